@@ -1,0 +1,81 @@
+// MappedFile and whole-file reading and writing by POSIX calls.
+#include "inspector/base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace parallax {
+namespace {
+
+Error system_error(const std::string& path, const char* action) {
+  return io_error(std::string("cannot ") + action + " '" + path + "': " + std::strerror(errno));
+}
+
+Status write_all(int descriptor, std::string_view contents, const std::string& path) {
+  while (!contents.empty()) {
+    const ssize_t written = ::write(descriptor, contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error(path, "write");
+    contents.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return system_error(path, "open");
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    return io_error("'" + path + "' is not a regular file");
+  }
+  const auto size = static_cast<size_t>(info.st_size);
+  const std::byte* data = nullptr;
+  if (size > 0) {
+    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (mapping == MAP_FAILED) {
+      Error error = system_error(path, "map");
+      ::close(descriptor);
+      return error;
+    }
+    data = static_cast<const std::byte*>(mapping);
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, descriptor, data, size));
+}
+
+MappedFile::~MappedFile() {
+  if (size_bytes_ > 0) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
+  ::close(descriptor_);
+}
+
+bool MappedFile::is_intact() const {
+  struct stat info {};
+  return ::fstat(descriptor_, &info) == 0 && static_cast<size_t>(info.st_size) >= size_bytes_;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  const auto file = PX_TRY(MappedFile::open(path));
+  const auto bytes = file->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Status write_file(const std::string& path, std::string_view contents) {
+  const std::string temporary = path + ".part" + std::to_string(::getpid());
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) return system_error(path, "create");
+  Status status = write_all(descriptor, contents, path);
+  if (::close(descriptor) != 0 && status.ok()) status = system_error(path, "write");
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = system_error(path, "create");
+  if (!status.ok()) std::remove(temporary.c_str());
+  return status;
+}
+
+}  // namespace parallax

@@ -1,0 +1,42 @@
+// A file mapped for reading: how dumps, models and external data come into memory without a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "inspector/base/result.h"
+
+namespace parallax {
+
+class MappedFile {
+ public:
+  // Maps a regular file privately. An empty file gives empty bytes. Errors (io): cannot open, not a regular file, cannot map.
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
+  const std::string& path() const { return path_; }
+  // False when the file has become shorter than when it was mapped: reading the lost pages would raise SIGBUS.
+  bool is_intact() const;
+
+ private:
+  MappedFile(std::string path, int descriptor, const std::byte* data, size_t size_bytes)
+      : path_(std::move(path)), descriptor_(descriptor), data_(data), size_bytes_(size_bytes) {}
+
+  std::string path_;
+  int descriptor_;
+  const std::byte* data_;
+  size_t size_bytes_;
+};
+
+// Whole-file helpers for small files.
+Result<std::string> read_file(const std::string& path);
+// Writes to a temporary name beside `path` and renames it, so that a reader never sees half a file.
+Status write_file(const std::string& path, std::string_view contents);
+
+}  // namespace parallax

@@ -1,0 +1,100 @@
+// Comparison: the document that `run` with two sides, `diff` and `blame` make. Reports are renderings of it; the field names and
+// meanings are those of the command line's JSON contract.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspector/diff/metrics.h"
+#include "inspector/tensor/shape.h"
+#include "inspector/tensor/type_info.h"
+
+namespace parallax {
+
+enum class Verdict : uint8_t { pass, diverged, mistrusted, not_compared };
+enum class OverallVerdict : uint8_t { pass, diverged, inconclusive };
+enum class MatchedBy : uint8_t { path, name, structure, content };
+enum class LimitSource : uint8_t { table, noise, user };
+enum class Side : uint8_t { a, b, both, unknown };
+
+struct Limit {
+  double rtol = 0;
+  double atol = 0;
+  LimitSource from = LimitSource::table;
+};
+
+struct ValueComparison {
+  std::string path;  // in A; in B where A has none
+  std::string a;     // path in A, empty when absent there
+  std::string b;
+  MatchedBy matched_by = MatchedBy::path;
+  std::string node;  // display name of the producer in A (in B where A has none)
+  std::string op;
+  std::string dtype;                // of A; "float32", or a type string for what is no tensor
+  std::vector<int64_t> shape;
+  Verdict verdict = Verdict::not_compared;
+  double severity = 0;
+  Limit limit;
+  std::string reason;               // of not_compared and mistrusted; empty otherwise
+  std::optional<Metrics> metrics;   // when compared
+  std::optional<double> noise_rel_l2;
+  bool is_graph_output = false;
+};
+
+struct ComparedExecution {
+  std::string name;    // executor
+  Side side = Side::a;
+  std::string device;
+  std::map<std::string, std::string> settings;
+  std::string model_sha256;
+  double wall_ms = 0;
+};
+
+struct Cause {
+  int32_t rank = 1;
+  std::string node;
+  std::string op;
+  std::string path;
+  double introduced = 0;
+  double inherited = 0;
+  Side side = Side::unknown;
+  std::string why;
+  std::string source_module;  // both empty when the exporter wrote none
+  std::string source_line;
+};
+
+struct ComparisonSummary {
+  int64_t values = 0, compared = 0, passed = 0, diverged = 0, mistrusted = 0, not_compared = 0;
+};
+
+struct FirstDivergence {
+  std::string path;
+  std::string node;
+  std::string op;
+};
+
+struct Comparison {
+  OverallVerdict verdict = OverallVerdict::inconclusive;
+  std::vector<ComparedExecution> executions;
+  ComparisonSummary summary;
+  std::optional<FirstDivergence> first_divergence;
+  std::vector<Cause> causes;
+  std::vector<ValueComparison> values;    // in execution order of A; values only in B where B's order puts them
+  std::vector<ValueComparison> expected;  // outputs against a test_data_set's, when there was one
+  bool has_expected = false;
+};
+
+// Fills verdict, summary and first_divergence from `values` and `expected`: pass, diverged, or inconclusive when nothing was
+// compared or some graph output was not.
+void conclude(Comparison& comparison);
+
+std::string_view name_of(Verdict verdict);
+std::string_view name_of(OverallVerdict verdict);
+std::string_view name_of(MatchedBy matched_by);
+std::string_view name_of(LimitSource source);
+std::string_view name_of(Side side);
+
+}  // namespace parallax

@@ -1,0 +1,110 @@
+// Observer: the only thing that leaves an executor. Dump writer, streaming comparison and live views are observers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "inspector/base/result.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/ir.h"
+#include "inspector/tensor/value.h"
+
+namespace parallax {
+
+enum class CaptureLevel : uint8_t { none, shape, stats, sample, all };
+
+// A value's place in an executed plan, fixed for the life of a session. All views lead into the session or its model.
+struct ValueSite {
+  enum class Role : uint8_t { input, initializer, node_output };
+  int32_t id = 0;              // dense, from 0, unique in the session: observers may index arrays by it
+  Role role = Role::node_output;
+  std::string_view name;       // ONNX value name
+  std::string escaped_name;    // as it stands in paths
+  std::string scope;           // static frames with "[*]" for iterations: "node_loop.body[*]//", "" in the main graph
+  std::string_view node;       // display name of the producing node; empty for inputs and initializers
+  std::string op;              // operator of that node, without domain and version: "Add"
+  std::string domain;          // "" for ai.onnx
+  int32_t output_index = 0;
+  int32_t node_index = -1;     // position of the node in its graph's execution order
+  const Graph* graph = nullptr;
+  ValueId value = kNoValue;    // in `graph`
+  bool is_graph_output = false;  // of the main graph
+  // True when the value is data by its making: constants, fills, masks. Such values may be all equal without suspicion.
+  bool is_constant_like = false;
+};
+
+// Why a value of the source graph does not exist in the executed plan.
+struct Absence {
+  enum class Kind : uint8_t { fused, folded, aliased, removed };
+  Kind kind = Kind::fused;
+  std::string into;  // the fused node's name, or the value it is an alias of
+};
+
+// Who runs what: begins a run, stored in dumps.
+struct RunInfo {
+  std::string executor;                         // "reference", "reference:double", "cpu", "cuda"
+  std::string device;                           // "AMD EPYC ...", "NVIDIA H200"
+  std::map<std::string, std::string> settings;  // every choice that can change a result: threads, tf32, rewrite, seed, ...
+  std::shared_ptr<const Model> model;           // may be null for foreign runtimes
+  std::string model_sha256;
+};
+
+// One call of one graph: a whole inference of a simple model, one step of a decoder.
+struct CallInfo {
+  std::string graph;  // name among several graphs of one run ("encoder", "decoder"); empty for the only one
+  int64_t step = -1;  // -1 where there are no steps
+};
+
+struct NodeSite {
+  std::string_view node;  // display name
+  std::string op;         // "Softmax-13"
+  const Graph* graph = nullptr;
+  NodeId id = kNoNode;
+};
+
+struct Observation {
+  const ValueSite& site;
+  const FrameStack& frames;       // frames.path_of(site.escaped_name) is the value path
+  const Value& value;             // may lie on a device; valid until the call returns
+  const ValueSite* alias_of = nullptr;  // an earlier value of the same frame with the very same payload (Reshape, Identity)
+  void* stream = nullptr;         // device stream on which the value is ready; null on the host
+
+  std::string path() const { return frames.path_of(site.escaped_name); }
+};
+
+// Events come in execution order from one thread (not always the same one). An error returned from any of them stops the run.
+// Order: begin_run { begin_call { absent* { observe | enter_body .. leave_body | node_done }* [node_failed] end_call } } end_run.
+// begin_run and end_run come from whoever drives the sessions, everything between from Session::run.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  // Asked for every site when a session first runs with this observer, before any event of the call.
+  virtual CaptureLevel wants(const ValueSite& site) = 0;
+  virtual bool wants_node_times() const { return false; }
+
+  virtual Status begin_run(const RunInfo&) { return {}; }
+  virtual Status begin_call(const CallInfo&, std::span<const Value> /*inputs*/) { return {}; }
+  // A value that does not exist in the plan; once per session, within the first call.
+  virtual Status absent(const ValueSite&, const Absence&) { return {}; }
+  virtual Status enter_body(const NodeSite&, const Frame&) { return {}; }
+  virtual Status leave_body(const NodeSite&, const Frame&) { return {}; }
+  // Only for sites for which wants() gave more than none.
+  virtual Status observe(const Observation&) { return {}; }
+  virtual Status node_done(const NodeSite&, double /*elapsed_ms*/) { return {}; }  // only with wants_node_times()
+  virtual Status node_failed(const NodeSite&, const FrameStack&, const Error&) { return {}; }
+  virtual Status end_call(const CallInfo&) { return {}; }
+  virtual Status end_run(bool /*completed*/) { return {}; }
+};
+
+// Wants nothing and hears nothing.
+class NullObserver final : public Observer {
+ public:
+  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
+};
+
+}  // namespace parallax

@@ -1,0 +1,34 @@
+// The tree of scopes a graph's nodes stand in: torch's module scopes from metadata_props, or slashes and dots in node names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inspector/model/ir.h"
+
+namespace parallax {
+
+struct Scope {
+  std::string name;        // last part: "0", "self_attn"
+  std::string path;        // whole: "model.layers.0.self_attn"; empty for the root
+  std::string class_name;  // "LlamaAttention" where the exporter wrote class_hierarchy
+  int32_t parent = -1;     // index into ScopeTree::scopes
+  std::vector<int32_t> children;
+  std::vector<NodeId> nodes;  // directly in this scope, in execution order
+};
+
+struct ScopeTree {
+  std::vector<Scope> scopes;            // the root first; parents before children
+  std::vector<int32_t> scope_of_node;   // for each NodeId
+};
+
+ScopeTree build_scope_tree(const Graph& graph);
+
+// Where a node came from, as far as the exporter wrote it: module path and "model.py:11" (file name only).
+struct SourceLocation {
+  std::string module;
+  std::string line;
+};
+SourceLocation source_of(const Node& node);
+
+}  // namespace parallax

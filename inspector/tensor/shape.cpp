@@ -1,0 +1,47 @@
+// Construction and printing of shapes.
+#include "inspector/tensor/shape.h"
+
+#include <algorithm>
+
+#include "inspector/base/check.h"
+#include "inspector/base/checked_math.h"
+
+namespace parallax {
+
+Result<Shape> Shape::create(std::span<const int64_t> dims) {
+  if (dims.size() > kMaxRank) {
+    return unsupported("a tensor of rank " + std::to_string(dims.size()) + " (at most " + std::to_string(kMaxRank) +
+                       " dimensions are supported)");
+  }
+  for (int64_t dim : dims) {
+    if (dim < 0) return execution_error("negative dimension " + std::to_string(dim) + " in a tensor's shape");
+  }
+  const auto count = checked_product(dims);
+  if (!count.has_value() || *count > kMaxElements) return out_of_memory("the product of a tensor's dimensions is too large");
+  Shape shape;
+  std::copy(dims.begin(), dims.end(), shape.dims_.begin());
+  shape.rank_ = dims.size();
+  shape.element_count_ = *count;
+  return shape;
+}
+
+Shape::Shape(std::span<const int64_t> dims) {
+  auto made = create(dims);
+  PX_CHECK(made.ok());
+  *this = *made;
+}
+
+Shape::Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+
+bool Shape::operator==(const Shape& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+
+std::string Shape::to_string() const {
+  std::string text = "[";
+  for (size_t axis = 0; axis < rank_; ++axis) {
+    if (axis > 0) text += ',';
+    text += std::to_string(dims_[axis]);
+  }
+  return text + "]";
+}
+
+}  // namespace parallax

@@ -1,0 +1,75 @@
+// Allocation and sharing of tensor payloads.
+#include "inspector/tensor/tensor.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace parallax {
+namespace {
+
+Error no_memory(DType dtype, const Shape& shape, size_t bytes) {
+  return out_of_memory("cannot allocate " + std::to_string(bytes) + " bytes for a tensor " +
+                       std::string(name_of(dtype)) + shape.to_string());
+}
+
+std::shared_ptr<std::byte> allocate_strings(size_t count) {
+  auto* strings = new (std::nothrow) std::string[count];
+  if (strings == nullptr) return nullptr;
+  return {reinterpret_cast<std::byte*>(strings), [strings](std::byte*) { delete[] strings; }};
+}
+
+std::shared_ptr<std::byte> allocate_bytes(size_t bytes) {
+  const size_t rounded = (bytes / Tensor::kAlignment + 1) * Tensor::kAlignment;  // never zero, never past the end by a vector
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(Tensor::kAlignment, rounded));
+  if (memory == nullptr) return nullptr;
+  return {memory, [](std::byte* pointer) { std::free(pointer); }};
+}
+
+}  // namespace
+
+Result<Tensor> Tensor::allocate(DType dtype, const Shape& shape) {
+  PX_CHECK(dtype != DType::undefined);
+  const size_t bytes = byte_size(dtype, shape.element_count());
+  Tensor tensor;
+  tensor.data_ = dtype == DType::string ? allocate_strings(static_cast<size_t>(shape.element_count())) : allocate_bytes(bytes);
+  if (tensor.data_ == nullptr) return no_memory(dtype, shape, bytes);
+  if (is_sub_byte(dtype) && bytes > 0) tensor.data_.get()[bytes - 1] = std::byte{0};  // unused high bits
+  tensor.view_ = {dtype, shape, tensor.data_.get(), Device{}};
+  return tensor;
+}
+
+Result<Tensor> Tensor::zeros(DType dtype, const Shape& shape) {
+  Tensor tensor = PX_TRY(allocate(dtype, shape));
+  if (dtype != DType::string) std::memset(tensor.mutable_data(), 0, tensor.size_bytes());
+  return tensor;
+}
+
+Tensor Tensor::wrap(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data, Device device) {
+  PX_CHECK(dtype != DType::undefined);
+  Tensor tensor;
+  tensor.data_ = std::const_pointer_cast<std::byte>(std::move(data));
+  tensor.read_only_ = true;
+  tensor.view_ = {dtype, shape, tensor.data_.get(), device};
+  return tensor;
+}
+
+Tensor Tensor::reshaped(const Shape& shape) const {
+  PX_CHECK(shape.element_count() == element_count());
+  Tensor tensor = *this;
+  tensor.view_.shape = shape;
+  return tensor;
+}
+
+Result<Tensor> Tensor::clone() const {
+  PX_CHECK(view_.device.is_host());
+  Tensor copy = PX_TRY(allocate(dtype(), shape()));
+  if (dtype() == DType::string) {
+    const auto source = as<std::string>();
+    std::copy(source.begin(), source.end(), copy.mutable_as<std::string>().begin());
+  } else if (size_bytes() > 0) {
+    std::memcpy(copy.mutable_data(), view_.data, size_bytes());
+  }
+  return copy;
+}
+
+}  // namespace parallax
