@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A second compiler's opinion, from a GCC build's compile_commands.json: clang's warnings without code, and clang-tidy.
+
+clang_pass.py BUILD syntax [BASE]    clang++ -fsyntax-only on every source, or on those that changed since the commit BASE
+clang_pass.py BUILD tidy BASE        clang-tidy on the sources that changed since BASE
+A changed header brings its .cpp twin along.
+"""
+
+import concurrent.futures
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2].resolve()
+
+
+def tool(name):
+    found = shutil.which(f"{name}-14") or shutil.which(name)
+    if found is None:
+        sys.exit(f"clang_pass: {name} is not installed")
+    return found
+
+
+def commands_of(build):
+    """Source path -> its compile command, for the sources of the tree that a C++ compiler sees."""
+    commands = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = (Path(entry["directory"]) / entry["file"]).resolve()
+        if path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.suffix == ".cpp":
+            commands[path] = (entry["directory"], shlex.split(entry["command"]))
+    return commands
+
+
+def changed_since(base, commands):
+    listing = subprocess.run(["git", "-C", str(ROOT), "diff", "--name-only", "--diff-filter=d", base], capture_output=True, text=True, check=True)
+    changed = {ROOT / name for name in listing.stdout.split()}
+    twins = {path.with_suffix(".cpp") for path in changed if path.suffix == ".h"}
+    return [path for path in commands if path in changed or path in twins]
+
+
+def for_clang(arguments):
+    """The GCC command without its launcher, output and dependency files, as arguments of clang++."""
+    while arguments and not arguments[0].endswith(("++", "g++", "c++")) and "++" not in os.path.basename(arguments[0]):
+        arguments = arguments[1:]
+    kept, skip = [], False
+    for argument in arguments[1:]:
+        if skip:
+            skip = False
+        elif argument in ("-o", "-MF", "-MT", "-MQ"):
+            skip = True
+        elif argument not in ("-c", "-MD", "-MMD"):
+            kept.append(argument)
+    return kept
+
+
+def run_all(jobs):
+    """Runs (label, directory, command) on all cores; prints what fails; returns the number of failures."""
+    def run(job):
+        label, directory, command = job
+        done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return label, done.returncode, done.stdout
+
+    failures = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for label, code, output in pool.map(run, jobs):
+            if code != 0:
+                failures += 1
+                print(f"{label}:\n{output}")
+    return failures
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[2] not in ("syntax", "tidy"):
+        sys.exit(__doc__)
+    build, mode, base = Path(sys.argv[1]).resolve(), sys.argv[2], (sys.argv[3:] or [""])[0]
+    commands = commands_of(build)
+    chosen = changed_since(base, commands) if base else list(commands)
+    jobs = []
+    for path in sorted(chosen):
+        directory, arguments = commands[path]
+        label = str(path.relative_to(ROOT))
+        if mode == "syntax":
+            jobs.append((label, directory, [tool("clang++"), "-fsyntax-only", *for_clang(arguments)]))
+        else:
+            jobs.append((label, directory, [tool("clang-tidy"), "--quiet", str(path), "--", *for_clang(arguments)]))
+    failures = run_all(jobs)
+    print(f"clang {mode}: {len(jobs)} sources, {failures} with problems")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""What the tidy check knows of this tree: the direction of includes, who may use which library, limits and exemptions."""
+
+# The top level of the tree; dot files are free.
+TOP_LEVEL = {
+    "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md",
+    "gui", "inspector", "runtime", "reference", "tests", "samples", "assets", "python",
+}
+
+# Folder -> the folders it may include besides itself. The relation is closed transitively by the check.
+INCLUDES = {
+    "inspector/base": [],
+    "inspector/tensor": ["inspector/base"],
+    "inspector/model": ["inspector/tensor"],
+    "inspector/exec": ["inspector/model"],
+    "inspector/dump": ["inspector/exec"],
+    "inspector/diff": ["inspector/dump"],
+    "inspector/transform": ["inspector/exec", "inspector/diff"],
+    "inspector/render": ["inspector/diff"],
+    "inspector/workbench": ["inspector/transform", "inspector/render"],
+    "inspector/executors": ["reference", "runtime/plan"],
+    "inspector/cli": ["inspector/workbench", "inspector/executors"],
+    "reference": ["inspector/exec"],
+    "runtime/device": ["inspector/tensor"],
+    "runtime/ops": ["runtime/device", "inspector/model"],
+    "runtime/rewrite": ["inspector/model"],
+    "runtime/plan": ["runtime/ops", "runtime/rewrite", "inspector/exec"],
+    "gui/panels": ["inspector/workbench"],
+    "gui/app": ["gui/panels", "inspector/executors"],
+    "python": ["inspector/workbench", "inspector/executors"],
+    "samples": ["inspector/workbench", "inspector/executors"],
+    "tests": ["inspector/cli", "gui/app", "samples"],
+}
+
+# Third-party headers: a pattern -> the folders that wrap the library. The tests' own libraries stand first.
+LIBRARIES = [
+    (r"(gtest|gmock|benchmark)/", ["tests"]),
+    (r"fmt/", ["inspector", "reference", "runtime", "gui", "tests", "samples"]),
+    (r"nlohmann/", ["inspector/model", "inspector/dump", "inspector/diff", "inspector/transform", "inspector/render",
+                    "inspector/workbench", "inspector/cli", "tests"]),
+    (r"(spdlog/|openssl/|xxhash\.h)", ["inspector/base"]),
+    (r"hwy/", ["inspector/base", "inspector/tensor", "inspector/dump", "inspector/diff", "runtime/device"]),
+    (r"(google/protobuf/|onnx/)", ["inspector/model"]),
+    (r"(zstd|zip|zlib)\.h", ["inspector/dump"]),
+    (r"graphviz/", ["inspector/render"]),
+    (r"CLI/", ["inspector/cli"]),
+    (r"(oneapi/|dnnl|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
+    (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|cooperative_groups|thrust/)", ["runtime/device"]),
+    (r"(dlpack/)", ["inspector/tensor", "runtime/device", "python"]),
+    (r"(GLFW/|GL/|imgui|implot)", ["gui"]),
+    (r"pybind11/", ["python"]),
+]
+
+# Headers of the operating system and the compiler; C++'s own have no ending and need no entry.
+SYSTEM_HEADERS = (
+    r"(sys|linux|asm|netinet|arpa)/.*|.*intrin\.h|arm_(acle|neon)\.h|"
+    r"(cpuid|dirent|dlfcn|errno|fcntl|fenv|float|ftw|getopt|inttypes|libgen|limits|link|locale|malloc|math|poll|pthread|sched|signal|"
+    r"spawn|stdint|stdio|stdlib|string|strings|termios|time|unistd|glob|fnmatch|pwd|langinfo|execinfo)\.h"
+)
+
+# Standard headers that GCC 12 or clang 14 do not have.
+ABSENT_HEADERS = {"format", "expected", "print", "generator", "mdspan", "flat_map", "stacktrace"}
+
+FILE_LINES = 500
+FUNCTION_LINES = 70
+README_LINES = 60
+
+# Files that may be longer than FILE_LINES, each with its reason.
+LONG_FILES = {}
+
+# READMEs that are walk-throughs rather than a map of their folder.
+LONG_READMES = {"README.md", "samples/README.md"}
+
+# Words that mark something unfinished, and places of one machine. Written in two halves, so that this file passes its own check.
+BANNED_WORDS = [
+    r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b",
+    r"(?i)\bnot (yet )?imple" r"mented\b",
+    r"(?i)\bplace" r"holder\b",
+    r"(?i)\bfor" r" now\b",
+    r"/(wor" r"k|far" r"m|tm" r"p)/",
+    r"(?i)\bthis (ses" r"sion|iss" r"ue)\b",
+    r"(?i)\bsub-?age" r"nts?\b",
+]

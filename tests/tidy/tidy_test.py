@@ -1,0 +1,154 @@
+"""Plants one violation of each kind into a small clean tree and asks that the tidy check names it, at its line."""
+
+import contextlib
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import functions
+import table
+import tidy
+
+HEADER = "// A header of the clean tree, good in every respect.\n#pragma once\n"
+CLEAN = {
+    "CMakeLists.txt": "project(clean)\n",
+    "inspector/README.md": "# inspector\n",
+    "inspector/base/README.md": "# base\n",
+    "inspector/base/result.h": HEADER + "#include <string>\n\n#include <sys/mman.h>\n",
+    "inspector/diff/README.md": "# diff\n",
+    "inspector/diff/diff.cpp": "// Uses what lies below it in the table, some of it far below.\n#include \"inspector/base/result.h\"\n"
+                               "#include <fmt/format.h>\n// #include \"gui/app/none.h\" in a comment counts for nothing\n",
+    "runtime/README.md": "# runtime\n",
+    "runtime/plan/README.md": "# plan\n",
+    "runtime/plan/plan.h": HEADER,
+    "samples/README.md": "# samples\n" * 200,
+    "samples/make": "#!/bin/sh\n# makes the samples, all of them\ntrue\n",
+    "tests/README.md": "# tests\n",
+    "tests/check.py": '"""Checks something worth checking."""\n',
+}
+LONG_BODY = "  call();\n" * 70
+
+
+def planted(path, text):
+    """The problems of the clean tree with one file put into it."""
+    with contextlib.ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for name, content in {**CLEAN, path: text}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(content)
+        return [(problem.path, problem.line, problem.rule) for problem in tidy.check(root)]
+
+
+class Tidy(unittest.TestCase):
+    def assert_found(self, path, text, line, rule):
+        self.assertEqual(planted(path, text), [(path, line, rule)])
+
+    def test_clean_tree_has_no_problem(self):
+        self.assertEqual(planted("tests/README.md", "# tests\n"), [])
+
+    def test_include_against_the_direction(self):
+        self.assert_found("inspector/base/bad.h", HEADER + '#include "inspector/diff/diff.cpp"\n', 3, "include")
+
+    def test_include_of_a_sibling_branch(self):
+        self.assert_found("inspector/diff/bad.cpp", '// A comment long enough.\n\n#include "runtime/plan/plan.h"\n', 3, "include")
+
+    def test_include_not_from_the_root(self):
+        self.assert_found("inspector/base/bad.cpp", '// A comment long enough.\n#include "result.h"\n', 2, "include")
+
+    def test_include_of_a_missing_file(self):
+        self.assert_found("inspector/base/bad.cpp", '// A comment long enough.\n#include "inspector/base/gone.h"\n', 2, "include")
+
+    def test_protobuf_outside_its_folder(self):
+        self.assert_found("inspector/diff/bad.cpp", '// A comment long enough.\n#include "inspector/model/onnx.pb.h"\n', 2, "include")
+
+    def test_absent_standard_header(self):
+        self.assert_found("inspector/base/bad.cpp", "// A comment long enough.\n#include <format>\n", 2, "include")
+
+    def test_library_outside_its_folder(self):
+        self.assert_found("inspector/diff/bad.cpp", "// A comment long enough.\n#include <CLI/CLI.hpp>\n", 2, "library")
+
+    def test_unknown_library(self):
+        self.assert_found("inspector/diff/bad.cpp", "// A comment long enough.\n#include <boost/any.hpp>\n", 2, "library")
+
+    def test_include_directive_after_spaces(self):
+        self.assert_found("inspector/base/bad.h", HEADER + '#  include   "inspector/diff/diff.cpp"\n', 3, "include")
+
+    def test_long_file(self):
+        text = "// A comment long enough.\n" + "int x;\n" * table.FILE_LINES
+        self.assert_found("inspector/base/bad.cpp", text, table.FILE_LINES, "file length")
+
+    def test_long_readme(self):
+        self.assert_found("inspector/base/README.md", "word\n" * 61, table.README_LINES, "file length")
+
+    def test_long_function(self):
+        self.assert_found("inspector/base/bad.cpp", "// A comment long enough.\n\nint f() {\n" + LONG_BODY + "}\n", 3, "function length")
+
+    def test_long_python_function(self):
+        text = '"""A sentence of purpose."""\n\ndef f():\n' + "    f()\n" * 70
+        self.assert_found("tests/bad.py", text, 3, "function length")
+
+    def test_banned_words(self):
+        for word in ("TO" "DO", "FIX" "ME", "not imple" "mented", "for" " now", "/tm" "p/x", "place" "holder"):
+            with self.subTest(word):
+                self.assert_found("inspector/base/bad.cpp", f"// A comment long enough.\n// {word}\n", 2, "words")
+
+    def test_missing_first_comment(self):
+        self.assert_found("inspector/base/bad.h", "#pragma once\n", 1, "first comment")
+        self.assert_found("tests/bad.py", "import os\n", 1, "first comment")
+        self.assert_found("samples/bad", "#!/bin/sh\ntrue\n", 2, "first comment")
+
+    def test_missing_pragma_once(self):
+        self.assert_found("inspector/base/bad.h", "// A comment long enough.\n", 1, "pragma once")
+
+    def test_unknown_top_level(self):
+        self.assertIn(("docs", 1, "top level"), planted("docs/README.md", "# docs\n"))
+
+    def test_missing_readme(self):
+        self.assertEqual(planted("inspector/tensor/shape.h", HEADER), [("inspector/tensor", 1, "readme")])
+
+    def test_every_row_reaches_base_and_no_row_reaches_a_composition_root(self):
+        for row, reached in tidy.ALLOWED.items():
+            self.assertIn("inspector/base", reached)
+            if row not in ("inspector/cli", "tests"):
+                self.assertNotIn("inspector/cli", reached)
+        self.assertFalse({r for r in tidy.ALLOWED["reference"] if r.startswith("runtime")})
+        self.assertFalse({r for r in tidy.ALLOWED["runtime/plan"] if r.startswith("reference")})
+
+
+class Functions(unittest.TestCase):
+    def assert_functions(self, source, expected):
+        self.assertEqual([(f.name, f.line, f.lines) for f in functions.functions(source)], expected)
+
+    def test_namespaces_and_classes_are_not_functions(self):
+        self.assert_functions("namespace a {\nclass B : public C {\n public:\n  int f() const {\n    return 1;\n  }\n};\n}\n", [("f", 4, 3)])
+
+    def test_constructor_with_member_initializers(self):
+        self.assert_functions("A::A(int x)\n    : x_{x},\n      y_{1, 2} {\n  g();\n}\n", [("A::A", 1, 5)])
+
+    def test_braces_in_literals_and_comments(self):
+        self.assert_functions('int f() {\n  auto s = R"x({{{)x";\n  char c = \'{\'; // {\n  return "}}"[0];\n}\n', [("f", 1, 5)])
+
+    def test_data_is_not_a_function(self):
+        self.assert_functions("constexpr Row kRows[] = {\n  {\"a\", size(1)},\n};\nstd::array<int, f(2)> a = {\n1,\n2};\n", [])
+
+    def test_lambda_in_a_namespace_is_a_function(self):
+        found = functions.functions("auto f = [](int x) {\n  return x;\n};\n")
+        self.assertEqual([(f.line, f.lines) for f in found], [(1, 3)])
+
+    def test_templates_and_operators(self):
+        self.assert_functions("template <class T, class U = std::vector<T>>\nbool operator==(const T& a, const U& b) {\n  return true;\n}\n",
+                              [("operator==", 1, 4)])
+
+    def test_local_struct_counts_to_its_function(self):
+        self.assert_functions("void f() {\n  struct L {\n    void g() {}\n  };\n}\n", [("f", 1, 5)])
+
+    def test_digit_separators_are_not_literals(self):
+        self.assert_functions("int f() {\n  return 1'000'000;\n}\nint g() {\n}\n", [("f", 1, 3), ("g", 4, 2)])
+
+    def test_test_macro_is_named_with_its_arguments(self):
+        self.assert_functions("TEST(Shape, Product) {\n}\n", [("TEST(Shape, Product)", 1, 2)])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
