@@ -1,0 +1,11 @@
+// The texts of the *.ops files beside this header, embedded at build time by embed.cmake.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace parallax {
+
+std::span<const std::string_view> opset_tables();
+
+}  // namespace parallax
