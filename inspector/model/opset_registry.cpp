@@ -76,8 +76,8 @@ std::span<const OpSchema> OpsetRegistry::versions(std::string_view domain, std::
   const Domain* known = domain_named(domain);
   if (known == nullptr) return {};
   const auto schemas = std::span(schemas_).subspan(known->first, known->count);
-  const auto range = std::ranges::equal_range(schemas, op, {}, &OpSchema::name);
-  return {range.begin(), range.end()};
+  const auto first = std::ranges::lower_bound(schemas, op, {}, &OpSchema::name);
+  return {first, std::ranges::upper_bound(first, schemas.end(), op, {}, &OpSchema::name)};
 }
 
 const OpSchema* OpsetRegistry::find(std::string_view domain, std::string_view op, int64_t opset_version) const {

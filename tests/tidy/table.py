@@ -39,7 +39,7 @@ LIBRARIES = [
                     "inspector/workbench", "inspector/cli", "tests"]),
     (r"(spdlog/|openssl/|xxhash\.h)", ["inspector/base"]),
     (r"hwy/", ["inspector/base", "inspector/tensor", "inspector/dump", "inspector/diff", "runtime/device"]),
-    (r"(google/protobuf/|onnx/)", ["inspector/model"]),
+    (r"(google/protobuf/|onnx/)", ["inspector/model", "tests/inspector/model"]),
     (r"(zstd|zip|zlib)\.h", ["inspector/dump"]),
     (r"graphviz/", ["inspector/render"]),
     (r"CLI/", ["inspector/cli"]),
