@@ -1,10 +1,10 @@
 // Thin calls into libxxhash and OpenSSL's libcrypto.
 #include "inspector/base/hash.h"
 
+#include <array>
+
 #include <openssl/evp.h>
 #include <xxhash.h>
-
-#include <array>
 
 #include "inspector/base/check.h"
 

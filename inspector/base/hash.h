@@ -1,4 +1,5 @@
-// Hashes of content: SHA-256 for models (what a person may compare with sha256sum), XXH3-128 for tensors (equal payloads).
+// Hashes of content: SHA-256 for models (what a person may compare with sha256sum), XXH3-128 for tensors (equal
+// payloads).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ struct Hash128 {
   bool operator==(const Hash128&) const = default;
 };
 
-Hash128 hash128(const void* data, size_t size);   // XXH3, not cryptographic
+Hash128 hash128(const void* data, size_t size);         // XXH3, not cryptographic
 std::string sha256_hex(const void* data, size_t size);  // 64 lower-case hex digits
 
 }  // namespace parallax

@@ -1,14 +1,14 @@
 // MappedFile and whole-file reading and writing by POSIX calls.
 #include "inspector/base/mapped_file.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 namespace parallax {
 namespace {

@@ -13,7 +13,8 @@ namespace parallax {
 
 class MappedFile {
  public:
-  // Maps a regular file privately. An empty file gives empty bytes. Errors (io): cannot open, not a regular file, cannot map.
+  // Maps a regular file privately. An empty file gives empty bytes. Errors (io): cannot open, not a regular file,
+  // cannot map.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -105,17 +105,17 @@ Result<T> add_context(Result<T> result, std::string_view context) {
 }  // namespace parallax
 
 // Yields the value of a Result, or returns its error from the enclosing function.
-#define PX_TRY(...)                                              \
-  __extension__({                                                \
-    auto px_try_result = (__VA_ARGS__);                          \
+#define PX_TRY(...)                                                   \
+  __extension__({                                                     \
+    auto px_try_result = (__VA_ARGS__);                               \
     if (!px_try_result.ok()) return std::move(px_try_result).error(); \
-    px_try_result.take();                                        \
+    px_try_result.take();                                             \
   })
 
 // The same, with the context added to the error.
-#define PX_TRY_CONTEXT(context, ...)                                                    \
-  __extension__({                                                                       \
-    auto px_try_result = (__VA_ARGS__);                                                 \
+#define PX_TRY_CONTEXT(context, ...)                                                        \
+  __extension__({                                                                           \
+    auto px_try_result = (__VA_ARGS__);                                                     \
     if (!px_try_result.ok()) return std::move(px_try_result).error().with_context(context); \
-    px_try_result.take();                                                               \
+    px_try_result.take();                                                                   \
   })

@@ -21,8 +21,8 @@ struct Job {
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0;
   int64_t chunk = 1;
-  int helpers_wanted = 0;             // guarded by the pool's mutex
-  int helpers_inside = 0;             // guarded by the pool's mutex
+  int helpers_wanted = 0;  // guarded by the pool's mutex
+  int helpers_inside = 0;  // guarded by the pool's mutex
   std::atomic<int64_t> next_begin{0};
 
   void work() {

@@ -1,5 +1,5 @@
-// Comparison: the document that `run` with two sides, `diff` and `blame` make. Reports are renderings of it; the field names and
-// meanings are those of the command line's JSON contract.
+// Comparison: the document that `run` with two sides, `diff` and `blame` make. Reports are renderings of it; the field
+// names and meanings are those of the command line's JSON contract.
 #pragma once
 
 #include <cstdint>
@@ -33,19 +33,19 @@ struct ValueComparison {
   MatchedBy matched_by = MatchedBy::path;
   std::string node;  // display name of the producer in A (in B where A has none)
   std::string op;
-  std::string dtype;                // of A; "float32", or a type string for what is no tensor
+  std::string dtype;  // of A; "float32", or a type string for what is no tensor
   std::vector<int64_t> shape;
   Verdict verdict = Verdict::not_compared;
   double severity = 0;
   Limit limit;
-  std::string reason;               // of not_compared and mistrusted; empty otherwise
-  std::optional<Metrics> metrics;   // when compared
+  std::string reason;              // of not_compared and mistrusted; empty otherwise
+  std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
   bool is_graph_output = false;
 };
 
 struct ComparedExecution {
-  std::string name;    // executor
+  std::string name;  // executor
   Side side = Side::a;
   std::string device;
   std::map<std::string, std::string> settings;
@@ -87,8 +87,8 @@ struct Comparison {
   bool has_expected = false;
 };
 
-// Fills verdict, summary and first_divergence from `values` and `expected`: pass, diverged, or inconclusive when nothing was
-// compared or some graph output was not.
+// Fills verdict, summary and first_divergence from `values` and `expected`: pass, diverged, or inconclusive when
+// nothing was compared or some graph output was not.
 void conclude(Comparison& comparison);
 
 std::string_view name_of(Verdict verdict);

@@ -12,8 +12,8 @@
 
 namespace parallax {
 
-// a is the expected side. NaN and infinities are counted by class and left out of the sums; a pair of another class at the same
-// place counts as a mismatch of severity infinity.
+// a is the expected side. NaN and infinities are counted by class and left out of the sums; a pair of another class at
+// the same place counts as a mismatch of severity infinity.
 struct Metrics {
   int64_t count = 0;
   double max_abs = 0;      // max |a-b|
@@ -26,8 +26,9 @@ struct Metrics {
   double max_ulp = 0;      // in the element type's units in the last place of a; integers: |a-b|
   int64_t mismatches = 0;  // elements of severity > 1 under the tolerance given
   int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0;
-  double severity = 0;     // max |a-b| / (atol + rtol |a|) over all elements
-  std::vector<int64_t> worst_index;  // multi-index of the element of largest severity (first of equals); empty without elements
+  double severity = 0;  // max |a-b| / (atol + rtol |a|) over all elements
+  std::vector<int64_t>
+      worst_index;  // multi-index of the element of largest severity (first of equals); empty without elements
   double worst_a = 0, worst_b = 0;
   bool all_equal_a = false;  // a holds one single value (NaN equal to NaN): for `mistrusted`
   bool all_zero_a = false;
@@ -40,11 +41,13 @@ struct Tolerance {
   double atol = 0;
 };
 
-// log2 |a-b| in 64 buckets from 2^-48 up, plus exact zeros and non-finite pairs: [0] equal, [1..64] by exponent, [65] non-finite.
+// log2 |a-b| in 64 buckets from 2^-48 up, plus exact zeros and non-finite pairs: [0] equal, [1..64] by exponent, [65]
+// non-finite.
 using DifferenceHistogram = std::array<int64_t, 66>;
 
 // Both views on the host, of equal dtype and shape (PX_CHECK). Strings compare by equality.
-Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance& tolerance, DifferenceHistogram* histogram = nullptr);
+Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance& tolerance,
+                      DifferenceHistogram* histogram = nullptr);
 
 // The instruction set in use ("avx512", "avx2", "portable"), and a way for tests to choose; nothing restores the best.
 std::string_view metrics_instruction_set();

@@ -1,4 +1,5 @@
-// DumpReader: a dump file mapped for reading. Opening reads the index (or scans the records when there is none), never payloads.
+// DumpReader: a dump file mapped for reading. Opening reads the index (or scans the records when there is none), never
+// payloads.
 #pragma once
 
 #include <map>
@@ -22,12 +23,12 @@ struct DumpExecution {
   std::map<std::string, std::string> settings;
   std::string model_path;
   std::string model_sha256;
-  double wall_ms = -1;    // -1 while unfinished
+  double wall_ms = -1;  // -1 while unfinished
   bool completed = false;
 };
 
 struct DumpGraph {
-  std::string name;        // "decoder"; empty for the only one
+  std::string name;          // "decoder"; empty for the only one
   bool is_executed = false;  // executed (after fusion) rather than source
 };
 
@@ -40,19 +41,19 @@ struct DumpCall {
 // One captured value, in the order in which it was observed.
 struct DumpEntry {
   int32_t execution = 0;
-  int32_t call = -1;              // index into calls(), -1 for imported tensors
-  std::string path;               // whole value path
-  std::string name;               // ONNX value name
-  std::string node;               // display name of the producer
-  std::string op;                 // "Add"
+  int32_t call = -1;  // index into calls(), -1 for imported tensors
+  std::string path;   // whole value path
+  std::string name;   // ONNX value name
+  std::string node;   // display name of the producer
+  std::string op;     // "Add"
   ValueSite::Role role = ValueSite::Role::node_output;
   bool is_graph_output = false;
   bool is_constant_like = false;
   CaptureLevel level = CaptureLevel::all;
-  std::optional<Absence> absence;  // set: the value did not exist in the plan, and nothing below holds
-  TypeInfo type;                   // with all dimensions known; tensors, sequences, optionals, maps
+  std::optional<Absence> absence;              // set: the value did not exist in the plan, and nothing below holds
+  TypeInfo type;                               // with all dimensions known; tensors, sequences, optionals, maps
   std::optional<TensorStatistics> statistics;  // of tensors, from level stats on
-  int32_t alias_of = -1;           // index of the entry whose payload this one shares
+  int32_t alias_of = -1;                       // index of the entry whose payload this one shares
 };
 
 struct NodeFailure {
@@ -64,8 +65,8 @@ struct NodeFailure {
 
 class DumpReader {
  public:
-  // Errors: io; corrupt_file naming offset and what is wrong. A dump that was cut off opens with is_complete() false and holds
-  // all finished records.
+  // Errors: io; corrupt_file naming offset and what is wrong. A dump that was cut off opens with is_complete() false
+  // and holds all finished records.
   static Result<std::shared_ptr<const DumpReader>> open(const std::string& path);
   virtual ~DumpReader() = default;
 
@@ -80,8 +81,8 @@ class DumpReader {
   // Index of the last entry with this path (and execution), or -1.
   virtual int32_t find(std::string_view path, int32_t execution = 0) const = 0;
 
-  // The payload: tensors are views of the mapping (they keep the file open). A sample gives a rank-1 tensor of the sampled
-  // elements. Errors: usage when the level holds no payload; corrupt_file when its CRC is wrong.
+  // The payload: tensors are views of the mapping (they keep the file open). A sample gives a rank-1 tensor of the
+  // sampled elements. Errors: usage when the level holds no payload; corrupt_file when its CRC is wrong.
   virtual Result<Value> load(int32_t entry) const = 0;
 
   // The graph as a model without weights. Errors: corrupt_file.

@@ -1,4 +1,5 @@
-// DumpWriter: an Observer that appends everything it is shown to a dump file (FORMAT.md) through a ring and a writer thread.
+// DumpWriter: an Observer that appends everything it is shown to a dump file (FORMAT.md) through a ring and a writer
+// thread.
 #pragma once
 
 #include <functional>
@@ -10,16 +11,16 @@
 namespace parallax {
 
 struct DumpWriterOptions {
-  CaptureLevel level = CaptureLevel::all;      // of every value that `only` lets through
-  std::vector<std::string> only;               // globs over value paths with "[*]" for iterations; empty: all
-  int64_t capture_limit_bytes = 0;             // larger values keep `sample`; 0: no limit
+  CaptureLevel level = CaptureLevel::all;  // of every value that `only` lets through
+  std::vector<std::string> only;           // globs over value paths with "[*]" for iterations; empty: all
+  int64_t capture_limit_bytes = 0;         // larger values keep `sample`; 0: no limit
   int64_t sample_elements = 1024;
   size_t ring_bytes = size_t{256} << 20;
-  bool include_graph = true;                   // the model without weights
+  bool include_graph = true;  // the model without weights
 };
 
-// Errors (io): the file cannot be created; the disk is full (space is reserved before it is used; what was written before stays
-// readable). Such an error is returned from the next event and stops the run with its sentence.
+// Errors (io): the file cannot be created; the disk is full (space is reserved before it is used; what was written
+// before stays readable). Such an error is returned from the next event and stops the run with its sentence.
 class DumpWriter final : public Observer {
  public:
   static Result<std::unique_ptr<DumpWriter>> create(const std::string& path, const DumpWriterOptions& options);

@@ -11,14 +11,15 @@ namespace parallax {
 
 constexpr size_t kProjectionCount = 8;
 
-// Over all elements read as double. Strings have only `count`; complex numbers are taken as twice as many real ones; bool as 0/1.
+// Over all elements read as double. Strings have only `count`; complex numbers are taken as twice as many real ones;
+// bool as 0/1.
 struct TensorStatistics {
   int64_t count = 0;
-  double min = 0;   // over all that are not NaN, infinities included; NaN when there is none
+  double min = 0;  // over all that are not NaN, infinities included; NaN when there is none
   double max = 0;
-  double mean = 0;  // over finite elements, summed in double; NaN when there is none
-  double std = 0;   // population standard deviation over finite elements; NaN when there is none
-  double l2 = 0;    // square root of the sum of squares over finite elements
+  double mean = 0;    // over finite elements, summed in double; NaN when there is none
+  double std = 0;     // population standard deviation over finite elements; NaN when there is none
+  double l2 = 0;      // square root of the sum of squares over finite elements
   int64_t zeros = 0;  // +0 and -0
   int64_t nan = 0;
   int64_t positive_inf = 0;

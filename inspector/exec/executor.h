@@ -28,13 +28,13 @@ struct RewriteChoice {
 
 // An executor that cannot honour an option answers with a usage error; it never ignores one.
 struct RunOptions {
-  bool keep_casts = false;          // reference:double honours casts to narrower types
+  bool keep_casts = false;  // reference:double honours casts to narrower types
   bool tf32 = false;
   Accumulate accumulate = Accumulate::default_;
   RewriteChoice rewrite;
-  bool observe_all = false;         // nothing is fused, folded or aliased away
-  uint64_t seed = 0;                // of random operators without a seed attribute
-  int64_t memory_limit_bytes = 0;   // 0: none. Weights included
+  bool observe_all = false;        // nothing is fused, folded or aliased away
+  uint64_t seed = 0;               // of random operators without a seed attribute
+  int64_t memory_limit_bytes = 0;  // 0: none. Weights included
   // Value path -> value put in place of what was computed, before any reader sees it and before it is observed.
   std::map<std::string, Value> overrides;
   std::shared_ptr<Executor> fallback;  // runs nodes this executor has no kernel for; null: such a node is `unsupported`
@@ -42,10 +42,10 @@ struct RunOptions {
 };
 
 struct SessionStatistics {
-  int64_t peak_bytes = 0;      // most bytes of values alive at once in any run so far (weights included)
+  int64_t peak_bytes = 0;  // most bytes of values alive at once in any run so far (weights included)
   int64_t weight_bytes = 0;
-  int64_t arena_bytes = 0;     // planned memory, 0 where nothing is planned
-  int64_t plan_count = 0;      // plans built so far
+  int64_t arena_bytes = 0;  // planned memory, 0 where nothing is planned
+  int64_t plan_count = 0;   // plans built so far
   std::vector<std::string> fallback_nodes;
 };
 
@@ -54,10 +54,12 @@ class Session {
  public:
   virtual ~Session() = default;
 
-  // Runs the main graph. `inputs` are in the order of Graph::inputs; an absent Value takes the initializer of that name as
-  // default. Outputs are in the order of Graph::outputs and stay valid after the session ends and after later runs; they may
-  // lie on the executor's device, as may inputs. Errors name node and op; the observer has been told before they return.
-  virtual Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call = {}) = 0;
+  // Runs the main graph. `inputs` are in the order of Graph::inputs; an absent Value takes the initializer of that name
+  // as default. Outputs are in the order of Graph::outputs and stay valid after the session ends and after later runs;
+  // they may lie on the executor's device, as may inputs. Errors name node and op; the observer has been told before
+  // they return.
+  virtual Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer,
+                                         const CallInfo& call = {}) = 0;
 
   virtual SessionStatistics statistics() const = 0;
 };
@@ -66,9 +68,10 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  virtual std::string name() const = 0;                                          // as in EXEC
-  virtual std::string device() const = 0;                                        // for people
-  virtual std::map<std::string, std::string> settings(const RunOptions& options) const = 0;  // all that can change a result
+  virtual std::string name() const = 0;    // as in EXEC
+  virtual std::string device() const = 0;  // for people
+  virtual std::map<std::string, std::string> settings(
+      const RunOptions& options) const = 0;  // all that can change a result
 
   // Errors: usage (an option it cannot honour), unsupported (naming the first node without a kernel), out_of_memory.
   virtual Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) = 0;
@@ -77,8 +80,8 @@ class Executor {
 // RunInfo of a run of `model` on `executor`.
 RunInfo describe_run(const Executor& executor, const RunOptions& options, std::shared_ptr<const Model> model);
 
-// Checks that values fit the graph's inputs (count, type, rank, fixed dimensions, equal named dimensions). Errors: usage,
-// naming the input and what was expected. Every Session calls it first.
+// Checks that values fit the graph's inputs (count, type, rank, fixed dimensions, equal named dimensions). Errors:
+// usage, naming the input and what was expected. Every Session calls it first.
 Status check_inputs(const Graph& graph, std::span<const Value> inputs);
 
 }  // namespace parallax

@@ -20,18 +20,18 @@ enum class CaptureLevel : uint8_t { none, shape, stats, sample, all };
 // A value's place in an executed plan, fixed for the life of a session. All views lead into the session or its model.
 struct ValueSite {
   enum class Role : uint8_t { input, initializer, node_output };
-  int32_t id = 0;              // dense, from 0, unique in the session: observers may index arrays by it
+  int32_t id = 0;  // dense, from 0, unique in the session: observers may index arrays by it
   Role role = Role::node_output;
-  std::string_view name;       // ONNX value name
-  std::string escaped_name;    // as it stands in paths
-  std::string scope;           // static frames with "[*]" for iterations: "node_loop.body[*]//", "" in the main graph
-  std::string_view node;       // display name of the producing node; empty for inputs and initializers
-  std::string op;              // operator of that node, without domain and version: "Add"
-  std::string domain;          // "" for ai.onnx
+  std::string_view name;     // ONNX value name
+  std::string escaped_name;  // as it stands in paths
+  std::string scope;         // static frames with "[*]" for iterations: "node_loop.body[*]//", "" in the main graph
+  std::string_view node;     // display name of the producing node; empty for inputs and initializers
+  std::string op;            // operator of that node, without domain and version: "Add"
+  std::string domain;        // "" for ai.onnx
   int32_t output_index = 0;
-  int32_t node_index = -1;     // position of the node in its graph's execution order
+  int32_t node_index = -1;  // position of the node in its graph's execution order
   const Graph* graph = nullptr;
-  ValueId value = kNoValue;    // in `graph`
+  ValueId value = kNoValue;      // in `graph`
   bool is_graph_output = false;  // of the main graph
   // True when the value is data by its making: constants, fills, masks. Such values may be all equal without suspicion.
   bool is_constant_like = false;
@@ -46,10 +46,11 @@ struct Absence {
 
 // Who runs what: begins a run, stored in dumps.
 struct RunInfo {
-  std::string executor;                         // "reference", "reference:double", "cpu", "cuda"
-  std::string device;                           // "AMD EPYC ...", "NVIDIA H200"
-  std::map<std::string, std::string> settings;  // every choice that can change a result: threads, tf32, rewrite, seed, ...
-  std::shared_ptr<const Model> model;           // may be null for foreign runtimes
+  std::string executor;  // "reference", "reference:double", "cpu", "cuda"
+  std::string device;    // "AMD EPYC ...", "NVIDIA H200"
+  std::map<std::string, std::string>
+      settings;                        // every choice that can change a result: threads, tf32, rewrite, seed, ...
+  std::shared_ptr<const Model> model;  // may be null for foreign runtimes
   std::string model_sha256;
 };
 
@@ -68,17 +69,19 @@ struct NodeSite {
 
 struct Observation {
   const ValueSite& site;
-  const FrameStack& frames;       // frames.path_of(site.escaped_name) is the value path
-  const Value& value;             // may lie on a device; valid until the call returns
-  const ValueSite* alias_of = nullptr;  // an earlier value of the same frame with the very same payload (Reshape, Identity)
-  void* stream = nullptr;         // device stream on which the value is ready; null on the host
+  const FrameStack& frames;  // frames.path_of(site.escaped_name) is the value path
+  const Value& value;        // may lie on a device; valid until the call returns
+  const ValueSite* alias_of =
+      nullptr;             // an earlier value of the same frame with the very same payload (Reshape, Identity)
+  void* stream = nullptr;  // device stream on which the value is ready; null on the host
 
   std::string path() const { return frames.path_of(site.escaped_name); }
 };
 
-// Events come in execution order from one thread (not always the same one). An error returned from any of them stops the run.
-// Order: begin_run { begin_call { absent* { observe | enter_body .. leave_body | node_done }* [node_failed] end_call } } end_run.
-// begin_run and end_run come from whoever drives the sessions, everything between from Session::run.
+// Events come in execution order from one thread (not always the same one). An error returned from any of them stops
+// the run. Order: begin_run { begin_call { absent* { observe | enter_body .. leave_body | node_done }* [node_failed]
+// end_call } } end_run. begin_run and end_run come from whoever drives the sessions, everything between from
+// Session::run.
 class Observer {
  public:
   virtual ~Observer() = default;

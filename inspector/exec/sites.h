@@ -1,5 +1,6 @@
-// Enumerates the value sites of a model: every input, initializer and node output of the main graph, of all bodies, and of each
-// function call's body, in execution order. All executors use it, so that their sites have the same ids and paths.
+// Enumerates the value sites of a model: every input, initializer and node output of the main graph, of all bodies, and
+// of each function call's body, in execution order. All executors use it, so that their sites have the same ids and
+// paths.
 #pragma once
 
 #include <deque>
@@ -19,7 +20,7 @@ struct GraphSites {
   std::vector<const ValueSite*> values;  // by ValueId; null for outer values (see outer)
   // For each ValueId with is_outer: the site in the enclosing place that it names.
   std::unordered_map<ValueId, const ValueSite*> outer;
-  // Children by node: one for each graph attribute in attribute order, or one for a function call.
+  // Children by node, in execution order: one for each graph attribute in attribute order, or one for a function call.
   struct Child {
     NodeId node = kNoNode;
     std::string attribute;  // "body", "then_branch", ...; empty for a function call
@@ -40,6 +41,9 @@ class SiteTable {
   const std::deque<ValueSite>& sites() const { return sites_; }  // by id
 
  private:
+  class Builder;
+  SiteTable() = default;
+
   std::shared_ptr<const Model> model_;
   std::vector<std::shared_ptr<const Graph>> bound_functions_;
   std::deque<ValueSite> sites_;

@@ -33,11 +33,12 @@ std::string to_string(const Frame& frame);
 std::string to_string(const ValuePath& path);
 Result<ValuePath> parse_value_path(std::string_view text);
 
-// Globs over the text of a path: `?` one character, `*` any run within a frame, `**` any run across frames; everything else,
-// brackets included, stands for itself.
+// Globs over the text of a path: `?` one character, `*` any run within a frame, `**` any run across frames; everything
+// else, brackets included, stands for itself.
 bool glob_matches(std::string_view glob, std::string_view path);
 
-// The frames an executor stands in, with their text kept ready. Pushing and popping costs no more than the frame's own text.
+// The frames an executor stands in, with their text kept ready. Pushing and popping costs no more than the frame's own
+// text.
 class FrameStack {
  public:
   void push(Frame frame);

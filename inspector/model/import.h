@@ -17,12 +17,13 @@ struct ImportOptions {
   int max_depth = 256;   // nesting of graphs and of types
 };
 
-// Reads a binary (.onnx) or text (.textproto, .pbtxt, .txt, or contents that start like text) model. External data is mapped;
-// its path must be relative, stay in the model's folder (no "..", no symbolic link leading out), and hold offset + length.
-// Errors: io, invalid_model, unsupported.
+// Reads a binary (.onnx) or text (.textproto, .pbtxt, .txt, or contents that start like text) model. External data is
+// mapped; its path must be relative, stay in the model's folder (no "..", no symbolic link leading out), and hold
+// offset + length. Errors: io, invalid_model, unsupported.
 Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options = {});
 
-// The same from bytes; `directory` is where external data lies ("" refuses external data), `description` stands in for the path.
+// The same from bytes; `directory` is where external data lies ("" refuses external data), `description` stands in for
+// the path.
 Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> bytes, const std::string& directory,
                                                   const std::string& description, const ImportOptions& options = {});
 
@@ -40,8 +41,8 @@ struct ModelProblem {
 // Everything that validation finds, not only the first problem.
 std::vector<ModelProblem> check_model(const Model& model);
 
-// A TensorProto, SequenceProto or OptionalProto file of a test_data_set (input_0.pb). `expected` tells which of them it is
-// (a tensor when unknown); `name` is the proto's name.
+// A TensorProto, SequenceProto or OptionalProto file of a test_data_set (input_0.pb). `expected` tells which of them it
+// is (a tensor when unknown); `name` is the proto's name.
 struct NamedValue {
   std::string name;
   Value value;

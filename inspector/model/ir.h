@@ -1,5 +1,6 @@
-// The graph a model is: plain structs, one for each message of the ONNX format, with names resolved to indices. Everything the
-// file held is kept, so that export writes what was imported. Made by import.h, read by everyone, changed by transforms on a copy.
+// The graph a model is: plain structs, one for each message of the ONNX format, with names resolved to indices.
+// Everything the file held is kept, so that export writes what was imported. Made by import.h, read by everyone,
+// changed by transforms on a copy.
 #pragma once
 
 #include <cstdint>
@@ -47,41 +48,43 @@ struct SparseTensor {
 };
 
 struct Attribute {
-  using Value = std::variant<std::monostate, float, int64_t, std::string, StoredTensor, std::shared_ptr<Graph>, std::vector<float>,
-                             std::vector<int64_t>, std::vector<std::string>, std::vector<StoredTensor>,
-                             std::vector<std::shared_ptr<Graph>>, SparseTensor, std::vector<SparseTensor>, TypeInfo,
-                             std::vector<TypeInfo>>;
+  using Value = std::variant<std::monostate, float, int64_t, std::string, StoredTensor, std::shared_ptr<Graph>,
+                             std::vector<float>, std::vector<int64_t>, std::vector<std::string>,
+                             std::vector<StoredTensor>, std::vector<std::shared_ptr<Graph>>, SparseTensor,
+                             std::vector<SparseTensor>, TypeInfo, std::vector<TypeInfo>>;
   std::string name;
   AttributeType type = AttributeType::undefined;
-  Value value;                 // monostate while ref_attr_name is set
-  std::string ref_attr_name;   // inside a function: takes its value from the call's attribute of this name
+  Value value;                // monostate while ref_attr_name is set
+  std::string ref_attr_name;  // inside a function: takes its value from the call's attribute of this name
   std::string doc;
   std::string unparsed;
 };
 
-// One name of a graph: an input, an initializer, a node's output, or a value of an enclosing graph that this graph reads.
+// One name of a graph: an input, an initializer, a node's output, or a value of an enclosing graph that this graph
+// reads.
 struct ValueDef {
   std::string name;
-  TypeInfo type;              // as declared in the file (inputs, outputs, value_info, initializers), else inferred, else unknown
+  TypeInfo type;  // as declared in the file (inputs, outputs, value_info, initializers), else inferred, else unknown
   NodeId producer = kNoNode;  // with output_index, when a node computes it
   int32_t output_index = -1;
   int32_t input_index = -1;        // position in Graph::inputs
   int32_t initializer_index = -1;  // position in Graph::initializers (also set for an input with a default)
   int32_t sparse_initializer_index = -1;
-  bool is_outer = false;           // defined by an enclosing graph
+  bool is_outer = false;  // defined by an enclosing graph
   bool is_graph_output = false;
-  bool has_value_info = false;     // listed in GraphProto.value_info
-  std::vector<NodeId> readers;     // nodes of this graph that take it as input, each once, in order
+  bool has_value_info = false;  // listed in GraphProto.value_info
+  std::vector<NodeId> readers;  // nodes of this graph that take it as input, each once, in order
   std::string doc;
   Metadata metadata;
   std::string unparsed;
 };
 
 struct Node {
-  std::string name;          // as in the file, may be empty or repeated
-  std::string display_name;  // unique in its graph: name, or <Op>_<index>; a repeated one gets #2, #3 ... (see CLI.md "Node")
+  std::string name;  // as in the file, may be empty or repeated
+  std::string
+      display_name;  // unique in its graph: name, or <Op>_<index>; a repeated one gets #2, #3 ... (see CLI.md "Node")
   std::string op_type;
-  std::string domain;        // as in the file: "" is ai.onnx
+  std::string domain;  // as in the file: "" is ai.onnx
   std::string overload;
   std::vector<ValueId> inputs;   // kNoValue for an omitted optional one
   std::vector<ValueId> outputs;  // likewise
@@ -90,9 +93,9 @@ struct Node {
   Metadata metadata;
   std::string unparsed;
 
-  int64_t opset_version = 0;            // of `domain` where this node stands (model or function)
-  const OpSchema* schema = nullptr;     // null for a call of a model-local function and for an unknown operator
-  const Function* function = nullptr;   // the model-local function this node calls, owned by the Model
+  int64_t opset_version = 0;           // of `domain` where this node stands (model or function)
+  const OpSchema* schema = nullptr;    // null for a call of a model-local function and for an unknown operator
+  const Function* function = nullptr;  // the model-local function this node calls, owned by the Model
 };
 
 // "Softmax-13" (operator and since-version of its schema), or "my.domain.Fn" for others.
@@ -104,15 +107,16 @@ struct Graph {
   std::string doc;
   Metadata metadata;
   std::vector<ValueDef> values;
-  std::vector<Node> nodes;        // in file order
-  std::vector<NodeId> order;      // a topological order of `nodes`; file order wherever that is one
+  std::vector<Node> nodes;    // in file order
+  std::vector<NodeId> order;  // a topological order of `nodes`; file order wherever that is one
   std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;   // a value may be listed twice
+  std::vector<ValueId> outputs;  // a value may be listed twice
   std::vector<StoredTensor> initializers;
   std::vector<ValueId> initializer_values;  // value of each initializer
   std::vector<SparseTensor> sparse_initializers;
   std::vector<ValueId> sparse_initializer_values;
-  std::vector<ValueId> outer_values;  // values with is_outer, in order of first use (those read by nested bodies included)
+  std::vector<ValueId>
+      outer_values;  // values with is_outer, in order of first use (those read by nested bodies included)
   std::string unparsed;
 
   ValueId find_value(std::string_view value_name) const;  // kNoValue when there is none
@@ -129,7 +133,7 @@ struct Function {
   std::string domain;
   std::string name;
   std::string overload;
-  std::vector<std::string> attribute_names;   // without default
+  std::vector<std::string> attribute_names;  // without default
   std::vector<Attribute> attribute_defaults;
   std::vector<OpsetImport> opset_imports;
   Graph body;
@@ -157,8 +161,8 @@ struct Model {
   int64_t opset_version(std::string_view domain) const;  // 0 when not imported; "" and "ai.onnx" are one
 };
 
-// The body of a function as one call executes it: attribute references replaced by the call's attributes or the function's
-// defaults (an attribute with neither is left out). Recursion is refused at import.
+// The body of a function as one call executes it: attribute references replaced by the call's attributes or the
+// function's defaults (an attribute with neither is left out). Recursion is refused at import.
 std::shared_ptr<const Graph> bind_function(const Function& function, const Node& call);
 
 }  // namespace parallax

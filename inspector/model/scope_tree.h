@@ -1,4 +1,5 @@
-// The tree of scopes a graph's nodes stand in: torch's module scopes from metadata_props, or slashes and dots in node names.
+// The tree of scopes a graph's nodes stand in: torch's module scopes from metadata_props, or slashes and dots in node
+// names.
 #pragma once
 
 #include <string>
@@ -18,8 +19,8 @@ struct Scope {
 };
 
 struct ScopeTree {
-  std::vector<Scope> scopes;            // the root first; parents before children
-  std::vector<int32_t> scope_of_node;   // for each NodeId
+  std::vector<Scope> scopes;           // the root first; parents before children
+  std::vector<int32_t> scope_of_node;  // for each NodeId
 };
 
 ScopeTree build_scope_tree(const Graph& graph);

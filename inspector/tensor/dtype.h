@@ -1,4 +1,5 @@
-// DType: the ONNX element types. Enumerators have the numbers of TensorProto.DataType, so import and dumps need no mapping.
+// DType: the ONNX element types. Enumerators have the numbers of TensorProto.DataType, so import and dumps need no
+// mapping.
 #pragma once
 
 #include <complex>
@@ -68,7 +69,8 @@ inline bool is_integer(DType dtype) {
 }
 inline bool is_sub_byte(DType dtype) { return bits_of(dtype) > 0 && bits_of(dtype) < 8; }
 
-// Bytes of `count` elements, sub-byte types packed and rounded up; sizeof(std::string) each for strings (memory, not files).
+// Bytes of `count` elements, sub-byte types packed and rounded up; sizeof(std::string) each for strings (memory, not
+// files).
 size_t byte_size(DType dtype, int64_t count);
 
 }  // namespace parallax

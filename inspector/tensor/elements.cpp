@@ -1,11 +1,11 @@
 // Element access for every type by one dispatch: `visit_numbers` decodes a range into a callback's type.
 #include "inspector/tensor/elements.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace parallax {
 namespace {
@@ -86,7 +86,8 @@ void store_packed_integers(Tensor& tensor, int64_t begin, std::span<const In> va
   const int bits = bits_of(tensor.dtype());
   for (size_t index = 0; index < values.size(); ++index) {
     const auto integer = static_cast<int64_t>(values[index]);
-    store_packed(tensor.mutable_data(), bits, begin + static_cast<int64_t>(index), static_cast<uint8_t>(integer & ((1 << bits) - 1)));
+    store_packed(tensor.mutable_data(), bits, begin + static_cast<int64_t>(index),
+                 static_cast<uint8_t>(integer & ((1 << bits) - 1)));
   }
 }
 
@@ -198,9 +199,11 @@ void store_doubles(Tensor& tensor, int64_t begin, std::span<const double> values
     case DType::bfloat16:
       return store_as<uint16_t>(tensor, begin, values, bfloat16_from_double);
     case DType::complex64:
-      return store_as<std::complex<float>>(tensor, begin, values, [](double value) { return std::complex<float>(static_cast<float>(value)); });
+      return store_as<std::complex<float>>(tensor, begin, values,
+                                           [](double value) { return std::complex<float>(static_cast<float>(value)); });
     case DType::complex128:
-      return store_as<std::complex<double>>(tensor, begin, values, [](double value) { return std::complex<double>(value); });
+      return store_as<std::complex<double>>(tensor, begin, values,
+                                            [](double value) { return std::complex<double>(value); });
     case DType::float4e2m1:
       for (size_t index = 0; index < values.size(); ++index) {
         const uint8_t raw = small_float_from_double(dtype, values[index]);
@@ -212,7 +215,8 @@ void store_doubles(Tensor& tensor, int64_t begin, std::span<const double> values
     case DType::float8e5m2:
     case DType::float8e5m2fnuz:
     case DType::float8e8m0:
-      return store_as<uint8_t>(tensor, begin, values, [dtype](double value) { return small_float_from_double(dtype, value); });
+      return store_as<uint8_t>(tensor, begin, values,
+                               [dtype](double value) { return small_float_from_double(dtype, value); });
     default:
       PX_CHECK(store_integers(tensor, begin, values));
   }
@@ -238,7 +242,8 @@ int64_t element_as_int64(const TensorView& view, int64_t index) {
 }
 
 std::complex<double> element_as_complex(const TensorView& view, int64_t index) {
-  if (view.dtype == DType::complex64) return std::complex<double>(view.as<std::complex<float>>()[static_cast<size_t>(index)]);
+  if (view.dtype == DType::complex64)
+    return std::complex<double>(view.as<std::complex<float>>()[static_cast<size_t>(index)]);
   if (view.dtype == DType::complex128) return view.as<std::complex<double>>()[static_cast<size_t>(index)];
   return element_as_double(view, index);
 }

@@ -12,7 +12,8 @@ namespace parallax {
 
 // Bool is 0 or 1; integers beyond 2^53 round. Complex gives the real part. Not for strings (PX_CHECK).
 double element_as_double(const TensorView& view, int64_t index);
-// Exact for integers and bool; floats truncate toward zero and must lie within int64 (PX_CHECK otherwise). uint64 wraps.
+// Exact for integers and bool; floats truncate toward zero and must lie within int64 (PX_CHECK otherwise). uint64
+// wraps.
 int64_t element_as_int64(const TensorView& view, int64_t index);
 std::complex<double> element_as_complex(const TensorView& view, int64_t index);
 
@@ -23,8 +24,8 @@ std::string element_to_string(const TensorView& view, int64_t index);
 void load_doubles(const TensorView& view, int64_t begin, std::span<double> out);
 void load_int64s(const TensorView& view, int64_t begin, std::span<int64_t> out);
 
-// Stores with one rounding to the tensor's type. Integers: values must fit (PX_CHECK); see the Cast operators for conversions
-// of values that do not. Elements of sub-byte types sharing a byte must be stored by one thread.
+// Stores with one rounding to the tensor's type. Integers: values must fit (PX_CHECK); see the Cast operators for
+// conversions of values that do not. Elements of sub-byte types sharing a byte must be stored by one thread.
 void store_doubles(Tensor& tensor, int64_t begin, std::span<const double> values);
 void store_int64s(Tensor& tensor, int64_t begin, std::span<const int64_t> values);
 

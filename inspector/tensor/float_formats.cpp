@@ -12,10 +12,10 @@ namespace {
 
 // What the all-ones exponent (or another pattern) means.
 enum class Specials : uint8_t {
-  ieee,      // exponent all ones: infinity with zero mantissa, NaN otherwise
-  nan_only,  // "FN": all ones everywhere is NaN, no infinity
+  ieee,           // exponent all ones: infinity with zero mantissa, NaN otherwise
+  nan_only,       // "FN": all ones everywhere is NaN, no infinity
   unsigned_zero,  // "FNUZ": the pattern of -0 is NaN, no infinity, no -0
-  none,      // every pattern is a number
+  none,           // every pattern is a number
 };
 
 struct Format {

@@ -17,7 +17,8 @@ Result<Shape> Shape::create(std::span<const int64_t> dims) {
     if (dim < 0) return execution_error("negative dimension " + std::to_string(dim) + " in a tensor's shape");
   }
   const auto count = checked_product(dims);
-  if (!count.has_value() || *count > kMaxElements) return out_of_memory("the product of a tensor's dimensions is too large");
+  if (!count.has_value() || *count > kMaxElements)
+    return out_of_memory("the product of a tensor's dimensions is too large");
   Shape shape;
   std::copy(dims.begin(), dims.end(), shape.dims_.begin());
   shape.rank_ = dims.size();

@@ -1,5 +1,5 @@
-// Shape: the dimensions of a tensor that exists. Any Shape object is valid: no negative dimension, a rank and an element count
-// that cannot overflow any size computed from them.
+// Shape: the dimensions of a tensor that exists. Any Shape object is valid: no negative dimension, a rank and an
+// element count that cannot overflow any size computed from them.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@ class Shape {
   static constexpr size_t kMaxRank = 16;
   static constexpr int64_t kMaxElements = int64_t{1} << 56;  // times 16 bytes still fits 63 bits
 
-  Shape() = default;  // rank 0: a scalar, one element
-  Shape(std::initializer_list<int64_t> dims);           // for dimensions known to be valid: PX_CHECKs
-  explicit Shape(std::span<const int64_t> dims);        // likewise
+  Shape() = default;                                           // rank 0: a scalar, one element
+  Shape(std::initializer_list<int64_t> dims);                  // for dimensions known to be valid: PX_CHECKs
+  explicit Shape(std::span<const int64_t> dims);               // likewise
   static Result<Shape> create(std::span<const int64_t> dims);  // for untrusted dimensions
 
   size_t rank() const { return rank_; }

@@ -19,7 +19,8 @@ std::shared_ptr<std::byte> allocate_strings(size_t count) {
 }
 
 std::shared_ptr<std::byte> allocate_bytes(size_t bytes) {
-  const size_t rounded = (bytes / Tensor::kAlignment + 1) * Tensor::kAlignment;  // never zero, never past the end by a vector
+  const size_t rounded =
+      (bytes / Tensor::kAlignment + 1) * Tensor::kAlignment;  // never zero, never past the end by a vector
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(Tensor::kAlignment, rounded));
   if (memory == nullptr) return nullptr;
   return {memory, [](std::byte* pointer) { std::free(pointer); }};
@@ -31,7 +32,8 @@ Result<Tensor> Tensor::allocate(DType dtype, const Shape& shape) {
   PX_CHECK(dtype != DType::undefined);
   const size_t bytes = byte_size(dtype, shape.element_count());
   Tensor tensor;
-  tensor.data_ = dtype == DType::string ? allocate_strings(static_cast<size_t>(shape.element_count())) : allocate_bytes(bytes);
+  tensor.data_ =
+      dtype == DType::string ? allocate_strings(static_cast<size_t>(shape.element_count())) : allocate_bytes(bytes);
   if (tensor.data_ == nullptr) return no_memory(dtype, shape, bytes);
   if (is_sub_byte(dtype) && bytes > 0) tensor.data_.get()[bytes - 1] = std::byte{0};  // unused high bits
   tensor.view_ = {dtype, shape, tensor.data_.get(), Device{}};

@@ -25,7 +25,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// The DType of a C++ element type; DType::undefined for types that are none. Packed and 8-bit float types are read as uint8_t.
+// The DType of a C++ element type; DType::undefined for types that are none. Packed and 8-bit float types are read as
+// uint8_t.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return DType::float32;
@@ -47,8 +48,8 @@ constexpr DType dtype_of() {
   return DType::undefined;
 }
 
-// Sub-byte types: element i occupies bits [i*bits, (i+1)*bits) of the payload, low bits first; unused high bits are zero.
-// String payloads are an array of std::string.
+// Sub-byte types: element i occupies bits [i*bits, (i+1)*bits) of the payload, low bits first; unused high bits are
+// zero. String payloads are an array of std::string.
 struct TensorView {
   DType dtype = DType::undefined;
   Shape shape;
@@ -59,7 +60,8 @@ struct TensorView {
   size_t size_bytes() const { return byte_size(dtype, element_count()); }
   std::span<const std::byte> bytes() const { return {data, size_bytes()}; }
 
-  // The elements as T, which must be the C++ type of dtype; uint8_t also gives the raw bytes of packed and 8-bit floats.
+  // The elements as T, which must be the C++ type of dtype; uint8_t also gives the raw bytes of packed and 8-bit
+  // floats.
   template <class T>
   std::span<const T> as() const {
     PX_CHECK(device.is_host());
@@ -73,8 +75,8 @@ struct TensorView {
   }
 };
 
-// Copies share the payload. A payload reached through mutable_data() must not be shared (the maker of a tensor fills it, then
-// hands it on); foreign payloads (a mapped file, a protobuf) are read-only.
+// Copies share the payload. A payload reached through mutable_data() must not be shared (the maker of a tensor fills
+// it, then hands it on); foreign payloads (a mapped file, a protobuf) are read-only.
 class Tensor {
  public:
   static constexpr size_t kAlignment = 64;
@@ -85,8 +87,8 @@ class Tensor {
   static Result<Tensor> allocate(DType dtype, const Shape& shape);
   static Result<Tensor> zeros(DType dtype, const Shape& shape);
 
-  // A payload that `data` keeps alive: weights in a mapped file, device memory with its own deleter. Host payloads must be
-  // aligned to the element size.
+  // A payload that `data` keeps alive: weights in a mapped file, device memory with its own deleter. Host payloads must
+  // be aligned to the element size.
   static Tensor wrap(DType dtype, const Shape& shape, std::shared_ptr<const std::byte> data, Device device = {});
 
   // From values; out of memory is a PX_CHECK: for small tensors.

@@ -22,7 +22,7 @@ struct OptionalValue {
 };
 
 struct MapValue {
-  Tensor keys;              // rank 1, integers or strings, in insertion order
+  Tensor keys;  // rank 1, integers or strings, in insertion order
   TypeInfo value_type;
   std::vector<Value> values;  // one for each key
 };

@@ -1,0 +1,174 @@
+// The grammar of value paths: escaping, printing, parsing, globs.
+#include "inspector/exec/value_path.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "inspector/base/check.h"
+
+namespace parallax {
+namespace {
+
+constexpr std::string_view kSeparator = "//";
+
+bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+int hex_value(char c) {
+  if (c <= '9') return c - '0';
+  return (c | 0x20) - 'a' + 10;
+}
+
+bool starts_hex_escape(std::string_view text) {
+  return text.size() >= 3 && text[0] == '%' && is_hex(text[1]) && is_hex(text[2]);
+}
+
+Error bad_path(std::string_view text, std::string_view problem) {
+  return usage_error(fmt::format("'{}' is not a value path: {}", text, problem));
+}
+
+// "word[12]" -> 12 for the given word; -1 when the text is not of that form.
+int64_t indexed(std::string_view text, std::string_view word) {
+  if (!text.starts_with(word) || !text.ends_with(']')) return -1;
+  text.remove_prefix(word.size());
+  if (!text.starts_with('[')) return -1;
+  text = text.substr(1, text.size() - 2);
+  int64_t index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() ? index : -1;
+}
+
+Result<Frame> parse_frame(std::string_view text, std::string_view whole) {
+  if (text.starts_with("graph(") && text.ends_with(')')) {
+    return Frame{Frame::Kind::graph, unescape_name(text.substr(6, text.size() - 7)), -1};
+  }
+  if (const int64_t step = indexed(text, "step"); step >= 0) return Frame{Frame::Kind::step, {}, step};
+  const size_t dot = text.rfind('.');
+  if (dot == std::string_view::npos) return bad_path(whole, fmt::format("'{}' is no frame", text));
+  const std::string node = unescape_name(text.substr(0, dot));
+  const std::string_view kind = text.substr(dot + 1);
+  if (kind == "then") return Frame{Frame::Kind::then_branch, node, -1};
+  if (kind == "else") return Frame{Frame::Kind::else_branch, node, -1};
+  if (kind == "call") return Frame{Frame::Kind::call, node, -1};
+  if (const int64_t iteration = indexed(kind, "body"); iteration >= 0) return Frame{Frame::Kind::body, node, iteration};
+  return bad_path(whole, fmt::format("'{}' is no frame (expected .body[n], .then, .else or .call)", text));
+}
+
+}  // namespace
+
+std::string escape_name(std::string_view name) {
+  std::string text;
+  text.reserve(name.size());
+  for (size_t index = 0; index < name.size(); ++index) {
+    const std::string_view rest = name.substr(index);
+    if (rest.starts_with(kSeparator)) {
+      text += "%2F%2F";
+      ++index;
+    } else if (starts_hex_escape(rest)) {
+      text += "%25";
+    } else {
+      text += name[index];
+    }
+  }
+  return text;
+}
+
+std::string unescape_name(std::string_view text) {
+  std::string name;
+  name.reserve(text.size());
+  for (size_t index = 0; index < text.size(); ++index) {
+    if (starts_hex_escape(text.substr(index))) {
+      name += static_cast<char>(hex_value(text[index + 1]) * 16 + hex_value(text[index + 2]));
+      index += 2;
+    } else {
+      name += text[index];
+    }
+  }
+  return name;
+}
+
+std::string to_string(const Frame& frame) {
+  switch (frame.kind) {
+    case Frame::Kind::graph:
+      return "graph(" + escape_name(frame.node) + ")";
+    case Frame::Kind::step:
+      return fmt::format("step[{}]", frame.index);
+    case Frame::Kind::body:
+      return fmt::format("{}.body[{}]", escape_name(frame.node), frame.index);
+    case Frame::Kind::then_branch:
+      return escape_name(frame.node) + ".then";
+    case Frame::Kind::else_branch:
+      return escape_name(frame.node) + ".else";
+    case Frame::Kind::call:
+      return escape_name(frame.node) + ".call";
+  }
+  return {};
+}
+
+std::string to_string(const ValuePath& path) {
+  std::string text;
+  for (const Frame& frame : path.frames) text += to_string(frame) + "//";
+  return text + escape_name(path.name);
+}
+
+Result<ValuePath> parse_value_path(std::string_view text) {
+  ValuePath path;
+  std::string_view rest = text;
+  for (size_t at = rest.find(kSeparator); at != std::string_view::npos; at = rest.find(kSeparator)) {
+    path.frames.push_back(PX_TRY(parse_frame(rest.substr(0, at), text)));
+    rest.remove_prefix(at + kSeparator.size());
+  }
+  if (rest.empty()) return bad_path(text, "it names no value");
+  path.name = unescape_name(rest);
+  return path;
+}
+
+// Backtracks to the last `*` and the last `**` only: linear in practice, and never exponential.
+bool glob_matches(std::string_view glob, std::string_view path) {
+  constexpr size_t kNone = std::string_view::npos;
+  size_t g = 0;
+  size_t p = 0;
+  size_t star = kNone, star_at = 0;
+  size_t double_star = kNone, double_star_at = 0;
+  while (p < path.size() || g < glob.size()) {
+    if (glob.substr(g).starts_with("**")) {
+      g += 2;
+      double_star = g;
+      double_star_at = p;
+      star = kNone;
+    } else if (g < glob.size() && glob[g] == '*') {
+      star = ++g;
+      star_at = p;
+    } else if (g < glob.size() && p < path.size() &&
+               (glob[g] == path[p] || (glob[g] == '?' && !path.substr(p).starts_with(kSeparator)))) {
+      ++g;
+      ++p;
+    } else if (star != kNone && star_at < path.size() && !path.substr(star_at).starts_with(kSeparator)) {
+      p = ++star_at;
+      g = star;
+    } else if (double_star != kNone && double_star_at < path.size()) {
+      p = ++double_star_at;
+      g = double_star;
+      star = kNone;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void FrameStack::push(Frame frame) {
+  lengths_.push_back(prefix_.size());
+  prefix_ += to_string(frame);
+  prefix_ += kSeparator;
+  frames_.push_back(std::move(frame));
+}
+
+void FrameStack::pop() {
+  PX_CHECK(!frames_.empty());
+  prefix_.resize(lengths_.back());
+  lengths_.pop_back();
+  frames_.pop_back();
+}
+
+}  // namespace parallax
