@@ -1,0 +1,1 @@
+Bfirst_levelJÑ&ï¿=ÝÈ¿ÉK¾

@@ -1,0 +1,2 @@
+	B
+use_filterJ
