@@ -1,0 +1,31 @@
+"""The walk-through's checks can fail: a wrong exit code, a missing line, lines in another order, a failing command in the middle."""
+import os
+import tempfile
+import unittest
+
+import walkthrough
+
+
+class Walkthrough(unittest.TestCase):
+    def problem(self, page):
+        ((commands, code, lines),) = walkthrough.blocks(page)
+        with tempfile.TemporaryDirectory() as folder:
+            return walkthrough.problem_of(commands, code, lines, folder, dict(os.environ))
+
+    def test_accepts_what_holds(self):
+        self.assertIsNone(self.problem("```sh exit=3\necho one two\necho three\nexit 3\n```\n```text\none\nthree\n```\n"))
+
+    def test_refuses_another_exit_code(self):
+        self.assertIn("exit code 3, the page says 0", self.problem("```sh\nexit 3\n```\n"))
+        self.assertIn("exit code 0, the page says 1", self.problem("```sh exit=1\ntrue\n```\n"))
+
+    def test_a_failing_command_in_the_middle_counts(self):
+        self.assertIn("exit code 1", self.problem("```sh\nfalse\ntrue\n```\n"))
+
+    def test_refuses_a_missing_line_and_another_order(self):
+        self.assertIn("lacks the line 'two'", self.problem("```sh\necho one\n```\n```text\ntwo\n```\n"))
+        self.assertIn("lacks the line 'one'", self.problem("```sh\necho one; echo two\n```\n```text\ntwo\none\n```\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
