@@ -1,0 +1,25 @@
+"""What a case of bad input is, and how the cases of one kind are collected."""
+
+from typing import NamedTuple
+
+USAGE, MODEL, FILE = 2, 3, 5
+
+
+class Case(NamedTuple):
+    """Files to write into an empty folder, and the arguments of parallax run there; `codes` are the exit codes that are right."""
+    name: str
+    files: dict
+    arguments: list
+    codes: tuple
+    links: dict = {}
+
+
+# How a model reaches the program: verbs that must all refuse the same file.
+MODEL_VERBS = (["check"], ["show"], ["run", "--with", "reference"], ["dot"])
+
+
+def model_case(name, content, index, codes=(MODEL,), files=None, links=None, file_name="m.onnx"):
+    """A bad model for one of the verbs, in turn."""
+    verb = MODEL_VERBS[index % len(MODEL_VERBS)]
+    arguments = [verb[0], file_name, *verb[1:]] + (["-o", "m.dot"] if verb[0] == "dot" else [])
+    return Case(f"model/{name}/{verb[0]}", {file_name: content, **(files or {})}, arguments, codes, links or {})
