@@ -1,0 +1,72 @@
+// Value paths: the grammar both ways, names that look like paths, and globs.
+#include "inspector/exec/value_path.h"
+
+#include <gtest/gtest.h>
+
+namespace parallax {
+namespace {
+
+TEST(ValuePath, PrintsAndParsesEveryFrame) {
+  for (const std::string text :
+       {"linear_3", "step[7]//logits", "node_loop.body[3]//add_1", "node_if.then//y", "node_if.else//y",
+        "node_fn.call//t", "graph(decoder)//step[12]//a.b.body[0]//c.then//x/y", "/model/layers.0/MatMul_output_0",
+        "graph(a%2F%2Fb)//v", "n%2F%2Fm.call//v"}) {
+    const auto path = parse_value_path(text);
+    ASSERT_TRUE(path.ok()) << text << ": " << path.error().message;
+    EXPECT_EQ(to_string(*path), text);
+  }
+  const auto path = parse_value_path("node_loop.body[3]//add_1");
+  EXPECT_EQ(path->frames, (std::vector<Frame>{{Frame::Kind::body, "node_loop", 3}}));
+  EXPECT_EQ(path->name, "add_1");
+}
+
+TEST(ValuePath, NamesAreEscapedOnlyWhereNeeded) {
+  for (const std::string name : {"a//b", "50%", "%2F", "x%25y", "///", "%%41", "plain/one", "a//"}) {
+    const std::string escaped = escape_name(name);
+    EXPECT_EQ(escaped.find("//"), std::string::npos) << name;
+    EXPECT_EQ(unescape_name(escaped), name);
+  }
+  EXPECT_EQ(escape_name("a//b"), "a%2F%2Fb");
+  EXPECT_EQ(escape_name("%2F"), "%252F");
+  EXPECT_EQ(escape_name("50%"), "50%");
+}
+
+TEST(ValuePath, RefusesWhatIsNoPath) {
+  for (const std::string text :
+       {"", "a//", "nonsense//x", "n.body[]//x", "n.body[-1]//x", "n.body[1//x", "step[x]//y"}) {
+    const auto path = parse_value_path(text);
+    ASSERT_FALSE(path.ok()) << text;
+    EXPECT_EQ(path.error().code, ErrorCode::usage);
+  }
+}
+
+TEST(ValuePath, GlobsStayWithinAFrameUnlessDoubled) {
+  EXPECT_TRUE(glob_matches("*", "linear_3"));
+  EXPECT_TRUE(glob_matches("linear_?", "linear_3"));
+  EXPECT_FALSE(glob_matches("linear_?", "linear_13"));
+  EXPECT_FALSE(glob_matches("*", "n.body[3]//add"));
+  EXPECT_TRUE(glob_matches("**", "n.body[3]//add"));
+  EXPECT_TRUE(glob_matches("n.body[*]//add", "n.body[12]//add"));
+  EXPECT_FALSE(glob_matches("n.body[3]//add", "n.body[4]//add"));
+  EXPECT_TRUE(glob_matches("**//add*", "a.then//n.body[3]//add_7"));
+  EXPECT_FALSE(glob_matches("*//add*", "a.then//n.body[3]//add_7"));
+  EXPECT_TRUE(glob_matches("*/MatMul*", "/model/layers.0/MatMul_1"));
+  EXPECT_FALSE(glob_matches("", "x"));
+  EXPECT_TRUE(glob_matches("**", ""));
+  EXPECT_FALSE(glob_matches("a*b*c*d", "abcabcabcabc"));
+}
+
+TEST(FrameStack, KeepsThePrefix) {
+  FrameStack frames;
+  EXPECT_EQ(frames.path_of("x"), "x");
+  frames.push({Frame::Kind::body, "loop", 2});
+  frames.push({Frame::Kind::else_branch, "if", -1});
+  EXPECT_EQ(frames.path_of("x"), "loop.body[2]//if.else//x");
+  frames.pop();
+  EXPECT_EQ(frames.path_of("x"), "loop.body[2]//x");
+  frames.pop();
+  EXPECT_EQ(frames.prefix(), "");
+}
+
+}  // namespace
+}  // namespace parallax
