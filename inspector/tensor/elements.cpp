@@ -73,10 +73,22 @@ void store_as(Tensor& tensor, int64_t begin, std::span<const In> values, Convert
   for (size_t index = 0; index < values.size(); ++index) target[index] = convert(values[index]);
 }
 
+// Whether `value` is a whole number of [-2^(bits-1), 2^(bits-1)), or of [0, 2^bits) without sign.
+bool fits(double value, int bits, bool is_signed) {
+  const double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0.0;
+  const double high = std::ldexp(1.0, is_signed ? bits - 1 : bits);
+  return value >= low && value < high && value == std::trunc(value);
+}
+bool fits(int64_t value, int bits, bool is_signed) {
+  if (bits == 64) return true;  // uint64 wraps
+  const int64_t low = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
+  return value >= low && value < low + (int64_t{1} << bits);
+}
+
 template <class Stored, class In>
 void store_checked(Tensor& tensor, int64_t begin, std::span<const In> values) {
   store_as<Stored>(tensor, begin, values, [](In value) {
-    PX_CHECK(static_cast<In>(static_cast<Stored>(value)) == value);
+    PX_CHECK(fits(value, 8 * static_cast<int>(sizeof(Stored)), std::is_signed_v<Stored>));
     return static_cast<Stored>(value);
   });
 }
@@ -84,7 +96,9 @@ void store_checked(Tensor& tensor, int64_t begin, std::span<const In> values) {
 template <class In>
 void store_packed_integers(Tensor& tensor, int64_t begin, std::span<const In> values) {
   const int bits = bits_of(tensor.dtype());
+  const bool is_signed = info_of(tensor.dtype()).kind == DTypeKind::signed_integer;
   for (size_t index = 0; index < values.size(); ++index) {
+    PX_CHECK(fits(values[index], bits, is_signed));
     const auto integer = static_cast<int64_t>(values[index]);
     store_packed(tensor.mutable_data(), bits, begin + static_cast<int64_t>(index),
                  static_cast<uint8_t>(integer & ((1 << bits) - 1)));
@@ -101,7 +115,7 @@ bool store_integers(Tensor& tensor, int64_t begin, std::span<const In> values) {
     case DType::int32:
       return store_checked<int32_t>(tensor, begin, values), true;
     case DType::int64:
-      return store_as<int64_t>(tensor, begin, values, [](In value) { return static_cast<int64_t>(value); }), true;
+      return store_checked<int64_t>(tensor, begin, values), true;
     case DType::bool_:
       return store_as<uint8_t>(tensor, begin, values, [](In value) { return static_cast<uint8_t>(value != 0); }), true;
     case DType::uint8:
@@ -111,7 +125,7 @@ bool store_integers(Tensor& tensor, int64_t begin, std::span<const In> values) {
     case DType::uint32:
       return store_checked<uint32_t>(tensor, begin, values), true;
     case DType::uint64:
-      return store_as<uint64_t>(tensor, begin, values, [](In value) { return static_cast<uint64_t>(value); }), true;
+      return store_checked<uint64_t>(tensor, begin, values), true;
     case DType::int2:
     case DType::int4:
     case DType::uint2:

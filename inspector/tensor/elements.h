@@ -24,8 +24,9 @@ std::string element_to_string(const TensorView& view, int64_t index);
 void load_doubles(const TensorView& view, int64_t begin, std::span<double> out);
 void load_int64s(const TensorView& view, int64_t begin, std::span<int64_t> out);
 
-// Stores with one rounding to the tensor's type. Integers: values must fit (PX_CHECK); see the Cast operators for
-// conversions of values that do not. Elements of sub-byte types sharing a byte must be stored by one thread.
+// Stores with one rounding to the tensor's type. Integers: values must be whole and fit (PX_CHECK); see the Cast
+// operators for conversions of values that do not. Elements of sub-byte types sharing a byte must be stored by one
+// thread.
 void store_doubles(Tensor& tensor, int64_t begin, std::span<const double> values);
 void store_int64s(Tensor& tensor, int64_t begin, std::span<const int64_t> values);
 

@@ -1,8 +1,8 @@
-// parallel_for: every index once, from several callers at once, nested, and on the caller alone for small work.
+// parallel_for covers each index once, from many callers, nested, and with any number of threads.
 #include "inspector/base/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -11,52 +11,100 @@
 namespace parallax {
 namespace {
 
-constexpr int64_t kHeavy = 1'000'000;
+constexpr int64_t kHeavy = 1'000'000;  // work per item that makes every loop worth all threads
 
-TEST(ThreadPool, VisitsEveryIndexOnce) {
-  for (int threads : {1, 2, 3, 8}) {
+class ThreadPool : public testing::Test {
+ protected:
+  void TearDown() override { set_thread_count(0); }
+};
+
+void expect_each_index_once(int64_t count, int64_t work_per_item) {
+  std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+  parallel_for(count, work_per_item, [&](int64_t begin, int64_t end) {
+    ASSERT_LE(begin, end);
+    for (int64_t index = begin; index < end; ++index) ++visits[static_cast<size_t>(index)];
+  });
+  for (size_t index = 0; index < visits.size(); ++index) ASSERT_EQ(visits[index], 1) << "index " << index;
+}
+
+TEST_F(ThreadPool, CoversEachIndexOnceForAnyThreadCount) {
+  for (const int threads : {1, 2, 3, 8}) {
     set_thread_count(threads);
-    std::vector<std::atomic<int>> visits(1003);
-    parallel_for(1003, kHeavy, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index) ++visits[static_cast<size_t>(index)];
-    });
-    for (const auto& count : visits) ASSERT_EQ(count.load(), 1);
+    EXPECT_EQ(thread_count(), threads);
+    for (const int64_t count : {0, 1, 2, 7, 64, 1000}) expect_each_index_once(count, kHeavy);
   }
-  set_thread_count(0);
 }
 
-TEST(ThreadPool, SmallWorkStaysOnTheCaller) {
-  set_thread_count(4);
-  const auto caller = std::this_thread::get_id();
-  bool elsewhere = false;
-  parallel_for(100, 1, [&](int64_t, int64_t) { elsewhere = elsewhere || std::this_thread::get_id() != caller; });
-  EXPECT_FALSE(elsewhere);
+TEST_F(ThreadPool, ZeroThreadsMeansOnePerCore) {
   set_thread_count(0);
+  EXPECT_EQ(thread_count(), static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
 }
 
-TEST(ThreadPool, NestedLoopsAndSeveralCallersFinish) {
+TEST_F(ThreadPool, LittleWorkStaysOnItsCaller) {
+  set_thread_count(8);
+  const std::thread::id caller = std::this_thread::get_id();
+  int calls = 0;
+  parallel_for(100, 1, [&](int64_t begin, int64_t end) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_EQ(end - begin, 100);
+    ++calls;
+  });
+  EXPECT_EQ(calls, 1);
+}
+
+// Two items that wait for each other end only when two threads run them.
+TEST_F(ThreadPool, MuchWorkIsSpread) {
+  set_thread_count(2);
+  std::atomic<int> arrived = 0;
+  parallel_for(2, kHeavy, [&](int64_t begin, int64_t end) {
+    arrived += static_cast<int>(end - begin);
+    while (arrived < 2) std::this_thread::yield();
+  });
+  EXPECT_EQ(arrived, 2);
+}
+
+TEST_F(ThreadPool, NestedLoopsRunOnTheirCaller) {
   set_thread_count(4);
-  std::atomic<int64_t> sum{0};
-  const auto work = [&] {
-    for (int round = 0; round < 50; ++round) {
-      parallel_for(16, kHeavy, [&](int64_t begin, int64_t end) {
-        for (int64_t outer = begin; outer < end; ++outer) {
-          parallel_for(4, kHeavy, [&](int64_t inner_begin, int64_t inner_end) { sum += inner_end - inner_begin; });
-        }
+  std::atomic<int64_t> sum = 0;
+  parallel_for(16, kHeavy, [&](int64_t begin, int64_t end) {
+    for (int64_t outer = begin; outer < end; ++outer) {
+      const std::thread::id caller = std::this_thread::get_id();
+      parallel_for(10, kHeavy, [&](int64_t inner_begin, int64_t inner_end) {
+        EXPECT_EQ(std::this_thread::get_id(), caller);
+        sum += inner_end - inner_begin;
       });
     }
-  };
-  std::thread other(work);
-  work();
-  other.join();
-  EXPECT_EQ(sum.load(), 2 * 50 * 16 * 4);
-  set_thread_count(0);
+  });
+  EXPECT_EQ(sum, 160);
 }
 
-TEST(ThreadPool, NothingToDo) {
-  bool called = false;
-  parallel_for(0, kHeavy, [&](int64_t, int64_t) { called = true; });
-  EXPECT_FALSE(called);
+TEST_F(ThreadPool, ManyCallersAtOnce) {
+  set_thread_count(4);
+  std::atomic<int64_t> sum = 0;
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 6; ++caller) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        parallel_for(20, kHeavy, [&](int64_t begin, int64_t end) { sum += end - begin; });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 6 * 50 * 20);
+}
+
+// What the body wrote is visible to the caller without any further synchronisation; ThreadSanitizer watches this one.
+TEST_F(ThreadPool, WritesAreVisibleAfterTheLoop) {
+  set_thread_count(4);
+  std::vector<int64_t> squares(500);
+  for (int round = 0; round < 20; ++round) {
+    parallel_for(500, kHeavy, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) squares[static_cast<size_t>(index)] = index * index + round;
+    });
+    for (size_t index = 0; index < squares.size(); ++index) {
+      ASSERT_EQ(squares[index], static_cast<int64_t>(index * index) + round);
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+// Mapping and writing whole files, and what happens where that is impossible.
+#include "inspector/base/mapped_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MappedFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("mapped_file_test." + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+TEST_F(MappedFileTest, ReadsWhatWasWritten) {
+  const std::string contents("one\0two\n", 8);
+  ASSERT_TRUE(write_file(path("file"), contents).ok());
+  const auto file = MappedFile::open(path("file"));
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ((*file)->bytes().size(), 8U);
+  EXPECT_EQ(read_file(path("file")).value(), contents);
+  EXPECT_TRUE((*file)->is_intact());
+}
+
+TEST_F(MappedFileTest, AnEmptyFileHasNoBytes) {
+  ASSERT_TRUE(write_file(path("empty"), "").ok());
+  EXPECT_EQ(read_file(path("empty")).value(), "");
+}
+
+TEST_F(MappedFileTest, MissingFilesAndFoldersAreErrorsThatNameThem) {
+  const auto missing = MappedFile::open(path("gone"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::io);
+  EXPECT_NE(missing.error().message.find(path("gone")), std::string::npos) << missing.error().message;
+  EXPECT_FALSE(MappedFile::open(folder_.string()).ok());
+  EXPECT_FALSE(MappedFile::open("/dev/zero").ok());
+}
+
+TEST_F(MappedFileTest, AFileThatWasCutIsNoticed) {
+  ASSERT_TRUE(write_file(path("file"), std::string(10'000, 'x')).ok());
+  const auto file = MappedFile::open(path("file")).take();
+  fs::resize_file(path("file"), 5);
+  EXPECT_FALSE(file->is_intact());
+}
+
+TEST_F(MappedFileTest, WritingReplacesAFileAndLeavesNothingElse) {
+  ASSERT_TRUE(write_file(path("file"), "old and long").ok());
+  ASSERT_TRUE(write_file(path("file"), "new").ok());
+  EXPECT_EQ(read_file(path("file")).value(), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(MappedFileTest, WritingWhereNoFolderIsFails) {
+  const Status status = write_file(path("no/such/folder"), "x");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::io);
+}
+
+TEST_F(MappedFileTest, WritingOverAFolderFailsAndKeepsIt) {
+  fs::create_directories(path("folder"));
+  EXPECT_FALSE(write_file(path("folder"), "x").ok());
+  EXPECT_TRUE(fs::is_directory(path("folder")));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+}  // namespace
+}  // namespace parallax
