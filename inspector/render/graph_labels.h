@@ -1,0 +1,26 @@
+// Short texts for nodes, values and attributes that the text view, dot and reports share.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "inspector/model/ir.h"
+
+namespace parallax {
+
+// "[0.5, 1, 2]" for a tensor of up to `limit` elements; "" for larger ones.
+std::string small_tensor_text(const TensorView& tensor, int64_t limit = 8);
+
+// "axis=1", "perm=[0,2,1]", "value=float32[]:0.5", "then_branch={graph}"; long values are shortened with "...".
+std::string attribute_text(const Attribute& attribute);
+
+// "Add" for the standard domain, "com.microsoft.Gelu" otherwise.
+std::string qualified_op(const Node& node);
+
+// The name, or for a small initializer or Constant its content.
+std::string operand_text(const Graph& graph, ValueId value);
+
+// At most `limit` characters, the middle replaced by "..." where longer. Never splits a UTF-8 sequence.
+std::string shorten(std::string_view text, size_t limit);
+
+}  // namespace parallax

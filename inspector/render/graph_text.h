@@ -1,0 +1,21 @@
+// The text and JSON forms of a model's graph: what `parallax show` prints.
+#pragma once
+
+#include <string>
+
+#include "inspector/model/ir.h"
+
+namespace parallax {
+
+struct GraphTextOptions {
+  bool shapes = false;  // types of every node's outputs
+  int depth = -1;       // scopes below this depth are folded into one line each; -1: none are
+};
+
+// One line a node, in execution order; bodies of If, Loop and Scan and local functions indented below.
+std::string graph_to_text(const Model& model, const GraphTextOptions& options);
+
+// {"model", "ir_version", "opset_imports", "inputs", "outputs", "initializers", "nodes" (with bodies), "functions"}
+std::string graph_to_json(const Model& model, const GraphTextOptions& options);
+
+}  // namespace parallax
