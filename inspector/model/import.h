@@ -27,7 +27,8 @@ Result<std::shared_ptr<const Model>> import_model(const std::string& path, const
 Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> bytes, const std::string& directory,
                                                   const std::string& description, const ImportOptions& options = {});
 
-// SHA-256 of the file the model was read from, or of its export for a model that was made.
+// SHA-256 of the file the model was read from, or of its export for a model that was made (empty where that has more
+// than 2 GB of weights). External data is not part of it.
 std::string model_sha256(const Model& model);
 
 // One thing wrong with a model. `where` is "graph", "node 'x' (Softmax-13)", "value 'y'", ...
@@ -36,6 +37,7 @@ struct ModelProblem {
   std::string message;
   std::string node;
   std::string op;
+  ErrorCode code = ErrorCode::invalid_model;
 };
 
 // Everything that validation finds, not only the first problem.

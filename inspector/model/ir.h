@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "inspector/base/mapped_file.h"
 #include "inspector/model/attribute_type.h"
 #include "inspector/tensor/tensor.h"
 #include "inspector/tensor/type_info.h"
@@ -37,6 +39,7 @@ struct StoredTensor {
   std::string doc;
   Metadata metadata;
   std::string external_location;  // file beside the model that held the payload; empty when it was inline
+  bool is_typed = false;          // the payload was in a *_data field of its type, not in raw_data
   std::string unparsed;           // serialized fields of the message that this struct does not model
 };
 
@@ -45,6 +48,7 @@ struct SparseTensor {
   StoredTensor values;
   StoredTensor indices;
   std::vector<int64_t> dims;
+  std::string unparsed;
 };
 
 struct Attribute {
@@ -73,7 +77,8 @@ struct ValueDef {
   bool is_outer = false;  // defined by an enclosing graph
   bool is_graph_output = false;
   bool has_value_info = false;  // listed in GraphProto.value_info
-  std::vector<NodeId> readers;  // nodes of this graph that take it as input, each once, in order
+  // Nodes of this graph that read it, as input or in a body they hold, each once, in order.
+  std::vector<NodeId> readers;
   std::string doc;
   Metadata metadata;
   std::string unparsed;
@@ -128,6 +133,9 @@ struct OpsetImport {
   int64_t version = 0;
 };
 
+// 0 when `domain` is not imported; "" and "ai.onnx" are one.
+int64_t opset_version_in(std::span<const OpsetImport> imports, std::string_view domain);
+
 // A model-local function. Its body's inputs are the formal inputs; types are those of the call.
 struct Function {
   std::string domain;
@@ -155,10 +163,12 @@ struct Model {
   Graph graph;
   std::vector<std::shared_ptr<Function>> functions;
   std::string unparsed;
-  std::string sha256;  // of the model file's bytes (external data not included); filled by model_sha256()
-  std::vector<std::shared_ptr<const void>> storage;  // what keeps views of weights alive
+  // What model_sha256() answers with: the file the model was read from, or the hash of the bytes it was read from. Both
+  // are empty for a model that was made; whoever changes a copy of a model resets them.
+  std::shared_ptr<const MappedFile> file;
+  std::string sha256;
 
-  int64_t opset_version(std::string_view domain) const;  // 0 when not imported; "" and "ai.onnx" are one
+  int64_t opset_version(std::string_view domain_name) const;  // see opset_version_in
 };
 
 // The body of a function as one call executes it: attribute references replaced by the call's attributes or the

@@ -1,0 +1,120 @@
+// What an operator name stands for (schema or model-local function), and the body of a function as one call executes
+// it.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "inspector/model/link.h"
+#include "inspector/model/opset_registry.h"
+
+namespace parallax {
+namespace {
+
+// Domain, name, overload: what identifies a function.
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+using FunctionTable = std::map<FunctionKey, const Function*>;
+
+// A function of the model hides an operator of the same name: that is how the format lets a model bring its own.
+void resolve_graph(Graph& graph, std::span<const OpsetImport> imports, const FunctionTable& functions) {
+  for (Node& node : graph.nodes) {
+    node.opset_version = opset_version_in(imports, node.domain);
+    const auto called = functions.find({canonical_domain(node.domain), node.op_type, node.overload});
+    node.function = called == functions.end() ? nullptr : called->second;
+    node.schema = node.function == nullptr && node.overload.empty()
+                      ? OpsetRegistry::standard().find(node.domain, node.op_type, node.opset_version)
+                      : nullptr;
+    for (const Graph* body : bodies_of(node)) resolve_graph(const_cast<Graph&>(*body), imports, functions);
+  }
+}
+
+// Depth-first search over calls; `path` holds the functions being expanded.
+class RecursionSearch {
+ public:
+  Status visit(const Function& function) {
+    if (done_.contains(&function)) return {};
+    if (std::ranges::find(path_, &function) != path_.end()) return report(function);
+    path_.push_back(&function);
+    PX_TRY(visit_calls(function.body));
+    path_.pop_back();
+    done_.emplace(&function, true);
+    return {};
+  }
+
+ private:
+  Status visit_calls(const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      if (node.function != nullptr) PX_TRY(visit(*node.function));
+      for (const Graph* body : bodies_of(node)) PX_TRY(visit_calls(*body));
+    }
+    return {};
+  }
+
+  Status report(const Function& function) const {
+    std::string calls;
+    for (auto at = std::ranges::find(path_, &function); at != path_.end(); ++at) calls += (*at)->name + " -> ";
+    return invalid_model("function '" + function.name + "' calls itself: " + calls + function.name);
+  }
+
+  std::vector<const Function*> path_;
+  std::map<const Function*, bool> done_;
+};
+
+// ---- Binding -------------------------------------------------------------------------------------------------------
+
+// The attribute a reference takes its value from, or null.
+const Attribute* source_of_reference(const Function& function, const Node& call, const std::string& name) {
+  if (const Attribute* given = find_attribute(call, name)) return given;
+  const auto found = std::ranges::find(function.attribute_defaults, name, &Attribute::name);
+  return found == function.attribute_defaults.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<Graph> bind_graph(const Graph& graph, const Function& function, const Node& call);
+
+void bind_bodies(Attribute& attribute, const Function& function, const Node& call) {
+  if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) *body = bind_graph(**body, function, call);
+  if (auto* bodies = std::get_if<std::vector<std::shared_ptr<Graph>>>(&attribute.value)) {
+    for (auto& body : *bodies) body = bind_graph(*body, function, call);
+  }
+}
+
+std::shared_ptr<Graph> bind_graph(const Graph& graph, const Function& function, const Node& call) {
+  auto bound = std::make_shared<Graph>(graph);
+  for (Node& node : bound->nodes) {
+    std::vector<Attribute> attributes;
+    for (Attribute& attribute : node.attributes) {
+      if (attribute.ref_attr_name.empty()) {
+        bind_bodies(attribute, function, call);
+        attributes.push_back(std::move(attribute));
+      } else if (const Attribute* source = source_of_reference(function, call, attribute.ref_attr_name)) {
+        attributes.push_back(*source);
+        attributes.back().name = attribute.name;
+      }
+    }
+    node.attributes = std::move(attributes);
+  }
+  return bound;
+}
+
+}  // namespace
+
+void resolve_operators(Model& model) {
+  FunctionTable functions;
+  for (const auto& function : model.functions) {
+    functions.emplace(FunctionKey(canonical_domain(function->domain), function->name, function->overload),
+                      function.get());
+  }
+  resolve_graph(model.graph, model.opset_imports, functions);
+  for (const auto& function : model.functions) resolve_graph(function->body, function->opset_imports, functions);
+}
+
+Status check_recursion(const Model& model) {
+  RecursionSearch search;
+  for (const auto& function : model.functions) PX_TRY(search.visit(*function));
+  return {};
+}
+
+std::shared_ptr<const Graph> bind_function(const Function& function, const Node& call) {
+  return bind_graph(function.body, function, call);
+}
+
+}  // namespace parallax

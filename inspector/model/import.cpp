@@ -1,0 +1,126 @@
+// Whole models: the file, its form, the model's own fields, functions, and the checks that follow.
+#include "inspector/model/import.h"
+
+#include <filesystem>
+
+#include "inspector/base/hash.h"
+#include "inspector/model/entries.h"
+#include "inspector/model/import_graph.h"
+#include "inspector/model/link.h"
+#include "inspector/model/onnx.pb.h"
+#include "inspector/model/proto_io.h"
+
+namespace parallax {
+namespace {
+
+std::vector<OpsetImport> take_imports(google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto>& messages) {
+  std::vector<OpsetImport> imports;
+  for (auto& message : messages) imports.push_back({message.domain(), message.version()});
+  messages.Clear();
+  return imports;
+}
+
+// What a function is called in messages.
+std::string title_of(const proto::FunctionProto& function) { return "function '" + function.name() + "'"; }
+
+Result<std::shared_ptr<Function>> read_function(proto::FunctionProto& message, ExternalData& external, int max_depth) {
+  using Message = proto::FunctionProto;
+  auto function = std::make_shared<Function>();
+  function->attribute_names.assign(message.attribute().begin(), message.attribute().end());
+  message.clear_attribute();
+  GraphImporter defaults(external, max_depth);
+  for (auto& attribute : *message.mutable_attribute_proto()) {
+    function->attribute_defaults.push_back(PX_TRY(defaults.read_attribute(attribute)));
+  }
+  message.clear_attribute_proto();
+  function->opset_imports = take_imports(*message.mutable_opset_import());
+  function->body = PX_TRY(GraphImporter(external, max_depth).read_body(message));
+  function->domain = take(message, &Message::domain, &Message::release_domain);
+  function->name = take(message, &Message::name, &Message::release_name);
+  function->overload = take(message, &Message::overload, &Message::release_overload);
+  function->body.name = function->name;
+  function->doc = take(message, &Message::doc_string, &Message::release_doc_string);
+  function->metadata = take_entries(*message.mutable_metadata_props());
+  function->unparsed = rest_of(message);
+  return function;
+}
+
+// The fields beside graph and functions. Numbers that are 0 stay in the message, which keeps their presence.
+void take_header(proto::ModelProto& message, Model& model) {
+  using Message = proto::ModelProto;
+  model.ir_version = message.ir_version();
+  if (model.ir_version != 0) message.clear_ir_version();
+  model.model_version = message.model_version();
+  if (model.model_version != 0) message.clear_model_version();
+  model.opset_imports = take_imports(*message.mutable_opset_import());
+  model.producer_name = take(message, &Message::producer_name, &Message::release_producer_name);
+  model.producer_version = take(message, &Message::producer_version, &Message::release_producer_version);
+  model.domain = take(message, &Message::domain, &Message::release_domain);
+  model.doc = take(message, &Message::doc_string, &Message::release_doc_string);
+  model.metadata = take_entries(*message.mutable_metadata_props());
+}
+
+Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std::string& directory, int max_depth) {
+  auto model = std::make_shared<Model>();
+  ExternalData external(directory);
+  take_header(message, *model);
+  if (!message.has_graph()) return invalid_model("holds no graph; is it an ONNX model?");
+  model->graph = PX_TRY(GraphImporter(external, max_depth).read(*message.mutable_graph()));
+  message.clear_graph();
+  for (auto& function : *message.mutable_functions()) {
+    const std::string title = title_of(function);
+    model->functions.push_back(PX_TRY_CONTEXT(title, read_function(function, external, max_depth)));
+  }
+  message.clear_functions();
+  model->unparsed = rest_of(message);
+  resolve_operators(*model);
+  PX_TRY(check_recursion(*model));
+  return model;
+}
+
+Error first_problem(const ModelProblem& problem) {
+  Error error = make_error(problem.code, problem.where + ": " + problem.message);
+  return std::move(error).at_node(problem.node, problem.op);
+}
+
+Result<std::shared_ptr<Model>> import_bytes(ByteSpan bytes, const std::string& directory,
+                                            const std::string& description, const ImportOptions& options) {
+  const std::string context = "'" + description + "'";
+  proto::ModelProto message;
+  const FileForm form = form_of(description, bytes);
+  Status parsed = parse_message(bytes, form, options.max_depth, message);
+  if (!parsed.ok()) return make_error(parsed.error().code, context + " " + parsed.error().message);
+  auto model = PX_TRY_CONTEXT(context, read_model(message, directory, options.max_depth));
+  model->path = description;
+  if (!options.validate) return model;
+  const auto problems = check_model(*model);
+  if (!problems.empty()) return first_problem(problems.front()).with_context(context);
+  return model;
+}
+
+std::string hash_of(ByteSpan bytes) { return sha256_hex(bytes.data(), bytes.size()); }
+
+}  // namespace
+
+Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options) {
+  const auto file = PX_TRY(MappedFile::open(path));
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const auto model = PX_TRY(import_bytes(file->bytes(), parent.empty() ? "." : parent, path, options));
+  model->file = file;
+  return std::shared_ptr<const Model>(model);
+}
+
+Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> bytes, const std::string& directory,
+                                                  const std::string& description, const ImportOptions& options) {
+  const auto model = PX_TRY(import_bytes(bytes, directory, description, options));
+  model->sha256 = hash_of(bytes);
+  return std::shared_ptr<const Model>(model);
+}
+
+std::string model_sha256(const Model& model) {
+  if (!model.sha256.empty()) return model.sha256;
+  if (model.file != nullptr && model.file->is_intact()) return hash_of(model.file->bytes());
+  return {};
+}
+
+}  // namespace parallax

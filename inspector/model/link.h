@@ -1,0 +1,30 @@
+// What follows from a graph's names and edges, filled in one place: for the importer, and for transforms that changed a
+// graph.
+#pragma once
+
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/model/ir.h"
+
+namespace parallax {
+
+// Fills, from values' names, nodes' inputs, outputs and bodies, `inputs`, `outputs`, `initializer_values` and
+// `sparse_initializer_values`: every value's producer, indices, is_graph_output and readers; the nodes' display names;
+// and `order`. The bodies that nodes hold must have been linked before. Nodes on a cycle come last in `order`, in file
+// order.
+void link_graph(Graph& graph);
+
+// The nodes that no topological order can hold, in file order.
+std::vector<NodeId> nodes_on_cycles(const Graph& graph);
+
+// Every graph that a node's attributes hold.
+std::vector<const Graph*> bodies_of(const Node& node);
+
+// Each node's opset version, schema and called function, in all graphs of the model and of its functions.
+void resolve_operators(Model& model);
+
+// Functions must not call themselves, by whatever detour. After resolve_operators.
+Status check_recursion(const Model& model);
+
+}  // namespace parallax
