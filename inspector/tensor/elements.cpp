@@ -97,6 +97,7 @@ template <class In>
 void store_packed_integers(Tensor& tensor, int64_t begin, std::span<const In> values) {
   const int bits = bits_of(tensor.dtype());
   const bool is_signed = info_of(tensor.dtype()).kind == DTypeKind::signed_integer;
+  PX_CHECK(bits < 8);
   for (size_t index = 0; index < values.size(); ++index) {
     PX_CHECK(fits(values[index], bits, is_signed));
     const auto integer = static_cast<int64_t>(values[index]);

@@ -81,9 +81,9 @@ TEST_F(ThreadPool, NestedLoopsRunOnTheirCaller) {
 TEST_F(ThreadPool, ManyCallersAtOnce) {
   set_thread_count(4);
   std::atomic<int64_t> sum = 0;
-  std::vector<std::thread> callers;
-  for (int caller = 0; caller < 6; ++caller) {
-    callers.emplace_back([&] {
+  std::vector<std::thread> callers(6);
+  for (std::thread& caller : callers) {
+    caller = std::thread([&] {
       for (int round = 0; round < 50; ++round) {
         parallel_for(20, kHeavy, [&](int64_t begin, int64_t end) { sum += end - begin; });
       }
