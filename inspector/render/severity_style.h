@@ -1,0 +1,26 @@
+// How severity looks: one table for dot, HTML and whatever draws it. Never colour alone: border width and badge say it,
+// too.
+#pragma once
+
+#include <string>
+
+#include "inspector/diff/comparison.h"
+
+namespace parallax {
+
+struct SeverityStyle {
+  std::string fill;   // "#RRGGBB"
+  std::string text;   // colour readable on `fill`
+  std::string badge;  // "ok 0.02", "DIVERGED 37", "mistrusted", "fused into X"
+  double border_width = 1;
+};
+
+// From the worst of a node's values. Ramp: Paul Tol's YlOrBr (https://personal.sron.nl/~pault/), light to dark by
+// decade of severity; what was not compared is grey.
+SeverityStyle style_of(const ValueComparison& value);
+
+// The worse of two values for the purpose of showing one of them: diverged by severity, then mistrusted, passed, not
+// compared.
+bool is_worse(const ValueComparison& a, const ValueComparison& b);
+
+}  // namespace parallax
