@@ -5,6 +5,7 @@
 
 #include "inspector/base/hash.h"
 #include "inspector/model/entries.h"
+#include "inspector/model/export.h"
 #include "inspector/model/import_graph.h"
 #include "inspector/model/link.h"
 #include "inspector/model/onnx.pb.h"
@@ -120,7 +121,8 @@ Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> byt
 std::string model_sha256(const Model& model) {
   if (!model.sha256.empty()) return model.sha256;
   if (model.file != nullptr && model.file->is_intact()) return hash_of(model.file->bytes());
-  return {};
+  const auto bytes = export_model_bytes(model);
+  return bytes.ok() ? sha256_hex(bytes->data(), bytes->size()) : std::string();
 }
 
 }  // namespace parallax
