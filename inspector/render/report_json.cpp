@@ -1,0 +1,137 @@
+// Comparison, statistics and errors as JSON.
+#include "inspector/render/report_json.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace parallax {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kReplaceBadUtf8 = ordered_json::error_handler_t::replace;
+
+ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
+
+ordered_json to_json(const Metrics& metrics) {
+  return {{"max_abs", number(metrics.max_abs)},
+          {"max_rel", number(metrics.max_rel)},
+          {"mean_abs", number(metrics.mean_abs)},
+          {"rmse", number(metrics.rmse)},
+          {"rel_l2", number(metrics.rel_l2)},
+          {"cosine", number(metrics.cosine)},
+          {"snr_db", number(metrics.snr_db)},
+          {"max_ulp", number(metrics.max_ulp)},
+          {"mismatches", metrics.mismatches},
+          {"nan_a", metrics.nan_a},
+          {"nan_b", metrics.nan_b},
+          {"inf_a", metrics.inf_a},
+          {"inf_b", metrics.inf_b},
+          {"worst_index", metrics.worst_index},
+          {"worst_a", number(metrics.worst_a)},
+          {"worst_b", number(metrics.worst_b)}};
+}
+
+ordered_json to_json(const ValueComparison& value) {
+  ordered_json json{{"path", value.path},
+                    {"a", text_or_null(value.a)},
+                    {"b", text_or_null(value.b)},
+                    {"matched_by", value.a.empty() || value.b.empty() ? ordered_json(nullptr)
+                                                                      : ordered_json(name_of(value.matched_by))},
+                    {"node", text_or_null(value.node)},
+                    {"op", text_or_null(value.op)},
+                    {"dtype", value.dtype},
+                    {"shape", value.shape},
+                    {"verdict", name_of(value.verdict)}};
+  const bool was_compared = value.verdict != Verdict::not_compared;
+  json["severity"] = was_compared ? number(value.severity) : ordered_json(nullptr);
+  json["limit"] = was_compared ? ordered_json{{"rtol", number(value.limit.rtol)},
+                                              {"atol", number(value.limit.atol)},
+                                              {"from", name_of(value.limit.from)}}
+                               : ordered_json(nullptr);
+  json["reason"] = text_or_null(value.reason);
+  json["metrics"] = value.metrics.has_value() ? to_json(*value.metrics) : ordered_json(nullptr);
+  json["noise"] =
+      value.noise_rel_l2.has_value() ? ordered_json{{"rel_l2", number(*value.noise_rel_l2)}} : ordered_json(nullptr);
+  return json;
+}
+
+ordered_json to_json(const ComparedExecution& execution) {
+  return {{"name", execution.name},
+          {"side", name_of(execution.side)},
+          {"device", execution.device},
+          {"settings", execution.settings},
+          {"model_sha256", execution.model_sha256},
+          {"wall_ms", number(execution.wall_ms)}};
+}
+
+ordered_json to_json(const Cause& cause) {
+  ordered_json json{{"rank", cause.rank},
+                    {"node", cause.node},
+                    {"op", cause.op},
+                    {"path", cause.path},
+                    {"introduced", number(cause.introduced)},
+                    {"inherited", number(cause.inherited)},
+                    {"side", name_of(cause.side)},
+                    {"why", cause.why}};
+  const bool has_source = !cause.source_module.empty() || !cause.source_line.empty();
+  json["source"] =
+      has_source ? ordered_json{{"module", cause.source_module}, {"line", cause.source_line}} : ordered_json(nullptr);
+  return json;
+}
+
+template <class Item>
+ordered_json list_of(const std::vector<Item>& items) {
+  ordered_json list = ordered_json::array();
+  for (const Item& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+}  // namespace
+
+std::string comparison_to_json(const Comparison& comparison) {
+  const ComparisonSummary& summary = comparison.summary;
+  ordered_json json{{"parallax", PARALLAX_VERSION}, {"verdict", name_of(comparison.verdict)}};
+  json["executions"] = list_of(comparison.executions);
+  json["summary"] = {{"values", summary.values},         {"compared", summary.compared},
+                     {"passed", summary.passed},         {"diverged", summary.diverged},
+                     {"mistrusted", summary.mistrusted}, {"not_compared", summary.not_compared}};
+  json["first_divergence"] = nullptr;
+  if (comparison.first_divergence.has_value()) {
+    const FirstDivergence& first = *comparison.first_divergence;
+    json["first_divergence"] = {
+        {"path", first.path}, {"node", text_or_null(first.node)}, {"op", text_or_null(first.op)}};
+  }
+  json["causes"] = list_of(comparison.causes);
+  json["values"] = list_of(comparison.values);
+  if (comparison.has_expected) json["expected"] = list_of(comparison.expected);
+  return json.dump(2, ' ', false, kReplaceBadUtf8);
+}
+
+std::string statistics_to_json(const TensorStatistics& statistics) {
+  const ordered_json json{{"min", number(statistics.min)},
+                          {"max", number(statistics.max)},
+                          {"mean", number(statistics.mean)},
+                          {"std", number(statistics.std)},
+                          {"zeros", statistics.zeros},
+                          {"nan", statistics.nan},
+                          {"inf", statistics.positive_inf + statistics.negative_inf}};
+  return json.dump(2);
+}
+
+std::string error_to_json(const Error& error) {
+  ordered_json json;
+  json["error"] = {{"code", exit_code(error.code)},
+                   {"message", error.message},
+                   {"node", text_or_null(error.node)},
+                   {"op", text_or_null(error.op)}};
+  return json.dump(2, ' ', false, kReplaceBadUtf8);
+}
+
+}  // namespace parallax
