@@ -22,6 +22,7 @@ struct Metrics {
   double rmse = 0;         // sqrt(mean (a-b)^2)
   double rel_l2 = 0;       // ||a-b|| / ||a||, 0/0 = 0
   double cosine = 1;       // a.b / (|a||b|); 1 when both are zero, 0 when one is
+  double rms_a = 0;        // sqrt(mean a^2): the magnitude that absolute bounds are relative to
   double snr_db = 0;       // 20 log10(||a|| / ||a-b||), inf when equal
   double max_ulp = 0;      // in the element type's units in the last place of a; integers: |a-b|
   int64_t mismatches = 0;  // elements of severity > 1 under the tolerance given

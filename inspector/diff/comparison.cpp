@@ -1,0 +1,88 @@
+// How the values of a comparison make its whole, and the spelling of every word of the document.
+#include "inspector/diff/comparison.h"
+
+#include <array>
+
+namespace parallax {
+namespace {
+
+void count(const ValueComparison& value, ComparisonSummary& summary) {
+  ++summary.values;
+  switch (value.verdict) {
+    case Verdict::pass:
+      ++summary.passed;
+      break;
+    case Verdict::diverged:
+      ++summary.diverged;
+      break;
+    case Verdict::mistrusted:
+      ++summary.mistrusted;
+      break;
+    case Verdict::not_compared:
+      ++summary.not_compared;
+      return;
+  }
+  ++summary.compared;
+}
+
+bool has_diverged(const std::vector<ValueComparison>& values) {
+  for (const ValueComparison& value : values) {
+    if (value.verdict == Verdict::diverged) return true;
+  }
+  return false;
+}
+
+bool misses_an_output(const std::vector<ValueComparison>& values) {
+  for (const ValueComparison& value : values) {
+    if (value.is_graph_output && value.verdict == Verdict::not_compared) return true;
+  }
+  return false;
+}
+
+OverallVerdict overall(const Comparison& comparison) {
+  if (has_diverged(comparison.values) || has_diverged(comparison.expected)) return OverallVerdict::diverged;
+  const bool nothing_compared = comparison.summary.compared == 0;
+  if (nothing_compared || misses_an_output(comparison.values) || misses_an_output(comparison.expected)) return OverallVerdict::inconclusive;
+  return OverallVerdict::pass;
+}
+
+}  // namespace
+
+void conclude(Comparison& comparison) {
+  comparison.summary = {};
+  comparison.first_divergence.reset();
+  for (const ValueComparison& value : comparison.values) {
+    count(value, comparison.summary);
+    if (value.verdict == Verdict::diverged && !comparison.first_divergence.has_value()) {
+      comparison.first_divergence = FirstDivergence{value.path, value.node, value.op};
+    }
+  }
+  comparison.verdict = overall(comparison);
+}
+
+std::string_view name_of(Verdict verdict) {
+  constexpr std::array<std::string_view, 4> kNames = {"pass", "diverged", "mistrusted", "not_compared"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+std::string_view name_of(OverallVerdict verdict) {
+  constexpr std::array<std::string_view, 3> kNames = {"pass", "diverged", "inconclusive"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+std::string_view name_of(MatchedBy matched_by) {
+  constexpr std::array<std::string_view, 4> kNames = {"path", "name", "structure", "content"};
+  return kNames[static_cast<size_t>(matched_by)];
+}
+
+std::string_view name_of(LimitSource source) {
+  constexpr std::array<std::string_view, 3> kNames = {"table", "noise", "user"};
+  return kNames[static_cast<size_t>(source)];
+}
+
+std::string_view name_of(Side side) {
+  constexpr std::array<std::string_view, 4> kNames = {"A", "B", "both", "unknown"};
+  return kNames[static_cast<size_t>(side)];
+}
+
+}  // namespace parallax
