@@ -1,0 +1,192 @@
+// The terminal's report.
+#include "inspector/render/report_text.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "inspector/render/graph_labels.h"
+#include "inspector/render/severity_style.h"
+
+namespace parallax {
+namespace {
+
+constexpr size_t kMaxPath = 60;
+
+struct Colours {
+  std::string_view bad, good, doubt, dim, bold, end;
+};
+constexpr Colours kColours = {"\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033[1m", "\033[0m"};
+constexpr Colours kPlain = {"", "", "", "", "", ""};
+
+std::string verdict_line(const Comparison& comparison, const Colours& colours) {
+  const ComparisonSummary& summary = comparison.summary;
+  std::string_view colour = colours.doubt;
+  if (comparison.verdict == OverallVerdict::pass) colour = colours.good;
+  if (comparison.verdict == OverallVerdict::diverged) colour = colours.bad;
+  std::string counts = fmt::format("{} values: {} compared, {} passed, {} diverged", summary.values, summary.compared,
+                                   summary.passed, summary.diverged);
+  if (summary.mistrusted > 0) counts += fmt::format(", {} mistrusted", summary.mistrusted);
+  if (summary.not_compared > 0) counts += fmt::format(", {} not compared", summary.not_compared);
+  return fmt::format("{}{}{}{}  {}\n", colours.bold, colour, name_of(comparison.verdict), colours.end, counts);
+}
+
+std::string execution_lines(const Comparison& comparison) {
+  std::string text;
+  for (const ComparedExecution& execution : comparison.executions) {
+    text += fmt::format("  {} = {} on {}{}\n", execution.side == Side::a ? "A" : "B", execution.name, execution.device,
+                        execution.wall_ms > 0 ? fmt::format(", {:.1f} ms", execution.wall_ms) : "");
+  }
+  return text;
+}
+
+const ValueComparison* find_value(const Comparison& comparison, const std::string& path) {
+  for (const ValueComparison& value : comparison.values) {
+    if (value.path == path) return &value;
+  }
+  return nullptr;
+}
+
+std::string place_text(const std::vector<int64_t>& index) { return fmt::format("[{}]", fmt::join(index, ",")); }
+
+std::string divergence_lines(const Comparison& comparison, const Colours& colours) {
+  if (!comparison.first_divergence.has_value()) return {};
+  const FirstDivergence& first = *comparison.first_divergence;
+  const std::string producer =
+      first.node.empty() ? "not made by a node" : fmt::format("made by {} '{}'", first.op, first.node);
+  std::string text = fmt::format("first divergence: {}{}{} ({})\n", colours.bold, first.path, colours.end, producer);
+  const ValueComparison* value = find_value(comparison, first.path);
+  if (value == nullptr || !value->metrics.has_value()) return text;
+  const Metrics& metrics = *value->metrics;
+  text += fmt::format(
+      "  worst at {}: A {:.9g}, B {:.9g}; severity {:.3g} (limit: rtol {:.3g}, atol {:.3g}, from {}); {} of {} "
+      "elements beyond it\n",
+      place_text(metrics.worst_index), metrics.worst_a, metrics.worst_b, value->severity, value->limit.rtol,
+      value->limit.atol, name_of(value->limit.from), metrics.mismatches, metrics.count);
+  return text;
+}
+
+std::string cause_lines(const Comparison& comparison) {
+  std::string text;
+  for (const Cause& cause : comparison.causes) {
+    text += fmt::format("cause {}: {} '{}' introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank, cause.op,
+                        cause.node, cause.introduced, cause.inherited, cause.why);
+  }
+  return text;
+}
+
+std::vector<const ValueComparison*> values_to_list(const Comparison& comparison, int64_t top) {
+  std::vector<const ValueComparison*> listed;
+  for (const ValueComparison& value : comparison.values) {
+    if (top < 0 || value.verdict != Verdict::not_compared) listed.push_back(&value);
+  }
+  if (top < 0) return listed;
+  std::stable_sort(listed.begin(), listed.end(), [](const auto* a, const auto* b) { return is_worse(*a, *b); });
+  if (static_cast<int64_t>(listed.size()) > top) listed.resize(static_cast<size_t>(top));
+  return listed;
+}
+
+std::string value_row(const ValueComparison& value, size_t width, const Colours& colours) {
+  std::string_view colour = colours.dim;
+  if (value.verdict == Verdict::diverged) colour = colours.bad;
+  if (value.verdict == Verdict::mistrusted) colour = colours.doubt;
+  if (value.verdict == Verdict::pass) colour = colours.end;
+  std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", colour, name_of(value.verdict), colours.end,
+                                 shorten(value.path, kMaxPath), width, shorten(value.op, 14));
+  if (value.metrics.has_value()) {
+    text += fmt::format(" {:>9.3g} {:>10.3g} {:>10.3g} {:>9.3g}", value.severity, value.metrics->max_abs,
+                        value.metrics->rel_l2, value.metrics->max_ulp);
+  }
+  if (!value.reason.empty()) text += "  " + value.reason;
+  return text + "\n";
+}
+
+std::string value_table(const Comparison& comparison, const TextReportOptions& options, const Colours& colours) {
+  const auto listed = values_to_list(comparison, options.top);
+  if (listed.empty()) return {};
+  size_t width = 5;
+  for (const ValueComparison* value : listed) width = std::max(width, std::min(kMaxPath, value->path.size()));
+  std::string text = fmt::format("{}{:<12} {:<{}}  {:<14} {:>9} {:>10} {:>10} {:>9}{}\n", colours.dim,
+                                 options.top < 0 ? "verdict" : "worst first", "value", width, "op", "severity",
+                                 "max abs", "rel l2", "max ulp", colours.end);
+  for (const ValueComparison* value : listed) text += value_row(*value, width, colours);
+  return text;
+}
+
+// Silence on what was not compared is how a report misleads: every reason, with its count.
+std::string not_compared_lines(const Comparison& comparison) {
+  std::map<std::string, int64_t> reasons;
+  for (const ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::not_compared) continue;
+    ++reasons[value.reason.starts_with("fused into") ? "fused into other nodes" : value.reason];
+  }
+  std::string text;
+  for (const auto& [reason, count] : reasons)
+    text += fmt::format("{}{} {}", text.empty() ? "not compared: " : ", ", count, reason);
+  return text.empty() ? text : text + "\n";
+}
+
+std::string expected_lines(const Comparison& comparison, const Colours& colours) {
+  std::string text;
+  for (const ValueComparison& value : comparison.expected) {
+    const bool good = value.verdict == Verdict::pass || value.verdict == Verdict::mistrusted;
+    text += fmt::format("expected output {}: {}{}{}", value.path, good ? colours.good : colours.bad,
+                        name_of(value.verdict), colours.end);
+    if (value.metrics.has_value())
+      text += fmt::format(", severity {:.3g}, max abs {:.3g}", value.severity, value.metrics->max_abs);
+    text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", value.reason);
+  }
+  return text;
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string csv_row(const ValueComparison& value) {
+  std::string row =
+      fmt::format("{},{},{},{},{},{},{},{},{}", csv_field(value.path), csv_field(value.a), csv_field(value.b),
+                  name_of(value.matched_by), csv_field(value.node), csv_field(value.op), csv_field(value.dtype),
+                  fmt::join(value.shape, "x"), name_of(value.verdict));
+  const bool was_compared = value.verdict != Verdict::not_compared;
+  row += was_compared ? fmt::format(",{},{},{},{}", value.severity, value.limit.rtol, value.limit.atol,
+                                    name_of(value.limit.from))
+                      : ",,,,";
+  row += "," + csv_field(value.reason);
+  if (!value.metrics.has_value()) return row + std::string(16, ',') + "\n";
+  const Metrics& m = *value.metrics;
+  return row + fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", m.max_abs, m.max_rel, m.mean_abs,
+                           m.rmse, m.rel_l2, m.cosine, m.snr_db, m.max_ulp, m.mismatches, m.nan_a, m.nan_b, m.inf_a,
+                           m.inf_b, fmt::join(m.worst_index, "x"), m.worst_a, m.worst_b);
+}
+
+}  // namespace
+
+std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options) {
+  const Colours& colours = options.colour ? kColours : kPlain;
+  std::string text = verdict_line(comparison, colours) + execution_lines(comparison) +
+                     divergence_lines(comparison, colours) + cause_lines(comparison);
+  text += expected_lines(comparison, colours);
+  const std::string table = options.top == 0 ? "" : value_table(comparison, options, colours);
+  if (!table.empty()) text += "\n" + table;
+  return text + not_compared_lines(comparison);
+}
+
+std::string comparison_to_csv(const Comparison& comparison) {
+  std::string text =
+      "path,a,b,matched_by,node,op,dtype,shape,verdict,severity,rtol,atol,limit_from,reason,max_abs,max_rel,mean_abs,"
+      "rmse,rel_l2,cosine,"
+      "snr_db,max_ulp,mismatches,nan_a,nan_b,inf_a,inf_b,worst_index,worst_a,worst_b\n";
+  for (const ValueComparison& value : comparison.values) text += csv_row(value);
+  return text;
+}
+
+}  // namespace parallax

@@ -1,0 +1,21 @@
+// A comparison for the terminal: verdict first, then the first divergence, then the worst values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "inspector/diff/comparison.h"
+
+namespace parallax {
+
+struct TextReportOptions {
+  int64_t top = 10;     // worst values listed; 0: none, -1: all values in execution order
+  bool colour = false;  // ANSI colours
+};
+
+std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options);
+
+// One line for each value, the field names of the JSON form as header (RFC 4180).
+std::string comparison_to_csv(const Comparison& comparison);
+
+}  // namespace parallax
