@@ -10,7 +10,7 @@
 namespace parallax {
 
 struct Scope {
-  std::string name;        // last part: "0", "self_attn"
+  std::string name;        // path below the parent's: "layers.0", "self_attn"
   std::string path;        // whole: "model.layers.0.self_attn"; empty for the root
   std::string class_name;  // "LlamaAttention" where the exporter wrote class_hierarchy
   int32_t parent = -1;     // index into ScopeTree::scopes

@@ -1,0 +1,54 @@
+// The problems of a model as they are found, each with its place. Private to this folder.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/model/import.h"
+
+namespace parallax {
+
+// A graph being checked and the graphs around it.
+struct CheckedGraph {
+  const Graph& graph;
+  std::string place;  // "", " in then_branch of node 'if_1'", " in function 'my.F'": ends every `where`
+  const CheckedGraph* enclosing = nullptr;  // null for the main graph and for a function's body
+  const Function* function = nullptr;       // whose body this is, or lies in
+};
+
+class CheckReport {
+ public:
+  void at_model(std::string message, ErrorCode code = ErrorCode::invalid_model);
+  void at_graph(const CheckedGraph& graph, std::string message);
+  void at_value(const CheckedGraph& graph, std::string_view value, std::string message);
+  void at_node(const CheckedGraph& graph, const Node& node, std::string message,
+               ErrorCode code = ErrorCode::invalid_model);
+
+  bool empty() const { return problems_.empty(); }
+  std::vector<ModelProblem> take() { return std::move(problems_); }
+
+ private:
+  void add(ModelProblem problem);
+
+  std::vector<ModelProblem> problems_;
+};
+
+// Names and edges: duplicates, shadowing, values from nowhere, cycles, initializers against declarations.
+void check_names(const CheckedGraph& checked, CheckReport& report);
+
+// One node against its schema or function: existence, number of inputs and outputs, attributes, shape of bodies.
+void check_node(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports,
+                CheckReport& report);
+
+// "'a', 'b' and 'c'", at most `most` of them named.
+std::string quoted_list(const std::vector<std::string>& names, size_t most = 8);
+
+// "1 input", "3 inputs".
+std::string counted(size_t count, std::string_view noun);
+
+// The text with bytes that are no valid UTF-8 and control characters written as \xNN, fit for a terminal and for JSON.
+std::string printable(std::string_view text);
+
+}  // namespace parallax
