@@ -1,0 +1,136 @@
+// The reference as an Executor: options, preparation, and sessions around the interpreter.
+#include <fmt/format.h>
+
+#include "reference/interpreter.h"
+#include "reference/override_paths.h"
+#include "reference/reference.h"
+
+namespace parallax {
+namespace reference {
+namespace {
+
+class ReferenceSession final : public Session {
+ public:
+  ReferenceSession(std::shared_ptr<const Model> model, SiteTable sites, std::unique_ptr<GraphPlan> plan, RunOptions options,
+                   ReferencePrecision precision)
+      : model_(std::move(model)),
+        sites_(std::move(sites)),
+        plan_(std::move(plan)),
+        options_(std::move(options)),
+        precision_(precision),
+        meter_(options_.memory_limit_bytes) {}
+
+  // Takes the weights into account; the first thing after construction.
+  Status hold_weights() {
+    PX_TRY(hold_constants(*plan_));
+    weight_bytes_ = meter_.bytes();
+    return {};
+  }
+
+  Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
+    PX_TRY(check_inputs(model_->graph, as_declared(inputs)));
+    std::vector<Value> carried(inputs.begin(), inputs.end());
+    if (precision_ == ReferencePrecision::double_) {
+      for (Value& value : carried) value = PX_TRY(widen(value));
+    }
+    ask(observer);
+    Interpreter interpreter(options_, precision_, levels_, meter_, observer);
+    return interpreter.call(*plan_, std::move(carried), call);
+  }
+
+  SessionStatistics statistics() const override {
+    SessionStatistics statistics;
+    statistics.peak_bytes = meter_.peak_bytes();
+    statistics.weight_bytes = weight_bytes_;
+    statistics.plan_count = 1;
+    return statistics;
+  }
+
+ private:
+  Status hold_constants(const GraphPlan& plan) {
+    for (const Value& constant : plan.constants) {
+      PX_TRY(meter_.reserve(constant));
+      meter_.add(constant);
+    }
+    for (const NodePlan& node : plan.nodes) {
+      for (const BodyPlan& body : node.bodies) PX_TRY(hold_constants(*body.plan));
+    }
+    return {};
+  }
+
+  // In double precision outputs of one call (float64) are welcome as inputs of the next: for the check of shapes they are
+  // shown under the declared type.
+  std::vector<Value> as_declared(std::span<const Value> inputs) const {
+    std::vector<Value> shown(inputs.begin(), inputs.end());
+    if (precision_ == ReferencePrecision::declared || shown.size() != model_->graph.inputs.size()) return shown;
+    for (size_t index = 0; index < shown.size(); ++index) {
+      const DType declared = model_->graph.values[static_cast<size_t>(model_->graph.inputs[index])].type.dtype;
+      if (!shown[index].is_tensor() || shown[index].tensor().dtype() != DType::float64 || !is_floating(declared)) continue;
+      const Tensor& tensor = shown[index].tensor();
+      shown[index] = Tensor::wrap(declared, tensor.shape(), tensor.storage());
+    }
+    return shown;
+  }
+
+  void ask(Observer& observer) {
+    levels_.clear();
+    for (const ValueSite& site : sites_.sites()) levels_.push_back(observer.wants(site));
+  }
+
+  std::shared_ptr<const Model> model_;
+  SiteTable sites_;
+  std::unique_ptr<GraphPlan> plan_;
+  RunOptions options_;
+  ReferencePrecision precision_;
+  MemoryMeter meter_;
+  std::vector<CaptureLevel> levels_;
+  int64_t weight_bytes_ = 0;
+};
+
+Status check_options(const RunOptions& options) {
+  if (options.tf32) return usage_error("the reference computes without TF32: leave --tf32 off");
+  if (options.accumulate != Accumulate::default_) return usage_error("the reference sums in double: leave --accumulate at default");
+  for (const auto& [pattern, on] : options.rewrite.changes) {
+    if (on) return usage_error(fmt::format("the reference rewrites nothing: it has no pattern '{}'", pattern));
+  }
+  return {};
+}
+
+class ReferenceExecutor final : public Executor {
+ public:
+  explicit ReferenceExecutor(ReferencePrecision precision) : precision_(precision) {}
+
+  std::string name() const override {
+    return precision_ == ReferencePrecision::double_ ? "reference:double" : "reference";
+  }
+  std::string device() const override { return "CPU (any: results do not depend on it)"; }
+
+  std::map<std::string, std::string> settings(const RunOptions& options) const override {
+    const bool carries_double = precision_ == ReferencePrecision::double_;
+    return {{"precision", carries_double ? "double" : "declared"},
+            {"accumulate", "double"},
+            {"casts", carries_double && !options.keep_casts ? "identity between floats" : "kept"}};
+  }
+
+  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+    PX_TRY(check_options(options));
+    SiteTable sites = PX_TRY(SiteTable::build(model));
+    PX_TRY(check_override_paths(sites, options.overrides));
+    auto plan = PX_TRY(GraphPlan::build(sites.main(), precision_ == ReferencePrecision::double_));
+    auto session = std::make_unique<ReferenceSession>(std::move(model), std::move(sites), std::move(plan), options, precision_);
+    PX_TRY(session->hold_weights());
+    return std::unique_ptr<Session>(std::move(session));
+  }
+
+ private:
+  ReferencePrecision precision_;
+};
+
+}  // namespace
+}  // namespace reference
+
+std::unique_ptr<Executor> make_reference_executor(ReferencePrecision precision) {
+  return std::make_unique<reference::ReferenceExecutor>(precision);
+}
+
+}  // namespace parallax

@@ -1,0 +1,160 @@
+// Activation functions. Each is the formula of its operator's page in the specification.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "reference/ops/map.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+
+Status op_relu(OpContext& op) {
+  return map_numbers(op, [](auto x) { return x < decltype(x){0} ? decltype(x){0} : x; });  // NaN stays NaN
+}
+
+Status op_leaky_relu(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  return map_floats(op, [=](double x) { return x < 0 ? alpha * x : x; });
+}
+
+Status op_elu(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  return map_floats(op, [=](double x) { return x < 0 ? alpha * std::expm1(x) : x; });
+}
+
+Status op_selu(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  const double gamma = op.float_attribute("gamma");
+  return map_floats(op, [=](double x) { return x > 0 ? gamma * x : gamma * alpha * std::expm1(x); });
+}
+
+// max(0, x) + min(0, alpha * (exp(x / alpha) - 1))
+Status op_celu(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  return map_floats(op, [=](double x) { return x > 0 ? x : alpha * std::expm1(x / alpha); });
+}
+
+Status op_sigmoid(OpContext& op) {
+  return map_floats(op, [](double x) { return 1.0 / (1.0 + std::exp(-x)); });
+}
+
+Status op_hard_sigmoid(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  const double beta = op.float_attribute("beta");
+  return map_floats(op, [=](double x) { return std::clamp(alpha * x + beta, 0.0, 1.0); });
+}
+
+// x * max(0, min(1, alpha * x + beta)) with alpha = 1/6 and beta = 0.5
+Status op_hard_swish(OpContext& op) {
+  return map_floats(op, [](double x) { return x * std::clamp(x / 6.0 + 0.5, 0.0, 1.0); });
+}
+
+// ln(1 + e^x), written so that e^x does not overflow
+Status op_softplus(OpContext& op) {
+  return map_floats(op, [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); });
+}
+
+Status op_softsign(OpContext& op) {
+  return map_floats(op, [](double x) { return x / (1.0 + std::fabs(x)); });
+}
+
+Status op_thresholded_relu(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  return map_floats(op, [=](double x) { return x > alpha || std::isnan(x) ? x : 0.0; });
+}
+
+// x < -lambd: x + bias; x > lambd: x - bias; else 0. Integers are computed as numbers and truncated.
+Status op_shrink(OpContext& op) {
+  const double lambd = op.float_attribute("lambd");
+  const double bias = op.float_attribute("bias");
+  return map_numbers(op, [=](auto x) {
+    const auto number = static_cast<double>(x);
+    const double result = number < -lambd ? number + bias : number > lambd ? number - bias : 0.0;
+    if constexpr (std::is_same_v<decltype(x), double>) return result;
+    else return static_cast<decltype(x)>(truncate_to_int64(result));
+  });
+}
+
+// Gelu-20: 0.5 x (1 + erf(x / sqrt 2)), or its approximation by tanh.
+Status op_gelu(OpContext& op) {
+  const std::string approximate = op.string_attribute("approximate");
+  if (approximate == "tanh") {
+    return map_floats(op, [](double x) {
+      const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      return 0.5 * x * (1.0 + std::tanh(inner));
+    });
+  }
+  if (approximate != "none") return execution_error("attribute approximate is '" + approximate + "'; it is none or tanh");
+  return map_floats(op, [](double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); });
+}
+
+Status op_mish(OpContext& op) {
+  return map_floats(op, [](double x) {
+    const double softplus = x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+    return x * std::tanh(softplus);
+  });
+}
+
+// Swish-24: x * sigmoid(alpha * x)
+Status op_swish(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  return map_floats(op, [=](double x) { return x / (1.0 + std::exp(-alpha * x)); });
+}
+
+Status op_prelu(OpContext& op) {
+  const Tensor& slope = op.input(1);
+  // Since version 7 the slope is broadcast to X alone; before it is one number, or one for each channel (axis 1).
+  Tensor aligned = slope;
+  if (op.since_version() < 7 && slope.shape().rank() == 1 && op.input(0).shape().rank() > 2 && slope.element_count() > 1) {
+    std::vector<int64_t> dims(op.input(0).shape().rank() - 1, 1);
+    dims[0] = slope.element_count();
+    aligned = slope.reshaped(Shape(dims));
+  }
+  if (!broadcasts_to(aligned.shape(), op.input(0).shape())) {
+    return execution_error(fmt::format("slope {} does not broadcast to X {}", slope.shape().to_string(),
+                                       op.input(0).shape().to_string()));
+  }
+  return with_number_type(op.input(0).dtype(), [&](auto number) {
+    using T = decltype(number);
+    return map_two<T>(op, op.input(0), aligned, op.input(0).dtype(),
+                      [](T x, T s) { return x < T{0} ? wrapping_multiply(x, s) : x; });
+  });
+}
+
+namespace {
+
+template <class T>
+Status clip_to(OpContext& op, T low, T high) {
+  // min first, then max: where min > max every element becomes max (stated since version 13).
+  return map_one<T>(op, op.input(0), op.input(0).dtype(), 2, [=](T x) {
+    if (x < low) x = low;
+    return x > high ? high : x;
+  });
+}
+
+template <class T>
+Result<T> bound_of(const OpContext& op, size_t index, std::string_view attribute, T otherwise) {
+  if (op.since_version() < 11) return static_cast<T>(op.find_float(attribute).value_or(static_cast<double>(otherwise)));
+  if (!op.has_input(index)) return otherwise;
+  if (op.input(index).element_count() != 1) {
+    return execution_error(fmt::format("{} must be one number, its shape is {}", attribute, op.input(index).shape().to_string()));
+  }
+  T bound{};
+  load<T>(op.input(index), 0, std::span(&bound, 1));
+  return bound;
+}
+
+}  // namespace
+
+Status op_clip(OpContext& op) {
+  return with_number_type(op.input(0).dtype(), [&](auto number) -> Status {
+    using T = decltype(number);
+    constexpr bool floating = std::is_same_v<T, double>;
+    const T lowest = floating ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+    const T highest = floating ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+    return clip_to<T>(op, PX_TRY(bound_of<T>(op, 1, "min", lowest)), PX_TRY(bound_of<T>(op, 2, "max", highest)));
+  });
+}
+
+}  // namespace parallax::reference

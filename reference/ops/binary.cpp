@@ -1,0 +1,231 @@
+// Elementwise functions of two inputs: arithmetic, comparison, logic, bits.
+#include <cmath>
+
+#include "reference/ops/map.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+namespace {
+
+// Before version 7 there was no broadcasting but on demand: attribute broadcast = 1 aligns B's axes with A's from `axis` on.
+// Gives B under a shape that today's rules broadcast to the same.
+Result<Tensor> aligned_second(const OpContext& op) {
+  const Tensor& a = op.input(0);
+  const Tensor& b = op.input(1);
+  if (op.since_version() >= 7) return b;
+  if (op.int_attribute("broadcast") == 0) {
+    if (a.shape() == b.shape()) return b;
+    return execution_error(fmt::format("shapes {} and {} differ and the attribute broadcast is 0", a.shape().to_string(),
+                                       b.shape().to_string()));
+  }
+  const auto axis = op.find_int("axis");
+  if (!axis.has_value()) return b;
+  const size_t first = PX_TRY(normalize_axis(*axis, a.shape().rank()));
+  if (first + b.shape().rank() > a.shape().rank()) return execution_error("B has more axes than A has from `axis` on");
+  std::vector<int64_t> dims(b.shape().begin(), b.shape().end());
+  dims.resize(a.shape().rank() - first, 1);
+  return b.reshaped(Shape(dims));
+}
+
+template <class F>
+Status arithmetic(OpContext& op, F f) {
+  const Tensor b = PX_TRY(aligned_second(op));
+  const DType dtype = op.input(0).dtype();
+  return with_number_type(dtype, [&](auto number) { return map_two<decltype(number)>(op, op.input(0), b, dtype, f); });
+}
+
+template <class F>
+Status comparison(OpContext& op, F f) {
+  const Tensor b = PX_TRY(aligned_second(op));
+  return with_number_type(op.input(0).dtype(), [&](auto number) {
+    return map_two<decltype(number)>(op, op.input(0), b, DType::bool_, f);
+  });
+}
+
+template <class F>
+Status logic(OpContext& op, F f) {
+  const Tensor b = PX_TRY(aligned_second(op));
+  return map_two<int64_t>(op, op.input(0), b, DType::bool_, f);
+}
+
+template <class F>
+Status bits(OpContext& op, F f) {
+  if (!is_integer(op.input(0).dtype())) return unsupported("bits of a type that is no integer");
+  return map_two<uint64_t>(op, op.input(0), op.input(1), op.input(0).dtype(), f);
+}
+
+Status refuse_zeros(const Tensor& divisor) {
+  if (is_floating(divisor.dtype())) return {};
+  for (int64_t value : to_int64s(divisor)) {
+    if (value == 0) return execution_error("division of integers by zero");
+  }
+  return {};
+}
+
+template <class T>
+T truncated_quotient(T a, T b) {
+  if constexpr (std::is_same_v<T, int64_t>) {
+    if (b == -1) return wrapping_subtract(T{0}, a);  // the least integer has no positive twin
+  }
+  return a / b;
+}
+
+template <class T>
+T truncated_remainder(T a, T b) {
+  if constexpr (std::is_same_v<T, double>) return std::fmod(a, b);
+  else if constexpr (std::is_same_v<T, int64_t>) return b == -1 ? 0 : a % b;
+  else return a % b;
+}
+
+// The remainder with the sign of the divisor, as Python's % has it.
+template <class T>
+T floored_remainder(T a, T b) {
+  const T remainder = truncated_remainder(a, b);
+  if constexpr (std::is_same_v<T, uint64_t>) return remainder;
+  else return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
+// base^exponent modulo 2^64. A negative exponent gives the truncated quotient 1 / base^-exponent.
+template <class T>
+T integer_power(T base, int64_t exponent) {
+  if (exponent < 0) {
+    if (base == T{1}) return base;
+    if (std::is_signed_v<T> && base == static_cast<T>(-1)) return exponent % 2 == 0 ? T{1} : base;
+    return T{0};
+  }
+  T result{1};
+  for (auto left = static_cast<uint64_t>(exponent); left > 0; left >>= 1U) {
+    if ((left & 1U) != 0) result = wrapping_multiply(result, base);
+    base = wrapping_multiply(base, base);
+  }
+  return result;
+}
+
+Status compare_strings(OpContext& op) {
+  const Tensor& a = op.input(0);
+  const Tensor& b = op.input(1);
+  const Shape shape = PX_TRY(broadcast_shapes(a.shape(), b.shape()));
+  Tensor output = PX_TRY(op.allocate(DType::bool_, shape));
+  const auto strides_a = broadcast_strides(a.shape(), shape);
+  const auto strides_b = broadcast_strides(b.shape(), shape);
+  Walk<2> walk(shape.dims(), {strides_a, strides_b});
+  const auto strings_a = a.as<std::string>();
+  const auto strings_b = b.as<std::string>();
+  for (bool& equal : output.mutable_as<bool>()) {
+    equal = strings_a[static_cast<size_t>(walk.offset(0))] == strings_b[static_cast<size_t>(walk.offset(1))];
+    walk.next();
+  }
+  return op.set_output(0, std::move(output));
+}
+
+}  // namespace
+
+Status op_add(OpContext& op) {
+  return arithmetic(op, [](auto a, auto b) { return wrapping_add(a, b); });
+}
+
+Status op_sub(OpContext& op) {
+  return arithmetic(op, [](auto a, auto b) { return wrapping_subtract(a, b); });
+}
+
+Status op_mul(OpContext& op) {
+  return arithmetic(op, [](auto a, auto b) { return wrapping_multiply(a, b); });
+}
+
+// Integers: truncated toward zero.
+Status op_div(OpContext& op) {
+  PX_TRY(refuse_zeros(op.input(1)));
+  return arithmetic(op, [](auto a, auto b) { return truncated_quotient(a, b); });
+}
+
+Status op_mod(OpContext& op) {
+  PX_TRY(refuse_zeros(op.input(1)));
+  if (op.int_attribute("fmod") != 0) {
+    return map_two_numbers(op, [](auto a, auto b) { return truncated_remainder(a, b); });
+  }
+  if (is_floating(op.input(0).dtype())) return execution_error("Mod of floats needs the attribute fmod = 1");
+  return map_two_numbers(op, [](auto a, auto b) { return floored_remainder(a, b); });
+}
+
+// The result has the type of the base. Integers to an integer power are exact modulo their width; otherwise both are taken as
+// double, and the power of an integer base is truncated.
+Status op_pow(OpContext& op) {
+  const Tensor& base = op.input(0);
+  const Tensor exponent = PX_TRY(aligned_second(op));
+  const Shape shape = PX_TRY(broadcast_shapes(base.shape(), exponent.shape()));
+  Tensor output = PX_TRY(op.allocate(base.dtype(), shape));
+  const BroadcastInput bases(base, shape);
+  const BroadcastInput exponents(exponent, shape);
+  const bool exact = !is_floating(base.dtype()) && !is_floating(exponent.dtype());
+  for_blocks(shape.element_count(), 20, [&](int64_t begin, int64_t end) {
+    const auto count = static_cast<size_t>(end - begin);
+    if (exact) {
+      std::vector<int64_t> b(count);
+      std::vector<int64_t> e(count);
+      bases.read<int64_t>(begin, b);
+      exponents.read<int64_t>(begin, e);
+      for (size_t index = 0; index < count; ++index) b[index] = integer_power(b[index], e[index]);
+      store<int64_t>(output, begin, b);
+      return;
+    }
+    std::vector<double> b(count);
+    std::vector<double> e(count);
+    bases.read<double>(begin, b);
+    exponents.read<double>(begin, e);
+    for (size_t index = 0; index < count; ++index) b[index] = std::pow(b[index], e[index]);
+    if (is_floating(base.dtype())) return store<double>(output, begin, b);
+    std::vector<int64_t> truncated(count);
+    for (size_t index = 0; index < count; ++index) truncated[index] = truncate_to_int64(b[index]);
+    store<int64_t>(output, begin, truncated);
+  });
+  return op.set_output(0, std::move(output));
+}
+
+Status op_equal(OpContext& op) {
+  if (op.input(0).dtype() == DType::string) return compare_strings(op);
+  return comparison(op, [](auto a, auto b) { return a == b; });
+}
+
+Status op_less(OpContext& op) {
+  return comparison(op, [](auto a, auto b) { return a < b; });
+}
+Status op_less_or_equal(OpContext& op) {
+  return comparison(op, [](auto a, auto b) { return a <= b; });
+}
+Status op_greater(OpContext& op) {
+  return comparison(op, [](auto a, auto b) { return a > b; });
+}
+Status op_greater_or_equal(OpContext& op) {
+  return comparison(op, [](auto a, auto b) { return a >= b; });
+}
+
+Status op_and(OpContext& op) {
+  return logic(op, [](int64_t a, int64_t b) { return a != 0 && b != 0; });
+}
+Status op_or(OpContext& op) {
+  return logic(op, [](int64_t a, int64_t b) { return a != 0 || b != 0; });
+}
+Status op_xor(OpContext& op) {
+  return logic(op, [](int64_t a, int64_t b) { return (a != 0) != (b != 0); });
+}
+
+Status op_bitwise_and(OpContext& op) {
+  return bits(op, [](uint64_t a, uint64_t b) { return a & b; });
+}
+Status op_bitwise_or(OpContext& op) {
+  return bits(op, [](uint64_t a, uint64_t b) { return a | b; });
+}
+Status op_bitwise_xor(OpContext& op) {
+  return bits(op, [](uint64_t a, uint64_t b) { return a ^ b; });
+}
+
+// A shift by the type's width or more leaves 0.
+Status op_bit_shift(OpContext& op) {
+  const std::string direction = op.string_attribute("direction");
+  if (direction != "LEFT" && direction != "RIGHT") return execution_error("attribute direction must be LEFT or RIGHT");
+  const auto width = static_cast<uint64_t>(bits_of(op.input(0).dtype()));
+  if (direction == "LEFT") return bits(op, [=](uint64_t a, uint64_t b) { return b >= width ? 0 : a << b; });
+  return bits(op, [=](uint64_t a, uint64_t b) { return b >= width ? 0 : a >> b; });
+}
+
+}  // namespace parallax::reference

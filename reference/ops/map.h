@@ -1,0 +1,137 @@
+// Elementwise operators: one function applied to every element, or to the elements of several broadcast inputs.
+#pragma once
+
+#include <array>
+#include <type_traits>
+
+#include "reference/op_context.h"
+#include "reference/ops/indexing.h"
+#include "reference/ops/numbers.h"
+
+namespace parallax::reference {
+
+// An input repeated to the shape of the output, read in blocks.
+class BroadcastInput {
+ public:
+  BroadcastInput(const TensorView& view, const Shape& to)
+      : view_(view), dims_(to.begin(), to.end()), strides_(broadcast_strides(view.shape, to)) {
+    merge_axes();
+  }
+
+  // Elements [begin, begin + out.size()) of the repeated input.
+  template <class T>
+  void read(int64_t begin, std::span<T> out) const {
+    const int64_t run = dims_.back();
+    const int64_t stride = strides_.back();
+    std::vector<int64_t> outer_dims(dims_.begin(), dims_.end() - 1);
+    Walk<1> outer(outer_dims, {std::span<const int64_t>(strides_.data(), outer_dims.size())}, begin / run);
+    int64_t within = begin % run;
+    for (size_t done = 0; done < out.size(); within = 0, outer.next()) {
+      const size_t count = std::min(out.size() - done, static_cast<size_t>(run - within));
+      const std::span<T> part = out.subspan(done, count);
+      if (stride == 0) {
+        load<T>(view_, outer.offset(), part.first(1));
+        std::fill(part.begin() + 1, part.end(), part[0]);
+      } else {
+        load<T>(view_, outer.offset() + within, part);
+      }
+      done += count;
+    }
+  }
+
+ private:
+  // Joins neighbouring axes that are walked as one, so that runs are long. Leaves at least one axis; the last has stride 0
+  // or 1, since the input is contiguous.
+  void merge_axes() {
+    for (size_t axis = dims_.size(); axis-- > 1;) {
+      const bool both_repeated = strides_[axis] == 0 && strides_[axis - 1] == 0;
+      const bool contiguous = strides_[axis] != 0 && strides_[axis - 1] == strides_[axis] * dims_[axis];
+      const bool trivial = dims_[axis] == 1;
+      if (!both_repeated && !contiguous && !trivial && dims_[axis - 1] != 1) continue;
+      if (!both_repeated && !contiguous && !trivial) strides_[axis - 1] = strides_[axis];
+      if (contiguous) strides_[axis - 1] = strides_[axis];
+      dims_[axis - 1] *= dims_[axis];
+      dims_.erase(dims_.begin() + static_cast<std::ptrdiff_t>(axis));
+      strides_.erase(strides_.begin() + static_cast<std::ptrdiff_t>(axis));
+    }
+    if (dims_.empty()) {
+      dims_.push_back(1);
+      strides_.push_back(0);
+    }
+  }
+
+  TensorView view_;
+  std::vector<int64_t> dims_;
+  std::vector<int64_t> strides_;
+};
+
+// out[i] = f(in[i]), computed in T, stored as `declared`. f may return another kind of number than it takes.
+template <class T, class F>
+Status map_one(OpContext& op, const Tensor& input, DType declared, int64_t work, F f) {
+  using R = std::conditional_t<std::is_same_v<std::invoke_result_t<F, T>, bool>, int64_t, std::invoke_result_t<F, T>>;
+  Tensor output = PX_TRY(op.allocate(declared, input.shape()));
+  for_blocks(input.element_count(), work, [&](int64_t begin, int64_t end) {
+    std::array<T, kBlock> in;
+    std::array<R, kBlock> out;
+    const auto count = static_cast<size_t>(end - begin);
+    load<T>(input, begin, std::span(in).first(count));
+    for (size_t index = 0; index < count; ++index) out[index] = static_cast<R>(f(in[index]));
+    store<R>(output, begin, std::span(out).first(count));
+  });
+  return op.set_output(0, std::move(output));
+}
+
+// A floating input and an output of its type.
+template <class F>
+Status map_floats(OpContext& op, F f) {
+  constexpr int64_t kWork = 10;  // a transcendental function
+  if (!is_floating(op.input(0).dtype())) return unsupported(fmt::format("element type {}", name_of(op.input(0).dtype())));
+  return map_one<double>(op, op.input(0), op.input(0).dtype(), kWork, f);
+}
+
+// Any numbers, and an output of their type; f is generic.
+template <class F>
+Status map_numbers(OpContext& op, F f) {
+  const Tensor& input = op.input(0);
+  return with_number_type(input.dtype(), [&](auto number) {
+    return map_one<decltype(number)>(op, input, input.dtype(), 2, f);
+  });
+}
+
+// out[i] = f(a[i], b[i]) over the broadcast of inputs 0 and 1, which have one element type.
+template <class T, class F>
+Status map_two(OpContext& op, const Tensor& a, const Tensor& b, DType declared, F f) {
+  using R = std::conditional_t<std::is_same_v<std::invoke_result_t<F, T, T>, bool>, int64_t, T>;
+  const Shape shape = PX_TRY(broadcast_shapes(a.shape(), b.shape()));
+  Tensor output = PX_TRY(op.allocate(declared, shape));
+  const BroadcastInput in_a(a, shape);
+  const BroadcastInput in_b(b, shape);
+  for_blocks(shape.element_count(), 3, [&](int64_t begin, int64_t end) {
+    std::array<T, kBlock> left;
+    std::array<T, kBlock> right;
+    std::array<R, kBlock> out;
+    const auto count = static_cast<size_t>(end - begin);
+    in_a.read<T>(begin, std::span(left).first(count));
+    in_b.read<T>(begin, std::span(right).first(count));
+    for (size_t index = 0; index < count; ++index) out[index] = static_cast<R>(f(left[index], right[index]));
+    store<R>(output, begin, std::span(out).first(count));
+  });
+  return op.set_output(0, std::move(output));
+}
+
+template <class F>
+Status map_two_numbers(OpContext& op, F f) {
+  const DType dtype = op.input(0).dtype();
+  return with_number_type(dtype, [&](auto number) {
+    return map_two<decltype(number)>(op, op.input(0), op.input(1), dtype, f);
+  });
+}
+
+template <class F>
+Status compare_numbers(OpContext& op, F f) {
+  return with_number_type(op.input(0).dtype(), [&](auto number) {
+    return map_two<decltype(number)>(op, op.input(0), op.input(1), DType::bool_, f);
+  });
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,166 @@
+// Matrix products: MatMul, Gemm, and the products of quantised matrices.
+#include <cmath>
+
+#include "reference/ops/map.h"
+#include "reference/ops/matrix.h"
+#include "reference/ops/ops.h"
+#include "reference/ops/quantized.h"
+
+namespace parallax::reference {
+namespace {
+
+// How MatMul sees its inputs (numpy.matmul): vectors become a row or a column that is dropped from the result.
+struct MatMulShapes {
+  Shape batch;  // broadcast leading dimensions
+  Shape result;
+  int64_t rows = 1, depth = 1, columns = 1;
+  std::vector<int64_t> batch_strides_a, batch_strides_b;  // in matrices
+};
+
+Result<MatMulShapes> plan_matmul(const Shape& a, const Shape& b) {
+  if (a.rank() == 0 || b.rank() == 0) return execution_error("MatMul takes no scalars");
+  MatMulShapes plan;
+  const auto lead = [](const Shape& shape) {
+    return Shape(shape.rank() > 2 ? shape.dims().first(shape.rank() - 2) : std::span<const int64_t>());
+  };
+  plan.rows = a.rank() > 1 ? a[a.rank() - 2] : 1;
+  plan.depth = a[a.rank() - 1];
+  plan.columns = b.rank() > 1 ? b[b.rank() - 1] : 1;
+  const int64_t depth_b = b.rank() > 1 ? b[b.rank() - 2] : b[0];
+  if (plan.depth != depth_b) {
+    return execution_error(fmt::format("shapes {} and {} cannot be multiplied", a.to_string(), b.to_string()));
+  }
+  plan.batch = PX_TRY(broadcast_shapes(lead(a), lead(b)));
+  plan.batch_strides_a = broadcast_strides(lead(a), plan.batch);
+  plan.batch_strides_b = broadcast_strides(lead(b), plan.batch);
+  std::vector<int64_t> dims(plan.batch.begin(), plan.batch.end());
+  if (a.rank() > 1) dims.push_back(plan.rows);
+  if (b.rank() > 1) dims.push_back(plan.columns);
+  plan.result = PX_TRY(Shape::create(dims));
+  return plan;
+}
+
+// Multiplies the matrices of every batch; a and b are all numbers of the two inputs.
+template <class Number>
+std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a, std::span<const Number> b) {
+  std::vector<Number> results(static_cast<size_t>(plan.result.element_count()));
+  Walk<2> walk(plan.batch.dims(), {plan.batch_strides_a, plan.batch_strides_b});
+  const int64_t size_a = plan.rows * plan.depth;
+  const int64_t size_b = plan.depth * plan.columns;
+  const int64_t size_out = plan.rows * plan.columns;
+  for (int64_t batch = 0; batch < plan.batch.element_count(); ++batch, walk.next()) {
+    const Matrix<Number> left{a.subspan(static_cast<size_t>(walk.offset(0) * size_a)), plan.rows, plan.depth, plan.depth, 1};
+    const Matrix<Number> right{b.subspan(static_cast<size_t>(walk.offset(1) * size_b)), plan.depth, plan.columns, plan.columns, 1};
+    multiply(left, right, std::span(results).subspan(static_cast<size_t>(batch * size_out)));
+  }
+  return results;
+}
+
+// The integers of a tensor less its zero point: one number, or one for each row (A) or column (B).
+Result<std::vector<uint64_t>> less_zero_point(const Tensor& tensor, const Tensor* zero_point, bool by_row) {
+  const Numbers<uint64_t> numbers(tensor);
+  std::vector<uint64_t> values(numbers.span().begin(), numbers.span().end());
+  if (zero_point == nullptr) return values;
+  const std::vector<int64_t> zeros = to_int64s(*zero_point);
+  const Shape& shape = tensor.shape();
+  const int64_t columns = shape.rank() > 0 ? shape[shape.rank() - 1] : 1;
+  const int64_t rows = shape.rank() > 1 ? shape[shape.rank() - 2] : 1;
+  const auto count = static_cast<int64_t>(zeros.size());
+  if (count != 1 && count != (by_row ? rows : columns)) {
+    return unsupported(fmt::format("a zero point of shape {}", zero_point->shape().to_string()));
+  }
+  for (size_t index = 0; index < values.size(); ++index) {
+    const auto position = static_cast<int64_t>(index);
+    const int64_t which = count == 1 ? 0 : by_row ? position / columns % rows : position % columns;
+    values[index] -= static_cast<uint64_t>(zeros[static_cast<size_t>(which)]);
+  }
+  return values;
+}
+
+}  // namespace
+
+Status op_matmul(OpContext& op) {
+  const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(1).shape()));
+  const DType dtype = op.input(0).dtype();
+  if (is_floating(dtype)) {
+    const Numbers<double> a(op.input(0));
+    const Numbers<double> b(op.input(1));
+    return op.set_output(0, dtype, plan.result, std::span<const double>(multiply<double>(plan, a.span(), b.span())));
+  }
+  const Numbers<uint64_t> a(op.input(0));
+  const Numbers<uint64_t> b(op.input(1));
+  return op.set_output(0, dtype, plan.result, std::span<const uint64_t>(multiply<uint64_t>(plan, a.span(), b.span())));
+}
+
+Status op_matmul_integer(OpContext& op) {
+  const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(1).shape()));
+  const auto a = PX_TRY(less_zero_point(op.input(0), op.has_input(2) ? &op.input(2) : nullptr, true));
+  const auto b = PX_TRY(less_zero_point(op.input(1), op.has_input(3) ? &op.input(3) : nullptr, false));
+  return op.set_output(0, DType::int32, plan.result, std::span<const uint64_t>(multiply<uint64_t>(plan, a, b)));
+}
+
+// Real value of a product of quantised matrices, then quantised: round(real / y_scale) + y_zero_point, saturated.
+Status op_qlinear_matmul(OpContext& op) {
+  const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(3).shape()));
+  const auto a = PX_TRY(less_zero_point(op.input(0), &op.input(2), true));
+  const auto b = PX_TRY(less_zero_point(op.input(3), &op.input(5), false));
+  const std::vector<uint64_t> sums = multiply<uint64_t>(plan, a, b);
+  const Tensor& b_scale = op.input(4);
+  const double a_scale = PX_TRY(op.double_of_input(1));
+  const double y_scale = PX_TRY(op.double_of_input(6));
+  const int64_t y_zero = PX_TRY(op.int64_of_input(7));
+  if (b_scale.element_count() != 1 && b_scale.element_count() != plan.columns) return unsupported("the shape of b_scale");
+  const Numbers<double> scales(b_scale);
+  const DType dtype = op.input(7).dtype();
+  std::vector<int64_t> results;
+  for (size_t index = 0; index < sums.size(); ++index) {
+    const int64_t column = static_cast<int64_t>(index) % std::max<int64_t>(1, plan.columns);
+    const double scale = a_scale * scales[scales.size() == 1 ? 0 : column] / y_scale;
+    results.push_back(quantize_number(static_cast<double>(static_cast<int64_t>(sums[index])) * scale, y_zero, dtype));
+  }
+  return op.set_output(0, dtype, plan.result, std::span<const int64_t>(results));
+}
+
+namespace {
+
+// Y = alpha * A' * B' + beta * C, each of the three added as written, then rounded once.
+template <class Number>
+Status gemm(OpContext& op, Number alpha, Number beta) {
+  const Shape& shape_a = op.input(0).shape();
+  const Shape& shape_b = op.input(1).shape();
+  if (shape_a.rank() != 2 || shape_b.rank() != 2) return execution_error("A and B must be matrices");
+  const Numbers<Number> numbers_a(op.input(0));
+  const Numbers<Number> numbers_b(op.input(1));
+  Matrix<Number> a{numbers_a.span(), shape_a[0], shape_a[1], shape_a[1], 1};
+  Matrix<Number> b{numbers_b.span(), shape_b[0], shape_b[1], shape_b[1], 1};
+  if (op.int_attribute("transA") != 0) a = a.transposed();
+  if (op.int_attribute("transB") != 0) b = b.transposed();
+  if (a.columns != b.rows) {
+    return execution_error(fmt::format("A {} and B {} cannot be multiplied as transA and transB say", shape_a.to_string(), shape_b.to_string()));
+  }
+  const Shape shape{a.rows, b.columns};
+  std::vector<Number> results(static_cast<size_t>(shape.element_count()));
+  multiply(a, b, std::span(results));
+  for (Number& value : results) value *= alpha;
+  if (op.has_input(2)) {
+    if (!broadcasts_to(op.input(2).shape(), shape)) {
+      return execution_error(fmt::format("C {} does not broadcast to {}", op.input(2).shape().to_string(), shape.to_string()));
+    }
+    std::vector<Number> bias(results.size());
+    BroadcastInput(op.input(2), shape).read<Number>(0, bias);
+    for (size_t index = 0; index < results.size(); ++index) results[index] += beta * bias[index];
+  }
+  return op.set_output(0, op.input(0).dtype(), shape, std::span<const Number>(results));
+}
+
+}  // namespace
+
+Status op_gemm(OpContext& op) {
+  const double alpha = op.float_attribute("alpha");
+  const double beta = op.float_attribute("beta");
+  if (is_floating(op.input(0).dtype())) return gemm<double>(op, alpha, beta);
+  if (alpha != std::trunc(alpha) || beta != std::trunc(beta)) return unsupported("integers with a fractional alpha or beta");
+  return gemm<uint64_t>(op, static_cast<uint64_t>(truncate_to_int64(alpha)), static_cast<uint64_t>(truncate_to_int64(beta)));
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,46 @@
+// Matrices as operators see them: numbers with a row and a column stride, and their product.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reference/ops/products.h"
+
+namespace parallax::reference {
+
+template <class Number>
+struct Matrix {
+  std::span<const Number> numbers;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+
+  Number at(int64_t row, int64_t column) const {
+    return numbers[static_cast<size_t>(row * row_stride + column * column_stride)];
+  }
+  Matrix transposed() const { return {numbers, columns, rows, column_stride, row_stride}; }
+};
+
+// out[i * b.columns + j] = sum over k of a[i, k] * b[k, j].
+template <class Number>
+void multiply(const Matrix<Number>& a, const Matrix<Number>& b, std::span<Number> out) {
+  ProductSpec<Number> spec;
+  spec.rows = a.rows;
+  spec.columns = b.columns;
+  spec.depth = a.columns;
+  spec.load_row = [&](int64_t row, std::span<Number> values) {
+    for (size_t k = 0; k < values.size(); ++k) values[k] = a.at(row, static_cast<int64_t>(k));
+  };
+  spec.load_columns = [&](int64_t first, int64_t width, std::span<Number> panel) {
+    for (int64_t k = 0; k < b.rows; ++k) {
+      for (int64_t j = 0; j < width; ++j) panel[static_cast<size_t>(k * width + j)] = b.at(k, first + j);
+    }
+  };
+  spec.store = [&](int64_t row, int64_t first, std::span<const Number> values) {
+    std::copy(values.begin(), values.end(), out.begin() + row * b.columns + first);
+  };
+  sum_products(spec);
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,26 @@
+// Sums of products: out[i, j] = sum over k of a[i, k] * b[k, j], the one loop nest under matrix products and convolutions.
+// Each sum runs from k = 0 upward in one accumulator; threads and vector lanes take different (i, j).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+namespace parallax::reference {
+
+// Number is double, or uint64_t for all integers (arithmetic modulo 2^64). `load_row` gives a[i, 0..depth);
+// `load_columns` fills panel[k * width + j] = b[k, first + j] for j < width; `store` takes out[i, first + j].
+template <class Number>
+struct ProductSpec {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;
+  std::function<void(int64_t row, std::span<Number> values)> load_row;
+  std::function<void(int64_t first, int64_t width, std::span<Number> panel)> load_columns;
+  std::function<void(int64_t row, int64_t first, std::span<const Number> values)> store;
+};
+
+void sum_products(const ProductSpec<double>& spec);
+void sum_products(const ProductSpec<uint64_t>& spec);
+
+}  // namespace parallax::reference

@@ -1,0 +1,173 @@
+// The one list of operators the reference runs: name, domain, first and last since-version, function. A version that is not
+// listed is unsupported until someone has read what it changed.
+#include "reference/table.h"
+
+#include "inspector/model/op_schema.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+namespace {
+
+constexpr std::string_view kOnnx = "ai.onnx";
+
+constexpr OpRow kRows[] = {
+    // unary.cpp: one input, element by element
+    {"Abs", kOnnx, 6, 13, op_abs},
+    {"Acos", kOnnx, 7, 22, op_acos},
+    {"Acosh", kOnnx, 9, 22, op_acosh},
+    {"Asin", kOnnx, 7, 22, op_asin},
+    {"Asinh", kOnnx, 9, 22, op_asinh},
+    {"Atan", kOnnx, 7, 22, op_atan},
+    {"Atanh", kOnnx, 9, 22, op_atanh},
+    {"BitwiseNot", kOnnx, 18, 18, op_bitwise_not},
+    {"Ceil", kOnnx, 6, 13, op_ceil},
+    {"Cos", kOnnx, 7, 22, op_cos},
+    {"Cosh", kOnnx, 9, 22, op_cosh},
+    {"Erf", kOnnx, 9, 13, op_erf},
+    {"Exp", kOnnx, 6, 13, op_exp},
+    {"Floor", kOnnx, 6, 13, op_floor},
+    {"IsInf", kOnnx, 10, 20, op_is_inf},
+    {"IsNaN", kOnnx, 9, 20, op_is_nan},
+    {"Log", kOnnx, 6, 13, op_log},
+    {"Neg", kOnnx, 6, 13, op_neg},
+    {"Not", kOnnx, 1, 1, op_not},
+    {"Reciprocal", kOnnx, 6, 13, op_reciprocal},
+    {"Round", kOnnx, 11, 22, op_round},
+    {"Sign", kOnnx, 9, 13, op_sign},
+    {"Sin", kOnnx, 7, 22, op_sin},
+    {"Sinh", kOnnx, 9, 22, op_sinh},
+    {"Sqrt", kOnnx, 6, 13, op_sqrt},
+    {"Tan", kOnnx, 7, 22, op_tan},
+    {"Tanh", kOnnx, 6, 13, op_tanh},
+    // activations.cpp
+    {"Celu", kOnnx, 12, 28, op_celu},
+    {"Clip", kOnnx, 6, 13, op_clip},
+    {"Elu", kOnnx, 6, 22, op_elu},
+    {"Gelu", kOnnx, 20, 20, op_gelu},
+    {"HardSigmoid", kOnnx, 6, 22, op_hard_sigmoid},
+    {"HardSwish", kOnnx, 14, 22, op_hard_swish},
+    {"LeakyRelu", kOnnx, 6, 16, op_leaky_relu},
+    {"Mish", kOnnx, 18, 22, op_mish},
+    {"PRelu", kOnnx, 6, 16, op_prelu},
+    {"Relu", kOnnx, 6, 14, op_relu},
+    {"Selu", kOnnx, 6, 22, op_selu},
+    {"Shrink", kOnnx, 9, 9, op_shrink},
+    {"Sigmoid", kOnnx, 6, 13, op_sigmoid},
+    {"Softplus", kOnnx, 1, 22, op_softplus},
+    {"Softsign", kOnnx, 1, 22, op_softsign},
+    {"Swish", kOnnx, 24, 24, op_swish},
+    {"ThresholdedRelu", kOnnx, 10, 22, op_thresholded_relu},
+    // binary.cpp: two broadcast inputs
+    {"Add", kOnnx, 6, 14, op_add},
+    {"And", kOnnx, 1, 7, op_and},
+    {"BitShift", kOnnx, 11, 28, op_bit_shift},
+    {"BitwiseAnd", kOnnx, 18, 18, op_bitwise_and},
+    {"BitwiseOr", kOnnx, 18, 18, op_bitwise_or},
+    {"BitwiseXor", kOnnx, 18, 18, op_bitwise_xor},
+    {"Div", kOnnx, 6, 14, op_div},
+    {"Equal", kOnnx, 1, 19, op_equal},
+    {"Greater", kOnnx, 1, 13, op_greater},
+    {"GreaterOrEqual", kOnnx, 12, 16, op_greater_or_equal},
+    {"Less", kOnnx, 1, 13, op_less},
+    {"LessOrEqual", kOnnx, 12, 16, op_less_or_equal},
+    {"Mod", kOnnx, 10, 28, op_mod},
+    {"Mul", kOnnx, 6, 14, op_mul},
+    {"Or", kOnnx, 1, 7, op_or},
+    {"Pow", kOnnx, 1, 15, op_pow},
+    {"Sub", kOnnx, 6, 14, op_sub},
+    {"Xor", kOnnx, 1, 7, op_xor},
+    // variadic.cpp: any number of broadcast inputs
+    {"Max", kOnnx, 6, 13, op_max},
+    {"Mean", kOnnx, 6, 13, op_mean},
+    {"Min", kOnnx, 6, 13, op_min},
+    {"Sum", kOnnx, 6, 13, op_sum},
+    // cast.cpp
+    {"Cast", kOnnx, 1, 28, op_cast},
+    {"CastLike", kOnnx, 15, 25, op_cast_like},
+    // shape_ops.cpp: shapes, and elements made from them
+    {"Constant", kOnnx, 1, 25, op_constant},
+    {"ConstantOfShape", kOnnx, 9, 25, op_constant_of_shape},
+    {"Expand", kOnnx, 8, 13, op_expand},
+    {"EyeLike", kOnnx, 9, 22, op_eye_like},
+    {"Flatten", kOnnx, 1, 25, op_flatten},
+    {"Identity", kOnnx, 1, 25, op_identity},
+    {"Range", kOnnx, 11, 27, op_range},
+    {"Reshape", kOnnx, 5, 25, op_reshape},
+    {"Shape", kOnnx, 1, 25, op_shape},
+    {"Size", kOnnx, 1, 25, op_size},
+    {"Squeeze", kOnnx, 1, 25, op_squeeze},
+    {"Unsqueeze", kOnnx, 1, 25, op_unsqueeze},
+    // movement.cpp: elements placed elsewhere
+    {"Concat", kOnnx, 4, 13, op_concat},
+    {"Slice", kOnnx, 1, 13, op_slice},
+    {"Split", kOnnx, 2, 18, op_split},
+    {"Tile", kOnnx, 6, 13, op_tile},
+    {"Transpose", kOnnx, 1, 25, op_transpose},
+    {"Trilu", kOnnx, 14, 14, op_trilu},
+    {"Where", kOnnx, 9, 16, op_where},
+    // gather.cpp: elements chosen by indices
+    {"Gather", kOnnx, 1, 13, op_gather},
+    {"GatherElements", kOnnx, 11, 13, op_gather_elements},
+    {"GatherND", kOnnx, 11, 13, op_gather_nd},
+    // reduce.cpp
+    {"ReduceL1", kOnnx, 1, 18, op_reduce_l1},
+    {"ReduceL2", kOnnx, 1, 18, op_reduce_l2},
+    {"ReduceLogSum", kOnnx, 1, 28, op_reduce_log_sum},
+    {"ReduceLogSumExp", kOnnx, 1, 28, op_reduce_log_sum_exp},
+    {"ReduceMax", kOnnx, 1, 20, op_reduce_max},
+    {"ReduceMean", kOnnx, 1, 18, op_reduce_mean},
+    {"ReduceMin", kOnnx, 1, 20, op_reduce_min},
+    {"ReduceProd", kOnnx, 1, 18, op_reduce_prod},
+    {"ReduceSum", kOnnx, 1, 13, op_reduce_sum},
+    {"ReduceSumSquare", kOnnx, 1, 18, op_reduce_sum_square},
+    // scan_rows.cpp: along one axis
+    {"ArgMax", kOnnx, 1, 13, op_arg_max},
+    {"ArgMin", kOnnx, 1, 13, op_arg_min},
+    {"CumProd", kOnnx, 26, 26, op_cum_prod},
+    {"CumSum", kOnnx, 11, 14, op_cum_sum},
+    {"TopK", kOnnx, 1, 24, op_top_k},
+    // softmax.cpp
+    {"Hardmax", kOnnx, 1, 13, op_hardmax},
+    {"LogSoftmax", kOnnx, 1, 13, op_log_softmax},
+    {"Softmax", kOnnx, 1, 13, op_softmax},
+    // normalization.cpp
+    {"BatchNormalization", kOnnx, 7, 15, op_batch_normalization},
+    {"GroupNormalization", kOnnx, 18, 21, op_group_normalization},
+    {"InstanceNormalization", kOnnx, 6, 22, op_instance_normalization},
+    {"LRN", kOnnx, 1, 13, op_lrn},
+    {"LayerNormalization", kOnnx, 1, 17, op_layer_normalization},
+    {"LpNormalization", kOnnx, 1, 22, op_lp_normalization},
+    {"MeanVarianceNormalization", kOnnx, 9, 13, op_mean_variance_normalization},
+    {"RMSNormalization", kOnnx, 23, 23, op_rms_normalization},
+    // matmul.cpp: matrix products
+    {"Gemm", kOnnx, 7, 13, op_gemm},
+    {"MatMul", kOnnx, 1, 13, op_matmul},
+    {"MatMulInteger", kOnnx, 10, 10, op_matmul_integer},
+    {"QLinearMatMul", kOnnx, 10, 21, op_qlinear_matmul},
+    // quantize.cpp
+    {"DequantizeLinear", kOnnx, 10, 28, op_dequantize_linear},
+    {"DynamicQuantizeLinear", kOnnx, 11, 11, op_dynamic_quantize_linear},
+    {"QuantizeLinear", kOnnx, 10, 28, op_quantize_linear},
+    // control_flow.cpp: bodies
+    {"If", kOnnx, 1, 25, op_if},
+    {"Loop", kOnnx, 1, 25, op_loop},
+    {"Scan", kOnnx, 8, 8, op_scan_8},
+    {"Scan", kOnnx, 9, 25, op_scan},
+    // attention.cpp
+    {"Attention", kOnnx, 23, 25, op_attention},
+    {"RotaryEmbedding", kOnnx, 23, 23, op_rotary_embedding},
+};
+
+}  // namespace
+
+std::span<const OpRow> op_rows() { return kRows; }
+
+const OpRow* find_row(const Node& node) {
+  for (const OpRow& row : kRows) {
+    if (row.op != node.schema->name || row.domain != node.schema->domain) continue;
+    if (node.schema->since_version >= row.first_version && node.schema->since_version <= row.last_version) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace parallax::reference
