@@ -1,0 +1,290 @@
+// The walk of inference through graphs, bodies and function calls, and the merging of what is inferred with what is
+// declared.
+#include "inspector/model/shape_inference/infer_types.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "inspector/model/shape_inference/rows.h"
+#include "inspector/model/type_check.h"
+
+namespace parallax {
+namespace {
+
+constexpr size_t kMostProblems = 100;
+constexpr size_t kMostVisits =
+    2'000'000;  // nodes, each counted as often as it is met through calls and rounds of loops
+constexpr int kDeepestGraph = 256;
+
+// A graph being inferred, and the one it lies in.
+struct Scope {
+  const Graph* graph = nullptr;
+  std::vector<ValueFacts> facts;
+  const Scope* outer = nullptr;
+  NodeId node = kNoNode;  // the node at hand
+
+  const ValueFacts* find(std::string_view name) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
+      const ValueId value = scope->graph->find_value(name);
+      if (value == kNoValue || scope->graph->values[static_cast<size_t>(value)].is_outer) continue;
+      return &scope->facts[static_cast<size_t>(value)];
+    }
+    return nullptr;
+  }
+};
+
+// Prefers what the file declares; an inferred number still beats a declared name.
+DimExpression merged_dim(const DimExpression& declared, const DimExpression& inferred) {
+  return !declared.is_known() || (!declared.number() && inferred.number()) ? inferred : declared;
+}
+
+// Whether the declared type says at least as much as the inferred one, dimensions of inner types apart.
+bool is_more_definite(const TypeInfo& declared, const TypeInfo& inferred) {
+  if (declared.kind == TypeInfo::Kind::unknown) return false;
+  if (declared.dtype == DType::undefined && inferred.dtype != DType::undefined) return false;
+  if (inferred.inner.empty()) return true;
+  return !declared.inner.empty() && is_more_definite(declared.inner.front(), inferred.inner.front());
+}
+
+// What a body is given may be less general than what it declares to take; then the declaration holds.
+ValueFacts fitting(ValueFacts given, const ValueFacts& declared) {
+  if (!types_agree(declared.type, given.type)) return {};
+  if (!declared.shape || !given.shape) return given;
+  const bool fits =
+      std::ranges::equal(*declared.shape, *given.shape, [](const DimExpression& left, const DimExpression& right) {
+        return !left.number() || !right.number() || same(left, right);
+      });
+  if (!fits) {
+    given.shape.reset();
+    given.contents.reset();
+  }
+  return given;
+}
+
+class Inference final : public BodyInference {
+ public:
+  Inference(const Model& model, ModelTypes& result) : model_(model), result_(result) {}
+
+  std::vector<ValueFacts> infer_graph(const Graph& graph, std::vector<ValueFacts> inputs, const Scope* outer);
+  std::vector<ValueFacts> infer_body(const Graph& body, std::vector<ValueFacts> inputs) override;
+
+ private:
+  void set_stored_values(Scope& scope);
+  void set_inputs(Scope& scope, std::vector<ValueFacts> inputs);
+  void set_outer_values(Scope& scope);
+  void infer_node(Scope& scope, const Node& node);
+  std::vector<ValueFacts> call_function(const Scope& scope, const Node& node);
+  std::vector<ValueFacts> apply_schema(const Scope& scope, const Node& node);
+  ValueFacts merged(const ValueDef& value, ValueFacts inferred);
+  void report(TypeProblem::Kind kind, std::string message);
+  void record(const Scope& scope);
+
+  const Model& model_;
+  ModelTypes& result_;
+  const Scope* current_ = nullptr;
+  // Where a problem inside a function is reported: at the call that the user can see.
+  const Scope* call_site_ = nullptr;
+  std::set<std::pair<const Graph*, std::pair<NodeId, std::string>>> reported_;
+  size_t visits_ = 0;
+  int depth_ = 0;
+};
+
+std::vector<const ValueFacts*> input_facts(const Scope& scope, const Node& node) {
+  std::vector<const ValueFacts*> inputs;
+  for (const ValueId value : node.inputs) {
+    inputs.push_back(value == kNoValue ? nullptr : &scope.facts[static_cast<size_t>(value)]);
+  }
+  return inputs;
+}
+
+std::vector<ValueFacts> Inference::infer_graph(const Graph& graph, std::vector<ValueFacts> inputs, const Scope* outer) {
+  if (depth_ >= kDeepestGraph) return std::vector<ValueFacts>(graph.outputs.size());
+  ++depth_;
+  Scope scope{&graph, std::vector<ValueFacts>(graph.values.size()), outer, kNoNode};
+  set_stored_values(scope);
+  set_inputs(scope, std::move(inputs));
+  set_outer_values(scope);
+  const Scope* const enclosing = std::exchange(current_, &scope);
+  for (const NodeId node : graph.order) {
+    if (++visits_ > kMostVisits) break;
+    scope.node = node;
+    infer_node(scope, graph.nodes[static_cast<size_t>(node)]);
+  }
+  current_ = enclosing;
+  --depth_;
+  if (call_site_ == nullptr) record(scope);
+  std::vector<ValueFacts> outputs;
+  for (const ValueId value : graph.outputs) {
+    outputs.push_back(value == kNoValue ? ValueFacts{} : scope.facts[static_cast<size_t>(value)]);
+  }
+  return outputs;
+}
+
+std::vector<ValueFacts> Inference::infer_body(const Graph& body, std::vector<ValueFacts> inputs) {
+  return infer_graph(body, std::move(inputs), current_);
+}
+
+// From IR version 4 on an initializer that is also an input is only a default, whose contents nobody may rely on.
+void Inference::set_stored_values(Scope& scope) {
+  const Graph& graph = *scope.graph;
+  for (size_t index = 0; index < graph.initializers.size() && index < graph.initializer_values.size(); ++index) {
+    const ValueId value = graph.initializer_values[index];
+    if (value == kNoValue) continue;
+    ValueFacts facts = facts_of(graph.initializers[index].tensor);
+    constexpr int64_t kFirstWithDefaults = 4;
+    if (model_.ir_version >= kFirstWithDefaults && graph.values[static_cast<size_t>(value)].input_index >= 0) {
+      facts = facts_of(graph.values[static_cast<size_t>(value)].type);
+    }
+    scope.facts[static_cast<size_t>(value)] = std::move(facts);
+  }
+  for (size_t index = 0; index < graph.sparse_initializers.size() && index < graph.sparse_initializer_values.size();
+       ++index) {
+    const ValueId value = graph.sparse_initializer_values[index];
+    if (value == kNoValue) continue;
+    // Nodes read a sparse initializer as the dense tensor it stands for.
+    const SparseTensor& sparse = graph.sparse_initializers[index];
+    ValueFacts& facts = scope.facts[static_cast<size_t>(value)];
+    facts.type = TypeInfo::tensor(sparse.values.tensor.dtype());
+    facts.shape = DimExpressions(sparse.dims.begin(), sparse.dims.end());
+  }
+}
+
+void Inference::set_inputs(Scope& scope, std::vector<ValueFacts> inputs) {
+  const Graph& graph = *scope.graph;
+  for (size_t index = 0; index < graph.inputs.size(); ++index) {
+    const ValueId value = graph.inputs[index];
+    if (value == kNoValue || scope.facts[static_cast<size_t>(value)].constant != nullptr) continue;
+    ValueFacts given = index < inputs.size() ? std::move(inputs[index]) : ValueFacts{};
+    const ValueDef& definition = graph.values[static_cast<size_t>(value)];
+    given = fitting(std::move(given), facts_of(definition.type));
+    scope.facts[static_cast<size_t>(value)] = merged(definition, std::move(given));
+  }
+}
+
+void Inference::set_outer_values(Scope& scope) {
+  for (const ValueId value : scope.graph->outer_values) {
+    if (value == kNoValue || scope.outer == nullptr) continue;
+    const ValueFacts* facts = scope.outer->find(scope.graph->values[static_cast<size_t>(value)].name);
+    if (facts != nullptr) scope.facts[static_cast<size_t>(value)] = *facts;
+  }
+}
+
+void Inference::infer_node(Scope& scope, const Node& node) {
+  std::vector<ValueFacts> outputs;
+  if (node.function != nullptr) {
+    outputs = call_function(scope, node);
+  } else if (node.schema != nullptr) {
+    outputs = apply_schema(scope, node);
+  }
+  outputs.resize(node.outputs.size());
+  for (size_t index = 0; index < node.outputs.size(); ++index) {
+    const ValueId value = node.outputs[index];
+    if (value == kNoValue) continue;
+    scope.facts[static_cast<size_t>(value)] =
+        merged(scope.graph->values[static_cast<size_t>(value)], std::move(outputs[index]));
+  }
+}
+
+// The body of a call does not see the graph around it.
+std::vector<ValueFacts> Inference::call_function(const Scope& scope, const Node& node) {
+  if (depth_ >= kDeepestGraph || visits_ >= kMostVisits) return {};
+  const auto body = bind_function(*node.function, node);
+  if (body == nullptr) return {};
+  std::vector<ValueFacts> inputs;
+  for (const ValueFacts* facts : input_facts(scope, node)) inputs.push_back(facts == nullptr ? ValueFacts{} : *facts);
+  const Scope* const outer_call = call_site_;
+  if (call_site_ == nullptr) call_site_ = &scope;
+  auto outputs = infer_graph(*body, std::move(inputs), nullptr);
+  call_site_ = outer_call;
+  for (ValueFacts& facts : outputs) facts.constant = nullptr;  // it may lie in the body, which ends here
+  return outputs;
+}
+
+std::vector<ValueFacts> Inference::apply_schema(const Scope& scope, const Node& node) {
+  auto facts = input_facts(scope, node);
+  std::vector<TypedInput> inputs;
+  for (size_t index = 0; index < facts.size(); ++index) {
+    if (facts[index] == nullptr) {
+      inputs.push_back({});
+    } else {
+      inputs.push_back({scope.graph->values[static_cast<size_t>(node.inputs[index])].name, &facts[index]->type});
+    }
+  }
+  NodeTypes types = check_node_types(node, inputs);
+  if (!types.conflict.empty()) report(TypeProblem::Kind::type, std::move(types.conflict));
+  NodeContext context(node, std::move(facts), *this);
+  for (size_t index = 0; index < types.outputs.size(); ++index)
+    context.output(index).type = std::move(types.outputs[index]);
+  if (const ShapeFunction function = shape_function(node.domain, node.op_type)) function(context);
+  return std::move(context.outputs());
+}
+
+ValueFacts Inference::merged(const ValueDef& value, ValueFacts inferred) {
+  const ValueFacts declared = facts_of(value.type);
+  const auto differs = [&](TypeProblem::Kind kind) {
+    report(kind, "value '" + value.name + "' is declared as " + to_string(value.type) + ", but the node computes " +
+                     to_string(type_info_of(inferred)));
+  };
+  if (!types_agree(declared.type, inferred.type)) {
+    differs(TypeProblem::Kind::type);
+    return declared;
+  }
+  if (is_more_definite(declared.type, inferred.type)) inferred.type = declared.type;
+  if (!declared.shape) return inferred;
+  if (inferred.shape && inferred.shape->size() != declared.shape->size()) {
+    differs(TypeProblem::Kind::shape);
+    inferred.contents.reset();
+    inferred.shape = declared.shape;
+    return inferred;
+  }
+  DimExpressions dims = *declared.shape;
+  for (size_t axis = 0; inferred.shape && axis < dims.size(); ++axis) {
+    const auto left = dims[axis].number(), right = (*inferred.shape)[axis].number();
+    if (left && right && *left != *right) {
+      differs(TypeProblem::Kind::shape);
+      break;
+    }
+    dims[axis] = merged_dim(dims[axis], (*inferred.shape)[axis]);
+  }
+  inferred.shape = std::move(dims);
+  return inferred;
+}
+
+void Inference::report(TypeProblem::Kind kind, std::string message) {
+  const Scope* site = call_site_ != nullptr ? call_site_ : current_;
+  if (site == nullptr || site->node == kNoNode || result_.problems.size() >= kMostProblems) return;
+  if (call_site_ != nullptr && current_ != nullptr && current_->node != kNoNode) {
+    const Node& inner = current_->graph->nodes[static_cast<size_t>(current_->node)];
+    message = "inside the function, node '" + inner.display_name + "' (" + inner.op_type + "): " + message;
+  }
+  // Rounds of a loop meet a node several times.
+  if (!reported_.insert({site->graph, {site->node, message}}).second) return;
+  result_.problems.push_back({kind, site->graph, site->node, std::move(message)});
+}
+
+void Inference::record(const Scope& scope) {
+  std::vector<TypeInfo>& types = result_.graphs[scope.graph];
+  types.clear();
+  for (const ValueFacts& facts : scope.facts) types.push_back(type_info_of(facts));
+}
+
+}  // namespace
+
+const TypeInfo& ModelTypes::type_of(const Graph& graph, ValueId value) const {
+  static const TypeInfo kUnknown;
+  const auto types = graphs.find(&graph);
+  if (types == graphs.end() || value < 0 || static_cast<size_t>(value) >= types->second.size()) return kUnknown;
+  return types->second[static_cast<size_t>(value)];
+}
+
+ModelTypes infer_types(const Model& model) {
+  ModelTypes result;
+  Inference(model, result).infer_graph(model.graph, {}, nullptr);
+  return result;
+}
+
+}  // namespace parallax

@@ -1,0 +1,39 @@
+// Types and shapes of every value of a model before a run, from its inputs, initializers and declarations: forward,
+// node by node, with named dimensions and the contents of small shape tensors. Conservative: what is not certain stays
+// unknown.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/model/ir.h"
+
+namespace parallax {
+
+struct TypeProblem {
+  enum class Kind : uint8_t {
+    type,   // breaks the operator's schema or a declared element type: the model is invalid
+    shape,  // a declared shape differs from the inferred one: the declaration is stale
+  };
+  Kind kind = Kind::type;
+  const Graph* graph = nullptr;  // of the main graph or a body
+  NodeId node = kNoNode;
+  std::string message;  // a sentence without full stop; names inputs and values, not the node
+};
+
+struct ModelTypes {
+  // For the main graph and every body in it: the type of each value, by ValueId. Where the file declares a type, that
+  // type, with unknown dimensions filled in. Bodies of model-local functions are not listed, as their types belong to a
+  // call.
+  std::unordered_map<const Graph*, std::vector<TypeInfo>> graphs;
+  std::vector<TypeProblem> problems;  // in order of nodes, at most 100
+
+  // Unknown for a value that is not listed.
+  const TypeInfo& type_of(const Graph& graph, ValueId value) const;
+};
+
+// Never fails: an operator without a rule has outputs of unknown shape.
+ModelTypes infer_types(const Model& model);
+
+}  // namespace parallax
