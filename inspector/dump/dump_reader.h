@@ -56,12 +56,26 @@ struct DumpEntry {
   int32_t alias_of = -1;                       // index of the entry whose payload this one shares
 };
 
+// What happened between the values: bodies that were entered and left, failures, ends.
+struct DumpEvent {
+  enum class Kind : uint8_t { enter_body, leave_body, node_failed, end_call, end_run };
+  Kind kind = Kind::enter_body;
+  int32_t execution = 0;
+  int32_t call = -1;
+  int32_t entry_count = 0;  // entries() that came before
+  std::string node;
+  std::string op;
+  std::string text;  // of a body: its frame, "loop.body[3]"; of a failure: its message
+};
+
 struct NodeFailure {
   std::string node;
   std::string op;
   std::string path;  // frames of the failure, ending in "//" when there are any
   std::string message;
 };
+
+constexpr std::string_view kLeftOutOfDump = "left out of the dump";
 
 class DumpReader {
  public:
@@ -76,6 +90,7 @@ class DumpReader {
   virtual std::span<const DumpGraph> graphs() const = 0;
   virtual std::span<const DumpCall> calls() const = 0;
   virtual std::span<const DumpEntry> entries() const = 0;
+  virtual std::span<const DumpEvent> events() const = 0;
   virtual std::span<const NodeFailure> failures() const = 0;
 
   // Index of the last entry with this path (and execution), or -1.
@@ -85,9 +100,13 @@ class DumpReader {
   // sampled elements. Errors: usage when the level holds no payload; corrupt_file when its CRC is wrong.
   virtual Result<Value> load(int32_t entry) const = 0;
 
-  // The graph as a model without weights. Errors: corrupt_file.
+  // The graph as a model without weights: a tensor above 1 KiB has its type and shape, reads as zeros, and has kLeftOutOfDump as
+  // external_location. Errors: corrupt_file.
   virtual Result<std::shared_ptr<const Model>> model(int32_t graph) const = 0;
 };
+
+// Index in a tensor of `element_count` elements of the element at `position` in a sample of `sample_count`.
+int64_t sampled_element(int64_t position, int64_t sample_count, int64_t element_count);
 
 struct DumpProblem {
   std::string where;  // "record at offset 4096 (Tensor 'add_3')"

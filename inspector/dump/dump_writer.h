@@ -5,26 +5,31 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "inspector/exec/observer.h"
 
 namespace parallax {
 
 struct DumpWriterOptions {
-  CaptureLevel level = CaptureLevel::all;  // of every value that `only` lets through
-  std::vector<std::string> only;           // globs over value paths with "[*]" for iterations; empty: all
-  int64_t capture_limit_bytes = 0;         // larger values keep `sample`; 0: no limit
+  CaptureLevel level = CaptureLevel::all;      // of every value that `only` lets through
+  std::vector<std::string> only;               // globs over value paths with "[*]" for iterations; empty: all
+  int64_t capture_limit_bytes = 0;             // larger values keep `sample`; 0: no limit
   int64_t sample_elements = 1024;
-  size_t ring_bytes = size_t{256} << 20;
-  bool include_graph = true;  // the model without weights
+  size_t ring_bytes = size_t{256} << 20;       // most space that is kept reserved and touched ahead of what is written
+  bool include_graph = true;                   // the model without weights
+  bool sync = false;                           // finish() waits until the disk has everything
+  // Brings a payload from a device into host memory of the same size, waiting for `stream`. Without it, device values are refused.
+  std::function<Status(const TensorView& source, void* stream, std::byte* target)> copy_from_device;
 };
 
-// Errors (io): the file cannot be created; the disk is full (space is reserved before it is used; what was written
-// before stays readable). Such an error is returned from the next event and stops the run with its sentence.
+// When an event has returned, what it told survives the end of the process, however it ends. Errors (io): the file cannot be
+// created; the disk is full (space is reserved before it is used; what was written before stays readable). Such an error is returned
+// from the event that met it and stops the run with its sentence.
 class DumpWriter final : public Observer {
  public:
   static Result<std::unique_ptr<DumpWriter>> create(const std::string& path, const DumpWriterOptions& options);
-  ~DumpWriter() override;  // finishes without index when finish() was not called: still readable after repair
+  ~DumpWriter() override;  // finishes without index when finish() was not called: still readable
 
   CaptureLevel wants(const ValueSite& site) override;
   Status begin_run(const RunInfo& run) override;
@@ -37,7 +42,13 @@ class DumpWriter final : public Observer {
   Status end_call(const CallInfo& call) override;
   Status end_run(bool completed) override;
 
-  // Waits until all is written, adds index and footer, syncs, closes.
+  // Adds a graph to the current run beside the model of begin_run: one of several that its calls name, or the executed one.
+  Status add_graph(const std::string& name, const Model& model, bool is_executed);
+
+  // Reserves and touches space now, up to ring_bytes, where the amount to come is known. Never needed.
+  void prepare(size_t bytes);
+
+  // Waits until all is checked, adds index and footer, closes. No event may follow.
   Status finish();
 
  private:

@@ -1,0 +1,372 @@
+// From events to records: levels, aliases, graphs. RecordLog does the rest.
+#include "inspector/dump/dump_writer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <unordered_map>
+
+#include "inspector/base/hash.h"
+#include "inspector/dump/graph_payload.h"
+#include "inspector/dump/payload.h"
+#include "inspector/dump/record_log.h"
+#include "inspector/dump/records.h"
+#include "inspector/dump/sample.h"
+
+namespace parallax {
+
+using dump::Kind;
+using dump::RecordLog;
+using Clock = std::chrono::steady_clock;
+
+class DumpWriter::Impl {
+ public:
+  Impl(std::unique_ptr<RecordLog> log, const DumpWriterOptions& options) : log_(std::move(log)), options_(options) {}
+
+  CaptureLevel wants(const ValueSite& site);
+  Status begin_run(const RunInfo& run);
+  Status begin_call(const CallInfo& call, std::span<const Value> inputs);
+  Status observe(const Observation& observation);
+  Status end_call();
+  Status end_run(bool completed);
+  Status add_graph(const std::string& name, const Model& model, bool is_executed);
+  Status event(dump::EventKind kind, const dump::ValueFields& value, std::string text, double number = 0);
+  Status absent(const ValueSite& site, const Absence& absence);
+  dump::ValueFields fields_of(const ValueSite& site, std::string_view path) const;
+
+  RecordLog& log() { return *log_; }
+
+ private:
+  // The last record of a site in the current call, by which later values can say that they share its payload.
+  struct LastRecord {
+    uint64_t id = 0;
+    std::string prefix;
+    size_t size_bytes = 0;
+    DType dtype = DType::undefined;
+    std::optional<TensorStatistics> statistics;
+  };
+  // A payload in the file.
+  struct Stored {
+    uint64_t id = 0;
+    DType dtype = DType::undefined;
+    size_t size_bytes = 0;
+    std::optional<TensorStatistics> statistics;
+  };
+
+  Result<Value> on_host(const Value& value, void* stream) const;
+  Status store(const Observation& observation, const Value& value, CaptureLevel level);
+  Status store_tensor(dump::TensorRecord& record, const Tensor& tensor, Stored& stored);
+  Status store_sample(dump::TensorRecord& record, const Tensor& tensor);
+  Status store_other(dump::TensorRecord& record, const Value& value);
+  Status store_alias(dump::TensorRecord& record, const Tensor& tensor, const Stored& original);
+  const Stored* original_of(const Observation& observation, const Value& value);
+  void remember(const Observation& observation, const Stored& stored);
+
+  std::unique_ptr<RecordLog> log_;
+  DumpWriterOptions options_;
+  dump::FieldWriter body_;
+  std::string path_;
+  dump::Place place_;
+  Clock::time_point run_begin_;
+  std::unordered_map<std::string, uint64_t> graphs_;  // of the current run, by name
+  std::vector<LastRecord> last_records_;              // by site id
+  std::shared_ptr<const Model> model_;                // keeps the keys of weights_ meaningful
+  std::unordered_map<const std::byte*, Stored> weights_;  // the model's own payloads; id 0 until one is captured
+  Stored original_;
+};
+
+CaptureLevel DumpWriter::Impl::wants(const ValueSite& site) {
+  if (options_.only.empty()) return options_.level;
+  const std::string path = site.scope + site.escaped_name;
+  for (const std::string& glob : options_.only) {
+    if (glob_matches(glob, path)) return options_.level;
+  }
+  return CaptureLevel::none;
+}
+
+Status DumpWriter::Impl::begin_run(const RunInfo& run) {
+  run_begin_ = Clock::now();
+  graphs_.clear();
+  weights_.clear();
+  last_records_.clear();
+  place_ = {};
+  dump::ExecutionRecord record{run.executor, run.device, {run.settings.begin(), run.settings.end()}, run.model ? run.model->path : "",
+                               run.model_sha256};
+  body_.clear();
+  encode(record, body_);
+  place_.execution = PX_TRY(log_->append(Kind::execution, body_.body()));
+  model_ = run.model;
+  if (model_ == nullptr) return {};
+  size_t weight_bytes = 0;
+  for (const StoredTensor& weight : model_->graph.initializers) {
+    if (!weight.tensor.defined() || !weight.tensor.device().is_host() || weight.tensor.dtype() == DType::string) continue;
+    weights_.try_emplace(weight.tensor.view().data, Stored{0, weight.tensor.dtype(), weight.tensor.size_bytes(), {}});
+    weight_bytes += weight.tensor.size_bytes();
+  }
+  if (options_.level == CaptureLevel::all && options_.only.empty() && options_.capture_limit_bytes == 0) log_->expect(weight_bytes);
+  return options_.include_graph ? add_graph("", *model_, false) : Status();
+}
+
+Status DumpWriter::Impl::add_graph(const std::string& name, const Model& model, bool is_executed) {
+  const dump::GraphPayload payload = PX_TRY_CONTEXT("the graph for the dump", dump::encode_graph(model));
+  body_.clear();
+  encode(dump::GraphRecord{place_, name, is_executed, {}, payload.left_out}, body_);
+  const uint64_t id = PX_TRY(log_->append(Kind::graph, body_.body(), std::as_bytes(std::span(payload.bytes))));
+  if (!is_executed) graphs_[name] = id;
+  return {};
+}
+
+Status DumpWriter::Impl::begin_call(const CallInfo& call, std::span<const Value> inputs) {
+  last_records_.clear();
+  const auto named = graphs_.find(call.graph);
+  const auto only = graphs_.size() == 1 ? graphs_.begin() : graphs_.end();
+  const auto graph = named != graphs_.end() ? named : only;
+  place_.graph = graph != graphs_.end() ? graph->second : 0;
+  place_.call = 0;
+  dump::CallRecord record{place_, call.graph, call.step, {}};
+  for (const Value& input : inputs) {
+    const bool is_hashed = input.is_tensor() && input.tensor().device().is_host() && input.tensor().dtype() != DType::string;
+    record.input_hashes.push_back(is_hashed ? hash128(input.tensor().view().data, input.tensor().size_bytes()) : Hash128{});
+  }
+  body_.clear();
+  encode(record, body_);
+  place_.call = PX_TRY(log_->append(Kind::call, body_.body()));
+  return {};
+}
+
+Status DumpWriter::Impl::event(dump::EventKind kind, const dump::ValueFields& value, std::string text, double number) {
+  dump::EventRecord record{value, kind, std::move(text), number};
+  record.value.place = place_;
+  body_.clear();
+  encode(record, body_);
+  PX_TRY(log_->append(Kind::event, body_.body()));
+  return {};
+}
+
+Status DumpWriter::Impl::end_call() {
+  PX_TRY(event(dump::EventKind::end_call, {}, ""));
+  place_.call = 0;
+  place_.graph = 0;
+  last_records_.clear();
+  return {};
+}
+
+Status DumpWriter::Impl::end_run(bool completed) {
+  const double wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - run_begin_).count();
+  return event(dump::EventKind::end_run, {}, completed ? "completed" : "", wall_ms);
+}
+
+dump::ValueFields DumpWriter::Impl::fields_of(const ValueSite& site, std::string_view path) const {
+  dump::ValueFields fields;
+  fields.place = place_;
+  fields.role = site.role;
+  fields.is_graph_output = site.is_graph_output;
+  fields.is_constant_like = site.is_constant_like;
+  fields.output_index = site.output_index;
+  fields.path = path;
+  fields.name = site.name;
+  fields.node = site.node;
+  fields.op = site.op;
+  fields.domain = site.domain;
+  return fields;
+}
+
+Status DumpWriter::Impl::absent(const ValueSite& site, const Absence& absence) {
+  const std::string path = site.scope + site.escaped_name;
+  return event(dump::EventKind::absent, fields_of(site, path), absence.into, static_cast<double>(absence.kind));
+}
+
+Status DumpWriter::Impl::observe(const Observation& observation) {
+  const CaptureLevel wanted = wants(observation.site);
+  if (wanted == CaptureLevel::none) return {};
+  path_ = observation.path();
+  if (wanted == CaptureLevel::shape) return store(observation, observation.value, wanted);
+  const Value value = PX_TRY_CONTEXT("value '" + path_ + "'", on_host(observation.value, observation.stream));
+  const bool is_large = options_.capture_limit_bytes > 0 && payload_bytes(value) > static_cast<size_t>(options_.capture_limit_bytes);
+  return store(observation, value, wanted == CaptureLevel::all && is_large ? CaptureLevel::sample : wanted);
+}
+
+Result<Value> DumpWriter::Impl::on_host(const Value& value, void* stream) const {
+  const auto all_on_host = [&](const std::vector<Value>& values) -> Result<std::vector<Value>> {
+    std::vector<Value> copies;
+    for (const Value& item : values) copies.push_back(PX_TRY(on_host(item, stream)));
+    return copies;
+  };
+  if (value.is_tensor()) {
+    const Tensor& tensor = value.tensor();
+    if (tensor.device().is_host()) return value;
+    if (!options_.copy_from_device) return unsupported("it lies on a device that this dump writer cannot read");
+    Tensor copy = PX_TRY(Tensor::allocate(tensor.dtype(), tensor.shape()));
+    PX_TRY(options_.copy_from_device(tensor.view(), stream, copy.mutable_data()));
+    return Value(std::move(copy));
+  }
+  if (value.is_sequence()) {
+    SequenceValue copy{value.sequence().element_type, {}};
+    copy.items = PX_TRY(all_on_host(value.sequence().items));
+    return Value(std::move(copy));
+  }
+  if (value.is_optional()) {
+    OptionalValue copy{value.optional().element_type, {}};
+    copy.item = PX_TRY(all_on_host(value.optional().item));
+    return Value(std::move(copy));
+  }
+  if (value.is_map()) {
+    MapValue copy{value.map().keys, value.map().value_type, {}};
+    copy.values = PX_TRY(all_on_host(value.map().values));
+    return Value(std::move(copy));
+  }
+  return value;
+}
+
+Status DumpWriter::Impl::store(const Observation& observation, const Value& value, CaptureLevel level) {
+  dump::TensorRecord record;
+  record.value = fields_of(observation.site, path_);
+  record.value.level = level;
+  record.type = type_of(value);
+  if (level == CaptureLevel::shape || value.is_absent()) {
+    record.value.level = CaptureLevel::shape;
+    return store_other(record, Value());
+  }
+  if (!value.is_tensor()) return store_other(record, value);
+  const Tensor& tensor = value.tensor();
+  if (level == CaptureLevel::stats) {
+    record.statistics = compute_statistics(tensor);
+    return store_other(record, Value());
+  }
+  if (level == CaptureLevel::sample) return store_sample(record, tensor);
+  if (const Stored* original = original_of(observation, value)) {
+    const Stored shared = *original;
+    PX_TRY(store_alias(record, tensor, shared));
+    remember(observation, {shared.id, tensor.dtype(), shared.size_bytes, record.statistics});
+    return {};
+  }
+  Stored stored;
+  PX_TRY(store_tensor(record, tensor, stored));
+  remember(observation, stored);
+  return {};
+}
+
+Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& tensor, Stored& stored) {
+  const uint64_t size = dump::stored_bytes(tensor);
+  record.statistics.emplace();
+  body_.clear();
+  const size_t statistics_offset = encode(record, body_);
+  RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, body_.body().size(), size));
+  if (tensor.dtype() == DType::string) {
+    record.statistics = compute_statistics(tensor);
+    dump::write_tensor(tensor, draft.payload);
+  } else {
+    record.statistics = copy_with_statistics(tensor, draft.payload);
+  }
+  dump::encode_statistics(*record.statistics, body_.at(statistics_offset));
+  stored = {log_->commit(draft, body_.body()), tensor.dtype(), size, record.statistics};
+  return {};
+}
+
+Status DumpWriter::Impl::store_alias(dump::TensorRecord& record, const Tensor& tensor, const Stored& original) {
+  record.statistics = original.dtype == tensor.dtype() ? original.statistics : compute_statistics(tensor);
+  body_.clear();
+  encode(record, body_);
+  RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, body_.body().size(), 0));
+  log_->commit(draft, body_.body(), original.id);
+  return {};
+}
+
+Status DumpWriter::Impl::store_sample(dump::TensorRecord& record, const Tensor& tensor) {
+  record.statistics = compute_statistics(tensor);
+  const Tensor sample = PX_TRY(dump::take_sample(tensor, options_.sample_elements));
+  record.sample_count = sample.element_count();
+  return store_other(record, Value(sample));
+}
+
+// Everything that is no whole tensor: no payload, a sample, or a nested value.
+Status DumpWriter::Impl::store_other(dump::TensorRecord& record, const Value& value) {
+  const bool is_nested = !value.is_absent() && !value.is_tensor();
+  if (is_nested && record.value.level != CaptureLevel::all) record.value.level = CaptureLevel::shape;
+  const bool has_payload = record.value.level >= CaptureLevel::sample;
+  body_.clear();
+  encode(record, body_);
+  const dump::PayloadLayout layout(value);
+  RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, body_.body().size(), has_payload ? layout.size_bytes() : 0));
+  if (has_payload) layout.write(draft.payload);
+  log_->commit(draft, body_.body());
+  return {};
+}
+
+// The record whose payload this value shares, if there is one with all of it in the file.
+const DumpWriter::Impl::Stored* DumpWriter::Impl::original_of(const Observation& observation, const Value& value) {
+  const Tensor& tensor = value.tensor();
+  if (tensor.dtype() == DType::string || tensor.size_bytes() == 0) return nullptr;
+  if (observation.alias_of != nullptr) {
+    const auto id = static_cast<size_t>(observation.alias_of->id);
+    if (id >= last_records_.size()) return nullptr;
+    const LastRecord& last = last_records_[id];
+    if (last.id == 0 || last.prefix != observation.frames.prefix() || last.size_bytes != tensor.size_bytes()) return nullptr;
+    original_ = {last.id, last.dtype, last.size_bytes, last.statistics};
+    return &original_;
+  }
+  // A weight of the model is captured with every call, and is the same each time: the model is immutable and kept alive.
+  const auto weight = weights_.find(tensor.view().data);
+  const bool is_known = weight != weights_.end() && weight->second.id != 0;
+  return is_known && weight->second.size_bytes == tensor.size_bytes() ? &weight->second : nullptr;
+}
+
+void DumpWriter::Impl::remember(const Observation& observation, const Stored& stored) {
+  const auto site = static_cast<size_t>(observation.site.id);
+  if (site >= last_records_.size()) last_records_.resize(site + 1);
+  last_records_[site] = {stored.id, observation.frames.prefix(), stored.size_bytes, stored.dtype, stored.statistics};
+  if (observation.value.is_tensor()) {
+    const auto weight = weights_.find(observation.value.tensor().view().data);
+    if (weight != weights_.end() && weight->second.size_bytes == stored.size_bytes && weight->second.id == 0) weight->second = stored;
+  }
+}
+
+// ---- The public class ----------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<DumpWriter>> DumpWriter::create(const std::string& path, const DumpWriterOptions& options) {
+  if (options.sample_elements <= 0 || options.capture_limit_bytes < 0) return usage_error("a dump needs a positive sample and limit");
+  auto log = PX_TRY(RecordLog::create(path, {options.ring_bytes, options.sync}));
+  return std::unique_ptr<DumpWriter>(new DumpWriter(std::make_unique<Impl>(std::move(log), options)));
+}
+
+DumpWriter::DumpWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DumpWriter::~DumpWriter() = default;
+
+CaptureLevel DumpWriter::wants(const ValueSite& site) { return impl_->wants(site); }
+Status DumpWriter::begin_run(const RunInfo& run) { return impl_->begin_run(run); }
+Status DumpWriter::begin_call(const CallInfo& call, std::span<const Value> inputs) { return impl_->begin_call(call, inputs); }
+Status DumpWriter::absent(const ValueSite& site, const Absence& absence) { return impl_->absent(site, absence); }
+Status DumpWriter::observe(const Observation& observation) { return impl_->observe(observation); }
+Status DumpWriter::end_call(const CallInfo&) { return impl_->end_call(); }
+Status DumpWriter::end_run(bool completed) { return impl_->end_run(completed); }
+
+Status DumpWriter::enter_body(const NodeSite& node, const Frame& frame) {
+  dump::ValueFields fields;
+  fields.node = node.node;
+  fields.op = node.op;
+  return impl_->event(dump::EventKind::enter_body, fields, to_string(frame));
+}
+
+Status DumpWriter::leave_body(const NodeSite& node, const Frame& frame) {
+  dump::ValueFields fields;
+  fields.node = node.node;
+  fields.op = node.op;
+  return impl_->event(dump::EventKind::leave_body, fields, to_string(frame));
+}
+
+Status DumpWriter::node_failed(const NodeSite& node, const FrameStack& frames, const Error& error) {
+  dump::ValueFields fields;
+  fields.path = frames.prefix();
+  fields.node = node.node;
+  fields.op = node.op;
+  return impl_->event(dump::EventKind::node_failed, fields, error.message);
+}
+
+Status DumpWriter::add_graph(const std::string& name, const Model& model, bool is_executed) {
+  return impl_->add_graph(name, model, is_executed);
+}
+
+void DumpWriter::prepare(size_t bytes) { impl_->log().prepare(bytes); }
+Status DumpWriter::finish() { return impl_->log().finish(); }
+
+}  // namespace parallax

@@ -1,0 +1,65 @@
+// GrowingFile: a file that is written through its own mapping. Blocks are reserved before they are mapped, so that a full disk is
+// an error here and never a signal there; what is stored in the mapping survives the process.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "inspector/base/result.h"
+
+namespace parallax::dump {
+
+// One thread appends (reserve), another may work ahead of it and behind it (reserve_ahead, touch, release, punch).
+class GrowingFile {
+ public:
+  static Result<std::unique_ptr<GrowingFile>> create(const std::string& path);
+  ~GrowingFile();  // unmaps and closes; the file keeps its reserved length unless finish() was called
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  // The address of [begin, end), contiguous and backed by the disk until release() passes it. `begin` never goes back.
+  // Errors (io): no space left, file too large for a limit, not mappable.
+  Result<std::byte*> reserve(uint64_t begin, uint64_t end);
+
+  // Reserves up to `end` and takes its page faults, as far as disk and address space allow; failing is left to reserve().
+  void prepare(uint64_t end);
+  uint64_t prepared_end() const { return prepared_end_.load(std::memory_order_relaxed); }
+  void release(uint64_t end);                      // unmaps all before `end`; nobody may use it any more
+  void punch(uint64_t begin, uint64_t end) const;  // gives whole blocks back to the disk, where the file system can
+
+  Status finish(uint64_t end, bool sync);  // cuts the file to `end` bytes
+
+  const std::string& path() const { return path_; }
+
+ private:
+  // Address space for a part of the file. Only what is reserved is backed.
+  struct Region {
+    uint64_t file_begin;
+    uint64_t size_bytes;
+    std::byte* address;
+    uint64_t released_end;
+    uint64_t file_end() const { return file_begin + size_bytes; }
+  };
+
+  GrowingFile(std::string path, int descriptor);
+  Error failure(const char* action, int error_number) const;
+  int extend(uint64_t end);  // 0 or an error number
+  Status extend_with_slack(uint64_t end);
+  Status open_region(uint64_t begin, uint64_t end);
+
+  std::string path_;
+  int descriptor_;
+  uint64_t page_bytes_;
+  std::mutex mutex_;             // guards growth; the appending thread reads regions_ without it, being the only one to add
+  std::vector<Region> regions_;  // only the newest grows
+  bool has_slack_ = true;        // until reserving more than was needed failed
+  std::atomic<uint64_t> reserved_end_{0};
+  std::atomic<uint64_t> prepared_end_{0};
+};
+
+}  // namespace parallax::dump

@@ -1,0 +1,220 @@
+// Order of stores is what makes a record whole or absent: payload, body, header, and the magic word last.
+#include "inspector/dump/record_log.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+
+#include "inspector/base/check.h"
+#include "inspector/base/crc32c.h"
+#include "inspector/base/mapped_file.h"
+
+namespace parallax::dump {
+namespace {
+
+constexpr uint64_t kInlineSealBytes = 64 << 10;     // smaller payloads are sealed at once, while they are in the cache
+constexpr uint64_t kFirstAheadBytes = 1 << 20;      // prepared before anything is known of what comes
+constexpr uint64_t kReleaseBehindBytes = 64 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
+
+uint32_t random_stream() {
+  std::random_device device;
+  uint32_t stream = 0;
+  while (stream == 0) stream = device();
+  return stream;
+}
+
+template <class T>
+void store_released(T& target, T value) {
+  std::atomic_ref<T>(target).store(value, std::memory_order_release);
+}
+
+// Both words of the seal in one store: a reader of a file that was cut off sees all of it or none.
+void store_seal(std::byte* record, const RecordHeader& header) {
+  std::memcpy(record + offsetof(RecordHeader, payload_of), &header.payload_of, sizeof header.payload_of);
+  const uint64_t seal = uint64_t{header.payload_crc} | uint64_t{header.seal_check} << 32;
+  store_released(*reinterpret_cast<uint64_t*>(record + offsetof(RecordHeader, payload_crc)), seal);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecordLog>> RecordLog::create(const std::string& path, const Options& options) {
+  auto file = PX_TRY(GrowingFile::create(path));
+  std::byte* const target = PX_TRY(file->reserve(0, kFileHeaderBytes));
+  const FileHeader header = make_file_header();
+  std::memcpy(target, &header, sizeof header);
+  return std::unique_ptr<RecordLog>(new RecordLog(std::move(file), options));
+}
+
+RecordLog::RecordLog(std::unique_ptr<GrowingFile> file, const Options& options)
+    : file_(std::move(file)), options_(options), stream_(random_stream()) {
+  ahead_bytes_ = std::min(options_.ring_bytes, kFirstAheadBytes);
+  thread_ = std::thread([this] { work(); });
+}
+
+RecordLog::~RecordLog() {
+  if (!thread_.joinable()) return;
+  stop_thread();
+  static_cast<void>(file_->finish(next_offset_, false));
+}
+
+Result<RecordLog::Draft> RecordLog::begin(Kind kind, size_t body_bytes, uint64_t payload_bytes) {
+  PX_CHECK(body_bytes <= kMaxBodyBytes);
+  Draft draft;
+  RecordHeader& header = draft.header;
+  header.magic = kRecordMagic;
+  header.kind = static_cast<uint16_t>(kind);
+  header.id = next_id_;
+  header.body_bytes = static_cast<uint32_t>(body_bytes);
+  header.stream = stream_;
+  header.payload_bytes = payload_bytes;
+  header.record_bytes = round_up(header.payload_offset() + payload_bytes, kAlignment);
+  draft.offset = next_offset_;
+  // A header more: the next record's magic lies in reserved space, so a scan finds its zero.
+  draft.address = PX_TRY(file_->reserve(draft.offset, draft.offset + header.record_bytes + kRecordHeaderBytes));
+  draft.payload = draft.address + header.payload_offset();
+  return draft;
+}
+
+uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64_t payload_of) {
+  RecordHeader& header = draft.header;
+  PX_CHECK(body.size() == header.body_bytes && draft.offset == next_offset_);
+  std::memcpy(draft.address + kRecordHeaderBytes, body.data(), body.size());
+  header.head_crc = head_crc(header, body);
+  const bool is_sealed = header.payload_bytes <= kInlineSealBytes;
+  if (is_sealed) {
+    header.payload_of = payload_of;
+    header.payload_crc = crc32c(draft.payload, header.payload_bytes);
+    header.seal_check = seal_check(header);
+  }
+  std::memcpy(draft.address + sizeof header.magic, reinterpret_cast<const std::byte*>(&header) + sizeof header.magic,
+              sizeof header - sizeof header.magic);
+  store_released(*reinterpret_cast<uint32_t*>(draft.address), header.magic);
+  next_offset_ += header.record_bytes;
+  ++next_id_;
+
+  const uint64_t prepared = file_->prepared_end();
+  const std::lock_guard lock(mutex_);
+  appended_end_ = next_offset_;
+  if (!is_sealed) jobs_.push_back({draft.address, draft.offset});
+  const bool is_low = prepared < next_offset_ + ahead_bytes_ / 2;
+  if (is_waiting_ && (!is_sealed || is_low)) wake_.notify_all();
+  return header.id;
+}
+
+Result<uint64_t> RecordLog::append(Kind kind, std::span<const std::byte> body, std::span<const std::byte> payload) {
+  Draft draft = PX_TRY(begin(kind, body.size(), payload.size()));
+  if (!payload.empty()) std::memcpy(draft.payload, payload.data(), payload.size());
+  return commit(draft, body);
+}
+
+void RecordLog::expect(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  ahead_bytes_ = std::max(ahead_bytes_, std::min(bytes, options_.ring_bytes));
+  wake_.notify_all();
+}
+
+void RecordLog::prepare(uint64_t bytes) {
+  expect(bytes);
+  file_->prepare(next_offset_ + std::min(bytes, options_.ring_bytes));
+}
+
+void RecordLog::work() {
+  std::unique_lock lock(mutex_);
+  uint64_t released = 0;
+  uint64_t asked = 0;
+  while (true) {
+    const uint64_t settled = jobs_.empty() ? appended_end_ : jobs_.front().offset;  // nobody needs what lies before
+    if (settled > released + 2 * kReleaseBehindBytes) file_->release(released = settled - kReleaseBehindBytes);
+    if (!jobs_.empty()) {
+      const Job job = jobs_.front();
+      jobs_.pop_front();
+      lock.unlock();
+      seal_pending(job);
+      lock.lock();
+    } else if (!is_stopping_ && asked < appended_end_ + ahead_bytes_ / 2) {
+      // A producer that used up its lead gets a longer one.
+      if (asked > 0) ahead_bytes_ = std::min(ahead_bytes_ * 2, std::max(options_.ring_bytes, ahead_bytes_));
+      asked = appended_end_ + ahead_bytes_;
+      lock.unlock();
+      file_->prepare(asked);
+      lock.lock();
+    } else if (is_stopping_) {
+      return;
+    } else {
+      is_waiting_ = true;
+      wake_.wait(lock);
+      is_waiting_ = false;
+    }
+  }
+}
+
+void RecordLog::seal_pending(const Job& job) {
+  RecordHeader header;
+  std::memcpy(&header, job.record, sizeof header);
+  const std::byte* payload = job.record + header.payload_offset();
+  header.payload_crc = crc32c(payload, header.payload_bytes);
+  const Hash128 hash = hash128(payload, header.payload_bytes);
+  const auto [first, is_new] = payloads_.try_emplace(hash.low, hash, header.id);
+  const bool is_equal = !is_new && first->second.first == hash;
+  if (is_equal) header.payload_of = first->second.second;
+  header.seal_check = seal_check(header);
+  store_seal(job.record, header);
+  if (is_equal) {
+    const uint64_t begin = job.offset + header.payload_offset();
+    file_->punch(begin, begin + header.payload_bytes);
+  }
+}
+
+void RecordLog::stop_thread() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    wake_.notify_all();
+  }
+  thread_.join();
+}
+
+// The index repeats headers and bodies as they lie in the file, so it is collected from there: memory holds no second copy while
+// capturing.
+Result<std::string> RecordLog::collect_index() const {
+  const auto file = PX_TRY(MappedFile::open(file_->path()));
+  std::string index;
+  for (uint64_t offset = kFileHeaderBytes; offset < next_offset_;) {
+    RecordHeader header;
+    std::memcpy(&header, file->bytes().data() + offset, sizeof header);
+    PX_CHECK(inspect_header(header, next_offset_ - offset) == HeaderState::valid);
+    index.append(reinterpret_cast<const char*>(&offset), sizeof offset);
+    index.append(reinterpret_cast<const char*>(file->bytes().data() + offset), kRecordHeaderBytes + header.body_bytes);
+    index.resize(round_up(index.size(), 8));
+    offset += header.record_bytes;
+  }
+  return index;
+}
+
+Status RecordLog::append_footer(uint64_t index_offset) {
+  FooterBody footer{};
+  footer.index_offset = index_offset;
+  footer.index_record_bytes = next_offset_ - index_offset;
+  footer.record_count = next_id_ - 2;
+  footer.file_bytes = next_offset_ + kFooterRecordBytes;
+  PX_TRY(append(Kind::footer, std::as_bytes(std::span(&footer, 1))));
+  return {};
+}
+
+Status RecordLog::finish() {
+  stop_thread();
+  const uint64_t index_offset = next_offset_;
+  Status status = [&]() -> Status {
+    const std::string index = PX_TRY(collect_index());
+    Draft draft = PX_TRY(begin(Kind::index, 0, index.size()));
+    std::memcpy(draft.payload, index.data(), index.size());
+    commit(draft, {});
+    if (draft.header.payload_bytes > kInlineSealBytes) seal_pending({draft.address, draft.offset});
+    return append_footer(index_offset);
+  }();
+  Status closed = file_->finish(next_offset_, options_.sync);
+  return status.ok() ? std::move(closed) : std::move(status);
+}
+
+}  // namespace parallax::dump

@@ -1,0 +1,84 @@
+// RecordLog: appends records to a dump file and seals them. The appending thread copies and commits; a second thread prepares space
+// ahead of it and, behind it, computes CRCs and finds equal payloads.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "inspector/base/hash.h"
+#include "inspector/dump/format.h"
+#include "inspector/dump/growing_file.h"
+
+namespace parallax::dump {
+
+class RecordLog {
+ public:
+  struct Options {
+    uint64_t ring_bytes = 0;  // most space kept prepared ahead
+    bool sync = false;
+  };
+  // A record in the making: its payload may be filled in until commit().
+  struct Draft {
+    RecordHeader header{};
+    uint64_t offset = 0;  // in the file
+    std::byte* address = nullptr;
+    std::byte* payload = nullptr;
+  };
+
+  static Result<std::unique_ptr<RecordLog>> create(const std::string& path, const Options& options);
+  ~RecordLog();  // without finish(): cuts off what was reserved too much, writes no index
+  RecordLog(const RecordLog&) = delete;
+  RecordLog& operator=(const RecordLog&) = delete;
+
+  // Every draft is committed: the bytes of one that was left behind would stand where the next record begins.
+  // Errors (io): the disk is full. The log stays usable: smaller records may still fit.
+  Result<Draft> begin(Kind kind, size_t body_bytes, uint64_t payload_bytes);
+  // Makes the record exist. From here on it survives the process. `payload_of`: as in FORMAT.md; returns the record's id.
+  uint64_t commit(Draft& draft, std::span<const std::byte> body, uint64_t payload_of = 0);
+  // begin and commit at once.
+  Result<uint64_t> append(Kind kind, std::span<const std::byte> body, std::span<const std::byte> payload = {});
+
+  // Asks for `bytes` to be prepared ahead; expect() returns at once, prepare() when it is done.
+  void expect(uint64_t bytes);
+  void prepare(uint64_t bytes);
+
+  // Waits for all seals, adds index and footer, closes.
+  Status finish();
+  const std::string& path() const { return file_->path(); }
+
+ private:
+  struct Job {
+    std::byte* record;  // address of a committed record with a pending seal
+    uint64_t offset;
+  };
+
+  RecordLog(std::unique_ptr<GrowingFile> file, const Options& options);
+  void work();
+  void seal_pending(const Job& job);
+  void stop_thread();
+  Result<std::string> collect_index() const;
+  Status append_footer(uint64_t index_offset);
+
+  std::unique_ptr<GrowingFile> file_;
+  Options options_;
+  uint32_t stream_;
+  uint64_t next_offset_ = kFileHeaderBytes;
+  uint64_t next_id_ = 1;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;
+  uint64_t appended_end_ = 0;  // for the second thread: how far the first one is
+  uint64_t ahead_bytes_ = 0;
+  bool is_waiting_ = false;
+  bool is_stopping_ = false;
+  std::unordered_map<uint64_t, std::pair<Hash128, uint64_t>> payloads_;  // low hash -> hash and id of the first; second thread only
+  std::thread thread_;
+};
+
+}  // namespace parallax::dump

@@ -1,0 +1,94 @@
+// What the bodies of the record kinds say, as structs, and their coding. FORMAT.md gives tags and meaning.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspector/base/hash.h"
+#include "inspector/dump/dump_reader.h"
+#include "inspector/dump/fields.h"
+#include "inspector/dump/graph_payload.h"
+#include "inspector/dump/statistics.h"
+
+namespace parallax::dump {
+
+// Ids of the records that a record belongs to; 0 where there is none.
+struct Place {
+  uint64_t execution = 0;
+  uint64_t graph = 0;
+  uint64_t call = 0;
+};
+
+struct ExecutionRecord {
+  std::string executor;
+  std::string device;
+  TextPairs settings;
+  std::string model_path;
+  std::string model_sha256;
+};
+
+struct GraphRecord {
+  Place place;
+  std::string name;
+  bool is_executed = false;
+  TextPairs provenance;
+  LeftOut left_out;
+};
+
+struct CallRecord {
+  Place place;
+  std::string graph;
+  int64_t step = -1;
+  std::vector<Hash128> input_hashes;
+};
+
+// The fields that say which value a record speaks of, shared by Tensor records and events. Views lead into the coded body, or
+// into whatever the writer is shown.
+struct ValueFields {
+  Place place;
+  ValueSite::Role role = ValueSite::Role::node_output;
+  CaptureLevel level = CaptureLevel::none;
+  bool is_graph_output = false;
+  bool is_constant_like = false;
+  int32_t output_index = 0;
+  std::string_view path;
+  std::string_view name;
+  std::string_view node;
+  std::string_view op;
+  std::string_view domain;
+};
+
+struct TensorRecord {
+  ValueFields value;
+  TypeInfo type;
+  std::optional<TensorStatistics> statistics;
+  std::optional<int64_t> sample_count;
+};
+
+enum class EventKind : uint32_t { enter_body = 1, leave_body = 2, node_failed = 3, absent = 4, end_call = 5, end_run = 6 };
+
+struct EventRecord {
+  ValueFields value;
+  EventKind event = EventKind::enter_body;
+  std::string text;
+  double number = 0;
+};
+
+void encode(const ExecutionRecord& record, FieldWriter& out);
+void encode(const GraphRecord& record, FieldWriter& out);
+void encode(const CallRecord& record, FieldWriter& out);
+void encode(const EventRecord& record, FieldWriter& out);
+// Returns the offset of the statistics in the body, 0 when there are none: they may be filled in when the copy has made them.
+size_t encode(const TensorRecord& record, FieldWriter& out);
+void encode_statistics(const TensorStatistics& statistics, char* target);
+constexpr size_t kStatisticsBytes = (10 + kProjectionCount) * 8;
+
+// Nothing when the body breaks its format.
+std::optional<ExecutionRecord> decode_execution(const Fields& fields);
+std::optional<GraphRecord> decode_graph(const Fields& fields);
+std::optional<CallRecord> decode_call(const Fields& fields);
+std::optional<TensorRecord> decode_tensor(const Fields& fields);
+std::optional<EventRecord> decode_event(const Fields& fields);
+
+}  // namespace parallax::dump

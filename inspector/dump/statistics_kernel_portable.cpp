@@ -1,0 +1,3 @@
+// The chunk kernel for any CPU; CMakeLists.txt sets the compiler's options.
+#define PX_CHUNK_KERNEL chunk_kernel_portable
+#include "inspector/dump/statistics_kernel_body.h"
