@@ -96,14 +96,15 @@ Result<GraphPayload> encode_graph(const Model& model) {
   }
   GraphPayload payload;
   uint32_t position = 0;
-  PX_TRY(visit_model(copy, [&](StoredTensor& stored) -> Status {
+  const auto leave_out = [&](StoredTensor& stored) -> Status {
     const uint32_t own_position = position++;
     if (!stored.tensor.defined() || stored.tensor.dtype() == DType::string || stored.tensor.size_bytes() <= kKeptBytes) return {};
     payload.left_out.emplace_back(own_position, type_of(stored.tensor));
     stored.tensor = PX_TRY(Tensor::allocate(stored.tensor.dtype(), Shape{0}));
     stored.external_location.clear();
     return {};
-  }));
+  };
+  PX_TRY(visit_model(copy, leave_out));
   payload.bytes = PX_TRY(export_model_bytes(copy));
   return payload;
 }
@@ -117,13 +118,14 @@ Result<std::shared_ptr<const Model>> decode_graph_payload(std::span<const std::b
   const auto model = std::const_pointer_cast<Model>(imported.take());  // fresh: nobody else has seen it
   uint32_t position = 0;
   auto next = left_out.begin();
-  PX_TRY_CONTEXT(description, visit_model(*model, [&](StoredTensor& stored) -> Status {
+  const auto restore = [&](StoredTensor& stored) -> Status {
     if (next == left_out.end() || next->first != position++) return {};
     stored.tensor = PX_TRY(zero_pages(next->second));
     stored.external_location = kLeftOutOfDump;
     ++next;
     return {};
-  }));
+  };
+  PX_TRY_CONTEXT(description, visit_model(*model, restore));
   refresh_initializer_types(model->graph);
   return std::shared_ptr<const Model>(model);
 }

@@ -91,7 +91,8 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
               sizeof header - sizeof header.magic);
   store_released(*reinterpret_cast<uint32_t*>(draft.address), header.magic);
   next_offset_ += header.record_bytes;
-  ++next_id_;
+  next_id_ = header.id + 1;
+  ++record_count_;
 
   const uint64_t prepared = file_->prepared_end();
   const std::lock_guard lock(mutex_);
@@ -196,7 +197,7 @@ Status RecordLog::append_footer(uint64_t index_offset) {
   FooterBody footer{};
   footer.index_offset = index_offset;
   footer.index_record_bytes = next_offset_ - index_offset;
-  footer.record_count = next_id_ - 2;
+  footer.record_count = record_count_ - 1;  // all but the index
   footer.file_bytes = next_offset_ + kFooterRecordBytes;
   PX_TRY(append(Kind::footer, std::as_bytes(std::span(&footer, 1))));
   return {};

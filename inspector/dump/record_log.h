@@ -22,7 +22,7 @@ class RecordLog {
     uint64_t ring_bytes = 0;  // most space kept prepared ahead
     bool sync = false;
   };
-  // A record in the making: its payload may be filled in until commit().
+  // A record in the making: until commit() its payload may be filled in, and its id made larger.
   struct Draft {
     RecordHeader header{};
     uint64_t offset = 0;  // in the file
@@ -69,6 +69,7 @@ class RecordLog {
   uint32_t stream_;
   uint64_t next_offset_ = kFileHeaderBytes;
   uint64_t next_id_ = 1;
+  uint64_t record_count_ = 0;
 
   std::mutex mutex_;
   std::condition_variable wake_;
