@@ -1,8 +1,8 @@
 // check_dump: reads every byte and says everything that is wrong.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/dump_reader.h"
@@ -45,9 +45,11 @@ class Checker {
     }
     is_complete_ = true;
     const auto is_same = [](const Record& a, const Record& b) {
-      return a.offset == b.offset && std::memcmp(&a.header, &b.header, sizeof a.header) == 0 && std::ranges::equal(a.body, b.body);
+      return a.offset == b.offset && std::memcmp(&a.header, &b.header, sizeof a.header) == 0 &&
+             std::ranges::equal(a.body, b.body);
     };
-    if (!std::ranges::equal(walked.records, indexed->records, is_same)) add("index", "it does not repeat the records of the file");
+    if (!std::ranges::equal(walked.records, indexed->records, is_same))
+      add("index", "it does not repeat the records of the file");
   }
 
   static std::string where(const Record& record, const std::optional<dump::Fields>& fields) {
@@ -67,8 +69,11 @@ class Checker {
     }
     if (is_complete_ && record.header.is_pending()) add(where(record, fields), "its seal is missing");
     if (!dump::has_valid_payload(file_, record)) add(where(record, fields), "the CRC of its payload is wrong");
-    const bool is_missing = record.header.payload_of != 0 && !std::ranges::binary_search(tensor_ids_, record.header.payload_of);
-    if (is_missing) add(where(record, fields), fmt::format("it shares the payload of record {}, which is not there", record.header.payload_of));
+    const bool is_missing =
+        record.header.payload_of != 0 && !std::ranges::binary_search(tensor_ids_, record.header.payload_of);
+    if (is_missing)
+      add(where(record, fields),
+          fmt::format("it shares the payload of record {}, which is not there", record.header.payload_of));
     if (record.kind() == dump::Kind::tensor) tensor_ids_.push_back(record.header.id);
   }
 

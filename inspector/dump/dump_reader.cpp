@@ -1,12 +1,12 @@
 // Turns records into executions, graphs, calls, entries and events once; payloads are touched when they are asked for.
 #include "inspector/dump/dump_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "inspector/base/check.h"
 #include "inspector/base/crc32c.h"
@@ -35,7 +35,8 @@ struct Place {
 
 class Reader final : public DumpReader {
  public:
-  Reader(std::shared_ptr<const MappedFile> file, bool is_complete) : file_(std::move(file)), is_complete_(is_complete) {}
+  Reader(std::shared_ptr<const MappedFile> file, bool is_complete)
+      : file_(std::move(file)), is_complete_(is_complete) {}
   Status add(const Record& record);
   void finish();
 
@@ -86,14 +87,20 @@ class Reader final : public DumpReader {
 };
 
 Place place_of(const Record& record) {
-  Place place{record.header.id, 0, record.offset + record.header.payload_offset(), record.header.payload_bytes, record.header.payload_crc,
-              record.header.is_pending(), -1};
+  Place place{record.header.id,
+              0,
+              record.offset + record.header.payload_offset(),
+              record.header.payload_bytes,
+              record.header.payload_crc,
+              record.header.is_pending(),
+              -1};
   if (!place.is_pending) place.payload_of = record.header.payload_of;
   return place;
 }
 
 Error Reader::broken(const Record& record) const {
-  return corrupt_file(fmt::format("'{}': the {} record at offset {} breaks its format", path(), kind_name(record.header), record.offset));
+  return corrupt_file(fmt::format("'{}': the {} record at offset {} breaks its format", path(),
+                                  kind_name(record.header), record.offset));
 }
 
 Status Reader::add(const Record& record) {
@@ -104,8 +111,11 @@ Status Reader::add(const Record& record) {
       auto execution = decode_execution(*fields);
       if (!execution.has_value()) return broken(record);
       execution_ids_[record.header.id] = static_cast<int32_t>(executions_.size());
-      executions_.push_back({execution->executor, execution->device, {execution->settings.begin(), execution->settings.end()},
-                             execution->model_path, execution->model_sha256});
+      executions_.push_back({execution->executor,
+                             execution->device,
+                             {execution->settings.begin(), execution->settings.end()},
+                             execution->model_path,
+                             execution->model_sha256});
       return {};
     }
     case Kind::graph:
@@ -115,7 +125,9 @@ Status Reader::add(const Record& record) {
       if (!call.has_value()) return broken(record);
       const auto graph = graph_ids_.find(call->place.graph);
       call_ids_[record.header.id] = static_cast<int32_t>(calls_.size());
-      calls_.push_back({execution_of(call->place.execution), graph == graph_ids_.end() ? -1 : graph->second, {call->graph, call->step}});
+      calls_.push_back({execution_of(call->place.execution),
+                        graph == graph_ids_.end() ? -1 : graph->second,
+                        {call->graph, call->step}});
       return {};
     }
     case Kind::tensor:
@@ -182,14 +194,20 @@ Status Reader::add_event(const Record& record, const dump::Fields& fields) {
   if (event->event == dump::EventKind::absent) {
     const bool is_known = event->number >= 0 && event->number <= static_cast<double>(Absence::Kind::removed);
     DumpEntry entry = entry_of(value);
-    entry.absence = Absence{is_known ? static_cast<Absence::Kind>(static_cast<int>(event->number)) : Absence::Kind::removed, event->text};
+    entry.absence = Absence{
+        is_known ? static_cast<Absence::Kind>(static_cast<int>(event->number)) : Absence::Kind::removed, event->text};
     entries_.push_back(std::move(entry));
     places_.emplace_back();
     places_.back().id = record.header.id;
     return {};
   }
-  DumpEvent out{DumpEvent::Kind::enter_body, execution_of(value.place.execution), call_of(value.place.call),
-                static_cast<int32_t>(entries_.size()), std::string(value.node), std::string(value.op), event->text};
+  DumpEvent out{DumpEvent::Kind::enter_body,
+                execution_of(value.place.execution),
+                call_of(value.place.call),
+                static_cast<int32_t>(entries_.size()),
+                std::string(value.node),
+                std::string(value.op),
+                event->text};
   switch (event->event) {
     case dump::EventKind::enter_body:
       break;
@@ -236,7 +254,8 @@ int32_t Reader::entry_with_id(uint64_t id) const {
 
 int32_t Reader::find(std::string_view path, int32_t execution) const {
   std::call_once(paths_once_, [this] {
-    for (size_t index = 0; index < entries_.size(); ++index) paths_[entries_[index].path].push_back(static_cast<int32_t>(index));
+    for (size_t index = 0; index < entries_.size(); ++index)
+      paths_[entries_[index].path].push_back(static_cast<int32_t>(index));
   });
   const auto found = paths_.find(path);
   if (found == paths_.end()) return -1;
@@ -251,7 +270,8 @@ Result<std::span<const std::byte>> Reader::payload(const Place& place, std::atom
   const auto bytes = file_->bytes().subspan(static_cast<size_t>(place.offset), static_cast<size_t>(place.size_bytes));
   if (!place.is_pending && !is_checked.load(std::memory_order_relaxed)) {
     if (crc32c(bytes.data(), bytes.size()) != place.crc) {
-      return corrupt_file(fmt::format("'{}': the payload at offset {} is damaged: its CRC is wrong", path(), place.offset));
+      return corrupt_file(
+          fmt::format("'{}': the payload at offset {} is damaged: its CRC is wrong", path(), place.offset));
     }
     is_checked.store(true, std::memory_order_relaxed);
   }
@@ -269,7 +289,8 @@ Result<Value> Reader::load(int32_t index) const {
     return corrupt_file(fmt::format("'{}': {} shares the payload of a record that is lost", path(), context));
   }
   const auto holder = static_cast<size_t>(entry.alias_of >= 0 ? entry.alias_of : index);
-  if (places_[holder].payload_of != 0) return corrupt_file(fmt::format("'{}': {} shares a payload that is lost", path(), context));
+  if (places_[holder].payload_of != 0)
+    return corrupt_file(fmt::format("'{}': {} shares a payload that is lost", path(), context));
   const auto bytes = PX_TRY_CONTEXT(context, payload(places_[holder], checked_[holder]));
   const std::string in_file = fmt::format("'{}': {}", path(), context);
   if (entry.type.kind != TypeInfo::Kind::tensor) return add_context(dump::read_tree(bytes, file_), in_file);
@@ -299,8 +320,9 @@ Result<std::shared_ptr<const DumpReader>> DumpReader::open(const std::string& pa
   if (!list.has_value()) list = dump::walk_records(file->bytes(), false);
   if (!list->damages.empty()) {
     const dump::Damage& damage = list->damages.front();
-    return corrupt_file(fmt::format("{}: the record at offset {} is damaged: {}; 'parallax repair' keeps what is intact", context,
-                                    damage.offset, damage.message));
+    return corrupt_file(
+        fmt::format("{}: the record at offset {} is damaged: {}; 'parallax repair' keeps what is intact", context,
+                    damage.offset, damage.message));
   }
   auto reader = std::make_shared<Reader>(file, list->is_complete);
   for (const Record& record : list->records) PX_TRY(reader->add(record));

@@ -100,8 +100,8 @@ class DumpReader {
   // sampled elements. Errors: usage when the level holds no payload; corrupt_file when its CRC is wrong.
   virtual Result<Value> load(int32_t entry) const = 0;
 
-  // The graph as a model without weights: a tensor above 1 KiB has its type and shape, reads as zeros, and has kLeftOutOfDump as
-  // external_location. Errors: corrupt_file.
+  // The graph as a model without weights: a tensor above 1 KiB has its type and shape, reads as zeros, and has
+  // kLeftOutOfDump as external_location. Errors: corrupt_file.
   virtual Result<std::shared_ptr<const Model>> model(int32_t graph) const = 0;
 };
 

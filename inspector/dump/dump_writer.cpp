@@ -1,10 +1,10 @@
 // From events to records: levels, aliases, graphs. RecordLog does the rest.
 #include "inspector/dump/dump_writer.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "inspector/base/hash.h"
 #include "inspector/dump/graph_payload.h"
@@ -68,9 +68,9 @@ class DumpWriter::Impl {
   std::string path_;
   dump::Place place_;
   Clock::time_point run_begin_;
-  std::unordered_map<std::string, uint64_t> graphs_;  // of the current run, by name
-  std::vector<LastRecord> last_records_;              // by site id
-  std::shared_ptr<const Model> model_;                // keeps the keys of weights_ meaningful
+  std::unordered_map<std::string, uint64_t> graphs_;      // of the current run, by name
+  std::vector<LastRecord> last_records_;                  // by site id
+  std::shared_ptr<const Model> model_;                    // keeps the keys of weights_ meaningful
   std::unordered_map<const std::byte*, Stored> weights_;  // the model's own payloads; id 0 until one is captured
   Stored original_;
 };
@@ -90,7 +90,10 @@ Status DumpWriter::Impl::begin_run(const RunInfo& run) {
   weights_.clear();
   last_records_.clear();
   place_ = {};
-  dump::ExecutionRecord record{run.executor, run.device, {run.settings.begin(), run.settings.end()}, run.model ? run.model->path : "",
+  dump::ExecutionRecord record{run.executor,
+                               run.device,
+                               {run.settings.begin(), run.settings.end()},
+                               run.model ? run.model->path : "",
                                run.model_sha256};
   body_.clear();
   encode(record, body_);
@@ -99,11 +102,13 @@ Status DumpWriter::Impl::begin_run(const RunInfo& run) {
   if (model_ == nullptr) return {};
   size_t weight_bytes = 0;
   for (const StoredTensor& weight : model_->graph.initializers) {
-    if (!weight.tensor.defined() || !weight.tensor.device().is_host() || weight.tensor.dtype() == DType::string) continue;
+    if (!weight.tensor.defined() || !weight.tensor.device().is_host() || weight.tensor.dtype() == DType::string)
+      continue;
     weights_.try_emplace(weight.tensor.view().data, Stored{0, weight.tensor.dtype(), weight.tensor.size_bytes(), {}});
     weight_bytes += weight.tensor.size_bytes();
   }
-  if (options_.level == CaptureLevel::all && options_.only.empty() && options_.capture_limit_bytes == 0) log_->expect(weight_bytes);
+  if (options_.level == CaptureLevel::all && options_.only.empty() && options_.capture_limit_bytes == 0)
+    log_->expect(weight_bytes);
   return options_.include_graph ? add_graph("", *model_, false) : Status();
 }
 
@@ -125,8 +130,10 @@ Status DumpWriter::Impl::begin_call(const CallInfo& call, std::span<const Value>
   place_.call = 0;
   dump::CallRecord record{place_, call.graph, call.step, {}};
   for (const Value& input : inputs) {
-    const bool is_hashed = input.is_tensor() && input.tensor().device().is_host() && input.tensor().dtype() != DType::string;
-    record.input_hashes.push_back(is_hashed ? hash128(input.tensor().view().data, input.tensor().size_bytes()) : Hash128{});
+    const bool is_hashed =
+        input.is_tensor() && input.tensor().device().is_host() && input.tensor().dtype() != DType::string;
+    record.input_hashes.push_back(is_hashed ? hash128(input.tensor().view().data, input.tensor().size_bytes())
+                                            : Hash128{});
   }
   body_.clear();
   encode(record, body_);
@@ -182,7 +189,8 @@ Status DumpWriter::Impl::observe(const Observation& observation) {
   path_ = observation.path();
   if (wanted == CaptureLevel::shape) return store(observation, observation.value, wanted);
   const Value value = PX_TRY_CONTEXT("value '" + path_ + "'", on_host(observation.value, observation.stream));
-  const bool is_large = options_.capture_limit_bytes > 0 && payload_bytes(value) > static_cast<size_t>(options_.capture_limit_bytes);
+  const bool is_large =
+      options_.capture_limit_bytes > 0 && payload_bytes(value) > static_cast<size_t>(options_.capture_limit_bytes);
   return store(observation, value, wanted == CaptureLevel::all && is_large ? CaptureLevel::sample : wanted);
 }
 
@@ -287,7 +295,8 @@ Status DumpWriter::Impl::store_other(dump::TensorRecord& record, const Value& va
   body_.clear();
   encode(record, body_);
   const dump::PayloadLayout layout(value);
-  RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, body_.body().size(), has_payload ? layout.size_bytes() : 0));
+  RecordLog::Draft draft =
+      PX_TRY(log_->begin(Kind::tensor, body_.body().size(), has_payload ? layout.size_bytes() : 0));
   if (has_payload) layout.write(draft.payload);
   log_->commit(draft, body_.body());
   return {};
@@ -301,11 +310,13 @@ const DumpWriter::Impl::Stored* DumpWriter::Impl::original_of(const Observation&
     const auto id = static_cast<size_t>(observation.alias_of->id);
     if (id >= last_records_.size()) return nullptr;
     const LastRecord& last = last_records_[id];
-    if (last.id == 0 || last.prefix != observation.frames.prefix() || last.size_bytes != tensor.size_bytes()) return nullptr;
+    if (last.id == 0 || last.prefix != observation.frames.prefix() || last.size_bytes != tensor.size_bytes())
+      return nullptr;
     original_ = {last.id, last.dtype, last.size_bytes, last.statistics};
     return &original_;
   }
-  // A weight of the model is captured with every call, and is the same each time: the model is immutable and kept alive.
+  // A weight of the model is captured with every call, and is the same each time: the model is immutable and kept
+  // alive.
   const auto weight = weights_.find(tensor.view().data);
   const bool is_known = weight != weights_.end() && weight->second.id != 0;
   return is_known && weight->second.size_bytes == tensor.size_bytes() ? &weight->second : nullptr;
@@ -317,14 +328,16 @@ void DumpWriter::Impl::remember(const Observation& observation, const Stored& st
   last_records_[site] = {stored.id, observation.frames.prefix(), stored.size_bytes, stored.dtype, stored.statistics};
   if (observation.value.is_tensor()) {
     const auto weight = weights_.find(observation.value.tensor().view().data);
-    if (weight != weights_.end() && weight->second.size_bytes == stored.size_bytes && weight->second.id == 0) weight->second = stored;
+    if (weight != weights_.end() && weight->second.size_bytes == stored.size_bytes && weight->second.id == 0)
+      weight->second = stored;
   }
 }
 
 // ---- The public class ----------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<DumpWriter>> DumpWriter::create(const std::string& path, const DumpWriterOptions& options) {
-  if (options.sample_elements <= 0 || options.capture_limit_bytes < 0) return usage_error("a dump needs a positive sample and limit");
+  if (options.sample_elements <= 0 || options.capture_limit_bytes < 0)
+    return usage_error("a dump needs a positive sample and limit");
   auto log = PX_TRY(RecordLog::create(path, {options.ring_bytes, options.sync}));
   return std::unique_ptr<DumpWriter>(new DumpWriter(std::make_unique<Impl>(std::move(log), options)));
 }
@@ -334,7 +347,9 @@ DumpWriter::~DumpWriter() = default;
 
 CaptureLevel DumpWriter::wants(const ValueSite& site) { return impl_->wants(site); }
 Status DumpWriter::begin_run(const RunInfo& run) { return impl_->begin_run(run); }
-Status DumpWriter::begin_call(const CallInfo& call, std::span<const Value> inputs) { return impl_->begin_call(call, inputs); }
+Status DumpWriter::begin_call(const CallInfo& call, std::span<const Value> inputs) {
+  return impl_->begin_call(call, inputs);
+}
 Status DumpWriter::absent(const ValueSite& site, const Absence& absence) { return impl_->absent(site, absence); }
 Status DumpWriter::observe(const Observation& observation) { return impl_->observe(observation); }
 Status DumpWriter::end_call(const CallInfo&) { return impl_->end_call(); }

@@ -12,20 +12,21 @@
 namespace parallax {
 
 struct DumpWriterOptions {
-  CaptureLevel level = CaptureLevel::all;      // of every value that `only` lets through
-  std::vector<std::string> only;               // globs over value paths with "[*]" for iterations; empty: all
-  int64_t capture_limit_bytes = 0;             // larger values keep `sample`; 0: no limit
+  CaptureLevel level = CaptureLevel::all;  // of every value that `only` lets through
+  std::vector<std::string> only;           // globs over value paths with "[*]" for iterations; empty: all
+  int64_t capture_limit_bytes = 0;         // larger values keep `sample`; 0: no limit
   int64_t sample_elements = 1024;
-  size_t ring_bytes = size_t{256} << 20;       // most space that is kept reserved and touched ahead of what is written
-  bool include_graph = true;                   // the model without weights
-  bool sync = false;                           // finish() waits until the disk has everything
-  // Brings a payload from a device into host memory of the same size, waiting for `stream`. Without it, device values are refused.
+  size_t ring_bytes = size_t{256} << 20;  // most space that is kept reserved and touched ahead of what is written
+  bool include_graph = true;              // the model without weights
+  bool sync = false;                      // finish() waits until the disk has everything
+  // Brings a payload from a device into host memory of the same size, waiting for `stream`. Without it, device values
+  // are refused.
   std::function<Status(const TensorView& source, void* stream, std::byte* target)> copy_from_device;
 };
 
-// When an event has returned, what it told survives the end of the process, however it ends. Errors (io): the file cannot be
-// created; the disk is full (space is reserved before it is used; what was written before stays readable). Such an error is returned
-// from the event that met it and stops the run with its sentence.
+// When an event has returned, what it told survives the end of the process, however it ends. Errors (io): the file
+// cannot be created; the disk is full (space is reserved before it is used; what was written before stays readable).
+// Such an error is returned from the event that met it and stops the run with its sentence.
 class DumpWriter final : public Observer {
  public:
   static Result<std::unique_ptr<DumpWriter>> create(const std::string& path, const DumpWriterOptions& options);
@@ -42,7 +43,8 @@ class DumpWriter final : public Observer {
   Status end_call(const CallInfo& call) override;
   Status end_run(bool completed) override;
 
-  // Adds a graph to the current run beside the model of begin_run: one of several that its calls name, or the executed one.
+  // Adds a graph to the current run beside the model of begin_run: one of several that its calls name, or the executed
+  // one.
   Status add_graph(const std::string& name, const Model& model, bool is_executed);
 
   // Reserves and touches space now, up to ring_bytes, where the amount to come is known. Never needed.

@@ -55,8 +55,8 @@ TypeInfo read_type(ByteReader& reader, int depth) {
   const auto has_dims = reader.number<uint8_t>();
   const auto inner_count = reader.number<uint8_t>();
   const auto rank = reader.number<uint32_t>();
-  if (kind > static_cast<uint8_t>(TypeInfo::Kind::opaque) || !is_number_of_dtype(dtype) || has_dims > 1 || inner_count > 1 ||
-      rank > Shape::kMaxRank || (has_dims == 0 && rank > 0) || depth > kMaxTypeDepth) {
+  if (kind > static_cast<uint8_t>(TypeInfo::Kind::opaque) || !is_number_of_dtype(dtype) || has_dims > 1 ||
+      inner_count > 1 || rank > Shape::kMaxRank || (has_dims == 0 && rank > 0) || depth > kMaxTypeDepth) {
     reader.fail();
     return type;
   }

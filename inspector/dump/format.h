@@ -1,4 +1,5 @@
-// The fixed layout of a dump file, as FORMAT.md gives it: file header, record header, seal, and the numbers of kinds and fields.
+// The fixed layout of a dump file, as FORMAT.md gives it: file header, record header, seal, and the numbers of kinds
+// and fields.
 #pragma once
 
 #include <bit>
@@ -8,7 +9,8 @@
 
 namespace parallax::dump {
 
-static_assert(std::endian::native == std::endian::little, "dump files are mapped, so the machine must be little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "dump files are mapped, so the machine must be little-endian");
 
 constexpr uint64_t kAlignment = 64;
 constexpr uint32_t kFormatVersion = 1;
@@ -57,13 +59,16 @@ struct FooterBody {
 static_assert(sizeof(FooterBody) == 64);
 constexpr uint64_t kFooterRecordBytes = kRecordHeaderBytes + sizeof(FooterBody);
 
-constexpr uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+constexpr uint64_t round_up(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 FileHeader make_file_header();
 uint32_t head_crc(const RecordHeader& header, std::span<const std::byte> body);
 uint32_t seal_check(const RecordHeader& header);  // from head_crc, payload_of and payload_crc
 
-// What a header says of itself, short of its CRC: sizes that fit each other and stay below `available` bytes from its start.
+// What a header says of itself, short of its CRC: sizes that fit each other and stay below `available` bytes from its
+// start.
 enum class HeaderState : uint8_t { valid, end_of_data, cut_off, damaged };
 HeaderState inspect_header(const RecordHeader& header, uint64_t available_bytes);
 

@@ -1,10 +1,11 @@
-// Tensors above 1 KiB are written with shape [0]; reading gives them their shape back over pages of zeros that take no memory.
+// Tensors above 1 KiB are written with shape [0]; reading gives them their shape back over pages of zeros that take no
+// memory.
 #include "inspector/dump/graph_payload.h"
-
-#include <sys/mman.h>
 
 #include <functional>
 #include <optional>
+
+#include <sys/mman.h>
 
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/export.h"
@@ -71,9 +72,11 @@ Result<Tensor> zero_pages(const TypeInfo& type) {
   if (size == 0) return Tensor::allocate(type.dtype, shape);
   void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return out_of_memory("no address space for a weight of " + std::to_string(size) + " bytes");
-  return Tensor::wrap(type.dtype, shape, std::shared_ptr<const std::byte>(static_cast<const std::byte*>(pages), [size](const std::byte* begin) {
-                        ::munmap(const_cast<std::byte*>(begin), size);
-                      }));
+  return Tensor::wrap(
+      type.dtype, shape,
+      std::shared_ptr<const std::byte>(static_cast<const std::byte*>(pages), [size](const std::byte* begin) {
+        ::munmap(const_cast<std::byte*>(begin), size);
+      }));
 }
 
 // The values of initializers take their type from them.
@@ -81,7 +84,8 @@ void refresh_initializer_types(Graph& graph) {
   for (size_t index = 0; index < graph.initializers.size() && index < graph.initializer_values.size(); ++index) {
     const StoredTensor& stored = graph.initializers[index];
     const ValueId value = graph.initializer_values[index];
-    if (value != kNoValue && stored.external_location == kLeftOutOfDump) graph.values[static_cast<size_t>(value)].type = type_of(stored.tensor);
+    if (value != kNoValue && stored.external_location == kLeftOutOfDump)
+      graph.values[static_cast<size_t>(value)].type = type_of(stored.tensor);
   }
 }
 
@@ -98,7 +102,8 @@ Result<GraphPayload> encode_graph(const Model& model) {
   uint32_t position = 0;
   const auto leave_out = [&](StoredTensor& stored) -> Status {
     const uint32_t own_position = position++;
-    if (!stored.tensor.defined() || stored.tensor.dtype() == DType::string || stored.tensor.size_bytes() <= kKeptBytes) return {};
+    if (!stored.tensor.defined() || stored.tensor.dtype() == DType::string || stored.tensor.size_bytes() <= kKeptBytes)
+      return {};
     payload.left_out.emplace_back(own_position, type_of(stored.tensor));
     stored.tensor = PX_TRY(Tensor::allocate(stored.tensor.dtype(), Shape{0}));
     stored.external_location.clear();

@@ -1,16 +1,16 @@
-// Growth by posix_fallocate, mapping by chunks into address space that was set aside, so that neighbours in the file are neighbours
-// in memory.
+// Growth by posix_fallocate, mapping by chunks into address space that was set aside, so that neighbours in the file
+// are neighbours in memory.
 #include "inspector/dump/growing_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "inspector/base/check.h"
 #include "inspector/dump/format.h"
@@ -19,8 +19,10 @@ namespace parallax::dump {
 namespace {
 
 constexpr uint64_t kRegionBytes = uint64_t{64} << 30;
-constexpr uint64_t kSlackBytes = uint64_t{1} << 20;    // reserved beyond what is needed: one system call for many small records
-constexpr uint64_t kPrepareBytes = uint64_t{2} << 20;  // reserved and touched at a time, so that the lock is never held for long
+constexpr uint64_t kSlackBytes = uint64_t{1}
+                                 << 20;  // reserved beyond what is needed: one system call for many small records
+constexpr uint64_t kPrepareBytes = uint64_t{2}
+                                   << 20;  // reserved and touched at a time, so that the lock is never held for long
 
 bool is_shortage(int error_number) { return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG; }
 
@@ -82,7 +84,8 @@ Status GrowingFile::open_region(uint64_t begin, uint64_t end) {
   const uint64_t reserved = reserved_end_.load(std::memory_order_relaxed);
   if (reserved > file_begin) {
     const uint64_t mapped = std::min(reserved - file_begin, size);
-    if (::mmap(address, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_, static_cast<off_t>(file_begin)) == MAP_FAILED) {
+    if (::mmap(address, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_,
+               static_cast<off_t>(file_begin)) == MAP_FAILED) {
       const int error_number = errno;
       ::munmap(address, size);
       return failure("map", error_number);
@@ -103,7 +106,8 @@ int GrowingFile::extend(uint64_t end) {
   const Region& region = regions_.back();
   const uint64_t map_begin = std::max(begin, region.file_begin);
   std::byte* target = region.address + (map_begin - region.file_begin);
-  if (::mmap(target, end - map_begin, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_, static_cast<off_t>(map_begin)) == MAP_FAILED) {
+  if (::mmap(target, end - map_begin, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_,
+             static_cast<off_t>(map_begin)) == MAP_FAILED) {
     return errno;
   }
   reserved_end_.store(end, std::memory_order_release);
@@ -151,7 +155,8 @@ void GrowingFile::release(uint64_t end) {
     const uint64_t region_end = std::min(end / page_bytes_ * page_bytes_, region.file_end());
     if (region_end <= region.released_end) continue;
     std::byte* address = region.address + (region.released_end - region.file_begin);
-    ::mmap(address, region_end - region.released_end, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    ::mmap(address, region_end - region.released_end, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     region.released_end = region_end;
   }
 }
@@ -161,7 +166,8 @@ void GrowingFile::punch(uint64_t begin, uint64_t end) const {
   end = end / page_bytes_ * page_bytes_;
   if (begin >= end) return;
   // Where holes are not supported the bytes stay, unused.
-  static_cast<void>(::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin)));
+  static_cast<void>(::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                                static_cast<off_t>(end - begin)));
 }
 
 Status GrowingFile::finish(uint64_t end, bool sync) {

@@ -1,5 +1,5 @@
-// GrowingFile: a file that is written through its own mapping. Blocks are reserved before they are mapped, so that a full disk is
-// an error here and never a signal there; what is stored in the mapping survives the process.
+// GrowingFile: a file that is written through its own mapping. Blocks are reserved before they are mapped, so that a
+// full disk is an error here and never a signal there; what is stored in the mapping survives the process.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,8 @@ class GrowingFile {
   // Errors (io): no space left, file too large for a limit, not mappable.
   Result<std::byte*> reserve(uint64_t begin, uint64_t end);
 
-  // Reserves up to `end` and takes its page faults, as far as disk and address space allow; failing is left to reserve().
+  // Reserves up to `end` and takes its page faults, as far as disk and address space allow; failing is left to
+  // reserve().
   void prepare(uint64_t end);
   uint64_t prepared_end() const { return prepared_end_.load(std::memory_order_relaxed); }
   void release(uint64_t end);                      // unmaps all before `end`; nobody may use it any more
@@ -55,7 +56,7 @@ class GrowingFile {
   std::string path_;
   int descriptor_;
   uint64_t page_bytes_;
-  std::mutex mutex_;             // guards growth; the appending thread reads regions_ without it, being the only one to add
+  std::mutex mutex_;  // guards growth; the appending thread reads regions_ without it, being the only one to add
   std::vector<Region> regions_;  // only the newest grows
   bool has_slack_ = true;        // until reserving more than was needed failed
   std::atomic<uint64_t> reserved_end_{0};

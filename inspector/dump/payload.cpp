@@ -1,4 +1,5 @@
-// Writing and reading payloads. Reading trusts nothing: counts are held against the bytes that are left before memory is taken.
+// Writing and reading payloads. Reading trusts nothing: counts are held against the bytes that are left before memory
+// is taken.
 #include "inspector/dump/payload.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ void write_strings(std::span<const std::string> strings, std::byte* target) {
 
 Result<Tensor> read_strings(const Shape& shape, std::span<const std::byte> bytes) {
   const auto count = static_cast<uint64_t>(shape.element_count());
-  if (count > bytes.size() / sizeof(uint64_t)) return corrupt_file("a tensor of strings is shorter than its shape says");
+  if (count > bytes.size() / sizeof(uint64_t))
+    return corrupt_file("a tensor of strings is shorter than its shape says");
   ByteReader ends(bytes.first(static_cast<size_t>(count * sizeof(uint64_t))));
   const auto characters = bytes.subspan(static_cast<size_t>(count * sizeof(uint64_t)));
   Tensor tensor = PX_TRY(Tensor::allocate(DType::string, shape));
@@ -109,7 +111,8 @@ class TreeReader {
     for (int64_t& dim : dims) dim = reader_.number<int64_t>();
     const auto offset = reader_.number<uint64_t>();
     const auto size = reader_.number<uint64_t>();
-    if (!reader_.ok() || offset % kAlignment != 0 || offset > payload_.size() || size > payload_.size() - offset) return broken();
+    if (!reader_.ok() || offset % kAlignment != 0 || offset > payload_.size() || size > payload_.size() - offset)
+      return broken();
     const Shape shape = PX_TRY(Shape::create(dims));
     return read_tensor(*dtype, shape, payload_.subspan(static_cast<size_t>(offset), static_cast<size_t>(size)), owner_);
   }
@@ -202,11 +205,14 @@ void PayloadLayout::write(std::byte* target) const {
   }
 }
 
-Result<Tensor> read_tensor(DType dtype, const Shape& shape, std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner) {
+Result<Tensor> read_tensor(DType dtype, const Shape& shape, std::span<const std::byte> bytes,
+                           const std::shared_ptr<const void>& owner) {
   if (dtype == DType::string) return read_strings(shape, bytes);
   if (dtype == DType::undefined) return corrupt_file("a tensor without an element type");
-  if (bytes.size() != byte_size(dtype, shape.element_count())) return corrupt_file("a tensor's size does not fit its shape");
-  if (dtype == DType::bool_ && std::ranges::any_of(bytes, [](std::byte element) { return std::to_integer<int>(element) > 1; })) {
+  if (bytes.size() != byte_size(dtype, shape.element_count()))
+    return corrupt_file("a tensor's size does not fit its shape");
+  if (dtype == DType::bool_ &&
+      std::ranges::any_of(bytes, [](std::byte element) { return std::to_integer<int>(element) > 1; })) {
     return corrupt_file("a bool element is neither 0 nor 1");
   }
   return Tensor::wrap(dtype, shape, std::shared_ptr<const std::byte>(owner, bytes.data()));

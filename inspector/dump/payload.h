@@ -41,7 +41,8 @@ uint64_t stored_bytes(const Tensor& tensor);
 void write_tensor(const Tensor& tensor, std::byte* target);
 
 // The tensor whose content is `bytes`; a view kept alive by `owner` unless it holds strings. Errors: corrupt_file.
-Result<Tensor> read_tensor(DType dtype, const Shape& shape, std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner);
+Result<Tensor> read_tensor(DType dtype, const Shape& shape, std::span<const std::byte> bytes,
+                           const std::shared_ptr<const void>& owner);
 // The value of a payload written through PayloadLayout. Errors: corrupt_file.
 Result<Value> read_tree(std::span<const std::byte> payload, const std::shared_ptr<const void>& owner);
 

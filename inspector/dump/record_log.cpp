@@ -13,9 +13,10 @@
 namespace parallax::dump {
 namespace {
 
-constexpr uint64_t kInlineSealBytes = 64 << 10;     // smaller payloads are sealed at once, while they are in the cache
-constexpr uint64_t kFirstAheadBytes = 1 << 20;      // prepared before anything is known of what comes
-constexpr uint64_t kReleaseBehindBytes = 64 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
+constexpr uint64_t kInlineSealBytes = 64 << 10;  // smaller payloads are sealed at once, while they are in the cache
+constexpr uint64_t kFirstAheadBytes = 1 << 20;   // prepared before anything is known of what comes
+constexpr uint64_t kReleaseBehindBytes =
+    64 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
 
 uint32_t random_stream() {
   std::random_device device;
@@ -176,8 +177,8 @@ void RecordLog::stop_thread() {
   thread_.join();
 }
 
-// The index repeats headers and bodies as they lie in the file, so it is collected from there: memory holds no second copy while
-// capturing.
+// The index repeats headers and bodies as they lie in the file, so it is collected from there: memory holds no second
+// copy while capturing.
 Result<std::string> RecordLog::collect_index() const {
   const auto file = PX_TRY(MappedFile::open(file_->path()));
   std::string index;

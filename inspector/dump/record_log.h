@@ -1,5 +1,5 @@
-// RecordLog: appends records to a dump file and seals them. The appending thread copies and commits; a second thread prepares space
-// ahead of it and, behind it, computes CRCs and finds equal payloads.
+// RecordLog: appends records to a dump file and seals them. The appending thread copies and commits; a second thread
+// prepares space ahead of it and, behind it, computes CRCs and finds equal payloads.
 #pragma once
 
 #include <condition_variable>
@@ -38,7 +38,8 @@ class RecordLog {
   // Every draft is committed: the bytes of one that was left behind would stand where the next record begins.
   // Errors (io): the disk is full. The log stays usable: smaller records may still fit.
   Result<Draft> begin(Kind kind, size_t body_bytes, uint64_t payload_bytes);
-  // Makes the record exist. From here on it survives the process. `payload_of`: as in FORMAT.md; returns the record's id.
+  // Makes the record exist. From here on it survives the process. `payload_of`: as in FORMAT.md; returns the record's
+  // id.
   uint64_t commit(Draft& draft, std::span<const std::byte> body, uint64_t payload_of = 0);
   // begin and commit at once.
   Result<uint64_t> append(Kind kind, std::span<const std::byte> body, std::span<const std::byte> payload = {});
@@ -78,7 +79,8 @@ class RecordLog {
   uint64_t ahead_bytes_ = 0;
   bool is_waiting_ = false;
   bool is_stopping_ = false;
-  std::unordered_map<uint64_t, std::pair<Hash128, uint64_t>> payloads_;  // low hash -> hash and id of the first; second thread only
+  std::unordered_map<uint64_t, std::pair<Hash128, uint64_t>>
+      payloads_;  // low hash -> hash and id of the first; second thread only
   std::thread thread_;
 };
 

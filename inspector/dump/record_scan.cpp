@@ -1,10 +1,10 @@
 // Every offset and size is held against the file before it is followed.
 #include "inspector/dump/record_scan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "inspector/base/crc32c.h"
 
@@ -25,13 +25,16 @@ std::span<const std::byte> body_at(std::span<const std::byte> file, uint64_t off
 
 // One record at a known place, with everything but its payload verified.
 std::optional<Record> record_at(std::span<const std::byte> file, uint64_t offset, Kind kind) {
-  if (offset < kFileHeaderBytes || offset % kAlignment != 0 || offset > file.size() || file.size() - offset < kRecordHeaderBytes) {
+  if (offset < kFileHeaderBytes || offset % kAlignment != 0 || offset > file.size() ||
+      file.size() - offset < kRecordHeaderBytes) {
     return std::nullopt;
   }
   Record record{offset, header_at(file, offset), {}};
-  if (inspect_header(record.header, file.size() - offset) != HeaderState::valid || record.kind() != kind) return std::nullopt;
+  if (inspect_header(record.header, file.size() - offset) != HeaderState::valid || record.kind() != kind)
+    return std::nullopt;
   record.body = body_at(file, offset, record.header);
-  if (record.header.head_crc != head_crc(record.header, record.body) || !has_valid_seal(record.header)) return std::nullopt;
+  if (record.header.head_crc != head_crc(record.header, record.body) || !has_valid_seal(record.header))
+    return std::nullopt;
   return record;
 }
 
@@ -53,8 +56,12 @@ bool parse_index(std::span<const std::byte> index, uint64_t records_end, std::ve
     std::memcpy(&record.offset, index.data(), sizeof record.offset);
     std::memcpy(&record.header, index.data() + sizeof record.offset, sizeof record.header);
     const uint64_t size = round_up(sizeof(uint64_t) + kRecordHeaderBytes + record.header.body_bytes, 8);
-    if (size > index.size() || record.offset < kFileHeaderBytes || record.offset % kAlignment != 0 || record.offset >= records_end) return false;
-    if (inspect_header(record.header, records_end - record.offset) != HeaderState::valid || !has_valid_seal(record.header)) return false;
+    if (size > index.size() || record.offset < kFileHeaderBytes || record.offset % kAlignment != 0 ||
+        record.offset >= records_end)
+      return false;
+    if (inspect_header(record.header, records_end - record.offset) != HeaderState::valid ||
+        !has_valid_seal(record.header))
+      return false;
     if (record.header.id <= last_id) return false;
     last_id = record.header.id;
     record.body = index.subspan(sizeof(uint64_t) + kRecordHeaderBytes, record.header.body_bytes);
@@ -85,7 +92,8 @@ class Walker {
       if (state == HeaderState::damaged || state == HeaderState::valid) {
         damaged_bytes(next - offset);
       } else if (next < file_.size()) {
-        add_damage(offset, state == HeaderState::cut_off ? "it is longer than the file, but records follow" : "zeros, but records follow");
+        add_damage(offset, state == HeaderState::cut_off ? "it is longer than the file, but records follow"
+                                                         : "zeros, but records follow");
         damaged_bytes(next - offset);
       }
       offset = next;
@@ -137,9 +145,11 @@ Status check_file_header(std::span<const std::byte> file) {
   FileHeader header{};
   if (file.size() < sizeof header) return corrupt_file(fmt::format("it is no dump: {} bytes are too few", file.size()));
   std::memcpy(&header, file.data(), sizeof header);
-  if (std::memcmp(header.magic, kFileMagic, sizeof kFileMagic) != 0) return corrupt_file("it is no dump: its first bytes are not those of one");
+  if (std::memcmp(header.magic, kFileMagic, sizeof kFileMagic) != 0)
+    return corrupt_file("it is no dump: its first bytes are not those of one");
   if (header.version != kFormatVersion) {
-    return corrupt_file(fmt::format("it is a dump of format version {}, this program reads version {}", header.version, kFormatVersion));
+    return corrupt_file(fmt::format("it is a dump of format version {}, this program reads version {}", header.version,
+                                    kFormatVersion));
   }
   return {};
 }
@@ -159,7 +169,8 @@ std::optional<RecordList> read_index(std::span<const std::byte> file, std::strin
   }
   RecordList list;
   list.is_complete = true;
-  if (!parse_index(own_payload(file, *index), footer->index_offset, list.records) || list.records.size() != footer->record_count) {
+  if (!parse_index(own_payload(file, *index), footer->index_offset, list.records) ||
+      list.records.size() != footer->record_count) {
     problem = "its index does not fit its records";
     return std::nullopt;
   }

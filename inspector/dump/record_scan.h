@@ -28,10 +28,10 @@ struct Damage {
 };
 
 struct RecordList {
-  std::vector<Record> records;   // without index and footer
-  std::vector<Damage> damages;   // found by walking
-  bool is_complete = false;      // found through index and footer
-  bool is_cut_off = false;       // walking ended inside a record
+  std::vector<Record> records;  // without index and footer
+  std::vector<Damage> damages;  // found by walking
+  bool is_complete = false;     // found through index and footer
+  bool is_cut_off = false;      // walking ended inside a record
 };
 
 // Errors: corrupt_file when this is no dump or of another version.
@@ -40,15 +40,18 @@ Status check_file_header(std::span<const std::byte> file);
 // The records by the index; nothing when there is no footer, or index or footer are wrong (`problem` then says what).
 std::optional<RecordList> read_index(std::span<const std::byte> file, std::string& problem);
 
-// The records by walking; `search_on`: after damage and after the end of the data searches for more records, otherwise stops there.
+// The records by walking; `search_on`: after damage and after the end of the data searches for more records, otherwise
+// stops there.
 RecordList walk_records(std::span<const std::byte> file, bool search_on);
 
 // The payload bytes that lie in the record itself.
 inline std::span<const std::byte> own_payload(std::span<const std::byte> file, const Record& record) {
-  return file.subspan(static_cast<size_t>(record.offset + record.header.payload_offset()), static_cast<size_t>(record.header.payload_bytes));
+  return file.subspan(static_cast<size_t>(record.offset + record.header.payload_offset()),
+                      static_cast<size_t>(record.header.payload_bytes));
 }
 bool has_valid_seal(const RecordHeader& header);  // pending counts as valid
-bool has_valid_payload(std::span<const std::byte> file, const Record& record);  // reads the payload; a shared or pending one is valid
+bool has_valid_payload(std::span<const std::byte> file,
+                       const Record& record);  // reads the payload; a shared or pending one is valid
 
 std::string kind_name(const RecordHeader& header);
 

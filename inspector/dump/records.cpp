@@ -22,9 +22,11 @@ constexpr uint8_t kGraphOutputFlag = 1;
 constexpr uint8_t kConstantLikeFlag = 2;
 
 void encode_value(const ValueFields& value, FieldWriter& out) {
-  const auto flags = static_cast<uint8_t>((value.is_graph_output ? kGraphOutputFlag : 0) | (value.is_constant_like ? kConstantLikeFlag : 0));
+  const auto flags = static_cast<uint8_t>((value.is_graph_output ? kGraphOutputFlag : 0) |
+                                          (value.is_constant_like ? kConstantLikeFlag : 0));
   out.number(kPlace, value.place);
-  out.number(kTraits, Traits{static_cast<uint8_t>(value.role), static_cast<uint8_t>(value.level), flags, 0, value.output_index});
+  out.number(kTraits,
+             Traits{static_cast<uint8_t>(value.role), static_cast<uint8_t>(value.level), flags, 0, value.output_index});
   out.text(kPath, value.path);
   if (!value.name.empty()) out.text(kName, value.name);
   if (!value.node.empty()) out.text(kNode, value.node);
@@ -123,8 +125,10 @@ size_t encode(const TensorRecord& record, FieldWriter& out) {
 void encode_statistics(const TensorStatistics& statistics, char* target) {
   ByteWriter content;
   content.number(statistics.count);
-  for (const double number : {statistics.min, statistics.max, statistics.mean, statistics.std, statistics.l2}) content.number(number);
-  for (const int64_t count : {statistics.zeros, statistics.nan, statistics.positive_inf, statistics.negative_inf}) content.number(count);
+  for (const double number : {statistics.min, statistics.max, statistics.mean, statistics.std, statistics.l2})
+    content.number(number);
+  for (const int64_t count : {statistics.zeros, statistics.nan, statistics.positive_inf, statistics.negative_inf})
+    content.number(count);
   for (const double projection : statistics.projections) content.number(projection);
   std::memcpy(target, content.data(), kStatisticsBytes);
 }

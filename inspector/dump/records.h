@@ -43,8 +43,8 @@ struct CallRecord {
   std::vector<Hash128> input_hashes;
 };
 
-// The fields that say which value a record speaks of, shared by Tensor records and events. Views lead into the coded body, or
-// into whatever the writer is shown.
+// The fields that say which value a record speaks of, shared by Tensor records and events. Views lead into the coded
+// body, or into whatever the writer is shown.
 struct ValueFields {
   Place place;
   ValueSite::Role role = ValueSite::Role::node_output;
@@ -66,7 +66,14 @@ struct TensorRecord {
   std::optional<int64_t> sample_count;
 };
 
-enum class EventKind : uint32_t { enter_body = 1, leave_body = 2, node_failed = 3, absent = 4, end_call = 5, end_run = 6 };
+enum class EventKind : uint32_t {
+  enter_body = 1,
+  leave_body = 2,
+  node_failed = 3,
+  absent = 4,
+  end_call = 5,
+  end_run = 6
+};
 
 struct EventRecord {
   ValueFields value;
@@ -79,7 +86,8 @@ void encode(const ExecutionRecord& record, FieldWriter& out);
 void encode(const GraphRecord& record, FieldWriter& out);
 void encode(const CallRecord& record, FieldWriter& out);
 void encode(const EventRecord& record, FieldWriter& out);
-// Returns the offset of the statistics in the body, 0 when there are none: they may be filled in when the copy has made them.
+// Returns the offset of the statistics in the body, 0 when there are none: they may be filled in when the copy has made
+// them.
 size_t encode(const TensorRecord& record, FieldWriter& out);
 void encode_statistics(const TensorStatistics& statistics, char* target);
 constexpr size_t kStatisticsBytes = (10 + kProjectionCount) * 8;

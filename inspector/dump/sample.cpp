@@ -26,7 +26,8 @@ Result<Tensor> take_sample(const Tensor& tensor, int64_t limit) {
   for (int64_t position = 0; position < count; ++position) {
     const int64_t index = sampled_element(position, count, total);
     if (tensor.dtype() == DType::string) {
-      sample.mutable_as<std::string>()[static_cast<size_t>(position)] = tensor.as<std::string>()[static_cast<size_t>(index)];
+      sample.mutable_as<std::string>()[static_cast<size_t>(position)] =
+          tensor.as<std::string>()[static_cast<size_t>(index)];
     } else if (bits < 8) {
       store_packed(sample.mutable_data(), bits, position, load_packed(tensor.view().data, bits, index));
     } else {

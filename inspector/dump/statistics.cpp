@@ -18,14 +18,18 @@
 namespace parallax {
 namespace dump {
 
-void chunk_kernel_portable(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element, ChunkStatistics& out);
+void chunk_kernel_portable(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
+                           ChunkStatistics& out);
 #if defined(__x86_64__)
-void chunk_kernel_avx2(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element, ChunkStatistics& out);
-void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element, ChunkStatistics& out);
+void chunk_kernel_avx2(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
+                       ChunkStatistics& out);
+void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
+                         ChunkStatistics& out);
 
 bool is_available(InstructionSet set) {
   if (set == InstructionSet::avx2) return __builtin_cpu_supports("avx2") != 0;
-  if (set == InstructionSet::avx512) return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+  if (set == InstructionSet::avx512)
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0;
   return true;
 }
 
@@ -115,7 +119,8 @@ void copy_past_cache(std::byte* target, const std::byte* source, size_t size) {
 constexpr size_t kPastCacheBytes = 64 << 10;
 
 // Statistics of elements [begin, begin + count), and their copy unless `target` is null.
-void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* target, std::vector<double>& buffer, ChunkStatistics& out) {
+void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* target, std::vector<double>& buffer,
+               ChunkStatistics& out) {
   const size_t offset = byte_size(source.view.dtype, begin);
   const size_t size = byte_size(source.view.dtype, count);
   if (source.is_converted) {
@@ -193,7 +198,8 @@ TensorStatistics run(const TensorView& view, std::byte* target) {
     std::vector<double> buffer;
     for (int64_t chunk = chunk_begin; chunk < chunk_end; ++chunk) {
       const int64_t begin = chunk * kChunkElements;
-      run_chunk(source, begin, std::min(kChunkElements, count - begin), target, buffer, chunks[static_cast<size_t>(chunk)]);
+      run_chunk(source, begin, std::min(kChunkElements, count - begin), target, buffer,
+                chunks[static_cast<size_t>(chunk)]);
     }
   });
   Joiner joiner;

@@ -1,5 +1,5 @@
-// The statistics of one chunk of numbers. One body of generic vectors, compiled for three instruction sets; it fixes the order of
-// every addition, so that all three give the same bits.
+// The statistics of one chunk of numbers. One body of generic vectors, compiled for three instruction sets; it fixes
+// the order of every addition, so that all three give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 
 namespace parallax::dump {
 
-// The signs: element i = 64 g + 8 j + l has, in projection k, the sign r_k(g) * h_k(j) * t_k(l), where r_k(g) is bit k of a hash of g,
-// h is the Hadamard matrix of order 8 and t a fixed table. Sums over j are then a Walsh-Hadamard transform: three additions for
-// each element serve all eight projections.
+// The signs: element i = 64 g + 8 j + l has, in projection k, the sign r_k(g) * h_k(j) * t_k(l), where r_k(g) is bit k
+// of a hash of g, h is the Hadamard matrix of order 8 and t a fixed table. Sums over j are then a Walsh-Hadamard
+// transform: three additions for each element serve all eight projections.
 constexpr int kSignSequences = 8;
 constexpr int64_t kGroupElements = 64;
-constexpr int64_t kChunkElements = 16384;  // a multiple of kGroupElements; 64 KiB of float32 stay in the second-level cache
+constexpr int64_t kChunkElements =
+    16384;  // a multiple of kGroupElements; 64 KiB of float32 stay in the second-level cache
 
 // Partial result over one chunk. Sums run over finite elements.
 struct ChunkStatistics {
@@ -32,7 +33,8 @@ struct ChunkStatistics {
 enum class NumberFormat : uint8_t { float64, float32, float16, bfloat16 };
 
 // `first_element` is the index in the tensor of the chunk's first element, a multiple of kGroupElements.
-using ChunkKernel = void (*)(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element, ChunkStatistics& out);
+using ChunkKernel = void (*)(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
+                             ChunkStatistics& out);
 
 enum class InstructionSet : uint8_t { portable, avx2, avx512 };
 bool is_available(InstructionSet set);

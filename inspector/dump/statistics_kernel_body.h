@@ -1,5 +1,8 @@
-// The body of the chunk kernel, included once by each statistics_kernel_<set>.cpp, which names the function PX_CHUNK_KERNEL and is
-// compiled for its instruction set. It includes nothing with inline code: such code would be shared with files for lesser CPUs.
+// The body of the chunk kernel, included once by each statistics_kernel_<set>.cpp, which names the function
+// PX_CHUNK_KERNEL and is compiled for its instruction set. It includes nothing with inline code: such code would be
+// shared with files for lesser CPUs.
+#pragma once
+
 #include <cstring>
 
 #include "inspector/dump/statistics_kernel.h"
@@ -7,7 +10,7 @@
 namespace parallax::dump {
 namespace {
 
-using Row = double __attribute__((vector_size(64)));       // eight neighbouring elements
+using Row = double __attribute__((vector_size(64)));  // eight neighbouring elements
 using RowBits = int64_t __attribute__((vector_size(64)));
 using FloatRow = float __attribute__((vector_size(32)));
 using FloatBits = uint32_t __attribute__((vector_size(32)));
@@ -39,8 +42,8 @@ inline uint64_t mix(uint64_t value) {
 }
 inline const double* group_signs(int64_t group) { return kSigns.signs[mix(static_cast<uint64_t>(group)) >> 56]; }
 
-// t_k(l): quadratic forms in the bits of k. The product of two of them is never a row of the Hadamard matrix, so that no two elements
-// of a group have the same eight signs.
+// t_k(l): quadratic forms in the bits of k. The product of two of them is never a row of the Hadamard matrix, so that
+// no two elements of a group have the same eight signs.
 inline double lane_sign(int k, int lane) {
   const int k0 = k & 1;
   const int k1 = k >> 1 & 1;
@@ -150,7 +153,9 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
   total = lanes;
 }
 
-inline double sum_of_lanes(const Row& row) { return ((row[0] + row[1]) + (row[2] + row[3])) + ((row[4] + row[5]) + (row[6] + row[7])); }
+inline double sum_of_lanes(const Row& row) {
+  return ((row[0] + row[1]) + (row[2] + row[3])) + ((row[4] + row[5]) + (row[6] + row[7]));
+}
 inline int64_t sum_of_lanes(const RowBits& row) {
   int64_t sum = 0;
   for (int lane = 0; lane < kLanes; ++lane) sum += row[lane];
@@ -187,7 +192,8 @@ inline void add_element(double x, int position, const double* signs, ChunkStatis
   if (x - x != 0.0) return;
   out.sum += x;
   out.sum_of_squares += x * x;
-  for (int k = 0; k < kRows; ++k) out.projections[k] += signs[k] * row_sign(k, position / kLanes) * lane_sign(k, position % kLanes) * x;
+  for (int k = 0; k < kRows; ++k)
+    out.projections[k] += signs[k] * row_sign(k, position / kLanes) * lane_sign(k, position % kLanes) * x;
 }
 
 // The last group with zeros after its end, widened.
@@ -204,7 +210,8 @@ inline void load_tail(const std::byte* source, int count, double (&out)[kGroupEl
 
 // Sum of (x - mean)^2 in a second pass, for chunks whose spread is small beside their mean.
 template <NumberFormat kFormat>
-inline double centred_squares(const std::byte* data, int64_t group_count, const double (&tail)[kGroupElements], int tail_count, double mean) {
+inline double centred_squares(const std::byte* data, int64_t group_count, const double (&tail)[kGroupElements],
+                              int tail_count, double mean) {
   Row total = {};
   for (int64_t row = 0; row < group_count * kRows; ++row) {
     Row x;
@@ -234,7 +241,8 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
   fold(lanes, out);
 
   double tail[kGroupElements];
-  load_tail<kFormat>(data + static_cast<size_t>(group_count * kGroupElements) * element_bytes(kFormat), tail_count, tail);
+  load_tail<kFormat>(data + static_cast<size_t>(group_count * kGroupElements) * element_bytes(kFormat), tail_count,
+                     tail);
   const double* signs = group_signs(first_group + group_count);
   for (int index = 0; index < tail_count; ++index) add_element(tail[index], index, signs, out);
 
@@ -253,8 +261,10 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
 
 }  // namespace
 
-void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element, ChunkStatistics& out);
-void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element, ChunkStatistics& out) {
+void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
+                     ChunkStatistics& out);
+void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
+                     ChunkStatistics& out) {
   switch (format) {
     case NumberFormat::float64:
       return run_chunk<NumberFormat::float64>(data, count, first_element, out);

@@ -1,4 +1,5 @@
-// What a writer is shown, a reader gives back: every element type, every kind of value, levels, aliases, several runs and calls.
+// What a writer is shown, a reader gives back: every element type, every kind of value, levels, aliases, several runs
+// and calls.
 #include "tests/inspector/dump/support.h"
 
 namespace parallax::test {
@@ -45,21 +46,24 @@ TEST_F(RoundTrip, KeepsEveryElementTypeBitForBit) {
     const auto value = reader->load(static_cast<int32_t>(index));
     ASSERT_OK(value);
     EXPECT_TRUE(same_bits(*value, tensors[index])) << entry.path;
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(value->tensor().view().data) % (entry.type.dtype == DType::string ? 8 : 64), 0U);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(value->tensor().view().data) % (entry.type.dtype == DType::string ? 8 : 64),
+              0U);
   }
   expect_no_problem(path_);
 }
 
 TEST_F(RoundTrip, KeepsSequencesOptionalsMapsAndAbsentValues) {
   SequenceValue sequence{TypeInfo::tensor(DType::float32), {}};
-  for (uint64_t seed = 0; seed < 3; ++seed) sequence.items.emplace_back(random_tensor(DType::float32, {static_cast<int64_t>(seed), 7}, seed));
+  for (uint64_t seed = 0; seed < 3; ++seed)
+    sequence.items.emplace_back(random_tensor(DType::float32, {static_cast<int64_t>(seed), 7}, seed));
   const SequenceValue empty{TypeInfo::sequence(TypeInfo::tensor(DType::string)), {}};
   const OptionalValue none{TypeInfo::tensor(DType::int4), {}};
   const OptionalValue some{TypeInfo::sequence(TypeInfo::tensor(DType::float32)), {Value(sequence)}};
-  const MapValue map{random_tensor(DType::string, {2}, 9), TypeInfo::tensor(DType::float64),
+  const MapValue map{random_tensor(DType::string, {2}, 9),
+                     TypeInfo::tensor(DType::float64),
                      {Value(random_tensor(DType::float64, {}, 1)), Value(random_tensor(DType::float64, {3}, 2))}};
-  const std::vector<std::pair<std::string, Value>> values = {{"sequence", sequence}, {"empty", empty}, {"none", none},
-                                                             {"some", some},         {"map", map},     {"absent", Value()}};
+  const std::vector<std::pair<std::string, Value>> values = {
+      {"sequence", sequence}, {"empty", empty}, {"none", none}, {"some", some}, {"map", map}, {"absent", Value()}};
   const auto writer = create();
   Producer producer(*writer);
   ASSERT_OK(producer.begin());
@@ -103,7 +107,8 @@ TEST_F(RoundTrip, LevelsKeepWhatTheySay) {
     ASSERT_EQ(value->tensor().shape(), Shape{16});
     for (int64_t position = 0; position < 16; ++position) {
       const int64_t index = sampled_element(position, 16, tensor.element_count());
-      EXPECT_EQ(value->tensor().as<int16_t>()[static_cast<size_t>(position)], tensor.as<int16_t>()[static_cast<size_t>(index)]);
+      EXPECT_EQ(value->tensor().as<int16_t>()[static_cast<size_t>(position)],
+                tensor.as<int16_t>()[static_cast<size_t>(index)]);
     }
     expect_no_problem(path_);
   }
@@ -182,12 +187,14 @@ TEST_F(RoundTrip, SeveralExecutionsCallsAndFramesStayApart) {
   const auto writer = create();
   for (const std::string executor : {"reference", "cpu"}) {
     Producer producer(*writer);
-    ASSERT_OK(writer->begin_run({executor, "device of " + executor, {{"rewrite", "none"}, {"tf32", "off"}}, nullptr, "abc"}));
+    ASSERT_OK(
+        writer->begin_run({executor, "device of " + executor, {{"rewrite", "none"}, {"tf32", "off"}}, nullptr, "abc"}));
     for (int64_t step = 0; step < 3; ++step) {
       const CallInfo call{"decoder", step};
       ASSERT_OK(writer->begin_call(call, {}));
       producer.frames().push({Frame::Kind::step, "", step});
-      ASSERT_OK(producer.show("logits", Tensor::scalar<float>(static_cast<float>(step) + (executor == "cpu" ? 0.5F : 0.0F))));
+      ASSERT_OK(
+          producer.show("logits", Tensor::scalar<float>(static_cast<float>(step) + (executor == "cpu" ? 0.5F : 0.0F))));
       producer.frames().pop();
       ASSERT_OK(writer->end_call(call));
     }
@@ -228,7 +235,8 @@ TEST_F(RoundTrip, KeepsSitesEventsFailuresAndAbsences) {
   const Frame frame{Frame::Kind::body, "loop", 3};
   ASSERT_OK(writer->enter_body(loop, frame));
   producer.frames().push(frame);
-  ASSERT_OK(writer->node_failed({"node_div", "Div-14", nullptr, 1}, producer.frames(), execution_error("division by zero")));
+  ASSERT_OK(
+      writer->node_failed({"node_div", "Div-14", nullptr, 1}, producer.frames(), execution_error("division by zero")));
   ASSERT_OK(writer->leave_body(loop, frame));
   ASSERT_OK(writer->finish());
 
@@ -272,7 +280,8 @@ TEST_F(RoundTrip, WithoutFinishAllIsStillThere) {
 
 TEST_F(RoundTrip, DeviceValuesComeThroughTheCopyOrAreRefused) {
   const Tensor host = random_tensor(DType::float16, {5, 5}, 1);
-  const Tensor device = Tensor::wrap(DType::float16, {5, 5}, std::shared_ptr<const std::byte>(host.storage()), {Device::Kind::cuda, 0});
+  const Tensor device =
+      Tensor::wrap(DType::float16, {5, 5}, std::shared_ptr<const std::byte>(host.storage()), {Device::Kind::cuda, 0});
   DumpWriterOptions options;
   {
     const auto writer = create(options);

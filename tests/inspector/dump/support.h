@@ -1,7 +1,6 @@
-// What the dump tests share: values of every type, a producer that shows them to a writer, bit-exact comparison, a folder of its own.
+// What the dump tests share: values of every type, a producer that shows them to a writer, bit-exact comparison, a
+// folder of its own.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,15 +11,17 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/dump_writer.h"
 
 namespace parallax::test {
 
-#define ASSERT_OK(...)                                             \
-  do {                                                             \
-    const auto& px_status = (__VA_ARGS__);                         \
-    ASSERT_TRUE(px_status.ok()) << px_status.error().message;      \
+#define ASSERT_OK(...)                                        \
+  do {                                                        \
+    const auto& px_status = (__VA_ARGS__);                    \
+    ASSERT_TRUE(px_status.ok()) << px_status.error().message; \
   } while (false)
 
 // A folder that is removed with everything in it.
@@ -54,7 +55,8 @@ inline Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   std::mt19937_64 random(seed);
   Tensor tensor = Tensor::zeros(dtype, shape).take();
   if (dtype == DType::string) {
-    for (std::string& text : tensor.mutable_as<std::string>()) text = std::string(random() % 20, static_cast<char>('a' + random() % 26));
+    for (std::string& text : tensor.mutable_as<std::string>())
+      text = std::string(random() % 20, static_cast<char>('a' + random() % 26));
     return tensor;
   }
   auto* bytes = reinterpret_cast<uint8_t*>(tensor.mutable_data());
@@ -80,7 +82,8 @@ inline bool same_bits(const Value& a, const Value& b) {
   if (a.is_tensor()) return b.is_tensor() && same_bits(a.tensor(), b.tensor());
   if (a.is_sequence()) return b.is_sequence() && all_same(a.sequence().items, b.sequence().items);
   if (a.is_optional()) return b.is_optional() && all_same(a.optional().item, b.optional().item);
-  if (a.is_map()) return b.is_map() && same_bits(a.map().keys, b.map().keys) && all_same(a.map().values, b.map().values);
+  if (a.is_map())
+    return b.is_map() && same_bits(a.map().keys, b.map().keys) && all_same(a.map().values, b.map().values);
   return a.is_absent() && b.is_absent();
 }
 
@@ -89,7 +92,8 @@ class Producer {
  public:
   explicit Producer(Observer& observer) : observer_(observer) {}
 
-  Status begin(const RunInfo& run = {"reference", "a CPU", {{"threads", "1"}}, nullptr, "00ff"}, const CallInfo& call = {}) {
+  Status begin(const RunInfo& run = {"reference", "a CPU", {{"threads", "1"}}, nullptr, "00ff"},
+               const CallInfo& call = {}) {
     PX_TRY(observer_.begin_run(run));
     return observer_.begin_call(call, {});
   }
