@@ -20,6 +20,17 @@ std::string source_of(const Graph& graph, const ValueDef& value) {
   return value.is_outer ? "an enclosing graph" : "";
 }
 
+void check_encoding(const CheckedGraph& checked, CheckReport& report) {
+  for (const ValueDef& value : checked.graph.values) {
+    if (!is_utf8(value.name)) report.at_value(checked, value.name, "has a name that is not valid UTF-8");
+  }
+  for (const Node& node : checked.graph.nodes) {
+    if (!is_utf8(node.name) || !is_utf8(node.op_type) || !is_utf8(node.domain)) {
+      report.at_node(checked, node, "has a name, operator or domain that is not valid UTF-8");
+    }
+  }
+}
+
 void check_duplicates(const CheckedGraph& checked, CheckReport& report) {
   std::unordered_map<std::string_view, const ValueDef*> first;
   for (const ValueDef& value : checked.graph.values) {
@@ -132,6 +143,7 @@ void check_types(const CheckedGraph& checked, CheckReport& report) {
 }  // namespace
 
 void check_names(const CheckedGraph& checked, CheckReport& report) {
+  check_encoding(checked, report);
   check_duplicates(checked, report);
   check_shadowing(checked, report);
   check_sources(checked, report);

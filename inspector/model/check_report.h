@@ -48,6 +48,8 @@ std::string quoted_list(const std::vector<std::string>& names, size_t most = 8);
 // "1 input", "3 inputs".
 std::string counted(size_t count, std::string_view noun);
 
+bool is_utf8(std::string_view text);
+
 // The text with bytes that are no valid UTF-8 and control characters written as \xNN, fit for a terminal and for JSON.
 std::string printable(std::string_view text);
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "inspector/base/hash.h"
+#include "inspector/model/check_report.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/export.h"
 #include "inspector/model/import_graph.h"
@@ -79,14 +80,21 @@ Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std:
   return model;
 }
 
+// Names of a damaged file may hold any bytes; messages go to terminals and JSON.
+Error printable_error(Error error) {
+  for (std::string* text : {&error.message, &error.node, &error.op}) *text = printable(*text);
+  return error;
+}
+
 Error first_problem(const ModelProblem& problem) {
   Error error = make_error(problem.code, problem.where + ": " + problem.message);
   return std::move(error).at_node(problem.node, problem.op);
 }
 
-Result<std::shared_ptr<Model>> import_bytes(ByteSpan bytes, const std::string& directory,
-                                            const std::string& description, const ImportOptions& options) {
+Result<std::shared_ptr<Model>> read_bytes(ByteSpan bytes, const std::string& directory, const std::string& description,
+                                          const ImportOptions& options) {
   const std::string context = "'" + description + "'";
+  if (bytes.empty()) return invalid_model(context + " is empty");
   proto::ModelProto message;
   const FileForm form = form_of(description, bytes);
   Status parsed = parse_message(bytes, form, options.max_depth, message);
@@ -96,6 +104,13 @@ Result<std::shared_ptr<Model>> import_bytes(ByteSpan bytes, const std::string& d
   if (!options.validate) return model;
   const auto problems = check_model(*model);
   if (!problems.empty()) return first_problem(problems.front()).with_context(context);
+  return model;
+}
+
+Result<std::shared_ptr<Model>> import_bytes(ByteSpan bytes, const std::string& directory,
+                                            const std::string& description, const ImportOptions& options) {
+  auto model = read_bytes(bytes, directory, description, options);
+  if (!model.ok()) return printable_error(std::move(model).error());
   return model;
 }
 

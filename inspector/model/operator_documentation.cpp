@@ -16,7 +16,8 @@ namespace parallax {
 std::string operator_documentation(const OpSchema& schema) {
 #ifdef PARALLAX_HAS_LIBONNX
   const std::string domain(schema.domain == "ai.onnx" ? std::string_view() : schema.domain);
-  const auto* known = onnx::OpSchemaRegistry::Schema(std::string(schema.name), static_cast<int>(schema.since_version), domain);
+  const auto* known =
+      onnx::OpSchemaRegistry::Schema(std::string(schema.name), static_cast<int>(schema.since_version), domain);
   if (known == nullptr || known->doc() == nullptr) return {};
   std::string text = known->doc();
   const size_t first = text.find_first_not_of('\n');
