@@ -6,6 +6,7 @@
 #include "inspector/model/check_report.h"
 #include "inspector/model/import.h"
 #include "inspector/model/opset_registry.h"
+#include "inspector/model/shape_inference/infer_types.h"
 
 namespace parallax {
 namespace {
@@ -32,11 +33,13 @@ class Checker {
   void check_imports(std::span<const OpsetImport> imports, const std::string& place);
   void check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports);
   void check_function(const Function& function);
+  void check_types(const Model& model);
 
  private:
   void check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports);
 
   CheckReport& report_;
+  std::map<const Graph*, std::string> places_;  // of the graphs that were checked
   std::set<std::tuple<std::string, std::string, std::string>> functions_;
 };
 
@@ -60,6 +63,7 @@ void Checker::check_imports(std::span<const OpsetImport> imports, const std::str
 }
 
 void Checker::check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports) {
+  places_[&checked.graph] = checked.place;
   check_names(checked, report_);
   for (const Node& node : checked.graph.nodes) {
     check_node(checked, node, imports, report_);
@@ -94,6 +98,16 @@ void Checker::check_function(const Function& function) {
   check_graph(body, function.opset_imports);
 }
 
+// Types from node to node. A declared shape that inference contradicts is stale, which exporters leave behind; it is no
+// error.
+void Checker::check_types(const Model& model) {
+  for (const TypeProblem& problem : infer_types(model).problems) {
+    if (problem.kind != TypeProblem::Kind::type || problem.graph == nullptr || problem.node == kNoNode) continue;
+    const CheckedGraph checked{*problem.graph, places_[problem.graph], nullptr, nullptr};
+    report_.at_node(checked, problem.graph->nodes[static_cast<size_t>(problem.node)], problem.message);
+  }
+}
+
 }  // namespace
 
 std::vector<ModelProblem> check_model(const Model& model) {
@@ -103,6 +117,7 @@ std::vector<ModelProblem> check_model(const Model& model) {
   checker.check_imports(model.opset_imports, "");
   checker.check_graph({model.graph, "", nullptr, nullptr}, model.opset_imports);
   for (const auto& function : model.functions) checker.check_function(*function);
+  if (report.empty()) checker.check_types(model);
   return report.take();
 }
 

@@ -73,7 +73,7 @@ def line_of(text, position):
 def check_own_include(path, line, name, known):
     """An #include "..." follows the table, is written from the root, and names a file that is there."""
     if name.endswith(".pb.h"):
-        if not path.startswith(("inspector/model/",)):
+        if not path.startswith(("inspector/model/", "tests/inspector/model/")):
             yield Problem(path, line, "include", f'"{name}": protobuf is private to inspector/model')
         return
     target = folder_of(name)

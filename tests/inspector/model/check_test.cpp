@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/result.h"
-#include "model_files.h"
+#include "tests/inspector/model/model_files.h"
 
 namespace parallax {
 namespace {

@@ -1,7 +1,7 @@
 // Model-local functions: which one a node calls, in which operator set its body stands, and what a call binds.
 #include <gtest/gtest.h>
 
-#include "model_files.h"
+#include "tests/inspector/model/model_files.h"
 
 namespace parallax {
 namespace {

@@ -6,7 +6,7 @@
 #include "inspector/base/hash.h"
 #include "inspector/model/export.h"
 #include "inspector/tensor/elements.h"
-#include "model_files.h"
+#include "tests/inspector/model/model_files.h"
 
 namespace parallax {
 namespace {

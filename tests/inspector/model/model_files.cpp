@@ -1,5 +1,5 @@
 // The helpers' bodies.
-#include "model_files.h"
+#include "tests/inspector/model/model_files.h"
 
 #include <algorithm>
 #include <fstream>

@@ -4,7 +4,7 @@
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/model/export.h"
-#include "model_files.h"
+#include "tests/inspector/model/model_files.h"
 
 namespace parallax {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "inspector/model/import.h"
 #include "inspector/tensor/elements.h"
-#include "model_files.h"
+#include "tests/inspector/model/model_files.h"
 
 namespace parallax {
 namespace {
