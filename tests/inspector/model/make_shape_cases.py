@@ -1,15 +1,10 @@
-#!/ usr / bin / env python3
-""
-        "Writes shape_cases.txt beside this file: single nodes with the output types that onnx.shape_inference gives them.
+#!/usr/bin/env python3
+"""Writes shape_cases.txt beside this file: single nodes with the output types that onnx.shape_inference gives them.
 
-        python3 -
-        m venv build / schemas&& build / schemas / bin / pip install onnx build / schemas / bin / python tests /
-            inspector / model /
-            make_shape_cases.py
+    python3 -m venv build/schemas && build/schemas/bin/pip install onnx
+    build/schemas/bin/python tests/inspector/model/make_shape_cases.py
 
-                A case is `Op -
-        opset |
-    inputs | attributes`; the written line adds `| outputs`. An input is `dtype[dims]`, with `={values}` for
+A case is `Op-opset | inputs | attributes`; the written line adds `| outputs`. An input is `dtype[dims]`, with `={values}` for
 an initializer, or `-` where it is omitted. Dimensions are numbers, names or `?`.
 """
 
@@ -99,11 +94,12 @@ def main():
     for line in CASES.read_text().splitlines():
         if line and not line.startswith("#"):
             try:
-                lines
-.append(f "{line} | {expected(line)}") except Exception as error
-    : raise SystemExit(f "{line}\n{error}") from error Path(__file__)
-          .with_name("shape_cases.txt")
-          .write_text("\n".join(lines) + "\n") print(f "{len(lines) - 1} cases")
+                lines.append(f"{line} | {expected(line)}")
+            except Exception as error:
+                raise SystemExit(f"{line}\n{error}") from error
+    Path(__file__).with_name("shape_cases.txt").write_text("\n".join(lines) + "\n")
+    print(f"{len(lines) - 1} cases")
 
-              if __name__
-    == "__main__" : main()
+
+if __name__ == "__main__":
+    main()
