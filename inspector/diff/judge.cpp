@@ -1,0 +1,116 @@
+// What comparing dumps and comparing running executors share: limits, names and order of values.
+#include "inspector/diff/judge.h"
+
+#include <algorithm>
+
+#include "inspector/diff/value_compare.h"
+
+namespace parallax::diff {
+
+std::string static_path(std::string_view path) {
+  std::string text;
+  while (!path.empty()) {
+    const size_t end = path.find("//");
+    if (end == std::string_view::npos) break;
+    std::string_view frame = path.substr(0, end);
+    path.remove_prefix(end + 2);
+    const bool is_outer = (frame.starts_with("step[") && frame.ends_with(']')) || (frame.starts_with("graph(") && frame.ends_with(')'));
+    if (is_outer) continue;
+    const size_t body = frame.ends_with(']') ? frame.rfind(".body[") : std::string_view::npos;
+    if (body != std::string_view::npos) {
+      text.append(frame.substr(0, body)).append(".body[*]");
+    } else {
+      text.append(frame);
+    }
+    text.append("//");
+  }
+  return text.append(path);
+}
+
+std::string_view prefix_of(std::string_view path) {
+  const size_t end = path.rfind("//");
+  return end == std::string_view::npos ? std::string_view() : path.substr(0, end + 2);
+}
+
+SiteIndex::SiteIndex(std::shared_ptr<const Model> model) {
+  if (model == nullptr) return;
+  Result<SiteTable> table = SiteTable::build(std::move(model));
+  if (!table.ok()) return;
+  table_ = std::make_unique<SiteTable>(table.take());
+  for (const ValueSite& site : table_->sites()) by_path_.emplace(site.scope + site.escaped_name, &site);
+}
+
+const ValueSite* SiteIndex::find(std::string_view path) const {
+  const auto found = by_path_.find(static_path(path));
+  return found == by_path_.end() ? nullptr : found->second;
+}
+
+Limit Judge::decide(std::string_view path, const ValueSite* site, const Magnitude& magnitude) {
+  const std::string_view prefix = prefix_of(path);
+  const Limit from_table = noise_.limit_of(std::string(prefix), std::string(path.substr(prefix.size())), site, magnitude);
+  return policy_.limit_of(path).value_or(from_table);
+}
+
+Limit Judge::limit_of(std::string_view path, const ValueSite* site, const Value& a, DType declared) {
+  if (a.is_tensor()) {
+    Magnitude magnitude = magnitude_of(a.tensor());
+    if (is_floating(magnitude.dtype)) magnitude.dtype = declared;
+    return decide(path, site, magnitude);
+  }
+  // A sequence takes the limit of its largest element; what is taken out of it later is judged by its own making.
+  const std::vector<Value>* items = a.is_sequence() ? &a.sequence().items : a.is_optional() ? &a.optional().item : a.is_map() ? &a.map().values : nullptr;
+  Magnitude largest;
+  for (size_t index = 0; items != nullptr && index < items->size(); ++index) {
+    if (!(*items)[index].is_tensor()) continue;
+    const Magnitude magnitude = magnitude_of((*items)[index].tensor());
+    if (magnitude.rms >= largest.rms) largest = magnitude;
+  }
+  return decide(path, site, largest);
+}
+
+Limit Judge::limit_of(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a) {
+  return decide(path, site, magnitude_of(type, a));
+}
+
+DType declared_type(const ValueSite* site, DType fallback) {
+  if (site == nullptr || site->graph == nullptr || site->value == kNoValue) return fallback;
+  const TypeInfo& type = site->graph->values[static_cast<size_t>(site->value)].type;
+  return type.kind == TypeInfo::Kind::tensor && is_floating(type.dtype) ? type.dtype : fallback;
+}
+
+void describe_producer(const ValueSite& site, ValueComparison& result) {
+  result.is_graph_output = site.is_graph_output;
+  result.node = site.node;
+  result.op = site.op;
+  if (site.role == ValueSite::Role::node_output || site.graph == nullptr || site.value == kNoValue) return;
+  const std::vector<NodeId>& readers = site.graph->values[static_cast<size_t>(site.value)].readers;
+  if (site.role != ValueSite::Role::initializer || readers.empty()) return;
+  // A constant has no producer; a faulty one shows at the node that reads it.
+  const Node& reader = site.graph->nodes[static_cast<size_t>(readers.front())];
+  result.node = reader.display_name;
+  result.op = reader.op_type;
+}
+
+std::vector<ValueComparison> in_order(std::vector<Placed> values) {
+  // Position in A for every value of B: its own, or that of the last matched value before it.
+  std::sort(values.begin(), values.end(), [](const Placed& x, const Placed& y) { return x.order_in_b < y.order_in_b; });
+  int64_t last_in_a = -1;
+  for (Placed& value : values) {
+    if (value.order_in_b < 0) continue;
+    if (value.order_in_a < 0) {
+      value.order_in_a = last_in_a;
+    } else {
+      last_in_a = value.order_in_a;
+      value.order_in_b = -1;  // A's own come first among equals
+    }
+  }
+  std::stable_sort(values.begin(), values.end(), [](const Placed& x, const Placed& y) {
+    return x.order_in_a != y.order_in_a ? x.order_in_a < y.order_in_a : x.order_in_b < y.order_in_b;
+  });
+  std::vector<ValueComparison> ordered;
+  ordered.reserve(values.size());
+  for (Placed& value : values) ordered.push_back(std::move(value.comparison));
+  return ordered;
+}
+
+}  // namespace parallax::diff

@@ -1,0 +1,63 @@
+// Judge: policy and noise model together. It is shown side A's values in execution order and gives each its limit.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "inspector/diff/noise_model.h"
+#include "inspector/diff/policy.h"
+#include "inspector/exec/sites.h"
+
+namespace parallax::diff {
+
+// A path with "[*]" for iterations and without the frames of graphs and steps: how a site is found.
+std::string static_path(std::string_view path);
+// "a.body[0]//x" -> "a.body[0]//"; "" in the main graph.
+std::string_view prefix_of(std::string_view path);
+
+// The sites of a model by static path.
+class SiteIndex {
+ public:
+  // Null model or one whose sites cannot be listed: an empty index.
+  explicit SiteIndex(std::shared_ptr<const Model> model);
+  const ValueSite* find(std::string_view path) const;
+
+ private:
+  std::unique_ptr<SiteTable> table_;
+  std::unordered_map<std::string, const ValueSite*> by_path_;
+};
+
+class Judge {
+ public:
+  explicit Judge(Policy policy) : policy_(std::move(policy)) {}
+
+  // `declared`: the type that rounds, where the payload is carried wider.
+  Limit limit_of(std::string_view path, const ValueSite* site, const Value& a, DType declared);
+  Limit limit_of(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a);
+
+ private:
+  Limit decide(std::string_view path, const ValueSite* site, const Magnitude& magnitude);
+
+  Policy policy_;
+  NoiseModel noise_;
+};
+
+// The type a site declares when it is a floating one, else `fallback`.
+DType declared_type(const ValueSite* site, DType fallback);
+
+// Node and operator as the document names them: the producer, or the first node that reads an input or initializer.
+void describe_producer(const ValueSite& site, ValueComparison& result);
+
+// A's values in order, those only in B after the last value before them (in B's order) that has a counterpart.
+// `order_in_b` of A's values is -1 where they have none.
+struct Placed {
+  int64_t order_in_a = -1;
+  int64_t order_in_b = -1;
+  ValueComparison comparison;
+};
+std::vector<ValueComparison> in_order(std::vector<Placed> values);
+
+}  // namespace parallax::diff

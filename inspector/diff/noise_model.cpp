@@ -1,0 +1,220 @@
+// Carrying error estimates through the graph.
+#include "inspector/diff/noise_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "inspector/diff/noise_table.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+// Magnitude of a tensor's ordinary elements, from a sample. Masks hold numbers like -3.4e38 or -10000 that are no magnitude of
+// anything: what exceeds the lower quartile of the others 4096 times is left out.
+double ordinary_rms(const TensorView& view) {
+  constexpr int64_t kRuns = 64, kRunLength = 16;
+  constexpr double kOutlier = 4096;
+  const bool is_pair = is_complex(view.dtype);
+  const int64_t count = view.element_count();
+  const int64_t runs = std::min(kRuns, (count + kRunLength - 1) / kRunLength);
+  std::vector<double> magnitudes;
+  for (int64_t run = 0; run < runs; ++run) {
+    const int64_t begin = run * (count / runs), end = std::min(begin + kRunLength, count);
+    for (int64_t index = begin; index < end; ++index) {
+      const double magnitude = is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
+      if (std::isfinite(magnitude) && magnitude > 0) magnitudes.push_back(magnitude);
+    }
+  }
+  for (int64_t index = 0; magnitudes.empty() && index < count; ++index) {  // sparse: the first that is not zero speaks for all
+    const double magnitude = is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
+    if (std::isfinite(magnitude) && magnitude > 0) magnitudes.push_back(magnitude);
+  }
+  if (magnitudes.empty()) return 0;
+  const auto quartile = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 4);
+  std::nth_element(magnitudes.begin(), quartile, magnitudes.end());
+  const double outlier = kOutlier * *quartile;
+  double sum = 0, ordinary = 0;
+  for (const double magnitude : magnitudes) {
+    if (magnitude > outlier) continue;
+    sum += (magnitude / outlier) * (magnitude / outlier);  // scaled: squares of large numbers overflow
+    ++ordinary;
+  }
+  return outlier * std::sqrt(sum / ordinary);
+}
+
+constexpr double kStoring = 0.5;  // epsilons of rounding a finished sum to its type
+
+double squared(double value) { return value * value; }
+
+bool is_counted(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
+
+DType real_part(DType dtype) {
+  if (dtype == DType::complex64) return DType::float32;
+  return dtype == DType::complex128 ? DType::float64 : dtype;
+}
+
+double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_limits(dtype).epsilon; }
+
+DType coarser(DType a, DType b) { return epsilon_of(a) >= epsilon_of(b) ? a : b; }
+
+// "a.body[3]//b.then//" -> "a.body[3]//".
+bool leave_frame(std::string& prefix) {
+  if (prefix.size() < 2) return false;
+  const size_t end = prefix.rfind("//", prefix.size() - 3);
+  prefix.resize(prefix.size() == 2 || end == std::string::npos ? 0 : end + 2);
+  return true;
+}
+
+}  // namespace
+
+struct NoiseModel::Inputs {
+  double error_squared = 0;     // sum of squares of absolute errors
+  double error_max = 0;
+  double relative_squared = 0;  // sum of squares of relative errors
+  double relative_max = 0;
+  double rms_max = 0;
+  double rms_product = 1;       // of the first two
+  double terms = 1;             // products in a sum, where the first two inputs tell
+  double count_max = 0;
+  DType coarsest = DType::undefined;
+  bool any_known = false;
+
+  void add(const State& state, size_t position) {
+    any_known = true;
+    const double relative = state.relative();
+    error_squared += squared(state.error);
+    error_max = std::max(error_max, state.error);
+    relative_squared += squared(relative);
+    relative_max = std::max(relative_max, relative);
+    rms_max = std::max(rms_max, state.magnitude.rms);
+    count_max = std::max(count_max, state.magnitude.count);
+    coarsest = coarser(coarsest, state.coarsest);
+    if (position < 2) rms_product *= state.magnitude.rms;
+    if (position == 0) terms = state.magnitude.last_dim;
+  }
+};
+
+const NoiseModel::State* NoiseModel::find(std::string prefix, const std::string& escaped_name) const {
+  do {
+    const auto found = states_.find(prefix + escaped_name);
+    if (found != states_.end()) return &found->second;
+  } while (leave_frame(prefix));
+  return nullptr;
+}
+
+NoiseModel::Inputs NoiseModel::inputs_of(const std::string& prefix, const ValueSite& site) const {
+  Inputs inputs;
+  const Graph& graph = *site.graph;
+  const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
+  for (size_t position = 0; position < node.inputs.size(); ++position) {
+    if (node.inputs[position] == kNoValue) continue;
+    const State* state = find(prefix, escape_name(graph.values[static_cast<size_t>(node.inputs[position])].name));
+    if (state == nullptr) continue;
+    inputs.add(*state, position);
+    const bool is_convolution = site.op == "Conv" || site.op == "ConvTranspose";
+    if (is_convolution && position == 1) inputs.terms = state->magnitude.count / std::max(1.0, state->magnitude.first_dim);
+  }
+  return inputs;
+}
+
+NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSite* site, const Magnitude& magnitude) const {
+  State state;
+  state.magnitude = magnitude;
+  const DType own_type = real_part(magnitude.dtype);
+  const double epsilon = epsilon_of(own_type);
+  if (site == nullptr) {
+    state.coarsest = own_type;
+    state.error = noise_margin_of(own_type).unknown_history * epsilon * magnitude.rms;
+    return state;
+  }
+  const bool is_data = site->role == ValueSite::Role::initializer || (site->role == ValueSite::Role::input && prefix.empty());
+  if (is_data) return state;
+  const bool is_output = site->role == ValueSite::Role::node_output && site->graph != nullptr && site->node_index >= 0;
+  const Inputs inputs = is_output ? inputs_of(prefix, *site) : Inputs{};
+  const NoiseRow& row = noise_row_of(site->op, site->domain);
+  state.coarsest = coarser(inputs.coarsest, own_type);
+  if (!inputs.any_known) {  // made of integers or nothing (no rounding to speak of), or entering a body
+    state.coarsest = coarser(state.coarsest, coarsest_);
+    state.error = std::max(is_output ? row.own_rounding * epsilon : epsilon, is_output ? 0 : largest_relative_) * magnitude.rms;
+    return state;
+  }
+  state.error = error_of(row, inputs, state, epsilon);
+  if (row.spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
+  return state;
+}
+
+double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
+  const double own = row.own_rounding * epsilon;
+  const double wide_epsilon = std::min(epsilon, epsilon_of(DType::float32));  // sums of narrow types are kept in float32
+  switch (row.spread) {
+    case Spread::moves:
+      return inputs.error_max == 0 ? 0 : std::sqrt(squared(inputs.error_max) + squared(own * output.magnitude.rms));
+    case Spread::scales:
+      return std::sqrt(inputs.relative_squared + squared(own)) * output.magnitude.rms;
+    case Spread::bounded:
+      return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * output.magnitude.rms));
+    case Spread::adds: {
+      const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
+      const double summing = wide_epsilon * std::sqrt(terms) / 8;
+      return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * std::max(output.magnitude.rms, inputs.rms_max)));
+    }
+    case Spread::dots: {
+      const double scale = std::max(output.magnitude.rms, std::sqrt(inputs.terms) * inputs.rms_product);
+      const double summing = row.own_rounding * wide_epsilon * std::sqrt(inputs.terms) / 8;
+      return std::sqrt(inputs.relative_squared + squared(kStoring * epsilon) + squared(summing)) * scale;
+    }
+    case Spread::exponential:
+      return std::sqrt(squared(2 * inputs.error_max) + squared(own)) * output.magnitude.rms;
+    case Spread::normalizes:
+      return std::sqrt(squared(2 * inputs.relative_max) + squared(own)) * output.magnitude.rms;
+    case Spread::recurrent:
+      return (4 * inputs.relative_max + own + largest_relative_) * output.magnitude.rms;
+    case Spread::unknown:
+      return (2 * std::max(inputs.relative_max, inputs.error_max) + own) * output.magnitude.rms;
+  }
+  return 0;
+}
+
+Limit NoiseModel::limit_of(const std::string& prefix, const std::string& escaped_name, const ValueSite* site, const Magnitude& magnitude) {
+  if (!is_counted(magnitude.dtype)) return {};
+  const State state = state_of(prefix, site, magnitude);
+  states_[prefix + escaped_name] = state;
+  coarsest_ = coarser(coarsest_, state.coarsest);
+  const double margin = noise_margin_of(state.coarsest).margin;
+  // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/8.
+  constexpr double kLargestRelative = 0.125;
+  const double relative = std::min(state.relative(), kLargestRelative);
+  if (std::isfinite(relative)) largest_relative_ = std::max(largest_relative_, relative);
+  return {margin * relative, margin * state.error, LimitSource::table};
+}
+
+Magnitude magnitude_of(const TensorView& view) {
+  Magnitude magnitude;
+  magnitude.dtype = view.dtype;
+  if (!is_counted(view.dtype)) return magnitude;
+  magnitude.rms = ordinary_rms(view);
+  magnitude.count = static_cast<double>(view.element_count());
+  if (view.shape.rank() > 0) {
+    magnitude.first_dim = static_cast<double>(view.shape[0]);
+    magnitude.last_dim = static_cast<double>(view.shape[view.shape.rank() - 1]);
+  }
+  return magnitude;
+}
+
+Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics) {
+  Magnitude magnitude;
+  magnitude.dtype = type.dtype;
+  magnitude.count = static_cast<double>(statistics.count);
+  magnitude.rms = statistics.count == 0 ? 0 : statistics.l2 / std::sqrt(magnitude.count);
+  if (type.dims.has_value() && !type.dims->empty()) {
+    magnitude.first_dim = static_cast<double>(type.dims->front().value);
+    magnitude.last_dim = static_cast<double>(type.dims->back().value);
+  }
+  return magnitude;
+}
+
+}  // namespace parallax::diff

@@ -1,0 +1,40 @@
+// StreamComparer: compares two running executors value by value and keeps nothing. Each side is an Observer for the thread that runs
+// it; the side that is ahead waits once it has laid by `buffer_bytes`, so that memory does not grow with the model.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/policy.h"
+#include "inspector/exec/observer.h"
+
+namespace parallax {
+
+struct StreamOptions {
+  size_t buffer_bytes = size_t{8} << 20;  // each side; a single larger value is let through, and so is what arrives out of order
+  std::vector<std::string> only;          // globs over paths; empty: all. Graph outputs are always compared
+  bool match_by_name = true;              // as CompareOptions::match_by_name
+};
+
+class StreamComparer {
+ public:
+  StreamComparer(Policy policy, StreamOptions options);
+  ~StreamComparer();
+
+  // To be driven from two threads. begin_run first, end_run last, also when the executor failed or could not be prepared: the
+  // other side waits for it. Events other than observe() never wait.
+  Observer& side_a();
+  Observer& side_b();
+
+  // After both sides have ended: what was not matched is said, and the verdict drawn.
+  Comparison finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace parallax

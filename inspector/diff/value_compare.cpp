@@ -1,0 +1,177 @@
+// Judging one pair of values.
+#include "inspector/diff/value_compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kTooManyToBeEqual = 16;  // elements; fewer may well be all equal
+
+bool is_exact(DType dtype) { return !is_floating(dtype) && !is_complex(dtype); }
+
+Tensor as_float64(const Tensor& tensor) {
+  if (tensor.dtype() == DType::float64) return tensor;
+  Result<Tensor> wide = Tensor::allocate(DType::float64, tensor.shape());
+  if (!wide.ok()) return {};
+  load_doubles(tensor, 0, wide->mutable_as<double>());
+  return wide.take();
+}
+
+// Keeps the metrics of the worse of two elements, and sums what is counted.
+void merge(std::optional<Metrics>& into, const Metrics& metrics) {
+  if (!into.has_value()) {
+    into = metrics;
+    return;
+  }
+  Metrics merged = metrics.severity > into->severity ? metrics : *into;
+  merged.count = into->count + metrics.count;
+  merged.mismatches = into->mismatches + metrics.mismatches;
+  merged.nan_a = into->nan_a + metrics.nan_a;
+  merged.nan_b = into->nan_b + metrics.nan_b;
+  merged.inf_a = into->inf_a + metrics.inf_a;
+  merged.inf_b = into->inf_b + metrics.inf_b;
+  into = merged;
+}
+
+// Walks two values side by side; stops at the first place where they cannot be compared.
+class PairWalk {
+ public:
+  PairWalk(const CompareContext& context, ValueComparison& result) : context_(context), result_(result) {}
+
+  bool walk(const Value& a, const Value& b) {
+    if (a.is_absent() && b.is_absent()) return true;
+    if (a.is_tensor() && b.is_tensor()) return walk_tensors(a.tensor(), b.tensor());
+    if (a.is_sequence() && b.is_sequence()) return walk_lists(a.sequence().items, b.sequence().items);
+    if (a.is_optional() && b.is_optional()) return walk_lists(a.optional().item, b.optional().item);
+    if (a.is_map() && b.is_map()) {
+      return walk_tensors(a.map().keys, b.map().keys) && walk_lists(a.map().values, b.map().values);
+    }
+    set_not_compared(result_, "dtype differs");
+    return false;
+  }
+
+  bool is_suspicious() const { return is_suspicious_; }
+
+ private:
+  bool walk_lists(const std::vector<Value>& a, const std::vector<Value>& b) {
+    if (a.size() != b.size()) return set_not_compared(result_, "shape differs"), false;
+    for (size_t index = 0; index < a.size(); ++index) {
+      if (!walk(a[index], b[index])) return false;
+    }
+    return true;
+  }
+
+  bool walk_tensors(const Tensor& a, const Tensor& b) {
+    if (a.dtype() != b.dtype()) {
+      const bool both_float = is_floating(a.dtype()) && is_floating(b.dtype());
+      if (!context_.widen_floats || !both_float) return set_not_compared(result_, "dtype differs"), false;
+      const Tensor wide_a = as_float64(a), wide_b = as_float64(b);
+      if (!wide_a.defined() || !wide_b.defined()) return set_not_compared(result_, "not captured"), false;
+      return walk_tensors(wide_a, wide_b);
+    }
+    if (!(a.shape() == b.shape())) return set_not_compared(result_, "shape differs"), false;
+    const Metrics metrics = compare_views(a, b, {result_.limit.rtol, result_.limit.atol});
+    const bool is_uniform = metrics.all_equal_a && metrics.all_equal_b;
+    if (is_uniform && !is_exact(a.dtype()) && metrics.count >= kTooManyToBeEqual) is_suspicious_ = true;
+    merge(result_.metrics, metrics);
+    return true;
+  }
+
+  const CompareContext& context_;
+  ValueComparison& result_;
+  bool is_suspicious_ = false;
+};
+
+void conclude_value(double severity, bool is_suspicious, ValueComparison& result) {
+  result.severity = severity;
+  result.verdict = severity > 1 ? Verdict::diverged : Verdict::pass;
+  if (result.verdict == Verdict::pass && is_suspicious) {
+    result.verdict = Verdict::mistrusted;
+    result.reason = "all elements are equal";
+  }
+}
+
+bool is_exact_type(const TypeInfo& type) {
+  if (type.kind == TypeInfo::Kind::tensor) return is_exact(type.dtype);
+  return !type.inner.empty() && is_exact_type(type.inner.front());
+}
+
+// |a-b| against `bound`, 0/0 = 0.
+double severity_of(double a, double b, double bound) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double difference = std::abs(a - b);
+  if (!std::isfinite(difference)) return kInfinity;
+  return bound == 0 ? kInfinity : difference / bound;
+}
+
+}  // namespace
+
+void judge_values(const Value& a, const Value& b, const CompareContext& context, ValueComparison& result) {
+  const TypeInfo type = type_of(a);
+  describe_type(type, result);
+  result.limit = context.limit;
+  if (is_exact_type(type)) result.limit = Limit{0, 0, context.limit.from};
+  PairWalk walk(context, result);
+  if (!walk.walk(a, b)) {
+    result.metrics.reset();
+    return;
+  }
+  if (!result.metrics.has_value()) result.metrics = Metrics{};  // two empty sequences: equal
+  if (result.metrics->count == 0) result.metrics->snr_db = kInfinity;
+  conclude_value(result.metrics->severity, walk.is_suspicious() && !context.is_constant_like, result);
+}
+
+void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact, const CompareContext& context,
+                      ValueComparison& result) {
+  result.limit = is_exact ? Limit{0, 0, context.limit.from} : context.limit;
+  const auto count = static_cast<double>(a.count);
+  const double rms = a.count == 0 ? 0 : a.l2 / std::sqrt(count);
+  const double element = result.limit.atol + result.limit.rtol * rms;  // what a typical element may be off
+  const double root = std::sqrt(std::max(1.0, count));
+  const bool same_classes = a.nan == b.nan && a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf;
+  double severity = same_classes ? 0 : kInfinity;
+  severity = std::max(severity, severity_of(a.min, b.min, result.limit.atol + result.limit.rtol * std::abs(a.min)));
+  severity = std::max(severity, severity_of(a.max, b.max, result.limit.atol + result.limit.rtol * std::abs(a.max)));
+  severity = std::max(severity, severity_of(a.mean, b.mean, element));
+  severity = std::max(severity, severity_of(a.l2, b.l2, element * root));
+  for (size_t k = 0; k < kProjectionCount; ++k) {
+    severity = std::max(severity, severity_of(a.projections[k], b.projections[k], element * root));
+  }
+  const bool is_uniform = a.min == a.max && b.min == b.max && a.nan == 0 && b.nan == 0;
+  conclude_value(severity, is_uniform && !is_exact && a.count >= kTooManyToBeEqual && !context.is_constant_like, result);
+  if (result.verdict != Verdict::mistrusted) result.reason = "compared by statistics";
+}
+
+void set_not_compared(ValueComparison& result, std::string reason) {
+  result.verdict = Verdict::not_compared;
+  result.severity = 0;
+  result.metrics.reset();
+  result.reason = std::move(reason);
+}
+
+std::string reason_of(const Absence& absence) {
+  const bool has_target = !absence.into.empty();
+  if (absence.kind == Absence::Kind::fused || absence.kind == Absence::Kind::aliased) {
+    return has_target ? "fused into " + absence.into : "folded";
+  }
+  return "folded";
+}
+
+void describe_type(const TypeInfo& type, ValueComparison& result) {
+  result.shape.clear();
+  if (type.kind != TypeInfo::Kind::tensor) {
+    result.dtype = to_string(type);
+    return;
+  }
+  result.dtype = name_of(type.dtype);
+  if (!type.dims.has_value()) return;
+  for (const Dim& dim : *type.dims) result.shape.push_back(dim.value);
+}
+
+}  // namespace parallax::diff

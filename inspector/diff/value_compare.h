@@ -1,0 +1,32 @@
+// Compares one matched pair of values and judges it: the step that comparing dumps and comparing running executors share.
+#pragma once
+
+#include "inspector/diff/comparison.h"
+#include "inspector/dump/statistics.h"
+#include "inspector/exec/observer.h"
+#include "inspector/tensor/value.h"
+
+namespace parallax::diff {
+
+struct CompareContext {
+  Limit limit;                    // of floating elements; exact types have none
+  bool is_constant_like = false;  // may be all equal without suspicion
+  bool widen_floats = false;      // a side carried floats wider than declared: compare them as float64
+};
+
+// Fills dtype, shape, verdict, severity, limit, reason and metrics. Sequences, optionals and maps compare element by element: the
+// metrics are those of the worst. Both values lie on the host.
+void judge_values(const Value& a, const Value& b, const CompareContext& context, ValueComparison& result);
+
+// The same from statistics alone (of equal dtype and shape, checked by the caller): sums, extremes and signed projections within
+// what elements at their limit give; counts of NaN and infinities equal. Metrics stay empty.
+void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact, const CompareContext& context,
+                      ValueComparison& result);
+
+void set_not_compared(ValueComparison& result, std::string reason);
+std::string reason_of(const Absence& absence);
+
+// dtype and shape as the document shows them.
+void describe_type(const TypeInfo& type, ValueComparison& result);
+
+}  // namespace parallax::diff

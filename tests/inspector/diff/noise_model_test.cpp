@@ -1,0 +1,217 @@
+// The bounds of `auto`: rounding passes, a changed weight, epsilon or function does not, over a small network with both sides
+// computed here.
+#include "inspector/diff/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <span>
+
+#include "inspector/diff/value_compare.h"
+#include "inspector/model/import.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax {
+namespace {
+
+constexpr int64_t kRows = 48, kWidth = 64;
+
+// Four times: normalise rows, multiply, add a bias, gelu, add what went in.
+struct Faults {
+  bool changed_weight = false;
+  bool other_epsilon = false;
+  bool tanh_gelu = false;
+};
+
+using Matrix = std::vector<double>;
+
+// One execution: sums in double and one rounding (the reference), or float sums in another order (a fast executor).
+class Network {
+ public:
+  Network(DType dtype, bool in_float, Faults faults) : dtype_(dtype), in_float_(in_float), faults_(faults) {}
+
+  std::vector<std::pair<std::string, Matrix>> run() {
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    Matrix x = drawn(random, normal, kRows * kWidth, 1);
+    std::vector<std::pair<std::string, Matrix>> values = {{"x0", x}};
+    for (int layer = 0; layer < 4; ++layer) {
+      Matrix w = drawn(random, normal, kWidth * kWidth, 0.1);
+      const std::string suffix = std::to_string(layer);
+      if (layer == 1 && faults_.changed_weight) w[100] = round(w[100] * 1.5);
+      values.emplace_back("w" + suffix, w);
+      const Matrix n = normalised(x, layer == 1 && faults_.other_epsilon ? 1e-3 : 1e-5);
+      values.emplace_back("n" + suffix, n);
+      const Matrix h = product(n, w);
+      values.emplace_back("h" + suffix, h);
+      Matrix g = h;
+      for (double& value : g) value = round(gelu(value, layer == 1 && faults_.tanh_gelu));
+      values.emplace_back("g" + suffix, g);
+      for (size_t index = 0; index < x.size(); ++index) x[index] = round(x[index] + g[index]);
+      values.emplace_back("x" + std::to_string(layer + 1), x);
+    }
+    return values;
+  }
+
+ private:
+  double round(double value) const { return round_to_dtype(dtype_, value); }
+  // Intermediate results of the fast side are float at best.
+  double sum(double value) const { return in_float_ && dtype_ != DType::float64 ? static_cast<double>(static_cast<float>(value)) : value; }
+
+  Matrix drawn(std::mt19937& random, std::normal_distribution<double>& normal, int64_t count, double scale) const {
+    Matrix matrix(static_cast<size_t>(count));
+    for (double& value : matrix) value = round(scale * normal(random));
+    return matrix;
+  }
+
+  Matrix normalised(const Matrix& x, double epsilon) const {
+    Matrix out(x.size());
+    for (int64_t row = 0; row < kRows; ++row) {
+      double mean = 0, square = 0;
+      for (int64_t k = 0; k < kWidth; ++k) {
+        const double value = x[static_cast<size_t>(row * kWidth + k)];
+        mean = sum(mean + value);
+        square = sum(square + sum(value * value));
+      }
+      mean = sum(mean / kWidth);
+      double variance = sum(sum(square / kWidth) - sum(mean * mean));  // one pass on the fast side
+      if (!in_float_) {
+        variance = 0;
+        for (int64_t k = 0; k < kWidth; ++k) variance += std::pow(x[static_cast<size_t>(row * kWidth + k)] - mean, 2) / kWidth;
+      }
+      for (int64_t k = 0; k < kWidth; ++k) {
+        const auto index = static_cast<size_t>(row * kWidth + k);
+        out[index] = round((x[index] - mean) / std::sqrt(variance + epsilon));
+      }
+    }
+    return out;
+  }
+
+  Matrix product(const Matrix& a, const Matrix& b) const {
+    Matrix out(static_cast<size_t>(kRows * kWidth));
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t column = 0; column < kWidth; ++column) {
+        double total = 0;
+        for (int64_t step = 0; step < kWidth; ++step) {
+          const int64_t k = in_float_ ? kWidth - 1 - step : step;
+          total = sum(total + a[static_cast<size_t>(row * kWidth + k)] * b[static_cast<size_t>(k * kWidth + column)]);
+        }
+        out[static_cast<size_t>(row * kWidth + column)] = round(total);
+      }
+    }
+    return out;
+  }
+
+  static double gelu(double x, bool by_tanh) {
+    if (by_tanh) return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  }
+
+  DType dtype_;
+  bool in_float_;
+  Faults faults_;
+};
+
+std::string model_text(int onnx_dtype) {
+  std::string text = "ir_version: 10 opset_import { version: 20 } graph { name: \"net\" ";
+  const auto value = [&](const std::string& field, const std::string& name, int64_t rows) {
+    return field + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(onnx_dtype) + " shape { dim { dim_value: " +
+           std::to_string(rows) + " } dim { dim_value: 64 } } } } } ";
+  };
+  text += value("input", "x0", kRows);
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string k = std::to_string(layer);
+    text += value("input", "w" + k, kWidth);
+    text += "node { op_type: \"RMSNormalization\" input: \"x" + k + "\" input: \"s\" output: \"n" + k + "\" } ";
+    text += "node { op_type: \"MatMul\" input: \"n" + k + "\" input: \"w" + k + "\" output: \"h" + k + "\" } ";
+    text += "node { op_type: \"Gelu\" input: \"h" + k + "\" output: \"g" + k + "\" } ";
+    text += "node { op_type: \"Add\" input: \"x" + k + "\" input: \"g" + k + "\" output: \"x" + std::to_string(layer + 1) + "\" } ";
+  }
+  return text + value("input", "s", 1) + value("output", "x4", kRows) + "}";
+}
+
+std::shared_ptr<const Model> model_of(DType dtype) {
+  const std::string text = model_text(static_cast<int>(dtype));
+  ImportOptions options;
+  options.validate = false;  // the structure is what counts here
+  return import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "net.textproto", options).take();
+}
+
+Tensor tensor_of(DType dtype, const Matrix& matrix) {
+  Tensor tensor = Tensor::allocate(dtype, Shape{static_cast<int64_t>(matrix.size()) / kWidth, kWidth}).take();
+  store_doubles(tensor, 0, matrix);
+  return tensor;
+}
+
+// Severity by value name of a healthy reference against a fast executor with faults.
+std::map<std::string, double> severities(DType dtype, Faults faults) {
+  const diff::SiteIndex sites(model_of(dtype));
+  diff::Judge judge({});
+  const auto a = Network(dtype, false, {}).run(), b = Network(dtype, true, faults).run();
+  std::map<std::string, double> severities;
+  for (size_t index = 0; index < a.size(); ++index) {
+    const ValueSite* site = sites.find(a[index].first);
+    EXPECT_NE(site, nullptr) << a[index].first;
+    const Value left = tensor_of(dtype, a[index].second), right = tensor_of(dtype, b[index].second);
+    ValueComparison comparison;
+    diff::judge_values(left, right, {judge.limit_of(a[index].first, site, left, dtype), false, false}, comparison);
+    EXPECT_TRUE(comparison.limit.from == LimitSource::table);
+    severities[a[index].first] = comparison.severity;
+  }
+  return severities;
+}
+
+TEST(NoiseModel, HealthyExecutionsPassInEveryType) {
+  for (const DType dtype : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
+    for (const auto& [name, severity] : severities(dtype, {})) {
+      EXPECT_LE(severity, 1) << name_of(dtype) << " " << name;
+      EXPECT_LE(severity, 0.7) << name_of(dtype) << " " << name << ": too near the limit";
+    }
+  }
+}
+
+TEST(NoiseModel, AChangedWeightDivergesWhereItIsRead) {
+  for (const DType dtype : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
+    const auto severity = severities(dtype, {true, false, false});
+    EXPECT_LE(severity.at("n1"), 1) << name_of(dtype);
+    EXPECT_GT(severity.at("w1"), 1) << name_of(dtype);
+    EXPECT_GT(severity.at("h1"), 1) << name_of(dtype);
+  }
+}
+
+TEST(NoiseModel, AnotherEpsilonDivergesAtTheNorm) {
+  const auto severity = severities(DType::float32, {false, true, false});
+  EXPECT_LE(severity.at("x1"), 1);
+  EXPECT_GT(severity.at("n1"), 1);
+}
+
+TEST(NoiseModel, AnApproximateGeluDiverges) {
+  const auto severity = severities(DType::float32, {false, false, true});
+  EXPECT_LE(severity.at("h1"), 1);
+  EXPECT_GT(severity.at("g1"), 1);
+}
+
+TEST(NoiseModel, DataIsExact) {
+  const diff::SiteIndex sites(model_of(DType::float32));
+  diff::Judge judge({});
+  const Value input = tensor_of(DType::float32, Matrix(kRows * kWidth, 0.5));
+  const Limit limit = judge.limit_of("x0", sites.find("x0"), input, DType::float32);
+  EXPECT_EQ(limit.atol, 0);
+  EXPECT_EQ(limit.rtol, 0);
+}
+
+TEST(NoiseModel, MasksAreNoMagnitude) {
+  Matrix scores(kRows * kWidth, 1.0), masked = scores;
+  for (size_t index = 0; index < masked.size(); index += 2) masked[index] = -3.4e38;
+  EXPECT_NEAR(diff::magnitude_of(tensor_of(DType::float32, masked)).rms, diff::magnitude_of(tensor_of(DType::float32, scores)).rms, 1e-6);
+}
+
+TEST(NoiseModel, StaticPathsFindSites) {
+  EXPECT_EQ(diff::static_path("graph(decoder)//step[7]//loop.body[3]//if.then//x"), "loop.body[*]//if.then//x");
+  EXPECT_EQ(diff::prefix_of("loop.body[3]//x"), "loop.body[3]//");
+  EXPECT_EQ(diff::prefix_of("x"), "");
+}
+
+}  // namespace
+}  // namespace parallax
