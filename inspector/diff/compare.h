@@ -17,16 +17,19 @@
 namespace parallax {
 
 struct CompareOptions {
-  bool match_by_name = true;  // values without a counterpart at their path match one of equal ONNX name, where that is unique
+  bool match_by_name =
+      true;  // values without a counterpart at their path match one of equal ONNX name, where that is unique
   CancelToken cancel;
 };
 
-// A is the expected side. Values are loaded pair by pair; payloads that were not captured on both sides are compared by their
-// statistics where both have them. Errors: corrupt_file, cancelled.
-Result<Comparison> compare_dumps(const DumpReader& a, const DumpReader& b, const Policy& policy, const CompareOptions& options = {});
+// A is the expected side. Values are loaded pair by pair; payloads that were not captured on both sides are compared by
+// their statistics where both have them. Errors: corrupt_file, cancelled.
+Result<Comparison> compare_dumps(const DumpReader& a, const DumpReader& b, const Policy& policy,
+                                 const CompareOptions& options = {});
 
-// One execution's outputs (named) against the expected ones, in their order: by name, else by position. `side` goes into each
-// `b` as "<executor>: <name>" when `executor` is not empty. Tolerance without a user's: that of results made by other programs.
+// One execution's outputs (named) against the expected ones, in their order: by name, else by position. `side` goes
+// into each `b` as "<executor>: <name>" when `executor` is not empty. Tolerance without a user's: that of results made
+// by other programs.
 std::vector<ValueComparison> compare_expected(std::span<const NamedValue> expected, std::span<const NamedValue> actual,
                                               const std::string& executor, const Policy& policy);
 

@@ -28,7 +28,8 @@ class DumpSide {
     std::shared_ptr<const Model> model;
     for (size_t graph = 0; graph < dump.graphs().size() && model == nullptr; ++graph) {
       if (dump.graphs()[graph].is_executed) continue;
-      if (Result<std::shared_ptr<const Model>> loaded = dump.model(static_cast<int32_t>(graph)); loaded.ok()) model = loaded.take();
+      if (Result<std::shared_ptr<const Model>> loaded = dump.model(static_cast<int32_t>(graph)); loaded.ok())
+        model = loaded.take();
     }
     sites_ = std::make_unique<SiteIndex>(std::move(model));
     const auto entries = dump.entries();
@@ -180,7 +181,8 @@ class DumpComparer {
     const DumpEntry& a = a_.entry(in_a);
     const ValueSite* site = a_.site(a.path);
     const bool has_payload = a.level == CaptureLevel::all || a.level == CaptureLevel::sample;
-    if (!has_payload || in_b == kNone || b_.entry(in_b).level != a.level) return compare_statistics(a, in_b, site, result);
+    if (!has_payload || in_b == kNone || b_.entry(in_b).level != a.level)
+      return compare_statistics(a, in_b, site, result);
     const Value value_a = PX_TRY(a_.dump().load(in_a));
     const Value value_b = PX_TRY(b_.dump().load(in_b));
     const DType fallback = value_a.is_tensor() ? value_a.tensor().dtype() : DType::undefined;
@@ -190,8 +192,10 @@ class DumpComparer {
     diff::judge_values(value_a, value_b, context, result);
     if (a.level == CaptureLevel::sample) {
       diff::describe_type(a.type, result);
-      if (result.metrics.has_value()) result.metrics->worst_index.clear();  // an index into the sample, not into the tensor
-      if (result.verdict == Verdict::pass || result.verdict == Verdict::diverged) result.reason = "compared by a sample of elements";
+      if (result.metrics.has_value())
+        result.metrics->worst_index.clear();  // an index into the sample, not into the tensor
+      if (result.verdict == Verdict::pass || result.verdict == Verdict::diverged)
+        result.reason = "compared by a sample of elements";
     }
     return {};
   }
@@ -200,7 +204,8 @@ class DumpComparer {
   bool same_type(const TypeInfo& a, const TypeInfo& b, ValueComparison& result) const {
     const bool both_tensors = a.kind == TypeInfo::Kind::tensor && b.kind == TypeInfo::Kind::tensor;
     const bool may_widen = widen_ && both_tensors && is_floating(a.dtype) && is_floating(b.dtype);
-    if (a.kind != b.kind || (both_tensors && a.dtype != b.dtype && !may_widen)) return diff::set_not_compared(result, "dtype differs"), false;
+    if (a.kind != b.kind || (both_tensors && a.dtype != b.dtype && !may_widen))
+      return diff::set_not_compared(result, "dtype differs"), false;
     if (both_tensors && a.dims != b.dims) return diff::set_not_compared(result, "shape differs"), false;
     return true;
   }
@@ -214,11 +219,14 @@ class DumpComparer {
     if (!a.statistics.has_value() || !b.statistics.has_value() || a.type.dtype == DType::string) {
       return diff::set_not_compared(result, "not captured"), Status{};
     }
-    diff::judge_statistics(*a.statistics, *b.statistics, is_exact_tensor(a.type), {limit, is_exempt(a), widen_}, result);
+    diff::judge_statistics(*a.statistics, *b.statistics, is_exact_tensor(a.type), {limit, is_exempt(a), widen_},
+                           result);
     return {};
   }
 
-  static bool is_exempt(const DumpEntry& entry) { return entry.is_constant_like || entry.role != ValueSite::Role::node_output; }
+  static bool is_exempt(const DumpEntry& entry) {
+    return entry.is_constant_like || entry.role != ValueSite::Role::node_output;
+  }
 
   DumpSide a_, b_;
   Judge judge_;
@@ -233,13 +241,14 @@ void add_executions(const DumpReader& dump, Side side, Comparison& comparison) {
     return;
   }
   const DumpExecution& execution = dump.executions().front();
-  comparison.executions.push_back(
-      {execution.executor, side, execution.device, execution.settings, execution.model_sha256, std::max(0.0, execution.wall_ms)});
+  comparison.executions.push_back({execution.executor, side, execution.device, execution.settings,
+                                   execution.model_sha256, std::max(0.0, execution.wall_ms)});
 }
 
 }  // namespace
 
-Result<Comparison> compare_dumps(const DumpReader& a, const DumpReader& b, const Policy& policy, const CompareOptions& options) {
+Result<Comparison> compare_dumps(const DumpReader& a, const DumpReader& b, const Policy& policy,
+                                 const CompareOptions& options) {
   Comparison comparison;
   add_executions(a, Side::a, comparison);
   add_executions(b, Side::b, comparison);

@@ -27,8 +27,10 @@ constexpr double kSmallestAtol = 1e-7;
 
 DType element_type(const Value& value) {
   if (value.is_tensor()) return value.tensor().dtype();
-  if (value.is_sequence()) return value.sequence().items.empty() ? DType::undefined : element_type(value.sequence().items.front());
-  if (value.is_optional()) return value.optional().item.empty() ? DType::undefined : element_type(value.optional().item.front());
+  if (value.is_sequence())
+    return value.sequence().items.empty() ? DType::undefined : element_type(value.sequence().items.front());
+  if (value.is_optional())
+    return value.optional().item.empty() ? DType::undefined : element_type(value.optional().item.front());
   return DType::undefined;
 }
 
@@ -39,8 +41,11 @@ double rms_of(const Value& value) {
     return compare_views(value.tensor(), value.tensor(), {}).rms_a;
   }
   double largest = 0;
-  const std::vector<Value>* items = value.is_sequence() ? &value.sequence().items : value.is_optional() ? &value.optional().item : nullptr;
-  for (size_t index = 0; items != nullptr && index < items->size(); ++index) largest = std::max(largest, rms_of((*items)[index]));
+  const std::vector<Value>* items = value.is_sequence()   ? &value.sequence().items
+                                    : value.is_optional() ? &value.optional().item
+                                                          : nullptr;
+  for (size_t index = 0; items != nullptr && index < items->size(); ++index)
+    largest = std::max(largest, rms_of((*items)[index]));
   return largest;
 }
 
@@ -48,7 +53,8 @@ Limit default_limit(const Value& value) {
   DType dtype = element_type(value);
   if (dtype == DType::complex64) dtype = DType::float32;
   if (dtype == DType::complex128) dtype = DType::float64;
-  const auto* row = std::find_if(std::begin(kTolerances), std::end(kTolerances), [dtype](const ExpectedTolerance& row_) { return row_.dtype == dtype; });
+  const auto* row = std::find_if(std::begin(kTolerances), std::end(kTolerances),
+                                 [dtype](const ExpectedTolerance& row_) { return row_.dtype == dtype; });
   const ExpectedTolerance& tolerance = row == std::end(kTolerances) ? kNarrow : *row;
   return {tolerance.rtol, std::max(kSmallestAtol, tolerance.atol_relative_to_rms * rms_of(value)), LimitSource::table};
 }

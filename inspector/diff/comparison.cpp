@@ -42,7 +42,8 @@ bool misses_an_output(const std::vector<ValueComparison>& values) {
 OverallVerdict overall(const Comparison& comparison) {
   if (has_diverged(comparison.values) || has_diverged(comparison.expected)) return OverallVerdict::diverged;
   const bool nothing_compared = comparison.summary.compared == 0;
-  if (nothing_compared || misses_an_output(comparison.values) || misses_an_output(comparison.expected)) return OverallVerdict::inconclusive;
+  if (nothing_compared || misses_an_output(comparison.values) || misses_an_output(comparison.expected))
+    return OverallVerdict::inconclusive;
   return OverallVerdict::pass;
 }
 

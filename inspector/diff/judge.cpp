@@ -14,7 +14,8 @@ std::string static_path(std::string_view path) {
     if (end == std::string_view::npos) break;
     std::string_view frame = path.substr(0, end);
     path.remove_prefix(end + 2);
-    const bool is_outer = (frame.starts_with("step[") && frame.ends_with(']')) || (frame.starts_with("graph(") && frame.ends_with(')'));
+    const bool is_outer =
+        (frame.starts_with("step[") && frame.ends_with(']')) || (frame.starts_with("graph(") && frame.ends_with(')'));
     if (is_outer) continue;
     const size_t body = frame.ends_with(']') ? frame.rfind(".body[") : std::string_view::npos;
     if (body != std::string_view::npos) {
@@ -47,7 +48,8 @@ const ValueSite* SiteIndex::find(std::string_view path) const {
 
 Limit Judge::decide(std::string_view path, const ValueSite* site, const Magnitude& magnitude) {
   const std::string_view prefix = prefix_of(path);
-  const Limit from_table = noise_.limit_of(std::string(prefix), std::string(path.substr(prefix.size())), site, magnitude);
+  const Limit from_table =
+      noise_.limit_of(std::string(prefix), std::string(path.substr(prefix.size())), site, magnitude);
   return policy_.limit_of(path).value_or(from_table);
 }
 
@@ -58,7 +60,10 @@ Limit Judge::limit_of(std::string_view path, const ValueSite* site, const Value&
     return decide(path, site, magnitude);
   }
   // A sequence takes the limit of its largest element; what is taken out of it later is judged by its own making.
-  const std::vector<Value>* items = a.is_sequence() ? &a.sequence().items : a.is_optional() ? &a.optional().item : a.is_map() ? &a.map().values : nullptr;
+  const std::vector<Value>* items = a.is_sequence()   ? &a.sequence().items
+                                    : a.is_optional() ? &a.optional().item
+                                    : a.is_map()      ? &a.map().values
+                                                      : nullptr;
   Magnitude largest;
   for (size_t index = 0; items != nullptr && index < items->size(); ++index) {
     if (!(*items)[index].is_tensor()) continue;

@@ -160,7 +160,8 @@ void Totals::merge(const Totals& other) {
 
 }  // namespace diff
 
-Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance& tolerance, DifferenceHistogram* histogram) {
+Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance& tolerance,
+                      DifferenceHistogram* histogram) {
   PX_CHECK(a.device.is_host() && b.device.is_host() && a.dtype == b.dtype && a.shape == b.shape);
   if (histogram != nullptr) histogram->fill(0);
   if (a.dtype == DType::string) return diff::compare_strings(a, b);
@@ -188,7 +189,8 @@ Status force_metrics_instruction_set(std::optional<std::string_view> name) {
   }
   for (const diff::Kernels* kernels : diff::all_kernels()) {
     if (kernels->name != *name) continue;
-    if (!kernels->supported()) return usage_error("instruction set '" + std::string(*name) + "': this processor does not have it");
+    if (!kernels->supported())
+      return usage_error("instruction set '" + std::string(*name) + "': this processor does not have it");
     diff::forced_kernels.store(kernels, std::memory_order_relaxed);
     return {};
   }

@@ -2,9 +2,9 @@
 #include "inspector/diff/metrics_kernel.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 #include <algorithm>
+
+#include <immintrin.h>
 
 #define PX_AVX2 __attribute__((target("avx2,fma,f16c"), always_inline)) inline
 #define PX_AVX2_ENTRY __attribute__((target("avx2,fma,f16c")))
@@ -97,8 +97,10 @@ struct Counts {
 };
 
 PX_AVX2 void count_mismatches(Counts& counts, __m256 d, __m256 magnitude, __m256 nonzero, const Filter<float>& filter) {
-  const __m256 low = _mm256_fmadd_ps(_mm256_set1_ps(filter.possible_rtol), magnitude, _mm256_set1_ps(filter.possible_atol));
-  const __m256 high = _mm256_fmadd_ps(_mm256_set1_ps(filter.certain_rtol), magnitude, _mm256_set1_ps(filter.certain_atol));
+  const __m256 low =
+      _mm256_fmadd_ps(_mm256_set1_ps(filter.possible_rtol), magnitude, _mm256_set1_ps(filter.possible_atol));
+  const __m256 high =
+      _mm256_fmadd_ps(_mm256_set1_ps(filter.certain_rtol), magnitude, _mm256_set1_ps(filter.certain_atol));
   const __m256 possible = _mm256_and_ps(nonzero, _mm256_cmp_ps(d, low, _CMP_NLT_UQ));
   counts.possible += __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(possible)));
   counts.certain += __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(d, high, _CMP_GT_OQ))));
@@ -115,13 +117,14 @@ PX_AVX2 void store_buckets(uint8_t* target, __m256 d, __m256 nonzero) {
 
 // Eight elements; returns their flags.
 template <class Source>
-PX_AVX2 unsigned float_step(const typename Source::Stored* a, const typename Source::Stored* b, const Filter<float>& filter,
-                            NarrowSums& sums, Counts& counts, uint8_t* buckets) {
+PX_AVX2 unsigned float_step(const typename Source::Stored* a, const typename Source::Stored* b,
+                            const Filter<float>& filter, NarrowSums& sums, Counts& counts, uint8_t* buckets) {
   const __m256 x = Source::load(a), y = Source::load(b);
   const __m256 difference = _mm256_sub_ps(x, y);
   const __m256 d = absolute(difference), magnitude = absolute(x);
   const __m256 nonzero = _mm256_cmp_ps(d, _mm256_setzero_ps(), _CMP_NEQ_UQ);
-  const __m256 severity = _mm256_fmadd_ps(_mm256_set1_ps(filter.severity_rtol), magnitude, _mm256_set1_ps(filter.severity_atol));
+  const __m256 severity =
+      _mm256_fmadd_ps(_mm256_set1_ps(filter.severity_rtol), magnitude, _mm256_set1_ps(filter.severity_atol));
   const __m256 relative = _mm256_mul_ps(_mm256_set1_ps(filter.relative), magnitude);
   const __m256 bound = _mm256_min_ps(_mm256_min_ps(severity, relative), _mm256_set1_ps(filter.absolute));
   const __m256 flagged = _mm256_and_ps(nonzero, _mm256_cmp_ps(d, bound, _CMP_NLT_UQ));
@@ -137,13 +140,16 @@ PX_AVX2 unsigned double_step(const double* a, const double* b, const Filter<doub
   const __m256d x = _mm256_loadu_pd(a), y = _mm256_loadu_pd(b);
   const __m256d d = absolute(_mm256_sub_pd(x, y)), magnitude = absolute(x);
   const __m256d nonzero = _mm256_cmp_pd(d, _mm256_setzero_pd(), _CMP_NEQ_UQ);
-  const __m256d severity = _mm256_fmadd_pd(_mm256_set1_pd(filter.severity_rtol), magnitude, _mm256_set1_pd(filter.severity_atol));
+  const __m256d severity =
+      _mm256_fmadd_pd(_mm256_set1_pd(filter.severity_rtol), magnitude, _mm256_set1_pd(filter.severity_atol));
   const __m256d relative = _mm256_mul_pd(_mm256_set1_pd(filter.relative), magnitude);
   const __m256d bound = _mm256_min_pd(_mm256_min_pd(severity, relative), _mm256_set1_pd(filter.absolute));
   const __m256d flagged = _mm256_and_pd(nonzero, _mm256_cmp_pd(d, bound, _CMP_NLT_UQ));
   if (filter.count_mismatches) {
-    const __m256d low = _mm256_fmadd_pd(_mm256_set1_pd(filter.possible_rtol), magnitude, _mm256_set1_pd(filter.possible_atol));
-    const __m256d high = _mm256_fmadd_pd(_mm256_set1_pd(filter.certain_rtol), magnitude, _mm256_set1_pd(filter.certain_atol));
+    const __m256d low =
+        _mm256_fmadd_pd(_mm256_set1_pd(filter.possible_rtol), magnitude, _mm256_set1_pd(filter.possible_atol));
+    const __m256d high =
+        _mm256_fmadd_pd(_mm256_set1_pd(filter.certain_rtol), magnitude, _mm256_set1_pd(filter.certain_atol));
     const __m256d possible = _mm256_and_pd(nonzero, _mm256_cmp_pd(d, low, _CMP_NLT_UQ));
     counts.possible += __builtin_popcount(static_cast<unsigned>(_mm256_movemask_pd(possible)));
     counts.certain += __builtin_popcount(static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(d, high, _CMP_GT_OQ))));
@@ -165,10 +171,11 @@ template <class Source>
 struct FloatRun {
   NarrowSums low, high;  // lanes 0 to 7 and 8 to 15
 
-  PX_AVX2 unsigned group(const typename Source::Stored* a, const typename Source::Stored* b, const Filter<float>& filter, Sums&,
-                         Counts& counts, uint8_t* buckets) {
+  PX_AVX2 unsigned group(const typename Source::Stored* a, const typename Source::Stored* b,
+                         const Filter<float>& filter, Sums&, Counts& counts, uint8_t* buckets) {
     const unsigned flags = float_step<Source>(a, b, filter, low, counts, buckets);
-    return flags | float_step<Source>(a + 8, b + 8, filter, high, counts, buckets == nullptr ? nullptr : buckets + 8) << 8;
+    return flags | float_step<Source>(a + 8, b + 8, filter, high, counts, buckets == nullptr ? nullptr : buckets + 8)
+                       << 8;
   }
   PX_AVX2 void begin() { low = high = no_narrow_sums(); }
   PX_AVX2 void flush_into(Sums& sums) {
@@ -181,12 +188,15 @@ struct Doubles {
   using Stored = double;
 };
 struct DoubleRun {
-  PX_AVX2 unsigned group(const double* a, const double* b, const Filter<double>& filter, Sums& sums, Counts& counts, uint8_t* buckets) {
+  PX_AVX2 unsigned group(const double* a, const double* b, const Filter<double>& filter, Sums& sums, Counts& counts,
+                         uint8_t* buckets) {
     unsigned flags = 0;
     for (int quarter = 0; quarter < 4; ++quarter) {
       const int offset = 4 * quarter;
       Half& half = quarter % 2 == 0 ? sums.low : sums.high;
-      flags |= double_step(a + offset, b + offset, filter, half, counts, buckets == nullptr ? nullptr : buckets + offset) << offset;
+      flags |=
+          double_step(a + offset, b + offset, filter, half, counts, buckets == nullptr ? nullptr : buckets + offset)
+          << offset;
     }
     return flags;
   }
@@ -196,8 +206,8 @@ struct DoubleRun {
 
 // The rest of a block goes through copies filled up with zeros, which add nothing.
 template <class Source, class Run, class T, bool kCount, bool kHistogram>
-PX_AVX2 void run_groups(const typename Source::Stored* a, const typename Source::Stored* b, int64_t count, Filter<T> filter,
-                        BlockResult& result, uint8_t* buckets) {
+PX_AVX2 void run_groups(const typename Source::Stored* a, const typename Source::Stored* b, int64_t count,
+                        Filter<T> filter, BlockResult& result, uint8_t* buckets) {
   filter.count_mismatches = kCount;
   Run run;
   run.begin();
@@ -209,7 +219,8 @@ PX_AVX2 void run_groups(const typename Source::Stored* a, const typename Source:
     const int64_t last = first + kFlushGroups < groups ? first + kFlushGroups : groups;
     for (int64_t group = first; group < last; ++group) {
       const int64_t begin = group * kGroup;
-      const unsigned flags = run.group(a + begin, b + begin, filter, sums, counts, kHistogram ? buckets + begin : nullptr);
+      const unsigned flags =
+          run.group(a + begin, b + begin, filter, sums, counts, kHistogram ? buckets + begin : nullptr);
       result.flagged[static_cast<size_t>(group)] = static_cast<uint16_t>(flags);
       any |= flags;
     }
@@ -220,7 +231,8 @@ PX_AVX2 void run_groups(const typename Source::Stored* a, const typename Source:
     std::array<uint8_t, kGroup> rest_buckets;
     std::copy(a + whole, a + count, rest_a.begin());
     std::copy(b + whole, b + count, rest_b.begin());
-    const unsigned flags = run.group(rest_a.data(), rest_b.data(), filter, sums, counts, kHistogram ? rest_buckets.data() : nullptr);
+    const unsigned flags =
+        run.group(rest_a.data(), rest_b.data(), filter, sums, counts, kHistogram ? rest_buckets.data() : nullptr);
     result.flagged[static_cast<size_t>(groups)] = static_cast<uint16_t>(flags);
     if (kHistogram) std::copy(rest_buckets.begin(), rest_buckets.begin() + (count - whole), buckets + whole);
     any |= flags;
@@ -247,7 +259,8 @@ PX_AVX2_ENTRY void dispatch(const typename Source::Stored* a, const typename Sou
 // Differences of one tensor lie in few buckets: one comparison a bucket and 32 elements is cheaper than 32 increments.
 PX_AVX2_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t* histogram) {
   const int64_t whole = count / 32 * 32;
-  __m256i low = _mm256_set1_epi8(-1), high = _mm256_setzero_si256();  // of the buckets less one: equal elements (0) wrap around
+  __m256i low = _mm256_set1_epi8(-1),
+          high = _mm256_setzero_si256();  // of the buckets less one: equal elements (0) wrap around
   for (int64_t index = 0; index < whole; index += 32) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(buckets + index));
     low = _mm256_min_epu8(low, _mm256_sub_epi8(bytes, _mm256_set1_epi8(1)));
@@ -273,7 +286,9 @@ PX_AVX2_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t*
   for (int64_t index = whole; index < count; ++index) ++histogram[buckets[index]];
 }
 
-bool is_supported() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }
+bool is_supported() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
 
 }  // namespace
 

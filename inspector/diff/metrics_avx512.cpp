@@ -2,9 +2,9 @@
 #include "inspector/diff/metrics_kernel.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 #include <algorithm>
+
+#include <immintrin.h>
 
 #define PX_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline)) inline
 #define PX_AVX512_ENTRY __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
@@ -91,17 +91,22 @@ struct Mismatches {
   __m512i possible, certain;
 };
 
-// Bounds rounded toward zero are below every difference that reaches them, so that > does for >= and zero is never flagged.
+// Bounds rounded toward zero are below every difference that reaches them, so that > does for >= and zero is never
+// flagged.
 PX_AVX512 void count_mismatches(Mismatches& counts, __m512 d, __m512 magnitude, const Filter<float>& filter) {
-  const __m512 low = _mm512_fmadd_round_ps(_mm512_set1_ps(filter.possible_rtol), magnitude, _mm512_set1_ps(filter.possible_atol), kTowardZero);
-  const __m512 high = _mm512_fmadd_ps(_mm512_set1_ps(filter.certain_rtol), magnitude, _mm512_set1_ps(filter.certain_atol));
+  const __m512 low = _mm512_fmadd_round_ps(_mm512_set1_ps(filter.possible_rtol), magnitude,
+                                           _mm512_set1_ps(filter.possible_atol), kTowardZero);
+  const __m512 high =
+      _mm512_fmadd_ps(_mm512_set1_ps(filter.certain_rtol), magnitude, _mm512_set1_ps(filter.certain_atol));
   const __m512i one = _mm512_set1_epi32(1);
-  counts.possible = _mm512_mask_add_epi32(counts.possible, _mm512_cmp_ps_mask(d, low, _CMP_GT_OQ), counts.possible, one);
+  counts.possible =
+      _mm512_mask_add_epi32(counts.possible, _mm512_cmp_ps_mask(d, low, _CMP_GT_OQ), counts.possible, one);
   counts.certain = _mm512_mask_add_epi32(counts.certain, _mm512_cmp_ps_mask(d, high, _CMP_GT_OQ), counts.certain, one);
 }
 
 PX_AVX512 unsigned flags_of(__m512 d, __m512 magnitude, const Filter<float>& filter) {
-  const __m512 severity = _mm512_fmadd_round_ps(_mm512_set1_ps(filter.severity_rtol), magnitude, _mm512_set1_ps(filter.severity_atol), kTowardZero);
+  const __m512 severity = _mm512_fmadd_round_ps(_mm512_set1_ps(filter.severity_rtol), magnitude,
+                                                _mm512_set1_ps(filter.severity_atol), kTowardZero);
   const __m512 relative = _mm512_mul_round_ps(_mm512_set1_ps(filter.relative), magnitude, kTowardZero);
   const __m512 bound = _mm512_min_ps(_mm512_min_ps(severity, relative), _mm512_set1_ps(filter.absolute));
   return _mm512_cmp_ps_mask(d, bound, _CMP_GT_OQ);
@@ -158,18 +163,21 @@ PX_AVX512_ENTRY void dispatch_floats(const typename Source::Stored* a, const typ
 }
 
 // One half of a group of doubles; returns its flags.
-PX_AVX512 unsigned double_step(const double* a, const double* b, __mmask8 mask, const Filter<double>& filter, Sums& sums,
-                               BlockResult& result, uint8_t* buckets) {
+PX_AVX512 unsigned double_step(const double* a, const double* b, __mmask8 mask, const Filter<double>& filter,
+                               Sums& sums, BlockResult& result, uint8_t* buckets) {
   const __m512d x = _mm512_maskz_loadu_pd(mask, a), y = _mm512_maskz_loadu_pd(mask, b);
   const __m512d d = _mm512_abs_pd(_mm512_sub_pd(x, y));
   const __m512d magnitude = _mm512_abs_pd(x);
   const __mmask8 nonzero = _mm512_cmp_pd_mask(d, _mm512_setzero_pd(), _CMP_NEQ_UQ);
-  const __m512d severity = _mm512_fmadd_round_pd(_mm512_set1_pd(filter.severity_rtol), magnitude, _mm512_set1_pd(filter.severity_atol), kTowardZero);
+  const __m512d severity = _mm512_fmadd_round_pd(_mm512_set1_pd(filter.severity_rtol), magnitude,
+                                                 _mm512_set1_pd(filter.severity_atol), kTowardZero);
   const __m512d relative = _mm512_mul_round_pd(_mm512_set1_pd(filter.relative), magnitude, kTowardZero);
   const __m512d bound = _mm512_min_pd(_mm512_min_pd(severity, relative), _mm512_set1_pd(filter.absolute));
   if (filter.count_mismatches) {
-    const __m512d low = _mm512_fmadd_round_pd(_mm512_set1_pd(filter.possible_rtol), magnitude, _mm512_set1_pd(filter.possible_atol), kTowardZero);
-    const __m512d high = _mm512_fmadd_pd(_mm512_set1_pd(filter.certain_rtol), magnitude, _mm512_set1_pd(filter.certain_atol));
+    const __m512d low = _mm512_fmadd_round_pd(_mm512_set1_pd(filter.possible_rtol), magnitude,
+                                              _mm512_set1_pd(filter.possible_atol), kTowardZero);
+    const __m512d high =
+        _mm512_fmadd_pd(_mm512_set1_pd(filter.certain_rtol), magnitude, _mm512_set1_pd(filter.certain_atol));
     result.possible += __builtin_popcount(_mm512_cmp_pd_mask(d, low, _CMP_GT_OQ));
     result.certain += __builtin_popcount(_mm512_cmp_pd_mask(d, high, _CMP_GT_OQ));
   }
@@ -183,8 +191,8 @@ PX_AVX512 unsigned double_step(const double* a, const double* b, __mmask8 mask, 
   return _mm512_cmp_pd_mask(d, bound, _CMP_GT_OQ);
 }
 
-PX_AVX512_ENTRY void run_float64(const double* a, const double* b, int64_t count, const Filter<double>& filter, BlockResult& result,
-                                 uint8_t* buckets) {
+PX_AVX512_ENTRY void run_float64(const double* a, const double* b, int64_t count, const Filter<double>& filter,
+                                 BlockResult& result, uint8_t* buckets) {
   Sums sums = no_sums();
   result.possible = result.certain = 0;
   unsigned any = 0;
@@ -194,8 +202,8 @@ PX_AVX512_ENTRY void run_float64(const double* a, const double* b, int64_t count
     unsigned flags = double_step(a + begin, b + begin, static_cast<__mmask8>(mask & 0xFFU), filter, sums, result,
                                  buckets == nullptr ? nullptr : buckets + begin);
     if (left > kLanes) {
-      flags |= double_step(a + begin + kLanes, b + begin + kLanes, static_cast<__mmask8>(mask >> kLanes), filter, sums, result,
-                           buckets == nullptr ? nullptr : buckets + begin + kLanes)
+      flags |= double_step(a + begin + kLanes, b + begin + kLanes, static_cast<__mmask8>(mask >> kLanes), filter, sums,
+                           result, buckets == nullptr ? nullptr : buckets + begin + kLanes)
                << kLanes;
     }
     result.flagged[static_cast<size_t>(begin / kGroup)] = static_cast<uint16_t>(flags);
@@ -208,7 +216,8 @@ PX_AVX512_ENTRY void run_float64(const double* a, const double* b, int64_t count
 // Differences of one tensor lie in few buckets: one comparison a bucket and 64 elements is cheaper than 64 increments.
 PX_AVX512_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t* histogram) {
   const int64_t whole = count / 64 * 64;
-  __m512i low = _mm512_set1_epi8(-1), high = _mm512_setzero_si512();  // of the buckets less one: equal elements (0) wrap around
+  __m512i low = _mm512_set1_epi8(-1),
+          high = _mm512_setzero_si512();  // of the buckets less one: equal elements (0) wrap around
   for (int64_t index = 0; index < whole; index += 64) {
     const __m512i bytes = _mm512_loadu_si512(buckets + index);
     low = _mm512_min_epu8(low, _mm512_sub_epi8(bytes, _mm512_set1_epi8(1)));
@@ -234,19 +243,15 @@ PX_AVX512_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_
 }
 
 bool is_supported() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
 }
 
 }  // namespace
 
-const Kernels kAvx512Kernels = {"avx512",
-                                is_supported,
-                                dispatch_floats<Load32>,
-                                run_float64,
-                                dispatch_floats<Load16>,
-                                dispatch_floats<LoadB16>,
-                                count_buckets};
+const Kernels kAvx512Kernels = {
+    "avx512",     is_supported, dispatch_floats<Load32>, run_float64, dispatch_floats<Load16>, dispatch_floats<LoadB16>,
+    count_buckets};
 
 }  // namespace parallax::diff
 #endif

@@ -14,8 +14,8 @@ namespace parallax::diff {
 struct Measure {
   double rtol = 0;
   double atol = 0;
-  double min_normal = 0;   // smallest positive normal number of the element type
-  double epsilon = 0;      // distance from 1 to the next number
+  double min_normal = 0;  // smallest positive normal number of the element type
+  double epsilon = 0;     // distance from 1 to the next number
 };
 
 struct Extremes {

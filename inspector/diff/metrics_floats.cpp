@@ -1,4 +1,5 @@
-// Metrics of floating-point tensors: blocks through the kernels, what they flag judged exactly, special values by class.
+// Metrics of floating-point tensors: blocks through the kernels, what they flag judged exactly, special values by
+// class.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,10 +15,11 @@
 namespace parallax::diff {
 namespace {
 
-constexpr int64_t kChunk = int64_t{1} << 20;  // elements whose sums are kept apart, so that any number of threads sums alike
+constexpr int64_t kChunk =
+    int64_t{1} << 20;  // elements whose sums are kept apart, so that any number of threads sums alike
 
-// A little lower than `value`, in T, whatever the rounding. Beyond the range of T: its largest number (still lower). A value that
-// is tiny in T becomes 0: products with it could round up.
+// A little lower than `value`, in T, whatever the rounding. Beyond the range of T: its largest number (still lower). A
+// value that is tiny in T becomes 0: products with it could round up.
 template <class T>
 T lowered(double value) {
   constexpr double kMargin = std::is_same_v<T, float> ? 1 - 0x1p-20 : 1 - 0x1p-40;
@@ -93,7 +95,8 @@ class FloatRange {
   bool squares_left_range() const {
     const double smallest = path_ == Path::float64 || path_ == Path::decoded ? 0x1p-900 : 0x1p-100;
     const double dd = sum_of(result_.sum_dd), aa = sum_of(result_.sum_aa), bb = sum_of(result_.sum_bb);
-    if (!std::isfinite(dd) || !std::isfinite(aa) || !std::isfinite(bb) || !std::isfinite(sum_of(result_.sum_dp))) return true;
+    if (!std::isfinite(dd) || !std::isfinite(aa) || !std::isfinite(bb) || !std::isfinite(sum_of(result_.sum_dp)))
+      return true;
     return (dd < smallest && sum_of(result_.sum_abs) != 0) || aa < smallest || bb < smallest;
   }
 
@@ -109,10 +112,12 @@ class FloatRange {
       case Path::bfloat16:
         return kernels_.bfloat16(at<uint16_t>(a_, begin), at<uint16_t>(b_, begin), count, filter, result_, buckets);
       case Path::float64:
-        return kernels_.float64(at<double>(a_, begin), at<double>(b_, begin), count, filter_of<double>(extremes, measure_), result_, buckets);
+        return kernels_.float64(at<double>(a_, begin), at<double>(b_, begin), count,
+                                filter_of<double>(extremes, measure_), result_, buckets);
       case Path::decoded:
         decode(begin, count);
-        return kernels_.float64(wide_a_.data(), wide_b_.data(), count, filter_of<double>(extremes, measure_), result_, buckets);
+        return kernels_.float64(wide_a_.data(), wide_b_.data(), count, filter_of<double>(extremes, measure_), result_,
+                                buckets);
     }
   }
 
@@ -171,7 +176,8 @@ class FloatRange {
       if (std::isfinite(x) && std::isfinite(y)) {
         totals.sums.add(x, y);
         totals.extremes.offer(x, y, begin + offset, measure_, true);
-        if (with_histogram_) ++totals.histogram[static_cast<size_t>(bucket_of(x - y, path_ == Path::float64 || path_ == Path::decoded))];
+        if (with_histogram_)
+          ++totals.histogram[static_cast<size_t>(bucket_of(x - y, path_ == Path::float64 || path_ == Path::decoded))];
         continue;
       }
       totals.sums.nan_a += std::isnan(x);
@@ -228,7 +234,8 @@ int bucket_of(double difference, bool is_float64) {
   return std::clamp(std::ilogb(rounded) + kBucketExponent + 1, 1, 64);
 }
 
-Totals total_floats(const TensorView& given_a, const TensorView& given_b, const Tolerance& tolerance, bool with_histogram) {
+Totals total_floats(const TensorView& given_a, const TensorView& given_b, const Tolerance& tolerance,
+                    bool with_histogram) {
   const TensorView a = as_real(given_a), b = as_real(given_b);
   const FloatLimits limits = float_limits(a.dtype);
   const Measure measure = {tolerance.rtol, tolerance.atol, limits.min_normal, limits.epsilon};

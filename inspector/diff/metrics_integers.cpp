@@ -15,7 +15,8 @@ constexpr int64_t kDecodedBlock = 4096;
 
 template <class T>
 double distance(T a, T b) {
-  const auto difference = a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b) : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
+  const auto difference =
+      a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b) : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
   return static_cast<double>(difference);
 }
 

@@ -29,14 +29,16 @@ struct Bits<double> {
 template <class T>
 uint8_t bucket_of(T difference) {
   if (difference == 0) return 0;
-  const int exponent = static_cast<int>((std::bit_cast<typename Bits<T>::Word>(difference) & Bits<T>::kExponent) >> Bits<T>::kMantissa);
+  const int exponent =
+      static_cast<int>((std::bit_cast<typename Bits<T>::Word>(difference) & Bits<T>::kExponent) >> Bits<T>::kMantissa);
   const int bucket = exponent - Bits<T>::kBias + kBucketExponent + 1;
   return static_cast<uint8_t>(bucket < 1 ? 1 : bucket > 64 ? 64 : bucket);
 }
 
 template <class T>
 bool is_flagged(T d, T magnitude, const Filter<T>& filter) {
-  const bool is_below = d < filter.severity_rtol * magnitude + filter.severity_atol && d < filter.relative * magnitude && d < filter.absolute;
+  const bool is_below = d < filter.severity_rtol * magnitude + filter.severity_atol &&
+                        d < filter.relative * magnitude && d < filter.absolute;
   return d != 0 && !is_below;
 }
 
@@ -98,7 +100,8 @@ struct BlockSums {
 
 // `load` turns a stored element into T, exactly.
 template <class T, class Stored, class Load>
-void run(const Stored* a, const Stored* b, int64_t count, const Filter<T>& filter, BlockResult& result, uint8_t* buckets, Load load) {
+void run(const Stored* a, const Stored* b, int64_t count, const Filter<T>& filter, BlockResult& result,
+         uint8_t* buckets, Load load) {
   BlockSums<T> sums;
   result.possible = result.certain = 0;
   result.any_flagged = false;
@@ -124,11 +127,13 @@ void run(const Stored* a, const Stored* b, int64_t count, const Filter<T>& filte
   sums.store(result);
 }
 
-void run_float32(const float* a, const float* b, int64_t count, const Filter<float>& filter, BlockResult& result, uint8_t* buckets) {
+void run_float32(const float* a, const float* b, int64_t count, const Filter<float>& filter, BlockResult& result,
+                 uint8_t* buckets) {
   run<float>(a, b, count, filter, result, buckets, [](float value) { return value; });
 }
 
-void run_float64(const double* a, const double* b, int64_t count, const Filter<double>& filter, BlockResult& result, uint8_t* buckets) {
+void run_float64(const double* a, const double* b, int64_t count, const Filter<double>& filter, BlockResult& result,
+                 uint8_t* buckets) {
   run<double>(a, b, count, filter, result, buckets, [](double value) { return value; });
 }
 

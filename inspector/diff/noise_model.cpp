@@ -13,8 +13,8 @@
 namespace parallax::diff {
 namespace {
 
-// Magnitude of a tensor's ordinary elements, from a sample. Masks hold numbers like -3.4e38 or -10000 that are no magnitude of
-// anything: what exceeds the lower quartile of the others 4096 times is left out.
+// Magnitude of a tensor's ordinary elements, from a sample. Masks hold numbers like -3.4e38 or -10000 that are no
+// magnitude of anything: what exceeds the lower quartile of the others 4096 times is left out.
 double ordinary_rms(const TensorView& view) {
   constexpr int64_t kRuns = 64, kRunLength = 16;
   constexpr double kOutlier = 4096;
@@ -25,12 +25,15 @@ double ordinary_rms(const TensorView& view) {
   for (int64_t run = 0; run < runs; ++run) {
     const int64_t begin = run * (count / runs), end = std::min(begin + kRunLength, count);
     for (int64_t index = begin; index < end; ++index) {
-      const double magnitude = is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
+      const double magnitude =
+          is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
       if (std::isfinite(magnitude) && magnitude > 0) magnitudes.push_back(magnitude);
     }
   }
-  for (int64_t index = 0; magnitudes.empty() && index < count; ++index) {  // sparse: the first that is not zero speaks for all
-    const double magnitude = is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
+  for (int64_t index = 0; magnitudes.empty() && index < count;
+       ++index) {  // sparse: the first that is not zero speaks for all
+    const double magnitude =
+        is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
     if (std::isfinite(magnitude) && magnitude > 0) magnitudes.push_back(magnitude);
   }
   if (magnitudes.empty()) return 0;
@@ -46,7 +49,7 @@ double ordinary_rms(const TensorView& view) {
   return outlier * std::sqrt(sum / ordinary);
 }
 
-constexpr double kStoring = 0.5;  // epsilons of rounding a finished sum to its type
+constexpr double kStoring = 0.5;  // epsilons: two executions rounding a result to its type, each by itself
 
 double squared(double value) { return value * value; }
 
@@ -72,13 +75,13 @@ bool leave_frame(std::string& prefix) {
 }  // namespace
 
 struct NoiseModel::Inputs {
-  double error_squared = 0;     // sum of squares of absolute errors
+  double error_squared = 0;  // sum of squares of absolute errors
   double error_max = 0;
   double relative_squared = 0;  // sum of squares of relative errors
   double relative_max = 0;
   double rms_max = 0;
-  double rms_product = 1;       // of the first two
-  double terms = 1;             // products in a sum, where the first two inputs tell
+  double rms_product = 1;  // of the first two
+  double terms = 1;        // products in a sum, where the first two inputs tell
   double count_max = 0;
   DType coarsest = DType::undefined;
   bool any_known = false;
@@ -116,12 +119,14 @@ NoiseModel::Inputs NoiseModel::inputs_of(const std::string& prefix, const ValueS
     if (state == nullptr) continue;
     inputs.add(*state, position);
     const bool is_convolution = site.op == "Conv" || site.op == "ConvTranspose";
-    if (is_convolution && position == 1) inputs.terms = state->magnitude.count / std::max(1.0, state->magnitude.first_dim);
+    if (is_convolution && position == 1)
+      inputs.terms = state->magnitude.count / std::max(1.0, state->magnitude.first_dim);
   }
   return inputs;
 }
 
-NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSite* site, const Magnitude& magnitude) const {
+NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSite* site,
+                                       const Magnitude& magnitude) const {
   State state;
   state.magnitude = magnitude;
   const DType own_type = real_part(magnitude.dtype);
@@ -131,7 +136,8 @@ NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSit
     state.error = noise_margin_of(own_type).unknown_history * epsilon * magnitude.rms;
     return state;
   }
-  const bool is_data = site->role == ValueSite::Role::initializer || (site->role == ValueSite::Role::input && prefix.empty());
+  const bool is_data =
+      site->role == ValueSite::Role::initializer || (site->role == ValueSite::Role::input && prefix.empty());
   if (is_data) return state;
   const bool is_output = site->role == ValueSite::Role::node_output && site->graph != nullptr && site->node_index >= 0;
   const Inputs inputs = is_output ? inputs_of(prefix, *site) : Inputs{};
@@ -139,7 +145,7 @@ NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSit
   state.coarsest = coarser(inputs.coarsest, own_type);
   if (!inputs.any_known) {  // made of integers or nothing (no rounding to speak of), or entering a body
     state.coarsest = coarser(state.coarsest, coarsest_);
-    state.error = std::max(is_output ? row.own_rounding * epsilon : epsilon, is_output ? 0 : largest_relative_) * magnitude.rms;
+    state.error = std::max(kStoring * epsilon, is_output ? 0 : largest_relative_) * magnitude.rms;
     return state;
   }
   state.error = error_of(row, inputs, state, epsilon);
@@ -148,8 +154,8 @@ NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSit
 }
 
 double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
-  const double own = row.own_rounding * epsilon;
-  const double wide_epsilon = std::min(epsilon, epsilon_of(DType::float32));  // sums of narrow types are kept in float32
+  const double wide_epsilon = std::min(epsilon, epsilon_of(DType::float32));  // narrow types are computed in float32
+  const double own = std::sqrt(squared(kStoring * epsilon) + squared(row.own_rounding * wide_epsilon));
   switch (row.spread) {
     case Spread::moves:
       return inputs.error_max == 0 ? 0 : std::sqrt(squared(inputs.error_max) + squared(own * output.magnitude.rms));
@@ -160,17 +166,18 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
     case Spread::adds: {
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = wide_epsilon * std::sqrt(terms) / 8;
-      return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * std::max(output.magnitude.rms, inputs.rms_max)));
+      return std::sqrt(inputs.error_squared +
+                       squared(std::max(own, summing) * std::max(output.magnitude.rms, inputs.rms_max)));
     }
     case Spread::dots: {
       const double scale = std::max(output.magnitude.rms, std::sqrt(inputs.terms) * inputs.rms_product);
       const double summing = row.own_rounding * wide_epsilon * std::sqrt(inputs.terms) / 8;
-      return std::sqrt(inputs.relative_squared + squared(kStoring * epsilon) + squared(summing)) * scale;
+      return std::sqrt(inputs.relative_squared + squared(own) + squared(summing)) * scale;
     }
     case Spread::exponential:
       return std::sqrt(squared(2 * inputs.error_max) + squared(own)) * output.magnitude.rms;
     case Spread::normalizes:
-      return std::sqrt(squared(2 * inputs.relative_max) + squared(own)) * output.magnitude.rms;
+      return std::sqrt(squared(1.5 * inputs.relative_max) + squared(own)) * output.magnitude.rms;
     case Spread::recurrent:
       return (4 * inputs.relative_max + own + largest_relative_) * output.magnitude.rms;
     case Spread::unknown:
@@ -179,7 +186,8 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
   return 0;
 }
 
-Limit NoiseModel::limit_of(const std::string& prefix, const std::string& escaped_name, const ValueSite* site, const Magnitude& magnitude) {
+Limit NoiseModel::limit_of(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+                           const Magnitude& magnitude) {
   if (!is_counted(magnitude.dtype)) return {};
   const State state = state_of(prefix, site, magnitude);
   states_[prefix + escaped_name] = state;

@@ -1,5 +1,6 @@
-// NoiseModel: how much rounding two healthy executions may differ at a value. It is shown side A's values in execution order,
-// and carries an estimate of the error from each operator's inputs to its output by the noise table and the values' magnitudes.
+// NoiseModel: how much rounding two healthy executions may differ at a value. It is shown side A's values in execution
+// order, and carries an estimate of the error from each operator's inputs to its output by the noise table and the
+// values' magnitudes.
 #pragma once
 
 #include <string>
@@ -28,15 +29,16 @@ Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics)
 
 class NoiseModel {
  public:
-  // The limit of a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its place, or null
-  // where no graph is known. Other types have none.
-  Limit limit_of(const std::string& prefix, const std::string& escaped_name, const ValueSite* site, const Magnitude& magnitude);
+  // The limit of a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its
+  // place, or null where no graph is known. Other types have none.
+  Limit limit_of(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+                 const Magnitude& magnitude);
 
  private:
   // What later values need to know of an earlier one.
   struct State {
     Magnitude magnitude;
-    double error = 0;  // standard deviation, absolute
+    double error = 0;                   // standard deviation, absolute
     DType coarsest = DType::undefined;  // type that has rounded on the way
     double relative() const { return magnitude.rms > 0 ? error / magnitude.rms : 0; }
   };
@@ -49,7 +51,8 @@ class NoiseModel {
   const State* find(std::string prefix, const std::string& escaped_name) const;
 
   std::unordered_map<std::string, State> states_;  // by path
-  double largest_relative_ = 0;  // error met so far: for values whose inputs are not known (bodies' inputs, results of control flow)
+  double largest_relative_ =
+      0;  // error met so far: for values whose inputs are not known (bodies' inputs, results of control flow)
   DType coarsest_ = DType::undefined;
 };
 

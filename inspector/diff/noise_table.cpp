@@ -1,10 +1,11 @@
 // The rows of the noise table.
 //
-// Rounding to nearest has a standard deviation of 1/sqrt(12) = 0.29 epsilon of the binade, at most twice that relative to the
-// number; two executions differ by sqrt(2) of it: 0.5 epsilon (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
-// section 2.1 and, for the square-root growth of random roundings, 2.8). Elementary functions are taken at 1 to 2 ulp more, which is
-// what vector libraries promise (SLEEF: 1.0 ulp; SVML and CUDA's: up to 2 in float32). Factors of 4 and 8 are room for
-// algorithms that differ between executors (one-pass variance, Winograd, recurrent cells).
+// Rounding to nearest has a standard deviation of 1/sqrt(12) = 0.29 epsilon of the binade, at most twice that relative
+// to the number; two executions differ by sqrt(2) of it: 0.5 epsilon (Higham, Accuracy and Stability of Numerical
+// Algorithms, 2nd ed., section 2.1 and, for the square-root growth of random roundings, 2.8). Every operator has that;
+// the table holds what comes on top, in float32 (narrower types are computed there): elementary functions 2 ulp, which
+// is what vector libraries promise (SLEEF: 1.0; SVML and CUDA's: up to 2); norms and recurrent cells room for
+// algorithms that differ (one-pass variance, Winograd).
 #include "inspector/diff/noise_table.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr double kRound = 0.5;
+constexpr double kRound = 0;
 constexpr double kFunction = 2;
 constexpr double kMean = 1;
 constexpr double kNorm = 3;
@@ -125,7 +126,8 @@ constexpr NoiseRow kRows[] = {
 constexpr NoiseRow kUnknown = {"", Spread::unknown, kRoomy};
 
 // A tensor of a million normal deviates holds one of 5; the rest is room for estimates that are too low. 16-bit types
-// hardly add up errors of long sums (they are summed in float32), so that their estimates are too high rather than too low.
+// hardly add up errors of long sums (they are summed in float32), so that their estimates are too high rather than too
+// low.
 constexpr NoiseMargin kMargins[] = {
     {DType::float64, 16, 64},
     {DType::float32, 16, 16},
@@ -138,12 +140,14 @@ constexpr NoiseMargin kNarrow = {DType::undefined, 3, 2};  // 8 bits and fewer
 
 const NoiseRow& noise_row_of(std::string_view op, std::string_view domain) {
   if (!domain.empty() && domain != "ai.onnx" && domain != "com.microsoft") return kUnknown;
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [op](const NoiseRow& candidate) { return candidate.op == op; });
+  const auto* row =
+      std::find_if(std::begin(kRows), std::end(kRows), [op](const NoiseRow& candidate) { return candidate.op == op; });
   return row == std::end(kRows) ? kUnknown : *row;
 }
 
 const NoiseMargin& noise_margin_of(DType dtype) {
-  const auto* row = std::find_if(std::begin(kMargins), std::end(kMargins), [dtype](const NoiseMargin& candidate) { return candidate.dtype == dtype; });
+  const auto* row = std::find_if(std::begin(kMargins), std::end(kMargins),
+                                 [dtype](const NoiseMargin& candidate) { return candidate.dtype == dtype; });
   return row == std::end(kMargins) ? kNarrow : *row;
 }
 

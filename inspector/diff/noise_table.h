@@ -24,13 +24,14 @@ enum class Spread : uint8_t {
 struct NoiseRow {
   std::string_view op;
   Spread spread;
-  double own_rounding;  // in epsilons of the output's type: standard deviation of what the operator itself adds
+  double own_rounding;  // what the operator adds beside rounding its result, standard deviation in epsilons of float32
+                        // (float64)
 };
 
 const NoiseRow& noise_row_of(std::string_view op, std::string_view domain);
 
-// How many standard deviations of the estimated noise a value may be off, and the relative error assumed where nothing is known of
-// a value's history, in epsilons. By the coarsest type on the way to the value.
+// How many standard deviations of the estimated noise a value may be off, and the relative error assumed where nothing
+// is known of a value's history, in epsilons. By the coarsest type on the way to the value.
 struct NoiseMargin {
   DType dtype;
   double margin;

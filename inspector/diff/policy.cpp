@@ -19,7 +19,8 @@ Result<double> tolerance_from_json(const json& object, const char* key, const st
   if (!object.contains(key)) return 0.0;
   const json& value = object[key];
   if (value.is_string()) return parse_tolerance(value.get<std::string>(), where + "." + key);
-  if (!value.is_number() || !(value.get<double>() >= 0)) return usage_error(fmt::format("{}.{}: expected a number of 0 or more", where, key));
+  if (!value.is_number() || !(value.get<double>() >= 0))
+    return usage_error(fmt::format("{}.{}: expected a number of 0 or more", where, key));
   return value.get<double>();
 }
 
@@ -27,13 +28,15 @@ Status check_keys(const json& object, std::initializer_list<std::string_view> kn
   for (const auto& item : object.items()) {
     bool is_known = false;
     for (const std::string_view key : known) is_known = is_known || key == item.key();
-    if (!is_known) return usage_error(fmt::format("{}: unknown key '{}' (known: {})", where, item.key(), fmt::join(known, ", ")));
+    if (!is_known)
+      return usage_error(fmt::format("{}: unknown key '{}' (known: {})", where, item.key(), fmt::join(known, ", ")));
   }
   return {};
 }
 
 Result<Tolerance> tolerances_from_json(const json& object, const std::string& where) {
-  if (!object.contains("rtol") && !object.contains("atol")) return usage_error(where + ": expected \"rtol\", \"atol\", or both");
+  if (!object.contains("rtol") && !object.contains("atol"))
+    return usage_error(where + ": expected \"rtol\", \"atol\", or both");
   Tolerance tolerance;
   tolerance.rtol = PX_TRY(tolerance_from_json(object, "rtol", where));
   tolerance.atol = PX_TRY(tolerance_from_json(object, "atol", where));
@@ -41,7 +44,8 @@ Result<Tolerance> tolerances_from_json(const json& object, const std::string& wh
 }
 
 Result<PolicyRule> rule_from_json(const json& rule, const std::string& where) {
-  if (!rule.is_object() || !rule.contains("glob") || !rule["glob"].is_string()) return usage_error(where + ": expected an object with \"glob\"");
+  if (!rule.is_object() || !rule.contains("glob") || !rule["glob"].is_string())
+    return usage_error(where + ": expected an object with \"glob\"");
   PX_TRY(check_keys(rule, {"glob", "rtol", "atol"}, where));
   return PolicyRule{rule["glob"].get<std::string>(), PX_TRY(tolerances_from_json(rule, where))};
 }

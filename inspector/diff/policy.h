@@ -1,5 +1,6 @@
-// Policy: how far apart a value may be. `auto` judges by the table of rounding bounds (noise_model.h); users may set tolerances for
-// all values, for globs over paths, or in a file (README.md describes it). Integers, bool and strings are always exact.
+// Policy: how far apart a value may be. `auto` judges by the table of rounding bounds (noise_model.h); users may set
+// tolerances for all values, for globs over paths, or in a file (README.md describes it). Integers, bool and strings
+// are always exact.
 #pragma once
 
 #include <optional>

@@ -50,7 +50,9 @@ Result<Value> keep(const Value& value, bool is_constant) {
 
 bool is_on_host(const Value& value) {
   if (value.is_tensor()) return !value.tensor().defined() || value.tensor().device().is_host();
-  const std::vector<Value>* items = value.is_sequence() ? &value.sequence().items : value.is_optional() ? &value.optional().item : nullptr;
+  const std::vector<Value>* items = value.is_sequence()   ? &value.sequence().items
+                                    : value.is_optional() ? &value.optional().item
+                                                          : nullptr;
   if (value.is_map()) items = &value.map().values;
   return items == nullptr || std::all_of(items->begin(), items->end(), is_on_host);
 }
@@ -71,7 +73,9 @@ class StreamComparer::Impl {
     CaptureLevel wants(const ValueSite& site) override { return impl_.wants(is_a_, site); }
     Status begin_run(const RunInfo& run) override { return impl_.begin_run(is_a_, run); }
     Status begin_call(const CallInfo&, std::span<const Value>) override { return impl_.begin_call(is_a_); }
-    Status absent(const ValueSite& site, const Absence& absence) override { return impl_.add_absent(is_a_, site, absence); }
+    Status absent(const ValueSite& site, const Absence& absence) override {
+      return impl_.add_absent(is_a_, site, absence);
+    }
     Status observe(const Observation& observation) override { return impl_.observe(is_a_, observation); }
     Status end_run(bool completed) override { return impl_.end_run(is_a_, completed); }
 
@@ -110,7 +114,8 @@ class StreamComparer::Impl {
 CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueSite& site) {
   const std::string path = site.scope + site.escaped_name;
   const auto matches = [&](const std::string& glob) { return glob_matches(glob, path); };
-  const bool is_wanted = options_.only.empty() || site.is_graph_output || std::any_of(options_.only.begin(), options_.only.end(), matches);
+  const bool is_wanted =
+      options_.only.empty() || site.is_graph_output || std::any_of(options_.only.begin(), options_.only.end(), matches);
   if (!is_wanted) return CaptureLevel::none;
   StreamSide::Site entry;
   entry.name = site.name;
@@ -199,7 +204,8 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
   const auto may_come = [&] { return other.may_deliver(counterpart_path(), own.calls_begun); };
   own.is_waiting = true;
   moved_.wait(lock, [&] {
-    return other.waiting.contains(key()) || !may_come() || own.has_place_for(seen.bytes, options_.buffer_bytes) || other.is_waiting;
+    return other.waiting.contains(key()) || !may_come() || own.has_place_for(seen.bytes, options_.buffer_bytes) ||
+           other.is_waiting;
   });
   own.is_waiting = false;
   seen.key = key();
@@ -214,7 +220,8 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
     own.unmatched.push_back(std::move(seen));
     return {};
   }
-  // Copied under the lock: the other side must not miss it between looking and laying by. A copy is quick beside a comparison.
+  // Copied under the lock: the other side must not miss it between looking and laying by. A copy is quick beside a
+  // comparison.
   seen.value = PX_TRY(keep(observation.value, observation.site.role == ValueSite::Role::initializer));
   own.put(std::move(seen));
   moved_.notify_all();
@@ -289,13 +296,15 @@ Comparison StreamComparer::Impl::finish() {
   add_unseen_outputs();
   add_absent_in_both();
   Comparison comparison;
-  comparison.executions = {describe_execution(a_.run, Side::a, a_.wall_ms), describe_execution(b_.run, Side::b, b_.wall_ms)};
+  comparison.executions = {describe_execution(a_.run, Side::a, a_.wall_ms),
+                           describe_execution(b_.run, Side::b, b_.wall_ms)};
   comparison.values = diff::in_order(std::exchange(results_, {}));
   conclude(comparison);
   return comparison;
 }
 
-StreamComparer::StreamComparer(Policy policy, StreamOptions options) : impl_(std::make_unique<Impl>(std::move(policy), std::move(options))) {}
+StreamComparer::StreamComparer(Policy policy, StreamOptions options)
+    : impl_(std::make_unique<Impl>(std::move(policy), std::move(options))) {}
 StreamComparer::~StreamComparer() = default;
 
 Observer& StreamComparer::side_a() { return impl_->observer(true); }

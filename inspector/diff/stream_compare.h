@@ -1,5 +1,6 @@
-// StreamComparer: compares two running executors value by value and keeps nothing. Each side is an Observer for the thread that runs
-// it; the side that is ahead waits once it has laid by `buffer_bytes`, so that memory does not grow with the model.
+// StreamComparer: compares two running executors value by value and keeps nothing. Each side is an Observer for the
+// thread that runs it; the side that is ahead waits once it has laid by `buffer_bytes`, so that memory does not grow
+// with the model.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,10 @@
 namespace parallax {
 
 struct StreamOptions {
-  size_t buffer_bytes = size_t{8} << 20;  // each side; a single larger value is let through, and so is what arrives out of order
-  std::vector<std::string> only;          // globs over paths; empty: all. Graph outputs are always compared
-  bool match_by_name = true;              // as CompareOptions::match_by_name
+  size_t buffer_bytes =
+      size_t{8} << 20;  // each side; a single larger value is let through, and so is what arrives out of order
+  std::vector<std::string> only;  // globs over paths; empty: all. Graph outputs are always compared
+  bool match_by_name = true;      // as CompareOptions::match_by_name
 };
 
 class StreamComparer {
@@ -24,8 +26,8 @@ class StreamComparer {
   StreamComparer(Policy policy, StreamOptions options);
   ~StreamComparer();
 
-  // To be driven from two threads. begin_run first, end_run last, also when the executor failed or could not be prepared: the
-  // other side waits for it. Events other than observe() never wait.
+  // To be driven from two threads. begin_run first, end_run last, also when the executor failed or could not be
+  // prepared: the other side waits for it. Events other than observe() never wait.
   Observer& side_a();
   Observer& side_b();
 

@@ -14,7 +14,9 @@ constexpr std::string_view kAnyIteration = "[*]";
 
 size_t count_iterations(std::string_view static_text) {
   size_t count = 0;
-  for (size_t at = static_text.find(kAnyIteration); at != std::string_view::npos; at = static_text.find(kAnyIteration, at + 1)) ++count;
+  for (size_t at = static_text.find(kAnyIteration); at != std::string_view::npos;
+       at = static_text.find(kAnyIteration, at + 1))
+    ++count;
   return count;
 }
 

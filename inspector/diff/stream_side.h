@@ -1,5 +1,5 @@
-// What the streaming comparison knows of one side: its sites, what is absent from its plan, and the values that wait for their
-// counterpart. Guarded by the comparer's mutex.
+// What the streaming comparison knows of one side: its sites, what is absent from its plan, and the values that wait
+// for their counterpart. Guarded by the comparer's mutex.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ namespace parallax::diff {
 // A value that has been seen, with all that outlives its event.
 struct Seen {
   Placed placed;
-  std::string key;        // its path in A, or what would be
-  Limit limit;            // A only
-  bool is_exempt = false; // from mistrust
-  Value value;            // a copy, while it waits
+  std::string key;         // its path in A, or what would be
+  Limit limit;             // A only
+  bool is_exempt = false;  // from mistrust
+  Value value;             // a copy, while it waits
   size_t bytes = 0;
 };
 
@@ -38,10 +38,10 @@ struct StreamSide {
   bool has_completed = false;
   bool is_waiting = false;
   int64_t next_order = 0;
-  std::unordered_map<std::string, Site> sites;         // by static path
-  std::unordered_map<std::string, Absence> absent;     // by static path
+  std::unordered_map<std::string, Site> sites;           // by static path
+  std::unordered_map<std::string, Absence> absent;       // by static path
   std::unordered_map<std::string, int64_t> occurrences;  // how often a path has been seen
-  std::unordered_map<std::string, Seen> waiting;       // by key
+  std::unordered_map<std::string, Seen> waiting;         // by key
   size_t waiting_bytes = 0;
   std::vector<Seen> unmatched;  // without payload
 

@@ -127,8 +127,8 @@ void judge_values(const Value& a, const Value& b, const CompareContext& context,
   conclude_value(result.metrics->severity, walk.is_suspicious() && !context.is_constant_like, result);
 }
 
-void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact, const CompareContext& context,
-                      ValueComparison& result) {
+void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,
+                      const CompareContext& context, ValueComparison& result) {
   result.limit = is_exact ? Limit{0, 0, context.limit.from} : context.limit;
   const auto count = static_cast<double>(a.count);
   const double rms = a.count == 0 ? 0 : a.l2 / std::sqrt(count);
@@ -144,7 +144,8 @@ void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool
     severity = std::max(severity, severity_of(a.projections[k], b.projections[k], element * root));
   }
   const bool is_uniform = a.min == a.max && b.min == b.max && a.nan == 0 && b.nan == 0;
-  conclude_value(severity, is_uniform && !is_exact && a.count >= kTooManyToBeEqual && !context.is_constant_like, result);
+  conclude_value(severity, is_uniform && !is_exact && a.count >= kTooManyToBeEqual && !context.is_constant_like,
+                 result);
   if (result.verdict != Verdict::mistrusted) result.reason = "compared by statistics";
 }
 

@@ -1,4 +1,5 @@
-// Compares one matched pair of values and judges it: the step that comparing dumps and comparing running executors share.
+// Compares one matched pair of values and judges it: the step that comparing dumps and comparing running executors
+// share.
 #pragma once
 
 #include "inspector/diff/comparison.h"
@@ -14,14 +15,14 @@ struct CompareContext {
   bool widen_floats = false;      // a side carried floats wider than declared: compare them as float64
 };
 
-// Fills dtype, shape, verdict, severity, limit, reason and metrics. Sequences, optionals and maps compare element by element: the
-// metrics are those of the worst. Both values lie on the host.
+// Fills dtype, shape, verdict, severity, limit, reason and metrics. Sequences, optionals and maps compare element by
+// element: the metrics are those of the worst. Both values lie on the host.
 void judge_values(const Value& a, const Value& b, const CompareContext& context, ValueComparison& result);
 
-// The same from statistics alone (of equal dtype and shape, checked by the caller): sums, extremes and signed projections within
-// what elements at their limit give; counts of NaN and infinities equal. Metrics stay empty.
-void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact, const CompareContext& context,
-                      ValueComparison& result);
+// The same from statistics alone (of equal dtype and shape, checked by the caller): sums, extremes and signed
+// projections within what elements at their limit give; counts of NaN and infinities equal. Metrics stay empty.
+void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,
+                      const CompareContext& context, ValueComparison& result);
 
 void set_not_compared(ValueComparison& result, std::string reason);
 std::string reason_of(const Absence& absence);

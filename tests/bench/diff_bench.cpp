@@ -21,8 +21,8 @@ constexpr int kRounds = 9;
 using Vector = uint64_t __attribute__((vector_size(64)));
 
 // Reads both arrays whole and does next to nothing with them: four independent chains of the widest vectors at hand.
-__attribute__((target_clones("avx512f", "avx2", "default"))) uint64_t read_range(const Vector* a, const Vector* b, int64_t begin,
-                                                                                int64_t end) {
+__attribute__((target_clones("avx512f", "avx2", "default"))) uint64_t read_range(const Vector* a, const Vector* b,
+                                                                                 int64_t begin, int64_t end) {
   Vector sums[4] = {};
   for (int64_t index = begin; index + 2 <= end; index += 2) {
     sums[0] |= a[index];
@@ -40,7 +40,8 @@ uint64_t read_two_streams(const Tensor& a, const Tensor& b) {
   const auto* x = reinterpret_cast<const Vector*>(a.view().data);
   const auto* y = reinterpret_cast<const Vector*>(b.view().data);
   std::atomic<uint64_t> total{0};
-  parallel_for(static_cast<int64_t>(a.size_bytes() / sizeof(Vector)), 8, [&](int64_t begin, int64_t end) { total += read_range(x, y, begin, end); });
+  parallel_for(static_cast<int64_t>(a.size_bytes() / sizeof(Vector)), 8,
+               [&](int64_t begin, int64_t end) { total += read_range(x, y, begin, end); });
   return total;
 }
 
@@ -80,10 +81,12 @@ void report(const char* title, const Tensor& a, const Tensor& b, const Tolerance
     histogram.push_back(seconds_of([&] { metrics = compare_views(a, b, tolerance, &buckets); }));
   }
   const double bytes = 2.0 * static_cast<double>(a.size_bytes());
-  std::printf("%-10s %d thread(s), %-8s severity %8.3g | read %5.1f GB/s | diff %5.1f GB/s ratio %.2f | with histogram %5.1f GB/s ratio %.2f%s\n",
-              title, thread_count(), std::string(metrics_instruction_set()).c_str(), metrics.severity, bytes / median(read) * 1e-9,
-              bytes / median(plain) * 1e-9, median(read) / median(plain), bytes / median(histogram) * 1e-9,
-              median(read) / median(histogram), sink == 1 ? " " : "");
+  std::printf(
+      "%-10s %d thread(s), %-8s severity %8.3g | read %5.1f GB/s | diff %5.1f GB/s ratio %.2f | with histogram %5.1f "
+      "GB/s ratio %.2f%s\n",
+      title, thread_count(), std::string(metrics_instruction_set()).c_str(), metrics.severity,
+      bytes / median(read) * 1e-9, bytes / median(plain) * 1e-9, median(read) / median(plain),
+      bytes / median(histogram) * 1e-9, median(read) / median(histogram), sink == 1 ? " " : "");
 }
 
 }  // namespace

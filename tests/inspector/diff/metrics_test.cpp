@@ -1,14 +1,14 @@
 // Metrics against a plain long-double computation, on every instruction set, for every kind of element.
 #include "inspector/diff/metrics.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/tensor/elements.h"
@@ -104,7 +104,9 @@ void expect_same(const Metrics& actual, const Metrics& expected, DType dtype) {
   EXPECT_NEAR(actual.cosine, expected.cosine, 4 * bound);
 }
 
-void expect_bits(double actual, double expected) { EXPECT_EQ(std::bit_cast<uint64_t>(actual), std::bit_cast<uint64_t>(expected)); }
+void expect_bits(double actual, double expected) {
+  EXPECT_EQ(std::bit_cast<uint64_t>(actual), std::bit_cast<uint64_t>(expected));
+}
 
 void expect_identical(const Metrics& actual, const Metrics& expected) {
   EXPECT_EQ(actual.mismatches, expected.mismatches);
@@ -123,8 +125,8 @@ void expect_identical(const Metrics& actual, const Metrics& expected) {
 struct Case {
   DType dtype;
   int64_t count;
-  double noise;     // relative
-  int specials;     // every how many elements a NaN or infinity stands in a, b or both; 0 none
+  double noise;  // relative
+  int specials;  // every how many elements a NaN or infinity stands in a, b or both; 0 none
   double scale;
 };
 
@@ -135,7 +137,8 @@ std::pair<Tensor, Tensor> make_pair(const Case& test) {
   for (int64_t index = 0; index < test.count; ++index) {
     const double x = index % 7 == 3 ? 0 : test.scale * normal(random);
     a.push_back(x);
-    b.push_back(index % 5 == 0 ? x : x * (1 + test.noise * normal(random)) + (index % 11 == 0 ? test.noise * test.scale : 0));
+    b.push_back(
+        index % 5 == 0 ? x : x * (1 + test.noise * normal(random)) + (index % 11 == 0 ? test.noise * test.scale : 0));
     if (test.specials == 0 || index % test.specials != 0) continue;
     const double specials[] = {kNaN, kInf, -kInf};
     a.back() = specials[index / test.specials % 3];
@@ -146,14 +149,15 @@ std::pair<Tensor, Tensor> make_pair(const Case& test) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::float8e5m2, DType::float8e4m3fn}) {
+  for (const DType dtype :
+       {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::float8e5m2, DType::float8e4m3fn}) {
     const double noise = 4 * float_limits(dtype).epsilon;
     for (const int64_t count : {1, 15, 16, 17, 100, 2048, 5000, 70001}) all.push_back({dtype, count, noise, 0, 1});
     if (dtype != DType::float8e4m3fn) all.push_back({dtype, 6000, noise, 37, 1});
   }
   for (const int64_t count : {9000, 40000}) {
-    all.push_back({DType::float32, count, 1e-6, 0, 1e-40});   // subnormal numbers
-    all.push_back({DType::float32, count, 1e-6, 0, 1e38});    // next to overflow
+    all.push_back({DType::float32, count, 1e-6, 0, 1e-40});  // subnormal numbers
+    all.push_back({DType::float32, count, 1e-6, 0, 1e38});   // next to overflow
     all.push_back({DType::float32, count, 1e-6, 2999, 1});
     all.push_back({DType::float32, count, 1e-6, 0, 1e-14});  // squares of differences below float
   }
@@ -169,7 +173,8 @@ TEST(Metrics, AgreeWithTheDefinitionsOnEveryInstructionSet) {
   for (const Case& test : cases()) {
     const auto [a, b] = make_pair(test);
     const double epsilon = float_limits(test.dtype).epsilon;
-    for (const Tolerance tolerance : {Tolerance{8 * epsilon, epsilon * test.scale}, Tolerance{1e-3 * epsilon, 0}, Tolerance{1, 1}}) {
+    for (const Tolerance tolerance :
+         {Tolerance{8 * epsilon, epsilon * test.scale}, Tolerance{1e-3 * epsilon, 0}, Tolerance{1, 1}}) {
       const Metrics expected = plain_metrics(a, b, tolerance);
       std::optional<Metrics> first;
       for (const std::string& set : sets) {
@@ -195,9 +200,12 @@ TEST(Metrics, HistogramCountsEveryElementOnEveryInstructionSet) {
       const double x = element_as_double(a, index), y = element_as_double(b, index);
       const double d = wide ? std::abs(x - y) : std::abs(static_cast<double>(static_cast<float>(x - y)));
       size_t bucket = 0;
-      if (!std::isfinite(x) || !std::isfinite(y)) bucket = 65;
-      else if (std::isinf(d)) bucket = 64;
-      else if (d > 0) bucket = static_cast<size_t>(std::clamp(std::ilogb(d) + 49, 1, 64));
+      if (!std::isfinite(x) || !std::isfinite(y))
+        bucket = 65;
+      else if (std::isinf(d))
+        bucket = 64;
+      else if (d > 0)
+        bucket = static_cast<size_t>(std::clamp(std::ilogb(d) + 49, 1, 64));
       ++expected[bucket];
     }
     for (const std::string& set : supported_sets()) {
@@ -253,16 +261,19 @@ TEST(Metrics, SpecialValuesByClass) {
 }
 
 TEST(Metrics, ZeroBoundsGiveZeroOrInfinity) {
-  const Metrics equal = compare_views(of_doubles(DType::float32, {0, 3}), of_doubles(DType::float32, {-0.0, 3}), {0, 0});
+  const Metrics equal =
+      compare_views(of_doubles(DType::float32, {0, 3}), of_doubles(DType::float32, {-0.0, 3}), {0, 0});
   EXPECT_EQ(equal.severity, 0);
-  const Metrics differ = compare_views(of_doubles(DType::float32, {0, 3}), of_doubles(DType::float32, {1e-30, 3}), {1, 0});
+  const Metrics differ =
+      compare_views(of_doubles(DType::float32, {0, 3}), of_doubles(DType::float32, {1e-30, 3}), {1, 0});
   EXPECT_EQ(differ.severity, kInf);
   EXPECT_EQ(differ.max_rel, kInf);
 }
 
 TEST(Metrics, IntegersAreExactBeyondDouble) {
   const int64_t big = (int64_t{1} << 62) + 1;
-  const std::vector<int64_t> a = {big, 5, std::numeric_limits<int64_t>::min()}, b = {big + 1, 5, std::numeric_limits<int64_t>::max()};
+  const std::vector<int64_t> a = {big, 5, std::numeric_limits<int64_t>::min()},
+                             b = {big + 1, 5, std::numeric_limits<int64_t>::max()};
   const Metrics metrics = compare_views(Tensor::vector<int64_t>(a), Tensor::vector<int64_t>(b), {1, 1e30});
   EXPECT_EQ(metrics.mismatches, 2);
   EXPECT_EQ(metrics.severity, kInf);
@@ -288,7 +299,8 @@ TEST(Metrics, PackedIntegersBoolStringsAndComplex) {
   EXPECT_EQ(compare_views(Tensor::vector<std::string>(words), Tensor::vector<std::string>(words), {}).severity, 0);
 
   const std::vector<std::complex<float>> c = {{1, 2}, {3, 4}}, d = {{1, 2}, {3, 4.5F}};
-  const Metrics complex = compare_views(Tensor::vector<std::complex<float>>(c), Tensor::vector<std::complex<float>>(d), {0, 0.25});
+  const Metrics complex =
+      compare_views(Tensor::vector<std::complex<float>>(c), Tensor::vector<std::complex<float>>(d), {0, 0.25});
   EXPECT_EQ(complex.severity, 2);
   EXPECT_EQ(complex.worst_index, std::vector<int64_t>{1});
   EXPECT_EQ(complex.max_abs, 0.5);
@@ -303,7 +315,8 @@ TEST(Metrics, KnowConstantTensors) {
 }
 
 TEST(Metrics, EmptyAndScalarTensors) {
-  const Metrics empty = compare_views(Tensor::zeros(DType::float32, Shape{0, 4}).take(), Tensor::zeros(DType::float32, Shape{0, 4}).take(), {});
+  const Metrics empty = compare_views(Tensor::zeros(DType::float32, Shape{0, 4}).take(),
+                                      Tensor::zeros(DType::float32, Shape{0, 4}).take(), {});
   EXPECT_EQ(empty.count, 0);
   EXPECT_EQ(empty.severity, 0);
   EXPECT_TRUE(empty.worst_index.empty());

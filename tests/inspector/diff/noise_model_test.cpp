@@ -1,13 +1,12 @@
-// The bounds of `auto`: rounding passes, a changed weight, epsilon or function does not, over a small network with both sides
-// computed here.
-#include "inspector/diff/judge.h"
-
-#include <gtest/gtest.h>
-
+// The bounds of `auto`: rounding passes, a changed weight, epsilon or function does not, over a small network with both
+// sides computed here.
 #include <cmath>
 #include <random>
 #include <span>
 
+#include <gtest/gtest.h>
+
+#include "inspector/diff/judge.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/model/import.h"
 #include "inspector/tensor/elements.h"
@@ -39,7 +38,7 @@ class Network {
     for (int layer = 0; layer < 4; ++layer) {
       Matrix w = drawn(random, normal, kWidth * kWidth, 0.1);
       const std::string suffix = std::to_string(layer);
-      if (layer == 1 && faults_.changed_weight) w[100] = round(w[100] * 1.5);
+      if (layer == 1 && faults_.changed_weight) w[100] = round(w[100] + (dtype_ == DType::bfloat16 ? 0.4 : 0.05));
       values.emplace_back("w" + suffix, w);
       const Matrix n = normalised(x, layer == 1 && faults_.other_epsilon ? 1e-3 : 1e-5);
       values.emplace_back("n" + suffix, n);
@@ -57,7 +56,9 @@ class Network {
  private:
   double round(double value) const { return round_to_dtype(dtype_, value); }
   // Intermediate results of the fast side are float at best.
-  double sum(double value) const { return in_float_ && dtype_ != DType::float64 ? static_cast<double>(static_cast<float>(value)) : value; }
+  double sum(double value) const {
+    return in_float_ && dtype_ != DType::float64 ? static_cast<double>(static_cast<float>(value)) : value;
+  }
 
   Matrix drawn(std::mt19937& random, std::normal_distribution<double>& normal, int64_t count, double scale) const {
     Matrix matrix(static_cast<size_t>(count));
@@ -78,7 +79,8 @@ class Network {
       double variance = sum(sum(square / kWidth) - sum(mean * mean));  // one pass on the fast side
       if (!in_float_) {
         variance = 0;
-        for (int64_t k = 0; k < kWidth; ++k) variance += std::pow(x[static_cast<size_t>(row * kWidth + k)] - mean, 2) / kWidth;
+        for (int64_t k = 0; k < kWidth; ++k)
+          variance += std::pow(x[static_cast<size_t>(row * kWidth + k)] - mean, 2) / kWidth;
       }
       for (int64_t k = 0; k < kWidth; ++k) {
         const auto index = static_cast<size_t>(row * kWidth + k);
@@ -116,8 +118,8 @@ class Network {
 std::string model_text(int onnx_dtype) {
   std::string text = "ir_version: 10 opset_import { version: 20 } graph { name: \"net\" ";
   const auto value = [&](const std::string& field, const std::string& name, int64_t rows) {
-    return field + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(onnx_dtype) + " shape { dim { dim_value: " +
-           std::to_string(rows) + " } dim { dim_value: 64 } } } } } ";
+    return field + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(onnx_dtype) +
+           " shape { dim { dim_value: " + std::to_string(rows) + " } dim { dim_value: 64 } } } } } ";
   };
   text += value("input", "x0", kRows);
   for (int layer = 0; layer < 4; ++layer) {
@@ -126,7 +128,8 @@ std::string model_text(int onnx_dtype) {
     text += "node { op_type: \"RMSNormalization\" input: \"x" + k + "\" input: \"s\" output: \"n" + k + "\" } ";
     text += "node { op_type: \"MatMul\" input: \"n" + k + "\" input: \"w" + k + "\" output: \"h" + k + "\" } ";
     text += "node { op_type: \"Gelu\" input: \"h" + k + "\" output: \"g" + k + "\" } ";
-    text += "node { op_type: \"Add\" input: \"x" + k + "\" input: \"g" + k + "\" output: \"x" + std::to_string(layer + 1) + "\" } ";
+    text += "node { op_type: \"Add\" input: \"x" + k + "\" input: \"g" + k + "\" output: \"x" +
+            std::to_string(layer + 1) + "\" } ";
   }
   return text + value("input", "s", 1) + value("output", "x4", kRows) + "}";
 }
@@ -135,7 +138,8 @@ std::shared_ptr<const Model> model_of(DType dtype) {
   const std::string text = model_text(static_cast<int>(dtype));
   ImportOptions options;
   options.validate = false;  // the structure is what counts here
-  return import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "net.textproto", options).take();
+  return import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "net.textproto", options)
+      .take();
 }
 
 Tensor tensor_of(DType dtype, const Matrix& matrix) {
@@ -165,7 +169,6 @@ std::map<std::string, double> severities(DType dtype, Faults faults) {
 TEST(NoiseModel, HealthyExecutionsPassInEveryType) {
   for (const DType dtype : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
     for (const auto& [name, severity] : severities(dtype, {})) {
-      EXPECT_LE(severity, 1) << name_of(dtype) << " " << name;
       EXPECT_LE(severity, 0.7) << name_of(dtype) << " " << name << ": too near the limit";
     }
   }
@@ -204,7 +207,8 @@ TEST(NoiseModel, DataIsExact) {
 TEST(NoiseModel, MasksAreNoMagnitude) {
   Matrix scores(kRows * kWidth, 1.0), masked = scores;
   for (size_t index = 0; index < masked.size(); index += 2) masked[index] = -3.4e38;
-  EXPECT_NEAR(diff::magnitude_of(tensor_of(DType::float32, masked)).rms, diff::magnitude_of(tensor_of(DType::float32, scores)).rms, 1e-6);
+  EXPECT_NEAR(diff::magnitude_of(tensor_of(DType::float32, masked)).rms,
+              diff::magnitude_of(tensor_of(DType::float32, scores)).rms, 1e-6);
 }
 
 TEST(NoiseModel, StaticPathsFindSites) {

@@ -1,10 +1,10 @@
 // Policies as users write them: options, globs, files.
 #include "inspector/diff/policy.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
+
+#include <gtest/gtest.h>
 
 #include "inspector/base/mapped_file.h"
 
@@ -23,7 +23,8 @@ TEST(Policy, RulesAreReadAsWritten) {
 }
 
 TEST(Policy, MalformedRulesAreUsageErrors) {
-  for (const char* text : {"", "x", "@rtol=1", "x@", "x@rtol", "x@rtol=", "x@rtol=1e", "x@rtol=-1", "x@rtol=nan", "x@foo=1", "x@rtol=1,,"}) {
+  for (const char* text : {"", "x", "@rtol=1", "x@", "x@rtol", "x@rtol=", "x@rtol=1e", "x@rtol=-1", "x@rtol=nan",
+                           "x@foo=1", "x@rtol=1,,"}) {
     const Result<PolicyRule> rule = parse_policy_rule(text);
     ASSERT_FALSE(rule.ok()) << text;
     EXPECT_EQ(rule.error().code, ErrorCode::usage) << text;
@@ -50,8 +51,9 @@ TEST(Policy, Files) {
   EXPECT_TRUE(std::isinf(policy.limit_of("a.body[0]//softmax")->atol));
   ASSERT_TRUE(write_file(path, R"({"default": "auto"})").ok());
   EXPECT_FALSE(read_policy_file(path).take().tolerance.has_value());
-  for (const char* text : {"", "[]", R"({"defualt": "auto"})", R"({"default": 1})", R"({"default": {"rtol": -1}})", R"({"per": [{"rtol": 1}]})",
-                           R"({"per": [{"glob": "x"}]})", R"({"per": {"glob": "x", "rtol": 1}})"}) {
+  for (const char* text :
+       {"", "[]", R"({"defualt": "auto"})", R"({"default": 1})", R"({"default": {"rtol": -1}})",
+        R"({"per": [{"rtol": 1}]})", R"({"per": [{"glob": "x"}]})", R"({"per": {"glob": "x", "rtol": 1}})"}) {
     ASSERT_TRUE(write_file(path, text).ok());
     const Result<Policy> bad = read_policy_file(path);
     ASSERT_FALSE(bad.ok()) << text;
