@@ -42,16 +42,20 @@ std::optional<SchemaType> schema_type_of(const TypeInfo& type) {
 
 constexpr uint32_t floating_mask() {
   uint32_t mask = 0;
-  for (DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::float8e4m3fn,
-                      DType::float8e4m3fnuz, DType::float8e5m2, DType::float8e5m2fnuz, DType::float8e8m0,
-                      DType::float4e2m1}) {
+  for (DType dtype :
+       {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::float8e4m3fn, DType::float8e4m3fnuz,
+        DType::float8e5m2, DType::float8e5m2fnuz, DType::float8e8m0, DType::float4e2m1}) {
     mask |= element_bit(dtype);
   }
   return mask;
 }
 
+// A bare tensor or sequence may stand where an optional is taken: it is one that has an element.
 bool allows(const TypeSet& types, SchemaType type, bool carries_double) {
   if (types.contains(type)) return true;
+  if (type.form == TypeForm::tensor && allows(types, {TypeForm::optional, type.element}, carries_double)) return true;
+  if (type.form == TypeForm::sequence && allows(types, {TypeForm::optional_sequence, type.element}, carries_double))
+    return true;
   return carries_double && type.element == DType::float64 && (types.elements(type.form) & floating_mask()) != 0;
 }
 
@@ -109,8 +113,8 @@ Status check_arguments(const Node& node, std::span<const Value> inputs, bool car
     if (!parameter->homogeneous || !type.inner.empty()) continue;
     const auto [place, is_new] = bound.try_emplace(parameter->type, type);
     if (!is_new && place->second.kind == type.kind && place->second.dtype != type.dtype) {
-      return execution_error(fmt::format("its input {} ('{}') is {}, but an earlier input of the same type is {}", index,
-                                         parameter->name, to_string(type), to_string(place->second)));
+      return execution_error(fmt::format("its input {} ('{}') is {}, but an earlier input of the same type is {}",
+                                         index, parameter->name, to_string(type), to_string(place->second)));
     }
   }
   return {};

@@ -1,5 +1,5 @@
-// The one list of operators the reference runs: name, domain, first and last since-version, function. A version that is not
-// listed is unsupported until someone has read what it changed.
+// The one list of operators the reference runs: name, domain, first and last since-version, function. A version that is
+// not listed is unsupported until someone has read what it changed.
 #include "reference/table.h"
 
 #include "inspector/model/op_schema.h"
@@ -9,6 +9,7 @@ namespace parallax::reference {
 namespace {
 
 constexpr std::string_view kOnnx = "ai.onnx";
+constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 constexpr OpRow kRows[] = {
     // unary.cpp: one input, element by element
@@ -156,6 +157,82 @@ constexpr OpRow kRows[] = {
     // attention.cpp
     {"Attention", kOnnx, 23, 25, op_attention},
     {"RotaryEmbedding", kOnnx, 23, 23, op_rotary_embedding},
+    // conv.cpp
+    {"Conv", kOnnx, 1, 22, op_conv},
+    {"ConvInteger", kOnnx, 10, 10, op_conv_integer},
+    {"ConvTranspose", kOnnx, 1, 22, op_conv_transpose},
+    {"QLinearConv", kOnnx, 10, 10, op_qlinear_conv},
+    // pool.cpp
+    {"AveragePool", kOnnx, 1, 22, op_average_pool},
+    {"GlobalAveragePool", kOnnx, 1, 22, op_global_average_pool},
+    {"GlobalLpPool", kOnnx, 2, 22, op_global_lp_pool},
+    {"GlobalMaxPool", kOnnx, 1, 22, op_global_max_pool},
+    {"LpPool", kOnnx, 2, 22, op_lp_pool},
+    {"MaxPool", kOnnx, 1, 22, op_max_pool},
+    {"MaxUnpool", kOnnx, 9, 22, op_max_unpool},
+    // recurrent.cpp
+    {"GRU", kOnnx, 7, 22, op_gru},
+    {"LSTM", kOnnx, 7, 22, op_lstm},
+    {"RNN", kOnnx, 7, 22, op_rnn},
+    // sequence.cpp: sequences and optionals
+    {"ConcatFromSequence", kOnnx, 11, 11, op_concat_from_sequence},
+    {"Optional", kOnnx, 15, 28, op_optional},
+    {"OptionalGetElement", kOnnx, 15, 28, op_optional_get_element},
+    {"OptionalHasElement", kOnnx, 15, 28, op_optional_has_element},
+    {"SequenceAt", kOnnx, 11, 11, op_sequence_at},
+    {"SequenceConstruct", kOnnx, 11, 11, op_sequence_construct},
+    {"SequenceEmpty", kOnnx, 11, 11, op_sequence_empty},
+    {"SequenceErase", kOnnx, 11, 11, op_sequence_erase},
+    {"SequenceInsert", kOnnx, 11, 11, op_sequence_insert},
+    {"SequenceLength", kOnnx, 11, 11, op_sequence_length},
+    {"SequenceMap", kOnnx, 17, 17, op_sequence_map},
+    {"SplitToSequence", kOnnx, 11, 24, op_split_to_sequence},
+    // scatter.cpp: elements written at indices
+    {"OneHot", kOnnx, 9, 28, op_one_hot},
+    {"Scatter", kOnnx, 9, 11, op_scatter_elements},
+    {"ScatterElements", kOnnx, 11, 18, op_scatter_elements},
+    {"ScatterND", kOnnx, 11, 18, op_scatter_nd},
+    {"TensorScatter", kOnnx, 24, 24, op_tensor_scatter},
+    // select.cpp: sizes that depend on data, rearrangements
+    {"Compress", kOnnx, 9, 28, op_compress},
+    {"DepthToSpace", kOnnx, 1, 28, op_depth_to_space},
+    {"Dropout", kOnnx, 7, 22, op_dropout},
+    {"NonZero", kOnnx, 9, 13, op_non_zero},
+    {"Pad", kOnnx, 2, 25, op_pad},
+    {"ReverseSequence", kOnnx, 10, 28, op_reverse_sequence},
+    {"SpaceToDepth", kOnnx, 1, 28, op_space_to_depth},
+    {"Unique", kOnnx, 11, 28, op_unique},
+    // einsum.cpp
+    {"Det", kOnnx, 11, 22, op_det},
+    {"Einsum", kOnnx, 12, 28, op_einsum},
+    // resize.cpp
+    {"Resize", kOnnx, 10, 10, op_upsample},
+    {"Resize", kOnnx, 11, 19, op_resize},
+    {"Upsample", kOnnx, 7, 10, op_upsample},
+    // vision.cpp
+    {"AffineGrid", kOnnx, 20, 20, op_affine_grid},
+    {"GridSample", kOnnx, 16, 22, op_grid_sample},
+    {"NonMaxSuppression", kOnnx, 10, 11, op_non_max_suppression},
+    {"RoiAlign", kOnnx, 10, 22, op_roi_align},
+    // loss.cpp
+    {"NegativeLogLikelihoodLoss", kOnnx, 12, 22, op_negative_log_likelihood_loss},
+    {"SoftmaxCrossEntropyLoss", kOnnx, 12, 13, op_softmax_cross_entropy_loss},
+    // signal.cpp
+    {"BlackmanWindow", kOnnx, 17, 17, op_blackman_window},
+    {"DFT", kOnnx, 17, 20, op_dft},
+    {"HammingWindow", kOnnx, 17, 17, op_hamming_window},
+    {"HannWindow", kOnnx, 17, 17, op_hann_window},
+    {"MelWeightMatrix", kOnnx, 17, 17, op_mel_weight_matrix},
+    {"STFT", kOnnx, 17, 17, op_stft},
+    // text.cpp
+    {"StringConcat", kOnnx, 20, 20, op_string_concat},
+    {"StringNormalizer", kOnnx, 10, 10, op_string_normalizer},
+    {"StringSplit", kOnnx, 20, 20, op_string_split},
+    {"TfIdfVectorizer", kOnnx, 9, 9, op_tf_idf_vectorizer},
+    // training.cpp
+    {"Adagrad", kTraining, 1, 1, op_adagrad},
+    {"Adam", kTraining, 1, 1, op_adam},
+    {"Momentum", kTraining, 1, 1, op_momentum},
 };
 
 }  // namespace

@@ -166,4 +166,91 @@ Status op_scan(OpContext& op);
 Status op_attention(OpContext& op);
 Status op_rotary_embedding(OpContext& op);
 
+// conv.cpp
+Status op_conv(OpContext& op);
+Status op_conv_integer(OpContext& op);
+Status op_conv_transpose(OpContext& op);
+Status op_qlinear_conv(OpContext& op);
+
+// pool.cpp
+Status op_average_pool(OpContext& op);
+Status op_global_average_pool(OpContext& op);
+Status op_global_lp_pool(OpContext& op);
+Status op_global_max_pool(OpContext& op);
+Status op_lp_pool(OpContext& op);
+Status op_max_pool(OpContext& op);
+Status op_max_unpool(OpContext& op);
+
+// recurrent.cpp
+Status op_gru(OpContext& op);
+Status op_lstm(OpContext& op);
+Status op_rnn(OpContext& op);
+
+// sequence.cpp: sequences and optionals
+Status op_concat_from_sequence(OpContext& op);
+Status op_optional(OpContext& op);
+Status op_optional_get_element(OpContext& op);
+Status op_optional_has_element(OpContext& op);
+Status op_sequence_at(OpContext& op);
+Status op_sequence_construct(OpContext& op);
+Status op_sequence_empty(OpContext& op);
+Status op_sequence_erase(OpContext& op);
+Status op_sequence_insert(OpContext& op);
+Status op_sequence_length(OpContext& op);
+Status op_sequence_map(OpContext& op);
+Status op_split_to_sequence(OpContext& op);
+
+// scatter.cpp: elements written at indices
+Status op_one_hot(OpContext& op);
+Status op_scatter_elements(OpContext& op);
+Status op_scatter_nd(OpContext& op);
+Status op_tensor_scatter(OpContext& op);
+
+// select.cpp: sizes that depend on data, rearrangements
+Status op_compress(OpContext& op);
+Status op_depth_to_space(OpContext& op);
+Status op_dropout(OpContext& op);
+Status op_non_zero(OpContext& op);
+Status op_pad(OpContext& op);
+Status op_reverse_sequence(OpContext& op);
+Status op_space_to_depth(OpContext& op);
+Status op_unique(OpContext& op);
+
+// einsum.cpp
+Status op_det(OpContext& op);
+Status op_einsum(OpContext& op);
+
+// resize.cpp
+Status op_upsample(OpContext& op);
+Status op_resize(OpContext& op);
+
+// vision.cpp
+Status op_affine_grid(OpContext& op);
+Status op_grid_sample(OpContext& op);
+Status op_non_max_suppression(OpContext& op);
+Status op_roi_align(OpContext& op);
+
+// loss.cpp
+Status op_negative_log_likelihood_loss(OpContext& op);
+Status op_softmax_cross_entropy_loss(OpContext& op);
+
+// signal.cpp
+Status op_blackman_window(OpContext& op);
+Status op_dft(OpContext& op);
+Status op_hamming_window(OpContext& op);
+Status op_hann_window(OpContext& op);
+Status op_mel_weight_matrix(OpContext& op);
+Status op_stft(OpContext& op);
+
+// text.cpp
+Status op_string_concat(OpContext& op);
+Status op_string_normalizer(OpContext& op);
+Status op_string_split(OpContext& op);
+Status op_tf_idf_vectorizer(OpContext& op);
+
+// training.cpp
+Status op_adagrad(OpContext& op);
+Status op_adam(OpContext& op);
+Status op_momentum(OpContext& op);
+
 }  // namespace parallax::reference

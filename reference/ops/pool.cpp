@@ -1,0 +1,223 @@
+// Pools: MaxPool, AveragePool, LpPool, their global forms, MaxUnpool.
+#include <algorithm>
+#include <cmath>
+
+#include "reference/ops/map.h"
+#include "reference/ops/ops.h"
+#include "reference/ops/quantized.h"
+#include "reference/ops/window.h"
+
+namespace parallax::reference {
+namespace {
+
+Result<Window> pool_window(const OpContext& op) {
+  const bool ceil_mode = op.find_int("ceil_mode").value_or(0) != 0;
+  return plan_window(op, op.input(0).shape(), op.find_ints("kernel_shape").value_or(std::vector<int64_t>{}), ceil_mode);
+}
+
+Result<Shape> pooled_shape(const OpContext& op, const Window& window) {
+  std::vector<int64_t> dims{op.input(0).shape()[0], op.input(0).shape()[1]};
+  dims.insert(dims.end(), window.output.begin(), window.output.end());
+  return Shape::create(dims);
+}
+
+// Calls each(result index, plane, place, positions) for every window of every plane (sample and channel).
+template <class Each>
+void for_windows(const Window& window, int64_t planes, const Each& each) {
+  const int64_t places = window.output_count();
+  parallel_for(places, planes * window.kernel_count() * 3, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> positions(static_cast<size_t>(window.kernel_count()));
+    for (int64_t place = begin; place < end; ++place) {
+      window.sources(place, positions);
+      for (int64_t plane = 0; plane < planes; ++plane)
+        each(static_cast<size_t>(plane * places + place), plane, place, positions);
+    }
+  });
+}
+
+int64_t planes_of(const OpContext& op) { return op.input(0).shape()[0] * op.input(0).shape()[1]; }
+
+// The position within a plane in column-major order (storage_order = 1).
+int64_t column_major(const Window& window, int64_t position) {
+  int64_t result = 0;
+  int64_t stride = window.input_count();
+  for (size_t axis = window.rank(); axis-- > 0;) {
+    stride /= window.input[axis];
+    result += position % window.input[axis] * stride;
+    position /= window.input[axis];
+  }
+  return result;
+}
+
+template <class T>
+bool is_nan(T value) {
+  return value != value;
+}
+
+// Every plane as a whole is one window.
+template <class Finish>
+Status pool_planes(OpContext& op, const Finish& finish) {
+  const Tensor& x = op.input(0);
+  const Shape& shape = x.shape();
+  if (shape.rank() < 2) return execution_error("X must be [N, C, ...]");
+  std::vector<int64_t> dims(shape.rank(), 1);
+  dims[0] = shape[0];
+  dims[1] = shape[1];
+  const int64_t inner = count_of(shape, 2, shape.rank());
+  const Numbers<double> numbers(x);
+  std::vector<double> results(static_cast<size_t>(planes_of(op)));
+  for (size_t plane = 0; plane < results.size(); ++plane) {
+    results[plane] = finish(numbers.span().subspan(plane * static_cast<size_t>(inner), static_cast<size_t>(inner)));
+  }
+  return op.set_output(0, x.dtype(), Shape(dims), std::span<const double>(results));
+}
+
+double power_mean_root(double sum, double p) { return std::pow(sum, 1.0 / p); }
+
+}  // namespace
+
+// Padding never wins. Indices count in the whole of X, row-major, or column-major within a plane with storage_order
+// = 1.
+Status op_max_pool(OpContext& op) {
+  const Tensor& x = op.input(0);
+  const Window window = PX_TRY(pool_window(op));
+  const Shape shape = PX_TRY(pooled_shape(op, window));
+  const bool by_column = op.find_int("storage_order").value_or(0) != 0;
+  const int64_t inner = window.input_count();
+  std::vector<int64_t> indices(static_cast<size_t>(shape.element_count()));
+  PX_TRY(with_number_type(x.dtype(), [&](auto number) -> Status {
+    using T = decltype(number);
+    const Numbers<T> numbers(x);
+    std::vector<T> results(indices.size());
+    for_windows(
+        window, planes_of(op), [&](size_t result, int64_t plane, int64_t, const std::vector<int64_t>& positions) {
+          int64_t best = -1;
+          for (int64_t position : positions) {
+            if (position < 0) continue;
+            const T value = numbers[plane * inner + position];
+            if (best < 0 ||
+                (!is_nan(numbers[plane * inner + best]) && (is_nan(value) || value > numbers[plane * inner + best])))
+              best = position;
+          }
+          // A window that lies in the padding alone has no element: it gives the least value.
+          if (best < 0) {
+            if constexpr (std::is_same_v<T, double>)
+              results[result] = -std::numeric_limits<T>::infinity();
+            else
+              results[result] = static_cast<T>(integer_limits(x.dtype()).first);
+            return;
+          }
+          results[result] = numbers[plane * inner + best];
+          indices[result] = plane * inner + (by_column ? column_major(window, best) : best);
+        });
+    return op.set_output(0, x.dtype(), shape, std::span<const T>(results));
+  }));
+  return op.set_output(1, DType::int64, shape, std::span<const int64_t>(indices));
+}
+
+// With count_include_pad the padding counts as zeros, but not what ceil_mode adds behind it (stated since version 19).
+Status op_average_pool(OpContext& op) {
+  const Window window = PX_TRY(pool_window(op));
+  const Shape shape = PX_TRY(pooled_shape(op, window));
+  const bool count_padding = op.find_int("count_include_pad").value_or(0) != 0;
+  const int64_t inner = window.input_count();
+  const Numbers<double> numbers(op.input(0));
+  std::vector<double> results(static_cast<size_t>(shape.element_count()));
+  const std::vector<int64_t> none(window.rank(), 0);
+  for_windows(
+      window, planes_of(op), [&](size_t result, int64_t plane, int64_t place, const std::vector<int64_t>& positions) {
+        double sum = 0;
+        int64_t inside = 0;
+        for (int64_t position : positions) {
+          if (position < 0) continue;
+          sum += numbers[plane * inner + position];
+          ++inside;
+        }
+        if (count_padding) {
+          inside = 1;
+          const Walk<1> at(window.output, {none}, place);
+          for (size_t axis = 0; axis < window.rank(); ++axis) {
+            const int64_t room = window.input[axis] + window.pads_begin[axis] + window.pads_end[axis] -
+                                 at.index(axis) * window.strides[axis];
+            inside *= std::min(window.kernel[axis], (room + window.dilations[axis] - 1) / window.dilations[axis]);
+          }
+        }
+        results[result] = sum / static_cast<double>(inside);
+      });
+  return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
+}
+
+Status op_lp_pool(OpContext& op) {
+  const Window window = PX_TRY(pool_window(op));
+  const Shape shape = PX_TRY(pooled_shape(op, window));
+  const auto p = static_cast<double>(op.int_attribute("p"));
+  const int64_t inner = window.input_count();
+  const Numbers<double> numbers(op.input(0));
+  std::vector<double> results(static_cast<size_t>(shape.element_count()));
+  for_windows(window, planes_of(op), [&](size_t result, int64_t plane, int64_t, const std::vector<int64_t>& positions) {
+    double sum = 0;
+    for (int64_t position : positions) {
+      if (position >= 0) sum += std::pow(std::fabs(numbers[plane * inner + position]), p);
+    }
+    results[result] = power_mean_root(sum, p);
+  });
+  return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
+}
+
+Status op_global_max_pool(OpContext& op) {
+  return pool_planes(op, [](std::span<const double> plane) {
+    double best = -std::numeric_limits<double>::infinity();
+    for (double value : plane) best = is_nan(best) || best >= value ? best : value;
+    return best;
+  });
+}
+
+Status op_global_average_pool(OpContext& op) {
+  return pool_planes(op, [](std::span<const double> plane) {
+    double sum = 0;
+    for (double value : plane) sum += value;
+    return sum / static_cast<double>(plane.size());
+  });
+}
+
+Status op_global_lp_pool(OpContext& op) {
+  const auto p = static_cast<double>(op.int_attribute("p"));
+  return pool_planes(op, [=](std::span<const double> plane) {
+    double sum = 0;
+    for (double value : plane) sum += std::pow(std::fabs(value), p);
+    return power_mean_root(sum, p);
+  });
+}
+
+// Every element of X goes to its index in the unpooled tensor, zeros elsewhere. Indices count in the shape that kernel,
+// strides and pads imply; a larger output_shape has that in its front corner.
+Status op_max_unpool(OpContext& op) {
+  const Tensor& x = op.input(0);
+  const std::vector<int64_t> kernel = op.find_ints("kernel_shape").value_or(std::vector<int64_t>{});
+  const Window window = PX_TRY(plan_transposed_window(op, x.shape(), kernel));
+  const Shape implied = PX_TRY(pooled_shape(op, window));
+  Shape shape = implied;
+  if (op.has_input(2)) {
+    const std::vector<int64_t> wanted = PX_TRY(op.int64s_of_input(2));
+    shape = PX_TRY(Shape::create(wanted));
+    if (shape.rank() != implied.rank() ||
+        !std::equal(implied.begin(), implied.end(), shape.begin(), std::less_equal<>())) {
+      return execution_error(fmt::format("output_shape {} does not hold {}", shape.to_string(), implied.to_string()));
+    }
+  }
+  const std::vector<int64_t> indices = to_int64s(op.input(1));
+  const Numbers<double> numbers(x);
+  if (static_cast<int64_t>(indices.size()) != numbers.size()) return execution_error("X and I differ in shape");
+  std::vector<double> results(static_cast<size_t>(shape.element_count()), 0.0);
+  const std::vector<int64_t> strides = strides_of(shape);
+  for (size_t index = 0; index < indices.size(); ++index) {
+    if (indices[index] < 0 || indices[index] >= implied.element_count()) {
+      return execution_error(fmt::format("index {} is outside {}", indices[index], implied.to_string()));
+    }
+    const Walk<1> at(implied.dims(), {strides}, indices[index]);
+    results[static_cast<size_t>(at.offset())] = numbers[static_cast<int64_t>(index)];
+  }
+  return op.set_output(0, x.dtype(), shape, std::span<const double>(results));
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,265 @@
+// Resize (operator set 10 to 19) and its forerunner Upsample: interpolation axis by axis.
+#include <algorithm>
+#include <cmath>
+
+#include "reference/ops/axes.h"
+#include "reference/ops/map.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+namespace {
+
+struct ResizeOptions {
+  std::string mode = "nearest";
+  std::string coordinates = "half_pixel";
+  std::string nearest = "round_prefer_floor";
+  double cubic_a = -0.75;
+  bool exclude_outside = false;
+  bool antialias = false;
+  double extrapolation = 0;
+};
+
+// One axis of the task: its lengths, the scale as given, and the part of the input that tf_crop_and_resize looks at.
+struct ResizeAxis {
+  int64_t input = 1, output = 1;
+  double scale = 1;
+  double roi_begin = 0, roi_end = 1;
+};
+
+// Elements of the input axis and their weights that make one element of the output axis; nothing where it lies outside
+// and the extrapolation value is to stand there.
+struct Taps {
+  std::vector<std::pair<int64_t, double>> weighted;
+  bool outside = false;
+};
+
+// coordinate_transformation_mode: the place in the input that output position `x` stands for.
+Result<double> original_position(const ResizeOptions& options, const ResizeAxis& axis, double x) {
+  const auto input = static_cast<double>(axis.input);
+  const auto output = static_cast<double>(axis.output);
+  // The output's length before it was cut to a whole number. Where the specification says length_resized, its examples
+  // have this.
+  const double wanted = input * axis.scale;
+  if (options.coordinates == "half_pixel") return (x + 0.5) / axis.scale - 0.5;
+  if (options.coordinates == "half_pixel_symmetric") {
+    const double offset = input / 2 * (1 - output / wanted);
+    return offset + (x + 0.5) / axis.scale - 0.5;
+  }
+  if (options.coordinates == "pytorch_half_pixel") return axis.output > 1 ? (x + 0.5) / axis.scale - 0.5 : 0.0;
+  if (options.coordinates == "align_corners") return axis.output == 1 ? 0.0 : x * (input - 1) / (wanted - 1);
+  if (options.coordinates == "asymmetric") return x / axis.scale;
+  if (options.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+  if (options.coordinates == "tf_crop_and_resize") {
+    if (axis.output == 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (input - 1);
+    return axis.roi_begin * (input - 1) + x * (axis.roi_end - axis.roi_begin) * (input - 1) / (wanted - 1);
+  }
+  return execution_error("attribute coordinate_transformation_mode is '" + options.coordinates + "'");
+}
+
+Result<int64_t> nearest_position(const ResizeOptions& options, double x) {
+  const double floor = std::floor(x);
+  if (options.nearest == "floor") return static_cast<int64_t>(floor);
+  if (options.nearest == "ceil") return static_cast<int64_t>(std::ceil(x));
+  const bool half = x - floor == 0.5;
+  if (options.nearest == "round_prefer_floor") return static_cast<int64_t>(half ? floor : std::floor(x + 0.5));
+  if (options.nearest == "round_prefer_ceil") return static_cast<int64_t>(half ? floor + 1 : std::floor(x + 0.5));
+  return execution_error("attribute nearest_mode is '" + options.nearest + "'");
+}
+
+double cubic_weight(double distance, double a) {
+  const double d = std::fabs(distance);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+  return 0;
+}
+
+double linear_weight(double distance) { return std::max(0.0, 1.0 - std::fabs(distance)); }
+
+// Weights of the elements around position x. With antialias a scale below 1 widens the filter to cover what it skips;
+// such weights, and those from which the outside is excluded, are normalised to sum 1. Elements outside repeat the
+// border.
+Taps interpolate(const ResizeOptions& options, const ResizeAxis& axis, double x) {
+  const bool cubic = options.mode == "cubic";
+  const double shrink = options.antialias ? std::min(1.0, axis.scale) : 1.0;
+  const double support = (cubic ? 2.0 : 1.0) / shrink;
+  const auto first = static_cast<int64_t>(std::floor(x - support)) + 1;
+  const auto last = static_cast<int64_t>(std::ceil(x + support)) - 1;
+  const bool drop_outside = options.exclude_outside || options.antialias;
+  Taps taps;
+  double sum = 0;
+  for (int64_t position = first; position <= std::max(first, last); ++position) {
+    const double distance = (static_cast<double>(position) - x) * shrink;
+    const double weight = cubic ? cubic_weight(distance, options.cubic_a) : linear_weight(distance);
+    const bool inside = position >= 0 && position < axis.input;
+    if (weight == 0.0 || (!inside && drop_outside)) continue;
+    taps.weighted.emplace_back(std::clamp<int64_t>(position, 0, axis.input - 1), weight);
+    sum += weight;
+  }
+  for (auto& [position, weight] : taps.weighted) {
+    if (drop_outside) weight /= sum;
+  }
+  return taps;
+}
+
+Result<std::vector<Taps>> taps_of(const ResizeOptions& options, const ResizeAxis& axis) {
+  std::vector<Taps> all;
+  for (int64_t place = 0; place < axis.output; ++place) {
+    const double x = PX_TRY(original_position(options, axis, static_cast<double>(place)));
+    Taps taps;
+    if (options.mode == "nearest") {
+      const int64_t position = PX_TRY(nearest_position(options, x));
+      taps.weighted.emplace_back(std::clamp<int64_t>(position, 0, axis.input - 1), 1.0);
+    } else {
+      taps = interpolate(options, axis, x);
+    }
+    taps.outside = options.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(axis.input - 1));
+    all.push_back(std::move(taps));
+  }
+  return all;
+}
+
+// Applies the taps of one axis: [outer, input, inner] -> [outer, output, inner].
+std::vector<double> resize_axis(const std::vector<double>& from, const std::vector<Taps>& taps, int64_t outer,
+                                int64_t input, int64_t inner, double extrapolation) {
+  const auto output = static_cast<int64_t>(taps.size());
+  std::vector<double> to(static_cast<size_t>(outer * output * inner));
+  parallel_for(outer * output, 4 * inner, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const Taps& tap = taps[static_cast<size_t>(row % output)];
+      for (int64_t k = 0; k < inner; ++k) {
+        double sum = 0;
+        for (const auto& [position, weight] : tap.weighted)
+          sum += weight * from[static_cast<size_t>((row / output * input + position) * inner + k)];
+        to[static_cast<size_t>(row * inner + k)] = tap.outside ? extrapolation : sum;
+      }
+    }
+  });
+  return to;
+}
+
+Status resize(OpContext& op, const ResizeOptions& options, const std::vector<ResizeAxis>& axes) {
+  const Tensor& x = op.input(0);
+  if (x.element_count() == 0) return unsupported("resizing a tensor without elements");
+  const Numbers<double> numbers(x);
+  std::vector<double> values(numbers.span().begin(), numbers.span().end());
+  std::vector<int64_t> dims(x.shape().begin(), x.shape().end());
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    const bool untouched =
+        axes[axis].output == axes[axis].input && axes[axis].scale == 1.0 && options.coordinates != "tf_crop_and_resize";
+    if (untouched) continue;
+    const std::vector<Taps> taps = PX_TRY(taps_of(options, axes[axis]));
+    const Shape now(dims);
+    const Shape next = PX_TRY(with_dim(now, axis, axes[axis].output));
+    PX_TRY(op.allocate(x.dtype(), next));  // asks for the memory
+    values = resize_axis(values, taps, count_of(now, 0, axis), dims[axis], count_of(now, axis + 1, now.rank()),
+                         options.extrapolation);
+    dims[axis] = axes[axis].output;
+  }
+  const Shape shape(dims);
+  if (is_floating(x.dtype())) return op.set_output(0, x.dtype(), shape, std::span<const double>(values));
+  std::vector<int64_t> rounded;
+  for (double value : values) rounded.push_back(truncate_to_int64(value));
+  return op.set_output(0, x.dtype(), shape, std::span<const int64_t>(rounded));
+}
+
+Result<std::vector<double>> doubles_of_input(const OpContext& op, size_t index) {
+  if (!op.has_input(index)) return std::vector<double>{};
+  const Numbers<double> numbers(op.input(index));
+  return std::vector<double>(numbers.span().begin(), numbers.span().end());
+}
+
+ResizeAxis axis_from_scale(int64_t input, double scale) {
+  return {input, static_cast<int64_t>(std::floor(static_cast<double>(input) * scale)), scale, 0, 1};
+}
+
+// keep_aspect_ratio_policy (since 18): one scale for all given axes, the least or greatest that the sizes allow.
+Status keep_aspect(const OpContext& op, std::vector<ResizeAxis>& axes, const std::vector<size_t>& chosen) {
+  const std::string policy = op.find_string("keep_aspect_ratio_policy").value_or("stretch");
+  if (policy == "stretch") return {};
+  if (policy != "not_larger" && policy != "not_smaller")
+    return execution_error("attribute keep_aspect_ratio_policy is '" + policy + "'");
+  double scale = axes[chosen[0]].scale;
+  for (size_t axis : chosen)
+    scale = policy == "not_larger" ? std::min(scale, axes[axis].scale) : std::max(scale, axes[axis].scale);
+  for (size_t axis : chosen) {
+    axes[axis].scale = scale;
+    axes[axis].output = static_cast<int64_t>(std::floor(scale * static_cast<double>(axes[axis].input) + 0.5));
+  }
+  return {};
+}
+
+// Version 11 on: inputs X, roi, scales, sizes; attribute axes since 18 says which axes they speak of.
+Result<std::vector<ResizeAxis>> plan_axes(const OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  std::vector<ResizeAxis> axes;
+  for (int64_t dim : shape) axes.push_back({dim, dim, 1.0, 0, 1});
+  std::vector<size_t> chosen(shape.rank());
+  for (size_t axis = 0; axis < chosen.size(); ++axis) chosen[axis] = axis;
+  if (const auto given = op.find_ints("axes")) chosen = PX_TRY(normalize_axes(*given, shape.rank()));
+  const std::vector<double> roi = PX_TRY(doubles_of_input(op, 1));
+  const std::vector<double> scales = PX_TRY(doubles_of_input(op, 2));
+  std::vector<int64_t> sizes;
+  if (op.has_input(3)) sizes = PX_TRY(op.int64s_of_input(3));
+  if (scales.empty() == sizes.empty()) return execution_error("exactly one of scales and sizes must be given");
+  if (std::max(scales.size(), sizes.size()) != chosen.size())
+    return execution_error(fmt::format("scales or sizes must have {} entries", chosen.size()));
+  for (size_t index = 0; index < chosen.size(); ++index) {
+    ResizeAxis& axis = axes[chosen[index]];
+    if (!scales.empty()) {
+      if (!(scales[index] > 0 && scales[index] < 1e9))
+        return execution_error(fmt::format("a scale of {}", scales[index]));
+      axis = axis_from_scale(axis.input, scales[index]);
+    } else {
+      if (sizes[index] < 0) return execution_error(fmt::format("a size of {}", sizes[index]));
+      axis.output = sizes[index];
+      axis.scale = static_cast<double>(sizes[index]) / static_cast<double>(axis.input);
+    }
+    if (roi.size() == 2 * chosen.size()) {
+      axis.roi_begin = roi[index];
+      axis.roi_end = roi[index + chosen.size()];
+    }
+  }
+  if (!sizes.empty()) PX_TRY(keep_aspect(op, axes, chosen));
+  return axes;
+}
+
+}  // namespace
+
+Status op_resize(OpContext& op) {
+  ResizeOptions options;
+  options.mode = op.string_attribute("mode");
+  options.coordinates = op.string_attribute("coordinate_transformation_mode");
+  options.nearest = op.string_attribute("nearest_mode");
+  options.cubic_a = op.float_attribute("cubic_coeff_a");
+  options.exclude_outside = op.int_attribute("exclude_outside") != 0;
+  options.extrapolation = op.float_attribute("extrapolation_value");
+  options.antialias = op.find_int("antialias").value_or(0) != 0 && options.mode != "nearest";
+  if (options.mode != "nearest" && options.mode != "linear" && options.mode != "cubic")
+    return execution_error("attribute mode is '" + options.mode + "'");
+  const std::vector<ResizeAxis> axes = PX_TRY(plan_axes(op));
+  return resize(op, options, axes);
+}
+
+// Upsample-7, Upsample-9 and Resize-10: scales alone, positions x / scale, the nearest below.
+Status op_upsample(OpContext& op) {
+  ResizeOptions options;
+  options.mode = op.string_attribute("mode");
+  options.coordinates = "asymmetric";
+  options.nearest = "floor";
+  if (options.mode == "bilinear") options.mode = "linear";
+  if (options.mode != "nearest" && options.mode != "linear")
+    return execution_error("attribute mode is '" + options.mode + "'");
+  const std::vector<double> scales =
+      op.has_attribute("scales") ? *op.find_floats("scales") : PX_TRY(doubles_of_input(op, 1));
+  const Shape& shape = op.input(0).shape();
+  if (scales.size() != shape.rank())
+    return execution_error(fmt::format("{} scales for rank {}", scales.size(), shape.rank()));
+  std::vector<ResizeAxis> axes;
+  for (size_t axis = 0; axis < scales.size(); ++axis) {
+    if (!(scales[axis] > 0 && scales[axis] < 1e9)) return execution_error(fmt::format("a scale of {}", scales[axis]));
+    axes.push_back(axis_from_scale(shape[axis], scales[axis]));
+  }
+  return resize(op, options, axes);
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,308 @@
+// Operators whose output size depends on data, and rearrangements: NonZero, Compress, Unique, Pad, DepthToSpace,
+// SpaceToDepth, ReverseSequence, Dropout.
+#include <algorithm>
+#include <numeric>
+
+#include "reference/ops/map.h"
+#include "reference/ops/move.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+namespace {
+
+bool is_set(const Tensor& tensor, int64_t index) {
+  if (tensor.dtype() == DType::string) return !tensor.as<std::string>()[static_cast<size_t>(index)].empty();
+  return element_as_complex(tensor, index) != 0.0;
+}
+
+// Chosen slices of an axis, in the order given.
+Result<Tensor> take_slices(const OpContext& op, const Tensor& tensor, size_t axis, const std::vector<int64_t>& chosen) {
+  const Shape shape = PX_TRY(with_dim(tensor.shape(), axis, static_cast<int64_t>(chosen.size())));
+  Tensor output = PX_TRY(op.allocate(tensor.dtype(), shape));
+  const int64_t run = count_of(shape, axis + 1, shape.rank());
+  const auto count = static_cast<int64_t>(chosen.size());
+  for (int64_t lead = 0; lead < count_of(shape, 0, axis); ++lead) {
+    for (int64_t index = 0; index < count; ++index) {
+      const int64_t from = lead * tensor.shape()[axis] + chosen[static_cast<size_t>(index)];
+      copy_run(tensor, from * run, output, (lead * count + index) * run, run);
+    }
+  }
+  return output;
+}
+
+}  // namespace
+
+// [rank, count]: the multi-indices of all elements that are not zero, in row-major order.
+Status op_non_zero(OpContext& op) {
+  const Tensor& x = op.input(0);
+  const size_t rank = std::max<size_t>(1, x.shape().rank());
+  std::vector<int64_t> found;
+  for (int64_t index = 0; index < x.element_count(); ++index) {
+    if (is_set(x, index)) found.push_back(index);
+  }
+  const auto count = static_cast<int64_t>(found.size());
+  std::vector<int64_t> result(rank * found.size(), 0);
+  const std::vector<int64_t> strides = strides_of(x.shape());
+  for (size_t axis = 0; axis < x.shape().rank(); ++axis) {
+    for (size_t place = 0; place < found.size(); ++place)
+      result[axis * found.size() + place] = found[place] / strides[axis] % x.shape()[axis];
+  }
+  return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(rank), count}, std::span<const int64_t>(result));
+}
+
+// Without an axis the input is taken as flat. Slices beyond the condition's length are left out.
+Status op_compress(OpContext& op) {
+  const auto given = op.find_int("axis");
+  const Tensor input = given.has_value() ? op.input(0) : op.input(0).reshaped(Shape{op.input(0).element_count()});
+  const size_t axis = PX_TRY(normalize_axis(given.value_or(0), input.shape().rank()));
+  const auto condition = op.input(1).as<uint8_t>();
+  if (op.input(1).shape().rank() != 1 || static_cast<int64_t>(condition.size()) > input.shape()[axis]) {
+    return execution_error("condition must be a list, no longer than the axis");
+  }
+  std::vector<int64_t> chosen;
+  for (size_t index = 0; index < condition.size(); ++index) {
+    if (condition[index] != 0) chosen.push_back(static_cast<int64_t>(index));
+  }
+  return op.set_output(0, PX_TRY(take_slices(op, input, axis, chosen)));
+}
+
+namespace {
+
+// The order of two slices, element by element: -1, 0 or 1.
+int compare_elements(const Tensor& tensor, int64_t a, int64_t b) {
+  if (tensor.dtype() == DType::string) {
+    const auto strings = tensor.as<std::string>();
+    return strings[static_cast<size_t>(a)].compare(strings[static_cast<size_t>(b)]);
+  }
+  if (is_floating(tensor.dtype())) {
+    const double left = element_as_double(tensor, a);
+    const double right = element_as_double(tensor, b);
+    return static_cast<int>(left > right) - static_cast<int>(left < right);
+  }
+  const int64_t left = element_as_int64(tensor, a);
+  const int64_t right = element_as_int64(tensor, b);
+  if (tensor.dtype() == DType::uint64) {
+    return static_cast<int>(static_cast<uint64_t>(left) > static_cast<uint64_t>(right)) -
+           static_cast<int>(static_cast<uint64_t>(left) < static_cast<uint64_t>(right));
+  }
+  return static_cast<int>(left > right) - static_cast<int>(left < right);
+}
+
+}  // namespace
+
+// Unique elements, or slices of an axis: their first occurrences, the inverse, and how often each is there.
+Status op_unique(OpContext& op) {
+  const auto given = op.find_int("axis");
+  const Tensor input = given.has_value() ? op.input(0) : op.input(0).reshaped(Shape{op.input(0).element_count()});
+  const size_t axis = PX_TRY(normalize_axis(given.value_or(0), input.shape().rank()));
+  const int64_t length = input.shape()[axis];
+  const int64_t inner = count_of(input.shape(), axis + 1, input.shape().rank());
+  const int64_t outer = count_of(input.shape(), 0, axis);
+  const auto compare = [&](int64_t a, int64_t b) {
+    for (int64_t k = 0; k < outer * inner; ++k) {
+      const int64_t base = k / inner * length * inner + k % inner;
+      const int order = compare_elements(input, base + a * inner, base + b * inner);
+      if (order != 0) return order;
+    }
+    return 0;
+  };
+  std::vector<int64_t> order(static_cast<size_t>(length));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+  std::vector<std::vector<int64_t>> groups;  // positions of equal slices, ascending
+  for (int64_t position : order) {
+    if (groups.empty() || compare(groups.back()[0], position) != 0) groups.emplace_back();
+    groups.back().push_back(position);
+  }
+  if (op.int_attribute("sorted") == 0) std::sort(groups.begin(), groups.end());  // by first occurrence
+  std::vector<int64_t> first, counts;
+  std::vector<int64_t> inverse(order.size());
+  for (size_t group = 0; group < groups.size(); ++group) {
+    first.push_back(groups[group][0]);
+    counts.push_back(static_cast<int64_t>(groups[group].size()));
+    for (int64_t position : groups[group]) inverse[static_cast<size_t>(position)] = static_cast<int64_t>(group);
+  }
+  const Shape shape{static_cast<int64_t>(groups.size())};
+  Tensor unique = PX_TRY(take_slices(op, input, axis, first));
+  PX_TRY(op.set_output(0, std::move(unique)));
+  PX_TRY(op.set_output(1, DType::int64, shape, std::span<const int64_t>(first)));
+  PX_TRY(op.set_output(2, DType::int64, Shape{length}, std::span<const int64_t>(inverse)));
+  return op.set_output(3, DType::int64, shape, std::span<const int64_t>(counts));
+}
+
+namespace {
+
+struct PadArguments {
+  std::vector<int64_t> begin, end;  // by axis
+  Tensor fill;
+};
+
+Result<PadArguments> pad_arguments(const OpContext& op) {
+  const size_t rank = op.input(0).shape().rank();
+  const bool by_input = op.since_version() >= 11;
+  const std::vector<int64_t> pads =
+      by_input ? PX_TRY(op.int64s_of_input(1)) : op.find_ints("pads").value_or(std::vector<int64_t>{});
+  std::vector<size_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (op.has_input(3)) axes = PX_TRY_CONTEXT("axes", normalize_axes(to_int64s(op.input(3)), rank));
+  if (pads.size() != 2 * axes.size())
+    return execution_error(fmt::format("pads has {} entries for {} axes", pads.size(), axes.size()));
+  PadArguments arguments{std::vector<int64_t>(rank, 0), std::vector<int64_t>(rank, 0), {}};
+  for (size_t index = 0; index < axes.size(); ++index) {
+    arguments.begin[axes[index]] = pads[index];
+    arguments.end[axes[index]] = pads[index + axes.size()];
+  }
+  const DType dtype = op.input(0).dtype();
+  if (by_input && op.has_input(2)) {
+    if (op.input(2).element_count() != 1) return execution_error("constant_value must be one element");
+    arguments.fill = op.input(2);
+    return arguments;
+  }
+  arguments.fill = PX_TRY(Tensor::zeros(dtype, Shape{}));
+  const double value = op.find_float("value").value_or(0.0);
+  if (is_floating(dtype)) store<double>(arguments.fill, 0, std::span<const double>(&value, 1));
+  return arguments;
+}
+
+// Where a position before or behind an axis of `dim` elements looks in the modes that repeat it; kFill for none.
+int64_t source_in(const std::string& mode, int64_t position, int64_t dim) {
+  if (position >= 0 && position < dim) return position;
+  if (mode == "constant" || dim == 0) return kFill;
+  if (mode == "edge") return position < 0 ? 0 : dim - 1;
+  if (mode == "wrap") return (position % dim + dim) % dim;
+  // reflect: the border itself is not repeated
+  if (dim == 1) return 0;
+  const int64_t period = 2 * (dim - 1);
+  const int64_t within = (position % period + period) % period;
+  return within < dim ? within : period - within;
+}
+
+}  // namespace
+
+// Negative pads cut away.
+Status op_pad(OpContext& op) {
+  const Tensor& data = op.input(0);
+  const PadArguments pads = PX_TRY(pad_arguments(op));
+  const std::string mode = op.string_attribute("mode");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    return execution_error("attribute mode is '" + mode + "'");
+  std::vector<int64_t> dims(data.shape().begin(), data.shape().end());
+  for (size_t axis = 0; axis < dims.size(); ++axis)
+    dims[axis] = wrapping_add(dims[axis], wrapping_add(pads.begin[axis], pads.end[axis]));
+  const Shape shape = PX_TRY(Shape::create(dims));
+  Tensor output = PX_TRY(op.allocate(data.dtype(), shape));
+  const std::vector<int64_t> own = strides_of(data.shape());
+  const std::vector<int64_t> outs = strides_of(shape);
+  const TensorView fill = pads.fill.view();
+  gather_elements(
+      data, output,
+      [&](int64_t index) {
+        int64_t from = 0;
+        for (size_t axis = 0; axis < dims.size(); ++axis) {
+          const int64_t source =
+              source_in(mode, index / outs[axis] % dims[axis] - pads.begin[axis], data.shape()[axis]);
+          if (source == kFill) return kFill;
+          from += source * own[axis];
+        }
+        return from;
+      },
+      &fill);
+  return op.set_output(0, std::move(output));
+}
+
+namespace {
+
+// The input seen under `dims`, its axes put in the order `perm`, and the result seen under `result`.
+Status rearrange(OpContext& op, std::span<const int64_t> dims, std::span<const size_t> perm,
+                 std::span<const int64_t> result) {
+  const Shape seen = PX_TRY(Shape::create(dims));
+  const Shape shape = PX_TRY(Shape::create(result));
+  const std::vector<int64_t> own = strides_of(seen);
+  std::vector<int64_t> turned, strides;
+  for (size_t axis : perm) {
+    turned.push_back(seen[axis]);
+    strides.push_back(own[axis]);
+  }
+  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), Shape(turned)));
+  gather_strided(op.input(0), 0, strides, output);
+  return op.set_output(0, output.reshaped(shape));
+}
+
+Result<std::array<int64_t, 5>> image_and_block(const OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  const int64_t block = op.int_attribute("blocksize");
+  if (shape.rank() != 4 || block < 1 || block > 65536)
+    return execution_error(fmt::format("input {} with blocksize {}", shape.to_string(), block));
+  return std::array<int64_t, 5>{shape[0], shape[1], shape[2], shape[3], block};
+}
+
+}  // namespace
+
+Status op_depth_to_space(OpContext& op) {
+  const auto [n, c, h, w, b] = PX_TRY(image_and_block(op));
+  if (c % (b * b) != 0) return execution_error(fmt::format("{} channels are no multiple of {}", c, b * b));
+  const std::array<int64_t, 4> result{n, c / (b * b), h * b, w * b};
+  const std::string mode = op.find_string("mode").value_or("DCR");
+  if (mode == "DCR") {
+    return rearrange(op, std::array<int64_t, 6>{n, b, b, c / (b * b), h, w}, std::array<size_t, 6>{0, 3, 4, 1, 5, 2},
+                     result);
+  }
+  if (mode != "CRD") return execution_error("attribute mode must be DCR or CRD");
+  return rearrange(op, std::array<int64_t, 6>{n, c / (b * b), b, b, h, w}, std::array<size_t, 6>{0, 1, 4, 2, 5, 3},
+                   result);
+}
+
+Status op_space_to_depth(OpContext& op) {
+  const auto [n, c, h, w, b] = PX_TRY(image_and_block(op));
+  if (h % b != 0 || w % b != 0)
+    return execution_error(fmt::format("an image of {} x {} has no whole blocks of {}", h, w, b));
+  return rearrange(op, std::array<int64_t, 6>{n, c, h / b, b, w / b, b}, std::array<size_t, 6>{0, 3, 5, 1, 2, 4},
+                   std::array<int64_t, 4>{n, c * b * b, h / b, w / b});
+}
+
+// The first sequence_lens[b] elements along time_axis are reversed for each sample b.
+Status op_reverse_sequence(OpContext& op) {
+  const Tensor& input = op.input(0);
+  const Shape& shape = input.shape();
+  const int64_t time = op.int_attribute("time_axis");
+  const int64_t batch = op.int_attribute("batch_axis");
+  const std::vector<int64_t> lengths = PX_TRY(op.int64s_of_input(1));
+  if (shape.rank() < 2 || time < 0 || time > 1 || batch < 0 || batch > 1 || time == batch) {
+    return execution_error("time_axis and batch_axis must be 0 and 1 in some order");
+  }
+  const auto time_axis = static_cast<size_t>(time);
+  const auto batch_axis = static_cast<size_t>(batch);
+  if (static_cast<int64_t>(lengths.size()) != shape[batch_axis])
+    return execution_error("sequence_lens needs one length for each sample");
+  for (int64_t length : lengths) {
+    if (length < 0 || length > shape[time_axis]) return execution_error(fmt::format("a sequence length of {}", length));
+  }
+  const std::vector<int64_t> strides = strides_of(shape);
+  Tensor output = PX_TRY(op.allocate(input.dtype(), shape));
+  gather_elements(input, output, [&](int64_t index) {
+    const int64_t length = lengths[static_cast<size_t>(index / strides[batch_axis] % shape[batch_axis])];
+    const int64_t at = index / strides[time_axis] % shape[time_axis];
+    return at < length ? index + (length - 1 - 2 * at) * strides[time_axis] : index;
+  });
+  return op.set_output(0, std::move(output));
+}
+
+// In inference, or with a ratio of 0, the data as it is. Dropping at random is training, and which elements fall is not
+// defined.
+Status op_dropout(OpContext& op) {
+  const bool by_input = op.since_version() >= 12;
+  const bool training = by_input ? op.has_input(2) && element_as_int64(op.input(2), 0) != 0
+                                 : op.since_version() < 7 && op.find_int("is_test").value_or(0) == 0;
+  double ratio = by_input ? 0.5 : op.find_float("ratio").value_or(0.5);
+  if (by_input && op.has_input(1)) ratio = PX_TRY(op.double_of_input(1));
+  if (training && ratio != 0.0) return unsupported("dropping at random (training mode)");
+  PX_TRY(op.set_output(0, op.input(0)));
+  if (!op.wants_output(1)) return {};
+  const std::vector<int64_t> ones(static_cast<size_t>(op.input(0).element_count()), 1);
+  if (op.since_version() >= 10)
+    return op.set_output(1, DType::bool_, op.input(0).shape(), std::span<const int64_t>(ones));
+  return op.set_output(1, op.input(0).dtype(), op.input(0).shape(),
+                       std::span<const double>(std::vector<double>(ones.begin(), ones.end())));
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,212 @@
+// Text: StringNormalizer, StringConcat, StringSplit, TfIdfVectorizer. Letters are those of ASCII unless a locale's case
+// rules are asked for, which the reference does not know.
+#include <algorithm>
+#include <map>
+
+#include "reference/ops/map.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+namespace {
+
+std::string change_case(std::string text, bool upper) {
+  for (char& letter : text) {
+    if (upper && letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
+    if (!upper && letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return text;
+}
+
+bool is_ascii(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char letter) { return static_cast<unsigned char>(letter) < 128; });
+}
+
+}  // namespace
+
+// Stop words are taken out first, then the case is changed. Nothing left gives one empty string.
+Status op_string_normalizer(OpContext& op) {
+  const Tensor& input = op.input(0);
+  const Shape& shape = input.shape();
+  const std::string action = op.string_attribute("case_change_action");
+  const bool sensitive = op.int_attribute("is_case_sensitive") != 0;
+  if (!(shape.rank() == 1 || (shape.rank() == 2 && shape[0] == 1)))
+    return execution_error("the input must be [C] or [1, C]");
+  if (action != "LOWER" && action != "UPPER" && action != "NONE")
+    return execution_error("attribute case_change_action is '" + action + "'");
+  std::vector<std::string> stopwords = op.find_strings("stopwords").value_or(std::vector<std::string>{});
+  const auto folded = [&](const std::string& text) { return sensitive ? text : change_case(text, false); };
+  for (std::string& word : stopwords) word = folded(word);
+  std::vector<std::string> kept;
+  for (const std::string& text : input.as<std::string>()) {
+    if (!is_ascii(text) && (action != "NONE" || !sensitive)) return unsupported("the case of letters beyond ASCII");
+    if (std::find(stopwords.begin(), stopwords.end(), folded(text)) != stopwords.end()) continue;
+    kept.push_back(action == "NONE" ? text : change_case(text, action == "UPPER"));
+  }
+  if (kept.empty()) kept.emplace_back();
+  const auto count = static_cast<int64_t>(kept.size());
+  const Shape result = shape.rank() == 1 ? Shape{count} : Shape{1, count};
+  return op.set_output(0, Tensor::from<std::string>(result, kept));
+}
+
+Status op_string_concat(OpContext& op) {
+  const Tensor& x = op.input(0);
+  const Tensor& y = op.input(1);
+  const Shape shape = PX_TRY(broadcast_shapes(x.shape(), y.shape()));
+  Tensor output = PX_TRY(op.allocate(DType::string, shape));
+  const auto strides_x = broadcast_strides(x.shape(), shape);
+  const auto strides_y = broadcast_strides(y.shape(), shape);
+  Walk<2> walk(shape.dims(), {strides_x, strides_y});
+  for (std::string& text : output.mutable_as<std::string>()) {
+    text = x.as<std::string>()[static_cast<size_t>(walk.offset(0))] +
+           y.as<std::string>()[static_cast<size_t>(walk.offset(1))];
+    walk.next();
+  }
+  return op.set_output(0, std::move(output));
+}
+
+namespace {
+
+// Without a delimiter runs of white space separate, and none stands at the ends. At most `limit` cuts (-1: no limit).
+std::vector<std::string> split_text(const std::string& text, const std::string& delimiter, int64_t limit) {
+  std::vector<std::string> parts;
+  const std::string blanks = " \t\n\r\f\v";
+  if (delimiter.empty()) {
+    size_t begin = text.find_first_not_of(blanks);
+    while (begin != std::string::npos) {
+      if (limit >= 0 && static_cast<int64_t>(parts.size()) == limit) {
+        parts.push_back(text.substr(begin, text.find_last_not_of(blanks) + 1 - begin));
+        break;
+      }
+      const size_t end = std::min(text.find_first_of(blanks, begin), text.size());
+      parts.push_back(text.substr(begin, end - begin));
+      begin = text.find_first_not_of(blanks, end);
+    }
+    return parts;
+  }
+  if (text.empty()) return parts;
+  size_t begin = 0;
+  while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
+    const size_t end = text.find(delimiter, begin);
+    if (end == std::string::npos) break;
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + delimiter.size();
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+}  // namespace
+
+// Y has one more axis, as long as the longest split; shorter ones are filled with empty strings. Z counts the parts.
+Status op_string_split(OpContext& op) {
+  const Tensor& x = op.input(0);
+  const std::string delimiter = op.find_string("delimiter").value_or("");
+  const int64_t limit = op.find_int("maxsplit").value_or(-1);
+  std::vector<std::vector<std::string>> splits;
+  std::vector<int64_t> counts;
+  for (const std::string& text : x.as<std::string>()) {
+    splits.push_back(split_text(text, delimiter, limit));
+    counts.push_back(static_cast<int64_t>(splits.back().size()));
+  }
+  const int64_t longest = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  std::vector<int64_t> dims(x.shape().begin(), x.shape().end());
+  dims.push_back(longest);
+  const Shape shape = PX_TRY(Shape::create(dims));
+  Tensor output = PX_TRY(op.allocate(DType::string, shape));
+  const auto texts = output.mutable_as<std::string>();
+  for (size_t row = 0; row < splits.size(); ++row) {
+    std::move(splits[row].begin(), splits[row].end(), texts.begin() + static_cast<ptrdiff_t>(row) * longest);
+  }
+  PX_TRY(op.set_output(0, std::move(output)));
+  return op.set_output(1, DType::int64, x.shape(), std::span<const int64_t>(counts));
+}
+
+namespace {
+
+// The pool of n-grams: for each, its words (as text) and the output position and weight.
+struct Gram {
+  std::vector<std::string> words;
+  int64_t index;
+  double weight;
+};
+
+Result<std::vector<Gram>> read_grams(const OpContext& op) {
+  const auto counts = op.find_ints("ngram_counts").value_or(std::vector<int64_t>{});
+  const auto indexes = op.find_ints("ngram_indexes").value_or(std::vector<int64_t>{});
+  std::vector<std::string> pool = op.find_strings("pool_strings").value_or(std::vector<std::string>{});
+  for (int64_t number : op.find_ints("pool_int64s").value_or(std::vector<int64_t>{}))
+    pool.push_back(std::to_string(number));
+  const std::vector<double> weights = op.find_floats("weights").value_or(std::vector<double>(indexes.size(), 1.0));
+  if (weights.size() != indexes.size()) return execution_error("weights and ngram_indexes differ in length");
+  std::vector<Gram> grams;
+  for (size_t length = 1; length <= counts.size(); ++length) {
+    const int64_t begin = counts[length - 1];
+    const int64_t end = length < counts.size() ? counts[length] : static_cast<int64_t>(pool.size());
+    if (begin < 0 || end < begin || end > static_cast<int64_t>(pool.size()) ||
+        static_cast<size_t>(end - begin) % length != 0) {
+      return execution_error("ngram_counts does not fit the pool");
+    }
+    for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end); at += length) {
+      if (grams.size() >= indexes.size() || indexes[grams.size()] < 0)
+        return execution_error("ngram_indexes does not fit the pool");
+      grams.push_back({{pool.begin() + static_cast<ptrdiff_t>(at), pool.begin() + static_cast<ptrdiff_t>(at + length)},
+                       indexes[grams.size()],
+                       weights[grams.size()]});
+    }
+  }
+  return grams;
+}
+
+}  // namespace
+
+// Counts the n-grams of the pool in each row, words up to max_skip_count apart. One-grams are counted once, not for
+// each skip.
+Status op_tf_idf_vectorizer(OpContext& op) {
+  const Tensor& x = op.input(0);
+  const Shape& shape = x.shape();
+  if (shape.rank() < 1 || shape.rank() > 2) return execution_error("X must be [C] or [N, C]");
+  const std::vector<Gram> grams = PX_TRY(read_grams(op));
+  const auto shortest = static_cast<size_t>(op.int_attribute("min_gram_length"));
+  const auto longest = static_cast<size_t>(op.int_attribute("max_gram_length"));
+  const int64_t max_skip = op.int_attribute("max_skip_count");
+  const std::string mode = op.string_attribute("mode");
+  int64_t width = 0;
+  std::map<std::vector<std::string>, const Gram*> pool;
+  for (const Gram& gram : grams) {
+    width = std::max(width, gram.index + 1);
+    if (gram.words.size() >= shortest && gram.words.size() <= longest) pool[gram.words] = &gram;
+  }
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return execution_error("attribute mode is '" + mode + "'");
+  const int64_t rows = shape.rank() == 2 ? shape[0] : 1;
+  const int64_t columns = shape[shape.rank() - 1];
+  const std::array<int64_t, 2> dims{rows, width};
+  const Shape result = PX_TRY(Shape::create(std::span(dims).subspan(shape.rank() == 2 ? 0 : 1)));
+  std::vector<double> values(static_cast<size_t>(rows * width), 0.0);
+  std::vector<std::string> words;
+  for (int64_t index = 0; index < x.element_count(); ++index) {
+    words.push_back(x.dtype() == DType::string ? x.as<std::string>()[static_cast<size_t>(index)]
+                                               : std::to_string(element_as_int64(x, index)));
+  }
+  for (const auto& [gram_words, gram] : pool) {
+    const auto length = static_cast<int64_t>(gram_words.size());
+    for (int64_t row = 0; row < rows; ++row) {
+      double count = 0;
+      for (int64_t skip = 0; skip <= (length == 1 ? 0 : max_skip); ++skip) {
+        for (int64_t begin = 0; begin + (length - 1) * (skip + 1) < columns; ++begin) {
+          bool found = true;
+          for (int64_t word = 0; found && word < length; ++word) {
+            found = words[static_cast<size_t>(row * columns + begin + word * (skip + 1))] ==
+                    gram_words[static_cast<size_t>(word)];
+          }
+          count += found ? 1.0 : 0.0;
+        }
+      }
+      const double weight = mode == "TF" ? 1.0 : gram->weight;
+      values[static_cast<size_t>(row * width + gram->index)] =
+          mode == "IDF" ? (count > 0 ? weight : 0.0) : count * weight;
+    }
+  }
+  return op.set_output(0, DType::float32, result, std::span<const double>(values));
+}
+
+}  // namespace parallax::reference

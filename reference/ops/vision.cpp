@@ -1,0 +1,362 @@
+// GridSample, AffineGrid, RoiAlign, NonMaxSuppression.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "reference/ops/map.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+namespace {
+
+struct GridOptions {
+  std::string mode;
+  std::string padding;
+  bool align_corners;
+};
+
+// -1 and 1 are the centres of the corner elements (align_corners) or their outer edges.
+double to_pixels(double x, int64_t length, bool align_corners) {
+  const auto size = static_cast<double>(length);
+  return align_corners ? (x + 1) / 2 * (size - 1) : ((x + 1) * size - 1) / 2;
+}
+
+// Folded back at the borders until it lies inside.
+double reflect(double x, double low, double high) {
+  const double range = high - low;
+  if (range <= 0) return low;
+  if (x < low) {
+    const double distance = low - x;
+    const double turns = std::floor(distance / range);
+    const double rest = distance - turns * range;
+    return std::fmod(turns, 2.0) == 0.0 ? low + rest : high - rest;
+  }
+  if (x > high) {
+    const double distance = x - high;
+    const double turns = std::floor(distance / range);
+    const double rest = distance - turns * range;
+    return std::fmod(turns, 2.0) == 0.0 ? high - rest : low + rest;
+  }
+  return x;
+}
+
+// An element position after padding_mode: -1 where zeros stand.
+int64_t padded_position(int64_t position, int64_t length, const GridOptions& options) {
+  if (position >= 0 && position < length) return position;
+  if (options.padding == "zeros") return -1;
+  if (options.padding == "border") return std::clamp<int64_t>(position, 0, length - 1);
+  const double low = options.align_corners ? 0.0 : -0.5;
+  const double high = static_cast<double>(length) - (options.align_corners ? 1.0 : 0.5);
+  const auto inside = static_cast<int64_t>(std::llround(reflect(static_cast<double>(position), low, high)));
+  return std::clamp<int64_t>(inside, 0, length - 1);
+}
+
+double grid_cubic_weight(double distance) {
+  constexpr double kA = -0.75;  // the specification's cubic_coeff_a
+  const double d = std::fabs(distance);
+  if (d <= 1) return ((kA + 2) * d - (kA + 3)) * d * d + 1;
+  if (d < 2) return ((kA * d - 5 * kA) * d + 8 * kA) * d - 4 * kA;
+  return 0;
+}
+
+// Positions along one axis and their weights for the place x, in elements.
+std::vector<std::pair<int64_t, double>> grid_taps(double x, int64_t length, const GridOptions& options) {
+  std::vector<std::pair<int64_t, double>> taps;
+  const double floor = std::floor(x);
+  if (options.mode == "nearest") {
+    taps.emplace_back(static_cast<int64_t>(std::nearbyint(x)), 1.0);
+  } else if (options.mode == "cubic") {
+    for (int step = -1; step <= 2; ++step)
+      taps.emplace_back(static_cast<int64_t>(floor) + step, grid_cubic_weight(floor + step - x));
+  } else {
+    taps.emplace_back(static_cast<int64_t>(floor), floor + 1 - x);
+    taps.emplace_back(static_cast<int64_t>(floor) + 1, x - floor);
+  }
+  for (auto& [position, weight] : taps) position = padded_position(position, length, options);
+  return taps;
+}
+
+// border and reflection move the place itself first, but for cubic, which looks up each of its elements.
+double padded_place(double x, int64_t length, const GridOptions& options) {
+  if (!std::isfinite(x)) return -2;  // outside, whatever the padding
+  const auto size = static_cast<double>(length);
+  if (options.mode == "cubic" || options.padding == "zeros") return std::clamp(x, -1e9, 1e9);
+  if (options.padding == "border") return std::clamp(x, 0.0, size - 1);
+  const double low = options.align_corners ? 0.0 : -0.5;
+  return std::clamp(reflect(x, low, options.align_corners ? size - 1 : size - 0.5), 0.0, size - 1);
+}
+
+Result<GridOptions> grid_options(const OpContext& op) {
+  GridOptions options{op.string_attribute("mode"), op.string_attribute("padding_mode"),
+                      op.int_attribute("align_corners") != 0};
+  if (options.mode == "bilinear") options.mode = "linear";  // names of version 16
+  if (options.mode == "bicubic") options.mode = "cubic";
+  if (options.mode != "linear" && options.mode != "nearest" && options.mode != "cubic")
+    return execution_error("attribute mode is '" + options.mode + "'");
+  if (options.padding != "zeros" && options.padding != "border" && options.padding != "reflection") {
+    return execution_error("attribute padding_mode is '" + options.padding + "'");
+  }
+  return options;
+}
+
+}  // namespace
+
+// Y[n, c, place] = X[n, c] at the coordinates grid[n, place], whose last axis counts from the innermost axis of X
+// outward.
+Status op_grid_sample(OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  const Shape& grid_shape = op.input(1).shape();
+  const GridOptions options = PX_TRY(grid_options(op));
+  const size_t spatial = shape.rank() < 3 ? 0 : shape.rank() - 2;
+  if (spatial == 0 || grid_shape.rank() != shape.rank() || grid_shape[0] != shape[0] ||
+      grid_shape[shape.rank() - 1] != static_cast<int64_t>(spatial)) {
+    return execution_error(fmt::format("grid {} does not fit X {}", grid_shape.to_string(), shape.to_string()));
+  }
+  const int64_t inner = count_of(shape, 2, shape.rank());
+  if (inner == 0) return execution_error("X has no elements to sample");
+  std::vector<int64_t> dims{shape[0], shape[1]};
+  dims.insert(dims.end(), grid_shape.begin() + 1, grid_shape.end() - 1);
+  const Shape result = PX_TRY(Shape::create(dims));
+  const int64_t places = count_of(result, 2, result.rank());
+  const Numbers<double> x(op.input(0));
+  const Numbers<double> grid(op.input(1));
+  std::vector<double> values(static_cast<size_t>(result.element_count()));
+  parallel_for(shape[0] * places, shape[1] * 30, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      // All combinations of the axes' taps, as (offset within a plane, weight).
+      std::vector<std::pair<int64_t, double>> taps{{0, 1.0}};
+      for (size_t axis = 0; axis < spatial; ++axis) {
+        const int64_t length = shape[2 + axis];
+        const double given = grid[index * static_cast<int64_t>(spatial) + static_cast<int64_t>(spatial - 1 - axis)];
+        const double place = padded_place(to_pixels(given, length, options.align_corners), length, options);
+        std::vector<std::pair<int64_t, double>> joined;
+        for (const auto& [offset, weight] : taps) {
+          for (const auto& [position, factor] : grid_taps(place, length, options)) {
+            if (position >= 0) joined.emplace_back(offset * length + position, weight * factor);
+          }
+        }
+        taps = std::move(joined);
+      }
+      for (int64_t channel = 0; channel < shape[1]; ++channel) {
+        const int64_t plane = index / places * shape[1] + channel;
+        double sum = 0;
+        for (const auto& [offset, weight] : taps) sum += weight * x[plane * inner + offset];
+        values[static_cast<size_t>(plane * places + index % places)] = sum;
+      }
+    }
+  });
+  return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
+}
+
+// grid[n, place] = theta[n] * (place's coordinates in [-1, 1], 1).
+Status op_affine_grid(OpContext& op) {
+  const std::vector<int64_t> size = PX_TRY(op.int64s_of_input(1));
+  const size_t spatial = size.size() < 3 ? 0 : size.size() - 2;
+  const auto width = static_cast<int64_t>(spatial);
+  if ((spatial != 2 && spatial != 3) || !(op.input(0).shape() == Shape{size[0], width, width + 1})) {
+    return execution_error(fmt::format("theta {} does not fit the size", op.input(0).shape().to_string()));
+  }
+  const bool align = op.int_attribute("align_corners") != 0;
+  std::vector<int64_t> dims{size[0]};
+  dims.insert(dims.end(), size.begin() + 2, size.end());
+  const Shape places_shape = PX_TRY(Shape::create(dims));
+  dims.push_back(width);
+  const Shape shape = PX_TRY(Shape::create(dims));
+  const Numbers<double> theta(op.input(0));
+  std::vector<double> values(static_cast<size_t>(shape.element_count()));
+  const std::vector<int64_t> strides = strides_of(places_shape);
+  for (int64_t place = 0; place < places_shape.element_count(); ++place) {
+    const int64_t sample = place / strides[0];
+    for (int64_t row = 0; row < width; ++row) {
+      const int64_t base = (sample * width + row) * (width + 1);
+      double sum = theta[base + width];
+      for (int64_t column = 0; column < width; ++column) {
+        const auto axis = static_cast<size_t>(width - column);  // x is the innermost axis
+        const auto length = static_cast<double>(places_shape[axis]);
+        const auto at = static_cast<double>(place / strides[axis] % places_shape[axis]);
+        const double coordinate = align ? (length == 1 ? 0.0 : 2 * at / (length - 1) - 1) : (2 * at + 1) / length - 1;
+        sum += theta[base + column] * coordinate;
+      }
+      values[static_cast<size_t>(place * width + row)] = sum;
+    }
+  }
+  return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(values));
+}
+
+namespace {
+
+// One corner pixel of a bilinear sample.
+struct Corner {
+  int64_t y, x;
+  double weight;
+};
+
+// RoiAlign's bilinear sample: nothing more than one element outside, clamped to the border up to there.
+std::vector<Corner> roi_corners(double y, double x, int64_t height, int64_t width) {
+  if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) return {};
+  const auto split = [](double value, int64_t length, int64_t& low, int64_t& high) {
+    value = std::max(value, 0.0);
+    low = static_cast<int64_t>(value);
+    high = low + 1;
+    if (low >= length - 1) {
+      low = high = length - 1;
+      value = static_cast<double>(low);
+    }
+    return value - static_cast<double>(low);
+  };
+  int64_t y_low = 0, y_high = 0, x_low = 0, x_high = 0;
+  const double ly = split(y, height, y_low, y_high);
+  const double lx = split(x, width, x_low, x_high);
+  return {{y_low, x_low, (1 - ly) * (1 - lx)},
+          {y_low, x_high, (1 - ly) * lx},
+          {y_high, x_low, ly * (1 - lx)},
+          {y_high, x_high, ly * lx}};
+}
+
+struct RoiBins {
+  double start_y, start_x, bin_height, bin_width;
+  int64_t grid_y, grid_x;
+};
+
+}  // namespace
+
+// Each bin of a region is the mean (mode avg) or maximum of bilinear samples on a grid; in mode max, of the weighted
+// corners, as the specification's version 10 and 16 both compute it.
+Status op_roi_align(OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  const Tensor& rois = op.input(1);
+  if (shape.rank() != 4 || rois.shape().rank() != 2 || rois.shape()[1] != 4)
+    return execution_error("X must be [N, C, H, W] and rois [count, 4]");
+  const std::string mode = op.string_attribute("mode");
+  const int64_t out_h = op.int_attribute("output_height");
+  const int64_t out_w = op.int_attribute("output_width");
+  const double scale = op.float_attribute("spatial_scale");
+  const int64_t ratio = op.int_attribute("sampling_ratio");
+  // Version 10 had no half-pixel offset.
+  const bool half_pixel =
+      op.find_string("coordinate_transformation_mode").value_or("output_half_pixel") == "half_pixel";
+  const std::vector<int64_t> batches = PX_TRY(op.int64s_of_input(2));
+  const int64_t count = rois.shape()[0];
+  if (static_cast<int64_t>(batches.size()) != count || out_h < 1 || out_w < 1 || (mode != "avg" && mode != "max")) {
+    return execution_error("batch_indices, output size or mode does not fit");
+  }
+  const std::array<int64_t, 4> dims{count, shape[1], out_h, out_w};
+  const Shape result = PX_TRY(Shape::create(dims));
+  const Numbers<double> x(op.input(0));
+  const Numbers<double> boxes(rois);
+  std::vector<double> values(static_cast<size_t>(result.element_count()));
+  for (int64_t roi = 0; roi < count; ++roi) {
+    if (batches[static_cast<size_t>(roi)] < 0 || batches[static_cast<size_t>(roi)] >= shape[0])
+      return execution_error("a batch index is out of range");
+    const double offset = half_pixel ? 0.5 : 0.0;
+    const double x1 = boxes[roi * 4] * scale - offset;
+    const double y1 = boxes[roi * 4 + 1] * scale - offset;
+    double width = boxes[roi * 4 + 2] * scale - offset - x1;
+    double height = boxes[roi * 4 + 3] * scale - offset - y1;
+    if (!half_pixel) {
+      width = std::max(width, 1.0);
+      height = std::max(height, 1.0);
+    }
+    if (!(std::fabs(width) < 1e6 && std::fabs(height) < 1e6))
+      return execution_error("a region is larger than can be sampled");
+    RoiBins bins{y1, x1, height / static_cast<double>(out_h), width / static_cast<double>(out_w), ratio, ratio};
+    if (ratio <= 0) {
+      bins.grid_y = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(bins.bin_height)));
+      bins.grid_x = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(bins.bin_width)));
+    }
+    for (int64_t index = 0; index < shape[1] * out_h * out_w; ++index) {
+      const int64_t plane = batches[static_cast<size_t>(roi)] * shape[1] + index / (out_h * out_w);
+      double sum = 0;
+      double best = -std::numeric_limits<double>::infinity();
+      for (int64_t sample = 0; sample < bins.grid_y * bins.grid_x; ++sample) {
+        const auto at_y = static_cast<double>(sample / bins.grid_x) + 0.5;
+        const auto at_x = static_cast<double>(sample % bins.grid_x) + 0.5;
+        const double y =
+            bins.start_y +
+            (static_cast<double>(index / out_w % out_h) + at_y / static_cast<double>(bins.grid_y)) * bins.bin_height;
+        const double column =
+            bins.start_x +
+            (static_cast<double>(index % out_w) + at_x / static_cast<double>(bins.grid_x)) * bins.bin_width;
+        const std::vector<Corner> corners = roi_corners(y, column, shape[2], shape[3]);
+        double largest = corners.empty() ? 0.0 : -std::numeric_limits<double>::infinity();
+        for (const Corner& corner : corners) {
+          const double part = corner.weight * x[(plane * shape[2] + corner.y) * shape[3] + corner.x];
+          sum += part;
+          largest = std::max(largest, part);
+        }
+        best = std::max(best, largest);
+      }
+      values[static_cast<size_t>(roi * shape[1] * out_h * out_w + index)] =
+          mode == "avg" ? sum / static_cast<double>(bins.grid_y * bins.grid_x) : best;
+    }
+  }
+  return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
+}
+
+namespace {
+
+struct Box {
+  double y1, x1, y2, x2;
+  double area() const { return (y2 - y1) * (x2 - x1); }
+};
+
+// Corners in any order, or centre and size (center_point_box = 1).
+Box read_box(const Numbers<double>& boxes, int64_t index, bool centre) {
+  const double a = boxes[index * 4], b = boxes[index * 4 + 1], c = boxes[index * 4 + 2], d = boxes[index * 4 + 3];
+  if (centre) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};
+  return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
+}
+
+double overlap(const Box& a, const Box& b) {
+  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
+  const double width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
+  if (height <= 0 || width <= 0) return 0;
+  const double shared = height * width;
+  return shared / (a.area() + b.area() - shared);
+}
+
+}  // namespace
+
+// For each sample and class: boxes by falling score (the lower index first among equals), each kept unless it overlaps
+// a kept one by more than iou_threshold.
+Status op_non_max_suppression(OpContext& op) {
+  const Shape& box_shape = op.input(0).shape();
+  const Shape& score_shape = op.input(1).shape();
+  const bool fits = box_shape.rank() == 3 && score_shape.rank() == 3 && box_shape[2] == 4 &&
+                    box_shape[0] == score_shape[0] && box_shape[1] == score_shape[2];
+  if (!fits)
+    return execution_error(
+        fmt::format("boxes {} and scores {} do not fit", box_shape.to_string(), score_shape.to_string()));
+  const int64_t limit = op.has_input(2) ? PX_TRY(op.int64_of_input(2)) : 0;
+  const double iou_threshold = op.has_input(3) ? PX_TRY(op.double_of_input(3)) : 0.0;
+  const bool has_threshold = op.has_input(4);
+  const double score_threshold = has_threshold ? PX_TRY(op.double_of_input(4)) : 0.0;
+  const bool centre = op.int_attribute("center_point_box") != 0;
+  const Numbers<double> boxes(op.input(0));
+  const Numbers<double> scores(op.input(1));
+  const int64_t count = box_shape[1];
+  std::vector<int64_t> selected;
+  for (int64_t row = 0; row < score_shape[0] * score_shape[1]; ++row) {
+    const int64_t sample = row / score_shape[1];
+    std::vector<int64_t> order;
+    for (int64_t box = 0; box < count; ++box) {
+      if (!has_threshold || scores[row * count + box] > score_threshold) order.push_back(box);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return scores[row * count + a] > scores[row * count + b]; });
+    std::vector<Box> kept;
+    for (int64_t box : order) {
+      if (static_cast<int64_t>(kept.size()) >= limit) break;
+      const Box candidate = read_box(boxes, sample * count + box, centre);
+      const bool free = std::none_of(kept.begin(), kept.end(),
+                                     [&](const Box& other) { return overlap(candidate, other) > iou_threshold; });
+      if (!free) continue;
+      kept.push_back(candidate);
+      selected.insert(selected.end(), {sample, row % score_shape[1], box});
+    }
+  }
+  return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(selected.size() / 3), 3},
+                       std::span<const int64_t>(selected));
+}
+
+}  // namespace parallax::reference
