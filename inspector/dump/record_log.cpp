@@ -80,7 +80,7 @@ Result<RecordLog::Draft> RecordLog::begin(Kind kind, size_t body_bytes, uint64_t
 uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64_t payload_of) {
   RecordHeader& header = draft.header;
   PX_CHECK(body.size() == header.body_bytes && draft.offset == next_offset_);
-  std::memcpy(draft.address + kRecordHeaderBytes, body.data(), body.size());
+  std::ranges::copy(body, draft.address + kRecordHeaderBytes);
   header.head_crc = head_crc(header, body);
   const bool is_sealed = header.payload_bytes <= kInlineSealBytes;
   if (is_sealed) {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A second compiler's opinion, from a GCC build's compile_commands.json: clang's warnings without code, and clang-tidy.
 
-clang_pass.py BUILD syntax [BASE]    clang++ -fsyntax-only on every source, or on those that changed since the commit BASE
-clang_pass.py BUILD tidy BASE        clang-tidy on the sources that changed since BASE
+clang_pass.py BUILD syntax [BASE] [--built CLANG_BUILD]    clang++ -fsyntax-only on every source, or on those that changed since the
+                                                           commit BASE; not on those that a build by clang has compiled
+clang_pass.py BUILD tidy BASE                              clang-tidy on the sources that changed since BASE
 A changed header brings its .cpp twin along.
 """
 
+import argparse
 import concurrent.futures
 import json
 import os
@@ -33,6 +35,12 @@ def commands_of(build):
         if path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.suffix == ".cpp":
             commands[path] = (entry["directory"], shlex.split(entry["command"]))
     return commands
+
+
+def built_by(build):
+    """The sources of the tree whose objects lie in another build."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    return {Path(entry["file"]).resolve() for entry in entries if (Path(entry["directory"]) / entry["output"]).exists()}
 
 
 def changed_since(base, commands):
@@ -74,21 +82,26 @@ def run_all(jobs):
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[2] not in ("syntax", "tidy"):
-        sys.exit(__doc__)
-    build, mode, base = Path(sys.argv[1]).resolve(), sys.argv[2], (sys.argv[3:] or [""])[0]
-    commands = commands_of(build)
-    chosen = changed_since(base, commands) if base else list(commands)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=lambda text: Path(text).resolve())
+    parser.add_argument("mode", choices=("syntax", "tidy"))
+    parser.add_argument("base", nargs="?")
+    parser.add_argument("--built", type=lambda text: Path(text).resolve())
+    options = parser.parse_args()
+    commands = commands_of(options.build)
+    chosen = set(changed_since(options.base, commands) if options.base else commands)
+    if options.built:
+        chosen -= built_by(options.built)
     jobs = []
     for path in sorted(chosen):
         directory, arguments = commands[path]
         label = str(path.relative_to(ROOT))
-        if mode == "syntax":
+        if options.mode == "syntax":
             jobs.append((label, directory, [tool("clang++"), "-fsyntax-only", *for_clang(arguments)]))
         else:
             jobs.append((label, directory, [tool("clang-tidy"), "--quiet", str(path), "--", *for_clang(arguments)]))
     failures = run_all(jobs)
-    print(f"clang {mode}: {len(jobs)} sources, {failures} with problems")
+    print(f"clang {options.mode}: {len(jobs)} sources, {failures} with problems")
     return 1 if failures else 0
 
 
