@@ -39,8 +39,11 @@ def commands_of(build):
 
 def built_by(build):
     """The sources of the tree whose objects lie in another build."""
-    entries = json.loads((build / "compile_commands.json").read_text())
-    return {Path(entry["file"]).resolve() for entry in entries if (Path(entry["directory"]) / entry["output"]).exists()}
+    built = set()
+    for path, (directory, arguments) in commands_of(build).items():
+        if (Path(directory) / arguments[arguments.index("-o") + 1]).exists():
+            built.add(path)
+    return built
 
 
 def changed_since(base, commands):
