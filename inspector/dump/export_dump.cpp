@@ -1,0 +1,198 @@
+// export_dump: picks the values of a dump that a kind of file can hold, and writes them.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "inspector/dump/convert.h"
+#include "inspector/dump/dump_reader.h"
+#include "inspector/dump/npy.h"
+#include "inspector/dump/origin.h"
+#include "inspector/model/export.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Chosen {
+  int32_t entry = -1;
+  NamedValue named;  // under its path
+};
+using Write = Status (*)(const std::string& destination, const DumpReader& reader, std::vector<Chosen>& values);
+using Refusal = std::string (*)(const Value& value);
+
+std::string refuse_nested(const Value& value) {
+  return value.is_tensor() ? "" : "only test_data_set holds sequences, optionals and maps";
+}
+std::string refuse_npy(const Value& value) {
+  return value.is_tensor() ? refusal_of_npy(value.tensor()) : refuse_nested(value);
+}
+std::string refuse_safetensors(const Value& value) {
+  return value.is_tensor() ? refusal_of_safetensors(value.tensor()) : refuse_nested(value);
+}
+std::string refuse_nothing(const Value&) { return ""; }
+
+std::vector<NamedValue> names_of(const std::vector<Chosen>& values) {
+  std::vector<NamedValue> named;
+  for (const Chosen& value : values) named.push_back(value.named);
+  return named;
+}
+
+Status write_as_npz(const std::string& destination, const DumpReader&, std::vector<Chosen>& values) {
+  return write_npz(destination, names_of(values));
+}
+
+Status write_as_safetensors(const std::string& destination, const DumpReader&, std::vector<Chosen>& values) {
+  return write_safetensors(destination, names_of(values));
+}
+
+Status make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  return error ? io_error("cannot create folder '" + path + "': " + error.message()) : Status();
+}
+
+Status write_as_folder(const std::string& destination, const DumpReader&, std::vector<Chosen>& values) {
+  PX_TRY(make_folder(destination));
+  for (const Chosen& value : values) {
+    PX_TRY(write_npy(fmt::format("{}/{}.npy", destination, dump::file_name_of(value.named.name)),
+                     value.named.value.tensor()));
+  }
+  return {};
+}
+
+// A model whose initializers are the values.
+Status write_as_model(const std::string& destination, const DumpReader&, std::vector<Chosen>& values) {
+  Model model;
+  model.ir_version = 10;
+  model.opset_imports = {{"", 21}};
+  model.producer_name = "parallax";
+  model.graph.name = "constants";
+  for (const Chosen& value : values) {
+    StoredTensor stored;
+    stored.name = value.named.name;
+    stored.tensor = value.named.value.tensor();
+    ValueDef def;
+    def.name = stored.name;
+    def.type = type_of(value.named.value);
+    def.initializer_index = static_cast<int32_t>(model.graph.initializers.size());
+    model.graph.initializer_values.push_back(static_cast<ValueId>(model.graph.values.size()));
+    model.graph.values.push_back(std::move(def));
+    model.graph.initializers.push_back(std::move(stored));
+  }
+  return export_model(model, destination);
+}
+
+// Inputs and outputs, numbered as they were observed: an executor shows them in the order of its graph.
+Status write_as_data_set(const std::string& destination, const DumpReader& reader, std::vector<Chosen>& values) {
+  PX_TRY(make_folder(destination));
+  int input_count = 0;
+  int output_count = 0;
+  for (Chosen& value : values) {
+    const DumpEntry& entry = reader.entries()[static_cast<size_t>(value.entry)];
+    const bool is_input = entry.role == ValueSite::Role::input;
+    const std::string file =
+        is_input ? fmt::format("input_{}.pb", input_count++) : fmt::format("output_{}.pb", output_count++);
+    PX_TRY(write_value_file(destination + "/" + file, {entry.name, value.named.value}));
+  }
+  return {};
+}
+
+struct Kind {
+  std::string_view ending;
+  Write write;
+  Refusal refusal;
+};
+constexpr std::array<Kind, 6> kKinds = {{
+    {".npz", write_as_npz, refuse_npy},
+    {".safetensors", write_as_safetensors, refuse_safetensors},
+    {".onnx", write_as_model, refuse_nested},
+    {".textproto", write_as_model, refuse_nested},
+    {".pbtxt", write_as_model, refuse_nested},
+    {".txt", write_as_model, refuse_nested},
+}};
+constexpr Kind kFolder = {"", write_as_folder, refuse_npy};
+constexpr Kind kDataSet = {"", write_as_data_set, refuse_nothing};
+
+Result<Kind> kind_of(std::string destination) {
+  while (destination.size() > 1 && destination.ends_with('/')) destination.pop_back();
+  for (const Kind& kind : kKinds) {
+    if (destination.ends_with(kind.ending)) return kind;
+  }
+  const fs::path path(destination);
+  if (path.filename().string().starts_with("test_data_set")) return kDataSet;
+  std::error_code error;
+  if (!path.has_extension() || fs::is_directory(path, error)) return kFolder;
+  return usage_error("'" + destination +
+                     "' has no ending to export to: .npz, .safetensors, .onnx, a folder named test_data_set..., or "
+                     "another folder for .npy files");
+}
+
+// The order of a test_data_set's files is that of the graph's inputs and outputs, where the dump has the graph.
+void order_by_graph(const DumpReader& reader, std::vector<Chosen>& values) {
+  if (reader.graphs().empty()) return;
+  const auto model = reader.model(0);
+  if (!model.ok()) return;
+  const Graph& graph = (*model)->graph;
+  const auto place_of = [&](const Chosen& value) {
+    const DumpEntry& entry = reader.entries()[static_cast<size_t>(value.entry)];
+    const auto& list = entry.role == ValueSite::Role::input ? graph.inputs : graph.outputs;
+    const auto found = std::ranges::find(list, graph.find_value(entry.name));
+    return std::pair(entry.role != ValueSite::Role::input, found - list.begin());
+  };
+  std::ranges::stable_sort(values, {}, place_of);
+}
+
+// The last value of each path whose elements are in the dump.
+Result<std::vector<Chosen>> choose(const DumpReader& reader, const Kind& kind, ExportReport& report) {
+  std::vector<Chosen> values;
+  std::set<std::string> paths;
+  const auto entries = reader.entries();
+  int64_t without_elements = 0;
+  for (size_t index = entries.size(); index-- > 0;) {
+    const DumpEntry& entry = entries[index];
+    const bool is_interface = entry.role == ValueSite::Role::input || entry.is_graph_output;
+    if (entry.absence.has_value() || (kind.write == kDataSet.write && !is_interface)) continue;
+    if (entry.level != CaptureLevel::all || entry.type.kind == TypeInfo::Kind::unknown) {
+      ++without_elements;
+      continue;
+    }
+    if (!paths.insert(entry.path).second) {
+      report.notes.push_back(fmt::format("'{}' was captured several times: the last one is exported", entry.path));
+      continue;
+    }
+    Value value = PX_TRY(reader.load(static_cast<int32_t>(index)));
+    const std::string refusal = kind.refusal(value);
+    if (refusal.empty()) {
+      values.push_back({static_cast<int32_t>(index), {entry.path, std::move(value)}});
+    } else {
+      report.notes.push_back(fmt::format("'{}' is left out: {}", entry.path, refusal));
+    }
+  }
+  if (without_elements > 0)
+    report.notes.push_back(
+        fmt::format("{} values are left out: the dump does not hold all of their elements", without_elements));
+  std::ranges::reverse(values);
+  return values;
+}
+
+}  // namespace
+
+Result<ExportReport> export_dump(const std::string& dump, const std::string& destination) {
+  const Kind kind = PX_TRY(kind_of(destination));
+  const auto reader = PX_TRY(DumpReader::open(dump));
+  ExportReport report;
+  std::vector<Chosen> values = PX_TRY(choose(*reader, kind, report));
+  if (values.empty())
+    return usage_error("'" + dump + "' holds no value that '" + destination + "' could hold" +
+                       (report.notes.empty() ? "" : ": " + report.notes.front()));
+  if (kind.write == kDataSet.write) order_by_graph(*reader, values);
+  PX_TRY(kind.write(destination, *reader, values));
+  report.values = static_cast<int64_t>(values.size());
+  return report;
+}
+
+}  // namespace parallax
