@@ -1,0 +1,48 @@
+// BufferPool: host memory for values, kept in size classes and reused as soon as the last owner lets go. A buffer is owned
+// by whoever holds its shared_ptr, so a value that escapes (an output, an observer's copy) can never be overwritten.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/base/result.h"
+
+namespace parallax::runtime {
+
+struct BufferPoolOptions {
+  bool poison = false;      // tests: fill buffers with a pattern when they are handed out and when they come back
+};
+
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
+ public:
+  static std::shared_ptr<BufferPool> create(const BufferPoolOptions& options);
+  ~BufferPool();
+
+  // 64-byte aligned, uninitialised, readable up to the next multiple of 64. Errors: out_of_memory.
+  Result<std::shared_ptr<std::byte>> allocate(size_t bytes);
+
+  int64_t live_bytes() const;
+  int64_t peak_bytes() const;
+  int64_t held_bytes() const;  // live and idle
+  void reset_peak();
+  void set_limit(int64_t bytes);  // of live buffers, 0: none
+
+ private:
+  explicit BufferPool(const BufferPoolOptions& options) : options_(options) {}
+  void release(std::byte* memory, size_t bytes);
+  void free_idle();  // with the mutex held
+
+  const BufferPoolOptions options_;
+  mutable std::mutex mutex_;
+  std::unordered_map<size_t, std::vector<std::byte*>> idle_;
+  int64_t live_bytes_ = 0;
+  int64_t idle_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
+  int64_t limit_bytes_ = 0;
+};
+
+}  // namespace parallax::runtime

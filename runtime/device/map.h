@@ -1,0 +1,156 @@
+// map: out[i] = f(in0[i], in1[i], ...) with broadcasting, for any storage types. The functor is called with values of one
+// arithmetic type and may be named anywhere: it knows neither storage nor device.
+#pragma once
+
+#include <array>
+
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/blocks.h"
+#include "runtime/device/ints.h"
+#include "runtime/device/multiversion.h"
+#include "runtime/device/queue_cpu.h"
+
+namespace parallax::runtime {
+
+// What the operands' shapes come to: as few axes as possible, the innermost contiguous or constant in every operand.
+template <size_t N>
+struct MapPlan {
+  Ints dims;
+  std::array<Ints, N> strides;
+  int64_t run() const { return dims.back(); }
+};
+
+// Merges neighbouring axes that every operand walks as one.
+void merge_axes(Ints& dims, std::span<Ints> strides);
+
+template <size_t N>
+MapPlan<N> plan_map(const Shape& out, const std::array<TensorView, N>& in) {
+  MapPlan<N> plan{Ints(out), {}};
+  for (size_t operand = 0; operand < N; ++operand) plan.strides[operand] = broadcast_strides(in[operand].shape, out);
+  merge_axes(plan.dims, plan.strides);
+  return plan;
+}
+
+// A functor may say how much work one call is, in simple operations; 1 otherwise.
+template <class F>
+constexpr int64_t work_of() {
+  if constexpr (requires { F::kWork; }) return F::kWork;
+  return 1;
+}
+
+namespace map_detail {
+
+template <class C>
+const C* operand_block(const TensorView& view, int64_t index, int64_t stride, int64_t count, C* buffer) {
+  if (stride == 1 && view.dtype == storage_of<C>()) return reinterpret_cast<const C*>(view.data) + index;
+  load_block<C>(view.dtype, view.data, index, stride, count, buffer);
+  return buffer;
+}
+
+template <class C, class R, class F, size_t N, size_t... I>
+void apply(const F& f, const std::array<const C*, N>& in, R* out, int64_t count, std::index_sequence<I...>) {
+  vectorised(0, count, [f, in, out](int64_t begin, int64_t end) {
+    const std::array<const C*, N> local = in;  // its own copy: no store through `out` can change it
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<R>(f(local[I][i]...));
+  });
+}
+
+}  // namespace map_detail
+
+// C: the type the operands are converted to; R: the type of the result before it is stored.
+template <class C, class R, class F, size_t N>
+void map_as(Queue<Cpu>&, const F& f, const MutableView& out, const std::array<TensorView, N>& in) {
+  const MapPlan<N> plan = plan_map(out.shape, in);
+  const int64_t run = plan.run();
+  const bool store_direct = out.dtype == storage_of<R>();
+  parallel_for(out.element_count(), work_of<F>() * 2, [&](int64_t begin, int64_t end) {
+    alignas(64) C buffers[N][kBlockElements];
+    alignas(64) R results[kBlockElements];
+    for (int64_t index = begin; index < end;) {
+      const int64_t within = index % run;
+      const int64_t count = std::min({run - within, end - index, kBlockElements});
+      std::array<const C*, N> operands;
+      for (size_t operand = 0; operand < N; ++operand) {
+        const Ints& strides = plan.strides[operand];
+        int64_t rest = index / run;
+        int64_t offset = within * strides.back();
+        for (int64_t axis = plan.dims.size() - 2; axis >= 0; --axis) {
+          offset += rest % plan.dims[axis] * strides[axis];
+          rest /= plan.dims[axis];
+        }
+        operands[operand] = map_detail::operand_block<C>(in[operand], offset, strides.back(), count, buffers[operand]);
+      }
+      R* target = store_direct ? reinterpret_cast<R*>(out.data) + index : results;
+      map_detail::apply<C, R>(f, operands, target, count, std::make_index_sequence<N>());
+      if (!store_direct) store_block<R>(out.dtype, out.data, index, count, results);
+      index += count;
+    }
+  });
+}
+
+// The arithmetic types an operator computes in; what is not among them is unsupported.
+struct Floats {};    // float, double
+struct Numbers {};   // and integers
+struct Integers {};  // integers alone
+struct Booleans {};
+
+template <class Domain>
+constexpr bool computes_in(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::float32:
+    case Arithmetic::float64:
+      return std::is_same_v<Domain, Floats> || std::is_same_v<Domain, Numbers>;
+    case Arithmetic::int64:
+    case Arithmetic::uint64:
+      return std::is_same_v<Domain, Integers> || std::is_same_v<Domain, Numbers>;
+    case Arithmetic::boolean:
+      return std::is_same_v<Domain, Booleans>;
+    case Arithmetic::none:
+      return false;
+  }
+  return false;
+}
+
+Error unsupported_dtype(DType dtype);
+
+// Calls visit with a zero of the arithmetic type for `dtype`. Error: unsupported, where the domain leaves it out.
+template <class Domain, class Visit>
+Status visit_arithmetic(DType dtype, const Visit& visit) {
+  const Arithmetic arithmetic = arithmetic_of(dtype);
+  if (!computes_in<Domain>(arithmetic)) return unsupported_dtype(dtype);
+  if constexpr (computes_in<Domain>(Arithmetic::float32)) {
+    if (arithmetic == Arithmetic::float32) return visit(float{});
+    if (arithmetic == Arithmetic::float64) return visit(double{});
+  }
+  if constexpr (computes_in<Domain>(Arithmetic::int64)) {
+    if (arithmetic == Arithmetic::int64) return visit(int64_t{});
+    if (arithmetic == Arithmetic::uint64) return visit(uint64_t{});
+  }
+  if constexpr (computes_in<Domain>(Arithmetic::boolean)) {
+    if (arithmetic == Arithmetic::boolean) return visit(uint8_t{});
+  }
+  return unsupported_dtype(dtype);
+}
+
+// The usual case: computes in the arithmetic type of the first operand. The result type is the functor's: bool for predicates.
+template <class Domain, class F, size_t N>
+Status map(Queue<Cpu>& queue, const F& f, const MutableView& out, const std::array<TensorView, N>& in) {
+  return visit_arithmetic<Domain>(in[0].dtype, [&](auto zero) -> Status {
+    using C = decltype(zero);
+    const auto call = [&](auto... values) { return f(values...); };
+    if constexpr (N == 1) {
+      using R = decltype(call(zero));
+      map_as<C, R>(queue, f, out, in);
+    } else if constexpr (N == 2) {
+      using R = decltype(call(zero, zero));
+      map_as<C, R>(queue, f, out, in);
+    } else {
+      using R = decltype(call(zero, zero, zero));
+      map_as<C, R>(queue, f, out, in);
+    }
+    return {};
+  });
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,36 @@
+// Queue<Cpu>: the host as a device. Work runs at once, on the process-wide thread pool; memory comes from the session's pool.
+#pragma once
+
+#include <memory>
+
+#include "runtime/device/buffer_pool.h"
+#include "runtime/device/devices.h"
+
+namespace parallax::runtime {
+
+class WeightCache;
+
+template <>
+class Queue<Cpu> {
+ public:
+  explicit Queue(std::shared_ptr<BufferPool> pool);
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  // A tensor of the pool, uninitialised (strings are made outside of it, empty). Its payload may be written through
+  // writable() until it is handed on.
+  Result<Tensor> allocate(DType dtype, const Shape& shape);
+
+  BufferPool& pool() { return *pool_; }
+  WeightCache& weights() { return *weights_; }
+
+ private:
+  std::shared_ptr<BufferPool> pool_;
+  std::unique_ptr<WeightCache> weights_;
+};
+
+// The payload of a tensor that the caller has just made, or alone owns.
+inline MutableView writable(const Tensor& tensor) { return {tensor.dtype(), tensor.shape(), tensor.storage().get()}; }
+
+}  // namespace parallax::runtime

@@ -1,0 +1,11 @@
+// Row layouts.
+#include "runtime/device/rows.h"
+
+namespace parallax::runtime {
+
+RowLayout rows_along(const Shape& shape, int64_t axis) {
+  const Ints dims(shape);
+  return {product(dims, 0, axis), dims[axis], product(dims, axis + 1, dims.size())};
+}
+
+}  // namespace parallax::runtime

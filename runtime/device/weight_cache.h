@@ -1,0 +1,52 @@
+// WeightCache: what a session prepares once from constant weights (packed matrices, reordered filters, primitives), by key.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+namespace parallax::runtime {
+
+class WeightCache {
+ public:
+  // The entry under `key`, made by `make` when there is none. T is fixed by the key's prefix.
+  template <class T, class Make>
+  std::shared_ptr<T> get(const std::string& key, const Make& make) {
+    const auto found = entries_.find(key);
+    if (found != entries_.end()) return std::static_pointer_cast<T>(found->second);
+    std::shared_ptr<T> made = make();
+    if (entries_.size() >= kMaxEntries) entries_.clear();  // shapes that keep changing must not grow it without bound
+    entries_.emplace(key, made);
+    return made;
+  }
+
+ private:
+  static constexpr size_t kMaxEntries = 8192;
+  std::unordered_map<std::string, std::shared_ptr<void>> entries_;
+};
+
+// Builds keys from plain values.
+class CacheKey {
+ public:
+  explicit CacheKey(std::string prefix) : text_(std::move(prefix)) {}
+  template <class T>
+  CacheKey& add(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    char bytes[sizeof(T)];
+    std::memcpy(bytes, &value, sizeof(T));
+    text_.append(bytes, sizeof(T));
+    return *this;
+  }
+  template <class Range>
+  CacheKey& add_all(const Range& values) {
+    for (const auto& value : values) add(value);
+    return add('|');
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace parallax::runtime

@@ -1,0 +1,218 @@
+// Arithmetic of two and more operands: Add to Pow, the variadic ones, Clip, PRelu, shifts.
+#include "runtime/device/copy.h"
+#include "runtime/ops/binary_functors.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/pointwise.h"
+
+namespace parallax::runtime {
+namespace {
+
+bool contains_zero(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    if (load_element<int64_t>(tensor.dtype(), tensor.view().data, i) == 0) return true;
+  }
+  return false;
+}
+
+template <class Device, class F>
+Status dividing(OpContext<Device>& op) {
+  if (is_integer(op.input(1).dtype()) && op.input(0).element_count() > 0 && contains_zero(op.input(1))) {
+    return execution_error("division of an integer by zero");
+  }
+  return binary<Device, Numbers, F>(op);
+}
+
+template <class Device>
+Status mod(OpContext<Device>& op) {
+  return op.integer("fmod") != 0 ? dividing<Device, Fmod>(op) : dividing<Device, Mod>(op);
+}
+
+template <class Device>
+Status bit_shift(OpContext<Device>& op) {
+  const std::string direction = op.text("direction");
+  if (direction == "LEFT") return binary<Device, Integers, ShiftLeft>(op);
+  if (direction == "RIGHT") return binary<Device, Integers, ShiftRight>(op);
+  return execution_error("attribute 'direction' is '" + direction + "', known are LEFT and RIGHT");
+}
+
+template <class Device>
+Status prelu(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  TensorView slope = op.input(1).view();
+  // Before version 7 a slope for each channel was a list along axis 1.
+  if (op.since_version() < 7 && slope.shape.rank() == 1 && x.shape().rank() > 2 && slope.element_count() > 1) {
+    Ints dims(rank_of(x.shape()) - 1, 1);
+    dims[0] = slope.element_count();
+    slope.shape = PX_TRY(shape_of(dims));
+  }
+  const Shape shapes[] = {x.shape(), slope.shape};
+  if (!(PX_TRY(broadcast_shapes(shapes)) == x.shape())) {
+    return execution_error("slope " + slope.shape.to_string() + " does not broadcast to " + x.shape().to_string());
+  }
+  const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
+  return map<Numbers>(op.queue(), PRelu{}, y, std::array<TensorView, 2>{x.view(), slope});
+}
+
+// ---- Pow: the exponent has a type of its own ----
+
+struct PowReal {
+  static constexpr int64_t kWork = 20;
+  template <class T>
+  PX_HD T operator()(T a, T b) const {
+    return std::pow(a, b);
+  }
+};
+struct Square {
+  template <class T>
+  PX_HD T operator()(T a, T) const {
+    return a * a;
+  }
+};
+struct PowInteger {  // by squaring; negative exponents give 0 but for bases 1 and -1
+  static constexpr int64_t kWork = 10;
+  template <class T>
+  PX_HD T operator()(T base, T exponent) const {
+    if constexpr (std::is_signed_v<T>) {
+      if (exponent < 0) return base == 1 ? T(1) : base == -1 ? (exponent % 2 == 0 ? T(1) : T(-1)) : T(0);
+    }
+    uint64_t result = 1;
+    uint64_t square = static_cast<uint64_t>(base);
+    for (uint64_t rest = static_cast<uint64_t>(exponent); rest != 0; rest >>= 1) {
+      if ((rest & 1U) != 0) result *= square;
+      square *= square;
+    }
+    return static_cast<T>(result);
+  }
+};
+
+template <class Device>
+Status pow(OpContext<Device>& op) {
+  const Tensor& base = op.input(0);
+  const Tensor& exponent = op.input(1);
+  const Shape shapes[] = {base.shape(), exponent.shape()};
+  const Shape shape = PX_TRY(broadcast_shapes(shapes));
+  const MutableView out = PX_TRY(op.make_output_over(0, base.dtype(), shape, {0}));
+  const std::array<TensorView, 2> operands{base.view(), exponent.view()};
+  const bool is_square = exponent.element_count() == 1 && PX_TRY(op.real_of_input(1)) == 2.0;
+  if (is_integer(base.dtype()) && is_floating(exponent.dtype())) {
+    map_as<double, double>(op.queue(), PowReal{}, out, operands);
+    return {};
+  }
+  return visit_arithmetic<Numbers>(base.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    if (is_square) {
+      if constexpr (std::is_floating_point_v<C>) return map_as<C, C>(op.queue(), Square{}, out, operands), Status{};
+    }
+    if constexpr (std::is_floating_point_v<C>) {
+      map_as<C, C>(op.queue(), PowReal{}, out, operands);
+    } else {
+      map_as<C, C>(op.queue(), PowInteger{}, out, operands);
+    }
+    return {};
+  });
+}
+
+// ---- Any number of operands, folded from the left ----
+
+template <class Device, class Domain, class F>
+Status variadic(OpContext<Device>& op) {
+  std::vector<Shape> shapes;
+  for (int64_t i = 0; i < op.input_count(); ++i) shapes.push_back(op.input(i).shape());
+  const Shape shape = PX_TRY(broadcast_shapes(shapes));
+  if (op.input_count() == 1) return op.alias_output(0, 0, shape), Status{};
+  const MutableView out = PX_TRY(op.make_output(0, op.input(0).dtype(), shape));
+  PX_TRY(map<Domain>(op.queue(), F{}, out, std::array<TensorView, 2>{op.input(0).view(), op.input(1).view()}));
+  for (int64_t i = 2; i < op.input_count(); ++i) {
+    PX_TRY(map<Domain>(op.queue(), F{}, out, std::array<TensorView, 2>{TensorView(out), op.input(i).view()}));
+  }
+  return {};
+}
+
+struct Scale {
+  double factor;
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return x * static_cast<T>(factor);
+  }
+};
+
+// The sum is carried in the arithmetic type, so that halves round once.
+template <class Device>
+Status mean(OpContext<Device>& op) {
+  std::vector<Shape> shapes;
+  for (int64_t i = 0; i < op.input_count(); ++i) shapes.push_back(op.input(i).shape());
+  const Shape shape = PX_TRY(broadcast_shapes(shapes));
+  const DType dtype = op.input(0).dtype();
+  const DType wide = dtype == DType::float64 ? DType::float64 : DType::float32;
+  const MutableView sum = PX_TRY(op.scratch(wide, shape));
+  fill(op.queue(), sum, nullptr);
+  for (int64_t i = 0; i < op.input_count(); ++i) {
+    PX_TRY(map<Floats>(op.queue(), Add{}, sum, std::array<TensorView, 2>{TensorView(sum), op.input(i).view()}));
+  }
+  const MutableView out = PX_TRY(op.make_output(0, dtype, shape));
+  const Scale scale{1.0 / static_cast<double>(op.input_count())};
+  return map<Floats>(op.queue(), scale, out, std::array<TensorView, 1>{TensorView(sum)});
+}
+
+template <class C>
+struct Clamp {
+  C low;
+  C high;
+  PX_HD C operator()(C x) const { return math::minimum(math::maximum(x, low), high); }
+};
+
+// Bounds are attributes before version 11, optional inputs since.
+template <class Device>
+Status clip(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
+  return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    constexpr bool kIsFloat = std::is_floating_point_v<C>;
+    Clamp<C> clamp{kIsFloat ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest(),
+                   kIsFloat ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max()};
+    if (op.since_version() < 11) {
+      if (const auto low = op.find_real("min")) clamp.low = static_cast<C>(*low);
+      if (const auto high = op.find_real("max")) clamp.high = static_cast<C>(*high);
+    }
+    for (const auto& [index, bound] : {std::pair{1, &clamp.low}, std::pair{2, &clamp.high}}) {
+      if (!op.has_input(index)) continue;
+      const Tensor& tensor = op.input(index);
+      if (tensor.element_count() != 1 || tensor.dtype() != x.dtype()) {
+        return execution_error("a bound must be one element of the input's type");
+      }
+      *bound = load_element<C>(tensor.dtype(), tensor.view().data, 0);
+    }
+    map_as<C, C>(op.queue(), clamp, y, std::array<TensorView, 1>{x.view()});
+    return {};
+  });
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"Add", kReals, binary<Device, Numbers, Add>},
+    {"BitShift", kInts, bit_shift<Device>},
+    {"BitwiseAnd", kInts, binary<Device, Integers, BitwiseAnd>},
+    {"BitwiseOr", kInts, binary<Device, Integers, BitwiseOr>},
+    {"BitwiseXor", kInts, binary<Device, Integers, BitwiseXor>},
+    {"Clip", kReals, clip<Device>},
+    {"Div", kReals, dividing<Device, Div>},
+    {"Max", kReals, variadic<Device, Numbers, Maximum>, 8},
+    {"Mean", kFloats, mean<Device>, 8},
+    {"Min", kReals, variadic<Device, Numbers, Minimum>, 8},
+    {"Mod", kReals, mod<Device>},
+    {"Mul", kReals, binary<Device, Numbers, Mul>},
+    {"PRelu", kReals, prelu<Device>},
+    {"Pow", kReals, pow<Device>, 7},
+    {"Sub", kReals, binary<Device, Numbers, Sub>},
+    {"Sum", kFloats, variadic<Device, Floats, Add>, 8},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> arithmetic_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

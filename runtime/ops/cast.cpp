@@ -1,0 +1,101 @@
+// Cast and CastLike: the arithmetic type that holds the source exactly, then one rounding to the target.
+#include "inspector/tensor/elements.h"
+#include "inspector/tensor/float_formats.h"
+#include "runtime/device/copy.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/pointwise.h"
+
+namespace parallax::runtime {
+namespace {
+
+struct Same {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return x;
+  }
+};
+
+template <class Device, class C>
+Status convert(OpContext<Device>& op, const TensorView& x, const MutableView& y) {
+  map_as<C, C>(op.queue(), Same{}, y, std::array<TensorView, 1>{x});
+  return {};
+}
+
+// The 8-bit floats have rules of their own for what does not fit.
+template <class Device>
+Status to_narrow_float(OpContext<Device>& op, const TensorView& x, const MutableView& y) {
+  const bool saturate = op.find_integer("saturate").value_or(1) != 0;
+  const std::string mode = op.find_text("round_mode").value_or("up");
+  const E8M0Rounding rounding = mode == "down"      ? E8M0Rounding::down
+                                : mode == "nearest" ? E8M0Rounding::nearest
+                                                    : E8M0Rounding::up;
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    const double value = load_element<double>(x.dtype, x.data, i);
+    store_packed(y.data, bits_of(y.dtype), i, small_float_from_double(y.dtype, value, saturate, rounding));
+  }
+  return {};
+}
+
+bool is_convertible(DType dtype) { return dtype != DType::string && dtype != DType::undefined && !is_complex(dtype); }
+
+template <class Device>
+Status cast_to(OpContext<Device>& op, DType target) {
+  const Tensor& x = op.input(0);
+  if (!is_convertible(target) || !is_convertible(x.dtype())) {
+    return unsupported("no conversion from " + std::string(name_of(x.dtype())) + " to " + std::string(name_of(target)) +
+                       " here; --fallback=reference runs it");
+  }
+  if (target == x.dtype()) return op.alias_output(0, 0, x.shape()), Status{};
+  const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
+  if (is_floating(target) && bits_of(target) <= 8) return to_narrow_float(op, x.view(), y);
+  if (is_floating(x.dtype())) {
+    return x.dtype() == DType::float64 ? convert<Device, double>(op, x.view(), y)
+                                       : convert<Device, float>(op, x.view(), y);
+  }
+  return x.dtype() == DType::uint64 ? convert<Device, uint64_t>(op, x.view(), y)
+                                    : convert<Device, int64_t>(op, x.view(), y);
+}
+
+// Before version 6 attribute 'to' was the type's name in capitals.
+std::optional<DType> target_of(const Node& node) {
+  const Attribute* to = find_attribute(node, "to");
+  if (to == nullptr) return std::nullopt;
+  if (const auto* number = std::get_if<int64_t>(&to->value)) return dtype_from_number(*number);
+  const auto* text = std::get_if<std::string>(&to->value);
+  if (text == nullptr) return std::nullopt;
+  std::string name = *text;
+  for (char& letter : name) letter = static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
+  return dtype_from_name(name);
+}
+
+bool supports_cast(const Node& node) {
+  const auto target = target_of(node);
+  return target.has_value() && is_convertible(*target);
+}
+
+template <class Device>
+Status cast(OpContext<Device>& op) {
+  return cast_to(op, target_of(op.node()).value_or(DType::undefined));
+}
+
+template <class Device>
+Status cast_like(OpContext<Device>& op) {
+  return cast_to(op, op.input(1).dtype());
+}
+
+constexpr uint32_t kNumbers = kReals | kBool | kFloat8 | kSubByte;
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"Cast", kNumbers, cast<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx", supports_cast},
+    {"CastLike", kNumbers, cast_like<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> cast_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

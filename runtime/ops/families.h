@@ -1,0 +1,39 @@
+// The families of operators, each a span of rows. Both devices have the same list; a family without kernels for a device is
+// simply not defined for it and not listed in that device's table.
+#pragma once
+
+#include <span>
+
+#include "runtime/ops/op_context.h"
+
+namespace parallax::runtime {
+
+template <class Device>
+using Rows = std::span<const KernelRow<Device>>;
+
+template <class Device>
+Rows<Device> activation_rows();
+template <class Device>
+Rows<Device> arithmetic_rows();
+template <class Device>
+Rows<Device> logic_rows();
+template <class Device>
+Rows<Device> cast_rows();
+template <class Device>
+Rows<Device> view_rows();
+template <class Device>
+Rows<Device> movement_rows();
+template <class Device>
+Rows<Device> indexing_rows();
+template <class Device>
+Rows<Device> reduction_rows();
+template <class Device>
+Rows<Device> softmax_rows();
+template <class Device>
+Rows<Device> normalization_rows();
+template <class Device>
+Rows<Device> matmul_rows();
+template <class Device>
+Rows<Device> generator_rows();
+
+}  // namespace parallax::runtime

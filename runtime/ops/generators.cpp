@@ -1,0 +1,137 @@
+// Operators that make data from attributes, shapes and a few numbers.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "runtime/device/blocks.h"
+#include "runtime/device/copy.h"
+#include "runtime/device/map.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+template <class Device>
+Status constant(OpContext<Device>& op) {
+  if (const Tensor* value = op.find_tensor("value")) return op.set_output(0, *value), Status{};
+  if (const auto value = op.find_real("value_float")) {
+    return op.set_output(0, Tensor::scalar<float>(static_cast<float>(*value))), Status{};
+  }
+  if (const auto value = op.find_integer("value_int")) return op.set_output(0, Tensor::scalar<int64_t>(*value)), Status{};
+  if (const auto values = op.find_reals("value_floats")) {
+    return op.set_output(0, Tensor::vector<float>(*values)), Status{};
+  }
+  if (const auto values = op.find_integers("value_ints")) {
+    return op.set_output(0, Tensor::vector<int64_t>(*values)), Status{};
+  }
+  return unsupported("this kind of constant has no kernel here; --fallback=reference runs it");
+}
+
+bool supports_constant(const Node& node) {
+  for (const char* name : {"value", "value_float", "value_int", "value_floats", "value_ints"}) {
+    if (find_attribute(node, name) != nullptr) return true;
+  }
+  return false;
+}
+
+template <class Device>
+Status constant_of_shape(OpContext<Device>& op) {
+  const Ints dims = PX_TRY(op.integers_of_input(0));
+  const Shape shape = PX_TRY(shape_of(dims));
+  const Tensor* value = op.find_tensor("value");
+  if (value != nullptr && value->element_count() != 1) return execution_error("'value' must hold one element");
+  const DType dtype = value == nullptr ? DType::float32 : value->dtype();
+  if (bits_of(dtype) < 8) return unsupported_dtype(dtype);
+  const MutableView y = PX_TRY(op.make_output(0, dtype, shape));
+  fill(op.queue(), y, value == nullptr ? nullptr : value->view().data);
+  return {};
+}
+
+template <class T, class Device>
+Status range_as(OpContext<Device>& op, int64_t count) {
+  const DType dtype = op.input(0).dtype();
+  const T start = load_element<T>(dtype, op.input(0).view().data, 0);
+  const T delta = load_element<T>(dtype, op.input(2).view().data, 0);
+  const MutableView y = PX_TRY(op.make_output(0, dtype, Shape{count}));
+  parallel_for(count, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T value = static_cast<T>(start + static_cast<T>(i) * delta);
+      store_block<T>(dtype, y.data, i, 1, &value);
+    }
+  });
+  return {};
+}
+
+template <class Device>
+Status range(OpContext<Device>& op) {
+  const DType dtype = op.input(0).dtype();
+  if (op.input(1).dtype() != dtype || op.input(2).dtype() != dtype) {
+    return execution_error("start, limit and delta have different element types");
+  }
+  const double start = PX_TRY(op.real_of_input(0));
+  const double limit = PX_TRY(op.real_of_input(1));
+  const double delta = PX_TRY(op.real_of_input(2));
+  if (delta == 0.0) return execution_error("delta is 0");
+  const double count = std::max(0.0, std::ceil((limit - start) / delta));
+  if (!(count <= static_cast<double>(Shape::kMaxElements))) return execution_error("the range is too long");
+  const int64_t elements = static_cast<int64_t>(count);
+  if (is_integer(dtype)) return range_as<int64_t>(op, elements);
+  return dtype == DType::float64 ? range_as<double>(op, elements) : range_as<float>(op, elements);
+}
+
+template <class Device>
+Status shape(OpContext<Device>& op) {
+  const Ints dims(op.input(0).shape());
+  const auto bound = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + dims.size() : at, 0, dims.size()); };
+  const int64_t start = bound(op.find_integer("start").value_or(0));
+  const int64_t end = op.has_attribute("end") ? bound(op.integer("end")) : dims.size();
+  Ints part;
+  for (int64_t axis = start; axis < end; ++axis) part.push_back(dims[axis]);
+  op.set_output(0, Tensor::vector<int64_t>(part));
+  return {};
+}
+
+template <class Device>
+Status size(OpContext<Device>& op) {
+  op.set_output(0, Tensor::scalar<int64_t>(op.input(0).element_count()));
+  return {};
+}
+
+template <class Device>
+Status eye_like(OpContext<Device>& op) {
+  const Shape& from = op.input(0).shape();
+  if (from.rank() != 2) return execution_error("the input must be a matrix");
+  const auto wanted = op.find_integer("dtype");
+  const auto dtype = wanted.has_value() ? dtype_from_number(*wanted) : op.input(0).dtype();
+  if (!dtype.has_value() || arithmetic_of(*dtype) == Arithmetic::none) {
+    return unsupported_dtype(dtype.value_or(DType::undefined));
+  }
+  const MutableView y = PX_TRY(op.make_output(0, *dtype, from));
+  fill(op.queue(), y, nullptr);
+  const int64_t k = op.integer("k");
+  const int64_t one = 1;
+  for (int64_t row = 0; row < dim_of(from, 0); ++row) {
+    if (row + k < 0 || row + k >= dim_of(from, 1)) continue;
+    store_block<int64_t>(*dtype, y.data, row * dim_of(from, 1) + row + k, 1, &one);
+  }
+  return {};
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"Constant", kAnything, constant<Device>, 1, INT64_MAX, 0, Arguments::values, "ai.onnx", supports_constant},
+    {"ConstantOfShape", kInts, constant_of_shape<Device>},
+    {"EyeLike", kReals | kBool, eye_like<Device>},
+    {"Range", kReals, range<Device>},
+    {"Shape", kAnything, shape<Device>},
+    {"Size", kAnything, size<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> generator_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,315 @@
+// Operators that pick elements by computed indices: Gather and its kin, Pad, Trilu, ReverseSequence. Each is an index functor:
+// where the element (or block) number i of the output comes from.
+#include <fmt/format.h>
+
+#include "runtime/device/blocks.h"
+#include "runtime/device/copy.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+// Indices into a dimension of `dim`, counted from the front. Error: execution, naming the first one outside.
+Result<Ints> checked_indices(const Tensor& indices, int64_t dim) {
+  Ints values(indices.element_count());
+  if (!values.empty()) {
+    load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
+  }
+  for (int64_t& index : values) {
+    if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+    if (index < 0) index += dim;
+  }
+  return values;
+}
+
+struct GatherIndex {  // blocks of `inner` elements
+  const int64_t* indices;
+  int64_t count;
+  int64_t dim;
+  int64_t operator()(int64_t block) const { return block / count * dim + indices[block % count]; }
+};
+
+template <class Device>
+Status gather(OpContext<Device>& op) {
+  const Tensor& data = op.input(0);
+  const Ints from(data.shape());
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), from.size()));
+  const Ints indices = PX_TRY(checked_indices(op.input(1), from[axis]));
+  Ints dims;
+  for (int64_t i = 0; i < axis; ++i) dims.push_back(from[i]);
+  for (int64_t dim : op.input(1).shape()) dims.push_back(dim);
+  for (int64_t i = axis + 1; i < from.size(); ++i) dims.push_back(from[i]);
+  const MutableView y = PX_TRY(op.make_output(0, data.dtype(), shape_of(dims)));
+  const GatherIndex index{indices.data(), indices.size(), from[axis]};
+  index_map(op.queue(), index, y, data.view().data, product(from, axis + 1, from.size()));
+  return {};
+}
+
+struct GatherElementsIndex {
+  const int64_t* indices;
+  Ints dims;     // of indices
+  Ints strides;  // of data
+  int64_t axis;
+  int64_t operator()(int64_t element) const {
+    int64_t rest = element;
+    int64_t offset = indices[element] * strides[axis];
+    for (int64_t i = dims.size() - 1; i >= 0; --i) {
+      if (i != axis) offset += rest % dims[i] * strides[i];
+      rest /= dims[i];
+    }
+    return offset;
+  }
+};
+
+template <class Device>
+Status gather_elements(OpContext<Device>& op) {
+  const Tensor& data = op.input(0);
+  const Ints dims(op.input(1).shape());
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(data.shape())));
+  if (dims.size() != rank_of(data.shape())) return execution_error("data and indices differ in rank");
+  for (int64_t i = 0; i < dims.size(); ++i) {
+    if (i != axis && dims[i] > dim_of(data.shape(), i)) return execution_error("indices are larger than data");
+  }
+  const Ints indices = PX_TRY(checked_indices(op.input(1), dim_of(data.shape(), axis)));
+  const MutableView y = PX_TRY(op.make_output(0, data.dtype(), op.input(1).shape()));
+  const GatherElementsIndex index{indices.data(), dims, row_major_strides(data.shape()), axis};
+  index_map(op.queue(), index, y, data.view().data, 1);
+  return {};
+}
+
+struct TableIndex {
+  const int64_t* offsets;
+  int64_t operator()(int64_t block) const { return offsets[block]; }
+};
+
+// Indices of GatherND as block numbers of data.
+Result<Ints> nd_offsets(const Tensor& data, const Tensor& indices, int64_t batch_dims) {
+  const Ints from(data.shape());
+  const Ints index_dims(indices.shape());
+  const int64_t depth = index_dims.empty() ? 0 : index_dims.back();
+  if (batch_dims < 0 || index_dims.empty() || batch_dims >= index_dims.size() || depth < 1 ||
+      batch_dims + depth > from.size()) {
+    return execution_error(fmt::format("indices {} with {} batch axes do not fit data {}", indices.shape().to_string(),
+                                       batch_dims, data.shape().to_string()));
+  }
+  for (int64_t axis = 0; axis < batch_dims; ++axis) {
+    if (from[axis] != index_dims[axis]) return execution_error("batch axes of data and indices differ");
+  }
+  Ints values(indices.element_count());
+  if (!values.empty()) {
+    load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
+  }
+  Ints offsets(values.size() / depth);
+  const int64_t per_batch = product(index_dims, batch_dims, index_dims.size() - 1);
+  for (int64_t tuple = 0; tuple < offsets.size(); ++tuple) {
+    int64_t offset = per_batch == 0 ? 0 : tuple / per_batch;
+    for (int64_t i = 0; i < depth; ++i) {
+      const int64_t dim = from[batch_dims + i];
+      int64_t index = values[tuple * depth + i];
+      if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+      offset = offset * dim + (index < 0 ? index + dim : index);
+    }
+    offsets[tuple] = offset;
+  }
+  return offsets;
+}
+
+template <class Device>
+Status gather_nd(OpContext<Device>& op) {
+  const Tensor& data = op.input(0);
+  const Tensor& indices = op.input(1);
+  const int64_t batch_dims = op.find_integer("batch_dims").value_or(0);
+  const Ints offsets = PX_TRY(nd_offsets(data, indices, batch_dims));
+  const Ints from(data.shape());
+  const Ints index_dims(indices.shape());
+  const int64_t first = batch_dims + index_dims.back();
+  Ints dims;
+  for (int64_t i = 0; i + 1 < index_dims.size(); ++i) dims.push_back(index_dims[i]);
+  for (int64_t i = first; i < from.size(); ++i) dims.push_back(from[i]);
+  const MutableView y = PX_TRY(op.make_output(0, data.dtype(), shape_of(dims)));
+  index_map(op.queue(), TableIndex{offsets.data()}, y, data.view().data, product(from, first, from.size()));
+  return {};
+}
+
+// ---- Pad: a table for each axis says where each position comes from; -1 is the constant ----
+
+Result<Ints> pad_table(int64_t dim, int64_t before, int64_t after, const std::string& mode) {
+  Ints table;
+  for (int64_t i = -before; i < dim + after; ++i) {
+    int64_t source = i;
+    if (i < 0 || i >= dim) {
+      if (mode != "constant" && dim == 0) return execution_error("an empty axis has nothing to pad with");
+      if (mode == "constant") {
+        source = -1;
+      } else if (mode == "edge") {
+        source = i < 0 ? 0 : dim - 1;
+      } else if (mode == "wrap") {
+        source = (i % dim + dim) % dim;
+      } else {  // reflect: there and back without repeating the ends
+        const int64_t period = std::max<int64_t>(1, 2 * (dim - 1));
+        const int64_t place = (i % period + period) % period;
+        source = place < dim ? place : period - place;
+      }
+    }
+    table.push_back(source);
+  }
+  return table;
+}
+
+struct TablesIndex {
+  std::vector<Ints> tables;
+  Ints strides;
+  int64_t operator()(int64_t element) const {
+    int64_t rest = element;
+    int64_t offset = 0;
+    for (int64_t axis = strides.size() - 1; axis >= 0; --axis) {
+      const Ints& table = tables.data()[axis];
+      const int64_t source = table[rest % table.size()];
+      if (source < 0) return -1;
+      offset += source * strides[axis];
+      rest /= table.size();
+    }
+    return offset;
+  }
+};
+
+struct PadArguments {
+  Ints before, after;  // of each axis
+  Tensor constant;     // undefined: zero
+};
+
+template <class Device>
+Result<PadArguments> pad_arguments(OpContext<Device>& op, int64_t rank) {
+  PadArguments given{Ints(rank), Ints(rank), {}};
+  Ints pads;
+  Ints axes;
+  if (op.since_version() < 11) {
+    pads = op.find_integers(op.since_version() < 2 ? "paddings" : "pads").value_or(Ints{});
+    const double value = op.find_real("value").value_or(0.0);
+    given.constant = PX_TRY(op.queue().allocate(op.input(0).dtype(), Shape{}));
+    store_block<double>(op.input(0).dtype(), given.constant.storage().get(), 0, 1, &value);
+  } else {
+    pads = PX_TRY(op.integers_of_input(1));
+    if (op.has_input(2)) given.constant = op.input(2);
+    if (op.has_input(3)) axes = PX_TRY(op.integers_of_input(3));
+  }
+  if (axes.empty()) {
+    for (int64_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  }
+  if (pads.size() != 2 * axes.size()) {
+    return execution_error(fmt::format("{} pads for {} axes", pads.size(), axes.size()));
+  }
+  PX_TRY(OpCall::resolve_axes(axes, rank));
+  for (int64_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = PX_TRY(OpCall::resolve_axis(axes[i], rank));
+    given.before[axis] = pads[i];
+    given.after[axis] = pads[i + axes.size()];
+  }
+  return given;
+}
+
+template <class Device>
+Status pad(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const int64_t rank = rank_of(x.shape());
+  const PadArguments given = PX_TRY(pad_arguments(op, rank));
+  if (given.constant.defined() && (given.constant.element_count() != 1 || given.constant.dtype() != x.dtype())) {
+    return execution_error("the constant must be one element of the input's type");
+  }
+  const std::string mode = op.text("mode");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
+    return execution_error("attribute 'mode' is '" + mode + "', known are constant, reflect, edge, wrap");
+  }
+  Ints dims(x.shape());
+  constexpr int64_t kMost = int64_t{1} << 40;  // of one side: keeps the sums below from overflowing
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (std::abs(given.before[axis]) > kMost || std::abs(given.after[axis]) > kMost) {
+      return execution_error("a pad is too large");
+    }
+    dims[axis] += given.before[axis] + given.after[axis];
+    if (dims[axis] < 0) return execution_error(fmt::format("axis {} is cut by more than it has", axis));
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
+  TablesIndex index{{}, row_major_strides(x.shape())};
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    index.tables.push_back(
+        PX_TRY(pad_table(dim_of(x.shape(), axis), given.before[axis], given.after[axis], mode)));
+  }
+  index_map(op.queue(), index, y, x.view().data, 1, given.constant.defined() ? given.constant.view().data : nullptr);
+  return {};
+}
+
+struct TriluIndex {
+  int64_t rows;
+  int64_t columns;
+  int64_t k;
+  bool upper;
+  int64_t operator()(int64_t element) const {
+    const int64_t column = element % columns;
+    const int64_t row = element / columns % rows;
+    return (upper ? column - row >= k : column - row <= k) ? element : -1;
+  }
+};
+
+template <class Device>
+Status trilu(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const int64_t rank = rank_of(x.shape());
+  if (rank < 2) return execution_error("the input must have rank 2 or more");
+  const int64_t k = op.has_input(1) ? PX_TRY(op.integer_of_input(1)) : 0;
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  const TriluIndex index{dim_of(x.shape(), rank - 2), dim_of(x.shape(), rank - 1), k, op.integer("upper") != 0};
+  index_map(op.queue(), index, y, x.view().data, 1);
+  return {};
+}
+
+struct ReverseIndex {
+  const int64_t* lengths;
+  int64_t time, batch;  // dimensions
+  bool time_first;
+  int64_t operator()(int64_t block) const {
+    const int64_t t = time_first ? block / batch : block % time;
+    const int64_t b = time_first ? block % batch : block / time;
+    const int64_t from = t < lengths[b] ? lengths[b] - 1 - t : t;
+    return time_first ? from * batch + b : b * time + from;
+  }
+};
+
+template <class Device>
+Status reverse_sequence(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const Ints dims(x.shape());
+  const Ints lengths = PX_TRY(op.integers_of_input(1));
+  const int64_t time_axis = op.integer("time_axis");
+  const int64_t batch_axis = op.integer("batch_axis");
+  if (dims.size() < 2 || time_axis + batch_axis != 1 || time_axis * batch_axis != 0) {
+    return execution_error("time and batch must be axes 0 and 1, in either order");
+  }
+  if (lengths.size() != dims[batch_axis]) return execution_error("one length for each batch entry is needed");
+  for (int64_t length : lengths) {
+    if (length < 0 || length > dims[time_axis]) return execution_error(fmt::format("length {} is out of range", length));
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  const ReverseIndex index{lengths.data(), dims[time_axis], dims[batch_axis], time_axis == 0};
+  index_map(op.queue(), index, y, x.view().data, product(dims, 2, dims.size()));
+  return {};
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"Gather", kMovable, gather<Device>},
+    {"GatherElements", kMovable, gather_elements<Device>},
+    {"GatherND", kMovable, gather_nd<Device>},
+    {"Pad", kMovable, pad<Device>},
+    {"ReverseSequence", kMovable, reverse_sequence<Device>},
+    {"Trilu", kMovable, trilu<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> indexing_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

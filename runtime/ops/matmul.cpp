@@ -1,0 +1,165 @@
+// MatMul, Gemm and the integer products: shapes and batches here, the arithmetic in the device's gemm.
+#include <fmt/format.h>
+
+#include "runtime/device/gemm.h"
+#include "runtime/device/map.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+struct MatmulShapes {
+  GemmProblem problem;
+  Shape out;
+};
+
+// numpy.matmul: vectors get an axis of 1 that the result loses again, leading axes broadcast.
+Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape) {
+  Ints a(a_shape), b(b_shape);
+  if (a.empty() || b.empty()) return execution_error("a product of matrices needs operands of rank 1 or more");
+  const bool a_is_vector = a.size() == 1;
+  const bool b_is_vector = b.size() == 1;
+  if (a_is_vector) a.insert(0, 1);
+  if (b_is_vector) b.insert(1, 1);
+  MatmulShapes result;
+  GemmProblem& problem = result.problem;
+  problem.m = a[a.size() - 2];
+  problem.k = a.back();
+  problem.n = b.back();
+  if (b[b.size() - 2] != problem.k) {
+    return execution_error(
+        fmt::format("shapes {} and {} do not multiply", a_shape.to_string(), b_shape.to_string()));
+  }
+  const Shape a_batch(std::span<const int64_t>(a.data(), static_cast<size_t>(a.size() - 2)));
+  const Shape b_batch(std::span<const int64_t>(b.data(), static_cast<size_t>(b.size() - 2)));
+  const Shape batches[] = {a_batch, b_batch};
+  const Shape batch = PX_TRY(broadcast_shapes(batches));
+  const bool b_is_shared = b_batch.element_count() == 1;
+  if (b_is_shared && a_batch.element_count() == batch.element_count()) {
+    problem.m *= batch.element_count();  // one tall product
+  } else {
+    const Ints a_strides = broadcast_strides(a_batch, batch);
+    const Ints b_strides = broadcast_strides(b_batch, batch);
+    problem.a_offsets = Ints(batch.element_count());
+    problem.b_offsets = Ints(batch.element_count());
+    for (int64_t i = 0; i < batch.element_count(); ++i) {
+      int64_t rest = i;
+      for (int64_t axis = rank_of(batch) - 1; axis >= 0; --axis) {
+        problem.a_offsets[i] += rest % dim_of(batch, axis) * a_strides[axis] * problem.m * problem.k;
+        problem.b_offsets[i] += rest % dim_of(batch, axis) * b_strides[axis] * problem.k * problem.n;
+        rest /= dim_of(batch, axis);
+      }
+    }
+  }
+  Ints out(batch);
+  if (!a_is_vector) out.push_back(a[a.size() - 2]);
+  if (!b_is_vector) out.push_back(problem.n);
+  result.out = PX_TRY(shape_of(out));
+  return result;
+}
+
+// Computes in C and stores with one rounding to the output's type.
+template <class C, class Device>
+Status multiply(OpContext<Device>& op, GemmProblem problem, int64_t a_input, int64_t b_input, const MutableView& out) {
+  problem.b_is_constant = op.is_constant(b_input);
+  const auto a = PX_TRY(converted<C>(op.queue(), op.input(a_input).view(), false));
+  const auto b = PX_TRY(converted<C>(op.queue(), op.input(b_input).view(), op.is_constant(b_input)));
+  if (out.dtype == storage_of<C>()) {
+    return gemm(op.queue(), problem, a.get(), b.get(), reinterpret_cast<C*>(out.data));
+  }
+  const MutableView wide = PX_TRY(op.scratch(storage_of<C>(), out.shape));
+  PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), reinterpret_cast<C*>(wide.data)));
+  const auto same = [](C x) { return x; };
+  map_as<C, C>(op.queue(), same, out, std::array<TensorView, 1>{TensorView(wide)});
+  return {};
+}
+
+template <class Device>
+Status matmul(OpContext<Device>& op) {
+  const DType dtype = op.input(0).dtype();
+  if (op.input(1).dtype() != dtype) return execution_error("A and B have different element types");
+  const MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
+  const MutableView out = PX_TRY(op.make_output(0, dtype, shapes.out));
+  switch (arithmetic_of(dtype)) {
+    case Arithmetic::float32:
+      return multiply<float>(op, shapes.problem, 0, 1, out);
+    case Arithmetic::float64:
+      return multiply<double>(op, shapes.problem, 0, 1, out);
+    case Arithmetic::int64:
+      return multiply<int64_t>(op, shapes.problem, 0, 1, out);
+    case Arithmetic::uint64:  // the same bits modulo 2^64
+      return gemm(op.queue(), shapes.problem, reinterpret_cast<const int64_t*>(op.input(0).view().data),
+                  reinterpret_cast<const int64_t*>(op.input(1).view().data), reinterpret_cast<int64_t*>(out.data));
+    default:
+      return unsupported_dtype(dtype);
+  }
+}
+
+// ---- Gemm ----
+
+template <class C>
+struct Scaled {
+  C factor;
+  C operator()(C x) const { return x * factor; }
+};
+
+template <class C, class Device>
+Status gemm_as(OpContext<Device>& op, GemmProblem problem, const MutableView& out) {
+  const bool direct = out.dtype == storage_of<C>();
+  const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
+  C* target = reinterpret_cast<C*>(wide.data);
+  if (op.has_input(2)) {
+    const Shape shapes[] = {op.input(2).shape(), out.shape};
+    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape)) {
+      return execution_error("C of shape " + op.input(2).shape().to_string() + " does not broadcast to " +
+                             out.shape.to_string());
+    }
+    const Scaled<C> scaled{static_cast<C>(op.real("beta"))};
+    map_as<C, C>(op.queue(), scaled, wide, std::array<TensorView, 1>{op.input(2).view()});
+    problem.beta = 1.0;
+  }
+  const auto a = PX_TRY(converted<C>(op.queue(), op.input(0).view(), false));
+  const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
+  PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), target));
+  if (direct) return {};
+  const auto same = [](C x) { return x; };
+  map_as<C, C>(op.queue(), same, out, std::array<TensorView, 1>{TensorView(wide)});
+  return {};
+}
+
+template <class Device>
+Status general_product(OpContext<Device>& op) {
+  const Ints a(op.input(0).shape()), b(op.input(1).shape());
+  if (a.size() != 2 || b.size() != 2) return execution_error("A and B must be matrices");
+  GemmProblem problem;
+  problem.transpose_a = op.integer("transA") != 0;
+  problem.transpose_b = op.integer("transB") != 0;
+  problem.alpha = op.real("alpha");
+  problem.m = a[problem.transpose_a ? 1 : 0];
+  problem.k = a[problem.transpose_a ? 0 : 1];
+  problem.n = b[problem.transpose_b ? 0 : 1];
+  if (b[problem.transpose_b ? 1 : 0] != problem.k) {
+    return execution_error(fmt::format("shapes {} and {} do not multiply", op.input(0).shape().to_string(),
+                                       op.input(1).shape().to_string()));
+  }
+  problem.b_is_constant = op.is_constant(1);
+  const DType dtype = op.input(0).dtype();
+  const MutableView out = PX_TRY(op.make_output(0, dtype, Shape{problem.m, problem.n}));
+  if (dtype == DType::float64) return gemm_as<double>(op, problem, out);
+  return gemm_as<float>(op, problem, out);
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"Gemm", kFloats, general_product<Device>},
+    {"MatMul", kReals, matmul<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> matmul_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,301 @@
+// Operators that move whole regions: Transpose, Slice, Concat, Split, Expand, Tile. All are strided copies.
+#include <fmt/format.h>
+
+#include "inspector/base/checked_math.h"
+#include "runtime/device/copy.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+template <class Device>
+Status transpose(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const int64_t rank = rank_of(x.shape());
+  Ints perm(rank);
+  for (int64_t axis = 0; axis < rank; ++axis) perm[axis] = rank - 1 - axis;
+  if (const auto given = op.find_integers("perm")) {
+    Ints sorted = PX_TRY(OpCall::resolve_axes(*given, rank));
+    if (sorted.size() != rank) return execution_error(fmt::format("'perm' does not name all {} axes once", rank));
+    perm = *given;
+    for (int64_t& axis : perm) axis = axis < 0 ? axis + rank : axis;
+  }
+  Ints dims(rank);
+  Ints strides(rank);
+  const Ints from = row_major_strides(x.shape());
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    dims[axis] = dim_of(x.shape(), perm[axis]);
+    strides[axis] = from[perm[axis]];
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
+  copy_strided(op.queue(), element_bytes(x.dtype()), dims, {y.data, row_major_strides(dims), 0},
+               {x.view().data, strides, 0});
+  return {};
+}
+
+// ---- Slice ----
+
+struct SliceAxis {
+  int64_t start;
+  int64_t step;
+  int64_t count;
+};
+
+// As Python slices: bounds from the end when negative, then clamped.
+Result<SliceAxis> slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step) {
+  if (step == 0) return execution_error("a step is 0");
+  if (start < 0) start += dim;
+  if (end < 0) end = end < -dim ? -1 : end + dim;
+  if (step > 0) {
+    start = std::clamp<int64_t>(start, 0, dim);
+    end = std::clamp<int64_t>(end, 0, dim);
+    return SliceAxis{start, step, end > start ? (end - start - 1) / step + 1 : 0};
+  }
+  start = std::clamp<int64_t>(start, -1, dim - 1);
+  end = std::clamp<int64_t>(end, -1, dim - 1);
+  return SliceAxis{start, step, start > end ? static_cast<int64_t>((static_cast<uint64_t>(start - end) - 1) /
+                                                                   (uint64_t{0} - static_cast<uint64_t>(step))) + 1
+                                            : 0};
+}
+
+struct SliceArguments {
+  Ints starts, ends, axes, steps;
+};
+
+template <class Device>
+Result<SliceArguments> slice_arguments(OpContext<Device>& op) {
+  SliceArguments given;
+  if (op.since_version() < 10) {
+    given.starts = op.find_integers("starts").value_or(Ints{});
+    given.ends = op.find_integers("ends").value_or(Ints{});
+    if (auto axes = op.find_integers("axes")) given.axes = std::move(*axes);
+  } else {
+    given.starts = PX_TRY(op.integers_of_input(1));
+    given.ends = PX_TRY(op.integers_of_input(2));
+    if (op.has_input(3)) given.axes = PX_TRY(op.integers_of_input(3));
+    if (op.has_input(4)) given.steps = PX_TRY(op.integers_of_input(4));
+  }
+  const int64_t count = given.starts.size();
+  if (given.axes.empty()) {
+    for (int64_t axis = 0; axis < count; ++axis) given.axes.push_back(axis);
+  }
+  if (given.steps.empty()) given.steps = Ints(count, 1);
+  if (given.ends.size() != count || given.axes.size() != count || given.steps.size() != count) {
+    return execution_error("starts, ends, axes and steps differ in length");
+  }
+  return given;
+}
+
+template <class Device>
+Status slice(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const int64_t rank = rank_of(x.shape());
+  SliceArguments given = PX_TRY(slice_arguments(op));
+  PX_TRY(OpCall::resolve_axes(given.axes, rank));
+  Ints dims(x.shape());
+  Ints strides = row_major_strides(dims);
+  int64_t offset = 0;
+  for (int64_t i = 0; i < given.axes.size(); ++i) {
+    const int64_t axis = PX_TRY(OpCall::resolve_axis(given.axes[i], rank));
+    const SliceAxis part = PX_TRY(slice_axis(dims[axis], given.starts[i], given.ends[i], given.steps[i]));
+    dims[axis] = part.count;
+    if (part.count > 0) offset += part.start * strides[axis];
+    strides[axis] = part.count > 1 ? strides[axis] * part.step : strides[axis];
+  }
+  const Shape shape = PX_TRY(shape_of(dims));
+  if (shape == x.shape() && strides == row_major_strides(dims)) return op.alias_output(0, 0, shape), Status{};
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
+  copy_strided(op.queue(), element_bytes(x.dtype()), dims, {y.data, row_major_strides(dims), 0},
+               {x.view().data, strides, offset});
+  return {};
+}
+
+// ---- Concat and Split ----
+
+template <class Device>
+Status concat(OpContext<Device>& op) {
+  const Tensor& first = op.input(0);
+  const int64_t rank = rank_of(first.shape());
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.find_integer("axis").value_or(1), rank));
+  Ints dims(first.shape());
+  dims[axis] = 0;
+  for (int64_t i = 0; i < op.input_count(); ++i) {
+    const Tensor& part = op.input(i);
+    if (rank_of(part.shape()) != rank || part.dtype() != first.dtype()) {
+      return execution_error("inputs differ in rank or element type");
+    }
+    for (int64_t other = 0; other < rank; ++other) {
+      if (other != axis && dim_of(part.shape(), other) != dims[other]) {
+        return execution_error(fmt::format("shapes {} and {} differ outside axis {}", first.shape().to_string(),
+                                           part.shape().to_string(), axis));
+      }
+    }
+    dims[axis] += dim_of(part.shape(), axis);
+  }
+  const Shape shape = PX_TRY(shape_of(dims));
+  const MutableView y = PX_TRY(op.make_output(0, first.dtype(), shape));
+  const Ints strides = row_major_strides(dims);
+  int64_t position = 0;
+  for (int64_t i = 0; i < op.input_count(); ++i) {
+    const Tensor& part = op.input(i);
+    copy_strided(op.queue(), element_bytes(first.dtype()), part.shape(), {y.data, strides, position * strides[axis]},
+                 {part.view().data, row_major_strides(part.shape()), 0});
+    position += dim_of(part.shape(), axis);
+  }
+  return {};
+}
+
+template <class Device>
+Result<Ints> split_sizes(OpContext<Device>& op, int64_t dim) {
+  if (op.has_input(1)) return op.integers_of_input(1);
+  if (auto sizes = op.find_integers("split")) return std::move(*sizes);
+  const int64_t parts = op.output_count();
+  const int64_t size = (dim + parts - 1) / parts;
+  if (op.since_version() < 18 && dim % parts != 0) {
+    return execution_error(fmt::format("{} cannot be split into {} equal parts", dim, parts));
+  }
+  Ints sizes(parts, size);  // since version 18 the last part may be smaller
+  sizes[parts - 1] = dim - size * (parts - 1);
+  return sizes;
+}
+
+template <class Device>
+Status split(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.find_integer("axis").value_or(0), rank_of(x.shape())));
+  const int64_t dim = dim_of(x.shape(), axis);
+  const Ints sizes = PX_TRY(split_sizes(op, dim));
+  int64_t total = 0;
+  for (int64_t size : sizes) {
+    if (size < 0 || size > dim) return execution_error(fmt::format("a part of size {} of dimension {}", size, dim));
+    total += size;
+  }
+  if (total != dim || sizes.size() != op.output_count()) {
+    return execution_error(
+        fmt::format("{} parts of {} in all for {} outputs and a dimension of {}", sizes.size(), total, op.output_count(), dim));
+  }
+  const Ints strides = row_major_strides(x.shape());
+  int64_t position = 0;
+  for (int64_t i = 0; i < sizes.size(); ++i) {
+    Ints dims(x.shape());
+    dims[axis] = sizes[i];
+    const MutableView y = PX_TRY(op.make_output(i, x.dtype(), shape_of(dims)));
+    copy_strided(op.queue(), element_bytes(x.dtype()), dims, {y.data, row_major_strides(dims), 0},
+                 {x.view().data, strides, position * strides[axis]});
+    position += sizes[i];
+  }
+  return {};
+}
+
+// ---- Expand and Tile ----
+
+template <class Device>
+Status expand(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const Ints wanted = PX_TRY(op.integers_of_input(1));
+  const Shape wanted_shape = PX_TRY(shape_of(wanted));
+  const Shape shapes[] = {x.shape(), wanted_shape};
+  const Shape shape = PX_TRY(broadcast_shapes(shapes));
+  if (shape == x.shape()) return op.alias_output(0, 0, shape), Status{};
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
+  copy_strided(op.queue(), element_bytes(x.dtype()), shape, {y.data, row_major_strides(shape), 0},
+               {x.view().data, broadcast_strides(x.shape(), shape), 0});
+  return {};
+}
+
+// Each axis becomes two: which copy, and where in it.
+template <class Device>
+Status tile(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const int64_t rank = rank_of(x.shape());
+  Ints repeats;
+  if (op.since_version() < 6) {
+    const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer_of_input(2), rank));
+    repeats = Ints(rank, 1);
+    repeats[axis] = PX_TRY(op.integer_of_input(1));
+  } else {
+    repeats = PX_TRY(op.integers_of_input(1));
+  }
+  if (repeats.size() != rank) return execution_error(fmt::format("{} repeats for rank {}", repeats.size(), rank));
+  const Ints from = row_major_strides(x.shape());
+  Ints dims, walk, strides;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (repeats[axis] < 0) return execution_error("a repeat is negative");
+    const auto dim = checked_mul(dim_of(x.shape(), axis), repeats[axis]);
+    if (!dim.has_value()) return execution_error("the output is too large");
+    dims.push_back(*dim);
+    walk.push_back(repeats[axis]);
+    walk.push_back(dim_of(x.shape(), axis));
+    strides.push_back(0);
+    strides.push_back(from[axis]);
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
+  copy_strided(op.queue(), element_bytes(x.dtype()), walk, {y.data, row_major_strides(walk), 0},
+               {x.view().data, strides, 0});
+  return {};
+}
+
+// ---- Blocks of depth and space ----
+
+// y[...] = x transposed by `perm` after a reshape to `split`.
+template <class Device>
+Status regroup(OpContext<Device>& op, const Ints& split, const Ints& perm, const Ints& result) {
+  const Tensor& x = op.input(0);
+  const Ints from = row_major_strides(split);
+  Ints dims, strides;
+  for (int64_t axis : perm) {
+    dims.push_back(split[axis]);
+    strides.push_back(from[axis]);
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(result)));
+  copy_strided(op.queue(), element_bytes(x.dtype()), dims, {y.data, row_major_strides(dims), 0},
+               {x.view().data, strides, 0});
+  return {};
+}
+
+template <class Device>
+Status depth_to_space(OpContext<Device>& op) {
+  const Ints dims(op.input(0).shape());
+  const int64_t block = op.integer("blocksize");
+  if (dims.size() != 4 || block <= 0 || dims[1] % (block * block) != 0) {
+    return execution_error("the input must be [N,C,H,W] with C a multiple of blocksize squared");
+  }
+  const int64_t depth = dims[1] / (block * block);
+  const Ints result{dims[0], depth, dims[2] * block, dims[3] * block};
+  if (op.find_text("mode").value_or("DCR") == "DCR") {
+    return regroup(op, {dims[0], block, block, depth, dims[2], dims[3]}, {0, 3, 4, 1, 5, 2}, result);
+  }
+  return regroup(op, {dims[0], depth, block, block, dims[2], dims[3]}, {0, 1, 4, 2, 5, 3}, result);
+}
+
+template <class Device>
+Status space_to_depth(OpContext<Device>& op) {
+  const Ints dims(op.input(0).shape());
+  const int64_t block = op.integer("blocksize");
+  if (dims.size() != 4 || block <= 0 || dims[2] % block != 0 || dims[3] % block != 0) {
+    return execution_error("the input must be [N,C,H,W] with H and W multiples of blocksize");
+  }
+  return regroup(op, {dims[0], dims[1], dims[2] / block, block, dims[3] / block, block}, {0, 3, 5, 1, 2, 4},
+                 {dims[0], dims[1] * block * block, dims[2] / block, dims[3] / block});
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"Concat", kMovable, concat<Device>},
+    {"DepthToSpace", kMovable, depth_to_space<Device>},
+    {"Expand", kMovable, expand<Device>},
+    {"Slice", kMovable, slice<Device>},
+    {"SpaceToDepth", kMovable, space_to_depth<Device>},
+    {"Split", kMovable, split<Device>},
+    {"Tile", kMovable, tile<Device>},
+    {"Transpose", kMovable, transpose<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> movement_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

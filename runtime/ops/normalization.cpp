@@ -1,0 +1,174 @@
+// Normalisations over the trailing axes of a row: LayerNormalization, RMSNormalization and LpNormalization. Two passes over a
+// row that lies in the cache: the mean first, then the squares of the differences from it.
+#include <cmath>
+
+#include "runtime/device/map.h"
+#include "runtime/device/rows.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+template <class C>
+struct Difference {  // sum of x - shift
+  C shift;
+  template <class T>
+  C init() const { return C(0); }
+  C step(C a, C x) const { return a + (x - shift); }
+  C merge(C a, C b) const { return a + b; }
+};
+template <class C>
+struct SquaredDifference {
+  C shift;
+  template <class T>
+  C init() const { return C(0); }
+  C step(C a, C x) const { return a + (x - shift) * (x - shift); }
+  C merge(C a, C b) const { return a + b; }
+};
+template <class C>
+struct AbsoluteSum {
+  template <class T>
+  C init() const { return C(0); }
+  C step(C a, C x) const { return a + std::fabs(x); }
+  C merge(C a, C b) const { return a + b; }
+};
+
+// Scale and bias as the whole row's values of C, whatever they broadcast from.
+template <class C, class Device>
+Result<const C*> row_parameter(OpContext<Device>& op, int64_t index, const Shape& row_shape) {
+  if (!op.has_input(index)) return static_cast<const C*>(nullptr);
+  const Tensor& parameter = op.input(index);
+  const Shape shapes[] = {parameter.shape(), row_shape};
+  if (!(PX_TRY(broadcast_shapes(shapes)) == row_shape)) {
+    return execution_error("a scale or bias of shape " + parameter.shape().to_string() + " does not broadcast to " +
+                           row_shape.to_string());
+  }
+  if (parameter.dtype() == storage_of<C>() && parameter.element_count() == row_shape.element_count()) {
+    return reinterpret_cast<const C*>(parameter.view().data);
+  }
+  const MutableView expanded = PX_TRY(op.scratch(storage_of<C>(), row_shape));
+  const auto same = [](C x) { return x; };
+  map_as<C, C>(op.queue(), same, expanded, std::array<TensorView, 1>{parameter.view()});
+  return static_cast<const C*>(reinterpret_cast<C*>(expanded.data));
+}
+
+// y = (x - mean) * factor * scale + bias
+template <class C>
+void normalise(const C* in, C mean, C factor, const C* scale, const C* bias, C* out, int64_t length) {
+  vectorised(0, length, [=](int64_t begin, int64_t end) {
+    if (scale == nullptr) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) out[i] = (in[i] - mean) * factor;
+    } else if (bias == nullptr) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) out[i] = (in[i] - mean) * factor * scale[i];
+    } else {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) out[i] = (in[i] - mean) * factor * scale[i] + bias[i];
+    }
+  });
+}
+
+// What one row needs to know; the statistics of row i go to mean[i] and inverse[i] where they are wanted.
+template <class C>
+struct NormRow {
+  int64_t length;
+  C epsilon;
+  bool centred;
+  const C* scale;
+  const C* bias;
+  MutableView mean_out;
+  MutableView inverse_out;
+
+  void operator()(int64_t row, const C* in, C* out) const {
+    const C count = static_cast<C>(length);
+    C mean = 0;
+    if (centred) {
+      mean = rows_detail::fold_row<C>(Difference<C>{C(0)}, in, length) / count;
+    }
+    const C variance = rows_detail::fold_row<C>(SquaredDifference<C>{mean}, in, length) / count;
+    const C inverse = C(1) / std::sqrt(variance + epsilon);
+    normalise(in, mean, inverse, scale, bias, out, length);
+    if (mean_out.data != nullptr) store_block<C>(mean_out.dtype, mean_out.data, row, 1, &mean);
+    if (inverse_out.data != nullptr) store_block<C>(inverse_out.dtype, inverse_out.data, row, 1, &inverse);
+  }
+};
+
+template <class Device>
+Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int64_t inverse_output) {
+  const Tensor& x = op.input(0);
+  const Ints dims(x.shape());
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), dims.size()));
+  const RowLayout rows{product(dims, 0, axis), product(dims, axis, dims.size()), 1};
+  Ints row_dims, statistic_dims;
+  for (int64_t i = 0; i < dims.size(); ++i) {
+    if (i >= axis) row_dims.push_back(dims[i]);
+    statistic_dims.push_back(i >= axis ? 1 : dims[i]);
+  }
+  const Shape row_shape = PX_TRY(shape_of(row_dims));
+  const Shape statistic_shape = PX_TRY(shape_of(statistic_dims));
+  const DType stash = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  MutableView mean, inverse;
+  if (op.wants_output(mean_output)) mean = PX_TRY(op.make_output(mean_output, stash, statistic_shape));
+  if (op.wants_output(inverse_output)) inverse = PX_TRY(op.make_output(inverse_output, stash, statistic_shape));
+  const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
+  return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    const C* scale = PX_TRY(row_parameter<C>(op, 1, row_shape));
+    const C* bias = centred ? PX_TRY(row_parameter<C>(op, 2, row_shape)) : nullptr;
+    const NormRow<C> row{rows.length, static_cast<C>(op.real("epsilon")), centred, scale, bias, mean, inverse};
+    scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2);
+    return {};
+  });
+}
+
+template <class Device>
+Status layer_normalization(OpContext<Device>& op) {
+  return layer_norm(op, true, 1, 2);
+}
+
+template <class Device>
+Status rms_normalization(OpContext<Device>& op) {
+  return layer_norm(op, false, -1, -1);
+}
+
+template <class C>
+struct LpRow {
+  int64_t length;
+  int64_t p;
+  void operator()(int64_t, const C* in, C* out) const {
+    const C norm = p == 1 ? rows_detail::fold_row<C>(AbsoluteSum<C>{}, in, length)
+                          : std::sqrt(rows_detail::fold_row<C>(SquaredDifference<C>{C(0)}, in, length));
+    for (int64_t i = 0; i < length; ++i) out[i] = norm == C(0) ? C(0) : in[i] / norm;
+  }
+};
+
+template <class Device>
+Status lp_normalization(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const RowLayout rows = rows_along(x.shape(), PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(x.shape()))));
+  const int64_t p = op.integer("p");
+  if (p != 1 && p != 2) return execution_error("attribute 'p' must be 1 or 2");
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    scan_rows<C, C>(op.queue(), LpRow<C>{rows.length, p}, rows, y, x.view());
+    return {};
+  });
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"LayerNormalization", kFloats, layer_normalization<Device>},
+    {"LpNormalization", kFloats, lp_normalization<Device>},
+    {"RMSNormalization", kFloats, rms_normalization<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> normalization_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

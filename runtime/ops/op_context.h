@@ -1,0 +1,105 @@
+// OpContext<Device>: an OpCall with the queue it runs on; and the row that says which function runs which operator.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "runtime/device/devices.h"
+#include "runtime/device/queue_cpu.h"
+#include "runtime/ops/op_call.h"
+
+namespace parallax::runtime {
+
+template <class Device>
+class OpContext : public OpCall {
+ public:
+  OpContext(const Node& node, std::span<const OpInput> inputs, uint64_t seed, Queue<Device>& queue)
+      : OpCall(node, inputs, seed), queue_(queue) {}
+
+  Queue<Device>& queue() { return queue_; }
+
+  // A fresh output to be filled.
+  Result<MutableView> make_output(int64_t index, DType dtype, const Shape& shape) {
+    Tensor tensor = PX_TRY(queue_.allocate(dtype, shape));
+    const MutableView view = writable(tensor);
+    set_output(index, std::move(tensor));
+    return view;
+  }
+
+  Result<MutableView> make_output(int64_t index, DType dtype, Result<Shape> shape) {
+    const Shape known = PX_TRY(std::move(shape));
+    return make_output(index, dtype, known);
+  }
+
+  // The same for a function that writes element i only after it has read element i of each input in `candidates`: the output
+  // takes over the buffer of one of them when that one has the very same shape and size and nobody else will look at it.
+  Result<MutableView> make_output_over(int64_t index, DType dtype, const Shape& shape,
+                                       std::initializer_list<int64_t> candidates) {
+    for (int64_t candidate : candidates) {
+      if (!may_overwrite(candidate)) continue;
+      const Tensor& old = input(candidate);
+      if (!(old.shape() == shape) || bits_of(old.dtype()) != bits_of(dtype)) continue;
+      set_output(index, Tensor::wrap(dtype, shape, old.storage()));
+      return MutableView{dtype, shape, old.storage().get()};
+    }
+    return make_output(index, dtype, shape);
+  }
+
+  // Memory for the span of the call.
+  Result<MutableView> scratch(DType dtype, const Shape& shape) {
+    scratch_.push_back(PX_TRY(queue_.allocate(dtype, shape)));
+    return writable(scratch_.back());
+  }
+  Result<MutableView> scratch(DType dtype, Result<Shape> shape) {
+    const Shape known = PX_TRY(std::move(shape));
+    return scratch(dtype, known);
+  }
+
+ private:
+  Queue<Device>& queue_;
+  std::vector<Tensor> scratch_;
+};
+
+template <class Device>
+using Kernel = Status (*)(OpContext<Device>& op);
+
+constexpr uint32_t dtype_bit(DType dtype) { return uint32_t{1} << static_cast<uint32_t>(dtype); }
+constexpr uint32_t dtype_bits(std::initializer_list<DType> dtypes) {
+  uint32_t bits = 0;
+  for (DType dtype : dtypes) bits |= dtype_bit(dtype);
+  return bits;
+}
+constexpr uint32_t kFloats = dtype_bits({DType::float32, DType::float64, DType::float16, DType::bfloat16});
+constexpr uint32_t kInts = dtype_bits({DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8,
+                                       DType::uint16, DType::uint32, DType::uint64});
+constexpr uint32_t kReals = kFloats | kInts;
+constexpr uint32_t kBool = dtype_bit(DType::bool_);
+constexpr uint32_t kFloat8 = dtype_bits({DType::float8e4m3fn, DType::float8e4m3fnuz, DType::float8e5m2,
+                                         DType::float8e5m2fnuz, DType::float8e8m0});
+constexpr uint32_t kSubByte =
+    dtype_bits({DType::int4, DType::uint4, DType::int2, DType::uint2, DType::float4e2m1});
+constexpr uint32_t kComplex = dtype_bits({DType::complex64, DType::complex128});
+constexpr uint32_t kMovable = kReals | kBool | kFloat8 | kComplex;  // whole bytes: can be moved without being read
+constexpr uint32_t kAnyTensor = kMovable | kSubByte;
+constexpr uint32_t kAnything = ~uint32_t{0};
+
+// Whether the arguments are tensors of a listed type, or whole values (sequences, optionals) that the function looks into.
+enum class Arguments : uint8_t { tensors, values };
+
+// One operator on one device. Rows of an operator are tried in order; the first that fits runs.
+template <class Device>
+struct KernelRow {
+  std::string_view op;
+  uint32_t dtypes = kFloats;  // of the input `dtype_input`
+  Kernel<Device> run = nullptr;
+  int64_t since_first = 1;  // range of the schema's since-version
+  int64_t since_last = INT64_MAX;
+  int64_t dtype_input = 0;
+  Arguments arguments = Arguments::tensors;
+  std::string_view domain = "ai.onnx";
+  bool (*supports)(const Node& node) = nullptr;  // null: all nodes
+};
+
+}  // namespace parallax::runtime

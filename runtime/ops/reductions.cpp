@@ -1,0 +1,251 @@
+// Reductions: a fold each. Axes that do not lie together are brought together by a transpose first.
+#include "runtime/device/copy.h"
+#include "runtime/device/map.h"
+#include "runtime/device/math.h"
+#include "runtime/device/rows.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+struct FoldBase {
+  template <class C>
+  PX_HD C init() const { return C(0); }
+  template <class C>
+  PX_HD C merge(C a, C b) const { return a + b; }
+  template <class C>
+  PX_HD C finish(C a, int64_t) const { return a; }
+};
+struct FoldSum : FoldBase {
+  template <class C>
+  PX_HD C step(C a, C x) const { return a + x; }
+};
+struct FoldMean : FoldSum {
+  template <class C>
+  PX_HD C finish(C a, int64_t count) const { return a / static_cast<C>(count); }
+};
+struct FoldL1 : FoldBase {
+  template <class C>
+  PX_HD C step(C a, C x) const { return a + (x < C(0) ? -x : x); }
+};
+struct FoldSumSquare : FoldBase {
+  template <class C>
+  PX_HD C step(C a, C x) const { return a + x * x; }
+};
+struct FoldL2 : FoldSumSquare {
+  template <class C>
+  PX_HD C finish(C a, int64_t) const { return static_cast<C>(std::sqrt(a)); }
+};
+struct FoldLogSum : FoldSum {
+  template <class C>
+  PX_HD C finish(C a, int64_t) const { return static_cast<C>(std::log(a)); }
+};
+struct FoldProd : FoldBase {
+  template <class C>
+  PX_HD C init() const { return C(1); }
+  template <class C>
+  PX_HD C step(C a, C x) const { return a * x; }
+  template <class C>
+  PX_HD C merge(C a, C b) const { return a * b; }
+};
+struct FoldMax : FoldBase {
+  template <class C>
+  PX_HD C init() const {
+    return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const { return math::maximum(a, x); }
+  template <class C>
+  PX_HD C merge(C a, C b) const { return math::maximum(a, b); }
+};
+struct FoldMin : FoldBase {
+  template <class C>
+  PX_HD C init() const {
+    return std::numeric_limits<C>::has_infinity ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const { return math::minimum(a, x); }
+  template <class C>
+  PX_HD C merge(C a, C b) const { return math::minimum(a, b); }
+};
+
+// Axes are an attribute before version 18 (13 for ReduceSum), an optional input since.
+template <class Device>
+Result<Ints> reduced_axes(OpContext<Device>& op, int64_t rank, bool& nothing_to_do) {
+  Ints axes;
+  if (op.has_input(1)) {
+    axes = PX_TRY(op.integers_of_input(1));
+  } else if (auto given = op.find_integers("axes")) {
+    axes = std::move(*given);
+  }
+  nothing_to_do = axes.empty() && op.find_integer("noop_with_empty_axes").value_or(0) != 0;
+  if (axes.empty()) {
+    for (int64_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  }
+  return OpCall::resolve_axes(std::move(axes), rank);
+}
+
+Result<Shape> reduced_shape(const Shape& from, const Ints& axes, bool keepdims) {
+  Ints dims;
+  for (int64_t axis = 0; axis < rank_of(from); ++axis) {
+    if (!axes.contains(axis)) dims.push_back(dim_of(from, axis));
+    if (axes.contains(axis) && keepdims) dims.push_back(1);
+  }
+  return shape_of(dims);
+}
+
+struct ReductionInput {
+  TensorView view;
+  RowLayout rows;
+};
+
+// The input with its reduced axes side by side: as it is where they are, else a transposed copy with them last.
+template <class Device>
+Result<ReductionInput> gather_axes(OpContext<Device>& op, const Tensor& x, const Ints& axes) {
+  const Ints dims(x.shape());
+  if (axes.empty()) return ReductionInput{x.view(), {x.element_count(), 1, 1}};
+  const int64_t first = axes[0];
+  const int64_t last = axes.back();
+  int64_t between = 1;  // elements of kept axes among the reduced ones
+  for (int64_t axis = first; axis <= last; ++axis) between *= axes.contains(axis) ? 1 : dims[axis];
+  if (between == 1) {
+    return ReductionInput{x.view(),
+                          {product(dims, 0, first), product(dims, first, last + 1), product(dims, last + 1, dims.size())}};
+  }
+  const Ints strides = row_major_strides(dims);
+  Ints walk, from;
+  int64_t kept = 1;
+  for (const bool reduced : {false, true}) {
+    for (int64_t axis = 0; axis < dims.size(); ++axis) {
+      if (axes.contains(axis) != reduced) continue;
+      walk.push_back(dims[axis]);
+      from.push_back(strides[axis]);
+      if (!reduced) kept *= dims[axis];
+    }
+  }
+  const MutableView copy = PX_TRY(op.scratch(x.dtype(), shape_of(walk)));
+  copy_strided(op.queue(), element_bytes(x.dtype()), walk, {copy.data, row_major_strides(walk), 0},
+               {x.view().data, from, 0});
+  int64_t length = 1;
+  for (int64_t axis : axes) length *= dims[axis];
+  return ReductionInput{TensorView(copy), {kept, length, 1}};
+}
+
+template <class Device, class Fold, class Domain>
+Status reduce(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  bool nothing_to_do = false;
+  Ints axes = PX_TRY(reduced_axes(op, rank_of(x.shape()), nothing_to_do));
+  if (nothing_to_do) axes = Ints{};  // each element is a row of its own
+  const Shape shape = PX_TRY(reduced_shape(x.shape(), axes, op.integer("keepdims") != 0));
+  const ReductionInput in = PX_TRY(gather_axes(op, x, axes));
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
+  if constexpr (std::is_same_v<Fold, FoldMax> || std::is_same_v<Fold, FoldMin>) {
+    if (x.dtype() == DType::bool_) return fold_rows<int64_t>(op.queue(), Fold{}, in.rows, y, in.view), Status{};
+  }
+  return visit_arithmetic<Domain>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    if constexpr (std::is_integral_v<C> && (std::is_same_v<Fold, FoldMean> || std::is_same_v<Fold, FoldL2>)) {
+      if (in.rows.length == 0) return execution_error("the mean of no integers");
+    }
+    fold_rows<C>(op.queue(), Fold{}, in.rows, y, in.view);
+    return {};
+  });
+}
+
+struct SumOfExp {
+  template <class C>
+  C operator()(const C* values, int64_t length) const {
+    C highest = -std::numeric_limits<C>::infinity();
+    for (int64_t i = 0; i < length; ++i) highest = math::maximum(highest, values[i]);
+    if (!std::isfinite(highest)) return highest;
+    C sum = 0;
+    for (int64_t i = 0; i < length; ++i) sum += math::exp(values[i] - highest);
+    return highest + std::log(sum);
+  }
+};
+
+// Shifted by the maximum, so that no exponential overflows.
+template <class Device>
+Status reduce_log_sum_exp(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  bool nothing_to_do = false;
+  Ints axes = PX_TRY(reduced_axes(op, rank_of(x.shape()), nothing_to_do));
+  if (nothing_to_do) axes = Ints{};
+  const Shape shape = PX_TRY(reduced_shape(x.shape(), axes, op.integer("keepdims") != 0));
+  const ReductionInput in = PX_TRY(gather_axes(op, x, axes));
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
+  return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    parallel_for(in.rows.row_count(), in.rows.length * 4, [&](int64_t begin, int64_t end) {
+      std::vector<C> buffer;
+      for (int64_t row = begin; row < end; ++row) {
+        const C value = SumOfExp{}(load_row<C>(in.view, in.rows, row, buffer), in.rows.length);
+        store_block<C>(y.dtype, y.data, row, 1, &value);
+      }
+    });
+    return {};
+  });
+}
+
+// ---- ArgMax and ArgMin ----
+
+template <class C>
+int64_t arg_of(const C* values, int64_t length, bool want_max, bool select_last) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < length; ++i) {
+    const bool better = want_max ? values[i] > values[best] : values[i] < values[best];
+    const bool nan_wins = values[i] != values[i] && values[best] == values[best];
+    if (better || nan_wins || (select_last && values[i] == values[best])) best = i;
+  }
+  return best;
+}
+
+template <class Device, bool kWantMax>
+Status arg_reduce(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), std::max<int64_t>(1, rank_of(x.shape()))));
+  const bool is_scalar = x.shape().rank() == 0;
+  const Shape shape = is_scalar ? x.shape() : PX_TRY(reduced_shape(x.shape(), Ints{axis}, op.integer("keepdims") != 0));
+  const RowLayout rows = is_scalar ? RowLayout{} : rows_along(x.shape(), axis);
+  if (rows.length == 0 && rows.row_count() > 0) return execution_error("the axis is empty");
+  const bool select_last = op.find_integer("select_last_index").value_or(0) != 0;
+  const MutableView y = PX_TRY(op.make_output(0, DType::int64, shape));
+  return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    parallel_for(rows.row_count(), rows.length * 2, [&](int64_t begin, int64_t end) {
+      std::vector<C> buffer;
+      for (int64_t row = begin; row < end; ++row) {
+        y.as<int64_t>()[row] = arg_of(load_row<C>(x, rows, row, buffer), rows.length, kWantMax, select_last);
+      }
+    });
+    return {};
+  });
+}
+
+constexpr uint32_t kReducible = kReals | kBool;
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"ArgMax", kReals, arg_reduce<Device, true>},
+    {"ArgMin", kReals, arg_reduce<Device, false>},
+    {"ReduceL1", kReals, reduce<Device, FoldL1, Numbers>},
+    {"ReduceL2", kReals, reduce<Device, FoldL2, Numbers>},
+    {"ReduceLogSum", kReals, reduce<Device, FoldLogSum, Numbers>},
+    {"ReduceLogSumExp", kFloats, reduce_log_sum_exp<Device>},
+    {"ReduceMax", kReducible, reduce<Device, FoldMax, Numbers>},
+    {"ReduceMean", kReals, reduce<Device, FoldMean, Numbers>},
+    {"ReduceMin", kReducible, reduce<Device, FoldMin, Numbers>},
+    {"ReduceProd", kReals, reduce<Device, FoldProd, Numbers>},
+    {"ReduceSum", kReals, reduce<Device, FoldSum, Numbers>},
+    {"ReduceSumSquare", kReals, reduce<Device, FoldSumSquare, Numbers>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> reduction_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,215 @@
+// The formulas of the unary operators, named as ONNX names them. Sources: the specification's text of each operator.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/device/math.h"
+#include "runtime/ops/op_call.h"
+
+namespace parallax::runtime {
+
+struct Abs {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
+    return x < T(0) ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x)) : x;
+  }
+};
+struct Neg {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    if constexpr (std::is_floating_point_v<T>) return -x;
+    return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));
+  }
+};
+struct Sign {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    if (x != x) return x;
+    return static_cast<T>(static_cast<int>(x > T(0)) - static_cast<int>(x < T(0)));
+  }
+};
+struct Floor {
+  template <class T>
+  PX_HD T operator()(T x) const { return std::floor(x); }
+};
+struct Ceil {
+  template <class T>
+  PX_HD T operator()(T x) const { return std::ceil(x); }
+};
+struct Round {  // halves to even
+  template <class T>
+  PX_HD T operator()(T x) const { return std::nearbyint(x); }
+};
+struct Sqrt {
+  template <class T>
+  PX_HD T operator()(T x) const { return std::sqrt(x); }
+};
+struct Reciprocal {
+  template <class T>
+  PX_HD T operator()(T x) const { return T(1) / x; }
+};
+struct Exp {
+  template <class T>
+  PX_HD T operator()(T x) const { return math::exp(x); }
+};
+
+// Operators that are one call of the C library, some ten nanoseconds each.
+#define PX_LIBRARY_FUNCTOR(Name, function)                            \
+  struct Name {                                                       \
+    static constexpr int64_t kWork = 10;                              \
+    template <class T>                                                \
+    PX_HD T operator()(T x) const { return std::function(x); }        \
+  };
+PX_LIBRARY_FUNCTOR(Log, log)
+PX_LIBRARY_FUNCTOR(Sin, sin)
+PX_LIBRARY_FUNCTOR(Cos, cos)
+PX_LIBRARY_FUNCTOR(Tan, tan)
+PX_LIBRARY_FUNCTOR(Asin, asin)
+PX_LIBRARY_FUNCTOR(Acos, acos)
+PX_LIBRARY_FUNCTOR(Atan, atan)
+PX_LIBRARY_FUNCTOR(Sinh, sinh)
+PX_LIBRARY_FUNCTOR(Cosh, cosh)
+PX_LIBRARY_FUNCTOR(Asinh, asinh)
+PX_LIBRARY_FUNCTOR(Acosh, acosh)
+PX_LIBRARY_FUNCTOR(Atanh, atanh)
+#undef PX_LIBRARY_FUNCTOR
+
+struct Tanh {
+  template <class T>
+  PX_HD T operator()(T x) const { return math::tanh(x); }
+};
+struct Erf {
+  template <class T>
+  PX_HD T operator()(T x) const { return math::erf(x); }
+};
+struct Sigmoid {
+  template <class T>
+  PX_HD T operator()(T x) const { return math::sigmoid(x); }
+};
+struct Relu {
+  template <class T>
+  PX_HD T operator()(T x) const { return x < T(0) ? T(0) : x; }
+};
+struct LeakyRelu {
+  float alpha;
+  explicit LeakyRelu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const { return x < T(0) ? static_cast<T>(alpha) * x : x; }
+};
+struct Elu {
+  float alpha;
+  explicit Elu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const { return x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x; }
+};
+struct Celu {
+  float alpha;
+  explicit Celu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const {
+    const T a = static_cast<T>(alpha);
+    return x < T(0) ? a * (math::exp(x / a) - T(1)) : x;
+  }
+};
+struct Selu {
+  float alpha;
+  float gamma;
+  explicit Selu(const OpCall& op)
+      : alpha(static_cast<float>(op.real("alpha"))), gamma(static_cast<float>(op.real("gamma"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return static_cast<T>(gamma) * (x <= T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x);
+  }
+};
+struct HardSigmoid {
+  float alpha;
+  float beta;
+  explicit HardSigmoid(const OpCall& op)
+      : alpha(static_cast<float>(op.real("alpha"))), beta(static_cast<float>(op.real("beta"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return math::maximum(T(0), math::minimum(T(1), static_cast<T>(alpha) * x + static_cast<T>(beta)));
+  }
+};
+struct HardSwish {
+  template <class T>
+  PX_HD T operator()(T x) const { return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5))); }
+};
+struct Softplus {  // ln(1 + e^x), written so that e^x cannot overflow
+  static constexpr int64_t kWork = 10;
+  template <class T>
+  PX_HD T operator()(T x) const { return math::maximum(x, T(0)) + std::log1p(math::exp(-std::fabs(x))); }
+};
+struct Softsign {
+  template <class T>
+  PX_HD T operator()(T x) const { return x / (T(1) + std::fabs(x)); }
+};
+struct ThresholdedRelu {
+  float alpha;
+  explicit ThresholdedRelu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const { return x > static_cast<T>(alpha) ? x : T(0); }
+};
+struct Mish {
+  static constexpr int64_t kWork = 10;
+  template <class T>
+  PX_HD T operator()(T x) const { return x * math::tanh(Softplus{}(x)); }
+};
+struct Swish {
+  float alpha;
+  explicit Swish(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const { return x * math::sigmoid(static_cast<T>(alpha) * x); }
+};
+struct GeluErf {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return T(0.5) * x * (T(1) + math::erf(x * static_cast<T>(0.70710678118654752440)));  // sqrt(1/2)
+  }
+};
+struct GeluTanh {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    const T inner = static_cast<T>(0.79788456080286535588) * (x + static_cast<T>(0.044715) * x * x * x);  // sqrt(2/pi)
+    return T(0.5) * x * (T(1) + math::tanh(inner));
+  }
+};
+struct Shrink {
+  float bias;
+  float lambd;
+  explicit Shrink(const OpCall& op)
+      : bias(static_cast<float>(op.real("bias"))), lambd(static_cast<float>(op.real("lambd"))) {}
+  template <class T>
+  PX_HD T operator()(T x) const {
+    const double value = static_cast<double>(x);
+    if (value < -static_cast<double>(lambd)) return static_cast<T>(value + static_cast<double>(bias));
+    if (value > static_cast<double>(lambd)) return static_cast<T>(value - static_cast<double>(bias));
+    return T(0);
+  }
+};
+struct IsNaN {
+  template <class T>
+  PX_HD bool operator()(T x) const { return x != x; }
+};
+struct IsInf {
+  bool detect_negative;
+  bool detect_positive;
+  explicit IsInf(const OpCall& op)
+      : detect_negative(op.integer("detect_negative") != 0), detect_positive(op.integer("detect_positive") != 0) {}
+  template <class T>
+  PX_HD bool operator()(T x) const {
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    return (x == kInfinity && detect_positive) || (x == -kInfinity && detect_negative);
+  }
+};
+struct Not {
+  PX_HD uint8_t operator()(uint8_t x) const { return x == 0 ? 1 : 0; }
+};
+struct BitwiseNot {
+  template <class T>
+  PX_HD T operator()(T x) const { return static_cast<T>(~x); }
+};
+
+}  // namespace parallax::runtime

@@ -1,0 +1,121 @@
+// Operators that give a payload another shape: no element moves.
+#include <fmt/format.h>
+
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+// The dims that `shape` asks for: 0 copies the input's unless allowzero, one -1 takes the rest.
+Result<Shape> requested_shape(const Shape& from, Ints dims, bool allow_zero) {
+  int64_t unknown = -1;
+  for (int64_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis] == 0 && !allow_zero) {
+      if (axis >= rank_of(from)) return execution_error(fmt::format("dimension {} copies one the input lacks", axis));
+      dims[axis] = dim_of(from, axis);
+    } else if (dims[axis] == -1) {
+      if (unknown >= 0) return execution_error("two dimensions are -1");
+      unknown = axis;
+      dims[axis] = 1;
+    }
+  }
+  const Shape known = PX_TRY(shape_of(dims));
+  if (unknown >= 0) {
+    if (known.element_count() == 0 || from.element_count() % known.element_count() != 0) {
+      return execution_error(fmt::format("{} elements do not fit shape {} with one dimension open",
+                                         from.element_count(), known.to_string()));
+    }
+    dims[unknown] = from.element_count() / known.element_count();
+  }
+  Shape shape = PX_TRY(shape_of(dims));
+  if (shape.element_count() != from.element_count()) {
+    return execution_error(fmt::format("shape {} has {} elements, {} has {}", from.to_string(), from.element_count(),
+                                       shape.to_string(), shape.element_count()));
+  }
+  return shape;
+}
+
+template <class Device>
+Status reshape(OpContext<Device>& op) {
+  const Ints dims = op.since_version() < 5 ? op.find_integers("shape").value_or(Ints{})
+                                           : PX_TRY(op.integers_of_input(1));
+  const bool allow_zero = op.find_integer("allowzero").value_or(0) != 0;
+  op.alias_output(0, 0, PX_TRY(requested_shape(op.input(0).shape(), dims, allow_zero)));
+  return {};
+}
+
+// Axes are an attribute before version 13, an input since.
+template <class Device>
+Result<std::optional<Ints>> axes_of(OpContext<Device>& op) {
+  if (op.has_input(1)) return std::optional<Ints>(PX_TRY(op.integers_of_input(1)));
+  return op.find_integers("axes");
+}
+
+template <class Device>
+Status squeeze(OpContext<Device>& op) {
+  const Shape& from = op.input(0).shape();
+  const auto given = PX_TRY(axes_of(op));
+  Ints axes;
+  if (given.has_value()) axes = PX_TRY(OpCall::resolve_axes(*given, rank_of(from)));
+  Ints dims;
+  for (int64_t axis = 0; axis < rank_of(from); ++axis) {
+    const int64_t dim = dim_of(from, axis);
+    const bool drop = given.has_value() ? axes.contains(axis) : dim == 1;
+    if (drop && dim != 1) return execution_error(fmt::format("axis {} of {} is not 1", axis, from.to_string()));
+    if (!drop) dims.push_back(dim);
+  }
+  op.alias_output(0, 0, PX_TRY(shape_of(dims)));
+  return {};
+}
+
+template <class Device>
+Status unsqueeze(OpContext<Device>& op) {
+  const Shape& from = op.input(0).shape();
+  const auto given = PX_TRY(axes_of(op));
+  if (!given.has_value()) return execution_error("no axes are given");
+  const Ints axes = PX_TRY(OpCall::resolve_axes(*given, rank_of(from) + given->size()));
+  Ints dims(from);
+  for (int64_t axis : axes) dims.insert(axis, 1);
+  op.alias_output(0, 0, PX_TRY(shape_of(dims)));
+  return {};
+}
+
+template <class Device>
+Status flatten(OpContext<Device>& op) {
+  const Ints dims(op.input(0).shape());
+  int64_t axis = op.integer("axis");
+  if (axis < -dims.size() || axis > dims.size()) {
+    return execution_error(fmt::format("axis {} is outside a tensor of rank {}", axis, dims.size()));
+  }
+  if (axis < 0) axis += dims.size();
+  op.alias_output(0, 0, Shape{product(dims, 0, axis), product(dims, axis, dims.size())});
+  return {};
+}
+
+template <class Device>
+Status identity(OpContext<Device>& op) {
+  if (op.value(0).is_tensor()) {
+    op.alias_output(0, 0, op.input(0).shape());
+  } else {
+    op.set_output(0, op.value(0));
+  }
+  return {};
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"Flatten", kAnyTensor, flatten<Device>},
+    {"Identity", kAnything, identity<Device>, 1, INT64_MAX, 0, Arguments::values},
+    {"Reshape", kAnyTensor, reshape<Device>},
+    {"Squeeze", kAnyTensor, squeeze<Device>},
+    {"Unsqueeze", kAnyTensor, unsqueeze<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> view_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

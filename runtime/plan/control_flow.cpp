@@ -1,0 +1,130 @@
+// What goes into the bodies of If, Loop and SequenceMap and what comes out of them; Scan has a file of its own.
+#include "runtime/plan/control_flow.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "runtime/plan/stack.h"
+
+namespace parallax::runtime {
+namespace {
+
+Result<bool> truth(const Value& value, std::string_view what) {
+  if (!value.is_tensor() || value.tensor().dtype() != DType::bool_ || value.tensor().element_count() != 1) {
+    return execution_error(fmt::format("{} must be one bool, it is {}", what, to_string(type_of(value))));
+  }
+  return value.tensor().as<bool>()[0];
+}
+
+Status run_if(ControlCall& call) {
+  const bool condition = PX_TRY(truth(call.op.value(0), "cond"));
+  const std::string_view branch = condition ? "then_branch" : "else_branch";
+  std::vector<Value> results =
+      PX_TRY(call.run_body(branch, condition ? Frame::Kind::then_branch : Frame::Kind::else_branch, -1, {}));
+  PX_TRY(expect_count(results.size(), static_cast<size_t>(call.op.output_count()), branch));
+  for (size_t index = 0; index < results.size(); ++index) {
+    call.op.set_output(static_cast<int64_t>(index), std::move(results[index]));
+  }
+  return {};
+}
+
+// for (i = 0; i < M && cond; ++i) cond, carried..., scanned... = body(i, cond, carried...)
+struct LoopState {
+  bool condition = true;
+  std::vector<Value> carried;
+  std::vector<std::vector<Value>> scanned;
+};
+
+Status run_iteration(ControlCall& call, int64_t iteration, LoopState& state) {
+  std::vector<Value> arguments{Tensor::scalar<int64_t>(iteration), Tensor::scalar<bool>(state.condition)};
+  for (Value& value : state.carried) arguments.push_back(std::move(value));
+  std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, iteration, std::move(arguments)));
+  PX_TRY(expect_count(results.size(), 1 + state.carried.size() + state.scanned.size(), "body"));
+  state.condition = PX_TRY(truth(results[0], "the body's condition"));
+  size_t next = 1;
+  for (Value& value : state.carried) value = std::move(results[next++]);
+  for (std::vector<Value>& items : state.scanned) items.push_back(std::move(results[next++]));
+  return {};
+}
+
+Status run_loop(ControlCall& call) {
+  OpContext<Cpu>& op = call.op;
+  const Graph* body = body_of(op, "body");
+  const int64_t carried_count = std::max<int64_t>(0, op.input_count() - 2);
+  if (body == nullptr || op.output_count() < carried_count) return invalid_model("its body or outputs do not fit its inputs");
+  PX_TRY(expect_count(body->inputs.size(), static_cast<size_t>(2 + carried_count), "body's input list"));
+  const int64_t limit = op.has_input(0) ? PX_TRY(op.integer_of_input(0)) : std::numeric_limits<int64_t>::max();
+  LoopState state;
+  if (op.has_input(1)) state.condition = PX_TRY(truth(op.value(1), "cond"));
+  for (int64_t index = 0; index < carried_count; ++index) state.carried.push_back(op.value(index + 2));
+  state.scanned.resize(static_cast<size_t>(op.output_count() - carried_count));
+  for (int64_t iteration = 0; iteration < limit && state.condition; ++iteration) {
+    PX_TRY(run_iteration(call, iteration, state));
+  }
+  for (int64_t index = 0; index < carried_count; ++index) {
+    op.set_output(index, std::move(state.carried[static_cast<size_t>(index)]));
+  }
+  for (size_t index = 0; index < state.scanned.size(); ++index) {
+    const int64_t output = carried_count + static_cast<int64_t>(index);
+    if (!op.wants_output(output)) continue;
+    const size_t body_output = static_cast<size_t>(1 + output);
+    op.set_output(output, PX_TRY(stack_or_empty(op, state.scanned[index], *body, body_output, 0)));
+  }
+  return {};
+}
+
+// The body once for each element; inputs that are no sequences are the same each time.
+Status run_sequence_map(ControlCall& call) {
+  OpContext<Cpu>& op = call.op;
+  const Graph* body = body_of(op, "body");
+  if (body == nullptr || !op.value(0).is_sequence()) return execution_error("its first input must be a sequence");
+  const size_t length = op.value(0).sequence().items.size();
+  std::vector<SequenceValue> results(static_cast<size_t>(op.output_count()));
+  for (size_t output = 0; output < results.size() && output < body->outputs.size(); ++output) {
+    results[output].element_type = body->values[static_cast<size_t>(body->outputs[output])].type;
+  }
+  for (size_t item = 0; item < length; ++item) {
+    std::vector<Value> arguments;
+    for (int64_t index = 0; index < op.input_count(); ++index) {
+      const Value& value = op.value(index);
+      if (value.is_sequence() && value.sequence().items.size() != length) {
+        return execution_error("its input sequences differ in length");
+      }
+      arguments.push_back(value.is_sequence() ? value.sequence().items[item] : value);
+    }
+    std::vector<Value> outputs =
+        PX_TRY(call.run_body("body", Frame::Kind::body, static_cast<int64_t>(item), std::move(arguments)));
+    PX_TRY(expect_count(outputs.size(), results.size(), "body"));
+    for (size_t output = 0; output < outputs.size(); ++output) results[output].items.push_back(std::move(outputs[output]));
+  }
+  for (size_t output = 0; output < results.size(); ++output) {
+    op.set_output(static_cast<int64_t>(output), std::move(results[output]));
+  }
+  return {};
+}
+
+struct ControlRow {
+  std::string_view op;
+  ControlFunction run;
+  int64_t since_first = 1;
+};
+
+constexpr ControlRow kRows[] = {
+    {"If", run_if},
+    {"Loop", run_loop},
+    {"Scan", run_scan, 9},
+    {"SequenceMap", run_sequence_map},
+};
+
+}  // namespace
+
+ControlFunction find_control(const Node& node) {
+  if (node.schema == nullptr || node.schema->domain != "ai.onnx") return nullptr;
+  for (const ControlRow& row : kRows) {
+    if (row.op == node.op_type && node.schema->since_version >= row.since_first) return row.run;
+  }
+  return nullptr;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,43 @@
+// Walks the site table along the frames of a path.
+#include "runtime/plan/override_paths.h"
+
+#include <fmt/format.h>
+
+namespace parallax::runtime {
+namespace {
+
+std::string_view attribute_of(Frame::Kind kind) {
+  switch (kind) {
+    case Frame::Kind::then_branch:
+      return "then_branch";
+    case Frame::Kind::else_branch:
+      return "else_branch";
+    case Frame::Kind::body:
+      return "body";
+    default:
+      return "";
+  }
+}
+
+bool names_value(const SiteTable& sites, const ValuePath& path) {
+  const GraphSites* place = &sites.main();
+  for (const Frame& frame : path.frames) {
+    if (frame.kind == Frame::Kind::graph || frame.kind == Frame::Kind::step) continue;
+    place = place->child(place->graph->find_node(frame.node), attribute_of(frame.kind));
+    if (place == nullptr) return false;
+  }
+  const ValueId id = place->graph->find_value(path.name);
+  return id != kNoValue && place->values[static_cast<size_t>(id)] != nullptr;
+}
+
+}  // namespace
+
+Status check_override_paths(const SiteTable& sites, const std::map<std::string, Value>& overrides) {
+  for (const auto& [text, value] : overrides) {
+    const ValuePath path = PX_TRY(parse_value_path(text));
+    if (!names_value(sites, path)) return usage_error(fmt::format("the override '{}' names no value of the model", text));
+  }
+  return {};
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,216 @@
+// Building of plans, from the main graph down.
+#include "runtime/plan/plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "inspector/base/checked_math.h"
+#include "inspector/tensor/elements.h"
+#include "runtime/device/blocks.h"
+
+namespace parallax::runtime {
+namespace {
+
+Error at(const GraphSites& sites, const Node& node, Error error) {
+  const std::string op = versioned_op_name(node);
+  return std::move(error)
+      .with_context(fmt::format("node '{}{}' ({}), cpu", sites.scope, node.display_name, op))
+      .at_node(node.display_name, op);
+}
+
+// The dense tensor of a sparse initializer.
+Result<Tensor> densify(const SparseTensor& sparse) {
+  const Shape shape = PX_TRY(Shape::create(sparse.dims));
+  const Tensor& values = sparse.values.tensor;
+  Tensor dense = PX_TRY(Tensor::zeros(values.dtype(), shape));
+  if (bits_of(values.dtype()) < 8) return unsupported("a sparse initializer of a packed or string type");
+  const size_t bytes = static_cast<size_t>(bits_of(values.dtype()) / 8);
+  const Ints indices(to_int64s(sparse.indices.tensor));
+  const int64_t count = values.element_count();
+  const bool is_linear = sparse.indices.tensor.shape().rank() == 1;
+  const Ints strides = row_major_strides(shape);
+  if (indices.size() != count * (is_linear ? 1 : strides.size())) return invalid_model("a sparse initializer's indices do not fit");
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t offset = is_linear ? indices[i] : 0;
+    for (int64_t axis = 0; !is_linear && axis < strides.size(); ++axis) {
+      const int64_t index = indices[i * strides.size() + axis];
+      if (index < 0 || index >= dim_of(shape, axis)) return invalid_model("a sparse initializer's index is out of range");
+      offset += index * strides[axis];
+    }
+    if (offset < 0 || offset >= shape.element_count()) return invalid_model("a sparse initializer's index is out of range");
+    std::memcpy(dense.mutable_data() + static_cast<size_t>(offset) * bytes,
+                values.view().data + static_cast<size_t>(i) * bytes, bytes);
+  }
+  return dense;
+}
+
+class Builder {
+ public:
+  Builder(const GraphSites& sites, PlanRequest& request) : sites_(sites), graph_(*sites.graph), request_(request) {}
+
+  Result<std::unique_ptr<GraphPlan>> build() {
+    plan_->graph = &graph_;
+    plan_->sites = &sites_;
+    plan_->edit = begin_edit(graph_);
+    PX_TRY(add_constants());
+    pin_overridden();
+    for (const Pattern* pattern : request_.patterns) pattern->apply(plan_->edit, {request_.evaluate});
+    note_constants();
+    for (const PlannedNode& planned : plan_->edit.nodes) PX_TRY(add_step(planned));
+    for (ValueId output : graph_.outputs) plan_->outputs.push_back(plan_->edit.resolve(output));
+    find_last_readers();
+    return std::move(plan_);
+  }
+
+ private:
+  Status add_constants() {
+    plan_->constants.resize(graph_.values.size());
+    for (size_t index = 0; index < graph_.initializers.size(); ++index) {
+      const auto value = static_cast<size_t>(graph_.initializer_values[index]);
+      plan_->constants[value] = graph_.initializers[index].tensor;
+      request_.weight_bytes += static_cast<int64_t>(graph_.initializers[index].tensor.size_bytes());
+    }
+    for (size_t index = 0; index < graph_.sparse_initializers.size(); ++index) {
+      const auto value = static_cast<size_t>(graph_.sparse_initializer_values[index]);
+      Tensor dense = PX_TRY(densify(graph_.sparse_initializers[index]));
+      request_.weight_bytes += static_cast<int64_t>(dense.size_bytes());
+      if (graph_.values[value].input_index < 0) plan_->edit.constants[value] = dense;
+      plan_->constants[value] = std::move(dense);
+    }
+    return {};
+  }
+
+  // Values of that name, wherever the path leads: a rewrite must not lose what the user replaces.
+  void pin_overridden() {
+    for (const auto& [text, value] : request_.options->overrides) {
+      const auto path = parse_value_path(text);
+      const ValueId id = path.ok() ? graph_.find_value(path->name) : kNoValue;
+      if (id == kNoValue) continue;
+      plan_->edit.pinned[static_cast<size_t>(id)] = true;
+      plan_->edit.constants[static_cast<size_t>(id)] = Value();
+    }
+  }
+
+  void note_constants() {
+    GraphEdit& edit = plan_->edit;
+    plan_->is_constant.resize(graph_.values.size(), 0);
+    for (size_t value = 0; value < edit.constants.size(); ++value) {
+      plan_->is_constant[value] = edit.constants[value].is_absent() ? 0 : 1;
+    }
+    for (const ValueAbsence& absence : edit.absences) {
+      const auto value = static_cast<size_t>(absence.value);
+      if (absence.kind == ValueAbsence::Kind::folded) plan_->constants[value] = edit.constants[value];
+    }
+  }
+
+  Status choose_function(Step& step) {
+    const Node& node = *step.node;
+    if (node.function != nullptr) return {};
+    step.control = find_control(node);
+    if (step.control != nullptr) return {};
+    std::vector<DType> dtypes;
+    for (ValueId input : step.inputs) {
+      const bool known = input != kNoValue && graph_.values[static_cast<size_t>(input)].type.kind == TypeInfo::Kind::tensor;
+      dtypes.push_back(known ? graph_.values[static_cast<size_t>(input)].type.dtype : DType::undefined);
+    }
+    auto kernel = find_kernel<Cpu>(node, dtypes);
+    if (kernel.ok()) return step.kernel = *kernel, Status{};
+    if (request_.options->fallback == nullptr) {
+      return unsupported(kernel.error().message + " in executor 'cpu'; --fallback=reference runs it in the reference");
+    }
+    step.fallback = PX_TRY(FallbackNode::create(node, request_.options->fallback, *request_.options));
+    request_.fallback_nodes.push_back(sites_.scope + node.display_name);
+    return {};
+  }
+
+  Status add_step(const PlannedNode& planned) {
+    Step step;
+    step.id = planned.id;
+    step.node = planned.node;
+    step.site = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id};
+    for (ValueId input : planned.node->inputs) step.inputs.push_back(plan_->edit.resolve(input));
+    Status chosen = choose_function(step);
+    if (!chosen.ok()) return at(sites_, *step.node, std::move(chosen).error());
+    for (const GraphSites::Child& child : sites_.children) {
+      if (child.node == planned.id) step.bodies.push_back(PX_TRY(plan_body(child)));
+    }
+    plan_->steps.push_back(std::move(step));
+    return {};
+  }
+
+  Result<BodyPlan> plan_body(const GraphSites::Child& child) {
+    BodyPlan body;
+    body.attribute = child.attribute;
+    body.plan = PX_TRY(plan_graph(*child.sites, request_));
+    const Graph& inner = *child.sites->graph;
+    for (ValueId value : inner.outer_values) {
+      const std::string& name = inner.values[static_cast<size_t>(value)].name;
+      const ValueId enclosing = graph_.find_value(name);
+      if (enclosing == kNoValue) {
+        return invalid_model(fmt::format("a body reads '{}', which graph '{}' does not have", name, graph_.name));
+      }
+      const ValueId source = plan_->edit.resolve(enclosing);
+      body.outer.emplace_back(value, source);
+      body.plan->is_constant[static_cast<size_t>(value)] = plan_->is_constant[static_cast<size_t>(source)];
+    }
+    return body;
+  }
+
+  // Walks backwards: the first node met that reads a value is its last reader. Graph outputs stay.
+  void find_last_readers() {
+    std::vector<bool> needed(graph_.values.size(), false);
+    for (ValueId output : plan_->outputs) needed[static_cast<size_t>(output)] = true;
+    for (auto step = plan_->steps.rbegin(); step != plan_->steps.rend(); ++step) {
+      const auto touch = [&](ValueId value) {
+        if (value == kNoValue || needed[static_cast<size_t>(value)]) return;
+        needed[static_cast<size_t>(value)] = true;
+        step->last_read.push_back(value);
+      };
+      for (ValueId value : step->node->outputs) touch(value);
+      for (ValueId value : step->inputs) touch(value);
+      for (const BodyPlan& body : step->bodies) {
+        for (const auto& [inner, enclosing] : body.outer) touch(enclosing);
+      }
+    }
+  }
+
+  const GraphSites& sites_;
+  const Graph& graph_;
+  PlanRequest& request_;
+  std::unique_ptr<GraphPlan> plan_ = std::make_unique<GraphPlan>();
+};
+
+}  // namespace
+
+const BodyPlan* Step::body(std::string_view attribute) const {
+  const auto found = std::find_if(bodies.begin(), bodies.end(),
+                                  [&](const BodyPlan& candidate) { return candidate.attribute == attribute; });
+  return found == bodies.end() ? nullptr : &*found;
+}
+
+bool Step::is_last_use(ValueId value) const {
+  return std::find(last_read.begin(), last_read.end(), value) != last_read.end();
+}
+
+Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request) {
+  return Builder(sites, request).build();
+}
+
+Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options) {
+  std::vector<const Pattern*> chosen;
+  const RewriteChoice& choice = options.rewrite;
+  for (const auto& [name, on] : choice.changes) {
+    if (find_pattern(name) == nullptr) return usage_error(fmt::format("there is no rewrite pattern '{}'", name));
+  }
+  if (options.observe_all) return chosen;
+  for (const Pattern& pattern : rewrite_patterns()) {
+    bool on = choice.base == RewriteChoice::Base::all ||
+              (choice.base == RewriteChoice::Base::default_ && pattern.on_by_default);
+    for (const auto& [name, wanted] : choice.changes) on = name == pattern.name ? wanted : on;
+    if (on) chosen.push_back(&pattern);
+  }
+  return chosen;
+}
+
+}  // namespace parallax::runtime

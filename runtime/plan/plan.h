@@ -1,0 +1,70 @@
+// GraphPlan: what can be settled of a graph before it runs: its rewritten nodes, the kernel of each, the bodies they own, what
+// is constant, and after which node each value's memory is free.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/exec/executor.h"
+#include "inspector/exec/sites.h"
+#include "runtime/ops/table.h"
+#include "runtime/plan/control_flow.h"
+#include "runtime/plan/fallback.h"
+#include "runtime/rewrite/rewrite.h"
+
+namespace parallax::runtime {
+
+struct GraphPlan;
+
+struct BodyPlan {
+  std::string_view attribute;  // empty for a function call
+  std::unique_ptr<GraphPlan> plan;
+  std::vector<std::pair<ValueId, ValueId>> outer;  // (value in the body, value read in its place in this graph)
+};
+
+// One node ready to run. Exactly one of kernel, control, fallback is set, or none for a call of a model-local function.
+struct Step {
+  NodeId id = kNoNode;
+  const Node* node = nullptr;
+  NodeSite site;
+  const KernelRow<Cpu>* kernel = nullptr;
+  ControlFunction control = nullptr;
+  std::unique_ptr<FallbackNode> fallback;
+  std::vector<BodyPlan> bodies;
+  std::vector<ValueId> inputs;     // values to read, aliases resolved
+  std::vector<ValueId> last_read;  // values that nothing reads after this node, its own unread outputs included
+
+  const BodyPlan* body(std::string_view attribute) const;
+  bool is_last_use(ValueId value) const;
+};
+
+struct GraphPlan {
+  const Graph* graph = nullptr;
+  const GraphSites* sites = nullptr;
+  GraphEdit edit;
+  std::vector<Step> steps;            // in execution order
+  std::vector<Value> constants;       // by ValueId: placed before the first step
+  std::vector<uint8_t> is_constant;   // by ValueId: the same payload in every run
+  std::vector<ValueId> outputs;       // values to return, aliases resolved
+};
+
+// What plans are made with.
+struct PlanRequest {
+  const RunOptions* options = nullptr;
+  std::vector<const Pattern*> patterns;  // to be applied, in order
+  EvaluateNode evaluate;
+  std::vector<std::string> fallback_nodes;  // filled: nodes that another executor runs
+  int64_t weight_bytes = 0;                 // filled: bytes of all initializers
+};
+
+// Errors: unsupported (naming the first node without a kernel), invalid_model, out_of_memory.
+Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request);
+
+// The patterns that `choice` asks for; none when everything is to be observed. Errors: usage, naming an unknown pattern.
+Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,263 @@
+// The walk over a plan: place inputs and constants, run steps in order, let values go after their last reader.
+#include "runtime/plan/runner.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "inspector/base/check.h"
+
+namespace parallax::runtime {
+namespace {
+
+// The same payload as input `input` of the node, for outputs of bodies and other executors.
+int64_t input_with_payload(std::span<const OpInput> inputs, const Value& output) {
+  if (!output.is_tensor()) return -1;
+  for (size_t index = 0; index < inputs.size(); ++index) {
+    const Value* value = inputs[index].value;
+    if (value == nullptr || !value->is_tensor()) continue;
+    const Tensor& tensor = value->tensor();
+    if (tensor.view().data == output.tensor().view().data && tensor.dtype() == output.tensor().dtype() &&
+        tensor.element_count() == output.tensor().element_count() && tensor.size_bytes() > 0) {
+      return static_cast<int64_t>(index);
+    }
+  }
+  return -1;
+}
+
+std::string expected_type(const Value& value) { return value.is_absent() ? "nothing" : to_string(type_of(value)); }
+
+// What a kernel relies on: present where the schema demands it, tensors where the row says so.
+Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
+  const Node& node = *step.node;
+  for (size_t index = 0; index < inputs.size(); ++index) {
+    const bool absent = inputs[index].value == nullptr || inputs[index].value->is_absent();
+    const FormalParameter* parameter = node.schema == nullptr ? nullptr : node.schema->input(index);
+    if (absent && (parameter == nullptr || parameter->option != ParameterOption::optional)) {
+      return execution_error(fmt::format("input {} has no value", index));
+    }
+    if (!absent && step.kernel != nullptr && step.kernel->arguments == Arguments::tensors && !inputs[index].value->is_tensor()) {
+      return execution_error(fmt::format("input {} must be a tensor, it is {}", index, expected_type(*inputs[index].value)));
+    }
+  }
+  if (node.schema != nullptr && inputs.size() < node.schema->min_inputs) {
+    return execution_error(fmt::format("{} inputs are given, {} are needed", inputs.size(), node.schema->min_inputs));
+  }
+  return {};
+}
+
+// The row chosen at prepare, unless the types were not known then and turn out to be others.
+Result<const KernelRow<Cpu>*> kernel_for(const Step& step, std::span<const OpInput> inputs) {
+  const auto dtype_at = [&](size_t index) {
+    const Value* value = index < inputs.size() ? inputs[index].value : nullptr;
+    return value != nullptr && value->is_tensor() ? value->tensor().dtype() : DType::undefined;
+  };
+  const DType dtype = dtype_at(static_cast<size_t>(step.kernel->dtype_input));
+  if (dtype == DType::undefined || (step.kernel->dtypes & dtype_bit(dtype)) != 0) return step.kernel;
+  std::vector<DType> dtypes;
+  for (size_t index = 0; index < inputs.size(); ++index) dtypes.push_back(dtype_at(index));
+  return find_kernel<Cpu>(*step.node, dtypes);
+}
+
+}  // namespace
+
+Runner::Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Queue<Cpu>& queue, Observer& observer)
+    : options_(options), levels_(levels), queue_(queue), observer_(observer), wants_times_(observer.wants_node_times()) {}
+
+Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
+                                        bool announce) {
+  if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
+  if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
+  PX_TRY(observer_.begin_call(info, inputs));
+  if (announce) PX_TRY(announce_absent(plan));
+  auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
+  if (observer_failed_) return outputs;
+  Status ended = observer_.end_call(info);
+  if (outputs.ok() && !ended.ok()) return std::move(ended).error();
+  return outputs;
+}
+
+Status Runner::announce_absent(const GraphPlan& plan) {
+  constexpr Absence::Kind kKinds[] = {Absence::Kind::fused, Absence::Kind::folded, Absence::Kind::aliased,
+                                      Absence::Kind::removed};
+  for (const ValueAbsence& absence : plan.edit.absences) {
+    const ValueSite& site = *plan.sites->values[static_cast<size_t>(absence.value)];
+    PX_TRY(observer_.absent(site, {kKinds[static_cast<size_t>(absence.kind)], absence.into}));
+  }
+  for (const Step& step : plan.steps) {
+    for (const BodyPlan& body : step.bodies) PX_TRY(announce_absent(*body.plan));
+  }
+  return {};
+}
+
+Result<std::vector<Value>> Runner::run_graph(const GraphPlan& plan, std::vector<Value> inputs, ActiveGraph* enclosing,
+                                             const BodyPlan* body) {
+  ActiveGraph active{plan, std::vector<Value>(plan.graph->values.size()), plan.is_constant};
+  if (body != nullptr) {
+    for (const auto& [inner, outer] : body->outer) {
+      active.values[static_cast<size_t>(inner)] = enclosing->values[static_cast<size_t>(outer)];
+    }
+  }
+  PX_TRY(place_sources(active, std::move(inputs)));
+  for (const Step& step : plan.steps) PX_TRY(run_step(active, step));
+  std::vector<Value> outputs;
+  for (ValueId output : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(output)]);
+  return outputs;
+}
+
+// Inputs first, then the constants that are no inputs: the order of their sites. Folded values are no sites to observe.
+Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
+  const GraphPlan& plan = active.plan;
+  const Graph& graph = *plan.graph;
+  for (size_t index = 0; index < graph.inputs.size(); ++index) {
+    const auto id = static_cast<size_t>(graph.inputs[index]);
+    const bool given = index < inputs.size() && !inputs[index].is_absent();
+    if (!given && !plan.constants[id].is_absent() && options_.overrides.empty()) active.is_constant[id] = 1;
+    PX_TRY(place(active, graph.inputs[index], given ? std::move(inputs[index]) : plan.constants[id], nullptr));
+  }
+  const auto place_constants = [&](const std::vector<ValueId>& ids) -> Status {
+    for (ValueId id : ids) {
+      if (graph.values[static_cast<size_t>(id)].input_index >= 0) continue;
+      PX_TRY(place(active, id, plan.constants[static_cast<size_t>(id)], nullptr));
+    }
+    return {};
+  };
+  PX_TRY(place_constants(graph.initializer_values));
+  PX_TRY(place_constants(graph.sparse_initializer_values));
+  for (const ValueAbsence& absence : plan.edit.absences) {
+    const auto id = static_cast<size_t>(absence.value);
+    if (absence.kind == ValueAbsence::Kind::folded) active.values[id] = plan.constants[id];
+  }
+  return {};
+}
+
+Status Runner::run_step(ActiveGraph& active, const Step& step) {
+  if (options_.cancel.is_cancelled()) {
+    return make_error(ErrorCode::cancelled, fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.site.node));
+  }
+  const auto begin = wants_times_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  Status computed = compute(active, step);
+  if (!computed.ok()) return failed(step, std::move(computed).error());
+  if (wants_times_) {
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+    PX_TRY(told(observer_.node_done(step.site, elapsed.count())));
+  }
+  for (ValueId id : step.last_read) active.values[static_cast<size_t>(id)] = Value();
+  return {};
+}
+
+Status Runner::compute(ActiveGraph& active, const Step& step) {
+  if (step.kernel != nullptr || step.control != nullptr) return compute_kernel(active, step);
+  std::vector<Value> inputs;
+  std::vector<OpInput> operands;
+  for (ValueId id : step.inputs) inputs.push_back(id == kNoValue ? Value() : active.values[static_cast<size_t>(id)]);
+  for (const Value& value : inputs) operands.push_back({&value, false, false});
+  std::vector<Value> outputs = step.fallback != nullptr
+                                   ? PX_TRY(step.fallback->run(inputs))
+                                   : PX_TRY(run_body(active, step, "", Frame::Kind::call, -1, inputs));
+  std::vector<int64_t> aliases;
+  for (const Value& output : outputs) aliases.push_back(input_with_payload(operands, output));
+  return place_outputs(active, step, std::move(outputs), aliases);
+}
+
+Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
+  std::vector<OpInput> inputs;
+  inputs.reserve(step.inputs.size());
+  for (ValueId id : step.inputs) {
+    if (id == kNoValue) {
+      inputs.emplace_back();
+    } else {
+      const auto index = static_cast<size_t>(id);
+      inputs.push_back({&active.values[index], active.is_constant[index] != 0, step.is_last_use(id)});
+    }
+  }
+  PX_TRY(check_arguments(step, inputs));
+  OpContext<Cpu> op(*step.node, inputs, options_.seed, queue_);
+  if (step.control == nullptr) {
+    const KernelRow<Cpu>* kernel = PX_TRY(kernel_for(step, inputs));
+    PX_TRY(kernel->run(op));
+    return place_outputs(active, step, op.take_outputs(), op.aliases());
+  }
+  const RunBody run = [&](std::string_view attribute, Frame::Kind kind, int64_t index, std::vector<Value> arguments) {
+    return run_body(active, step, attribute, kind, index, std::move(arguments));
+  };
+  ControlCall call{op, run};
+  PX_TRY(step.control(call));
+  std::vector<Value> outputs = op.take_outputs();
+  std::vector<int64_t> aliases;
+  for (const Value& output : outputs) aliases.push_back(input_with_payload(inputs, output));
+  return place_outputs(active, step, std::move(outputs), aliases);
+}
+
+Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
+                                            Frame::Kind kind, int64_t index, std::vector<Value> inputs) {
+  const BodyPlan* body = step.body(attribute);
+  if (body == nullptr) return invalid_model(fmt::format("it has no body '{}'", attribute));
+  const Frame frame{kind, std::string(step.site.node), index};
+  PX_TRY(told(observer_.enter_body(step.site, frame)));
+  frames_.push(frame);
+  auto outputs = run_graph(*body->plan, std::move(inputs), &active, body);
+  frames_.pop();
+  if (!outputs.ok()) return outputs;
+  PX_TRY(told(observer_.leave_body(step.site, frame)));
+  return outputs;
+}
+
+Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::vector<Value> outputs,
+                             std::span<const int64_t> aliases) {
+  const Node& node = *step.node;
+  for (size_t index = 0; index < node.outputs.size(); ++index) {
+    if (node.outputs[index] == kNoValue) continue;
+    if (index >= outputs.size() || outputs[index].is_absent()) {
+      return unsupported(fmt::format("its output {} is not computed by executor 'cpu'; --fallback=reference runs it", index));
+    }
+    const int64_t input = index < aliases.size() ? aliases[index] : -1;
+    const ValueSite* alias = nullptr;
+    if (input >= 0) {
+      const ValueId source = step.inputs[static_cast<size_t>(input)];
+      alias = active.plan.sites->values[static_cast<size_t>(source)];
+    }
+    PX_TRY(place(active, node.outputs[index], std::move(outputs[index]), alias));
+  }
+  return {};
+}
+
+Status Runner::place(ActiveGraph& active, ValueId id, Value value, const ValueSite* alias_of) {
+  const ValueSite& site = *active.plan.sites->values[static_cast<size_t>(id)];
+  if (!options_.overrides.empty()) value = PX_TRY(overridden(site, std::move(value), alias_of));
+  Value& slot = active.values[static_cast<size_t>(id)];
+  slot = std::move(value);
+  if (levels_[static_cast<size_t>(site.id)] == CaptureLevel::none || slot.is_absent()) return {};
+  return told(observer_.observe({site, frames_, slot, alias_of, nullptr}));
+}
+
+Result<Value> Runner::overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const {
+  const auto found = options_.overrides.find(frames_.path_of(site.escaped_name));
+  if (found == options_.overrides.end()) return computed;
+  const Value& chosen = found->second;
+  const bool fits = chosen.is_tensor() == computed.is_tensor() && chosen.is_sequence() == computed.is_sequence() &&
+                    (!chosen.is_tensor() || chosen.tensor().dtype() == computed.tensor().dtype());
+  if (!fits) {
+    return usage_error(fmt::format("the override of '{}' is {}, the value it stands for is {}", found->first,
+                                   expected_type(chosen), expected_type(computed)));
+  }
+  alias_of = nullptr;
+  return chosen;
+}
+
+Status Runner::told(Status status) {
+  observer_failed_ = observer_failed_ || !status.ok();
+  return status;
+}
+
+Error Runner::failed(const Step& step, Error error) {
+  if (observer_failed_ || failure_told_ || error.code == ErrorCode::cancelled) return error;
+  failure_told_ = true;
+  Error named = std::move(error)
+                    .with_context(fmt::format("node '{}{}' ({}), cpu", frames_.prefix(), step.site.node, step.site.op))
+                    .at_node(step.site.node, step.site.op);
+  const Status status = told(observer_.node_failed(step.site, frames_, named));
+  return named;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,92 @@
+// Scan: states go from step to step, slices of the inputs in, slices of the outputs out.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/plan/stack.h"
+
+namespace parallax::runtime {
+namespace {
+
+struct ScanAxis {
+  int64_t axis = 0;
+  bool reversed = false;
+};
+
+// One entry for each scan input or output; attributes left out mean axis 0, forward.
+Result<std::vector<ScanAxis>> scan_axes(const OpCall& op, std::string_view axes_name, std::string_view directions_name,
+                                        int64_t count) {
+  const Ints axes = op.find_integers(axes_name).value_or(Ints(count));
+  const Ints directions = op.find_integers(directions_name).value_or(Ints(count));
+  if (axes.size() != count || directions.size() != count) {
+    return execution_error(fmt::format("{} or {} has the wrong length", axes_name, directions_name));
+  }
+  std::vector<ScanAxis> result;
+  for (int64_t index = 0; index < count; ++index) result.push_back({axes[index], directions[index] != 0});
+  return result;
+}
+
+struct ScanInput {
+  Tensor tensor;
+  ScanAxis axis;
+};
+
+Result<std::vector<ScanInput>> scan_inputs(const OpCall& op, int64_t state_count) {
+  const int64_t count = op.input_count() - state_count;
+  std::vector<ScanAxis> axes = PX_TRY(scan_axes(op, "scan_input_axes", "scan_input_directions", count));
+  std::vector<ScanInput> inputs;
+  for (int64_t index = 0; index < count; ++index) {
+    if (!op.value(state_count + index).is_tensor()) return execution_error("scan inputs must be tensors");
+    const Tensor& tensor = op.input(state_count + index);
+    ScanAxis& axis = axes[static_cast<size_t>(index)];
+    axis.axis = PX_TRY(OpCall::resolve_axis(axis.axis, rank_of(tensor.shape())));
+    if (index > 0 && dim_of(tensor.shape(), axis.axis) != dim_of(inputs[0].tensor.shape(), inputs[0].axis.axis)) {
+      return execution_error("scan inputs differ in length");
+    }
+    inputs.push_back({tensor, axis});
+  }
+  return inputs;
+}
+
+}  // namespace
+
+Status run_scan(ControlCall& call) {
+  OpContext<Cpu>& op = call.op;
+  const Graph* body = body_of(op, "body");
+  const int64_t input_count = op.integer("num_scan_inputs");
+  const int64_t state_count = op.input_count() - input_count;
+  if (body == nullptr || input_count < 1 || state_count < 0 || op.output_count() < state_count) {
+    return invalid_model(fmt::format("num_scan_inputs is {}, it has {} inputs", input_count, op.input_count()));
+  }
+  const std::vector<ScanInput> inputs = PX_TRY(scan_inputs(op, state_count));
+  const int64_t length = dim_of(inputs[0].tensor.shape(), inputs[0].axis.axis);
+  const auto scanned_count = static_cast<size_t>(op.output_count() - state_count);
+  std::vector<Value> states;
+  for (int64_t index = 0; index < state_count; ++index) states.push_back(op.value(index));
+  std::vector<std::vector<Value>> scanned(scanned_count);
+  for (int64_t step = 0; step < length; ++step) {
+    std::vector<Value> arguments = std::move(states);
+    for (const ScanInput& input : inputs) {
+      const int64_t position = input.axis.reversed ? length - 1 - step : step;
+      arguments.emplace_back(PX_TRY(slice_at(op, input.tensor, input.axis.axis, position)));
+    }
+    std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, step, std::move(arguments)));
+    PX_TRY(expect_count(results.size(), static_cast<size_t>(state_count) + scanned_count, "body"));
+    states.assign(results.begin(), results.begin() + state_count);
+    for (size_t index = 0; index < scanned_count; ++index) {
+      scanned[index].push_back(std::move(results[static_cast<size_t>(state_count) + index]));
+    }
+  }
+  for (int64_t index = 0; index < state_count; ++index) op.set_output(index, std::move(states[static_cast<size_t>(index)]));
+  const auto axes =
+      PX_TRY(scan_axes(op, "scan_output_axes", "scan_output_directions", static_cast<int64_t>(scanned_count)));
+  for (size_t index = 0; index < scanned_count; ++index) {
+    if (axes[index].reversed) std::reverse(scanned[index].begin(), scanned[index].end());
+    const size_t output = static_cast<size_t>(state_count) + index;
+    op.set_output(static_cast<int64_t>(output),
+                  PX_TRY(stack_or_empty(op, scanned[index], *body, output, axes[index].axis)));
+  }
+  return {};
+}
+
+}  // namespace parallax::runtime

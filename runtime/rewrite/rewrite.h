@@ -1,0 +1,68 @@
+// Rewriting of one graph before it is planned: patterns with names, each of which can be switched on and off, and a record of
+// what became of every value that no longer exists.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/model/ir.h"
+#include "inspector/tensor/value.h"
+
+namespace parallax::runtime {
+
+struct PlannedNode {
+  NodeId id = kNoNode;          // the source node at whose place it runs
+  const Node* node = nullptr;   // that node, or one that a pattern made (owned by GraphEdit::made)
+};
+
+// Why a value of the source graph is not computed.
+struct ValueAbsence {
+  enum class Kind : uint8_t { fused, folded, aliased, removed };
+  ValueId value = kNoValue;
+  Kind kind = Kind::fused;
+  std::string into;  // the fused node's name, or the value it is an alias of
+};
+
+// A graph being rewritten. Values keep the ids of the source graph.
+struct GraphEdit {
+  const Graph* source = nullptr;
+  std::vector<PlannedNode> nodes;       // in execution order
+  std::deque<Node> made;                // nodes that patterns put in place of others
+  std::vector<ValueId> stands_for;      // by ValueId: the value that is read in its place; itself unless aliased
+  std::vector<Value> constants;         // by ValueId: known before the run (initializers, folded values), else absent
+  std::vector<bool> pinned;             // by ValueId: must be computed (outputs, overridden values)
+  std::vector<ValueAbsence> absences;
+
+  ValueId resolve(ValueId value) const;  // follows stands_for
+  // Lets every reader of `value` read `target` instead; the node that made it is dropped by the caller.
+  void alias(ValueId value, ValueId target);
+  void fold(ValueId value, Value constant);
+};
+
+// Runs one node on constant inputs. An error means: leave the node where it is.
+using EvaluateNode = std::function<Result<std::vector<Value>>(const Node& node, std::span<const Value> inputs)>;
+
+struct RewriteContext {
+  EvaluateNode evaluate;
+};
+
+struct Pattern {
+  std::string_view name;
+  bool on_by_default = false;
+  std::string_view description;
+  void (*apply)(GraphEdit& edit, const RewriteContext& context) = nullptr;
+};
+
+// In the order they are applied.
+std::span<const Pattern> rewrite_patterns();
+const Pattern* find_pattern(std::string_view name);
+
+// A graph as it stands, before any pattern: all nodes, initializers as constants, outputs pinned.
+GraphEdit begin_edit(const Graph& graph);
+
+}  // namespace parallax::runtime
