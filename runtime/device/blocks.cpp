@@ -13,7 +13,8 @@
 namespace parallax::runtime {
 namespace {
 
-// Branch-free, so that the loop becomes vector code: subnormal halves are normalised by a float subtraction, which is exact.
+// Branch-free, so that the loop becomes vector code: subnormal halves are normalised by a float subtraction, which is
+// exact.
 inline float decode(Float16 half) {
   const uint32_t sign = static_cast<uint32_t>(half.bits & 0x8000U) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(half.bits & 0x7FFFU) << 13;
@@ -44,7 +45,8 @@ inline Float16 encode_float16(float value) {
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude < kHidden ? magnitude : 0U) + 0.5F) - kHidden;
   const uint32_t special = magnitude > 0x7F800000U ? 0x7E00U : 0x7C00U;
   const uint32_t finite = magnitude < (uint32_t{113} << 23) ? subnormal : normal;
-  const uint32_t half = magnitude >= (uint32_t{143} << 23) ? special : finite;  // 2^16 and more overflow; 65520 rounds there
+  const uint32_t half =
+      magnitude >= (uint32_t{143} << 23) ? special : finite;  // 2^16 and more overflow; 65520 rounds there
   return {static_cast<uint16_t>(half | ((bits >> 16) & 0x8000U))};
 }
 
@@ -197,6 +199,7 @@ template void store_block(DType, std::byte*, int64_t, int64_t, const double*);
 template void store_block(DType, std::byte*, int64_t, int64_t, const int64_t*);
 template void store_block(DType, std::byte*, int64_t, int64_t, const uint64_t*);
 template void store_block(DType, std::byte*, int64_t, int64_t, const uint8_t*);
+template void store_block(DType, std::byte*, int64_t, int64_t, const bool*);
 
 Arithmetic arithmetic_of(DType dtype) {
   switch (dtype) {

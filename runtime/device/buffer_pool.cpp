@@ -11,7 +11,7 @@ namespace parallax::runtime {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr int kPoison = 0xFB;                          // as float: a large negative number; as int64 index: far out of range
+constexpr int kPoison = 0xFB;  // as float: a large negative number; as int64 index: far out of range
 constexpr int64_t kIdleSlackBytes = int64_t{64} << 20;  // idle memory that is always kept
 
 // Rounded up to one of eight steps between powers of two, and to whole cache lines.
@@ -40,8 +40,9 @@ Result<std::shared_ptr<std::byte>> BufferPool::allocate(size_t bytes) {
     const std::lock_guard lock(mutex_);
     const int64_t live = live_bytes_ + static_cast<int64_t>(rounded);
     if (limit_bytes_ > 0 && live > limit_bytes_) {
-      return out_of_memory(fmt::format("{} bytes more would exceed the memory limit: {} of {} bytes left for values are in use",
-                                       bytes, live_bytes_, limit_bytes_));
+      return out_of_memory(
+          fmt::format("{} bytes more would exceed the memory limit: {} of {} bytes left for values are in use", bytes,
+                      live_bytes_, limit_bytes_));
     }
     auto& buffers = idle_[rounded];
     if (!buffers.empty()) {

@@ -1,5 +1,6 @@
-// BufferPool: host memory for values, kept in size classes and reused as soon as the last owner lets go. A buffer is owned
-// by whoever holds its shared_ptr, so a value that escapes (an output, an observer's copy) can never be overwritten.
+// BufferPool: host memory for values, kept in size classes and reused as soon as the last owner lets go. A buffer is
+// owned by whoever holds its shared_ptr, so a value that escapes (an output, an observer's copy) can never be
+// overwritten.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 namespace parallax::runtime {
 
 struct BufferPoolOptions {
-  bool poison = false;      // tests: fill buffers with a pattern when they are handed out and when they come back
+  bool poison = false;  // tests: fill buffers with a pattern when they are handed out and when they come back
 };
 
 class BufferPool : public std::enable_shared_from_this<BufferPool> {

@@ -96,8 +96,8 @@ void copy_walk(const Walk& walk, std::byte* target_bytes, const std::byte* sourc
   }
 }
 
-// A transpose of more axes than two: moves the source's contiguous axis next to the last one, which changes nothing but the
-// order of the copies.
+// A transpose of more axes than two: moves the source's contiguous axis next to the last one, which changes nothing but
+// the order of the copies.
 void bring_contiguous_axis_inward(Walk& walk) {
   const int64_t last = walk.dims.size() - 1;
   if (walk.source[last] <= 1) return;

@@ -63,9 +63,12 @@ void index_map(Queue<Cpu>&, const F& f, const MutableView& out, const std::byte*
   const int64_t blocks = block_elements == 0 ? 0 : out.element_count() / block_elements;
   const int64_t block_bytes = bytes * block_elements;
   parallel_for(blocks, 2 + block_bytes / 16, [&](int64_t begin, int64_t end) {
-    if (bytes == 1 && block_elements == 1) return copy_detail::index_elements<uint8_t>(f, out.data, source, fill_element, begin, end);
-    if (bytes == 2 && block_elements == 1) return copy_detail::index_elements<uint16_t>(f, out.data, source, fill_element, begin, end);
-    if (bytes == 4 && block_elements == 1) return copy_detail::index_elements<uint32_t>(f, out.data, source, fill_element, begin, end);
+    if (bytes == 1 && block_elements == 1)
+      return copy_detail::index_elements<uint8_t>(f, out.data, source, fill_element, begin, end);
+    if (bytes == 2 && block_elements == 1)
+      return copy_detail::index_elements<uint16_t>(f, out.data, source, fill_element, begin, end);
+    if (bytes == 4 && block_elements == 1)
+      return copy_detail::index_elements<uint32_t>(f, out.data, source, fill_element, begin, end);
     if (bytes == 8 && block_elements == 1) {
       return copy_detail::index_elements<uint64_t>(f, out.data, source, fill_element, begin, end);
     }

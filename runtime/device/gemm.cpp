@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include <cblas-openblas.h>
-
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "inspector/base/thread_pool.h"
@@ -73,9 +72,8 @@ Status plain_product(const GemmProblem& problem, const float* a, const float* b,
   }
   const int64_t lda = problem.transpose_a ? problem.m : problem.k;
   const int64_t ldb = problem.transpose_b ? problem.k : problem.n;
-  const dnnl_status_t status =
-      dnnl_sgemm(problem.transpose_a ? 'T' : 'N', problem.transpose_b ? 'T' : 'N', problem.m, problem.n, problem.k,
-                 alpha, a, lda, b, ldb, beta, c, problem.n);
+  const dnnl_status_t status = dnnl_sgemm(problem.transpose_a ? 'T' : 'N', problem.transpose_b ? 'T' : 'N', problem.m,
+                                          problem.n, problem.k, alpha, a, lda, b, ldb, beta, c, problem.n);
   if (status != dnnl_success) return execution_error("oneDNN refused a matrix product");
   return {};
 }

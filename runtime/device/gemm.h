@@ -1,5 +1,5 @@
-// gemm: products of matrices, alone or in batches: oneDNN in float (weights packed once), OpenBLAS in double, our own kernels
-// for few rows and for integers.
+// gemm: products of matrices, alone or in batches: oneDNN in float (weights packed once), OpenBLAS in double, our own
+// kernels for few rows and for integers.
 #pragma once
 
 #include "runtime/device/ints.h"

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int64_t kStripColumns = 512;  // of float sums: kFewRows strips stay in the first-level cache
 
-
 float dot(const float* a, const float* b, int64_t count) {
   float lanes[kLanes] = {};
   const int64_t whole = count / kLanes * kLanes;

@@ -5,7 +5,6 @@
 
 #include <cblas-openblas.h>
 #include <fmt/format.h>
-
 #include <oneapi/dnnl/dnnl.h>
 
 namespace parallax::runtime {

@@ -5,7 +5,7 @@
 
 namespace parallax::runtime {
 
-std::string processor_name();     // "AMD EPYC 9654 96-Core Processor", "unknown CPU"
-std::string library_versions();   // "oneDNN 2.6.3, OpenBLAS 0.3.21"
+std::string processor_name();    // "AMD EPYC 9654 96-Core Processor", "unknown CPU"
+std::string library_versions();  // "oneDNN 2.6.3, OpenBLAS 0.3.21"
 
 }  // namespace parallax::runtime

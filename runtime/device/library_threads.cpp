@@ -16,7 +16,8 @@ OpenMpThreads::OpenMpThreads(int count) : before_(omp_get_max_threads()) {
 OpenMpThreads::~OpenMpThreads() { omp_set_num_threads(before_); }
 
 int library_thread_count(double work) {
-  constexpr double kWorkPerThread = 2e6;  // some 50 microseconds of multiply-adds: below it a barrier costs more than it saves
+  constexpr double kWorkPerThread =
+      2e6;  // some 50 microseconds of multiply-adds: below it a barrier costs more than it saves
   return std::clamp(static_cast<int>(work / kWorkPerThread), 1, thread_count());
 }
 

@@ -1,5 +1,5 @@
-// map: out[i] = f(in0[i], in1[i], ...) with broadcasting, for any storage types. The functor is called with values of one
-// arithmetic type and may be named anywhere: it knows neither storage nor device.
+// map: out[i] = f(in0[i], in1[i], ...) with broadcasting, for any storage types. The functor is called with values of
+// one arithmetic type and may be named anywhere: it knows neither storage nor device.
 #pragma once
 
 #include <array>
@@ -133,7 +133,8 @@ Status visit_arithmetic(DType dtype, const Visit& visit) {
   return unsupported_dtype(dtype);
 }
 
-// The usual case: computes in the arithmetic type of the first operand. The result type is the functor's: bool for predicates.
+// The usual case: computes in the arithmetic type of the first operand. The result type is the functor's: bool for
+// predicates.
 template <class Domain, class F, size_t N>
 Status map(Queue<Cpu>& queue, const F& f, const MutableView& out, const std::array<TensorView, N>& in) {
   return visit_arithmetic<Domain>(in[0].dtype, [&](auto zero) -> Status {

@@ -45,7 +45,8 @@ PX_HD inline float exp(float x) {
   x = x < -104.0F ? -104.0F : x;  // exp(-104) rounds to 0, exp(89) to infinity; NaN passes both comparisons
   x = x > 89.0F ? 89.0F : x;
   const Reduced reduced = reduce_exponent(x);
-  const int32_t half = reduced.exponent >> 1;  // in two steps, so that results below 2^-126 round once and 2^128 overflows
+  const int32_t half =
+      reduced.exponent >> 1;  // in two steps, so that results below 2^-126 round once and 2^128 overflows
   return (1.0F + expm1_reduced(reduced.r)) * power_of_two(half) * power_of_two(reduced.exponent - half);
 }
 PX_HD inline double exp(double x) { return std::exp(x); }
@@ -70,12 +71,12 @@ PX_HD T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
-// Below 1 the Taylor series of erf; above, erfc(x) exp(x^2) as a polynomial in 1/(1+x), fitted by least squares on [0.9,
-// 4.2] to a relative error of 2e-8. erf(4) rounds to 1.
+// Below 1 the Taylor series of erf; above, erfc(x) exp(x^2) as a polynomial in 1/(1+x), fitted by least squares on
+// [0.9, 4.2] to a relative error of 2e-8. erf(4) rounds to 1.
 PX_HD inline float erf(float x) {
-  constexpr float kSeries[] = {1.12837917F,     -0.376126389F,    0.112837917F,     -0.0268661706F, 0.00522397763F,
-                               -0.000854832702F, 0.00012055333F, -1.49256504e-05F, 1.64621144e-06F, -1.63658447e-07F,
-                               1.48071928e-08F};
+  constexpr float kSeries[] = {1.12837917F,     -0.376126389F,    0.112837917F,   -0.0268661706F,
+                               0.00522397763F,  -0.000854832702F, 0.00012055333F, -1.49256504e-05F,
+                               1.64621144e-06F, -1.63658447e-07F, 1.48071928e-08F};
   constexpr float kTail[] = {-0.00012479574F, 0.567171376F,  0.534923326F, 0.4292569F,
                              -0.641445129F,   -0.587982388F, 1.26447618F,  -0.583414641F};
   float y = std::fabs(x);

@@ -1,6 +1,6 @@
-// Runs a loop compiled for the widest vectors that this CPU has. The body is a lambda over [begin, end) that the compiler
-// inlines into one function for each instruction set; floating-point results do not depend on which one runs, because
-// contraction is off and no sum is reassociated by the compiler.
+// Runs a loop compiled for the widest vectors that this CPU has. The body is a lambda over [begin, end) that the
+// compiler inlines into one function for each instruction set; floating-point results do not depend on which one runs,
+// because contraction is off and no sum is reassociated by the compiler.
 #pragma once
 
 #include <cstdint>

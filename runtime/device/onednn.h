@@ -1,5 +1,5 @@
-// What every file that calls oneDNN shares: the engine, a stream of the calling thread, reorders, and the place where its
-// exceptions end. Private to runtime/device.
+// What every file that calls oneDNN shares: the engine, a stream of the calling thread, reorders, and the place where
+// its exceptions end. Private to runtime/device.
 #pragma once
 
 #include <string>

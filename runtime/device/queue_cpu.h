@@ -1,4 +1,5 @@
-// Queue<Cpu>: the host as a device. Work runs at once, on the process-wide thread pool; memory comes from the session's pool.
+// Queue<Cpu>: the host as a device. Work runs at once, on the process-wide thread pool; memory comes from the session's
+// pool.
 #pragma once
 
 #include <memory>

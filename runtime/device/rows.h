@@ -1,5 +1,5 @@
-// fold_rows and scan_rows: primitives over the rows of a tensor seen as [outer, length, inner], a row being the `length`
-// elements that stand `inner` apart. Rows are independent, so they spread over threads; a sum never does.
+// fold_rows and scan_rows: primitives over the rows of a tensor seen as [outer, length, inner], a row being the
+// `length` elements that stand `inner` apart. Rows are independent, so they spread over threads; a sum never does.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,8 @@ struct RowLayout {
 // The rows along one axis.
 RowLayout rows_along(const Shape& shape, int64_t axis);
 
-// A row as contiguous values of C: a pointer into the payload where that is one already, else a converted copy in `buffer`.
+// A row as contiguous values of C: a pointer into the payload where that is one already, else a converted copy in
+// `buffer`.
 template <class C>
 const C* load_row(const TensorView& view, const RowLayout& layout, int64_t row, std::vector<C>& buffer) {
   const int64_t start = layout.start(row);
@@ -51,8 +52,8 @@ void store_row(const MutableView& view, const RowLayout& layout, int64_t row, co
   }
 }
 
-// Calls f(row, in, out) for each row: `in` holds its values as C, `out` takes as many of R. What softmax, the norms and the
-// cumulative operators are made of.
+// Calls f(row, in, out) for each row: `in` holds its values as C, `out` takes as many of R. What softmax, the norms and
+// the cumulative operators are made of.
 template <class C, class R, class F>
 void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableView& out, const TensorView& in,
                int64_t work_per_element = 2) {

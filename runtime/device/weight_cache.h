@@ -1,4 +1,5 @@
-// WeightCache: what a session prepares once from constant weights (packed matrices, reordered filters, primitives), by key.
+// WeightCache: what a session prepares once from constant weights (packed matrices, reordered filters, primitives), by
+// key.
 #pragma once
 
 #include <cstring>

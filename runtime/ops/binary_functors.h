@@ -79,36 +79,52 @@ struct Fmod {  // the sign of the dividend, as C's fmod
 };
 struct Maximum {
   template <class T>
-  PX_HD T operator()(T a, T b) const { return math::maximum(a, b); }
+  PX_HD T operator()(T a, T b) const {
+    return math::maximum(a, b);
+  }
 };
 struct Minimum {
   template <class T>
-  PX_HD T operator()(T a, T b) const { return math::minimum(a, b); }
+  PX_HD T operator()(T a, T b) const {
+    return math::minimum(a, b);
+  }
 };
 struct PRelu {
   template <class T>
-  PX_HD T operator()(T x, T slope) const { return x < T(0) ? slope * x : x; }
+  PX_HD T operator()(T x, T slope) const {
+    return x < T(0) ? slope * x : x;
+  }
 };
 
 struct Equal {
   template <class T>
-  PX_HD bool operator()(T a, T b) const { return a == b; }
+  PX_HD bool operator()(T a, T b) const {
+    return a == b;
+  }
 };
 struct Greater {
   template <class T>
-  PX_HD bool operator()(T a, T b) const { return a > b; }
+  PX_HD bool operator()(T a, T b) const {
+    return a > b;
+  }
 };
 struct GreaterOrEqual {
   template <class T>
-  PX_HD bool operator()(T a, T b) const { return a >= b; }
+  PX_HD bool operator()(T a, T b) const {
+    return a >= b;
+  }
 };
 struct Less {
   template <class T>
-  PX_HD bool operator()(T a, T b) const { return a < b; }
+  PX_HD bool operator()(T a, T b) const {
+    return a < b;
+  }
 };
 struct LessOrEqual {
   template <class T>
-  PX_HD bool operator()(T a, T b) const { return a <= b; }
+  PX_HD bool operator()(T a, T b) const {
+    return a <= b;
+  }
 };
 
 struct And {
@@ -122,15 +138,21 @@ struct Xor {
 };
 struct BitwiseAnd {
   template <class T>
-  PX_HD T operator()(T a, T b) const { return a & b; }
+  PX_HD T operator()(T a, T b) const {
+    return a & b;
+  }
 };
 struct BitwiseOr {
   template <class T>
-  PX_HD T operator()(T a, T b) const { return a | b; }
+  PX_HD T operator()(T a, T b) const {
+    return a | b;
+  }
 };
 struct BitwiseXor {
   template <class T>
-  PX_HD T operator()(T a, T b) const { return a ^ b; }
+  PX_HD T operator()(T a, T b) const {
+    return a ^ b;
+  }
 };
 struct ShiftLeft {
   template <class T>

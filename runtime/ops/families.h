@@ -1,5 +1,5 @@
-// The families of operators, each a span of rows. Both devices have the same list; a family without kernels for a device is
-// simply not defined for it and not listed in that device's table.
+// The families of operators, each a span of rows. Both devices have the same list; a family without kernels for a
+// device is simply not defined for it and not listed in that device's table.
 #pragma once
 
 #include <span>
@@ -35,5 +35,21 @@ template <class Device>
 Rows<Device> matmul_rows();
 template <class Device>
 Rows<Device> generator_rows();
+template <class Device>
+Rows<Device> convolution_rows();
+template <class Device>
+Rows<Device> pooling_rows();
+template <class Device>
+Rows<Device> channel_norm_rows();
+template <class Device>
+Rows<Device> scattering_rows();
+template <class Device>
+Rows<Device> sorting_rows();
+template <class Device>
+Rows<Device> sequence_rows();
+template <class Device>
+Rows<Device> recurrent_rows();
+template <class Device>
+Rows<Device> quantize_rows();
 
 }  // namespace parallax::runtime

@@ -17,7 +17,8 @@ Status constant(OpContext<Device>& op) {
   if (const auto value = op.find_real("value_float")) {
     return op.set_output(0, Tensor::scalar<float>(static_cast<float>(*value))), Status{};
   }
-  if (const auto value = op.find_integer("value_int")) return op.set_output(0, Tensor::scalar<int64_t>(*value)), Status{};
+  if (const auto value = op.find_integer("value_int"))
+    return op.set_output(0, Tensor::scalar<int64_t>(*value)), Status{};
   if (const auto values = op.find_reals("value_floats")) {
     return op.set_output(0, Tensor::vector<float>(*values)), Status{};
   }

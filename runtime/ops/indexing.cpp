@@ -1,26 +1,14 @@
-// Operators that pick elements by computed indices: Gather and its kin, Pad, Trilu, ReverseSequence. Each is an index functor:
-// where the element (or block) number i of the output comes from.
+// Operators that pick elements by computed indices: Gather and its kin, Pad, Trilu, ReverseSequence. Each is an index
+// functor: where the element (or block) number i of the output comes from.
 #include <fmt/format.h>
 
 #include "runtime/device/blocks.h"
 #include "runtime/device/copy.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/indices.h"
 
 namespace parallax::runtime {
 namespace {
-
-// Indices into a dimension of `dim`, counted from the front. Error: execution, naming the first one outside.
-Result<Ints> checked_indices(const Tensor& indices, int64_t dim) {
-  Ints values(indices.element_count());
-  if (!values.empty()) {
-    load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
-  }
-  for (int64_t& index : values) {
-    if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
-    if (index < 0) index += dim;
-  }
-  return values;
-}
 
 struct GatherIndex {  // blocks of `inner` elements
   const int64_t* indices;
@@ -45,73 +33,17 @@ Status gather(OpContext<Device>& op) {
   return {};
 }
 
-struct GatherElementsIndex {
-  const int64_t* indices;
-  Ints dims;     // of indices
-  Ints strides;  // of data
-  int64_t axis;
-  int64_t operator()(int64_t element) const {
-    int64_t rest = element;
-    int64_t offset = indices[element] * strides[axis];
-    for (int64_t i = dims.size() - 1; i >= 0; --i) {
-      if (i != axis) offset += rest % dims[i] * strides[i];
-      rest /= dims[i];
-    }
-    return offset;
-  }
-};
-
 template <class Device>
 Status gather_elements(OpContext<Device>& op) {
   const Tensor& data = op.input(0);
   const Ints dims(op.input(1).shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(data.shape())));
-  if (dims.size() != rank_of(data.shape())) return execution_error("data and indices differ in rank");
-  for (int64_t i = 0; i < dims.size(); ++i) {
-    if (i != axis && dims[i] > dim_of(data.shape(), i)) return execution_error("indices are larger than data");
-  }
+  PX_TRY(check_axis_indices(data.shape(), op.input(1).shape(), axis));
   const Ints indices = PX_TRY(checked_indices(op.input(1), dim_of(data.shape(), axis)));
   const MutableView y = PX_TRY(op.make_output(0, data.dtype(), op.input(1).shape()));
-  const GatherElementsIndex index{indices.data(), dims, row_major_strides(data.shape()), axis};
+  const AxisIndex index{indices.data(), dims, row_major_strides(data.shape()), axis};
   index_map(op.queue(), index, y, data.view().data, 1);
   return {};
-}
-
-struct TableIndex {
-  const int64_t* offsets;
-  int64_t operator()(int64_t block) const { return offsets[block]; }
-};
-
-// Indices of GatherND as block numbers of data.
-Result<Ints> nd_offsets(const Tensor& data, const Tensor& indices, int64_t batch_dims) {
-  const Ints from(data.shape());
-  const Ints index_dims(indices.shape());
-  const int64_t depth = index_dims.empty() ? 0 : index_dims.back();
-  if (batch_dims < 0 || index_dims.empty() || batch_dims >= index_dims.size() || depth < 1 ||
-      batch_dims + depth > from.size()) {
-    return execution_error(fmt::format("indices {} with {} batch axes do not fit data {}", indices.shape().to_string(),
-                                       batch_dims, data.shape().to_string()));
-  }
-  for (int64_t axis = 0; axis < batch_dims; ++axis) {
-    if (from[axis] != index_dims[axis]) return execution_error("batch axes of data and indices differ");
-  }
-  Ints values(indices.element_count());
-  if (!values.empty()) {
-    load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
-  }
-  Ints offsets(values.size() / depth);
-  const int64_t per_batch = product(index_dims, batch_dims, index_dims.size() - 1);
-  for (int64_t tuple = 0; tuple < offsets.size(); ++tuple) {
-    int64_t offset = per_batch == 0 ? 0 : tuple / per_batch;
-    for (int64_t i = 0; i < depth; ++i) {
-      const int64_t dim = from[batch_dims + i];
-      int64_t index = values[tuple * depth + i];
-      if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
-      offset = offset * dim + (index < 0 ? index + dim : index);
-    }
-    offsets[tuple] = offset;
-  }
-  return offsets;
 }
 
 template <class Device>
@@ -119,7 +51,7 @@ Status gather_nd(OpContext<Device>& op) {
   const Tensor& data = op.input(0);
   const Tensor& indices = op.input(1);
   const int64_t batch_dims = op.find_integer("batch_dims").value_or(0);
-  const Ints offsets = PX_TRY(nd_offsets(data, indices, batch_dims));
+  const Ints offsets = PX_TRY(nd_offsets(data.shape(), indices, batch_dims));
   const Ints from(data.shape());
   const Ints index_dims(indices.shape());
   const int64_t first = batch_dims + index_dims.back();
@@ -232,8 +164,7 @@ Status pad(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
   TablesIndex index{{}, row_major_strides(x.shape())};
   for (int64_t axis = 0; axis < rank; ++axis) {
-    index.tables.push_back(
-        PX_TRY(pad_table(dim_of(x.shape(), axis), given.before[axis], given.after[axis], mode)));
+    index.tables.push_back(PX_TRY(pad_table(dim_of(x.shape(), axis), given.before[axis], given.after[axis], mode)));
   }
   index_map(op.queue(), index, y, x.view().data, 1, given.constant.defined() ? given.constant.view().data : nullptr);
   return {};
@@ -287,7 +218,8 @@ Status reverse_sequence(OpContext<Device>& op) {
   }
   if (lengths.size() != dims[batch_axis]) return execution_error("one length for each batch entry is needed");
   for (int64_t length : lengths) {
-    if (length < 0 || length > dims[time_axis]) return execution_error(fmt::format("length {} is out of range", length));
+    if (length < 0 || length > dims[time_axis])
+      return execution_error(fmt::format("length {} is out of range", length));
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   const ReverseIndex index{lengths.data(), dims[time_axis], dims[batch_axis], time_axis == 0};

@@ -27,8 +27,7 @@ Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape) {
   problem.k = a.back();
   problem.n = b.back();
   if (b[b.size() - 2] != problem.k) {
-    return execution_error(
-        fmt::format("shapes {} and {} do not multiply", a_shape.to_string(), b_shape.to_string()));
+    return execution_error(fmt::format("shapes {} and {} do not multiply", a_shape.to_string(), b_shape.to_string()));
   }
   const Shape a_batch(std::span<const int64_t>(a.data(), static_cast<size_t>(a.size() - 2)));
   const Shape b_batch(std::span<const int64_t>(b.data(), static_cast<size_t>(b.size() - 2)));

@@ -53,9 +53,11 @@ Result<SliceAxis> slice_axis(int64_t dim, int64_t start, int64_t end, int64_t st
   }
   start = std::clamp<int64_t>(start, -1, dim - 1);
   end = std::clamp<int64_t>(end, -1, dim - 1);
-  return SliceAxis{start, step, start > end ? static_cast<int64_t>((static_cast<uint64_t>(start - end) - 1) /
-                                                                   (uint64_t{0} - static_cast<uint64_t>(step))) + 1
-                                            : 0};
+  return SliceAxis{start, step,
+                   start > end ? static_cast<int64_t>((static_cast<uint64_t>(start - end) - 1) /
+                                                      (uint64_t{0} - static_cast<uint64_t>(step))) +
+                                     1
+                               : 0};
 }
 
 struct SliceArguments {
@@ -171,8 +173,8 @@ Status split(OpContext<Device>& op) {
     total += size;
   }
   if (total != dim || sizes.size() != op.output_count()) {
-    return execution_error(
-        fmt::format("{} parts of {} in all for {} outputs and a dimension of {}", sizes.size(), total, op.output_count(), dim));
+    return execution_error(fmt::format("{} parts of {} in all for {} outputs and a dimension of {}", sizes.size(),
+                                       total, op.output_count(), dim));
   }
   const Ints strides = row_major_strides(x.shape());
   int64_t position = 0;

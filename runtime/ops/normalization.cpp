@@ -1,5 +1,5 @@
-// Normalisations over the trailing axes of a row: LayerNormalization, RMSNormalization and LpNormalization. Two passes over a
-// row that lies in the cache: the mean first, then the squares of the differences from it.
+// Normalisations over the trailing axes of a row: LayerNormalization, RMSNormalization and LpNormalization. Two passes
+// over a row that lies in the cache: the mean first, then the squares of the differences from it.
 #include <cmath>
 
 #include "runtime/device/map.h"
@@ -13,7 +13,9 @@ template <class C>
 struct Difference {  // sum of x - shift
   C shift;
   template <class T>
-  C init() const { return C(0); }
+  C init() const {
+    return C(0);
+  }
   C step(C a, C x) const { return a + (x - shift); }
   C merge(C a, C b) const { return a + b; }
 };
@@ -21,14 +23,18 @@ template <class C>
 struct SquaredDifference {
   C shift;
   template <class T>
-  C init() const { return C(0); }
+  C init() const {
+    return C(0);
+  }
   C step(C a, C x) const { return a + (x - shift) * (x - shift); }
   C merge(C a, C b) const { return a + b; }
 };
 template <class C>
 struct AbsoluteSum {
   template <class T>
-  C init() const { return C(0); }
+  C init() const {
+    return C(0);
+  }
   C step(C a, C x) const { return a + std::fabs(x); }
   C merge(C a, C b) const { return a + b; }
 };

@@ -1,5 +1,5 @@
-// OpCall: what one operator function sees of the executor, whatever the device: its node's attributes, its inputs, and where
-// its outputs go.
+// OpCall: what one operator function sees of the executor, whatever the device: its node's attributes, its inputs, and
+// where its outputs go.
 #pragma once
 
 #include <optional>

@@ -33,8 +33,9 @@ class OpContext : public OpCall {
     return make_output(index, dtype, known);
   }
 
-  // The same for a function that writes element i only after it has read element i of each input in `candidates`: the output
-  // takes over the buffer of one of them when that one has the very same shape and size and nobody else will look at it.
+  // The same for a function that writes element i only after it has read element i of each input in `candidates`: the
+  // output takes over the buffer of one of them when that one has the very same shape and size and nobody else will
+  // look at it.
   Result<MutableView> make_output_over(int64_t index, DType dtype, const Shape& shape,
                                        std::initializer_list<int64_t> candidates) {
     for (int64_t candidate : candidates) {
@@ -72,20 +73,20 @@ constexpr uint32_t dtype_bits(std::initializer_list<DType> dtypes) {
   return bits;
 }
 constexpr uint32_t kFloats = dtype_bits({DType::float32, DType::float64, DType::float16, DType::bfloat16});
-constexpr uint32_t kInts = dtype_bits({DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8,
-                                       DType::uint16, DType::uint32, DType::uint64});
+constexpr uint32_t kInts = dtype_bits(
+    {DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8, DType::uint16, DType::uint32, DType::uint64});
 constexpr uint32_t kReals = kFloats | kInts;
 constexpr uint32_t kBool = dtype_bit(DType::bool_);
-constexpr uint32_t kFloat8 = dtype_bits({DType::float8e4m3fn, DType::float8e4m3fnuz, DType::float8e5m2,
-                                         DType::float8e5m2fnuz, DType::float8e8m0});
-constexpr uint32_t kSubByte =
-    dtype_bits({DType::int4, DType::uint4, DType::int2, DType::uint2, DType::float4e2m1});
+constexpr uint32_t kFloat8 = dtype_bits(
+    {DType::float8e4m3fn, DType::float8e4m3fnuz, DType::float8e5m2, DType::float8e5m2fnuz, DType::float8e8m0});
+constexpr uint32_t kSubByte = dtype_bits({DType::int4, DType::uint4, DType::int2, DType::uint2, DType::float4e2m1});
 constexpr uint32_t kComplex = dtype_bits({DType::complex64, DType::complex128});
 constexpr uint32_t kMovable = kReals | kBool | kFloat8 | kComplex;  // whole bytes: can be moved without being read
 constexpr uint32_t kAnyTensor = kMovable | kSubByte;
 constexpr uint32_t kAnything = ~uint32_t{0};
 
-// Whether the arguments are tensors of a listed type, or whole values (sequences, optionals) that the function looks into.
+// Whether the arguments are tensors of a listed type, or whole values (sequences, optionals) that the function looks
+// into.
 enum class Arguments : uint8_t { tensors, values };
 
 // One operator on one device. Rows of an operator are tried in order; the first that fits runs.

@@ -1,4 +1,5 @@
-// How a functor becomes an operator: output shape and buffer, then map. A functor with parameters is built from the call.
+// How a functor becomes an operator: output shape and buffer, then map. A functor with parameters is built from the
+// call.
 #pragma once
 
 #include "runtime/device/map.h"

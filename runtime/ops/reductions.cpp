@@ -10,53 +10,82 @@ namespace {
 
 struct FoldBase {
   template <class C>
-  PX_HD C init() const { return C(0); }
+  PX_HD C init() const {
+    return C(0);
+  }
   template <class C>
-  PX_HD C merge(C a, C b) const { return a + b; }
+  PX_HD C merge(C a, C b) const {
+    return a + b;
+  }
   template <class C>
-  PX_HD C finish(C a, int64_t) const { return a; }
+  PX_HD C finish(C a, int64_t) const {
+    return a;
+  }
 };
 struct FoldSum : FoldBase {
   template <class C>
-  PX_HD C step(C a, C x) const { return a + x; }
+  PX_HD C step(C a, C x) const {
+    return a + x;
+  }
 };
 struct FoldMean : FoldSum {
   template <class C>
-  PX_HD C finish(C a, int64_t count) const { return a / static_cast<C>(count); }
+  PX_HD C finish(C a, int64_t count) const {
+    return a / static_cast<C>(count);
+  }
 };
 struct FoldL1 : FoldBase {
   template <class C>
-  PX_HD C step(C a, C x) const { return a + (x < C(0) ? -x : x); }
+  PX_HD C step(C a, C x) const {
+    return a + (x < C(0) ? -x : x);
+  }
 };
 struct FoldSumSquare : FoldBase {
   template <class C>
-  PX_HD C step(C a, C x) const { return a + x * x; }
+  PX_HD C step(C a, C x) const {
+    return a + x * x;
+  }
 };
 struct FoldL2 : FoldSumSquare {
   template <class C>
-  PX_HD C finish(C a, int64_t) const { return static_cast<C>(std::sqrt(a)); }
+  PX_HD C finish(C a, int64_t) const {
+    return static_cast<C>(std::sqrt(a));
+  }
 };
 struct FoldLogSum : FoldSum {
   template <class C>
-  PX_HD C finish(C a, int64_t) const { return static_cast<C>(std::log(a)); }
+  PX_HD C finish(C a, int64_t) const {
+    return static_cast<C>(std::log(a));
+  }
 };
 struct FoldProd : FoldBase {
   template <class C>
-  PX_HD C init() const { return C(1); }
+  PX_HD C init() const {
+    return C(1);
+  }
   template <class C>
-  PX_HD C step(C a, C x) const { return a * x; }
+  PX_HD C step(C a, C x) const {
+    return a * x;
+  }
   template <class C>
-  PX_HD C merge(C a, C b) const { return a * b; }
+  PX_HD C merge(C a, C b) const {
+    return a * b;
+  }
 };
 struct FoldMax : FoldBase {
   template <class C>
   PX_HD C init() const {
-    return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+    return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                : std::numeric_limits<C>::lowest();
   }
   template <class C>
-  PX_HD C step(C a, C x) const { return math::maximum(a, x); }
+  PX_HD C step(C a, C x) const {
+    return math::maximum(a, x);
+  }
   template <class C>
-  PX_HD C merge(C a, C b) const { return math::maximum(a, b); }
+  PX_HD C merge(C a, C b) const {
+    return math::maximum(a, b);
+  }
 };
 struct FoldMin : FoldBase {
   template <class C>
@@ -64,9 +93,13 @@ struct FoldMin : FoldBase {
     return std::numeric_limits<C>::has_infinity ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
   }
   template <class C>
-  PX_HD C step(C a, C x) const { return math::minimum(a, x); }
+  PX_HD C step(C a, C x) const {
+    return math::minimum(a, x);
+  }
   template <class C>
-  PX_HD C merge(C a, C b) const { return math::minimum(a, b); }
+  PX_HD C merge(C a, C b) const {
+    return math::minimum(a, b);
+  }
 };
 
 // Axes are an attribute before version 18 (13 for ReduceSum), an optional input since.
@@ -109,8 +142,8 @@ Result<ReductionInput> gather_axes(OpContext<Device>& op, const Tensor& x, const
   int64_t between = 1;  // elements of kept axes among the reduced ones
   for (int64_t axis = first; axis <= last; ++axis) between *= axes.contains(axis) ? 1 : dims[axis];
   if (between == 1) {
-    return ReductionInput{x.view(),
-                          {product(dims, 0, first), product(dims, first, last + 1), product(dims, last + 1, dims.size())}};
+    return ReductionInput{
+        x.view(), {product(dims, 0, first), product(dims, first, last + 1), product(dims, last + 1, dims.size())}};
   }
   const Ints strides = row_major_strides(dims);
   Ints walk, from;

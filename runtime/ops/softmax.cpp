@@ -9,19 +9,31 @@ namespace {
 
 struct MaxOf {
   template <class C>
-  C init() const { return -std::numeric_limits<C>::infinity(); }
+  C init() const {
+    return -std::numeric_limits<C>::infinity();
+  }
   template <class C>
-  C step(C a, C x) const { return math::maximum(a, x); }
+  C step(C a, C x) const {
+    return math::maximum(a, x);
+  }
   template <class C>
-  C merge(C a, C b) const { return math::maximum(a, b); }
+  C merge(C a, C b) const {
+    return math::maximum(a, b);
+  }
 };
 struct SumOf {
   template <class C>
-  C init() const { return C(0); }
+  C init() const {
+    return C(0);
+  }
   template <class C>
-  C step(C a, C x) const { return a + x; }
+  C step(C a, C x) const {
+    return a + x;
+  }
   template <class C>
-  C merge(C a, C b) const { return a + b; }
+  C merge(C a, C b) const {
+    return a + b;
+  }
 };
 
 // out = exp(in - shift)

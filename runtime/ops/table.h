@@ -14,8 +14,8 @@ std::span<const KernelRow<Device>> kernel_table();
 template <>
 std::span<const KernelRow<Cpu>> kernel_table<Cpu>();
 
-// The first row that fits the node's operator, version and attributes and, where the types are known (not undefined), its
-// element types. Error: unsupported, saying which of them has no kernel.
+// The first row that fits the node's operator, version and attributes and, where the types are known (not undefined),
+// its element types. Error: unsupported, saying which of them has no kernel.
 template <class Device>
 Result<const KernelRow<Device>*> find_kernel(const Node& node, std::span<const DType> input_dtypes);
 template <>

@@ -32,35 +32,49 @@ struct Sign {
 };
 struct Floor {
   template <class T>
-  PX_HD T operator()(T x) const { return std::floor(x); }
+  PX_HD T operator()(T x) const {
+    return std::floor(x);
+  }
 };
 struct Ceil {
   template <class T>
-  PX_HD T operator()(T x) const { return std::ceil(x); }
+  PX_HD T operator()(T x) const {
+    return std::ceil(x);
+  }
 };
 struct Round {  // halves to even
   template <class T>
-  PX_HD T operator()(T x) const { return std::nearbyint(x); }
+  PX_HD T operator()(T x) const {
+    return std::nearbyint(x);
+  }
 };
 struct Sqrt {
   template <class T>
-  PX_HD T operator()(T x) const { return std::sqrt(x); }
+  PX_HD T operator()(T x) const {
+    return std::sqrt(x);
+  }
 };
 struct Reciprocal {
   template <class T>
-  PX_HD T operator()(T x) const { return T(1) / x; }
+  PX_HD T operator()(T x) const {
+    return T(1) / x;
+  }
 };
 struct Exp {
   template <class T>
-  PX_HD T operator()(T x) const { return math::exp(x); }
+  PX_HD T operator()(T x) const {
+    return math::exp(x);
+  }
 };
 
 // Operators that are one call of the C library, some ten nanoseconds each.
-#define PX_LIBRARY_FUNCTOR(Name, function)                            \
-  struct Name {                                                       \
-    static constexpr int64_t kWork = 10;                              \
-    template <class T>                                                \
-    PX_HD T operator()(T x) const { return std::function(x); }        \
+#define PX_LIBRARY_FUNCTOR(Name, function) \
+  struct Name {                            \
+    static constexpr int64_t kWork = 10;   \
+    template <class T>                     \
+    PX_HD T operator()(T x) const {        \
+      return std::function(x);             \
+    }                                      \
   };
 PX_LIBRARY_FUNCTOR(Log, log)
 PX_LIBRARY_FUNCTOR(Sin, sin)
@@ -78,31 +92,43 @@ PX_LIBRARY_FUNCTOR(Atanh, atanh)
 
 struct Tanh {
   template <class T>
-  PX_HD T operator()(T x) const { return math::tanh(x); }
+  PX_HD T operator()(T x) const {
+    return math::tanh(x);
+  }
 };
 struct Erf {
   template <class T>
-  PX_HD T operator()(T x) const { return math::erf(x); }
+  PX_HD T operator()(T x) const {
+    return math::erf(x);
+  }
 };
 struct Sigmoid {
   template <class T>
-  PX_HD T operator()(T x) const { return math::sigmoid(x); }
+  PX_HD T operator()(T x) const {
+    return math::sigmoid(x);
+  }
 };
 struct Relu {
   template <class T>
-  PX_HD T operator()(T x) const { return x < T(0) ? T(0) : x; }
+  PX_HD T operator()(T x) const {
+    return x < T(0) ? T(0) : x;
+  }
 };
 struct LeakyRelu {
   float alpha;
   explicit LeakyRelu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
-  PX_HD T operator()(T x) const { return x < T(0) ? static_cast<T>(alpha) * x : x; }
+  PX_HD T operator()(T x) const {
+    return x < T(0) ? static_cast<T>(alpha) * x : x;
+  }
 };
 struct Elu {
   float alpha;
   explicit Elu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
-  PX_HD T operator()(T x) const { return x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x; }
+  PX_HD T operator()(T x) const {
+    return x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x;
+  }
 };
 struct Celu {
   float alpha;
@@ -135,33 +161,45 @@ struct HardSigmoid {
 };
 struct HardSwish {
   template <class T>
-  PX_HD T operator()(T x) const { return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5))); }
+  PX_HD T operator()(T x) const {
+    return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5)));
+  }
 };
 struct Softplus {  // ln(1 + e^x), written so that e^x cannot overflow
   static constexpr int64_t kWork = 10;
   template <class T>
-  PX_HD T operator()(T x) const { return math::maximum(x, T(0)) + std::log1p(math::exp(-std::fabs(x))); }
+  PX_HD T operator()(T x) const {
+    return math::maximum(x, T(0)) + std::log1p(math::exp(-std::fabs(x)));
+  }
 };
 struct Softsign {
   template <class T>
-  PX_HD T operator()(T x) const { return x / (T(1) + std::fabs(x)); }
+  PX_HD T operator()(T x) const {
+    return x / (T(1) + std::fabs(x));
+  }
 };
 struct ThresholdedRelu {
   float alpha;
   explicit ThresholdedRelu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
-  PX_HD T operator()(T x) const { return x > static_cast<T>(alpha) ? x : T(0); }
+  PX_HD T operator()(T x) const {
+    return x > static_cast<T>(alpha) ? x : T(0);
+  }
 };
 struct Mish {
   static constexpr int64_t kWork = 10;
   template <class T>
-  PX_HD T operator()(T x) const { return x * math::tanh(Softplus{}(x)); }
+  PX_HD T operator()(T x) const {
+    return x * math::tanh(Softplus{}(x));
+  }
 };
 struct Swish {
   float alpha;
   explicit Swish(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
-  PX_HD T operator()(T x) const { return x * math::sigmoid(static_cast<T>(alpha) * x); }
+  PX_HD T operator()(T x) const {
+    return x * math::sigmoid(static_cast<T>(alpha) * x);
+  }
 };
 struct GeluErf {
   template <class T>
@@ -191,7 +229,9 @@ struct Shrink {
 };
 struct IsNaN {
   template <class T>
-  PX_HD bool operator()(T x) const { return x != x; }
+  PX_HD bool operator()(T x) const {
+    return x != x;
+  }
 };
 struct IsInf {
   bool detect_negative;
@@ -209,7 +249,9 @@ struct Not {
 };
 struct BitwiseNot {
   template <class T>
-  PX_HD T operator()(T x) const { return static_cast<T>(~x); }
+  PX_HD T operator()(T x) const {
+    return static_cast<T>(~x);
+  }
 };
 
 }  // namespace parallax::runtime

@@ -37,8 +37,8 @@ Result<Shape> requested_shape(const Shape& from, Ints dims, bool allow_zero) {
 
 template <class Device>
 Status reshape(OpContext<Device>& op) {
-  const Ints dims = op.since_version() < 5 ? op.find_integers("shape").value_or(Ints{})
-                                           : PX_TRY(op.integers_of_input(1));
+  const Ints dims =
+      op.since_version() < 5 ? op.find_integers("shape").value_or(Ints{}) : PX_TRY(op.integers_of_input(1));
   const bool allow_zero = op.find_integer("allowzero").value_or(0) != 0;
   op.alias_output(0, 0, PX_TRY(requested_shape(op.input(0).shape(), dims, allow_zero)));
   return {};

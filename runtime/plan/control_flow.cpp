@@ -52,7 +52,8 @@ Status run_loop(ControlCall& call) {
   OpContext<Cpu>& op = call.op;
   const Graph* body = body_of(op, "body");
   const int64_t carried_count = std::max<int64_t>(0, op.input_count() - 2);
-  if (body == nullptr || op.output_count() < carried_count) return invalid_model("its body or outputs do not fit its inputs");
+  if (body == nullptr || op.output_count() < carried_count)
+    return invalid_model("its body or outputs do not fit its inputs");
   PX_TRY(expect_count(body->inputs.size(), static_cast<size_t>(2 + carried_count), "body's input list"));
   const int64_t limit = op.has_input(0) ? PX_TRY(op.integer_of_input(0)) : std::numeric_limits<int64_t>::max();
   LoopState state;
@@ -96,7 +97,8 @@ Status run_sequence_map(ControlCall& call) {
     std::vector<Value> outputs =
         PX_TRY(call.run_body("body", Frame::Kind::body, static_cast<int64_t>(item), std::move(arguments)));
     PX_TRY(expect_count(outputs.size(), results.size(), "body"));
-    for (size_t output = 0; output < outputs.size(); ++output) results[output].items.push_back(std::move(outputs[output]));
+    for (size_t output = 0; output < outputs.size(); ++output)
+      results[output].items.push_back(std::move(outputs[output]));
   }
   for (size_t output = 0; output < results.size(); ++output) {
     op.set_output(static_cast<int64_t>(output), std::move(results[output]));

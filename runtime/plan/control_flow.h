@@ -1,5 +1,5 @@
-// If, Loop, Scan and SequenceMap: operators whose bodies the planner runs. They stay on the host; what they hand to bodies may
-// lie anywhere.
+// If, Loop, Scan and SequenceMap: operators whose bodies the planner runs. They stay on the host; what they hand to
+// bodies may lie anywhere.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 namespace parallax::runtime {
 
 // Runs a graph attribute of the node as its `kind` frame number `index` (-1 for branches).
-using RunBody =
-    std::function<Result<std::vector<Value>>(std::string_view attribute, Frame::Kind kind, int64_t index, std::vector<Value> inputs)>;
+using RunBody = std::function<Result<std::vector<Value>>(std::string_view attribute, Frame::Kind kind, int64_t index,
+                                                         std::vector<Value> inputs)>;
 
 struct ControlCall {
   OpContext<Cpu>& op;

@@ -115,7 +115,10 @@ class CpuExecutor final : public Executor {
     std::string patterns;
     const auto chosen = chosen_patterns(options);
     if (chosen.ok()) {
-      for (const Pattern* pattern : *chosen) patterns += (patterns.empty() ? "" : ",") + std::string(pattern->name);
+      for (const Pattern* pattern : *chosen) {
+        if (!patterns.empty()) patterns += ',';
+        patterns += pattern->name;
+      }
     }
     return {{"accumulate", "float32 for narrower floats"},
             {"fallback", options.fallback == nullptr ? "none" : options.fallback->name()},

@@ -1,5 +1,5 @@
-// FallbackNode: a node that this executor has no kernel for, run by another one as a model of its own. Only where the user
-// asked for it.
+// FallbackNode: a node that this executor has no kernel for, run by another one as a model of its own. Only where the
+// user asked for it.
 #pragma once
 
 #include <memory>

@@ -35,7 +35,8 @@ bool names_value(const SiteTable& sites, const ValuePath& path) {
 Status check_override_paths(const SiteTable& sites, const std::map<std::string, Value>& overrides) {
   for (const auto& [text, value] : overrides) {
     const ValuePath path = PX_TRY(parse_value_path(text));
-    if (!names_value(sites, path)) return usage_error(fmt::format("the override '{}' names no value of the model", text));
+    if (!names_value(sites, path))
+      return usage_error(fmt::format("the override '{}' names no value of the model", text));
   }
   return {};
 }

@@ -30,15 +30,18 @@ Result<Tensor> densify(const SparseTensor& sparse) {
   const int64_t count = values.element_count();
   const bool is_linear = sparse.indices.tensor.shape().rank() == 1;
   const Ints strides = row_major_strides(shape);
-  if (indices.size() != count * (is_linear ? 1 : strides.size())) return invalid_model("a sparse initializer's indices do not fit");
+  if (indices.size() != count * (is_linear ? 1 : strides.size()))
+    return invalid_model("a sparse initializer's indices do not fit");
   for (int64_t i = 0; i < count; ++i) {
     int64_t offset = is_linear ? indices[i] : 0;
     for (int64_t axis = 0; !is_linear && axis < strides.size(); ++axis) {
       const int64_t index = indices[i * strides.size() + axis];
-      if (index < 0 || index >= dim_of(shape, axis)) return invalid_model("a sparse initializer's index is out of range");
+      if (index < 0 || index >= dim_of(shape, axis))
+        return invalid_model("a sparse initializer's index is out of range");
       offset += index * strides[axis];
     }
-    if (offset < 0 || offset >= shape.element_count()) return invalid_model("a sparse initializer's index is out of range");
+    if (offset < 0 || offset >= shape.element_count())
+      return invalid_model("a sparse initializer's index is out of range");
     std::memcpy(dense.mutable_data() + static_cast<size_t>(offset) * bytes,
                 values.view().data + static_cast<size_t>(i) * bytes, bytes);
   }
@@ -111,7 +114,8 @@ class Builder {
     if (step.control != nullptr) return {};
     std::vector<DType> dtypes;
     for (ValueId input : step.inputs) {
-      const bool known = input != kNoValue && graph_.values[static_cast<size_t>(input)].type.kind == TypeInfo::Kind::tensor;
+      const bool known =
+          input != kNoValue && graph_.values[static_cast<size_t>(input)].type.kind == TypeInfo::Kind::tensor;
       dtypes.push_back(known ? graph_.values[static_cast<size_t>(input)].type.dtype : DType::undefined);
     }
     auto kernel = find_kernel<Cpu>(node, dtypes);

@@ -1,5 +1,5 @@
-// GraphPlan: what can be settled of a graph before it runs: its rewritten nodes, the kernel of each, the bodies they own, what
-// is constant, and after which node each value's memory is free.
+// GraphPlan: what can be settled of a graph before it runs: its rewritten nodes, the kernel of each, the bodies they
+// own, what is constant, and after which node each value's memory is free.
 #pragma once
 
 #include <memory>
@@ -46,10 +46,10 @@ struct GraphPlan {
   const Graph* graph = nullptr;
   const GraphSites* sites = nullptr;
   GraphEdit edit;
-  std::vector<Step> steps;            // in execution order
-  std::vector<Value> constants;       // by ValueId: placed before the first step
-  std::vector<uint8_t> is_constant;   // by ValueId: the same payload in every run
-  std::vector<ValueId> outputs;       // values to return, aliases resolved
+  std::vector<Step> steps;           // in execution order
+  std::vector<Value> constants;      // by ValueId: placed before the first step
+  std::vector<uint8_t> is_constant;  // by ValueId: the same payload in every run
+  std::vector<ValueId> outputs;      // values to return, aliases resolved
 };
 
 // What plans are made with.
@@ -64,7 +64,8 @@ struct PlanRequest {
 // Errors: unsupported (naming the first node without a kernel), invalid_model, out_of_memory.
 Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request);
 
-// The patterns that `choice` asks for; none when everything is to be observed. Errors: usage, naming an unknown pattern.
+// The patterns that `choice` asks for; none when everything is to be observed. Errors: usage, naming an unknown
+// pattern.
 Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options);
 
 }  // namespace parallax::runtime

@@ -36,8 +36,10 @@ Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
     if (absent && (parameter == nullptr || parameter->option != ParameterOption::optional)) {
       return execution_error(fmt::format("input {} has no value", index));
     }
-    if (!absent && step.kernel != nullptr && step.kernel->arguments == Arguments::tensors && !inputs[index].value->is_tensor()) {
-      return execution_error(fmt::format("input {} must be a tensor, it is {}", index, expected_type(*inputs[index].value)));
+    if (!absent && step.kernel != nullptr && step.kernel->arguments == Arguments::tensors &&
+        !inputs[index].value->is_tensor()) {
+      return execution_error(
+          fmt::format("input {} must be a tensor, it is {}", index, expected_type(*inputs[index].value)));
     }
   }
   if (node.schema != nullptr && inputs.size() < node.schema->min_inputs) {
@@ -62,7 +64,11 @@ Result<const KernelRow<Cpu>*> kernel_for(const Step& step, std::span<const OpInp
 }  // namespace
 
 Runner::Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Queue<Cpu>& queue, Observer& observer)
-    : options_(options), levels_(levels), queue_(queue), observer_(observer), wants_times_(observer.wants_node_times()) {}
+    : options_(options),
+      levels_(levels),
+      queue_(queue),
+      observer_(observer),
+      wants_times_(observer.wants_node_times()) {}
 
 Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
                                         bool announce) {
@@ -133,7 +139,8 @@ Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
 
 Status Runner::run_step(ActiveGraph& active, const Step& step) {
   if (options_.cancel.is_cancelled()) {
-    return make_error(ErrorCode::cancelled, fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.site.node));
+    return make_error(ErrorCode::cancelled,
+                      fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.site.node));
   }
   const auto begin = wants_times_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   Status computed = compute(active, step);
@@ -209,7 +216,8 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::vector<
   for (size_t index = 0; index < node.outputs.size(); ++index) {
     if (node.outputs[index] == kNoValue) continue;
     if (index >= outputs.size() || outputs[index].is_absent()) {
-      return unsupported(fmt::format("its output {} is not computed by executor 'cpu'; --fallback=reference runs it", index));
+      return unsupported(
+          fmt::format("its output {} is not computed by executor 'cpu'; --fallback=reference runs it", index));
     }
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
     const ValueSite* alias = nullptr;

@@ -14,7 +14,8 @@ class Runner {
   Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Queue<Cpu>& queue, Observer& observer);
 
   // Everything between begin_call and end_call. `announce` tells first of the values that do not exist.
-  Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info, bool announce);
+  Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
+                                  bool announce);
 
  private:
   // A graph in execution: its values by ValueId.
@@ -31,8 +32,8 @@ class Runner {
   Status run_step(ActiveGraph& active, const Step& step);
   Status compute(ActiveGraph& active, const Step& step);
   Status compute_kernel(ActiveGraph& active, const Step& step);
-  Result<std::vector<Value>> run_body(ActiveGraph& active, const Step& step, std::string_view attribute, Frame::Kind kind,
-                                      int64_t index, std::vector<Value> inputs);
+  Result<std::vector<Value>> run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
+                                      Frame::Kind kind, int64_t index, std::vector<Value> inputs);
   Status place_outputs(ActiveGraph& active, const Step& step, std::vector<Value> outputs,
                        std::span<const int64_t> aliases);
   Status place(ActiveGraph& active, ValueId id, Value value, const ValueSite* alias_of);

@@ -77,7 +77,8 @@ Status run_scan(ControlCall& call) {
       scanned[index].push_back(std::move(results[static_cast<size_t>(state_count) + index]));
     }
   }
-  for (int64_t index = 0; index < state_count; ++index) op.set_output(index, std::move(states[static_cast<size_t>(index)]));
+  for (int64_t index = 0; index < state_count; ++index)
+    op.set_output(index, std::move(states[static_cast<size_t>(index)]));
   const auto axes =
       PX_TRY(scan_axes(op, "scan_output_axes", "scan_output_directions", static_cast<int64_t>(scanned_count)));
   for (size_t index = 0; index < scanned_count; ++index) {

@@ -39,7 +39,8 @@ Result<Tensor> stack_or_empty(OpContext<Cpu>& op, std::span<const Value> items, 
   if (items.empty()) return empty_stack(op, body, body_output, axis);
   if (!items[0].is_tensor()) return execution_error("what a body gives for a scan output must be a tensor");
   const Tensor& first = items[0].tensor();
-  if (bits_of(first.dtype()) < 8) return unsupported("scan outputs of a packed or string type; --fallback=reference runs them");
+  if (bits_of(first.dtype()) < 8)
+    return unsupported("scan outputs of a packed or string type; --fallback=reference runs them");
   Ints dims(first.shape());
   const int64_t at = PX_TRY(OpCall::resolve_axis(axis, dims.size() + 1));
   dims.insert(at, static_cast<int64_t>(items.size()));
@@ -61,7 +62,8 @@ Result<Tensor> stack_or_empty(OpContext<Cpu>& op, std::span<const Value> items, 
 }
 
 Result<Tensor> slice_at(OpContext<Cpu>& op, const Tensor& tensor, int64_t axis, int64_t position) {
-  if (bits_of(tensor.dtype()) < 8) return unsupported("scan inputs of a packed or string type; --fallback=reference runs them");
+  if (bits_of(tensor.dtype()) < 8)
+    return unsupported("scan inputs of a packed or string type; --fallback=reference runs them");
   Ints dims(tensor.shape());
   Ints strides = row_major_strides(dims);
   const int64_t offset = position * strides[axis];

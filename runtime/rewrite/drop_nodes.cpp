@@ -11,7 +11,8 @@ bool is_standard(const Node& node) { return node.domain.empty() || node.domain =
 
 // The single output may go: it is not pinned, and no other output is used.
 bool may_alias(const GraphEdit& edit, const Node& node) {
-  if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty() || node.outputs[0] == kNoValue) return false;
+  if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.empty() || node.outputs[0] == kNoValue)
+    return false;
   for (size_t index = 1; index < node.outputs.size(); ++index) {
     if (node.outputs[index] != kNoValue) return false;
   }

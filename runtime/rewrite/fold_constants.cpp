@@ -1,5 +1,5 @@
-// Constant folding: what depends on weights alone is computed once. Results that would take much more memory than what they
-// are made from (an expanded mask) are left to the run.
+// Constant folding: what depends on weights alone is computed once. Results that would take much more memory than what
+// they are made from (an expanded mask) are left to the run.
 #include <algorithm>
 #include <array>
 
@@ -12,9 +12,9 @@ namespace {
 constexpr size_t kFreeBytes = size_t{1} << 16;  // results up to this size are always kept
 
 // Operators whose result is not determined by their inputs, and Constant, whose value is there already without a copy.
-constexpr std::array<std::string_view, 8> kLeftAlone = {"Constant",          "Bernoulli",    "Dropout",     "Multinomial",
-                                                        "RandomNormal",      "RandomUniform", "RandomNormalLike",
-                                                        "RandomUniformLike"};
+constexpr std::array<std::string_view, 8> kLeftAlone = {"Constant",         "Bernoulli",        "Dropout",
+                                                        "Multinomial",      "RandomNormal",     "RandomUniform",
+                                                        "RandomNormalLike", "RandomUniformLike"};
 
 bool has_body(const Node& node) {
   return std::any_of(node.attributes.begin(), node.attributes.end(), [](const Attribute& attribute) {
@@ -36,7 +36,8 @@ bool may_fold(const GraphEdit& edit, const Node& node) {
 
 // Values of Constant nodes count as known to those who read them.
 void note_constant_node(GraphEdit& edit, const Node& node) {
-  if (node.op_type != "Constant" || node.schema == nullptr || node.outputs.empty() || node.outputs[0] == kNoValue) return;
+  if (node.op_type != "Constant" || node.schema == nullptr || node.outputs.empty() || node.outputs[0] == kNoValue)
+    return;
   const Attribute* value = find_attribute(node, "value");
   const auto* stored = value == nullptr ? nullptr : std::get_if<StoredTensor>(&value->value);
   const auto output = static_cast<size_t>(node.outputs[0]);

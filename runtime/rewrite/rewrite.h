@@ -1,5 +1,5 @@
-// Rewriting of one graph before it is planned: patterns with names, each of which can be switched on and off, and a record of
-// what became of every value that no longer exists.
+// Rewriting of one graph before it is planned: patterns with names, each of which can be switched on and off, and a
+// record of what became of every value that no longer exists.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@
 namespace parallax::runtime {
 
 struct PlannedNode {
-  NodeId id = kNoNode;          // the source node at whose place it runs
-  const Node* node = nullptr;   // that node, or one that a pattern made (owned by GraphEdit::made)
+  NodeId id = kNoNode;         // the source node at whose place it runs
+  const Node* node = nullptr;  // that node, or one that a pattern made (owned by GraphEdit::made)
 };
 
 // Why a value of the source graph is not computed.
@@ -31,11 +31,11 @@ struct ValueAbsence {
 // A graph being rewritten. Values keep the ids of the source graph.
 struct GraphEdit {
   const Graph* source = nullptr;
-  std::vector<PlannedNode> nodes;       // in execution order
-  std::deque<Node> made;                // nodes that patterns put in place of others
-  std::vector<ValueId> stands_for;      // by ValueId: the value that is read in its place; itself unless aliased
-  std::vector<Value> constants;         // by ValueId: known before the run (initializers, folded values), else absent
-  std::vector<bool> pinned;             // by ValueId: must be computed (outputs, overridden values)
+  std::vector<PlannedNode> nodes;   // in execution order
+  std::deque<Node> made;            // nodes that patterns put in place of others
+  std::vector<ValueId> stands_for;  // by ValueId: the value that is read in its place; itself unless aliased
+  std::vector<Value> constants;     // by ValueId: known before the run (initializers, folded values), else absent
+  std::vector<bool> pinned;         // by ValueId: must be computed (outputs, overridden values)
   std::vector<ValueAbsence> absences;
 
   ValueId resolve(ValueId value) const;  // follows stands_for

@@ -1,0 +1,189 @@
+// Convolution by oneDNN. Each shape's primitive and, for constant filters, their reordered copy are made once.
+#include "runtime/device/conv.h"
+
+#include "runtime/device/conv_loops.h"
+#include "runtime/device/library_threads.h"
+#include "runtime/device/onednn.h"
+#include "runtime/device/weight_cache.h"
+
+namespace parallax::runtime {
+namespace {
+
+using dnnl::memory;
+
+memory::dims dims_of(std::initializer_list<int64_t> lead, const Ints& spatial) {
+  memory::dims dims(lead);
+  dims.insert(dims.end(), spatial.begin(), spatial.end());
+  return dims;
+}
+
+memory::dims plain(const Ints& values) { return {values.begin(), values.end()}; }
+
+// oneDNN counts dilation from 0.
+memory::dims dilations_of(const ConvProblem& problem) {
+  memory::dims dilations = plain(problem.dilations);
+  for (auto& dilation : dilations) --dilation;
+  return dilations;
+}
+
+memory::desc row_major(const memory::dims& dims) {
+  memory::dims strides(dims.size(), 1);
+  for (size_t axis = dims.size() - 1; axis > 0; --axis) strides[axis - 1] = strides[axis] * dims[axis];
+  return {dims, memory::data_type::f32, strides};
+}
+
+memory::desc any_layout(const memory::dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
+
+memory::dims source_dims(const ConvProblem& problem) {
+  return dims_of({problem.batch, problem.in_channels}, problem.in_spatial);
+}
+memory::dims target_dims(const ConvProblem& problem) {
+  return dims_of({problem.batch, problem.out_channels}, problem.out_spatial);
+}
+memory::dims filter_dims(const ConvProblem& problem) {
+  if (problem.groups == 1) return dims_of({problem.out_channels, problem.in_channels}, problem.kernel);
+  return dims_of({problem.groups, problem.out_channels / problem.groups, problem.in_channels / problem.groups},
+                 problem.kernel);
+}
+
+// The filters as ONNX stores them, described to oneDNN; those of the transpose lie with inputs before outputs.
+memory::desc stored_filters(const ConvProblem& problem, bool transposed) {
+  if (!transposed) return row_major(filter_dims(problem));
+  const int64_t taps = product(problem.kernel);
+  const int64_t out_per_group = problem.out_channels / problem.groups;
+  const int64_t in_per_group = problem.in_channels / problem.groups;
+  memory::dims strides;
+  if (problem.groups > 1) strides.push_back(in_per_group * out_per_group * taps);
+  strides.push_back(taps);
+  strides.push_back(out_per_group * taps);
+  const Ints inner = row_major_strides(problem.kernel);
+  strides.insert(strides.end(), inner.begin(), inner.end());
+  return {filter_dims(problem), memory::data_type::f32, strides};
+}
+
+// One shape, ready to run.
+struct PreparedConv {
+  dnnl::primitive primitive;
+  memory::desc source;
+  memory::desc target;
+  memory::desc filters;
+  memory reordered_filters;  // empty unless the filters are constant
+};
+
+template <class Forward>
+void describe(PreparedConv& prepared, const typename Forward::primitive_desc& description) {
+  prepared.primitive = Forward(description);
+  prepared.source = description.src_desc();
+  prepared.target = description.dst_desc();
+  prepared.filters = description.weights_desc();
+}
+
+std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, const float* filters,
+                                      bool with_bias) {
+  auto prepared = std::make_shared<PreparedConv>();
+  const auto source = any_layout(source_dims(problem));
+  const auto target = any_layout(target_dims(problem));
+  const auto weights = any_layout(filter_dims(problem));
+  const auto bias = with_bias ? row_major({problem.out_channels}) : memory::desc();
+  const auto kind = dnnl::prop_kind::forward_inference;
+  const auto strides = plain(problem.strides);
+  const auto begin = plain(problem.pads_begin);
+  const auto end = plain(problem.pads_end);
+  if (transposed) {
+    describe<dnnl::deconvolution_forward>(*prepared, {{kind, dnnl::algorithm::deconvolution_direct, source, weights,
+                                                       bias, target, strides, dilations_of(problem), begin, end},
+                                                      onednn_engine()});
+  } else {
+    describe<dnnl::convolution_forward>(*prepared, {{kind, dnnl::algorithm::convolution_direct, source, weights, bias,
+                                                     target, strides, dilations_of(problem), begin, end},
+                                                    onednn_engine()});
+  }
+  if (problem.filters_are_constant) {
+    prepared->reordered_filters = onednn_reordered(stored_filters(problem, transposed), filters, prepared->filters);
+  }
+  return prepared;
+}
+
+std::string key_of(const ConvProblem& problem, bool transposed, const float* filters, bool with_bias) {
+  CacheKey key(transposed ? "deconv" : "conv");
+  key.add(problem.batch).add(problem.in_channels).add(problem.out_channels).add(problem.groups).add(with_bias);
+  key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
+  key.add_all(problem.dilations).add_all(problem.pads_begin).add_all(problem.pads_end);
+  return key.add(problem.filters_are_constant ? filters : nullptr).text();
+}
+
+void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const float* x, const float* filters,
+         const float* bias, float* y) {
+  const bool with_bias = bias != nullptr;
+  const auto prepared = queue.weights().get<PreparedConv>(key_of(problem, transposed, filters, with_bias), [&] {
+    return prepare(problem, transposed, filters, with_bias);
+  });
+  const memory source = onednn_reordered(row_major(source_dims(problem)), x, prepared->source);
+  const memory weights = problem.filters_are_constant
+                             ? prepared->reordered_filters
+                             : onednn_reordered(stored_filters(problem, transposed), filters, prepared->filters);
+  memory plain_target(row_major(target_dims(problem)), onednn_engine(), y);
+  const bool direct = prepared->target == row_major(target_dims(problem));
+  memory target = direct ? plain_target : memory(prepared->target, onednn_engine());
+  std::unordered_map<int, memory> arguments{
+      {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}};
+  if (with_bias) {
+    arguments.emplace(DNNL_ARG_BIAS,
+                      memory(row_major({problem.out_channels}), onednn_engine(), const_cast<float*>(bias)));
+  }
+  prepared->primitive.execute(onednn_stream(), arguments);
+  if (!direct) dnnl::reorder(target, plain_target).execute(onednn_stream(), target, plain_target);
+  onednn_stream().wait();
+}
+
+bool fits_onednn(const ConvProblem& problem) {
+  const bool has_work = problem.batch > 0 && product(problem.in_spatial) > 0 && product(problem.out_spatial) > 0 &&
+                        problem.in_channels > 0 && product(problem.kernel) > 0;
+  bool pads_fit = true;  // negative ones crop: for the loops
+  for (int64_t axis = 0; axis < problem.spatial_rank(); ++axis) {
+    pads_fit = pads_fit && problem.pads_begin[axis] >= 0 && problem.pads_end[axis] >= 0;
+  }
+  return has_work && pads_fit && problem.spatial_rank() >= 1 && problem.spatial_rank() <= 3;
+}
+
+double work_of(const ConvProblem& problem) {
+  return static_cast<double>(problem.batch * problem.out_channels * product(problem.out_spatial)) *
+         static_cast<double>(problem.in_channels / problem.groups * product(problem.kernel));
+}
+
+}  // namespace
+
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,
+            float* y) {
+  if (!fits_onednn(problem)) return conv_loops(problem, x, filters, bias, y), Status{};
+  return guard_onednn([&] {
+    const OpenMpThreads threads(library_thread_count(work_of(problem)));
+    run(queue, problem, false, x, filters, bias, y);
+  });
+}
+
+Status conv_transpose(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters,
+                      const float* bias, float* y) {
+  if (!fits_onednn(problem)) return conv_transpose_loops(problem, x, filters, bias, y), Status{};
+  return guard_onednn([&] {
+    const OpenMpThreads threads(library_thread_count(work_of(problem)));
+    run(queue, problem, true, x, filters, bias, y);
+  });
+}
+
+Status conv(Queue<Cpu>&, const ConvProblem& problem, const double* x, const double* filters, const double* bias,
+            double* y) {
+  return conv_loops(problem, x, filters, bias, y), Status{};
+}
+
+Status conv(Queue<Cpu>&, const ConvProblem& problem, const int64_t* x, const int64_t* filters, const int64_t* bias,
+            int64_t* y) {
+  return conv_loops(problem, x, filters, bias, y), Status{};
+}
+
+Status conv_transpose(Queue<Cpu>&, const ConvProblem& problem, const double* x, const double* filters,
+                      const double* bias, double* y) {
+  return conv_transpose_loops(problem, x, filters, bias, y), Status{};
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,40 @@
+// conv: convolution and its transpose: oneDNN in float (filters reordered once), plain loops for double and integers.
+#pragma once
+
+#include "runtime/device/ints.h"
+#include "runtime/device/queue_cpu.h"
+
+namespace parallax::runtime {
+
+// x is [batch, in_channels, spatial...], the filters [out_channels, in_channels / groups, kernel...] (for the transpose
+// [in_channels, out_channels / groups, kernel...]), y [batch, out_channels, out_spatial...]. All row-major.
+struct ConvProblem {
+  int64_t batch = 0;
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t groups = 1;
+  Ints in_spatial;
+  Ints out_spatial;
+  Ints kernel;
+  Ints strides;
+  Ints dilations;
+  Ints pads_begin;
+  Ints pads_end;
+  bool filters_are_constant = false;
+  int64_t spatial_rank() const { return kernel.size(); }
+};
+
+// `bias` is one value for each output channel, or null.
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,
+            float* y);
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const double* x, const double* filters, const double* bias,
+            double* y);
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const int64_t* x, const int64_t* filters,
+            const int64_t* bias, int64_t* y);
+
+Status conv_transpose(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters,
+                      const float* bias, float* y);
+Status conv_transpose(Queue<Cpu>& queue, const ConvProblem& problem, const double* x, const double* filters,
+                      const double* bias, double* y);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,56 @@
+// scatter: out[f(i)] = combine(out[f(i)], updates[i]) in the order of i, so that repeated places give one and the same
+// result.
+#pragma once
+
+#include <cstring>
+
+#include "runtime/device/blocks.h"
+#include "runtime/device/copy.h"
+
+namespace parallax::runtime {
+
+enum class Combine : uint8_t { replace, add, multiply, maximum, minimum };
+
+namespace scatter_detail {
+template <class C>
+C combined(Combine combine, C a, C b) {
+  switch (combine) {
+    case Combine::replace:
+      return b;
+    case Combine::add:
+      if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+      return a + b;
+    case Combine::multiply:
+      if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+      return a * b;
+    case Combine::maximum:
+      return (a > b || a != a) ? a : b;
+    case Combine::minimum:
+      return (a < b || a != a) ? a : b;
+  }
+  return b;
+}
+}  // namespace scatter_detail
+
+// Blocks of `block_elements`: block i of `updates` goes to block f(i) of `out`.
+template <class C, class F>
+void scatter(Queue<Cpu>&, const F& f, Combine combine, const MutableView& out, const TensorView& updates,
+             int64_t block_elements) {
+  const int64_t blocks = block_elements == 0 ? 0 : updates.element_count() / block_elements;
+  const int64_t bytes = element_bytes(out.dtype) * block_elements;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t place = f(block);
+    if (combine == Combine::replace) {
+      std::memcpy(out.data + place * bytes, updates.data + block * bytes, static_cast<size_t>(bytes));
+      continue;
+    }
+    for (int64_t i = 0; i < block_elements; ++i) {
+      const C old = load_element<C>(out.dtype, out.data, place * block_elements + i);
+      const C update = load_element<C>(updates.dtype, updates.data, block * block_elements + i);
+      const C value = scatter_detail::combined(combine, old, update);
+      store_block<C>(out.dtype, out.data, place * block_elements + i, 1, &value);
+    }
+  }
+}
+
+}  // namespace parallax::runtime

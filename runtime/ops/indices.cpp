@@ -1,0 +1,61 @@
+// Index tensors read, checked and turned into offsets.
+#include "runtime/ops/indices.h"
+
+#include <fmt/format.h>
+
+#include "runtime/device/blocks.h"
+
+namespace parallax::runtime {
+
+Result<Ints> checked_indices(const Tensor& indices, int64_t dim) {
+  Ints values(indices.element_count());
+  if (!values.empty()) {
+    load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
+  }
+  for (int64_t& index : values) {
+    if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+    if (index < 0) index += dim;
+  }
+  return values;
+}
+
+Result<Ints> nd_offsets(const Shape& data, const Tensor& indices, int64_t batch_dims) {
+  const Ints from(data);
+  const Ints index_dims(indices.shape());
+  const int64_t depth = index_dims.empty() ? 0 : index_dims.back();
+  if (batch_dims < 0 || index_dims.empty() || batch_dims >= index_dims.size() || depth < 1 ||
+      batch_dims + depth > from.size()) {
+    return execution_error(fmt::format("indices {} with {} batch axes do not fit data {}", indices.shape().to_string(),
+                                       batch_dims, data.to_string()));
+  }
+  for (int64_t axis = 0; axis < batch_dims; ++axis) {
+    if (from[axis] != index_dims[axis]) return execution_error("batch axes of data and indices differ");
+  }
+  Ints values(indices.element_count());
+  if (!values.empty()) {
+    load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
+  }
+  Ints offsets(values.size() / depth);
+  const int64_t per_batch = product(index_dims, batch_dims, index_dims.size() - 1);
+  for (int64_t tuple = 0; tuple < offsets.size(); ++tuple) {
+    int64_t offset = per_batch == 0 ? 0 : tuple / per_batch;
+    for (int64_t i = 0; i < depth; ++i) {
+      const int64_t dim = from[batch_dims + i];
+      int64_t index = values[tuple * depth + i];
+      if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+      offset = offset * dim + (index < 0 ? index + dim : index);
+    }
+    offsets[tuple] = offset;
+  }
+  return offsets;
+}
+
+Status check_axis_indices(const Shape& data, const Shape& indices, int64_t axis) {
+  if (indices.rank() != data.rank()) return execution_error("data and indices differ in rank");
+  for (int64_t i = 0; i < rank_of(data); ++i) {
+    if (i != axis && dim_of(indices, i) > dim_of(data, i)) return execution_error("indices are larger than data");
+  }
+  return {};
+}
+
+}  // namespace parallax::runtime

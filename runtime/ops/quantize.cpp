@@ -1,0 +1,166 @@
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and the integer products between them.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "inspector/tensor/elements.h"
+#include "inspector/tensor/float_formats.h"
+#include "runtime/device/gemm.h"
+#include "runtime/device/map.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+// Where the scale of element i stands: one for all, one along an axis, or one for each block along it.
+struct ScaleIndex {
+  int64_t inner = 1;   // elements behind the axis
+  int64_t dim = 1;     // of the axis in x
+  int64_t scales = 1;  // of the axis in the scale
+  int64_t block = 1;   // elements of the axis that share a scale
+  bool blocked = false;
+  bool single = true;
+  int64_t operator()(int64_t element) const {
+    if (single) return 0;
+    const int64_t along = element / inner % dim;
+    if (!blocked) return along;
+    return (element / inner / dim * scales + along / block) * inner + element % inner;
+  }
+};
+
+Result<ScaleIndex> scale_index(const OpCall& op, const Shape& x, const Shape& scale) {
+  ScaleIndex index;
+  if (scale.element_count() == 1 && scale.rank() <= 1) return index;
+  index.single = false;
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.find_integer("axis").value_or(1), rank_of(x)));
+  const Ints dims(x);
+  index.dim = dims[axis];
+  index.inner = product(dims, axis + 1, dims.size());
+  const int64_t block = op.find_integer("block_size").value_or(0);
+  if (block > 0) {
+    index.blocked = true;
+    index.block = block;
+    index.scales = rank_of(scale) == dims.size() ? dim_of(scale, axis) : 0;
+    Ints wanted = dims;
+    wanted[axis] = (dims[axis] + block - 1) / block;
+    if (!(Ints(scale) == wanted))
+      return execution_error("the scale " + scale.to_string() + " does not fit blocks of " + x.to_string());
+  } else if (scale.rank() != 1 || scale[0] != index.dim) {
+    return execution_error("the scale " + scale.to_string() + " does not fit axis " + std::to_string(axis) + " of " +
+                           x.to_string());
+  }
+  return index;
+}
+
+struct IntegerRange {
+  double low;
+  double high;
+};
+
+IntegerRange range_of(DType dtype) {
+  const int bits = bits_of(dtype);
+  if (info_of(dtype).kind == DTypeKind::signed_integer)
+    return {-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1) - 1};
+  return {0.0, std::ldexp(1.0, bits) - 1};
+}
+
+Result<DType> quantized_type(const OpCall& op) {
+  if (op.has_input(2)) return op.input(2).dtype();
+  const int64_t wanted = op.find_integer("output_dtype").value_or(0);
+  if (wanted == 0) return DType::uint8;
+  const auto dtype = dtype_from_number(wanted);
+  if (!dtype.has_value()) return execution_error("'output_dtype' is no element type");
+  return *dtype;
+}
+
+template <class Device>
+Status quantize_linear(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const Tensor& scale = op.input(1);
+  const DType target = PX_TRY(quantized_type(op));
+  const ScaleIndex index = PX_TRY(scale_index(op, x.shape(), scale.shape()));
+  if (op.has_input(2) && op.input(2).element_count() != scale.element_count()) {
+    return execution_error("scale and zero point differ in shape");
+  }
+  const bool to_float = is_floating(target);
+  if (!to_float && !is_integer(target)) return unsupported_dtype(target);
+  const bool saturate = op.find_integer("saturate").value_or(1) != 0;
+  const IntegerRange range = to_float ? IntegerRange{} : range_of(target);
+  const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    const int64_t at = index(i);
+    const double step = load_element<double>(scale.dtype(), scale.view().data, at);
+    const double zero = op.has_input(2) ? load_element<double>(target, op.input(2).view().data, at) : 0.0;
+    // The quotient is rounded to the type the division is done in, float32 or float64, then to an integer.
+    double quotient = load_element<double>(x.dtype(), x.view().data, i) / step;
+    if (x.dtype() != DType::float64) quotient = static_cast<double>(static_cast<float>(quotient));
+    if (to_float) {
+      store_packed(y.data, 8, i, small_float_from_double(target, quotient + zero, saturate));
+    } else {
+      const double rounded = std::clamp(std::nearbyint(quotient) + zero, range.low, range.high);
+      const int64_t value = std::isnan(rounded) ? 0 : static_cast<int64_t>(rounded);
+      store_block<int64_t>(target, y.data, i, 1, &value);
+    }
+  }
+  return {};
+}
+
+template <class Device>
+Status dequantize_linear(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const Tensor& scale = op.input(1);
+  const ScaleIndex index = PX_TRY(scale_index(op, x.shape(), scale.shape()));
+  if (op.has_input(2) && op.input(2).element_count() != scale.element_count()) {
+    return execution_error("scale and zero point differ in shape");
+  }
+  const MutableView y = PX_TRY(op.make_output(0, scale.dtype(), x.shape()));
+  parallel_for(x.element_count(), 20, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = index(i);
+      const double zero =
+          op.has_input(2) ? load_element<double>(op.input(2).dtype(), op.input(2).view().data, at) : 0.0;
+      const double value = (load_element<double>(x.dtype(), x.view().data, i) - zero) *
+                           load_element<double>(scale.dtype(), scale.view().data, at);
+      store_block<double>(y.dtype, y.data, i, 1, &value);
+    }
+  });
+  return {};
+}
+
+// scale = (max - min) / 255 over a range that holds 0; zero point = round(-min / scale).
+template <class Device>
+Status dynamic_quantize_linear(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const auto values = x.as<float>();
+  float low = 0, high = 0;
+  for (float value : values) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  const float scale = (high - low) / 255.0F;
+  const float zero = scale == 0.0F ? 0.0F : std::clamp(std::nearbyint(-low / scale), 0.0F, 255.0F);
+  const MutableView y = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    const float quotient = scale == 0.0F ? 0.0F : values.data()[i] / scale;
+    y.template as<uint8_t>()[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(quotient) + zero, 0.0F, 255.0F));
+  }
+  op.set_output(1, Tensor::scalar<float>(scale));
+  op.set_output(2, Tensor::scalar<uint8_t>(static_cast<uint8_t>(zero)));
+  return {};
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"DequantizeLinear", kInts | kFloat8 | kSubByte, dequantize_linear<Device>},
+    {"DynamicQuantizeLinear", dtype_bit(DType::float32), dynamic_quantize_linear<Device>},
+    {"QuantizeLinear", kFloats | dtype_bit(DType::int32), quantize_linear<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> quantize_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

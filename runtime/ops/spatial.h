@@ -1,0 +1,23 @@
+// Attributes of windows that Conv, the pools and their kin share: kernel, strides, dilations, pads, auto_pad.
+#pragma once
+
+#include "runtime/device/ints.h"
+#include "runtime/ops/op_call.h"
+
+namespace parallax::runtime {
+
+struct WindowAttributes {
+  Ints kernel;
+  Ints strides;
+  Ints dilations;
+  Ints pads_begin;
+  Ints pads_end;
+  Ints out_spatial;
+};
+
+// For windows of `kernel` over planes of `in_spatial`. Resolves auto_pad; `ceil_mode` rounds output sizes up. Errors:
+// execution, for lists of the wrong length, non-positive steps, and windows larger than their padded plane.
+Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spatial, const Ints& kernel,
+                                           bool ceil_mode = false);
+
+}  // namespace parallax::runtime
