@@ -1,4 +1,4 @@
-// Row layouts.
+// Layouts: where the rows of a tensor along one axis begin and how far apart their elements stand.
 #include "runtime/device/rows.h"
 
 namespace parallax::runtime {

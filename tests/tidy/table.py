@@ -43,7 +43,7 @@ LIBRARIES = [
     (r"(zstd|zip|zlib)\.h", ["inspector/dump"]),
     (r"graphviz/", ["inspector/render"]),
     (r"CLI/", ["inspector/cli"]),
-    (r"(oneapi/|dnnl|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
+    (r"(oneapi/|dnnl|omp\.h|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
     (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|cooperative_groups|thrust/)", ["runtime/device"]),
     (r"(dlpack/)", ["inspector/tensor", "runtime/device", "python"]),
     (r"(GLFW/|GL/|imgui|implot)", ["gui"]),
