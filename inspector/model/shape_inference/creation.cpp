@@ -54,18 +54,18 @@ void constant_of_shape(NodeContext& context) {
 void range(NodeContext& context) {
   context.set_shape(0, unknown_dims(1));
   const auto start = context.scalar(0), limit = context.scalar(1), delta = context.scalar(2);
-  const auto step = delta ? delta->number() : std::nullopt;
-  if (!start || !limit || !step || *step == 0 || *step == std::numeric_limits<int64_t>::min()) return;
-  const DimExpression distance = *step > 0 ? *limit - *start : *start - *limit;
+  const int64_t stride = delta ? delta->number().value_or(0) : 0;
+  if (!start || !limit || stride == 0 || stride == std::numeric_limits<int64_t>::min()) return;
+  const DimExpression distance = stride > 0 ? *limit - *start : *start - *limit;
   const auto number = distance.number();
   const DimExpression count =
-      number && *number <= 0 ? DimExpression(0) : ceil_divide(distance, *step > 0 ? *step : -*step);
+      number && *number <= 0 ? DimExpression(0) : ceil_divide(distance, stride > 0 ? stride : -stride);
   if (!distance.is_nonnegative() && !number) return;
   context.set_shape(0, DimExpressions{count});
   const auto length = count.number();
   if (!length || *length > kMostElements) return;
   DimExpressions elements;
-  for (int64_t index = 0; index < *length; ++index) elements.push_back(*start + DimExpression(index) * *step);
+  for (int64_t index = 0; index < *length; ++index) elements.push_back(*start + DimExpression(index) * stride);
   context.set_contents(0, elements);
 }
 
