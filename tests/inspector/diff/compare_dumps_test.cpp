@@ -1,0 +1,143 @@
+// Two dumps compared: the same verdicts as of two running executors, by payload, sample or statistics.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "inspector/diff/compare.h"
+#include "inspector/dump/dump_writer.h"
+#include "tests/inspector/diff/player.h"
+
+namespace parallax {
+namespace {
+
+class Dumps : public testing::Test {
+ protected:
+  Dumps() : folder_(std::filesystem::temp_directory_path() / "parallax_compare_dumps_test") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Dumps() override { std::filesystem::remove_all(folder_); }
+
+  std::shared_ptr<const DumpReader> dump(const std::string& name, const std::function<void(Player&)>& fill,
+                                         DumpWriterOptions options = {}) {
+    options.ring_bytes = size_t{1} << 20;
+    const std::string path = (folder_ / name).string();
+    auto writer = DumpWriter::create(path, options).take();
+    Player player(*writer, name);
+    fill(player);
+    player.play();
+    EXPECT_TRUE(writer->finish().ok());
+    return DumpReader::open(path).take();
+  }
+
+  static Comparison compare(const DumpReader& a, const DumpReader& b, Policy policy = {Tolerance{0, 0.25}, {}}) {
+    return compare_dumps(a, b, policy).take();
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(Dumps, NameTheFirstThatDiverges) {
+  const auto a = dump(
+      "a.plx", [](Player& player) { player.sees("x", tensor_of(1)).sees("y", tensor_of(1)).sees("z", tensor_of(1)); });
+  const auto b = dump(
+      "b.plx", [](Player& player) { player.sees("x", tensor_of(1)).sees("y", tensor_of(2)).sees("z", tensor_of(3)); });
+  const Comparison comparison = compare(*a, *b);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  EXPECT_EQ(comparison.first_divergence->path, "y");
+  EXPECT_EQ(comparison.values[1].severity, 4);
+  EXPECT_EQ(comparison.values[2].severity, 8);
+  EXPECT_EQ(comparison.executions[0].name, "a.plx");
+  EXPECT_EQ(compare(*a, *a).verdict, OverallVerdict::pass);
+}
+
+TEST_F(Dumps, SayWhyAValueWasNotCompared) {
+  const auto a = dump("a.plx", [](Player& player) {
+    player.sees("x", tensor_of(1))
+        .sees("gone", tensor_of(1))
+        .sees("only_a", tensor_of(1))
+        .sees("shape", tensor_of(1, 4));
+    player.sees("dtype", Tensor::scalar(1.0)).sees("end", tensor_of(1));
+  });
+  const auto b = dump("b.plx", [](Player& player) {
+    player.sees("x", tensor_of(1))
+        .sees("only_b", tensor_of(1))
+        .sees("shape", tensor_of(1, 5))
+        .sees("dtype", Tensor::scalar(1.0F));
+    player.lacks("gone", {Absence::Kind::fused, "conv_relu"}).sees("end", tensor_of(1));
+  });
+  const Comparison comparison = compare(*a, *b);
+  std::vector<std::string> lines;
+  for (const ValueComparison& value : comparison.values) lines.push_back(value.path + ": " + value.reason);
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{"x: ", "only_b: absent in A", "gone: fused into conv_relu", "only_a: absent in B",
+                                      "shape: shape differs", "dtype: dtype differs", "end: "}));
+  EXPECT_EQ(comparison.summary.compared, 2);
+}
+
+TEST_F(Dumps, OfStatisticsAloneCompareByStatistics) {
+  DumpWriterOptions statistics;
+  statistics.level = CaptureLevel::stats;
+  const auto full = [](float first) { return [first](Player& player) { player.sees("x", tensor_of(first, 1000)); }; };
+  const auto baseline = dump("baseline.plx", full(1), statistics);
+  const auto same = dump("same.plx", full(1)), other = dump("other.plx", full(3));
+  const Comparison healthy = compare(*baseline, *same);
+  EXPECT_EQ(healthy.verdict, OverallVerdict::pass);
+  EXPECT_EQ(healthy.values[0].reason, "compared by statistics");
+  EXPECT_FALSE(healthy.values[0].metrics.has_value());
+  EXPECT_EQ(compare(*baseline, *other).verdict, OverallVerdict::diverged);
+}
+
+TEST_F(Dumps, APermutationShowsInStatistics) {
+  std::vector<float> forward(64), backward(64);
+  for (size_t index = 0; index < forward.size(); ++index)
+    forward[index] = backward[63 - index] = static_cast<float>(index);
+  DumpWriterOptions statistics;
+  statistics.level = CaptureLevel::stats;
+  const auto a = dump(
+      "a.plx", [&](Player& player) { player.sees("x", Tensor::vector<float>(forward)); }, statistics);
+  const auto b = dump(
+      "b.plx", [&](Player& player) { player.sees("x", Tensor::vector<float>(backward)); }, statistics);
+  EXPECT_EQ(compare(*a, *b).verdict, OverallVerdict::diverged);
+}
+
+TEST_F(Dumps, ValuesOfEqualNameMatchAcrossPlaces) {
+  const auto a = dump("a.plx", [](Player& player) { player.sees("h", tensor_of(1)); });
+  const auto b = dump("b.plx", [](Player& player) {
+    player.sees("h", tensor_of(1), "fn.call//", {{Frame::Kind::call, "fn", -1}});
+  });
+  const Comparison comparison = compare(*a, *b);
+  ASSERT_EQ(comparison.values.size(), 1U);
+  EXPECT_EQ(comparison.values[0].matched_by, MatchedBy::name);
+  EXPECT_EQ(comparison.values[0].b, "fn.call//h");
+}
+
+TEST_F(Dumps, WithNothingInCommonAreInconclusive) {
+  const auto a = dump("a.plx", [](Player& player) { player.sees("x", tensor_of(1)); });
+  const auto b = dump("b.plx", [](Player& player) { player.sees("y", tensor_of(1)); });
+  EXPECT_EQ(compare(*a, *b).verdict, OverallVerdict::inconclusive);
+}
+
+TEST_F(Dumps, ToleranceRulesGoByPath) {
+  const auto a = dump("a.plx", [](Player& player) { player.sees("x", tensor_of(1)).sees("y", tensor_of(1)); });
+  const auto b = dump("b.plx", [](Player& player) { player.sees("x", tensor_of(2)).sees("y", tensor_of(2)); });
+  const Comparison comparison = compare(*a, *b, {std::nullopt, {{"x", {0, 2}}}});
+  EXPECT_EQ(comparison.values[0].verdict, Verdict::pass);
+  EXPECT_EQ(comparison.values[0].limit.from, LimitSource::user);
+  EXPECT_EQ(comparison.values[1].verdict, Verdict::diverged);
+  EXPECT_EQ(comparison.values[1].limit.from, LimitSource::table);
+}
+
+TEST(CompareExpected, ByNameThenByPosition) {
+  const std::vector<NamedValue> expected = {{"y", tensor_of(1)}, {"", tensor_of(5)}},
+                                actual = {{"z", tensor_of(1)}, {"y", tensor_of(1)}};
+  const auto results = compare_expected(expected, actual, "cpu", {});
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].b, "cpu: y");
+  EXPECT_EQ(results[0].verdict, Verdict::pass);
+  EXPECT_EQ(results[1].path, "y");
+  EXPECT_EQ(results[1].verdict, Verdict::diverged);
+}
+
+}  // namespace
+}  // namespace parallax

@@ -1,0 +1,129 @@
+// Reports of one made-up comparison: the JSON contract key by key, and what people read first.
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "inspector/render/report_html.h"
+#include "inspector/render/report_json.h"
+#include "inspector/render/report_text.h"
+
+namespace parallax {
+namespace {
+
+using nlohmann::json;
+
+Comparison example() {
+  Comparison comparison;
+  comparison.executions = {{"reference", Side::a, "CPU", {{"threads", "2"}}, "abc", 1.5},
+                           {"cpu", Side::b, "CPU", {}, "abc", 0.5}};
+  ValueComparison bad;
+  bad.path = bad.a = bad.b = "layer<0>/add, \"x\"";
+  bad.node = "node_add";
+  bad.op = "Add";
+  bad.dtype = "float32";
+  bad.shape = {2, 3};
+  bad.verdict = Verdict::diverged;
+  bad.severity = std::numeric_limits<double>::infinity();
+  bad.limit = {1e-5, 0, LimitSource::table};
+  bad.metrics = Metrics{};
+  bad.metrics->worst_index = {1, 2};
+  bad.metrics->snr_db = -std::numeric_limits<double>::infinity();
+  bad.metrics->worst_b = std::numeric_limits<double>::quiet_NaN();
+  ValueComparison missing;
+  missing.path = missing.a = "mul_1";
+  missing.reason = "fused into node_add";
+  missing.dtype = "float32";
+  comparison.values = {bad, missing};
+  conclude(comparison);
+  return comparison;
+}
+
+std::set<std::string> keys_of(const json& object) {
+  std::set<std::string> keys;
+  for (const auto& item : object.items()) keys.insert(item.key());
+  return keys;
+}
+
+TEST(ReportJson, HasTheKeysOfTheContract) {
+  const json document = json::parse(comparison_to_json(example()));
+  EXPECT_EQ(keys_of(document), (std::set<std::string>{"parallax", "verdict", "executions", "summary",
+                                                      "first_divergence", "causes", "values"}));
+  EXPECT_EQ(keys_of(document["executions"][0]),
+            (std::set<std::string>{"name", "side", "device", "settings", "model_sha256", "wall_ms"}));
+  EXPECT_EQ(keys_of(document["summary"]),
+            (std::set<std::string>{"values", "compared", "passed", "diverged", "mistrusted", "not_compared"}));
+  const json& value = document["values"][0];
+  EXPECT_EQ(keys_of(value), (std::set<std::string>{"path", "a", "b", "matched_by", "node", "op", "dtype", "shape",
+                                                   "verdict", "severity", "limit", "reason", "metrics", "noise"}));
+  EXPECT_EQ(keys_of(value["limit"]), (std::set<std::string>{"rtol", "atol", "from"}));
+  EXPECT_EQ(
+      keys_of(value["metrics"]),
+      (std::set<std::string>{"max_abs", "max_rel", "mean_abs", "rmse", "rel_l2", "cosine", "snr_db", "max_ulp",
+                             "mismatches", "nan_a", "nan_b", "inf_a", "inf_b", "worst_index", "worst_a", "worst_b"}));
+}
+
+TEST(ReportJson, SaysWhatTheComparisonSays) {
+  const json document = json::parse(comparison_to_json(example()));
+  EXPECT_EQ(document["verdict"], "diverged");
+  EXPECT_EQ(document["first_divergence"], (json{{"path", "layer<0>/add, \"x\""}, {"node", "node_add"}, {"op", "Add"}}));
+  EXPECT_EQ(document["executions"][1]["side"], "B");
+  const json& value = document["values"][0];
+  EXPECT_EQ(value["severity"], "inf");
+  EXPECT_EQ(value["metrics"]["snr_db"], "-inf");
+  EXPECT_EQ(value["metrics"]["worst_b"], "nan");
+  EXPECT_EQ(value["metrics"]["worst_index"], (json{1, 2}));
+  EXPECT_TRUE(value["reason"].is_null());
+  const json& missing = document["values"][1];
+  EXPECT_EQ(missing["verdict"], "not_compared");
+  EXPECT_EQ(missing["reason"], "fused into node_add");
+  EXPECT_TRUE(missing["metrics"].is_null());
+  EXPECT_TRUE(missing["b"].is_null());
+  EXPECT_FALSE(document.contains("expected"));
+  Comparison with_expected = example();
+  with_expected.has_expected = true;
+  with_expected.expected = with_expected.values;
+  EXPECT_EQ(json::parse(comparison_to_json(with_expected))["expected"].size(), 2U);
+}
+
+TEST(ReportJson, Errors) {
+  const json document = json::parse(error_to_json(unsupported("no kernel").at_node("n", "Foo-1")));
+  EXPECT_EQ(document["error"],
+            (json{{"code", 3}, {"message", document["error"]["message"]}, {"node", "n"}, {"op", "Foo-1"}}));
+}
+
+TEST(ReportText, VerdictFirstAndColourOnlyWhenAsked) {
+  const std::string text = comparison_to_text(example(), {});
+  EXPECT_EQ(text.find("diverged"), 0U) << text;
+  EXPECT_NE(text.find("node_add"), std::string::npos);
+  EXPECT_EQ(text.find('\033'), std::string::npos);
+  TextReportOptions coloured;
+  coloured.colour = true;
+  EXPECT_NE(comparison_to_text(example(), coloured).find('\033'), std::string::npos);
+}
+
+TEST(ReportCsv, QuotesWhatNeedsQuotes) {
+  const std::string text = comparison_to_csv(example());
+  EXPECT_NE(text.find("\"layer<0>/add, \"\"x\"\"\""), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+}
+
+TEST(ReportHtml, IsOneFileWithTheSameDocument) {
+  Comparison comparison = example();
+  comparison.values[0].node = "</script><b>";
+  const std::string page = comparison_to_html(comparison, "<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>");
+  EXPECT_EQ(page.find("{{"), std::string::npos);
+  EXPECT_NE(page.find("<span class=\"verdict diverged\">diverged</span>"), std::string::npos);
+  EXPECT_NE(page.find("<code>layer&lt;0&gt;/add, &quot;x&quot;</code>"), std::string::npos);
+  EXPECT_NE(page.find("<svg width=\"1\">"), std::string::npos);
+  EXPECT_EQ(page.find("<?xml"), std::string::npos);
+  EXPECT_EQ(page.find("http"), std::string::npos);  // nothing is fetched
+  const std::string mark = "<script id=\"data\" type=\"application/json\">";
+  const size_t begin = page.find(mark) + mark.size();
+  const json data = json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  EXPECT_EQ(data["report"]["values"][0]["node"], "</script><b>");
+  EXPECT_EQ(data["styles"].size(), 2U);
+}
+
+}  // namespace
+}  // namespace parallax
