@@ -1,0 +1,128 @@
+// A producer is killed by SIGKILL at random moments; every value whose observe() had returned must be in its dump, bit
+// for bit, before and after a repair. PARALLAX_KILLS sets how often (40).
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/inspector/dump/support.h"
+
+extern char** environ;
+
+namespace parallax::test {
+namespace {
+
+constexpr const char* kChildVariable = "PARALLAX_KILL_CHILD";
+
+// Value `index` of a run: sizes from nothing to 3 MB, so that kills meet small records, sealed at once, and large ones
+// in the copy; now and then a value equals an earlier one.
+Tensor value_of(uint64_t seed, uint64_t index) {
+  std::mt19937_64 random(seed * 1000003 + index);
+  if (index % 7 == 6) return value_of(seed, index - 3);
+  const int64_t count =
+      random() % 3 == 0 ? static_cast<int64_t>(random() % 400000) : static_cast<int64_t>(random() % 3000);
+  Tensor tensor = Tensor::zeros(DType::float64, {count}).take();
+  const auto values = tensor.mutable_as<double>();
+  for (double& value : values) value = static_cast<double>(random() >> 11);
+  return tensor;
+}
+std::string name_of_value(uint64_t index) { return "value_" + std::to_string(index); }
+
+// The child: shows values without end and tells the number of each once observe() has returned.
+TEST(KillChild, DISABLED_WritesUntilItIsKilled) {
+  const char* path = std::getenv(kChildVariable);
+  ASSERT_NE(path, nullptr);
+  const uint64_t seed = std::strtoull(std::getenv("PARALLAX_KILL_SEED"), nullptr, 10);
+  auto writer = DumpWriter::create(path, {}).take();
+  Producer producer(*writer);
+  ASSERT_OK(producer.begin());
+  for (uint64_t index = 0; index < 2000; ++index) {
+    ASSERT_OK(producer.show(name_of_value(index), value_of(seed, index)));
+    if (::write(STDERR_FILENO, &index, sizeof index) != sizeof index) return;
+  }
+  pause();
+}
+
+struct Child {
+  pid_t process = -1;
+  int messages = -1;  // a number for each value
+};
+
+Child start_child(const std::string& path, uint64_t seed) {
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  std::vector<std::string> environment = {std::string(kChildVariable) + "=" + path,
+                                          "PARALLAX_KILL_SEED=" + std::to_string(seed)};
+  std::vector<char*> variables;
+  for (std::string& variable : environment) variables.push_back(variable.data());
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  variables.push_back(nullptr);
+  std::string arguments[] = {"dump_test", "--gtest_filter=KillChild.*", "--gtest_also_run_disabled_tests"};
+  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  Child child;
+  EXPECT_EQ(::posix_spawn(&child.process, "/proc/self/exe", &actions, nullptr, argv, variables.data()), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  child.messages = ends[0];
+  return child;
+}
+
+// Kills the child when it has told of `until` values, and returns how many it had told of in all.
+uint64_t kill_child(const Child& child, uint64_t until) {
+  uint64_t told = 0;
+  uint64_t index = 0;
+  while (told < until && ::read(child.messages, &index, sizeof index) == sizeof index) ++told;
+  ::kill(child.process, SIGKILL);
+  while (::read(child.messages, &index, sizeof index) == sizeof index) ++told;
+  int status = 0;
+  EXPECT_EQ(::waitpid(child.process, &status, 0), child.process);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the child ended by itself";
+  ::close(child.messages);
+  return told;
+}
+
+void expect_values(const std::string& path, uint64_t seed, uint64_t told) {
+  const auto reader = open_dump(path);
+  ASSERT_NE(reader, nullptr);
+  ASSERT_GE(reader->entries().size(), told);
+  for (uint64_t index = 0; index < reader->entries().size(); ++index) {
+    EXPECT_TRUE(same_bits(load(*reader, name_of_value(index)), Value(value_of(seed, index))))
+        << "seed " << seed << " value " << index;
+  }
+}
+
+TEST(Kill, WhatWasObservedIsThereAfterSigkill) {
+  const char* wished = std::getenv("PARALLAX_KILLS");
+  const uint64_t kills = wished == nullptr ? 40 : std::strtoull(wished, nullptr, 10);
+  const TemporaryFolder folder;
+  const std::string path = folder / "killed.plx";
+  const std::string repaired = folder / "repaired.plx";
+  uint64_t values = 0;
+  for (uint64_t seed = 0; seed < kills && !testing::Test::HasFailure(); ++seed) {
+    const uint64_t told = kill_child(start_child(path, seed), 1 + std::mt19937_64(seed)() % 60);
+    ASSERT_GT(told, 0U);
+    values += told;
+    expect_values(path, seed, told);
+    const auto report = repair_dump(path, repaired);
+    ASSERT_OK(report);
+    EXPECT_EQ(report->records_dropped, 0);
+    expect_values(repaired, seed, told);
+    const auto problems = check_dump(repaired);
+    ASSERT_OK(problems);
+    EXPECT_TRUE(problems->empty());
+  }
+  RecordProperty("kills", static_cast<int>(kills));
+  RecordProperty("values", static_cast<int>(values));
+  std::printf("%llu kills, %llu values told of and found\n", static_cast<unsigned long long>(kills),
+              static_cast<unsigned long long>(values));
+}
+
+}  // namespace
+}  // namespace parallax::test

@@ -1,0 +1,235 @@
+// Statistics: right, the same with every instruction set and any number of threads, and changed by a permutation.
+#include "inspector/dump/statistics.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "inspector/base/thread_pool.h"
+#include "inspector/dump/statistics_kernel.h"
+#include "inspector/tensor/elements.h"
+#include "tests/inspector/dump/support.h"
+
+namespace parallax::test {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+bool same_number(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+
+bool same_statistics(const TensorStatistics& a, const TensorStatistics& b) {
+  return a.count == b.count && same_number(a.min, b.min) && same_number(a.max, b.max) && same_number(a.mean, b.mean) &&
+         same_number(a.std, b.std) && same_number(a.l2, b.l2) && a.zeros == b.zeros && a.nan == b.nan &&
+         a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf &&
+         std::ranges::equal(a.projections, b.projections, same_number);
+}
+
+Tensor normal_floats(int64_t count, uint64_t seed, double mean = 0, double deviation = 1) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(mean, deviation);
+  Tensor tensor = Tensor::zeros(DType::float32, {count}).take();
+  for (float& value : tensor.mutable_as<float>()) value = static_cast<float>(normal(random));
+  return tensor;
+}
+
+// The definitions, by the book: two passes in long double.
+TensorStatistics by_definition(const TensorView& view) {
+  const int64_t count = view.element_count();
+  std::vector<double> values(static_cast<size_t>(count));
+  load_doubles(view, 0, values);
+  TensorStatistics s;
+  s.count = count;
+  s.min = std::numeric_limits<double>::infinity();
+  s.max = -s.min;
+  long double sum = 0;
+  long double squares = 0;
+  int64_t finite = 0;
+  for (const double x : values) {
+    s.nan += std::isnan(x);
+    s.positive_inf += std::isinf(x) && x > 0;
+    s.negative_inf += std::isinf(x) && x < 0;
+    s.zeros += x == 0;
+    if (!std::isnan(x)) {
+      s.min = std::min(s.min, x);
+      s.max = std::max(s.max, x);
+    }
+    if (!std::isfinite(x)) continue;
+    ++finite;
+    sum += x;
+    squares += static_cast<long double>(x) * x;
+  }
+  const long double mean = sum / finite;
+  long double centred = 0;
+  for (const double x : values) {
+    if (std::isfinite(x)) centred += (x - mean) * (x - mean);
+  }
+  s.mean = static_cast<double>(mean);
+  s.std = static_cast<double>(std::sqrt(centred / finite));
+  s.l2 = static_cast<double>(std::sqrt(squares));
+  return s;
+}
+
+void expect_close(const TensorStatistics& actual, const TensorStatistics& expected) {
+  EXPECT_EQ(actual.count, expected.count);
+  EXPECT_EQ(actual.min, expected.min);
+  EXPECT_EQ(actual.max, expected.max);
+  EXPECT_EQ(actual.zeros, expected.zeros);
+  EXPECT_EQ(actual.nan, expected.nan);
+  EXPECT_EQ(actual.positive_inf, expected.positive_inf);
+  EXPECT_EQ(actual.negative_inf, expected.negative_inf);
+  EXPECT_NEAR(actual.mean, expected.mean, 1e-12 * expected.l2);
+  EXPECT_NEAR(actual.std, expected.std, 1e-7 * expected.std);
+  EXPECT_NEAR(actual.l2, expected.l2, 1e-12 * expected.l2);
+}
+
+TEST(Statistics, AgreeWithTheirDefinitionsForEveryNumericType) {
+  for (const DTypeInfo& info : all_dtypes()) {
+    if (info.kind == DTypeKind::string || info.kind == DTypeKind::complex) continue;
+    for (const int64_t count : {1, 63, 64, 65, 1000, 40000}) {
+      SCOPED_TRACE(std::string(info.name) + " " + std::to_string(count));
+      Tensor tensor = Tensor::zeros(info.dtype, {count}).take();
+      const Tensor values = normal_floats(count, 7, 1, 3);
+      std::vector<double> doubles(static_cast<size_t>(count));
+      load_doubles(values, 0, doubles);
+      const double most = info.bits <= 2 ? 1 : 7;
+      for (double& x : doubles) {
+        if (info.kind != DTypeKind::floating)
+          x = std::clamp(std::round(x), info.kind == DTypeKind::signed_integer ? -2.0 : 0.0, most);
+        if (info.kind == DTypeKind::signed_integer && info.bits == 2) x = std::min(x, 1.0);
+        if (info.dtype == DType::float8e8m0) x = std::abs(x) + 1;
+      }
+      store_doubles(tensor, 0, doubles);
+      expect_close(compute_statistics(tensor), by_definition(tensor));
+    }
+  }
+}
+
+TEST(Statistics, CountNumbersThatAreNotFiniteByClass) {
+  Tensor tensor = normal_floats(70000, 3);
+  const auto values = tensor.mutable_as<float>();
+  for (const size_t index : {0U, 100U, 20000U, 69999U}) values[index] = kNaN;
+  for (const size_t index : {5U, 64U, 30000U}) values[index] = kInfinity;
+  for (const size_t index : {6U, 69998U}) values[index] = -kInfinity;
+  values[7] = -0.0F;
+  const TensorStatistics statistics = compute_statistics(tensor);
+  EXPECT_EQ(statistics.nan, 4);
+  EXPECT_EQ(statistics.positive_inf, 3);
+  EXPECT_EQ(statistics.negative_inf, 2);
+  EXPECT_EQ(statistics.zeros, 1);
+  expect_close(statistics, by_definition(tensor));
+}
+
+TEST(Statistics, NothingFiniteAndNothingAtAll) {
+  const TensorStatistics nan = compute_statistics(Tensor::from<float>({2}, std::vector<float>{kNaN, kNaN}));
+  EXPECT_TRUE(std::isnan(nan.min) && std::isnan(nan.max) && std::isnan(nan.mean) && std::isnan(nan.std));
+  const TensorStatistics infinite = compute_statistics(Tensor::from<float>({2}, std::vector<float>{kInfinity, kNaN}));
+  EXPECT_EQ(infinite.min, kInfinity);
+  EXPECT_TRUE(std::isnan(infinite.mean));
+  const TensorStatistics empty = compute_statistics(Tensor::zeros(DType::float32, {0}).take());
+  EXPECT_EQ(empty.count, 0);
+  EXPECT_TRUE(std::isnan(empty.min) && std::isnan(empty.mean));
+}
+
+TEST(Statistics, ASmallSpreadAroundALargeMeanIsSeen) {
+  const Tensor far = normal_floats(100000, 1, 1e6, 0.5);
+  expect_close(compute_statistics(far), by_definition(far));
+  const Tensor constant = Tensor::from<float>({50000}, std::vector<float>(50000, 0.1F));
+  EXPECT_LT(compute_statistics(constant).std, 1e-12);
+}
+
+TEST(Statistics, ComplexNumbersAreTwiceAsManyRealOnes) {
+  const TensorStatistics statistics =
+      compute_statistics(Tensor::from<std::complex<float>>({2}, std::vector<std::complex<float>>{{1, -4}, {0, 2}}));
+  EXPECT_EQ(statistics.count, 4);
+  EXPECT_EQ(statistics.min, -4);
+  EXPECT_EQ(statistics.zeros, 1);
+}
+
+TEST(Statistics, AllInstructionSetsGiveTheSameBits) {
+  using namespace dump;
+  int compared = 0;
+  for (const int64_t count : {int64_t{1}, int64_t{64}, int64_t{130}, int64_t{5000}, kChunkElements}) {
+    for (const bool has_nan : {false, true}) {
+      Tensor tensor =
+          random_tensor(DType::float64, {count}, static_cast<uint64_t>(count));  // random bits, read as each format
+      if (!has_nan)
+        std::ranges::copy(normal_floats(2 * count, 9).as<float>(), reinterpret_cast<float*>(tensor.mutable_data()));
+      for (const NumberFormat format :
+           {NumberFormat::float64, NumberFormat::float32, NumberFormat::float16, NumberFormat::bfloat16}) {
+        ChunkStatistics portable{};
+        chunk_kernel(InstructionSet::portable)(format, tensor.view().data, count, 3 * kChunkElements, portable);
+        for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
+          if (!is_available(set)) continue;
+          ChunkStatistics other{};
+          chunk_kernel(set)(format, tensor.view().data, count, 3 * kChunkElements, other);
+          EXPECT_TRUE(
+              same_number(portable.sum, other.sum) && same_number(portable.sum_of_squares, other.sum_of_squares) &&
+              same_number(portable.centred_squares, other.centred_squares) && same_number(portable.min, other.min) &&
+              same_number(portable.max, other.max) && portable.nan == other.nan && portable.zeros == other.zeros &&
+              portable.positive_inf == other.positive_inf && portable.negative_inf == other.negative_inf &&
+              std::ranges::equal(portable.projections, other.projections, same_number))
+              << "format " << static_cast<int>(format) << " set " << static_cast<int>(set) << " count " << count;
+          ++compared;
+        }
+      }
+    }
+  }
+  if (compared == 0) GTEST_SKIP() << "this CPU has neither AVX2 nor AVX-512";
+}
+
+TEST(Statistics, ThreadsDoNotChangeThemAndCopiesAreExact) {
+  const Tensor tensor = normal_floats(1000003, 5);
+  set_thread_count(1);
+  const TensorStatistics alone = compute_statistics(tensor);
+  for (const int threads : {2, 5}) {
+    set_thread_count(threads);
+    Tensor copy = Tensor::zeros(DType::float32, tensor.shape()).take();
+    EXPECT_TRUE(same_statistics(copy_with_statistics(tensor, copy.mutable_data()), alone));
+    EXPECT_TRUE(same_bits(copy, tensor));
+  }
+  set_thread_count(0);
+}
+
+TEST(Statistics, EveryTypeIsCopiedExactly) {
+  for (const DTypeInfo& info : all_dtypes()) {
+    if (info.kind == DTypeKind::string) continue;
+    for (const int64_t count : {3, 300001}) {
+      const Tensor tensor = random_tensor(info.dtype, {count}, 4);
+      Tensor copy = Tensor::zeros(info.dtype, {count}).take();
+      copy_with_statistics(tensor, copy.mutable_data());
+      EXPECT_TRUE(same_bits(copy, tensor)) << info.name << count;
+    }
+  }
+}
+
+TEST(Statistics, NoTwoPlacesOfAGroupHaveTheSameSigns) {
+  std::set<std::vector<double>> signs;
+  for (size_t place = 0; place < 64; ++place) {
+    std::vector<float> values(128, 0.0F);
+    values[64 + place] = 1;
+    const TensorStatistics statistics = compute_statistics(Tensor::from<float>({128}, values));
+    for (const double projection : statistics.projections) EXPECT_EQ(std::abs(projection), 1);
+    signs.emplace(statistics.projections.begin(), statistics.projections.end());
+  }
+  EXPECT_EQ(signs.size(), 64U);
+}
+
+TEST(Statistics, APermutationChangesTheProjections) {
+  const Tensor tensor = normal_floats(4096, 11);
+  const TensorStatistics original = compute_statistics(tensor);
+  Tensor transposed = Tensor::zeros(DType::float32, {4096}).take();
+  for (size_t row = 0; row < 64; ++row) {
+    for (size_t column = 0; column < 64; ++column)
+      transposed.mutable_as<float>()[column * 64 + row] = tensor.as<float>()[row * 64 + column];
+  }
+  const TensorStatistics changed = compute_statistics(transposed);
+  EXPECT_EQ(changed.min, original.min);
+  EXPECT_NEAR(changed.l2, original.l2, 1e-12 * original.l2);
+  for (size_t k = 0; k < kProjectionCount; ++k)
+    EXPECT_GT(std::abs(changed.projections[k] - original.projections[k]), 1e-3) << k;
+}
+
+}  // namespace
+}  // namespace parallax::test
