@@ -1,0 +1,158 @@
+// Finds the cases, runs each on the executor, compares its outputs with the expected ones.
+#include "inspector/workbench/backend_test.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "inspector/diff/compare.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/workbench/run_side.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ONNX backend test runner's defaults.
+constexpr Tolerance kBackendTolerance = {1e-3, 1e-7};
+
+struct Case {
+  std::string name;
+  std::string model;
+  std::vector<std::string> data_sets;
+};
+
+constexpr std::string_view kModelNames[] = {"model.onnx", "model.textproto"};
+
+std::vector<std::string> data_sets_in(const fs::path& folder) {
+  std::vector<std::string> sets;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().starts_with("test_data_set_") && entry->is_directory(error)) sets.push_back(entry->path().string());
+  }
+  std::sort(sets.begin(), sets.end());
+  return sets;
+}
+
+void add_case(const fs::path& folder, const fs::path& root, std::vector<Case>& cases) {
+  std::error_code error;
+  for (std::string_view name : kModelNames) {
+    if (!fs::is_regular_file(folder / name, error)) continue;
+    std::string label = fs::relative(folder, root, error).string();
+    if (label == "." || label.empty()) label = fs::weakly_canonical(folder, error).filename().string();
+    cases.push_back({label, (folder / name).string(), data_sets_in(folder)});
+    return;
+  }
+}
+
+Result<std::vector<Case>> find_cases(const std::string& root) {
+  std::error_code error;
+  if (!fs::is_directory(root, error)) return io_error(fmt::format("'{}' is not a folder", root));
+  std::vector<Case> cases;
+  add_case(root, root, cases);
+  for (fs::recursive_directory_iterator entry(root, fs::directory_options::skip_permission_denied, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_directory(error)) add_case(entry->path(), root, cases);
+  }
+  if (error) return io_error(fmt::format("cannot search '{}': {}", root, error.message()));
+  std::sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.name < b.name; });
+  return cases;
+}
+
+CaseResult failed(CaseStatus status, std::string reason) { return {{}, status, std::move(reason), {}}; }
+
+CaseResult from_error(const Error& error) {
+  const bool is_unsupported = error.code == ErrorCode::unsupported;
+  return failed(is_unsupported ? CaseStatus::unsupported : CaseStatus::error, error.message);
+}
+
+std::string describe_mismatch(const ValueComparison& value) {
+  if (value.verdict == Verdict::not_compared) return fmt::format("output '{}': {}", value.path, value.reason);
+  const Metrics& metrics = *value.metrics;
+  return fmt::format("output '{}': {} of {} elements differ, worst {} against {} (expected)", value.path, metrics.mismatches, metrics.count,
+                     metrics.worst_b, metrics.worst_a);
+}
+
+// The outputs of one data set against what the session answers; passed when every expected output is within limits.
+Result<CaseResult> run_data_set(const Model& model, Session& session, const std::string& folder, const Policy& policy) {
+  InputRequest inputs;
+  inputs.source = folder;
+  const InputSet set = PX_TRY(make_inputs(model, inputs));
+  NullObserver observer;
+  const std::vector<Value> outputs = PX_TRY(session.run(set.values, observer));
+  const auto named = named_outputs(model.graph, outputs);
+  for (const ValueComparison& value : compare_expected(set.expected, named, "", policy)) {
+    const bool good = value.verdict == Verdict::pass || value.verdict == Verdict::mistrusted;
+    if (!good) return failed(CaseStatus::failed, describe_mismatch(value));
+  }
+  return CaseResult{};
+}
+
+CaseResult run_case(const Case& test, const BackendTestRequest& request, const Policy& policy, const ExecutorFactory& make_executor) {
+  auto executor = make_executor(request.executor);
+  if (!executor.ok()) return from_error(executor.error());
+  auto model = import_model(test.model);
+  if (!model.ok()) return from_error(model.error());
+  CaseResult result;
+  std::set<std::string> operators;
+  for (const Node& node : (*model)->graph.nodes) operators.insert(node.op_type);
+  auto session = (*executor)->prepare(*model, RunOptions{});
+  if (!session.ok()) {
+    result = from_error(session.error());
+  } else if (test.data_sets.empty()) {
+    result = failed(CaseStatus::error, "no test_data_set_N beside the model");
+  } else {
+    for (const std::string& data_set : test.data_sets) {
+      auto outcome = run_data_set(**model, **session, data_set, policy);
+      result = outcome.ok() ? std::move(outcome).take() : from_error(outcome.error());
+      if (result.status != CaseStatus::passed) break;
+    }
+  }
+  result.operators.assign(operators.begin(), operators.end());
+  return result;
+}
+
+}  // namespace
+
+std::string_view name_of(CaseStatus status) {
+  switch (status) {
+    case CaseStatus::passed:
+      return "passed";
+    case CaseStatus::failed:
+      return "failed";
+    case CaseStatus::unsupported:
+      return "unsupported";
+    case CaseStatus::error:
+      return "error";
+  }
+  return "error";
+}
+
+int64_t BackendTestResult::count(CaseStatus status) const {
+  return std::count_if(cases.begin(), cases.end(), [&](const CaseResult& result) { return result.status == status; });
+}
+
+Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, const ExecutorFactory& make_executor) {
+  PX_TRY(make_executor(request.executor));  // a wrong name is an error of its own, not of each case
+  std::vector<Case> cases;
+  for (const std::string& folder : request.folders) {
+    auto found = PX_TRY(find_cases(folder));
+    if (found.empty()) return usage_error(fmt::format("'{}' holds no backend test (a folder with model.onnx and test_data_set_0)", folder));
+    std::move(found.begin(), found.end(), std::back_inserter(cases));
+  }
+  if (!request.glob.empty()) std::erase_if(cases, [&](const Case& test) { return !glob_matches(request.glob, test.name); });
+  if (cases.empty()) return usage_error(fmt::format("no case matches '{}'", request.glob));
+  const Policy policy = request.strict ? Policy{} : Policy{kBackendTolerance, {}};
+  BackendTestResult result;
+  for (const Case& test : cases) {
+    result.cases.push_back(run_case(test, request, policy, make_executor));
+    result.cases.back().name = test.name;
+    if (request.on_case) request.on_case(result.cases.back(), static_cast<int64_t>(result.cases.size()), static_cast<int64_t>(cases.size()));
+  }
+  return result;
+}
+
+}  // namespace parallax

@@ -1,0 +1,29 @@
+// `check`: is a dump intact, is a model valid.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/base/result.h"
+
+namespace parallax {
+
+struct CheckReport {
+  struct Problem {
+    std::string where;
+    std::string message;
+  };
+  std::string file;
+  bool is_dump = false;
+  std::vector<Problem> problems;
+};
+
+// Errors: io; what makes a file no dump and no model at all is a problem in the report.
+Result<CheckReport> check_file(const std::string& path);
+std::string check_to_json(const CheckReport& report);
+std::string check_to_text(const CheckReport& report);
+
+std::string quoted_json(std::string_view text);
+
+}  // namespace parallax

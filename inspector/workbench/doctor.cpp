@@ -1,0 +1,127 @@
+// Looks at processor, memory, GPU driver, and the programs called at run time.
+#include "inspector/workbench/doctor.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "inspector/diff/metrics.h"
+#include "inspector/model/opset_registry.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "unknown processor";
+}
+
+std::string instruction_sets() {
+  std::string text;
+#if defined(__x86_64__)
+  const auto add = [&](bool supported, const char* name) {
+    if (supported) text += (text.empty() ? "" : " ") + std::string(name);
+  };
+  add(__builtin_cpu_supports("sse4.2") != 0, "sse4.2");
+  add(__builtin_cpu_supports("avx2") != 0, "avx2");
+  add(__builtin_cpu_supports("fma") != 0, "fma");
+  add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
+  add(__builtin_cpu_supports("avx512vnni") != 0, "avx512vnni");
+  add(__builtin_cpu_supports("avx512bf16") != 0, "avx512bf16");
+#endif
+  return text.empty() ? "portable code only" : text;
+}
+
+DoctorItem examine_processor() {
+  return {"processor", true,
+          fmt::format("{}, {} threads; {}; comparisons use {}", processor_name(), std::thread::hardware_concurrency(), instruction_sets(),
+                      metrics_instruction_set()),
+          ""};
+}
+
+DoctorItem examine_memory() {
+  const auto bytes = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  return {"memory", true, fmt::format("{:.1f} GiB", bytes / (1 << 30)), ""};
+}
+
+// The driver's own library says whether a GPU can be used at all; it is looked for, never linked.
+DoctorItem examine_driver() {
+  void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) {
+    return {"nvidia driver", false, "no NVIDIA driver found (libcuda.so.1 is not there)", "install the NVIDIA driver to run on a GPU; cpu works without"};
+  }
+  using Init = int (*)(unsigned);
+  using Version = int (*)(int*);
+  const auto init = reinterpret_cast<Init>(::dlsym(driver, "cuInit"));
+  const auto version = reinterpret_cast<Version>(::dlsym(driver, "cuDriverGetVersion"));
+  int number = 0;
+  const bool usable = init != nullptr && version != nullptr && init(0) == 0 && version(&number) == 0;
+  DoctorItem item{"nvidia driver", usable, fmt::format("driver for CUDA {}.{}", number / 1000, number % 1000 / 10), ""};
+  if (!usable) item = {"nvidia driver", false, "the NVIDIA driver is there, but finds no usable GPU", "check nvidia-smi"};
+  ::dlclose(driver);
+  return item;
+}
+
+bool on_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::string rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const size_t colon = std::min(rest.find(':'), rest.size());
+    std::error_code error;
+    if (fs::is_regular_file(fs::path(rest.substr(0, colon)) / program, error)) return true;
+    rest.erase(0, std::min(rest.size(), colon + 1));
+  }
+  return false;
+}
+
+DoctorItem examine_graphviz() {
+  if (on_path("dot")) return {"graphviz", true, "the program dot is on the PATH", ""};
+  return {"graphviz", false, "the program dot is not on the PATH: no SVG or PNG pictures", "apt-get install graphviz"};
+}
+
+DoctorItem examine_registry() {
+  const OpsetRegistry& registry = OpsetRegistry::standard();
+  return {"operators", true,
+          fmt::format("schemas of ai.onnx up to opset {}, ai.onnx.ml up to {}", registry.latest_opset("ai.onnx"), registry.latest_opset("ai.onnx.ml")), ""};
+}
+
+}  // namespace
+
+std::vector<DoctorItem> examine_machine() {
+  return {{"parallax", true, PARALLAX_VERSION, ""}, examine_processor(), examine_memory(), examine_registry(), examine_driver(), examine_graphviz()};
+}
+
+std::string doctor_to_json(const std::vector<DoctorItem>& items) {
+  nlohmann::ordered_json json;
+  json["parallax"] = PARALLAX_VERSION;
+  json["items"] = nlohmann::ordered_json::array();
+  for (const DoctorItem& item : items) {
+    json["items"].push_back({{"topic", item.topic},
+                             {"available", item.available},
+                             {"detail", item.detail},
+                             {"advice", item.advice.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.advice)}});
+  }
+  return json.dump(2);
+}
+
+std::string doctor_to_text(const std::vector<DoctorItem>& items) {
+  std::string text;
+  for (const DoctorItem& item : items) {
+    text += fmt::format("{} {:<15} {}\n", item.available ? "ok     " : "missing", item.topic, item.detail);
+    if (!item.advice.empty()) text += fmt::format("{:>24}{}\n", "-> ", item.advice);
+  }
+  return text;
+}
+
+}  // namespace parallax

@@ -1,0 +1,20 @@
+// What this machine offers to Parallax, what is missing, and how to get it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace parallax {
+
+struct DoctorItem {
+  std::string topic;   // "processor", "cuda", "graphviz", ...
+  bool available = true;
+  std::string detail;  // what there is, or what is missing
+  std::string advice;  // how to get it; empty where nothing is missing
+};
+
+std::vector<DoctorItem> examine_machine();
+std::string doctor_to_json(const std::vector<DoctorItem>& items);
+std::string doctor_to_text(const std::vector<DoctorItem>& items);
+
+}  // namespace parallax

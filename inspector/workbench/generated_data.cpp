@@ -1,0 +1,153 @@
+// Random and regular fillings, one function a kind of use.
+#include "inspector/workbench/generated_data.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <random>
+
+#include "inspector/base/hash.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax {
+namespace {
+
+using Random = std::mt19937_64;  // its sequence is fixed by the C++ standard
+
+double uniform(Random& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+// Box-Muller, one of the pair: std::normal_distribution differs between libraries.
+double normal(Random& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform(random)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(random));
+}
+
+int64_t integer_between(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(std::floor(uniform(random) * static_cast<double>(high - low + 1)));
+}
+
+void fill_doubles(Tensor& tensor, const std::function<double(int64_t)>& value_at) {
+  constexpr int64_t kBlock = 4096;
+  std::vector<double> block(kBlock);
+  for (int64_t begin = 0; begin < tensor.element_count(); begin += kBlock) {
+    const int64_t count = std::min(kBlock, tensor.element_count() - begin);
+    for (int64_t index = 0; index < count; ++index) block[static_cast<size_t>(index)] = value_at(begin + index);
+    store_doubles(tensor, begin, std::span(block).first(static_cast<size_t>(count)));
+  }
+}
+
+int64_t last_dim(const Shape& shape) { return shape.rank() == 0 ? 1 : std::max<int64_t>(1, shape[shape.rank() - 1]); }
+
+std::string fill_range(Tensor& tensor, std::pair<double, double> range, Random& random) {
+  const auto [low, high] = range;
+  if (is_floating(tensor.dtype()) || is_complex(tensor.dtype())) {
+    fill_doubles(tensor, [&](int64_t) { return low + (high - low) * uniform(random); });
+    return fmt::format("uniform {}..{}", low, high);
+  }
+  const auto first = static_cast<int64_t>(std::ceil(low));
+  const auto last = static_cast<int64_t>(std::floor(high));
+  fill_doubles(tensor, [&](int64_t) { return static_cast<double>(integer_between(random, first, last)); });
+  return fmt::format("integers {}..{}", first, last);
+}
+
+// Each row along the last axis starts with ones, at least half of it: no row is masked wholly, not even under a causal mask.
+std::string fill_mask(Tensor& tensor, Random& random) {
+  const int64_t width = last_dim(tensor.shape());
+  int64_t ones = width;
+  fill_doubles(tensor, [&](int64_t index) {
+    if (index % width == 0) ones = integer_between(random, (width + 1) / 2, width);
+    return index % width < ones ? 1.0 : 0.0;
+  });
+  return "mask: ones, then zeros";
+}
+
+std::string fill_positions(Tensor& tensor, int64_t limit) {
+  const int64_t width = last_dim(tensor.shape());
+  fill_doubles(tensor, [&](int64_t index) { return static_cast<double>(limit > 0 ? index % width % limit : index % width); });
+  return "0, 1, 2, ... along the last axis";
+}
+
+// For Reshape (limit 1) one dimension takes all, so that it fits any data; for others every dimension is 1.
+std::string fill_shape(Tensor& tensor, bool is_reshape) {
+  fill_doubles(tensor, [&](int64_t index) { return is_reshape && index == 0 ? -1.0 : 1.0; });
+  return is_reshape ? "[-1, 1, ...]" : "ones";
+}
+
+std::string fill_constant(Tensor& tensor, double value) {
+  fill_doubles(tensor, [&](int64_t) { return value; });
+  return fmt::format("all {}", value);
+}
+
+std::string fill_values(Tensor& tensor, Random& random) {
+  switch (info_of(tensor.dtype()).kind) {
+    case DTypeKind::floating:
+      if (tensor.dtype() == DType::float8e8m0) return fill_range(tensor, {0.25, 4}, random);
+      fill_doubles(tensor, [&](int64_t) { return normal(random); });
+      return "normal(0, 1)";
+    case DTypeKind::complex: {
+      fill_doubles(tensor, [&](int64_t) { return normal(random); });
+      return "real normal(0, 1)";
+    }
+    case DTypeKind::boolean:
+      return fill_range(tensor, {0, 1}, random);
+    case DTypeKind::string: {
+      int64_t index = 0;
+      for (std::string& text : tensor.mutable_as<std::string>()) text = fmt::format("text {}", index++);
+      return "\"text 0\", \"text 1\", ...";
+    }
+    default:
+      break;
+  }
+  // Images are bytes; other integers stay small, so that they fit wherever they are used.
+  if (tensor.dtype() == DType::uint8) return fill_range(tensor, {0, 255}, random);
+  const double highest = is_sub_byte(tensor.dtype()) ? 1 : 9;
+  return fill_range(tensor, {0, highest}, random);
+}
+
+std::string fill(Tensor& tensor, const InputUse& use, Random& random) {
+  switch (use.kind) {
+    case InputUse::Kind::values:
+      return fill_values(tensor, random);
+    case InputUse::Kind::indices:
+      return fill_range(tensor, {0, static_cast<double>(std::max<int64_t>(0, use.limit - 1))}, random);
+    case InputUse::Kind::mask:
+      return fill_mask(tensor, random);
+    case InputUse::Kind::condition:
+      return fill_constant(tensor, 1);
+    case InputUse::Kind::trip_count:
+      return fill_constant(tensor, 3);
+    case InputUse::Kind::lengths:
+      return fill_constant(tensor, static_cast<double>(std::max<int64_t>(1, use.limit)));
+    case InputUse::Kind::shape:
+      return fill_shape(tensor, use.limit == 1);
+    case InputUse::Kind::positions:
+      return fill_positions(tensor, use.limit);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<GeneratedData> generate_data(const std::string& name, DType dtype, const Shape& shape, const InputUse& use,
+                                    std::optional<std::pair<double, double>> range, uint64_t seed) {
+  GeneratedData data{PX_TRY(Tensor::zeros(dtype, shape)), {}};
+  Random random(seed ^ hash128(name.data(), name.size()).low);
+  if (range.has_value()) {
+    const DTypeKind kind = info_of(dtype).kind;
+    if (kind == DTypeKind::string) return usage_error(fmt::format("--range for input '{}': it holds strings", name));
+    const bool whole = kind == DTypeKind::signed_integer || kind == DTypeKind::unsigned_integer;
+    const double lowest = kind == DTypeKind::signed_integer ? -std::ldexp(1.0, bits_of(dtype) - 1) : 0;
+    const double highest = std::ldexp(1.0, bits_of(dtype) - (kind == DTypeKind::signed_integer ? 1 : 0));
+    if (whole && (range->first < lowest || range->second >= highest)) {
+      return usage_error(fmt::format("--range for input '{}' does not fit {}", name, name_of(dtype)));
+    }
+    data.how = fill_range(data.tensor, *range, random);
+  } else {
+    data.how = fill(data.tensor, use, random);
+  }
+  return data;
+}
+
+}  // namespace parallax

@@ -1,0 +1,47 @@
+// Telling files apart and opening them.
+#include "inspector/workbench/open.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "inspector/base/mapped_file.h"
+#include "inspector/diff/compare.h"
+#include "inspector/dump/format.h"
+#include "inspector/model/import.h"
+
+namespace parallax {
+namespace {
+
+Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump) {
+  if (dump.graphs().empty()) return std::shared_ptr<const Model>();
+  return dump.model(0);
+}
+
+}  // namespace
+
+Result<bool> is_dump_file(const std::string& path) {
+  const auto file = PX_TRY(MappedFile::open(path));
+  const auto bytes = file->bytes();
+  return bytes.size() >= sizeof dump::kFileMagic && std::memcmp(bytes.data(), dump::kFileMagic, sizeof dump::kFileMagic) == 0;
+}
+
+Result<std::shared_ptr<const Model>> open_graph(const std::string& path) {
+  if (!PX_TRY(is_dump_file(path))) return import_model(path);
+  const auto dump = PX_TRY(DumpReader::open(path));
+  auto model = PX_TRY(graph_of(*dump));
+  if (model == nullptr) return usage_error(fmt::format("dump '{}' holds no graph", path));
+  return model;
+}
+
+Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy) {
+  const auto dump_a = PX_TRY(DumpReader::open(a));
+  const auto dump_b = PX_TRY(DumpReader::open(b));
+  OpenedComparison opened;
+  opened.comparison = PX_TRY(compare_dumps(*dump_a, *dump_b, policy, {}));
+  opened.model = PX_TRY(graph_of(*dump_a));
+  if (opened.model == nullptr) opened.model = PX_TRY(graph_of(*dump_b));
+  return opened;
+}
+
+}  // namespace parallax

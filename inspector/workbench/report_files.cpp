@@ -1,0 +1,71 @@
+// Writes each report, folding large graphs until Graphviz can draw them.
+#include "inspector/workbench/report_files.h"
+
+#include <fmt/format.h>
+
+#include "inspector/base/log.h"
+#include "inspector/base/mapped_file.h"
+#include "inspector/render/dot.h"
+#include "inspector/render/graphviz.h"
+#include "inspector/render/report_html.h"
+#include "inspector/render/report_text.h"
+
+namespace parallax {
+namespace {
+
+constexpr int64_t kMaxOpenNodes = 400;  // beyond, dot's layout takes minutes and the picture is no longer read
+constexpr int kDeepestFold = 3;
+
+// The whole graph, or the deepest view of it with folded scopes that Graphviz draws in time.
+Result<std::string> draw(const Graph& graph, const Comparison& comparison) {
+  DotOptions options;
+  options.comparison = &comparison;
+  const bool is_large = count_nodes(graph) > kMaxOpenNodes;
+  GraphvizLimits limits;
+  limits.seconds = 20;
+  for (options.depth = is_large ? kDeepestFold : -1; options.depth >= -1; --options.depth) {
+    auto picture = draw_dot(PX_TRY(graph_to_dot(graph, options)), "svg", limits);
+    if (picture.ok()) {
+      if (options.depth >= 0) log_warning(fmt::format("the graph is large: its picture has the scopes below depth {} folded", options.depth));
+      return picture;
+    }
+    if (options.depth <= 0) return picture;
+  }
+  return unsupported("the graph could not be drawn");
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison, const Graph* graph) {
+  const bool needs_graph = !files.dot.empty() || !files.svg.empty();
+  if (needs_graph && graph == nullptr) return usage_error("--dot and --svg need a graph, and neither dump holds one");
+  std::vector<std::string> written;
+  const auto write = [&](const std::string& path, const std::string& text) -> Status {
+    PX_TRY(write_file(path, text));
+    written.push_back(path);
+    return {};
+  };
+  if (!files.csv.empty()) PX_TRY(write(files.csv, comparison_to_csv(comparison)));
+  if (!files.dot.empty()) {
+    DotOptions options;
+    options.comparison = &comparison;
+    const std::string dot = PX_TRY(graph_to_dot(*graph, options));
+    PX_TRY(write(files.dot, dot));
+  }
+  std::string picture;
+  if (!files.svg.empty() || (!files.html.empty() && graph != nullptr)) {
+    auto drawn = draw(*graph, comparison);
+    if (drawn.ok()) {
+      picture = std::move(drawn).take();
+    } else if (!files.svg.empty()) {
+      return std::move(drawn).error();
+    } else {
+      log_warning(fmt::format("{} has no picture: {}", files.html, drawn.error().message));
+    }
+  }
+  if (!files.svg.empty()) PX_TRY(write(files.svg, picture));
+  if (!files.html.empty()) PX_TRY(write(files.html, comparison_to_html(comparison, picture)));
+  return written;
+}
+
+}  // namespace parallax

@@ -1,0 +1,19 @@
+// The workbench's own results as JSON (the command line's contract) and as text for a terminal.
+#pragma once
+
+#include <string>
+
+#include "inspector/workbench/backend_test.h"
+#include "inspector/workbench/run.h"
+
+namespace parallax {
+
+std::string single_run_to_json(const RunResult& result);
+std::string single_run_to_text(const RunResult& result);
+std::string bench_to_json(const BenchResult& result);
+std::string bench_to_text(const BenchResult& result);
+std::string backend_tests_to_json(const BackendTestResult& result);
+// A table of operators with passed, failed, unsupported; then every case that did not pass, with its reason.
+std::string backend_tests_to_text(const BackendTestResult& result);
+
+}  // namespace parallax

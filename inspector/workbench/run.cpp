@@ -1,0 +1,258 @@
+// Runs with one side, two sides, a kept baseline, and repetitions.
+#include "inspector/workbench/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "inspector/diff/compare.h"
+#include "inspector/diff/stream_compare.h"
+#include "inspector/dump/dump_reader.h"
+#include "inspector/model/import.h"
+#include "inspector/workbench/progress_observer.h"
+#include "inspector/workbench/run_side.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Prepared {
+  std::shared_ptr<const Model> model_a;
+  std::shared_ptr<const Model> model_b;  // model_a unless there is a second one
+  InputSet inputs;
+};
+
+Result<Prepared> prepare_models(const RunRequest& request) {
+  Prepared prepared;
+  prepared.model_a = PX_TRY(import_model(request.model));
+  prepared.model_b = request.against.empty() ? prepared.model_a : PX_TRY(import_model(request.against));
+  prepared.inputs = PX_TRY(make_inputs(*prepared.model_a, request.inputs));
+  return prepared;
+}
+
+Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const std::string& path, CaptureLevel level, RunResult& result) {
+  DumpWriterOptions options;
+  options.level = level;
+  options.only = request.only;
+  options.capture_limit_bytes = request.capture_limit_bytes;
+  auto writer = PX_TRY(DumpWriter::create(path, options));
+  result.written.push_back(path);
+  return writer;
+}
+
+Status make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return io_error(fmt::format("cannot create folder '{}': {}", folder, error.message()));
+  return {};
+}
+
+// Adds the comparison with a test_data_set's outputs, and lets it weigh in the verdict.
+void add_expected(const RunRequest& request, const Prepared& prepared, const std::vector<const RunSide*>& sides, Comparison& comparison) {
+  if (prepared.inputs.expected.empty()) return;
+  comparison.has_expected = true;
+  for (const RunSide* side : sides) {
+    const std::string executor = sides.size() > 1 ? side->executor->name() : "";
+    auto values = compare_expected(prepared.inputs.expected, named_outputs(side->model->graph, side->outputs), executor, request.policy);
+    std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
+  }
+  conclude(comparison);
+}
+
+// ---- one side ----
+
+Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& make_executor) {
+  RunResult result;
+  Prepared prepared = PX_TRY(prepare_models(request));
+  result.notes = prepared.inputs.notes;
+  result.model_a = prepared.model_a;
+  RunSide side = PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
+  if (!request.dump_directory.empty()) {
+    PX_TRY(make_folder(request.dump_directory));
+    const std::string path = fmt::format("{}/{}.plx", request.dump_directory, side.executor->name());
+    side.dump = PX_TRY(make_dump(request, path, request.capture.value_or(CaptureLevel::all), result));
+  } else if (!request.save_baseline.empty()) {
+    side.dump = PX_TRY(make_dump(request, request.save_baseline, CaptureLevel::stats, result));
+  } else if (request.capture.value_or(CaptureLevel::none) != CaptureLevel::none) {
+    return usage_error("--capture with one executor needs --dump: there is nowhere else for the values to go");
+  }
+  PX_TRY(side.run(nullptr));
+  result.execution = describe_side(side, Side::a);
+  result.outputs = summarise_outputs(side.model->graph, side.outputs);
+  if (!prepared.inputs.expected.empty()) {
+    result.comparison.emplace();
+    add_expected(request, prepared, {&side}, *result.comparison);
+  }
+  return result;
+}
+
+// ---- two sides ----
+
+// Runs both sides at once, the comparer between them. Both are told of each other's end, so neither waits for ever.
+Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress) {
+  ProgressObserver counted(comparer.side_a(), progress);
+  Status status_b;
+  std::thread other([&] {
+    status_b = b.run(&comparer.side_b());
+    if (!status_b.ok()) a.options.cancel.cancel();
+  });
+  Status status_a = a.run(&counted);
+  if (!status_a.ok()) b.options.cancel.cancel();
+  other.join();
+  const bool only_cancelled = !status_a.ok() && status_a.error().code == ErrorCode::cancelled;
+  if (only_cancelled && !status_b.ok()) return status_b;
+  if (!status_a.ok()) return status_a;
+  return status_b;
+}
+
+StreamOptions stream_options(const RunRequest& request) {
+  StreamOptions options;
+  options.only = request.only;
+  // A glob that no path can match leaves the graph's outputs, which are always compared.
+  if (request.capture.value_or(CaptureLevel::all) == CaptureLevel::none) options.only = {""};
+  return options;
+}
+
+Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& result) {
+  const CaptureLevel level = request.capture.value_or(CaptureLevel::all);
+  if (request.dump_directory.empty() || level == CaptureLevel::none) return {};
+  PX_TRY(make_folder(request.dump_directory));
+  const auto open = [&](RunSide& side, char letter) -> Status {
+    side.dump = PX_TRY(make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()), level, result));
+    return {};
+  };
+  PX_TRY(open(a, 'A'));
+  return open(b, 'B');
+}
+
+Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& make_executor) {
+  RunResult result;
+  Prepared prepared = PX_TRY(prepare_models(request));
+  result.notes = prepared.inputs.notes;
+  result.model_a = prepared.model_a;
+  result.model_b = prepared.model_b;
+  const auto inputs_b = request.against.empty() ? prepared.inputs.values
+                                                : PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b));
+  RunSide a = PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
+  RunSide b = PX_TRY(prepare_side(request, request.executors.back(), prepared.model_b, inputs_b, make_executor));
+  PX_TRY(open_dumps(request, a, b, result));
+  StreamComparer comparer(request.policy, stream_options(request));
+  PX_TRY(run_side_by_side(a, b, comparer, request.progress));
+  result.comparison = comparer.finish();
+  result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
+  add_expected(request, prepared, {&a, &b}, *result.comparison);
+  return result;
+}
+
+// N runs of one executor: the first against each other one, stopping at the first that differs.
+Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_executor) {
+  if (request.executors.size() != 1) return usage_error("--repeat compares one executor with itself: give --with one name");
+  if (!request.against.empty()) return usage_error("--repeat and --against exclude each other");
+  request.executors.push_back(request.executors.front());
+  request.policy = Policy{Tolerance{0, 0}, {}};
+  RunResult result;
+  for (int round = 1; round < request.repeat; ++round) {
+    result = PX_TRY(run_pair(request, make_executor));
+    if (result.comparison->verdict != OverallVerdict::pass) break;
+  }
+  return result;
+}
+
+// ---- against a kept dump ----
+
+CaptureLevel level_of(const DumpReader& dump) {
+  CaptureLevel level = CaptureLevel::shape;
+  for (const DumpEntry& entry : dump.entries()) level = std::max(level, entry.level);
+  return level;
+}
+
+Result<RunResult> run_against_baseline(const RunRequest& request, const ExecutorFactory& make_executor) {
+  if (request.executors.size() != 1) return usage_error("--baseline compares one executor's run with the kept one: give --with one name");
+  if (!request.against.empty()) return usage_error("--baseline and --against exclude each other");
+  const auto baseline = PX_TRY(DumpReader::open(request.baseline));
+  RunRequest today = request;
+  const bool keeps_dump = !request.dump_directory.empty() || !request.save_baseline.empty();
+  if (keeps_dump && !request.save_baseline.empty() && request.save_baseline == request.baseline) {
+    return usage_error("--save-baseline names the same file as --baseline");
+  }
+  std::error_code error;
+  const std::string folder = (fs::temp_directory_path(error) / fmt::format("parallax-{}", ::getpid())).string();
+  if (request.dump_directory.empty()) today.dump_directory = folder;
+  today.capture = level_of(*baseline);
+  RunResult result;
+  {
+    auto ran = run_single(today, make_executor);
+    if (!ran.ok()) {
+      fs::remove_all(folder, error);
+      return std::move(ran).error();
+    }
+    result = std::move(ran).take();
+  }
+  const auto dump = PX_TRY(DumpReader::open(result.written.front()));
+  std::optional<Comparison> expected = std::move(result.comparison);
+  result.comparison = PX_TRY(compare_dumps(*baseline, *dump, request.policy, {}));
+  if (expected.has_value()) {
+    result.comparison->expected = std::move(expected->expected);
+    result.comparison->has_expected = true;
+    conclude(*result.comparison);
+  }
+  if (request.dump_directory.empty()) {
+    fs::remove_all(folder, error);
+    result.written.clear();
+  }
+  return result;
+}
+
+}  // namespace
+
+bool has_two_sides(const RunRequest& request) {
+  return request.executors.size() == 2 || !request.against.empty() || request.repeat > 0 || !request.baseline.empty();
+}
+
+Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& make_executor) {
+  PX_TRY(check_options(request));
+  if (!request.save_baseline.empty() && has_two_sides(request)) return usage_error("--save-baseline keeps one executor's run: give --with one name");
+  if (request.repeat > 0) return run_repeated(request, make_executor);
+  if (!request.baseline.empty()) return run_against_baseline(request, make_executor);
+  return has_two_sides(request) ? run_pair(request, make_executor) : run_single(request, make_executor);
+}
+
+Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, const ExecutorFactory& make_executor) {
+  using Clock = std::chrono::steady_clock;
+  const auto elapsed_ms = [](Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); };
+  PX_TRY(check_options(request));
+  const auto load_start = Clock::now();
+  const auto model = PX_TRY(import_model(request.model));
+  const double import_ms = elapsed_ms(load_start);
+  InputSet inputs = PX_TRY(make_inputs(*model, request.inputs));
+  const auto prepare_start = Clock::now();
+  RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
+  BenchResult result;
+  result.executor = side.executor->name();
+  result.iterations = iterations;
+  result.load_ms = import_ms + elapsed_ms(prepare_start);
+  NullObserver observer;
+  PX_TRY(side.session->run(side.inputs, observer));  // warm-up: plans, packed weights
+  std::vector<double> latencies;
+  for (int64_t iteration = 0; iteration < iterations; ++iteration) {
+    const auto start = Clock::now();
+    PX_TRY(side.session->run(side.inputs, observer));
+    latencies.push_back(elapsed_ms(start));
+  }
+  std::sort(latencies.begin(), latencies.end());
+  const auto at = [&](double quantile) {
+    return latencies[std::min(latencies.size() - 1, static_cast<size_t>(quantile * static_cast<double>(latencies.size())))];
+  };
+  result.min_ms = latencies.front();
+  result.median_ms = at(0.5);
+  result.p95_ms = at(0.95);
+  result.peak_bytes = side.session->statistics().peak_bytes;
+  return result;
+}
+
+}  // namespace parallax

@@ -1,0 +1,132 @@
+// Preparing and running one side.
+#include "inspector/workbench/run_side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "inspector/diff/compare.h"
+
+namespace parallax {
+namespace {
+
+bool is_reference(const std::string& executor) { return executor.starts_with("reference"); }
+
+bool any_executor(const RunRequest& request, bool (*predicate)(const std::string&)) {
+  return std::any_of(request.executors.begin(), request.executors.end(), predicate);
+}
+
+Error needs(std::string_view option, std::string_view executors) {
+  return usage_error(fmt::format("{} is an option of {}, and --with names none of these", option, executors));
+}
+
+}  // namespace
+
+Status check_options(const RunRequest& request) {
+  const bool has_double = any_executor(request, [](const std::string& name) { return name == "reference:double"; });
+  const bool has_fast = any_executor(request, [](const std::string& name) { return !is_reference(name); });
+  if (request.options.keep_casts && !has_double) return needs("--keep-casts", "reference:double");
+  if (request.options.tf32 && !has_fast) return needs("--tf32=on", "cuda");
+  if (request.options.accumulate != Accumulate::default_ && !has_fast) return needs("--accumulate", "cpu and cuda");
+  const bool rewrites = request.options.rewrite.base != RewriteChoice::Base::default_ || !request.options.rewrite.changes.empty();
+  if (rewrites && !has_fast) return needs("--rewrite", "cpu and cuda");
+  if (!request.fallback.empty() && !has_fast) return needs("--fallback", "cpu and cuda");
+  return {};
+}
+
+RunOptions options_for(const RunRequest& request, const std::string& executor_name) {
+  RunOptions options = request.options;
+  if (executor_name != "reference:double") options.keep_casts = false;
+  if (is_reference(executor_name)) {
+    options.tf32 = false;
+    options.accumulate = Accumulate::default_;
+    options.rewrite = {};
+    options.fallback = nullptr;
+  }
+  return options;
+}
+
+Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name, std::shared_ptr<const Model> model,
+                             std::vector<Value> inputs, const ExecutorFactory& make_executor) {
+  RunSide side;
+  side.executor = PX_TRY(make_executor(executor_name));
+  side.options = options_for(request, executor_name);
+  if (!request.fallback.empty() && !is_reference(executor_name)) side.options.fallback = PX_TRY(make_executor(request.fallback));
+  side.inputs = std::move(inputs);
+  side.session = PX_TRY_CONTEXT(model->path, side.executor->prepare(model, side.options));
+  side.model = std::move(model);
+  return side;
+}
+
+Status RunSide::run(Observer* watcher) {
+  TeeObserver observer({dump.get(), watcher});
+  const auto start = std::chrono::steady_clock::now();
+  Status status = observer.begin_run(describe_run(*executor, options, model));
+  if (status.ok()) {
+    auto result = session->run(inputs, observer);
+    if (result.ok()) {
+      outputs = std::move(result).take();
+    } else {
+      status = std::move(result).error().with_context(fmt::format("{} on {}", model->path, executor->name()));
+    }
+  }
+  wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const Status ended = observer.end_run(status.ok());
+  if (dump != nullptr) {
+    Status finished = dump->finish();
+    if (status.ok() && !finished.ok()) return finished;
+  }
+  if (status.ok() && !ended.ok()) return Status(ended.error());
+  return status;
+}
+
+Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b) {
+  std::vector<Value> result;
+  for (ValueId id : b.graph.inputs) {
+    const ValueDef& input = b.graph.values[static_cast<size_t>(id)];
+    const auto same_name = [&](ValueId candidate) { return a.graph.values[static_cast<size_t>(candidate)].name == input.name; };
+    const auto found = std::find_if(a.graph.inputs.begin(), a.graph.inputs.end(), same_name);
+    if (found != a.graph.inputs.end()) {
+      result.push_back(values[static_cast<size_t>(found - a.graph.inputs.begin())]);
+    } else if (input.initializer_index >= 0) {
+      result.emplace_back();
+    } else {
+      return usage_error(fmt::format("input '{}' of '{}' is no input of '{}': --against compares two models with the same inputs", input.name,
+                                     b.path, a.path));
+    }
+  }
+  return result;
+}
+
+ComparedExecution describe_side(const RunSide& side, Side which) {
+  return describe_execution(describe_run(*side.executor, side.options, side.model), which, side.wall_ms);
+}
+
+std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs) {
+  std::vector<NamedValue> named;
+  for (size_t index = 0; index < outputs.size(); ++index) {
+    named.push_back({graph.values[static_cast<size_t>(graph.outputs[index])].name, outputs[index]});
+  }
+  return named;
+}
+
+std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vector<Value>& outputs) {
+  std::vector<OutputSummary> summaries;
+  for (size_t index = 0; index < outputs.size(); ++index) {
+    OutputSummary summary;
+    summary.name = graph.values[static_cast<size_t>(graph.outputs[index])].name;
+    if (outputs[index].is_tensor()) {
+      const Tensor& tensor = outputs[index].tensor();
+      summary.type = name_of(tensor.dtype());
+      summary.shape.assign(tensor.shape().begin(), tensor.shape().end());
+      summary.statistics = compute_statistics(tensor);
+    } else {
+      summary.type = outputs[index].is_absent() ? "absent" : to_string(type_of(outputs[index]));
+    }
+    summaries.push_back(std::move(summary));
+  }
+  return summaries;
+}
+
+}  // namespace parallax

@@ -1,0 +1,44 @@
+// One side of a run: a model on an executor with its inputs, its session, and the observers that watch it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inspector/dump/dump_writer.h"
+#include "inspector/exec/executor.h"
+#include "inspector/exec/tee_observer.h"
+#include "inspector/workbench/run.h"
+
+namespace parallax {
+
+struct RunSide {
+  std::shared_ptr<Executor> executor;
+  std::shared_ptr<const Model> model;
+  RunOptions options;
+  std::vector<Value> inputs;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<DumpWriter> dump;    // or null
+  std::vector<Value> outputs;          // after run()
+  double wall_ms = 0;
+
+  // Runs the session once, telling `watcher` (may be null) and the dump. end_run is always told, also after a failure.
+  Status run(Observer* watcher);
+};
+
+// The options this executor understands; an option that no executor of the request understands is a usage error.
+Status check_options(const RunRequest& request);
+RunOptions options_for(const RunRequest& request, const std::string& executor_name);
+
+Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name, std::shared_ptr<const Model> model,
+                             std::vector<Value> inputs, const ExecutorFactory& make_executor);
+
+// The values of A's inputs in the order of B's, by name. Errors: usage, when B has an input that A lacks.
+Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b);
+
+ComparedExecution describe_side(const RunSide& side, Side which);
+// Outputs under their names.
+std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs);
+std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vector<Value>& outputs);
+
+}  // namespace parallax

@@ -1,0 +1,276 @@
+// Text and JSON of captured values.
+#include "inspector/workbench/tensor_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "inspector/render/report_json.h"
+#include "inspector/tensor/elements.h"
+#include "inspector/workbench/slice.h"
+
+namespace parallax {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto kReplaceBadUtf8 = ordered_json::error_handler_t::replace;
+constexpr int64_t kMaxPrinted = 1000;
+
+std::string level_name(CaptureLevel level) {
+  constexpr std::string_view kNames[] = {"none", "shape", "stats", "sample", "all"};
+  return std::string(kNames[static_cast<size_t>(level)]);
+}
+
+std::string absence_text(const Absence& absence) {
+  switch (absence.kind) {
+    case Absence::Kind::fused:
+      return "fused into " + absence.into;
+    case Absence::Kind::folded:
+      return "folded";
+    case Absence::Kind::aliased:
+      return "alias of " + absence.into;
+    case Absence::Kind::removed:
+      return "removed";
+  }
+  return "absent";
+}
+
+std::vector<int64_t> dims_of(const TypeInfo& type) {
+  std::vector<int64_t> dims;
+  for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
+  return dims;
+}
+
+std::string dtype_text(const TypeInfo& type) {
+  return type.kind == TypeInfo::Kind::tensor ? std::string(name_of(type.dtype)) : to_string(type);
+}
+
+ordered_json element_json(const TensorView& tensor, int64_t index) {
+  switch (info_of(tensor.dtype).kind) {
+    case DTypeKind::boolean:
+      return element_as_int64(tensor, index) != 0;
+    case DTypeKind::signed_integer:
+      return element_as_int64(tensor, index);
+    case DTypeKind::unsigned_integer:
+      return static_cast<uint64_t>(element_as_int64(tensor, index));
+    case DTypeKind::string:
+      return tensor.as<std::string>()[static_cast<size_t>(index)];
+    case DTypeKind::complex: {
+      const auto value = element_as_complex(tensor, index);
+      return ordered_json::array({value.real(), value.imag()});
+    }
+    default:
+      break;
+  }
+  const double value = element_as_double(tensor, index);
+  if (std::isfinite(value)) {
+    // The shortest digits of a float, not those of the double it widens to.
+    return tensor.dtype == DType::float64 ? ordered_json(value) : ordered_json::parse(element_to_string(tensor, index));
+  }
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+ordered_json histogram_json(const TensorView& tensor) {
+  const ElementHistogram histogram = make_histogram(tensor);
+  return {{"low", histogram.low}, {"high", histogram.high}, {"counts", histogram.counts}};
+}
+
+ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& options) {
+  ordered_json json{{"dtype", name_of(tensor.dtype)}, {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
+  json["stats"] = ordered_json::parse(statistics_to_json(compute_statistics(tensor)));
+  if (options.histogram) json["histogram"] = histogram_json(tensor);
+  if (options.statistics_only) return json;
+  json["values"] = ordered_json::array();
+  for (int64_t index = 0; index < tensor.element_count(); ++index) json["values"].push_back(element_json(tensor, index));
+  return json;
+}
+
+std::string statistics_text(const TensorStatistics& stats) {
+  std::string text = fmt::format("min {:.7g}  max {:.7g}  mean {:.7g}  std {:.7g}  zeros {}", stats.min, stats.max, stats.mean, stats.std, stats.zeros);
+  if (stats.nan > 0) text += fmt::format("  NaN {}", stats.nan);
+  if (stats.positive_inf + stats.negative_inf > 0) text += fmt::format("  +inf {}  -inf {}", stats.positive_inf, stats.negative_inf);
+  return text + "\n";
+}
+
+std::string histogram_text(const TensorView& tensor) {
+  constexpr int64_t kWidth = 50;
+  const ElementHistogram histogram = make_histogram(tensor);
+  const int64_t most = histogram.counts.empty() ? 0 : *std::max_element(histogram.counts.begin(), histogram.counts.end());
+  std::string text;
+  const double step = (histogram.high - histogram.low) / static_cast<double>(std::max<size_t>(1, histogram.counts.size()));
+  for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
+    const int64_t count = histogram.counts[bin];
+    const auto length = static_cast<size_t>(most == 0 ? 0 : (count * kWidth + most - 1) / most);
+    text += fmt::format("{:>12.5g} | {:<50} {}\n", histogram.low + step * static_cast<double>(bin), std::string(length, '#'), count);
+  }
+  return text;
+}
+
+// Rows along the last axis, with a line "[1,2,:]" before each when there is more than one axis before it.
+std::string elements_text(const TensorView& tensor) {
+  const int64_t count = tensor.element_count();
+  const size_t rank = tensor.shape.rank();
+  const int64_t row = rank == 0 ? 1 : std::max<int64_t>(1, tensor.shape[rank - 1]);
+  std::string text;
+  for (int64_t index = 0; index < std::min(count, kMaxPrinted); ++index) {
+    if (rank > 1 && index % row == 0) {
+      std::string place = ":";
+      int64_t rest = index / row;
+      for (size_t axis = rank - 1; axis-- > 0; rest /= tensor.shape[axis]) place = fmt::format("{},{}", rest % tensor.shape[axis], place);
+      text += fmt::format("{}[{}]", index == 0 ? "" : "\n", place);
+    }
+    text += fmt::format("{}{}", rank > 1 || index > 0 ? " " : "", element_to_string(tensor, index));
+  }
+  text += "\n";
+  if (count > kMaxPrinted) text += fmt::format("... {} more elements: choose some with --slice, or write all with -o F.npy\n", count - kMaxPrinted);
+  return text;
+}
+
+std::string tensor_text(const TensorView& tensor, const TensorViewOptions& options) {
+  std::string text = statistics_text(compute_statistics(tensor));
+  if (options.histogram) text += histogram_text(tensor);
+  return options.statistics_only ? text : text + elements_text(tensor);
+}
+
+bool has_payload(const DumpEntry& entry) { return !entry.absence.has_value() && entry.level >= CaptureLevel::sample; }
+
+void collect_tensors(const Value& value, std::vector<Tensor>& tensors) {
+  if (value.is_tensor()) tensors.push_back(value.tensor());
+  if (value.is_sequence()) {
+    for (const Value& item : value.sequence().items) collect_tensors(item, tensors);
+  }
+  if (value.is_optional()) {
+    for (const Value& item : value.optional().item) collect_tensors(item, tensors);
+  }
+  if (value.is_map()) {
+    tensors.push_back(value.map().keys);
+    for (const Value& item : value.map().values) collect_tensors(item, tensors);
+  }
+}
+
+// The tensors that make up a value, sliced when it is one tensor.
+Result<std::vector<Tensor>> load_tensors(const DumpReader& dump, int32_t index, const std::string& slice) {
+  const Value value = PX_TRY(dump.load(index));
+  if (slice.empty() || !value.is_tensor()) {
+    if (!slice.empty()) return usage_error(fmt::format("--slice: '{}' is {}, not one tensor", dump.entries()[static_cast<size_t>(index)].path, to_string(type_of(value))));
+    std::vector<Tensor> tensors;
+    collect_tensors(value, tensors);
+    return tensors;
+  }
+  const auto slices = PX_TRY(parse_slice(slice, value.tensor().shape()));
+  return std::vector<Tensor>{PX_TRY(take_slice(value.tensor(), slices))};
+}
+
+}  // namespace
+
+ElementHistogram make_histogram(const TensorView& tensor, size_t bins) {
+  ElementHistogram histogram;
+  if (tensor.dtype == DType::string) return histogram;
+  std::vector<double> values(static_cast<size_t>(tensor.element_count()));
+  load_doubles(tensor, 0, values);
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return histogram;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  histogram.low = *low;
+  histogram.high = *high;
+  histogram.counts.assign(bins, 0);
+  const double scale = histogram.high > histogram.low ? static_cast<double>(bins) / (histogram.high - histogram.low) : 0;
+  for (double value : values) {
+    const auto bin = static_cast<size_t>(std::max(0.0, (value - histogram.low) * scale));
+    ++histogram.counts[std::min(bins - 1, bin)];
+  }
+  return histogram;
+}
+
+std::string value_list_to_text(const DumpReader& dump) {
+  std::string text;
+  for (const DumpEntry& entry : dump.entries()) {
+    const std::string what = entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type) + "  " + level_name(entry.level);
+    text += fmt::format("{}  {}{}\n", entry.path, what, entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node));
+  }
+  if (!dump.is_complete()) text += "this dump is unfinished: its run was cut off, the values above are what it had captured\n";
+  return text;
+}
+
+std::string value_list_to_json(const DumpReader& dump) {
+  ordered_json json{{"dump", dump.path()}, {"complete", dump.is_complete()}};
+  json["values"] = ordered_json::array();
+  for (const DumpEntry& entry : dump.entries()) {
+    ordered_json row{{"path", entry.path}, {"name", entry.name}, {"node", entry.node}, {"op", entry.op}};
+    row["dtype"] = dtype_text(entry.type);
+    row["shape"] = dims_of(entry.type);
+    row["level"] = level_name(entry.level);
+    row["absent"] = entry.absence.has_value() ? ordered_json(absence_text(*entry.absence)) : ordered_json(nullptr);
+    json["values"].push_back(std::move(row));
+  }
+  return json.dump(2, ' ', false, kReplaceBadUtf8);
+}
+
+Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
+  for (size_t execution = 0; execution < std::max<size_t>(1, dump.executions().size()); ++execution) {
+    const int32_t found = dump.find(path, static_cast<int32_t>(execution));
+    if (found >= 0) return found;
+  }
+  std::string similar;
+  int count = 0;
+  for (const DumpEntry& entry : dump.entries()) {
+    if (count >= 3 || entry.path.find(path) == std::string::npos) continue;
+    similar += (count++ == 0 ? "; did you mean '" : "', '") + entry.path;
+  }
+  return usage_error(fmt::format("dump '{}' holds no value '{}'{}", dump.path(), path, similar.empty() ? " (parallax tensor DUMP lists them)" : similar + "'?"));
+}
+
+Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const TensorViewOptions& options) {
+  const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
+  std::string text = fmt::format("{}: {}\n", entry.path, entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type));
+  if (!has_payload(entry)) {
+    if (entry.statistics.has_value()) text += statistics_text(*entry.statistics);
+    if (!entry.absence.has_value()) text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
+    return text;
+  }
+  if (entry.level == CaptureLevel::sample) text += "a sample of its elements was kept:\n";
+  for (const Tensor& tensor : PX_TRY(load_tensors(dump, index, options.slice))) {
+    if (entry.type.kind != TypeInfo::Kind::tensor || !options.slice.empty()) {
+      text += fmt::format("{}{}\n", name_of(tensor.dtype()), tensor.shape().to_string());
+    }
+    text += tensor_text(tensor, options);
+  }
+  return text;
+}
+
+Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const TensorViewOptions& options) {
+  const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
+  ordered_json json{{"path", entry.path}};
+  if (!has_payload(entry)) {
+    json["dtype"] = dtype_text(entry.type);
+    json["shape"] = dims_of(entry.type);
+    json["stats"] = entry.statistics.has_value() ? ordered_json::parse(statistics_to_json(*entry.statistics)) : ordered_json(nullptr);
+    json["values"] = nullptr;
+    json["reason"] = entry.absence.has_value() ? absence_text(*entry.absence) : "not captured";
+    return json.dump(2, ' ', false, kReplaceBadUtf8);
+  }
+  const auto tensors = PX_TRY(load_tensors(dump, index, options.slice));
+  if (entry.type.kind == TypeInfo::Kind::tensor && tensors.size() == 1) {
+    json.update(tensor_document(tensors.front(), options));
+    if (entry.level == CaptureLevel::sample) json["level"] = "sample";
+  } else {
+    json["dtype"] = to_string(entry.type);
+    json["shape"] = nullptr;
+    json["items"] = ordered_json::array();
+    for (const Tensor& tensor : tensors) json["items"].push_back(tensor_document(tensor, options));
+  }
+  return json.dump(2, ' ', false, kReplaceBadUtf8);
+}
+
+Result<Tensor> selected_tensor(const DumpReader& dump, int32_t index, const std::string& slice) {
+  const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
+  if (!has_payload(entry) || entry.level != CaptureLevel::all || entry.type.kind != TypeInfo::Kind::tensor) {
+    return usage_error(fmt::format("value '{}' is no tensor that was captured whole", entry.path));
+  }
+  return PX_TRY(load_tensors(dump, index, slice)).front();
+}
+
+}  // namespace parallax

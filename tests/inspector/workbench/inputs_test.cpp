@@ -1,0 +1,102 @@
+// Generated inputs suit their use, are reproducible, and obey --shape, --dim and --range.
+#include "inspector/workbench/inputs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "inspector/tensor/elements.h"
+
+namespace parallax {
+namespace {
+
+std::shared_ptr<const Model> model_of(std::string_view text) {
+  auto model = import_model(std::as_bytes(std::span(text)), "", "test model");
+  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
+  return model.take();
+}
+
+// ids [batch, sequence] -> Gather in a table of 10 rows; mask -> Cast to bool; x normal.
+constexpr std::string_view kEmbedding = R"(
+ir_version: 8
+opset_import { domain: "" version: 17 }
+graph {
+  name: "g"
+  node { input: "table" input: "ids" output: "rows" op_type: "Gather" }
+  node { input: "attention_mask" output: "m" op_type: "Cast" attribute { name: "to" type: INT i: 9 } }
+  node { input: "m" input: "x" input: "rows" output: "y" op_type: "Where" }
+  initializer { name: "table" data_type: 1 dims: 10 dims: 2 float_data: [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19] }
+  input { name: "ids" type { tensor_type { elem_type: 7 shape { dim { dim_param: "batch" } dim { dim_param: "sequence" } } } } }
+  input { name: "attention_mask" type { tensor_type { elem_type: 7 shape { dim { dim_param: "batch" } dim { dim_param: "sequence" } dim { dim_value: 1 } } } } }
+  input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_param: "batch" } dim { dim_param: "sequence" } dim { dim_value: 2 } } } } }
+  output { name: "y" type { tensor_type { elem_type: 1 } } }
+}
+)";
+
+TEST(Inputs, SuitTheirUse) {
+  const auto model = model_of(kEmbedding);
+  InputRequest request;
+  request.dims["sequence"] = 500;
+  const InputSet set = make_inputs(*model, request).take();
+  ASSERT_EQ(set.values.size(), 3U);
+  const auto ids = to_int64s(set.values[0].tensor());
+  EXPECT_EQ(*std::min_element(ids.begin(), ids.end()), 0);
+  EXPECT_EQ(*std::max_element(ids.begin(), ids.end()), 9);
+  for (int64_t element : to_int64s(set.values[1].tensor())) EXPECT_TRUE(element == 0 || element == 1);
+  double sum = 0;
+  double squares = 0;
+  for (float element : set.values[2].tensor().as<float>()) {
+    sum += static_cast<double>(element);
+    squares += static_cast<double>(element) * static_cast<double>(element);
+  }
+  EXPECT_NEAR(sum / 1000, 0, 0.15);
+  EXPECT_NEAR(squares / 1000, 1, 0.2);
+  EXPECT_EQ(set.values[0].tensor().shape()[1], 500);
+  EXPECT_EQ(set.notes.size(), 3U);
+  EXPECT_NE(set.notes[0].find("table"), std::string::npos) << set.notes[0];
+}
+
+TEST(Inputs, AreReproducibleAndDependOnTheSeed) {
+  const auto model = model_of(kEmbedding);
+  InputRequest request;
+  const auto first = make_inputs(*model, request).take();
+  const auto again = make_inputs(*model, request).take();
+  request.seed = 1;
+  const auto other = make_inputs(*model, request).take();
+  const auto values = [](const InputSet& set) {
+    const auto span = set.values[2].tensor().as<float>();
+    return std::vector<float>(span.begin(), span.end());
+  };
+  EXPECT_EQ(values(first), values(again));
+  EXPECT_NE(values(first), values(other));
+}
+
+TEST(Inputs, ShapesAndRangesAreObeyed) {
+  const auto model = model_of(kEmbedding);
+  InputRequest request;
+  request.shapes["x"] = {2, 5, 2};
+  request.ranges["x"] = {3, 4};
+  const auto set = make_inputs(*model, request).take();
+  EXPECT_EQ(set.values[0].tensor().shape(), (Shape{2, 5}));
+  for (float element : set.values[2].tensor().as<float>()) EXPECT_TRUE(element >= 3 && element <= 4);
+}
+
+TEST(Inputs, UnknownNamesAreUsageErrorsThatListTheKnownOnes) {
+  const auto model = model_of(kEmbedding);
+  InputRequest shape;
+  shape.shapes["nope"] = {1};
+  InputRequest dim;
+  dim.dims["nope"] = 1;
+  InputRequest file;
+  file.files.emplace_back("nope", "f.npy");
+  for (const InputRequest& request : {shape, dim, file}) {
+    const auto set = make_inputs(*model, request);
+    ASSERT_FALSE(set.ok());
+    EXPECT_EQ(set.error().code, ErrorCode::usage);
+    EXPECT_NE(set.error().message.find("nope"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace parallax
