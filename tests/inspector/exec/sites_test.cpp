@@ -1,0 +1,67 @@
+// The site table: every value of every graph once, with scopes, outer values and constant-like marks.
+#include "inspector/exec/sites.h"
+
+#include <gtest/gtest.h>
+
+#include "inspector/model/import.h"
+
+namespace parallax {
+namespace {
+
+std::shared_ptr<const Model> read_model(std::string_view text) {
+  auto model = import_model(std::as_bytes(std::span(text)), "", "test model");
+  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
+  return model.take();
+}
+
+constexpr std::string_view kNested = R"(
+ir_version: 8 opset_import { domain: "" version: 17 } opset_import { domain: "f" version: 1 }
+graph { name: "g"
+  node { input: "c" output: "k" op_type: "Identity" }
+  node { input: "cond" output: "y" name: "a//b" op_type: "If"
+    attribute { name: "then_branch" type: GRAPH g { name: "t"
+      node { input: "x" output: "u" op_type: "F" domain: "f" name: "call" }
+      output { name: "u" type { tensor_type { elem_type: 1 } } } } }
+    attribute { name: "else_branch" type: GRAPH g { name: "e"
+      node { input: "x" input: "k" output: "v" op_type: "Add" }
+      output { name: "v" type { tensor_type { elem_type: 1 } } } } } }
+  initializer { name: "c" data_type: 1 float_data: [1] }
+  input { name: "x" type { tensor_type { elem_type: 1 } } }
+  input { name: "cond" type { tensor_type { elem_type: 9 } } }
+  output { name: "y" type { tensor_type { elem_type: 1 } } } }
+functions { domain: "f" name: "F" input: "p" output: "q" opset_import { domain: "" version: 17 }
+  node { input: "p" output: "q" op_type: "Neg" } }
+)";
+
+TEST(Sites, EveryValueOfEveryGraphOnce) {
+  const auto model = read_model(kNested);
+  const SiteTable table = SiteTable::build(model).take();
+  std::vector<std::string> paths;
+  for (const ValueSite& site : table.sites()) {
+    EXPECT_EQ(site.id, static_cast<int32_t>(paths.size()));
+    paths.push_back(site.scope + site.escaped_name);
+  }
+  EXPECT_EQ(paths, (std::vector<std::string>{"x", "cond", "c", "k", "a%2F%2Fb.then//call.call//p", "a%2F%2Fb.then//call.call//q", "a%2F%2Fb.then//u",
+                                             "a%2F%2Fb.else//v", "y"}));
+}
+
+TEST(Sites, OuterValuesLeadToTheirSites) {
+  const auto model = read_model(kNested);
+  const SiteTable table = SiteTable::build(model).take();
+  const NodeId branch = model->graph.find_node("a//b");
+  const GraphSites* else_sites = table.main().child(branch, "else_branch");
+  ASSERT_NE(else_sites, nullptr);
+  const ValueId k = else_sites->graph->find_value("k");
+  ASSERT_NE(k, kNoValue);
+  EXPECT_EQ(else_sites->outer.at(k)->name, "k");
+  EXPECT_EQ(else_sites->outer.at(k)->scope, "");
+}
+
+TEST(Sites, MovedConstantsStayConstantLike) {
+  const auto model = read_model(kNested);
+  const SiteTable table = SiteTable::build(model).take();
+  for (const ValueSite& site : table.sites()) EXPECT_EQ(site.is_constant_like, site.name == "c" || site.name == "k") << site.name;
+}
+
+}  // namespace
+}  // namespace parallax
