@@ -1,0 +1,48 @@
+// Command: one verb of the program. Verbs are listed in commands.cpp; each file *_command.cpp holds one or a few of them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "inspector/base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace parallax::cli {
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  // Declares positional arguments and options on the verb's parser.
+  virtual void declare(CLI::App& app) = 0;
+  // Runs after parsing. The value is the process's exit code; results are on stdout by then.
+  virtual Result<int> execute() = 0;
+};
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;  // one line, for the list of verbs
+  std::string_view example;  // a runnable line
+  std::unique_ptr<Command> (*make)();
+};
+
+std::span<const Verb> verbs();  // in the order of the help
+
+std::unique_ptr<Command> make_run_command();
+std::unique_ptr<Command> make_test_command();
+std::unique_ptr<Command> make_bench_command();
+std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_diff_command();
+std::unique_ptr<Command> make_show_command();
+std::unique_ptr<Command> make_dot_command();
+std::unique_ptr<Command> make_tensor_command();
+std::unique_ptr<Command> make_import_command();
+std::unique_ptr<Command> make_export_command();
+std::unique_ptr<Command> make_check_command();
+std::unique_ptr<Command> make_repair_command();
+
+}  // namespace parallax::cli

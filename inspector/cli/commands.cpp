@@ -1,0 +1,27 @@
+// The list of verbs.
+#include "inspector/cli/command.h"
+
+namespace parallax::cli {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"run", "run a model on one executor, or on two side by side and compare every value", "parallax run samples/cnn/model.onnx --with reference,cpu --dump out",
+     make_run_command},
+    {"test", "run ONNX backend-test folders", "parallax test samples --with cpu", make_test_command},
+    {"bench", "latency and peak memory of a model", "parallax bench samples/cnn/model.onnx --with cpu", make_bench_command},
+    {"diff", "compare two dumps", "parallax diff out/A-reference.plx out/B-cpu.plx --top 10", make_diff_command},
+    {"show", "text of a model's or a dump's graph, or an operator's signature", "parallax show samples/cnn/model.onnx --shapes", make_show_command},
+    {"dot", "a graph, or two dumps' differences on it, as dot, SVG or PNG", "parallax dot samples/cnn/model.onnx -o cnn.svg", make_dot_command},
+    {"tensor", "values of a dump: the list, or one value's elements", "parallax tensor out/B-cpu.plx logits --slice 0,: --stats", make_tensor_command},
+    {"import", "make a dump from tensors of other kinds", "parallax import tensors.npz -o tensors.plx", make_import_command},
+    {"export", "write a dump's tensors as other kinds", "parallax export out/B-cpu.plx -o tensors.npz", make_export_command},
+    {"check", "is a dump intact, is a model valid", "parallax check out/B-cpu.plx", make_check_command},
+    {"repair", "save what is intact of a damaged or unfinished dump", "parallax repair broken.plx -o saved.plx", make_repair_command},
+    {"doctor", "what this machine offers, what is missing, and how to get it", "parallax doctor", make_doctor_command},
+};
+
+}  // namespace
+
+std::span<const Verb> verbs() { return kVerbs; }
+
+}  // namespace parallax::cli

@@ -1,0 +1,35 @@
+// The terminal: results to stdout, messages to stderr, colour and progress only where a person sees them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "inspector/base/result.h"
+
+namespace parallax::cli {
+
+void print(std::string_view text);     // to stdout, as it is
+bool flush_output();                   // false when stdout could not take everything (a full disk)
+bool stdout_takes_colour();            // a terminal, and NO_COLOR is unset
+bool stderr_is_terminal();
+
+// Prints the error (as JSON on stdout with `json`, else one sentence on stderr) and yields its exit code.
+int report_error(const Error& error, bool json);
+
+// A bar on stderr while something runs; silent when stderr is no terminal. Ends, erased, with the object.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string_view title) : title_(title), active_(stderr_is_terminal()) {}
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  void update(int64_t done, int64_t total);
+
+ private:
+  std::string title_;
+  bool active_;
+  int64_t shown_permille_ = -1;
+};
+
+}  // namespace parallax::cli

@@ -1,0 +1,59 @@
+// The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "inspector/cli/command.h"
+#include "inspector/cli/console.h"
+
+namespace parallax::cli {
+namespace {
+
+struct Program {
+  CLI::App app{"Parallax shows where two executions of an ONNX model part.", "parallax"};
+  std::map<const CLI::App*, std::unique_ptr<Command>> commands;
+};
+
+void declare(Program& program) {
+  program.app.require_subcommand(1);
+  program.app.set_version_flag("--version", std::string("parallax ") + PARALLAX_VERSION);
+  program.app.footer("parallax VERB --help shows a verb's options and an example.");
+  for (const Verb& verb : verbs()) {
+    CLI::App* app = program.app.add_subcommand(std::string(verb.name), std::string(verb.summary));
+    app->footer("Example:\n  " + std::string(verb.example));
+    auto command = verb.make();
+    command->declare(*app);
+    program.commands[app] = std::move(command);
+  }
+}
+
+// Options not parsed yet decide how a parse error is shown.
+bool asks_for_json(const std::vector<std::string>& arguments) {
+  return std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+}
+
+int run(std::vector<std::string> arguments) {
+  Program program;
+  declare(program);
+  const bool json = asks_for_json(arguments);
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    program.app.parse(reversed);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return program.app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    return report_error(usage_error(std::string(error.what()) + " (see parallax --help)"), json);
+  }
+  const CLI::App* verb = program.app.get_subcommands().front();
+  auto result = program.commands.at(verb)->execute();
+  if (!result.ok()) return report_error(result.error(), json);
+  if (!flush_output()) return report_error(io_error("cannot write to standard output"), false);
+  return *result;
+}
+
+}  // namespace
+}  // namespace parallax::cli
+
+int main(int argc, char** argv) { return parallax::cli::run({argv + 1, argv + argc}); }

@@ -1,0 +1,228 @@
+// Declaring and reading the shared options.
+#include "inspector/cli/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "inspector/base/log.h"
+#include "inspector/base/thread_pool.h"
+#include "inspector/cli/console.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/render/report_json.h"
+#include "inspector/render/report_text.h"
+#include "inspector/workbench/report_files.h"
+
+namespace parallax::cli {
+namespace {
+
+// "name=value" split at the last '=' (names may hold one; these values never do).
+Result<std::pair<std::string, std::string>> split_pair(std::string_view option, const std::string& text, std::string_view form) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0) return usage_error(fmt::format("{} '{}': expected {}", option, text, form));
+  return std::pair(text.substr(0, at), text.substr(at + 1));
+}
+
+Result<double> parse_number(std::string_view option, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return usage_error(fmt::format("{}: '{}' is not a number", option, text));
+  }
+  return value;
+}
+
+Result<std::vector<int64_t>> parse_shape(const std::string& text) {
+  std::vector<int64_t> dims;
+  if (text.empty()) return dims;  // a scalar
+  for (const std::string& part : split(text, 'x')) {
+    dims.push_back(PX_TRY(parse_integer("--shape", part)));
+    if (dims.back() < 0) return usage_error(fmt::format("--shape: '{}' has a negative dimension", text));
+  }
+  return dims;
+}
+
+Result<bool> parse_switch(std::string_view option, const std::string& text) {
+  if (text == "on") return true;
+  if (text == "off") return false;
+  return usage_error(fmt::format("{}: expected on or off, got '{}'", option, text));
+}
+
+Result<RewriteChoice> parse_rewrite(const std::string& text) {
+  RewriteChoice choice;
+  for (const std::string& part : split(text, ',')) {
+    if (part == "default") {
+      choice.base = RewriteChoice::Base::default_;
+    } else if (part == "none") {
+      choice.base = RewriteChoice::Base::none;
+    } else if (part == "all") {
+      choice.base = RewriteChoice::Base::all;
+    } else if (part.size() > 1 && (part[0] == '-' || part[0] == '+')) {
+      choice.changes.emplace_back(part.substr(1), part[0] == '+');
+    } else {
+      return usage_error(fmt::format("--rewrite: '{}' is none of default, none, all, -NAME, +NAME", part));
+    }
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0;;) {
+    const size_t end = text.find(separator, begin);
+    parts.emplace_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+Result<int64_t> parse_integer(std::string_view option, std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return usage_error(fmt::format("{}: '{}' is not a whole number", option, text));
+  }
+  return value;
+}
+
+Result<int64_t> parse_bytes(std::string_view option, const std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"", 0},   {"B", 0},    {"K", 10},   {"KB", 10},  {"KiB", 10}, {"M", 20},
+                                                         {"MB", 20}, {"MiB", 20}, {"G", 30}, {"GB", 30}, {"GiB", 30}};
+  for (const auto& [name, shift] : kUnits) {
+    if (unit != name) continue;
+    const int64_t number = PX_TRY(parse_integer(option, text.substr(0, digits)));
+    if (number > (INT64_MAX >> shift)) break;
+    return number << shift;
+  }
+  return usage_error(fmt::format("{}: '{}' is no number of bytes (1000000, 512M, 2GiB)", option, text));
+}
+
+void CommonOptions::declare(CLI::App& app, bool computes) {
+  app.add_flag("--json", json, "print one JSON document on stdout, and nothing else there");
+  if (computes) app.add_option("--threads", threads, "threads to compute with (default: all cores)")->type_name("N")->check(CLI::Range(1, 256));
+}
+
+void CommonOptions::apply() const { set_thread_count(threads); }
+
+void InputOptions::declare(CLI::App& app) {
+  app.add_option("--inputs", source, "a test_data_set_N folder (its outputs are compared too), a .npz or a .safetensors file")->type_name("PATH");
+  app.add_option("--input", files, "one input from a .npy file; may be repeated")->type_name("NAME=F.npy")->allow_extra_args(false);
+  app.add_option("--seed", seed, "of generated inputs and random operators (default 0)")->type_name("N");
+  app.add_option("--shape", shapes, "shape of a generated input; may be repeated")->type_name("NAME=1x3x224x224")->allow_extra_args(false);
+  app.add_option("--dim", dims, "size of a named dimension; may be repeated")->type_name("NAME=N")->allow_extra_args(false);
+  app.add_option("--range", ranges, "range of a generated input; may be repeated")->type_name("NAME=LO..HI")->allow_extra_args(false);
+}
+
+Result<InputRequest> InputOptions::request() const {
+  InputRequest request;
+  request.source = source;
+  request.seed = seed;
+  for (const std::string& text : files) {
+    const size_t at = text.find('=');
+    if (at == std::string::npos || at == 0) return usage_error(fmt::format("--input '{}': expected NAME=F.npy", text));
+    request.files.emplace_back(text.substr(0, at), text.substr(at + 1));
+  }
+  for (const std::string& text : shapes) {
+    auto [name, value] = PX_TRY(split_pair("--shape", text, "NAME=1x3x224x224"));
+    request.shapes[name] = PX_TRY(parse_shape(value));
+  }
+  for (const std::string& text : dims) {
+    auto [name, value] = PX_TRY(split_pair("--dim", text, "NAME=N"));
+    request.dims[name] = PX_TRY(parse_integer("--dim", value));
+    if (request.dims[name] < 0) return usage_error(fmt::format("--dim '{}': a dimension cannot be negative", text));
+  }
+  for (const std::string& text : ranges) {
+    auto [name, value] = PX_TRY(split_pair("--range", text, "NAME=LO..HI"));
+    const size_t dots = value.find("..");
+    if (dots == std::string::npos) return usage_error(fmt::format("--range '{}': expected NAME=LO..HI", text));
+    const double low = PX_TRY(parse_number("--range", value.substr(0, dots)));
+    const double high = PX_TRY(parse_number("--range", value.substr(dots + 2)));
+    if (low > high) return usage_error(fmt::format("--range '{}': the lower end is above the upper one", text));
+    request.ranges[name] = {low, high};
+  }
+  return request;
+}
+
+void ModeOptions::declare(CLI::App& app) {
+  app.add_option("--tf32", tf32, "let matrix products of float32 use TF32 on cuda (default off)")->type_name("on|off");
+  app.add_option("--accumulate", accumulate, "type of sums: default or fp32")->type_name("default|fp32");
+  app.add_option("--rewrite", rewrite, "patterns applied before planning")->type_name("default|none|all|-NAME,+NAME");
+  app.add_flag("--observe-all", observe_all, "fuse and fold nothing away, so that every value exists");
+  app.add_option("--fallback", fallback, "executor for nodes that cpu or cuda have no kernel for")->type_name("reference");
+  app.add_option("--memory-limit", memory_limit, "most memory for weights and values")->type_name("BYTES");
+  app.add_flag("--keep-casts", keep_casts, "reference:double honours casts to narrower types");
+}
+
+Status ModeOptions::apply(RunRequest& request) const {
+  request.options.tf32 = PX_TRY(parse_switch("--tf32", tf32));
+  if (accumulate != "default" && accumulate != "fp32") return usage_error(fmt::format("--accumulate: expected default or fp32, got '{}'", accumulate));
+  request.options.accumulate = accumulate == "fp32" ? Accumulate::fp32 : Accumulate::default_;
+  request.options.rewrite = PX_TRY(parse_rewrite(rewrite));
+  request.options.observe_all = observe_all;
+  request.options.keep_casts = keep_casts;
+  if (!memory_limit.empty()) request.options.memory_limit_bytes = PX_TRY(parse_bytes("--memory-limit", memory_limit));
+  if (!fallback.empty() && fallback != "reference") return usage_error(fmt::format("--fallback: only 'reference' can be asked for, got '{}'", fallback));
+  request.fallback = fallback;
+  return {};
+}
+
+void PolicyOptions::declare(CLI::App& app) {
+  app.add_option("--policy", policy, "auto (the default): limits by operator, type and length of its sums")->type_name("auto");
+  app.add_option("--rtol", rtol, "relative tolerance of every value")->type_name("X");
+  app.add_option("--atol", atol, "absolute tolerance of every value")->type_name("Y");
+  app.add_option("--per", per, "tolerance of the values that match; the last that matches counts; may be repeated")
+      ->type_name("GLOB@rtol=X,atol=Y")
+      ->allow_extra_args(false);
+  app.add_option("--policy-file", file, "tolerances from a JSON file")->type_name("F.json");
+}
+
+Result<Policy> PolicyOptions::make() const {
+  if (!policy.empty() && policy != "auto") return usage_error(fmt::format("--policy: only 'auto' is known, got '{}'", policy));
+  const bool has_tolerance = !rtol.empty() || !atol.empty();
+  if (!policy.empty() && has_tolerance) return usage_error("--policy auto excludes --rtol and --atol");
+  Policy made;
+  if (!file.empty()) made = PX_TRY(read_policy_file(file));
+  if (has_tolerance) {
+    made.tolerance = Tolerance{};
+    if (!rtol.empty()) made.tolerance->rtol = PX_TRY(parse_tolerance(rtol, "--rtol"));
+    if (!atol.empty()) made.tolerance->atol = PX_TRY(parse_tolerance(atol, "--atol"));
+  }
+  for (const std::string& rule : per) made.rules.push_back(PX_TRY(parse_policy_rule(rule)));
+  return made;
+}
+
+void ReportOptions::declare(CLI::App& app) {
+  app.add_option("--top", top, "worst values listed (default 10; -1: all, in execution order)")->type_name("N")->check(CLI::Range(-1, 1'000'000'000));
+  app.add_option("--csv", csv, "write a table of all values")->type_name("F");
+  app.add_option("--html", html, "write a report for a browser")->type_name("F");
+  app.add_option("--dot", dot, "write the graph, coloured by severity, as dot")->type_name("F");
+  app.add_option("--svg", svg, "write the graph, coloured by severity, as a picture")->type_name("F");
+}
+
+Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
+  print(json ? comparison_to_json(comparison) + "\n" : comparison_to_text(comparison, {top, stdout_takes_colour()}));
+  ReportFiles files{csv, html, dot, svg};
+  for (const std::string& file : PX_TRY(write_reports(files, comparison, graph))) log_info(fmt::format("wrote {}", file));
+  return {};
+}
+
+ExecutorFactory executor_factory() {
+  return [](const std::string& name) { return make_executor(name); };
+}
+
+std::vector<std::string> default_executors(bool against) {
+  if (against) return {"reference"};
+  for (const ExecutorAvailability& executor : list_executors()) {
+    if (executor.name == "cuda" && executor.available) return {"reference", "cuda"};
+  }
+  return {"reference", "cpu"};
+}
+
+int exit_code_of(const Comparison& comparison) { return comparison.verdict == OverallVerdict::pass ? 0 : 1; }
+
+}  // namespace parallax::cli

@@ -1,0 +1,69 @@
+// Options that several verbs share, and the reading of their little languages.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/policy.h"
+#include "inspector/workbench/run.h"
+
+namespace parallax::cli {
+
+// --json, --threads
+struct CommonOptions {
+  bool json = false;
+  int threads = 0;
+  void declare(CLI::App& app, bool computes);
+  void apply() const;
+};
+
+// --inputs, --input, --seed, --shape, --dim, --range
+struct InputOptions {
+  std::string source;
+  std::vector<std::string> files, shapes, dims, ranges;
+  uint64_t seed = 0;
+  void declare(CLI::App& app);
+  Result<InputRequest> request() const;
+};
+
+// --tf32, --accumulate, --rewrite, --observe-all, --fallback, --memory-limit, --keep-casts
+struct ModeOptions {
+  std::string tf32 = "off", accumulate = "default", rewrite = "default", fallback;
+  std::string memory_limit;
+  bool observe_all = false, keep_casts = false;
+  void declare(CLI::App& app);
+  Status apply(RunRequest& request) const;
+};
+
+// --policy, --rtol, --atol, --per, --policy-file
+struct PolicyOptions {
+  std::string policy, file, rtol, atol;
+  std::vector<std::string> per;
+  void declare(CLI::App& app);
+  Result<Policy> make() const;
+};
+
+// --csv, --html, --dot, --svg and --top
+struct ReportOptions {
+  std::string csv, html, dot, svg;
+  int64_t top = 10;
+  void declare(CLI::App& app);
+  // Writes the files asked for and prints the text or JSON form. `graph` (may be null) is what pictures are drawn of.
+  Status write(const Comparison& comparison, const Graph* graph, bool json) const;
+};
+
+std::vector<std::string> split(std::string_view text, char separator);
+Result<int64_t> parse_bytes(std::string_view option, const std::string& text);  // "512M", "2GiB", "1000"
+Result<int64_t> parse_integer(std::string_view option, std::string_view text);
+
+// The exit code of a comparison: 0 pass, 1 diverged or inconclusive.
+int exit_code_of(const Comparison& comparison);
+
+ExecutorFactory executor_factory();
+std::vector<std::string> default_executors(bool against);
+
+}  // namespace parallax::cli

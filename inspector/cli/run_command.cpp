@@ -1,0 +1,139 @@
+// `parallax run` and `parallax bench`.
+#include <fmt/format.h>
+
+#include "inspector/base/log.h"
+#include "inspector/cli/command.h"
+#include "inspector/cli/console.h"
+#include "inspector/cli/options.h"
+#include "inspector/render/report_text.h"
+#include "inspector/workbench/reports.h"
+#include "inspector/workbench/run.h"
+
+namespace parallax::cli {
+namespace {
+
+Result<CaptureLevel> parse_capture(const std::string& text) {
+  constexpr std::pair<std::string_view, CaptureLevel> kLevels[] = {{"none", CaptureLevel::none},
+                                                                   {"shape", CaptureLevel::shape},
+                                                                   {"stats", CaptureLevel::stats},
+                                                                   {"sample", CaptureLevel::sample},
+                                                                   {"all", CaptureLevel::all}};
+  for (const auto& [name, level] : kLevels) {
+    if (name == text) return level;
+  }
+  return usage_error(fmt::format("--capture: '{}' is none of none, shape, stats, sample, all", text));
+}
+
+Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {
+  if (text.empty()) return default_executors(against);
+  std::vector<std::string> names = split(text, ',');
+  if (names.size() > 2) return usage_error(fmt::format("--with '{}': one or two executors", text));
+  return names;
+}
+
+class RunCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("MODEL", model_, "the model to run (.onnx, .textproto)")->required();
+    app.add_option("--against", against_, "a second model: same inputs, values matched one by one")->type_name("B.onnx");
+    app.add_option("--with", executors_, "one executor, or two to compare: reference, reference:double, cpu, cuda")->type_name("EXEC[,EXEC]");
+    app.add_option("--capture", capture_, "how much is kept of each value (default: all with two sides or --dump, else none)")
+        ->type_name("none|shape|stats|sample|all");
+    app.add_option("--capture-limit", capture_limit_, "values larger than this keep a sample")->type_name("BYTES");
+    app.add_option("--only", only_, "capture and compare these values only; may be repeated")->type_name("GLOB")->allow_extra_args(false);
+    app.add_option("--dump", dump_, "write the dumps into this folder")->type_name("DIR");
+    app.add_option("--repeat", repeat_, "run one executor N times against itself, bit by bit")->type_name("N")->check(CLI::Range(2, 1'000'000));
+    app.add_option("--baseline", baseline_, "compare with a kept dump")->type_name("F.plx");
+    app.add_option("--save-baseline", save_baseline_, "write a dump of statistics for later --baseline runs")->type_name("F.plx");
+    inputs_.declare(app);
+    mode_.declare(app);
+    policy_.declare(app);
+    reports_.declare(app);
+    common_.declare(app, true);
+  }
+
+  Result<int> execute() override {
+    common_.apply();
+    RunRequest request = PX_TRY(make_request());
+    ProgressBar bar("comparing");
+    request.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
+    const RunResult result = PX_TRY(run_models(request, executor_factory()));
+    for (const std::string& note : result.notes) log_info(note);
+    for (const std::string& file : result.written) log_info(fmt::format("wrote {}", file));
+    if (has_two_sides(request)) {
+      PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));
+      return exit_code_of(*result.comparison);
+    }
+    print(common_.json ? single_run_to_json(result) + "\n" : single_run_to_text(result));
+    if (result.comparison.has_value() && !common_.json) print(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
+    return result.comparison.has_value() ? exit_code_of(*result.comparison) : 0;
+  }
+
+ private:
+  Result<RunRequest> make_request() const {
+    RunRequest request;
+    request.model = model_;
+    request.against = against_;
+    request.executors = PX_TRY(parse_executors(executors_, !against_.empty() || repeat_ > 0 || !baseline_.empty() || !save_baseline_.empty()));
+    request.inputs = PX_TRY(inputs_.request());
+    request.options.seed = inputs_.seed;
+    PX_TRY(mode_.apply(request));
+    if (!capture_.empty()) request.capture = PX_TRY(parse_capture(capture_));
+    if (!capture_limit_.empty()) request.capture_limit_bytes = PX_TRY(parse_bytes("--capture-limit", capture_limit_));
+    request.only = only_;
+    request.dump_directory = dump_;
+    request.policy = PX_TRY(policy_.make());
+    request.repeat = repeat_;
+    request.baseline = baseline_;
+    request.save_baseline = save_baseline_;
+    return request;
+  }
+
+  std::string model_, against_, executors_, capture_, capture_limit_, dump_, baseline_, save_baseline_;
+  std::vector<std::string> only_;
+  int repeat_ = 0;
+  InputOptions inputs_;
+  ModeOptions mode_;
+  PolicyOptions policy_;
+  ReportOptions reports_;
+  CommonOptions common_;
+};
+
+class BenchCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("MODEL", model_, "the model to time")->required();
+    app.add_option("--with", executor_, "the executor (default: cuda where there is a GPU, else cpu)")->type_name("EXEC");
+    app.add_option("--iterations", iterations_, "timed runs after one warm-up (default 10)")->type_name("N")->check(CLI::Range(1, 1'000'000));
+    inputs_.declare(app);
+    mode_.declare(app);
+    common_.declare(app, true);
+  }
+
+  Result<int> execute() override {
+    common_.apply();
+    RunRequest request;
+    request.model = model_;
+    request.executors = {executor_.empty() ? default_executors(false).back() : executor_};
+    request.inputs = PX_TRY(inputs_.request());
+    request.options.seed = inputs_.seed;
+    PX_TRY(mode_.apply(request));
+    const BenchResult result = PX_TRY(bench_model(request, iterations_, executor_factory()));
+    print(common_.json ? bench_to_json(result) + "\n" : bench_to_text(result));
+    return 0;
+  }
+
+ private:
+  std::string model_, executor_;
+  int64_t iterations_ = 10;
+  InputOptions inputs_;
+  ModeOptions mode_;
+  CommonOptions common_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_run_command() { return std::make_unique<RunCommand>(); }
+std::unique_ptr<Command> make_bench_command() { return std::make_unique<BenchCommand>(); }
+
+}  // namespace parallax::cli

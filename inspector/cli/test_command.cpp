@@ -1,0 +1,48 @@
+// `parallax test`.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "inspector/cli/command.h"
+#include "inspector/cli/console.h"
+#include "inspector/cli/options.h"
+#include "inspector/workbench/backend_test.h"
+#include "inspector/workbench/reports.h"
+
+namespace parallax::cli {
+namespace {
+
+class TestCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("DIR", request_.folders, "folders of ONNX backend tests (model.onnx and test_data_set_N), at any depth")->required();
+    app.add_option("--with", request_.executor, "the executor to test (default: cuda where there is a GPU, else cpu)")->type_name("EXEC");
+    app.add_option("-k", request_.glob, "only the cases whose name matches")->type_name("GLOB");
+    app.add_flag("--strict", request_.strict, "judge by the policy table instead of rtol 1e-3, atol 1e-7");
+    common_.declare(app, true);
+  }
+
+  Result<int> execute() override {
+    common_.apply();
+    if (request_.executor.empty()) request_.executor = default_executors(false).back();
+    BackendTestResult result;
+    {
+      ProgressBar bar("testing");
+      request_.on_case = [&bar](const CaseResult&, int64_t done, int64_t total) { bar.update(done, total); };
+      result = PX_TRY(run_backend_tests(request_, executor_factory()));
+    }
+    print(common_.json ? backend_tests_to_json(result) + "\n" : backend_tests_to_text(result));
+    const int64_t bad = result.count(CaseStatus::failed) + result.count(CaseStatus::error);
+    return bad == 0 ? 0 : 1;
+  }
+
+ private:
+  BackendTestRequest request_;
+  CommonOptions common_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_test_command() { return std::make_unique<TestCommand>(); }
+
+}  // namespace parallax::cli

@@ -1,0 +1,112 @@
+// `parallax show`, `parallax dot` and `parallax doctor`.
+#include <fmt/format.h>
+
+#include "inspector/base/log.h"
+#include "inspector/cli/command.h"
+#include "inspector/cli/console.h"
+#include "inspector/cli/options.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/model/opset_registry.h"
+#include "inspector/render/dot.h"
+#include "inspector/render/graph_text.h"
+#include "inspector/render/graphviz.h"
+#include "inspector/workbench/doctor.h"
+#include "inspector/workbench/open.h"
+#include "inspector/workbench/operator_help.h"
+
+namespace parallax::cli {
+namespace {
+
+class ShowCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("FILE", file_, "a model, or a dump that holds its graph")->type_name("MODEL|DUMP");
+    app.add_option("--op", operator_, "an operator's signature and documentation instead")->type_name("NAME[-VERSION]");
+    app.add_flag("--shapes", text_.shapes, "types of every node's outputs");
+    app.add_option("--depth", text_.depth, "fold scopes below this depth into a line each")->type_name("N")->check(CLI::NonNegativeNumber);
+    common_.declare(app, false);
+  }
+
+  Result<int> execute() override {
+    if (file_.empty() == operator_.empty()) return usage_error("show takes a model or a dump, or --op NAME (see parallax show --help)");
+    if (!operator_.empty()) {
+      print(PX_TRY(common_.json ? operator_to_json(operator_) : operator_to_text(operator_)) + "\n");
+      return 0;
+    }
+    const auto model = PX_TRY(open_graph(file_));
+    print(common_.json ? graph_to_json(*model, text_) + "\n" : graph_to_text(*model, text_));
+    return 0;
+  }
+
+ private:
+  std::string file_, operator_;
+  GraphTextOptions text_;
+  CommonOptions common_;
+};
+
+class DotCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("FILES", files_, "a model, a dump, or two dumps A B to compare")->required()->expected(1, 2);
+    app.add_option("--depth", dot_.depth, "draw scopes below this depth as one box each")->type_name("N")->check(CLI::NonNegativeNumber);
+    app.add_option("--focus", dot_.focus, "draw only what is near this value or node")->type_name("PATH");
+    app.add_option("-o", output_, "where to write (default: dot on stdout)")->type_name("F.dot|F.svg|F.png");
+    policy_.declare(app);
+    common_.declare(app, false);
+  }
+
+  Result<int> execute() override {
+    Comparison comparison;
+    std::shared_ptr<const Model> model;
+    if (files_.size() == 2) {
+      const Policy policy = PX_TRY(policy_.make());
+      auto opened = PX_TRY(compare_files(files_[0], files_[1], policy));
+      comparison = std::move(opened.comparison);
+      model = std::move(opened.model);
+      if (model == nullptr) return usage_error(fmt::format("neither '{}' nor '{}' holds a graph", files_[0], files_[1]));
+      dot_.comparison = &comparison;
+    } else {
+      model = PX_TRY(open_graph(files_.front()));
+    }
+    const std::string text = PX_TRY(graph_to_dot(model->graph, dot_));
+    if (output_.empty()) {
+      print(text);
+    } else {
+      PX_TRY(write_graph_picture(text, output_));
+      log_info(fmt::format("wrote {}", output_));
+    }
+    return 0;
+  }
+
+ private:
+  std::vector<std::string> files_;
+  std::string output_;
+  DotOptions dot_;
+  PolicyOptions policy_;
+  CommonOptions common_;
+};
+
+class DoctorCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override { common_.declare(app, false); }
+
+  Result<int> execute() override {
+    std::vector<DoctorItem> items = examine_machine();
+    for (const ExecutorAvailability& executor : list_executors()) {
+      items.push_back({"executor " + executor.name, executor.available, executor.detail, ""});
+    }
+    print(common_.json ? doctor_to_json(items) + "\n" : doctor_to_text(items));
+    return 0;
+  }
+
+ private:
+  CommonOptions common_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_show_command() { return std::make_unique<ShowCommand>(); }
+std::unique_ptr<Command> make_dot_command() { return std::make_unique<DotCommand>(); }
+std::unique_ptr<Command> make_doctor_command() { return std::make_unique<DoctorCommand>(); }
+
+}  // namespace parallax::cli
