@@ -82,22 +82,8 @@ def joined_outputs(a, b):
     return outputs
 
 
-def joined_inputs(a, b):
-    """The outer inputs. One that a single branch reads may be empty for the other: its dimensions lose their names, which would
-    make them equal to those of inputs that both read."""
-    taken_by_both = {value.name for value in a} & {value.name for value in b}
-    inputs = {}
-    for x in [*b, *a]:
-        value = inputs.setdefault(x.name, onnx.ValueInfoProto())
-        value.CopyFrom(x)
-        for dim in value.type.tensor_type.shape.dim:
-            if x.name not in taken_by_both and dim.HasField("dim_param"):
-                dim.Clear()
-    return inputs
-
-
 def merge(then_model, else_model, condition):
-    inputs = joined_inputs(then_model.graph.input, else_model.graph.input)
+    inputs = {value.name: value for model in (else_model, then_model) for value in model.graph.input}
     outputs = joined_outputs(then_model.graph.output, else_model.graph.output)
     names = [value.name for value in outputs]
     if names != [value.name for value in else_model.graph.output]:

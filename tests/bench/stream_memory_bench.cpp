@@ -1,0 +1,120 @@
+// Memory of a side-by-side comparison without a dump: what it needs beyond the weights for 2 layers and for 24, each in a child
+// process of its own. Usage: stream_memory_bench [EXEC,EXEC]
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "inspector/base/log.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/model/export.h"
+#include "inspector/workbench/run.h"
+
+namespace parallax {
+namespace {
+
+constexpr int64_t kWidth = 512;
+constexpr int64_t kRows = 512;  // values of 1 MiB
+
+ValueId add_value(Graph& graph, const std::string& name) {
+  ValueDef value;
+  value.name = name;
+  graph.values.push_back(value);
+  return static_cast<ValueId>(graph.values.size()) - 1;
+}
+
+void add_node(Graph& graph, const std::string& op, std::vector<ValueId> inputs, ValueId output) {
+  Node node;
+  node.op_type = op;
+  node.inputs = std::move(inputs);
+  node.outputs = {output};
+  graph.nodes.push_back(node);
+}
+
+// layers x (MatMul, Add, Relu, Add with the layer's input): the residual chain keeps values alive over a layer.
+Model make_model(int layers) {
+  Model model;
+  model.ir_version = 8;
+  model.opset_imports = {{"", 17}};
+  Graph& graph = model.graph;
+  graph.name = "layers";
+  ValueId current = add_value(graph, "x");
+  graph.values[0].type = TypeInfo::tensor(DType::float32);
+  graph.values[0].type.dims = {Dim{kRows, {}}, Dim{kWidth, {}}};
+  graph.inputs = {current};
+  for (int layer = 0; layer < layers; ++layer) {
+    StoredTensor weight;
+    weight.name = fmt::format("w{}", layer);
+    weight.tensor = Tensor::zeros(DType::float32, Shape{kWidth, kWidth}).take();
+    auto elements = weight.tensor.mutable_as<float>();
+    for (size_t index = 0; index < elements.size(); ++index) elements[index] = static_cast<float>((index * 7919 + static_cast<size_t>(layer)) % 1000) / 20000.0F - 0.025F;
+    graph.initializers.push_back(weight);
+    graph.initializer_values.push_back(add_value(graph, weight.name));
+    const ValueId product = add_value(graph, fmt::format("product_{}", layer));
+    const ValueId positive = add_value(graph, fmt::format("positive_{}", layer));
+    const ValueId sum = add_value(graph, fmt::format("sum_{}", layer));
+    add_node(graph, "MatMul", {current, graph.initializer_values.back()}, product);
+    add_node(graph, "Tanh", {product}, positive);
+    add_node(graph, "Add", {positive, current}, sum);
+    current = sum;
+  }
+  graph.values[static_cast<size_t>(current)].type = TypeInfo::tensor(DType::float32);
+  graph.outputs = {current};
+  return model;
+}
+
+int64_t peak_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+int run_child(const std::string& path, const std::vector<std::string>& executors) {
+  RunRequest request;
+  request.model = path;
+  request.executors = executors;
+  const auto result = run_models(request, [](const std::string& name) { return make_executor(name); });
+  if (!result.ok()) {
+    fmt::print(stderr, "{}\n", result.error().message);
+    return 1;
+  }
+  fmt::print("{}\n", peak_bytes());
+  return result->comparison->summary.compared > 0 ? 0 : 1;
+}
+
+// Peak memory of a child that compares a model of so many layers, less the bytes of its weights file.
+int64_t measure(const char* program, int layers, const std::string& executors) {
+  const std::string path = (std::filesystem::temp_directory_path() / fmt::format("parallax-layers-{}-{}.onnx", ::getpid(), layers)).string();
+  if (!export_model(make_model(layers), path).ok()) return -1;
+  std::FILE* child = ::popen(fmt::format("'{}' --child '{}' {}", program, path, executors).c_str(), "r");
+  long long peak = -1;
+  const bool has_figure = child != nullptr && std::fscanf(child, "%lld", &peak) == 1;
+  const bool succeeded = child != nullptr && ::pclose(child) == 0;
+  std::filesystem::remove(path);
+  const int64_t weights = static_cast<int64_t>(layers) * kWidth * kWidth * 4;
+  return has_figure && succeeded ? peak - weights : -1;
+}
+
+}  // namespace
+}  // namespace parallax
+
+int main(int argc, char** argv) {
+  using namespace parallax;
+  if (argc >= 4 && std::string(argv[1]) == "--child") {
+    const std::string names = argv[3];
+    const size_t comma = names.find(',');
+    return run_child(argv[2], {names.substr(0, comma), names.substr(comma + 1)});
+  }
+  const std::string executors = argc > 1 ? argv[1] : "reference,cpu";
+  const int64_t small = measure(argv[0], 2, executors);
+  const int64_t large = measure(argv[0], 24, executors);
+  if (small < 0 || large < 0) return 1;
+  fmt::print("{}: beyond the weights: 2 layers {:.1f} MiB, 24 layers {:.1f} MiB, ratio {:.2f}\n", executors, static_cast<double>(small) / (1 << 20),
+             static_cast<double>(large) / (1 << 20), static_cast<double>(large) / static_cast<double>(small));
+  return 0;
+}
