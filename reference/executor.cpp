@@ -11,8 +11,8 @@ namespace {
 
 class ReferenceSession final : public Session {
  public:
-  ReferenceSession(std::shared_ptr<const Model> model, SiteTable sites, std::unique_ptr<GraphPlan> plan, RunOptions options,
-                   ReferencePrecision precision)
+  ReferenceSession(std::shared_ptr<const Model> model, SiteTable sites, std::unique_ptr<GraphPlan> plan,
+                   RunOptions options, ReferencePrecision precision)
       : model_(std::move(model)),
         sites_(std::move(sites)),
         plan_(std::move(plan)),
@@ -58,14 +58,15 @@ class ReferenceSession final : public Session {
     return {};
   }
 
-  // In double precision outputs of one call (float64) are welcome as inputs of the next: for the check of shapes they are
-  // shown under the declared type.
+  // In double precision outputs of one call (float64) are welcome as inputs of the next: for the check of shapes they
+  // are shown under the declared type.
   std::vector<Value> as_declared(std::span<const Value> inputs) const {
     std::vector<Value> shown(inputs.begin(), inputs.end());
     if (precision_ == ReferencePrecision::declared || shown.size() != model_->graph.inputs.size()) return shown;
     for (size_t index = 0; index < shown.size(); ++index) {
       const DType declared = model_->graph.values[static_cast<size_t>(model_->graph.inputs[index])].type.dtype;
-      if (!shown[index].is_tensor() || shown[index].tensor().dtype() != DType::float64 || !is_floating(declared)) continue;
+      if (!shown[index].is_tensor() || shown[index].tensor().dtype() != DType::float64 || !is_floating(declared))
+        continue;
       const Tensor& tensor = shown[index].tensor();
       shown[index] = Tensor::wrap(declared, tensor.shape(), tensor.storage());
     }
@@ -89,7 +90,8 @@ class ReferenceSession final : public Session {
 
 Status check_options(const RunOptions& options) {
   if (options.tf32) return usage_error("the reference computes without TF32: leave --tf32 off");
-  if (options.accumulate != Accumulate::default_) return usage_error("the reference sums in double: leave --accumulate at default");
+  if (options.accumulate != Accumulate::default_)
+    return usage_error("the reference sums in double: leave --accumulate at default");
   for (const auto& [pattern, on] : options.rewrite.changes) {
     if (on) return usage_error(fmt::format("the reference rewrites nothing: it has no pattern '{}'", pattern));
   }
@@ -117,7 +119,8 @@ class ReferenceExecutor final : public Executor {
     SiteTable sites = PX_TRY(SiteTable::build(model));
     PX_TRY(check_override_paths(sites, options.overrides));
     auto plan = PX_TRY(GraphPlan::build(sites.main(), precision_ == ReferencePrecision::double_));
-    auto session = std::make_unique<ReferenceSession>(std::move(model), std::move(sites), std::move(plan), options, precision_);
+    auto session =
+        std::make_unique<ReferenceSession>(std::move(model), std::move(sites), std::move(plan), options, precision_);
     PX_TRY(session->hold_weights());
     return std::unique_ptr<Session>(std::move(session));
   }

@@ -11,8 +11,8 @@ namespace parallax::reference {
 
 class Interpreter {
  public:
-  Interpreter(const RunOptions& options, ReferencePrecision precision, std::span<const CaptureLevel> levels, MemoryMeter& meter,
-              Observer& observer);
+  Interpreter(const RunOptions& options, ReferencePrecision precision, std::span<const CaptureLevel> levels,
+              MemoryMeter& meter, Observer& observer);
 
   // `inputs` are as the graph carries them. Everything between begin_call and end_call happens here.
   Result<std::vector<Value>> call(const GraphPlan& plan, std::vector<Value> inputs, const CallInfo& info);

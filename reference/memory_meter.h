@@ -1,4 +1,5 @@
-// MemoryMeter: bytes of all payloads that values of a session hold, each payload counted once however many values share it.
+// MemoryMeter: bytes of all payloads that values of a session hold, each payload counted once however many values share
+// it.
 #pragma once
 
 #include <cstdint>

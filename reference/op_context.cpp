@@ -30,8 +30,8 @@ OpContext::OpContext(const Node& node, std::vector<Value> inputs, const OpEnviro
 Result<std::vector<int64_t>> OpContext::int64s_of_input(size_t index) const {
   const Tensor& tensor = input(index);
   if (tensor.shape().rank() > 1) {
-    return execution_error(fmt::format("input {} must be a list of integers, its shape is {}", index,
-                                       tensor.shape().to_string()));
+    return execution_error(
+        fmt::format("input {} must be a list of integers, its shape is {}", index, tensor.shape().to_string()));
   }
   return to_int64s(tensor);
 }
@@ -46,7 +46,8 @@ Result<int64_t> OpContext::int64_of_input(size_t index) const {
 Result<double> OpContext::double_of_input(size_t index) const {
   const Tensor& tensor = input(index);
   if (tensor.element_count() == 1) return element_as_double(tensor, 0);
-  return execution_error(fmt::format("input {} must be one number, its shape is {}", index, tensor.shape().to_string()));
+  return execution_error(
+      fmt::format("input {} must be one number, its shape is {}", index, tensor.shape().to_string()));
 }
 
 std::optional<int64_t> OpContext::find_int(std::string_view name) const { return find<int64_t>(node_, name); }

@@ -1,5 +1,6 @@
-// OpContext: all that one operator function sees of the interpreter: its node's inputs and attributes, and where its outputs
-// go. Which element type a floating result is carried in is decided here, so that operators need not know the precision.
+// OpContext: all that one operator function sees of the interpreter: its node's inputs and attributes, and where its
+// outputs go. Which element type a floating result is carried in is decided here, so that operators need not know the
+// precision.
 #pragma once
 
 #include <functional>

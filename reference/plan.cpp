@@ -31,7 +31,8 @@ Result<const OpRow*> row_of(const Node& node) {
 
 class Builder {
  public:
-  Builder(const GraphSites& sites, bool carries_double) : sites_(sites), graph_(*sites.graph), carries_double_(carries_double) {}
+  Builder(const GraphSites& sites, bool carries_double)
+      : sites_(sites), graph_(*sites.graph), carries_double_(carries_double) {}
 
   Result<std::unique_ptr<GraphPlan>> build() {
     plan_->graph = &graph_;

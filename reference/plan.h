@@ -34,7 +34,7 @@ struct NodePlan {
 struct GraphPlan {
   const Graph* graph = nullptr;
   const GraphSites* sites = nullptr;
-  std::vector<NodePlan> nodes;  // in execution order
+  std::vector<NodePlan> nodes;   // in execution order
   std::vector<Value> constants;  // by ValueId: initializers as they are carried; absent for others
 
   // Errors: unsupported (no function for a node), invalid_model (a node breaks its schema), out_of_memory.

@@ -1,4 +1,5 @@
-// Checks of a node against its operator's schema: of attributes and arity before a run, of the values' types at run time.
+// Checks of a node against its operator's schema: of attributes and arity before a run, of the values' types at run
+// time.
 #pragma once
 
 #include <span>
@@ -12,8 +13,8 @@ namespace parallax::reference {
 // Number of inputs and outputs, required attributes, types of attributes. Errors: invalid_model.
 Status check_node(const Node& node);
 
-// Presence and types of the inputs, and that those of one type parameter agree. In double precision a float64 tensor stands
-// for any float. Errors: execution.
+// Presence and types of the inputs, and that those of one type parameter agree. In double precision a float64 tensor
+// stands for any float. Errors: execution.
 Status check_arguments(const Node& node, std::span<const Value> inputs, bool carries_double);
 
 }  // namespace parallax::reference

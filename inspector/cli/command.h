@@ -1,4 +1,5 @@
-// Command: one verb of the program. Verbs are listed in commands.cpp; each file *_command.cpp holds one or a few of them.
+// Command: one verb of the program. Verbs are listed in commands.cpp; each file *_command.cpp holds one or a few of
+// them.
 #pragma once
 
 #include <memory>

@@ -1,12 +1,12 @@
 // Printing, errors and the progress bar.
 #include "inspector/cli/console.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "inspector/render/report_json.h"
 
@@ -43,7 +43,8 @@ void ProgressBar::update(int64_t done, int64_t total) {
   shown_permille_ = permille;
   constexpr int kWidth = 40;
   const auto filled = static_cast<size_t>(permille * kWidth / 1000);
-  fmt::print(stderr, "\r{} [{}{}] {}/{}", title_, std::string(filled, '='), std::string(kWidth - filled, ' '), done, total);
+  fmt::print(stderr, "\r{} [{}{}] {}/{}", title_, std::string(filled, '='), std::string(kWidth - filled, ' '), done,
+             total);
 }
 
 ProgressBar::~ProgressBar() {

@@ -9,9 +9,9 @@
 
 namespace parallax::cli {
 
-void print(std::string_view text);     // to stdout, as it is
-bool flush_output();                   // false when stdout could not take everything (a full disk)
-bool stdout_takes_colour();            // a terminal, and NO_COLOR is unset
+void print(std::string_view text);  // to stdout, as it is
+bool flush_output();                // false when stdout could not take everything (a full disk)
+bool stdout_takes_colour();         // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();
 
 // Prints the error (as JSON on stdout with `json`, else one sentence on stderr) and yields its exit code.

@@ -16,7 +16,9 @@ namespace {
 class ImportCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("ORIGIN", request_.origin, "a test_data_set folder, a folder of .npy, a .npz, .safetensors, .npy or ONNX file")->required();
+    app.add_option("ORIGIN", request_.origin,
+                   "a test_data_set folder, a folder of .npy, a .npz, .safetensors, .npy or ONNX file")
+        ->required();
     app.add_option("-o", output_, "the dump to write")->required()->type_name("F.plx");
     app.add_option("--model", request_.model, "the model the tensors belong to")->type_name("M.onnx");
     app.add_option("--map", request_.map, "JSON object: foreign name -> value path")->type_name("F.json");
@@ -43,7 +45,10 @@ class ExportCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("DUMP", dump_, "the dump to read")->required()->type_name("F.plx");
-    app.add_option("-o", output_, "where to write: .npz, .safetensors, .onnx, or a folder (of .npy, or test_data_set_N)")->required()->type_name("DEST");
+    app.add_option("-o", output_,
+                   "where to write: .npz, .safetensors, .onnx, or a folder (of .npy, or test_data_set_N)")
+        ->required()
+        ->type_name("DEST");
     common_.declare(app, false);
   }
 
@@ -66,7 +71,9 @@ class ExportCommand final : public Command {
 class CheckCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("FILE", file_, "a dump (every CRC, index, reference) or a model (its validity)")->required()->type_name("F.plx|MODEL");
+    app.add_option("FILE", file_, "a dump (every CRC, index, reference) or a model (its validity)")
+        ->required()
+        ->type_name("F.plx|MODEL");
     common_.declare(app, false);
   }
 
@@ -93,11 +100,11 @@ class RepairCommand final : public Command {
   Result<int> execute() override {
     const RepairReport report = PX_TRY(repair_dump(dump_, output_));
     if (common_.json) {
-      print(fmt::format("{{\"written\": {}, \"records_kept\": {}, \"records_dropped\": {}, \"bytes_skipped\": {}}}\n", quoted_json(output_),
-                        report.records_kept, report.records_dropped, report.bytes_skipped));
+      print(fmt::format("{{\"written\": {}, \"records_kept\": {}, \"records_dropped\": {}, \"bytes_skipped\": {}}}\n",
+                        quoted_json(output_), report.records_kept, report.records_dropped, report.bytes_skipped));
     } else {
-      print(fmt::format("wrote {}: {} records kept, {} dropped, {} bytes skipped\n", output_, report.records_kept, report.records_dropped,
-                        report.bytes_skipped));
+      print(fmt::format("wrote {}: {} records kept, {} dropped, {} bytes skipped\n", output_, report.records_kept,
+                        report.records_dropped, report.bytes_skipped));
     }
     return 0;
   }

@@ -1,9 +1,10 @@
 // The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"

@@ -1,10 +1,10 @@
 // Declaring and reading the shared options.
 #include "inspector/cli/options.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "inspector/base/log.h"
 #include "inspector/base/thread_pool.h"
@@ -18,7 +18,8 @@ namespace parallax::cli {
 namespace {
 
 // "name=value" split at the last '=' (names may hold one; these values never do).
-Result<std::pair<std::string, std::string>> split_pair(std::string_view option, const std::string& text, std::string_view form) {
+Result<std::pair<std::string, std::string>> split_pair(std::string_view option, const std::string& text,
+                                                       std::string_view form) {
   const size_t at = text.rfind('=');
   if (at == std::string::npos || at == 0) return usage_error(fmt::format("{} '{}': expected {}", option, text, form));
   return std::pair(text.substr(0, at), text.substr(at + 1));
@@ -91,8 +92,9 @@ Result<int64_t> parse_integer(std::string_view option, std::string_view text) {
 Result<int64_t> parse_bytes(std::string_view option, const std::string& text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string unit = text.substr(digits);
-  constexpr std::pair<std::string_view, int> kUnits[] = {{"", 0},   {"B", 0},    {"K", 10},   {"KB", 10},  {"KiB", 10}, {"M", 20},
-                                                         {"MB", 20}, {"MiB", 20}, {"G", 30}, {"GB", 30}, {"GiB", 30}};
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"", 0},     {"B", 0},   {"K", 10},  {"KB", 10},
+                                                         {"KiB", 10}, {"M", 20},  {"MB", 20}, {"MiB", 20},
+                                                         {"G", 30},   {"GB", 30}, {"GiB", 30}};
   for (const auto& [name, shift] : kUnits) {
     if (unit != name) continue;
     const int64_t number = PX_TRY(parse_integer(option, text.substr(0, digits)));
@@ -104,18 +106,31 @@ Result<int64_t> parse_bytes(std::string_view option, const std::string& text) {
 
 void CommonOptions::declare(CLI::App& app, bool computes) {
   app.add_flag("--json", json, "print one JSON document on stdout, and nothing else there");
-  if (computes) app.add_option("--threads", threads, "threads to compute with (default: all cores)")->type_name("N")->check(CLI::Range(1, 256));
+  if (computes)
+    app.add_option("--threads", threads, "threads to compute with (default: all cores)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 256));
 }
 
 void CommonOptions::apply() const { set_thread_count(threads); }
 
 void InputOptions::declare(CLI::App& app) {
-  app.add_option("--inputs", source, "a test_data_set_N folder (its outputs are compared too), a .npz or a .safetensors file")->type_name("PATH");
-  app.add_option("--input", files, "one input from a .npy file; may be repeated")->type_name("NAME=F.npy")->allow_extra_args(false);
+  app.add_option("--inputs", source,
+                 "a test_data_set_N folder (its outputs are compared too), a .npz or a .safetensors file")
+      ->type_name("PATH");
+  app.add_option("--input", files, "one input from a .npy file; may be repeated")
+      ->type_name("NAME=F.npy")
+      ->allow_extra_args(false);
   app.add_option("--seed", seed, "of generated inputs and random operators (default 0)")->type_name("N");
-  app.add_option("--shape", shapes, "shape of a generated input; may be repeated")->type_name("NAME=1x3x224x224")->allow_extra_args(false);
-  app.add_option("--dim", dims, "size of a named dimension; may be repeated")->type_name("NAME=N")->allow_extra_args(false);
-  app.add_option("--range", ranges, "range of a generated input; may be repeated")->type_name("NAME=LO..HI")->allow_extra_args(false);
+  app.add_option("--shape", shapes, "shape of a generated input; may be repeated")
+      ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
+  app.add_option("--dim", dims, "size of a named dimension; may be repeated")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+  app.add_option("--range", ranges, "range of a generated input; may be repeated")
+      ->type_name("NAME=LO..HI")
+      ->allow_extra_args(false);
 }
 
 Result<InputRequest> InputOptions::request() const {
@@ -153,26 +168,30 @@ void ModeOptions::declare(CLI::App& app) {
   app.add_option("--accumulate", accumulate, "type of sums: default or fp32")->type_name("default|fp32");
   app.add_option("--rewrite", rewrite, "patterns applied before planning")->type_name("default|none|all|-NAME,+NAME");
   app.add_flag("--observe-all", observe_all, "fuse and fold nothing away, so that every value exists");
-  app.add_option("--fallback", fallback, "executor for nodes that cpu or cuda have no kernel for")->type_name("reference");
+  app.add_option("--fallback", fallback, "executor for nodes that cpu or cuda have no kernel for")
+      ->type_name("reference");
   app.add_option("--memory-limit", memory_limit, "most memory for weights and values")->type_name("BYTES");
   app.add_flag("--keep-casts", keep_casts, "reference:double honours casts to narrower types");
 }
 
 Status ModeOptions::apply(RunRequest& request) const {
   request.options.tf32 = PX_TRY(parse_switch("--tf32", tf32));
-  if (accumulate != "default" && accumulate != "fp32") return usage_error(fmt::format("--accumulate: expected default or fp32, got '{}'", accumulate));
+  if (accumulate != "default" && accumulate != "fp32")
+    return usage_error(fmt::format("--accumulate: expected default or fp32, got '{}'", accumulate));
   request.options.accumulate = accumulate == "fp32" ? Accumulate::fp32 : Accumulate::default_;
   request.options.rewrite = PX_TRY(parse_rewrite(rewrite));
   request.options.observe_all = observe_all;
   request.options.keep_casts = keep_casts;
   if (!memory_limit.empty()) request.options.memory_limit_bytes = PX_TRY(parse_bytes("--memory-limit", memory_limit));
-  if (!fallback.empty() && fallback != "reference") return usage_error(fmt::format("--fallback: only 'reference' can be asked for, got '{}'", fallback));
+  if (!fallback.empty() && fallback != "reference")
+    return usage_error(fmt::format("--fallback: only 'reference' can be asked for, got '{}'", fallback));
   request.fallback = fallback;
   return {};
 }
 
 void PolicyOptions::declare(CLI::App& app) {
-  app.add_option("--policy", policy, "auto (the default): limits by operator, type and length of its sums")->type_name("auto");
+  app.add_option("--policy", policy, "auto (the default): limits by operator, type and length of its sums")
+      ->type_name("auto");
   app.add_option("--rtol", rtol, "relative tolerance of every value")->type_name("X");
   app.add_option("--atol", atol, "absolute tolerance of every value")->type_name("Y");
   app.add_option("--per", per, "tolerance of the values that match; the last that matches counts; may be repeated")
@@ -182,7 +201,8 @@ void PolicyOptions::declare(CLI::App& app) {
 }
 
 Result<Policy> PolicyOptions::make() const {
-  if (!policy.empty() && policy != "auto") return usage_error(fmt::format("--policy: only 'auto' is known, got '{}'", policy));
+  if (!policy.empty() && policy != "auto")
+    return usage_error(fmt::format("--policy: only 'auto' is known, got '{}'", policy));
   const bool has_tolerance = !rtol.empty() || !atol.empty();
   if (!policy.empty() && has_tolerance) return usage_error("--policy auto excludes --rtol and --atol");
   Policy made;
@@ -197,7 +217,9 @@ Result<Policy> PolicyOptions::make() const {
 }
 
 void ReportOptions::declare(CLI::App& app) {
-  app.add_option("--top", top, "worst values listed (default 10; -1: all, in execution order)")->type_name("N")->check(CLI::Range(-1, 1'000'000'000));
+  app.add_option("--top", top, "worst values listed (default 10; -1: all, in execution order)")
+      ->type_name("N")
+      ->check(CLI::Range(-1, 1'000'000'000));
   app.add_option("--csv", csv, "write a table of all values")->type_name("F");
   app.add_option("--html", html, "write a report for a browser")->type_name("F");
   app.add_option("--dot", dot, "write the graph, coloured by severity, as dot")->type_name("F");
@@ -207,7 +229,8 @@ void ReportOptions::declare(CLI::App& app) {
 Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
   print(json ? comparison_to_json(comparison) + "\n" : comparison_to_text(comparison, {top, stdout_takes_colour()}));
   ReportFiles files{csv, html, dot, svg};
-  for (const std::string& file : PX_TRY(write_reports(files, comparison, graph))) log_info(fmt::format("wrote {}", file));
+  for (const std::string& file : PX_TRY(write_reports(files, comparison, graph)))
+    log_info(fmt::format("wrote {}", file));
   return {};
 }
 

@@ -1,10 +1,11 @@
 // Options that several verbs share, and the reading of their little languages.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "inspector/base/result.h"
 #include "inspector/diff/comparison.h"

@@ -35,16 +35,24 @@ class RunCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("MODEL", model_, "the model to run (.onnx, .textproto)")->required();
-    app.add_option("--against", against_, "a second model: same inputs, values matched one by one")->type_name("B.onnx");
-    app.add_option("--with", executors_, "one executor, or two to compare: reference, reference:double, cpu, cuda")->type_name("EXEC[,EXEC]");
-    app.add_option("--capture", capture_, "how much is kept of each value (default: all with two sides or --dump, else none)")
+    app.add_option("--against", against_, "a second model: same inputs, values matched one by one")
+        ->type_name("B.onnx");
+    app.add_option("--with", executors_, "one executor, or two to compare: reference, reference:double, cpu, cuda")
+        ->type_name("EXEC[,EXEC]");
+    app.add_option("--capture", capture_,
+                   "how much is kept of each value (default: all with two sides or --dump, else none)")
         ->type_name("none|shape|stats|sample|all");
     app.add_option("--capture-limit", capture_limit_, "values larger than this keep a sample")->type_name("BYTES");
-    app.add_option("--only", only_, "capture and compare these values only; may be repeated")->type_name("GLOB")->allow_extra_args(false);
+    app.add_option("--only", only_, "capture and compare these values only; may be repeated")
+        ->type_name("GLOB")
+        ->allow_extra_args(false);
     app.add_option("--dump", dump_, "write the dumps into this folder")->type_name("DIR");
-    app.add_option("--repeat", repeat_, "run one executor N times against itself, bit by bit")->type_name("N")->check(CLI::Range(2, 1'000'000));
+    app.add_option("--repeat", repeat_, "run one executor N times against itself, bit by bit")
+        ->type_name("N")
+        ->check(CLI::Range(2, 1'000'000));
     app.add_option("--baseline", baseline_, "compare with a kept dump")->type_name("F.plx");
-    app.add_option("--save-baseline", save_baseline_, "write a dump of statistics for later --baseline runs")->type_name("F.plx");
+    app.add_option("--save-baseline", save_baseline_, "write a dump of statistics for later --baseline runs")
+        ->type_name("F.plx");
     inputs_.declare(app);
     mode_.declare(app);
     policy_.declare(app);
@@ -65,7 +73,8 @@ class RunCommand final : public Command {
       return exit_code_of(*result.comparison);
     }
     print(common_.json ? single_run_to_json(result) + "\n" : single_run_to_text(result));
-    if (result.comparison.has_value() && !common_.json) print(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
+    if (result.comparison.has_value() && !common_.json)
+      print(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
     return result.comparison.has_value() ? exit_code_of(*result.comparison) : 0;
   }
 
@@ -74,7 +83,8 @@ class RunCommand final : public Command {
     RunRequest request;
     request.model = model_;
     request.against = against_;
-    request.executors = PX_TRY(parse_executors(executors_, !against_.empty() || repeat_ > 0 || !baseline_.empty() || !save_baseline_.empty()));
+    request.executors = PX_TRY(
+        parse_executors(executors_, !against_.empty() || repeat_ > 0 || !baseline_.empty() || !save_baseline_.empty()));
     request.inputs = PX_TRY(inputs_.request());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));
@@ -103,8 +113,11 @@ class BenchCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("MODEL", model_, "the model to time")->required();
-    app.add_option("--with", executor_, "the executor (default: cuda where there is a GPU, else cpu)")->type_name("EXEC");
-    app.add_option("--iterations", iterations_, "timed runs after one warm-up (default 10)")->type_name("N")->check(CLI::Range(1, 1'000'000));
+    app.add_option("--with", executor_, "the executor (default: cuda where there is a GPU, else cpu)")
+        ->type_name("EXEC");
+    app.add_option("--iterations", iterations_, "timed runs after one warm-up (default 10)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1'000'000));
     inputs_.declare(app);
     mode_.declare(app);
     common_.declare(app, true);

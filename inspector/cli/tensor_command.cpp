@@ -32,13 +32,15 @@ class TensorCommand final : public Command {
     }
     const int32_t entry = PX_TRY(find_entry(*dump, path_));
     if (!output_.empty()) {
-      if (!output_.ends_with(".npy")) return usage_error(fmt::format("-o '{}': expected a file ending in .npy", output_));
+      if (!output_.ends_with(".npy"))
+        return usage_error(fmt::format("-o '{}': expected a file ending in .npy", output_));
       const Tensor selected = PX_TRY(selected_tensor(*dump, entry, view_.slice));
       PX_TRY(write_npy(output_, selected));
       log_info(fmt::format("wrote {}", output_));
       if (!common_.json && !view_.statistics_only && !view_.histogram) return 0;
     }
-    print(common_.json ? PX_TRY(tensor_to_json(*dump, entry, view_)) + "\n" : PX_TRY(tensor_to_text(*dump, entry, view_)));
+    print(common_.json ? PX_TRY(tensor_to_json(*dump, entry, view_)) + "\n"
+                       : PX_TRY(tensor_to_text(*dump, entry, view_)));
     return 0;
   }
 

@@ -1,7 +1,7 @@
 // `parallax test`.
-#include <fmt/format.h>
-
 #include <map>
+
+#include <fmt/format.h>
 
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
@@ -15,8 +15,11 @@ namespace {
 class TestCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("DIR", request_.folders, "folders of ONNX backend tests (model.onnx and test_data_set_N), at any depth")->required();
-    app.add_option("--with", request_.executor, "the executor to test (default: cuda where there is a GPU, else cpu)")->type_name("EXEC");
+    app.add_option("DIR", request_.folders,
+                   "folders of ONNX backend tests (model.onnx and test_data_set_N), at any depth")
+        ->required();
+    app.add_option("--with", request_.executor, "the executor to test (default: cuda where there is a GPU, else cpu)")
+        ->type_name("EXEC");
     app.add_option("-k", request_.glob, "only the cases whose name matches")->type_name("GLOB");
     app.add_flag("--strict", request_.strict, "judge by the policy table instead of rtol 1e-3, atol 1e-7");
     common_.declare(app, true);

@@ -23,12 +23,15 @@ class ShowCommand final : public Command {
     app.add_option("FILE", file_, "a model, or a dump that holds its graph")->type_name("MODEL|DUMP");
     app.add_option("--op", operator_, "an operator's signature and documentation instead")->type_name("NAME[-VERSION]");
     app.add_flag("--shapes", text_.shapes, "types of every node's outputs");
-    app.add_option("--depth", text_.depth, "fold scopes below this depth into a line each")->type_name("N")->check(CLI::NonNegativeNumber);
+    app.add_option("--depth", text_.depth, "fold scopes below this depth into a line each")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
     common_.declare(app, false);
   }
 
   Result<int> execute() override {
-    if (file_.empty() == operator_.empty()) return usage_error("show takes a model or a dump, or --op NAME (see parallax show --help)");
+    if (file_.empty() == operator_.empty())
+      return usage_error("show takes a model or a dump, or --op NAME (see parallax show --help)");
     if (!operator_.empty()) {
       print(PX_TRY(common_.json ? operator_to_json(operator_) : operator_to_text(operator_)) + "\n");
       return 0;
@@ -48,7 +51,9 @@ class DotCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("FILES", files_, "a model, a dump, or two dumps A B to compare")->required()->expected(1, 2);
-    app.add_option("--depth", dot_.depth, "draw scopes below this depth as one box each")->type_name("N")->check(CLI::NonNegativeNumber);
+    app.add_option("--depth", dot_.depth, "draw scopes below this depth as one box each")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--focus", dot_.focus, "draw only what is near this value or node")->type_name("PATH");
     app.add_option("-o", output_, "where to write (default: dot on stdout)")->type_name("F.dot|F.svg|F.png");
     policy_.declare(app);
@@ -63,7 +68,8 @@ class DotCommand final : public Command {
       auto opened = PX_TRY(compare_files(files_[0], files_[1], policy));
       comparison = std::move(opened.comparison);
       model = std::move(opened.model);
-      if (model == nullptr) return usage_error(fmt::format("neither '{}' nor '{}' holds a graph", files_[0], files_[1]));
+      if (model == nullptr)
+        return usage_error(fmt::format("neither '{}' nor '{}' holds a graph", files_[0], files_[1]));
       dot_.comparison = &comparison;
     } else {
       model = PX_TRY(open_graph(files_.front()));

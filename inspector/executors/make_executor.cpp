@@ -41,7 +41,8 @@ std::vector<ExecutorAvailability> list_executors() {
   std::vector<ExecutorAvailability> list;
   for (const Row& row : kExecutors) {
     const auto executor = row.make();
-    list.push_back({std::string(row.name), executor.ok(), executor.ok() ? (*executor)->device() : executor.error().message});
+    list.push_back(
+        {std::string(row.name), executor.ok(), executor.ok() ? (*executor)->device() : executor.error().message});
   }
   return list;
 }

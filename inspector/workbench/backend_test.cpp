@@ -1,11 +1,11 @@
 // Finds the cases, runs each on the executor, compares its outputs with the expected ones.
 #include "inspector/workbench/backend_test.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "inspector/diff/compare.h"
 #include "inspector/exec/value_path.h"
@@ -31,7 +31,8 @@ std::vector<std::string> data_sets_in(const fs::path& folder) {
   std::vector<std::string> sets;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().filename().string().starts_with("test_data_set_") && entry->is_directory(error)) sets.push_back(entry->path().string());
+    if (entry->path().filename().string().starts_with("test_data_set_") && entry->is_directory(error))
+      sets.push_back(entry->path().string());
   }
   std::sort(sets.begin(), sets.end());
   return sets;
@@ -53,8 +54,8 @@ Result<std::vector<Case>> find_cases(const std::string& root) {
   if (!fs::is_directory(root, error)) return io_error(fmt::format("'{}' is not a folder", root));
   std::vector<Case> cases;
   add_case(root, root, cases);
-  for (fs::recursive_directory_iterator entry(root, fs::directory_options::skip_permission_denied, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (fs::recursive_directory_iterator entry(root, fs::directory_options::skip_permission_denied, error), end;
+       !error && entry != end; entry.increment(error)) {
     if (entry->is_directory(error)) add_case(entry->path(), root, cases);
   }
   if (error) return io_error(fmt::format("cannot search '{}': {}", root, error.message()));
@@ -72,8 +73,8 @@ CaseResult from_error(const Error& error) {
 std::string describe_mismatch(const ValueComparison& value) {
   if (value.verdict == Verdict::not_compared) return fmt::format("output '{}': {}", value.path, value.reason);
   const Metrics& metrics = *value.metrics;
-  return fmt::format("output '{}': {} of {} elements differ, worst {} against {} (expected)", value.path, metrics.mismatches, metrics.count,
-                     metrics.worst_b, metrics.worst_a);
+  return fmt::format("output '{}': {} of {} elements differ, worst {} against {} (expected)", value.path,
+                     metrics.mismatches, metrics.count, metrics.worst_b, metrics.worst_a);
 }
 
 // The outputs of one data set against what the session answers; passed when every expected output is within limits.
@@ -91,7 +92,8 @@ Result<CaseResult> run_data_set(const Model& model, Session& session, const std:
   return CaseResult{};
 }
 
-CaseResult run_case(const Case& test, const BackendTestRequest& request, const Policy& policy, const ExecutorFactory& make_executor) {
+CaseResult run_case(const Case& test, const BackendTestRequest& request, const Policy& policy,
+                    const ExecutorFactory& make_executor) {
   auto executor = make_executor(request.executor);
   if (!executor.ok()) return from_error(executor.error());
   auto model = import_model(test.model);
@@ -140,17 +142,22 @@ Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, c
   std::vector<Case> cases;
   for (const std::string& folder : request.folders) {
     auto found = PX_TRY(find_cases(folder));
-    if (found.empty()) return usage_error(fmt::format("'{}' holds no backend test (a folder with model.onnx and test_data_set_0)", folder));
+    if (found.empty())
+      return usage_error(
+          fmt::format("'{}' holds no backend test (a folder with model.onnx and test_data_set_0)", folder));
     std::move(found.begin(), found.end(), std::back_inserter(cases));
   }
-  if (!request.glob.empty()) std::erase_if(cases, [&](const Case& test) { return !glob_matches(request.glob, test.name); });
+  if (!request.glob.empty())
+    std::erase_if(cases, [&](const Case& test) { return !glob_matches(request.glob, test.name); });
   if (cases.empty()) return usage_error(fmt::format("no case matches '{}'", request.glob));
   const Policy policy = request.strict ? Policy{} : Policy{kBackendTolerance, {}};
   BackendTestResult result;
   for (const Case& test : cases) {
     result.cases.push_back(run_case(test, request, policy, make_executor));
     result.cases.back().name = test.name;
-    if (request.on_case) request.on_case(result.cases.back(), static_cast<int64_t>(result.cases.size()), static_cast<int64_t>(cases.size()));
+    if (request.on_case)
+      request.on_case(result.cases.back(), static_cast<int64_t>(result.cases.size()),
+                      static_cast<int64_t>(cases.size()));
   }
   return result;
 }

@@ -13,9 +13,9 @@ enum class CaseStatus : uint8_t { passed, failed, unsupported, error };
 std::string_view name_of(CaseStatus status);
 
 struct CaseResult {
-  std::string name;    // folder of the model, relative to the folder asked for
+  std::string name;  // folder of the model, relative to the folder asked for
   CaseStatus status = CaseStatus::passed;
-  std::string reason;  // empty when passed
+  std::string reason;                  // empty when passed
   std::vector<std::string> operators;  // distinct operators of the main graph
 };
 
@@ -32,8 +32,8 @@ struct BackendTestResult {
   int64_t count(CaseStatus status) const;
 };
 
-// Comparison as ONNX's backend test does it: dtype and shape equal, |a-b| <= atol + rtol |a| with rtol 1e-3, atol 1e-7. Errors:
-// usage (a folder without any case), io. What goes wrong in a case is that case's result.
+// Comparison as ONNX's backend test does it: dtype and shape equal, |a-b| <= atol + rtol |a| with rtol 1e-3, atol 1e-7.
+// Errors: usage (a folder without any case), io. What goes wrong in a case is that case's result.
 Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, const ExecutorFactory& make_executor);
 
 }  // namespace parallax

@@ -2,7 +2,6 @@
 #include "inspector/workbench/checks.h"
 
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "inspector/dump/dump_reader.h"
@@ -20,7 +19,8 @@ Status check_model_file(CheckReport& report) {
   const auto model = import_model(report.file, options);
   if (!model.ok()) {
     if (model.error().code == ErrorCode::io) return Status(Error(model.error()));
-    report.problems.push_back({model.error().node.empty() ? "file" : fmt::format("node '{}'", model.error().node), model.error().message});
+    report.problems.push_back(
+        {model.error().node.empty() ? "file" : fmt::format("node '{}'", model.error().node), model.error().message});
     return {};
   }
   for (const ModelProblem& problem : check_model(**model)) report.problems.push_back({problem.where, problem.message});
@@ -40,14 +40,16 @@ Result<CheckReport> check_file(const std::string& path) {
       return report;
     }
   }
-  for (DumpProblem& problem : PX_TRY(check_dump(path))) report.problems.push_back({std::move(problem.where), std::move(problem.message)});
+  for (DumpProblem& problem : PX_TRY(check_dump(path)))
+    report.problems.push_back({std::move(problem.where), std::move(problem.message)});
   return report;
 }
 
 std::string check_to_json(const CheckReport& report) {
   nlohmann::ordered_json json{{"ok", report.problems.empty()}};
   json["problems"] = nlohmann::ordered_json::array();
-  for (const CheckReport::Problem& problem : report.problems) json["problems"].push_back({{"where", problem.where}, {"message", problem.message}});
+  for (const CheckReport::Problem& problem : report.problems)
+    json["problems"].push_back({{"where", problem.where}, {"message", problem.message}});
   return json.dump(2, ' ', false, kReplaceBadUtf8);
 }
 
@@ -55,10 +57,14 @@ std::string check_to_text(const CheckReport& report) {
   const char* kind = report.is_dump ? "dump" : "model";
   if (report.problems.empty()) return fmt::format("{}: ok, a valid {}\n", report.file, kind);
   std::string text;
-  for (const CheckReport::Problem& problem : report.problems) text += fmt::format("{}: {}: {}\n", report.file, problem.where, problem.message);
-  return text + fmt::format("{} problem{} in this {}\n", report.problems.size(), report.problems.size() == 1 ? "" : "s", kind);
+  for (const CheckReport::Problem& problem : report.problems)
+    text += fmt::format("{}: {}: {}\n", report.file, problem.where, problem.message);
+  return text +
+         fmt::format("{} problem{} in this {}\n", report.problems.size(), report.problems.size() == 1 ? "" : "s", kind);
 }
 
-std::string quoted_json(std::string_view text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+std::string quoted_json(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 }  // namespace parallax

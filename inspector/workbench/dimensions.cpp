@@ -1,12 +1,12 @@
 // The little expression reader for dim_param, and the table of what a dimension's name suggests.
 #include "inspector/workbench/dimensions.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kMaxExpressionDepth = 64;
 
-// Recursive descent over: sum = product {(+|-) product}; product = atom {(*|/|//) atom}; atom = number | name | ( sum ).
+// Recursive descent over: sum = product {(+|-) product}; product = atom {(*|/|//) atom}; atom = number | name | ( sum
+// ).
 class ExpressionReader {
  public:
   ExpressionReader(std::string_view text, const DimSizes* sizes) : rest_(text), sizes_(sizes) {}
@@ -84,7 +85,9 @@ class ExpressionReader {
   }
 
   std::optional<int64_t> name() {
-    const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == ':'; };
+    const auto is_part = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == ':';
+    };
     const auto length = static_cast<size_t>(std::find_if_not(rest_.begin(), rest_.end(), is_part) - rest_.begin());
     if (length == 0) return fail();
     names_.emplace_back(rest_.substr(0, length));
@@ -103,7 +106,8 @@ class ExpressionReader {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
 }
 
@@ -111,7 +115,8 @@ struct NameSize {
   std::string_view part;  // of the lower-case name
   int64_t size;
 };
-// First match counts. Small sizes, all different where they mean different things, so that a mix-up of axes does not go unseen.
+// First match counts. Small sizes, all different where they mean different things, so that a mix-up of axes does not go
+// unseen.
 constexpr std::array<NameSize, 11> kSizesByName = {{{"batch", 1},
                                                     {"past", 4},
                                                     {"cache", 4},
@@ -197,10 +202,11 @@ Result<std::vector<int64_t>> concrete_shape(const ValueDef& input, const DimSize
     } else {
       // A name that is no expression we read stands for itself.
       const auto by_name = sizes.find(dims[axis].name);
-      const auto size = by_name != sizes.end() ? std::optional(by_name->second) : evaluate_dimension(dims[axis].name, sizes);
+      const auto size =
+          by_name != sizes.end() ? std::optional(by_name->second) : evaluate_dimension(dims[axis].name, sizes);
       if (!size.has_value() || *size < 0) {
-        return usage_error(fmt::format("dimension {} ('{}') of input '{}' has no size: give --dim or --shape {}=...", axis,
-                                       dims[axis].name, input.name, input.name));
+        return usage_error(fmt::format("dimension {} ('{}') of input '{}' has no size: give --dim or --shape {}=...",
+                                       axis, dims[axis].name, input.name, input.name));
       }
       shape.push_back(*size);
     }

@@ -1,5 +1,5 @@
-// Sizes for a model's symbolic dimensions, so that generated inputs fit together: equal names get equal sizes, and names that are
-// expressions ("past + sequence") are computed from the names they hold.
+// Sizes for a model's symbolic dimensions, so that generated inputs fit together: equal names get equal sizes, and
+// names that are expressions ("past + sequence") are computed from the names they hold.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ std::optional<int64_t> evaluate_dimension(std::string_view expression, const Dim
 // The names (not expressions) that appear in an expression.
 std::vector<std::string> names_in_dimension(std::string_view expression);
 
-// A size for every symbolic dimension of the graph's inputs: `given` first, then what its name suggests (batch 1, past 4, others
-// 8; "total..." is past + sequence where both exist).
+// A size for every symbolic dimension of the graph's inputs: `given` first, then what its name suggests (batch 1, past
+// 4, others 8; "total..." is past + sequence where both exist).
 DimSizes choose_dimensions(const Graph& graph, const DimSizes& given);
 
-// The shape of one input under these sizes. Dimensions with neither number nor name become 1, or 64 where they look like the
-// height and width of an image. Errors: usage, when an expression is negative or cannot be computed.
+// The shape of one input under these sizes. Dimensions with neither number nor name become 1, or 64 where they look
+// like the height and width of an image. Errors: usage, when an expression is negative or cannot be computed.
 Result<std::vector<int64_t>> concrete_shape(const ValueDef& input, const DimSizes& sizes);
 
 }  // namespace parallax

@@ -1,15 +1,15 @@
 // Looks at processor, memory, GPU driver, and the programs called at run time.
 #include "inspector/workbench/doctor.h"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "inspector/diff/metrics.h"
 #include "inspector/model/opset_registry.h"
@@ -45,8 +45,8 @@ std::string instruction_sets() {
 
 DoctorItem examine_processor() {
   return {"processor", true,
-          fmt::format("{}, {} threads; {}; comparisons use {}", processor_name(), std::thread::hardware_concurrency(), instruction_sets(),
-                      metrics_instruction_set()),
+          fmt::format("{}, {} threads; {}; comparisons use {}", processor_name(), std::thread::hardware_concurrency(),
+                      instruction_sets(), metrics_instruction_set()),
           ""};
 }
 
@@ -59,7 +59,8 @@ DoctorItem examine_memory() {
 DoctorItem examine_driver() {
   void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (driver == nullptr) {
-    return {"nvidia driver", false, "no NVIDIA driver found (libcuda.so.1 is not there)", "install the NVIDIA driver to run on a GPU; cpu works without"};
+    return {"nvidia driver", false, "no NVIDIA driver found (libcuda.so.1 is not there)",
+            "install the NVIDIA driver to run on a GPU; cpu works without"};
   }
   using Init = int (*)(unsigned);
   using Version = int (*)(int*);
@@ -68,7 +69,8 @@ DoctorItem examine_driver() {
   int number = 0;
   const bool usable = init != nullptr && version != nullptr && init(0) == 0 && version(&number) == 0;
   DoctorItem item{"nvidia driver", usable, fmt::format("driver for CUDA {}.{}", number / 1000, number % 1000 / 10), ""};
-  if (!usable) item = {"nvidia driver", false, "the NVIDIA driver is there, but finds no usable GPU", "check nvidia-smi"};
+  if (!usable)
+    item = {"nvidia driver", false, "the NVIDIA driver is there, but finds no usable GPU", "check nvidia-smi"};
   ::dlclose(driver);
   return item;
 }
@@ -93,13 +95,20 @@ DoctorItem examine_graphviz() {
 DoctorItem examine_registry() {
   const OpsetRegistry& registry = OpsetRegistry::standard();
   return {"operators", true,
-          fmt::format("schemas of ai.onnx up to opset {}, ai.onnx.ml up to {}", registry.latest_opset("ai.onnx"), registry.latest_opset("ai.onnx.ml")), ""};
+          fmt::format("schemas of ai.onnx up to opset {}, ai.onnx.ml up to {}", registry.latest_opset("ai.onnx"),
+                      registry.latest_opset("ai.onnx.ml")),
+          ""};
 }
 
 }  // namespace
 
 std::vector<DoctorItem> examine_machine() {
-  return {{"parallax", true, PARALLAX_VERSION, ""}, examine_processor(), examine_memory(), examine_registry(), examine_driver(), examine_graphviz()};
+  return {{"parallax", true, PARALLAX_VERSION, ""},
+          examine_processor(),
+          examine_memory(),
+          examine_registry(),
+          examine_driver(),
+          examine_graphviz()};
 }
 
 std::string doctor_to_json(const std::vector<DoctorItem>& items) {
@@ -107,10 +116,11 @@ std::string doctor_to_json(const std::vector<DoctorItem>& items) {
   json["parallax"] = PARALLAX_VERSION;
   json["items"] = nlohmann::ordered_json::array();
   for (const DoctorItem& item : items) {
-    json["items"].push_back({{"topic", item.topic},
-                             {"available", item.available},
-                             {"detail", item.detail},
-                             {"advice", item.advice.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.advice)}});
+    json["items"].push_back(
+        {{"topic", item.topic},
+         {"available", item.available},
+         {"detail", item.detail},
+         {"advice", item.advice.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.advice)}});
   }
   return json.dump(2);
 }

@@ -7,7 +7,7 @@
 namespace parallax {
 
 struct DoctorItem {
-  std::string topic;   // "processor", "cuda", "graphviz", ...
+  std::string topic;  // "processor", "cuda", "graphviz", ...
   bool available = true;
   std::string detail;  // what there is, or what is missing
   std::string advice;  // how to get it; empty where nothing is missing

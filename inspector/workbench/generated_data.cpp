@@ -1,12 +1,12 @@
 // Random and regular fillings, one function a kind of use.
 #include "inspector/workbench/generated_data.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <functional>
 #include <numbers>
 #include <random>
+
+#include <fmt/format.h>
 
 #include "inspector/base/hash.h"
 #include "inspector/tensor/elements.h"
@@ -52,7 +52,8 @@ std::string fill_range(Tensor& tensor, std::pair<double, double> range, Random& 
   return fmt::format("integers {}..{}", first, last);
 }
 
-// Each row along the last axis starts with ones, at least half of it: no row is masked wholly, not even under a causal mask.
+// Each row along the last axis starts with ones, at least half of it: no row is masked wholly, not even under a causal
+// mask.
 std::string fill_mask(Tensor& tensor, Random& random) {
   const int64_t width = last_dim(tensor.shape());
   int64_t ones = width;
@@ -65,7 +66,8 @@ std::string fill_mask(Tensor& tensor, Random& random) {
 
 std::string fill_positions(Tensor& tensor, int64_t limit) {
   const int64_t width = last_dim(tensor.shape());
-  fill_doubles(tensor, [&](int64_t index) { return static_cast<double>(limit > 0 ? index % width % limit : index % width); });
+  fill_doubles(tensor,
+               [&](int64_t index) { return static_cast<double>(limit > 0 ? index % width % limit : index % width); });
   return "0, 1, 2, ... along the last axis";
 }
 

@@ -1,7 +1,6 @@
-// Follows an input through operators that keep its elements what they are, to the operator that gives them their meaning.
+// Follows an input through operators that keep its elements what they are, to the operator that gives them their
+// meaning.
 #include "inspector/workbench/input_use.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -9,16 +8,20 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
+
 namespace parallax {
 namespace {
 
 constexpr int kMaxSteps = 12;
-constexpr std::array<std::string_view, 12> kTransparentOps = {"Identity", "Cast",   "Reshape",   "Unsqueeze", "Squeeze", "Flatten",
-                                                              "Expand",   "Concat", "Transpose", "Slice",     "Tile",    "Clip"};
+constexpr std::array<std::string_view, 12> kTransparentOps = {"Identity",  "Cast",    "Reshape", "Unsqueeze",
+                                                              "Squeeze",   "Flatten", "Expand",  "Concat",
+                                                              "Transpose", "Slice",   "Tile",    "Clip"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
 }
 
@@ -38,7 +41,8 @@ std::optional<int64_t> known_dim(const Graph& graph, ValueId id, int64_t axis) {
   if (value.initializer_index >= 0) {
     const Shape& shape = graph.initializers[static_cast<size_t>(value.initializer_index)].tensor.shape();
     const int64_t at = axis < 0 ? axis + static_cast<int64_t>(shape.rank()) : axis;
-    return at >= 0 && at < static_cast<int64_t>(shape.rank()) ? std::optional(shape[static_cast<size_t>(at)]) : std::nullopt;
+    return at >= 0 && at < static_cast<int64_t>(shape.rank()) ? std::optional(shape[static_cast<size_t>(at)])
+                                                              : std::nullopt;
   }
   if (!value.type.dims.has_value()) return std::nullopt;
   const auto rank = static_cast<int64_t>(value.type.dims->size());
@@ -58,11 +62,13 @@ InputUse indices_of(const Graph& graph, ValueId table, int64_t axis) {
 std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t slot) {
   const std::string& op = node.op_type;
   const bool is_gather = op == "Gather" || op == "GatherElements";
-  if (is_gather && slot == 1 && node.inputs[0] != kNoValue) return indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
+  if (is_gather && slot == 1 && node.inputs[0] != kNoValue)
+    return indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
   if (op == "GatherND" && slot == 1 && node.inputs[0] != kNoValue) {
     return indices_of(graph, node.inputs[0], int_attribute(node, "batch_dims", 0));
   }
-  if (op == "EmbedLayerNormalization" && slot == 0 && node.inputs.size() > 2) return indices_of(graph, node.inputs[2], 0);
+  if (op == "EmbedLayerNormalization" && slot == 0 && node.inputs.size() > 2)
+    return indices_of(graph, node.inputs[2], 0);
   if (op == "If" || (op == "Loop" && slot == 1)) return InputUse{InputUse::Kind::condition, -1, "a condition"};
   if (op == "Loop" && slot == 0) return InputUse{InputUse::Kind::trip_count, -1, "a trip count"};
   const bool is_recurrent = op == "LSTM" || op == "GRU" || op == "RNN";
@@ -74,7 +80,9 @@ std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t 
   return std::nullopt;
 }
 
-bool casts_to_bool(const Node& node) { return node.op_type == "Cast" && int_attribute(node, "to", 0) == static_cast<int>(DType::bool_); }
+bool casts_to_bool(const Node& node) {
+  return node.op_type == "Cast" && int_attribute(node, "to", 0) == static_cast<int>(DType::bool_);
+}
 
 std::optional<InputUse> follow(const Graph& graph, ValueId value, int steps, std::set<ValueId>& seen) {
   if (steps > kMaxSteps || !seen.insert(value).second) return std::nullopt;
@@ -104,7 +112,8 @@ InputUse find_input_use(const Graph& graph, ValueId input) {
   std::set<ValueId> seen;
   auto use = follow(graph, input, 0, seen);
   if (is_integer(value.type.dtype) && named("position")) {
-    return {InputUse::Kind::positions, use.has_value() && use->kind == InputUse::Kind::indices ? use->limit : -1, "positions, by its name"};
+    return {InputUse::Kind::positions, use.has_value() && use->kind == InputUse::Kind::indices ? use->limit : -1,
+            "positions, by its name"};
   }
   if (use.has_value()) return *use;
   if (is_integer(value.type.dtype) && named("len")) return {InputUse::Kind::lengths, -1, "lengths, by its name"};

@@ -1,4 +1,5 @@
-// What a graph does with one of its inputs, found by following its readers: the ground for generating data that suits its use.
+// What a graph does with one of its inputs, found by following its readers: the ground for generating data that suits
+// its use.
 #pragma once
 
 #include <cstdint>

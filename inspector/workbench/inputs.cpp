@@ -1,11 +1,11 @@
 // Gathers the inputs of a run: explicit files first, then the source, then the generator for what is left.
 #include "inspector/workbench/inputs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "inspector/dump/npy.h"
 #include "inspector/workbench/generated_data.h"
@@ -31,7 +31,8 @@ bool has_name(const Graph& graph, const std::vector<ValueId>& ids, const std::st
 }
 
 Error unknown_input(const Graph& graph, std::string_view option, const std::string& name) {
-  return usage_error(fmt::format("{} names '{}', which is no input of the model (its inputs: {})", option, name, list_names(graph, graph.inputs)));
+  return usage_error(fmt::format("{} names '{}', which is no input of the model (its inputs: {})", option, name,
+                                 list_names(graph, graph.inputs)));
 }
 
 // "input_12.pb" -> 12 for the prefix "input_"; -1 for other names.
@@ -42,9 +43,10 @@ int64_t file_number(const std::string& file, std::string_view prefix) {
   return std::stoll(digits);
 }
 
-// The files input_N.pb or output_N.pb of a test_data_set, each under the name it carries, or else the name at position N.
-Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vector<ValueId>& ids, const std::string& folder,
-                                              std::string_view prefix) {
+// The files input_N.pb or output_N.pb of a test_data_set, each under the name it carries, or else the name at position
+// N.
+Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vector<ValueId>& ids,
+                                              const std::string& folder, std::string_view prefix) {
   std::map<int64_t, std::string> files;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -65,20 +67,24 @@ Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vec
   return values;
 }
 
-Result<std::vector<NamedValue>> read_source(const Graph& graph, const std::string& source, std::vector<NamedValue>& expected) {
+Result<std::vector<NamedValue>> read_source(const Graph& graph, const std::string& source,
+                                            std::vector<NamedValue>& expected) {
   std::error_code error;
   if (fs::is_directory(source, error)) {
     auto inputs = PX_TRY(read_data_set(graph, graph.inputs, source, "input_"));
     expected = PX_TRY(read_data_set(graph, graph.outputs, source, "output_"));
     if (inputs.empty() && expected.empty()) {
-      return usage_error(fmt::format("folder '{}' holds no input_N.pb: --inputs takes a test_data_set_N folder, a .npz or a .safetensors file", source));
+      return usage_error(fmt::format(
+          "folder '{}' holds no input_N.pb: --inputs takes a test_data_set_N folder, a .npz or a .safetensors file",
+          source));
     }
     return inputs;
   }
   if (source.ends_with(".npz")) return read_npz(source);
   if (source.ends_with(".safetensors")) return read_safetensors(source);
   if (!fs::exists(source, error)) return io_error(fmt::format("--inputs: there is no '{}'", source));
-  return usage_error(fmt::format("--inputs '{}': expected a test_data_set_N folder, a .npz or a .safetensors file", source));
+  return usage_error(
+      fmt::format("--inputs '{}': expected a test_data_set_N folder, a .npz or a .safetensors file", source));
 }
 
 Status check_request_names(const Graph& graph, const InputRequest& request) {
@@ -96,7 +102,8 @@ Status check_request_names(const Graph& graph, const InputRequest& request) {
     if (known.contains(name) && !name.empty()) continue;
     std::string names;
     for (const auto& [other, size] : known) names += other.empty() ? "" : (names.empty() ? "'" : ", '") + other + "'";
-    return usage_error(fmt::format("--dim names '{}', which is no dimension of the model's inputs (they are: {})", name, names.empty() ? "none" : names));
+    return usage_error(fmt::format("--dim names '{}', which is no dimension of the model's inputs (they are: {})", name,
+                                   names.empty() ? "none" : names));
   }
   return {};
 }
@@ -108,7 +115,8 @@ Status bind_dims_of_shapes(const Graph& graph, const InputRequest& request, DimS
     const auto shape = request.shapes.find(input.name);
     if (shape == request.shapes.end() || !input.type.dims.has_value()) continue;
     if (shape->second.size() != input.type.dims->size()) {
-      return usage_error(fmt::format("--shape gives input '{}' {} dimensions, it is {}", input.name, shape->second.size(), to_string(input.type)));
+      return usage_error(fmt::format("--shape gives input '{}' {} dimensions, it is {}", input.name,
+                                     shape->second.size(), to_string(input.type)));
     }
     for (size_t axis = 0; axis < shape->second.size(); ++axis) {
       const std::string& name = (*input.type.dims)[axis].name;
@@ -120,21 +128,24 @@ Status bind_dims_of_shapes(const Graph& graph, const InputRequest& request, DimS
 
 class Generator {
  public:
-  Generator(const Graph& graph, const InputRequest& request, DimSizes sizes) : graph_(graph), request_(request), sizes_(std::move(sizes)) {}
+  Generator(const Graph& graph, const InputRequest& request, DimSizes sizes)
+      : graph_(graph), request_(request), sizes_(std::move(sizes)) {}
 
   Result<Value> generate(const ValueDef& input, ValueId id, std::vector<std::string>& notes) const {
     return generate_type(input, input.type, id, notes);
   }
 
  private:
-  Result<Value> generate_type(const ValueDef& input, const TypeInfo& type, ValueId id, std::vector<std::string>& notes) const {
+  Result<Value> generate_type(const ValueDef& input, const TypeInfo& type, ValueId id,
+                              std::vector<std::string>& notes) const {
     switch (type.kind) {
       case TypeInfo::Kind::tensor:
         return generate_tensor(input, type, id, notes);
       case TypeInfo::Kind::sequence: {
         if (type.inner.empty()) break;
         SequenceValue sequence{type.inner.front(), {}};
-        for (int item = 0; item < 2; ++item) sequence.items.push_back(PX_TRY(generate_type(input, type.inner.front(), id, notes)));
+        for (int item = 0; item < 2; ++item)
+          sequence.items.push_back(PX_TRY(generate_type(input, type.inner.front(), id, notes)));
         return Value(std::move(sequence));
       }
       case TypeInfo::Kind::optional: {
@@ -146,12 +157,15 @@ class Generator {
       default:
         break;
     }
-    return usage_error(fmt::format("cannot generate data for input '{}' of type {}: give it by --inputs", input.name, to_string(type)));
+    return usage_error(fmt::format("cannot generate data for input '{}' of type {}: give it by --inputs", input.name,
+                                   to_string(type)));
   }
 
-  Result<Value> generate_tensor(const ValueDef& input, const TypeInfo& type, ValueId id, std::vector<std::string>& notes) const {
+  Result<Value> generate_tensor(const ValueDef& input, const TypeInfo& type, ValueId id,
+                                std::vector<std::string>& notes) const {
     if (type.dtype == DType::undefined) {
-      return usage_error(fmt::format("input '{}' declares no element type: give it by --input {}=F.npy", input.name, input.name));
+      return usage_error(
+          fmt::format("input '{}' declares no element type: give it by --input {}=F.npy", input.name, input.name));
     }
     ValueDef typed = input;
     typed.type = type;
@@ -161,8 +175,9 @@ class Generator {
     InputUse use = find_input_use(graph_, id);
     if (use.kind == InputUse::Kind::lengths && use.limit < 0) use.limit = longest_sequence();
     const auto range = request_.ranges.find(input.name);
-    GeneratedData data =
-        PX_TRY(generate_data(input.name, type.dtype, shape, use, range == request_.ranges.end() ? std::nullopt : std::optional(range->second), request_.seed));
+    GeneratedData data = PX_TRY(
+        generate_data(input.name, type.dtype, shape, use,
+                      range == request_.ranges.end() ? std::nullopt : std::optional(range->second), request_.seed));
     notes.push_back(fmt::format("input '{}' {}{}: {}{}", input.name, name_of(type.dtype), shape.to_string(), data.how,
                                 use.reason.empty() ? "" : " (" + use.reason + ")"));
     return Value(std::move(data.tensor));
@@ -222,7 +237,8 @@ Result<InputSet> make_inputs(const Model& model, const InputRequest& request) {
   ValuesByName given;
   if (!request.source.empty()) {
     for (NamedValue& value : PX_TRY(read_source(graph, request.source, set.expected))) {
-      if (!has_name(graph, graph.inputs, value.name)) return unknown_input(graph, "'" + request.source + "'", value.name);
+      if (!has_name(graph, graph.inputs, value.name))
+        return unknown_input(graph, "'" + request.source + "'", value.name);
       given[value.name] = std::move(value.value);
     }
   }

@@ -17,9 +17,9 @@ struct InputRequest {
   std::string source;  // --inputs: a test_data_set_N folder, a .npz or a .safetensors file; empty: generate
   std::vector<std::pair<std::string, std::string>> files;  // --input name=F.npy, taking precedence
   uint64_t seed = 0;
-  std::map<std::string, std::vector<int64_t>> shapes;        // --shape
-  DimSizes dims;                                             // --dim
-  std::map<std::string, std::pair<double, double>> ranges;   // --range name=lo..hi, both ends included for integers
+  std::map<std::string, std::vector<int64_t>> shapes;       // --shape
+  DimSizes dims;                                            // --dim
+  std::map<std::string, std::pair<double, double>> ranges;  // --range name=lo..hi, both ends included for integers
 };
 
 struct InputSet {

@@ -1,9 +1,9 @@
 // Telling files apart and opening them.
 #include "inspector/workbench/open.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "inspector/base/mapped_file.h"
 #include "inspector/diff/compare.h"
@@ -23,7 +23,8 @@ Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump) {
 Result<bool> is_dump_file(const std::string& path) {
   const auto file = PX_TRY(MappedFile::open(path));
   const auto bytes = file->bytes();
-  return bytes.size() >= sizeof dump::kFileMagic && std::memcmp(bytes.data(), dump::kFileMagic, sizeof dump::kFileMagic) == 0;
+  return bytes.size() >= sizeof dump::kFileMagic &&
+         std::memcmp(bytes.data(), dump::kFileMagic, sizeof dump::kFileMagic) == 0;
 }
 
 Result<std::shared_ptr<const Model>> open_graph(const std::string& path) {

@@ -1,12 +1,12 @@
 // Finds the operator in the registry and prints it.
 #include "inspector/workbench/operator_help.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "inspector/model/operator_documentation.h"
 #include "inspector/model/opset_registry.h"
@@ -41,7 +41,8 @@ Request parse(std::string_view text) {
   return request;
 }
 
-// The schema in force at the version asked for, or the newest one. An operator without domain is also looked for in the others.
+// The schema in force at the version asked for, or the newest one. An operator without domain is also looked for in the
+// others.
 Result<const OpSchema*> find_operator(const std::string& name) {
   const OpsetRegistry& registry = OpsetRegistry::standard();
   Request request = parse(name);
@@ -58,14 +59,17 @@ Result<const OpSchema*> find_operator(const std::string& name) {
 
 std::vector<int64_t> versions_of(const OpSchema& schema) {
   std::vector<int64_t> versions;
-  for (const OpSchema& other : OpsetRegistry::standard().versions(schema.domain, schema.name)) versions.push_back(other.since_version);
+  for (const OpSchema& other : OpsetRegistry::standard().versions(schema.domain, schema.name))
+    versions.push_back(other.since_version);
   return versions;
 }
 
 ordered_json parameters(std::span<const FormalParameter> formals) {
   ordered_json list = ordered_json::array();
   for (const FormalParameter& formal : formals) {
-    const char* option = formal.option == ParameterOption::single ? "single" : formal.option == ParameterOption::optional ? "optional" : "variadic";
+    const char* option = formal.option == ParameterOption::single     ? "single"
+                         : formal.option == ParameterOption::optional ? "optional"
+                                                                      : "variadic";
     list.push_back({{"name", formal.name}, {"type", formal.type}, {"option", option}});
   }
   return list;
@@ -101,7 +105,8 @@ Result<std::string> operator_to_json(const std::string& name) {
                                   {"default", fallback.empty() ? ordered_json(nullptr) : ordered_json(fallback)}});
   }
   json["type_constraints"] = ordered_json::object();
-  for (const TypeConstraint& constraint : schema->type_constraints) json["type_constraints"][std::string(constraint.name)] = to_string(constraint.types);
+  for (const TypeConstraint& constraint : schema->type_constraints)
+    json["type_constraints"][std::string(constraint.name)] = to_string(constraint.types);
   const std::string documentation = operator_documentation(*schema);
   json["documentation"] = documentation.empty() ? ordered_json(nullptr) : ordered_json(documentation);
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);

@@ -8,8 +8,8 @@
 
 namespace parallax {
 
-// Passes every event on. `progress` hears how many values have come and how many sites were wanted; loops may bring more values
-// than sites, and untaken branches fewer.
+// Passes every event on. `progress` hears how many values have come and how many sites were wanted; loops may bring
+// more values than sites, and untaken branches fewer.
 class ProgressObserver final : public Observer {
  public:
   ProgressObserver(Observer& inner, std::function<void(int64_t done, int64_t total)> progress)
@@ -22,7 +22,9 @@ class ProgressObserver final : public Observer {
   }
   bool wants_node_times() const override { return inner_.wants_node_times(); }
   Status begin_run(const RunInfo& run) override { return inner_.begin_run(run); }
-  Status begin_call(const CallInfo& call, std::span<const Value> inputs) override { return inner_.begin_call(call, inputs); }
+  Status begin_call(const CallInfo& call, std::span<const Value> inputs) override {
+    return inner_.begin_call(call, inputs);
+  }
   Status absent(const ValueSite& site, const Absence& absence) override { return inner_.absent(site, absence); }
   Status enter_body(const NodeSite& node, const Frame& frame) override { return inner_.enter_body(node, frame); }
   Status leave_body(const NodeSite& node, const Frame& frame) override { return inner_.leave_body(node, frame); }

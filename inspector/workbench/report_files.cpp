@@ -26,7 +26,8 @@ Result<std::string> draw(const Graph& graph, const Comparison& comparison) {
   for (options.depth = is_large ? kDeepestFold : -1; options.depth >= -1; --options.depth) {
     auto picture = draw_dot(PX_TRY(graph_to_dot(graph, options)), "svg", limits);
     if (picture.ok()) {
-      if (options.depth >= 0) log_warning(fmt::format("the graph is large: its picture has the scopes below depth {} folded", options.depth));
+      if (options.depth >= 0)
+        log_warning(fmt::format("the graph is large: its picture has the scopes below depth {} folded", options.depth));
       return picture;
     }
     if (options.depth <= 0) return picture;
@@ -36,7 +37,8 @@ Result<std::string> draw(const Graph& graph, const Comparison& comparison) {
 
 }  // namespace
 
-Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison, const Graph* graph) {
+Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison,
+                                               const Graph* graph) {
   const bool needs_graph = !files.dot.empty() || !files.svg.empty();
   if (needs_graph && graph == nullptr) return usage_error("--dot and --svg need a graph, and neither dump holds one");
   std::vector<std::string> written;

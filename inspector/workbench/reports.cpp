@@ -1,11 +1,11 @@
 // Rendering of single runs, benchmarks and backend tests.
 #include "inspector/workbench/reports.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "inspector/render/report_json.h"
@@ -17,17 +17,14 @@ using nlohmann::ordered_json;
 
 ordered_json to_json(const OutputSummary& output) {
   ordered_json json{{"name", output.name}, {"dtype", output.type}, {"shape", output.shape}};
-  json["stats"] = output.statistics.has_value() ? ordered_json::parse(statistics_to_json(*output.statistics)) : ordered_json(nullptr);
+  json["stats"] = output.statistics.has_value() ? ordered_json::parse(statistics_to_json(*output.statistics))
+                                                : ordered_json(nullptr);
   return json;
 }
 
 ordered_json to_json(const ComparedExecution& execution) {
-  return {{"name", execution.name},
-          {"side", name_of(execution.side)},
-          {"device", execution.device},
-          {"settings", execution.settings},
-          {"model_sha256", execution.model_sha256},
-          {"wall_ms", execution.wall_ms}};
+  return {{"name", execution.name},         {"side", name_of(execution.side)},        {"device", execution.device},
+          {"settings", execution.settings}, {"model_sha256", execution.model_sha256}, {"wall_ms", execution.wall_ms}};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
@@ -75,17 +72,20 @@ std::string single_run_to_json(const RunResult& result) {
 }
 
 std::string single_run_to_text(const RunResult& result) {
-  std::string text = fmt::format("{} on {}: {:.2f} ms\n", result.execution.name, result.execution.device, result.execution.wall_ms);
+  std::string text =
+      fmt::format("{} on {}: {:.2f} ms\n", result.execution.name, result.execution.device, result.execution.wall_ms);
   size_t width = 6;
   for (const OutputSummary& output : result.outputs) width = std::max(width, output.name.size());
-  text += fmt::format("{:<{}}  {:<9} {:<18} {:>12} {:>12} {:>12} {:>12}\n", "output", width, "dtype", "shape", "min", "max", "mean", "std");
+  text += fmt::format("{:<{}}  {:<9} {:<18} {:>12} {:>12} {:>12} {:>12}\n", "output", width, "dtype", "shape", "min",
+                      "max", "mean", "std");
   for (const OutputSummary& output : result.outputs) {
     text += fmt::format("{:<{}}  {:<9} {:<18}", output.name, width, output.type, shape_text(output.shape));
     if (output.statistics.has_value()) {
       const TensorStatistics& stats = *output.statistics;
       text += fmt::format(" {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g}", stats.min, stats.max, stats.mean, stats.std);
       if (stats.nan > 0) text += fmt::format("  {} NaN", stats.nan);
-      if (stats.positive_inf + stats.negative_inf > 0) text += fmt::format("  {} inf", stats.positive_inf + stats.negative_inf);
+      if (stats.positive_inf + stats.negative_inf > 0)
+        text += fmt::format("  {} inf", stats.positive_inf + stats.negative_inf);
     }
     text += '\n';
   }
@@ -93,17 +93,19 @@ std::string single_run_to_text(const RunResult& result) {
 }
 
 std::string bench_to_json(const BenchResult& result) {
-  const ordered_json json{{"exec", result.executor},
-                          {"iterations", result.iterations},
-                          {"latency_ms", {{"min", result.min_ms}, {"median", result.median_ms}, {"p95", result.p95_ms}}},
-                          {"peak_bytes", result.peak_bytes},
-                          {"load_ms", result.load_ms}};
+  const ordered_json json{
+      {"exec", result.executor},
+      {"iterations", result.iterations},
+      {"latency_ms", {{"min", result.min_ms}, {"median", result.median_ms}, {"p95", result.p95_ms}}},
+      {"peak_bytes", result.peak_bytes},
+      {"load_ms", result.load_ms}};
   return json.dump(2);
 }
 
 std::string bench_to_text(const BenchResult& result) {
-  return fmt::format("{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms; peak memory {}; loading {:.1f} ms\n", result.executor,
-                     result.iterations, result.min_ms, result.median_ms, result.p95_ms, bytes_text(result.peak_bytes), result.load_ms);
+  return fmt::format("{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms; peak memory {}; loading {:.1f} ms\n",
+                     result.executor, result.iterations, result.min_ms, result.median_ms, result.p95_ms,
+                     bytes_text(result.peak_bytes), result.load_ms);
 }
 
 std::string backend_tests_to_json(const BackendTestResult& result) {
@@ -128,10 +130,12 @@ std::string backend_tests_to_text(const BackendTestResult& result) {
   }
   text += '\n';
   for (const CaseResult& test : result.cases) {
-    if (test.status != CaseStatus::passed) text += fmt::format("{:<11} {}: {}\n", name_of(test.status), test.name, test.reason);
+    if (test.status != CaseStatus::passed)
+      text += fmt::format("{:<11} {}: {}\n", name_of(test.status), test.name, test.reason);
   }
-  text += fmt::format("{} cases: {} passed, {} failed, {} unsupported, {} errors\n", result.cases.size(), result.count(CaseStatus::passed),
-                      result.count(CaseStatus::failed), result.count(CaseStatus::unsupported), result.count(CaseStatus::error));
+  text += fmt::format("{} cases: {} passed, {} failed, {} unsupported, {} errors\n", result.cases.size(),
+                      result.count(CaseStatus::passed), result.count(CaseStatus::failed),
+                      result.count(CaseStatus::unsupported), result.count(CaseStatus::error));
   return text;
 }
 

@@ -1,13 +1,13 @@
 // Runs with one side, two sides, a kept baseline, and repetitions.
 #include "inspector/workbench/run.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "inspector/diff/compare.h"
 #include "inspector/diff/stream_compare.h"
@@ -35,7 +35,8 @@ Result<Prepared> prepare_models(const RunRequest& request) {
   return prepared;
 }
 
-Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const std::string& path, CaptureLevel level, RunResult& result) {
+Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const std::string& path, CaptureLevel level,
+                                              RunResult& result) {
   DumpWriterOptions options;
   options.level = level;
   options.only = request.only;
@@ -53,12 +54,14 @@ Status make_folder(const std::string& folder) {
 }
 
 // Adds the comparison with a test_data_set's outputs, and lets it weigh in the verdict.
-void add_expected(const RunRequest& request, const Prepared& prepared, const std::vector<const RunSide*>& sides, Comparison& comparison) {
+void add_expected(const RunRequest& request, const Prepared& prepared, const std::vector<const RunSide*>& sides,
+                  Comparison& comparison) {
   if (prepared.inputs.expected.empty()) return;
   comparison.has_expected = true;
   for (const RunSide* side : sides) {
     const std::string executor = sides.size() > 1 ? side->executor->name() : "";
-    auto values = compare_expected(prepared.inputs.expected, named_outputs(side->model->graph, side->outputs), executor, request.policy);
+    auto values = compare_expected(prepared.inputs.expected, named_outputs(side->model->graph, side->outputs), executor,
+                                   request.policy);
     std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
   }
   conclude(comparison);
@@ -71,7 +74,8 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   Prepared prepared = PX_TRY(prepare_models(request));
   result.notes = prepared.inputs.notes;
   result.model_a = prepared.model_a;
-  RunSide side = PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
+  RunSide side =
+      PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
   if (!request.dump_directory.empty()) {
     PX_TRY(make_folder(request.dump_directory));
     const std::string path = fmt::format("{}/{}.plx", request.dump_directory, side.executor->name());
@@ -123,7 +127,8 @@ Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& 
   if (request.dump_directory.empty() || level == CaptureLevel::none) return {};
   PX_TRY(make_folder(request.dump_directory));
   const auto open = [&](RunSide& side, char letter) -> Status {
-    side.dump = PX_TRY(make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()), level, result));
+    side.dump = PX_TRY(make_dump(
+        request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()), level, result));
     return {};
   };
   PX_TRY(open(a, 'A'));
@@ -136,9 +141,11 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.notes = prepared.inputs.notes;
   result.model_a = prepared.model_a;
   result.model_b = prepared.model_b;
-  const auto inputs_b = request.against.empty() ? prepared.inputs.values
-                                                : PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b));
-  RunSide a = PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
+  const auto inputs_b = request.against.empty()
+                            ? prepared.inputs.values
+                            : PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b));
+  RunSide a =
+      PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
   RunSide b = PX_TRY(prepare_side(request, request.executors.back(), prepared.model_b, inputs_b, make_executor));
   PX_TRY(open_dumps(request, a, b, result));
   StreamComparer comparer(request.policy, stream_options(request));
@@ -151,7 +158,8 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
 
 // N runs of one executor: the first against each other one, stopping at the first that differs.
 Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_executor) {
-  if (request.executors.size() != 1) return usage_error("--repeat compares one executor with itself: give --with one name");
+  if (request.executors.size() != 1)
+    return usage_error("--repeat compares one executor with itself: give --with one name");
   if (!request.against.empty()) return usage_error("--repeat and --against exclude each other");
   request.executors.push_back(request.executors.front());
   request.policy = Policy{Tolerance{0, 0}, {}};
@@ -172,7 +180,8 @@ CaptureLevel level_of(const DumpReader& dump) {
 }
 
 Result<RunResult> run_against_baseline(const RunRequest& request, const ExecutorFactory& make_executor) {
-  if (request.executors.size() != 1) return usage_error("--baseline compares one executor's run with the kept one: give --with one name");
+  if (request.executors.size() != 1)
+    return usage_error("--baseline compares one executor's run with the kept one: give --with one name");
   if (!request.against.empty()) return usage_error("--baseline and --against exclude each other");
   const auto baseline = PX_TRY(DumpReader::open(request.baseline));
   RunRequest today = request;
@@ -216,7 +225,8 @@ bool has_two_sides(const RunRequest& request) {
 
 Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request));
-  if (!request.save_baseline.empty() && has_two_sides(request)) return usage_error("--save-baseline keeps one executor's run: give --with one name");
+  if (!request.save_baseline.empty() && has_two_sides(request))
+    return usage_error("--save-baseline keeps one executor's run: give --with one name");
   if (request.repeat > 0) return run_repeated(request, make_executor);
   if (!request.baseline.empty()) return run_against_baseline(request, make_executor);
   return has_two_sides(request) ? run_pair(request, make_executor) : run_single(request, make_executor);
@@ -224,7 +234,9 @@ Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& m
 
 Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, const ExecutorFactory& make_executor) {
   using Clock = std::chrono::steady_clock;
-  const auto elapsed_ms = [](Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); };
+  const auto elapsed_ms = [](Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
   PX_TRY(check_options(request));
   const auto load_start = Clock::now();
   const auto model = PX_TRY(import_model(request.model));
@@ -246,7 +258,8 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   }
   std::sort(latencies.begin(), latencies.end());
   const auto at = [&](double quantile) {
-    return latencies[std::min(latencies.size() - 1, static_cast<size_t>(quantile * static_cast<double>(latencies.size())))];
+    return latencies[std::min(latencies.size() - 1,
+                              static_cast<size_t>(quantile * static_cast<double>(latencies.size())))];
   };
   result.min_ms = latencies.front();
   result.median_ms = at(0.5);

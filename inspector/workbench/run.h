@@ -1,4 +1,5 @@
-// Runs: one executor on one model, or two sides compared while they run. Used by the command line and the graphical program.
+// Runs: one executor on one model, or two sides compared while they run. Used by the command line and the graphical
+// program.
 #pragma once
 
 #include <functional>
@@ -15,7 +16,8 @@
 
 namespace parallax {
 
-// Makes executors by the names of CLI.md's EXEC; given by the composition root. Errors: usage, saying why there is none.
+// Makes executors by the names of CLI.md's EXEC; given by the composition root. Errors: usage, saying why there is
+// none.
 using ExecutorFactory = std::function<Result<std::shared_ptr<Executor>>(const std::string& name)>;
 
 // Called while values arrive; `total` is 0 while it is not known.
@@ -26,31 +28,31 @@ struct RunRequest {
   std::string against;                 // second model; empty: one model
   std::vector<std::string> executors;  // one or two
   InputRequest inputs;
-  RunOptions options;                  // fallback is set from `fallback`
-  std::string fallback;                // executor name, or empty
+  RunOptions options;                   // fallback is set from `fallback`
+  std::string fallback;                 // executor name, or empty
   std::optional<CaptureLevel> capture;  // default: all with two sides or a dump, else none
-  std::vector<std::string> only;       // globs over value paths
+  std::vector<std::string> only;        // globs over value paths
   int64_t capture_limit_bytes = 0;
-  std::string dump_directory;          // empty: no dumps
+  std::string dump_directory;  // empty: no dumps
   Policy policy;
-  int repeat = 0;                      // N: one executor N times against itself, bit by bit
-  std::string baseline;                // a kept dump that stands as side A
-  std::string save_baseline;           // where to write a dump of statistics
+  int repeat = 0;             // N: one executor N times against itself, bit by bit
+  std::string baseline;       // a kept dump that stands as side A
+  std::string save_baseline;  // where to write a dump of statistics
   ProgressCallback progress;
 };
 
 struct OutputSummary {
   std::string name;
-  std::string type;                    // "float32" for tensors, the whole type for others
+  std::string type;  // "float32" for tensors, the whole type for others
   std::vector<int64_t> shape;
   std::optional<TensorStatistics> statistics;
 };
 
 struct RunResult {
-  std::vector<std::string> notes;      // what was chosen for generated inputs
-  std::vector<std::string> written;    // files left behind
+  std::vector<std::string> notes;        // what was chosen for generated inputs
+  std::vector<std::string> written;      // files left behind
   std::optional<Comparison> comparison;  // with two sides, a baseline, or expected outputs
-  ComparedExecution execution;         // of a run with one side
+  ComparedExecution execution;           // of a run with one side
   std::vector<OutputSummary> outputs;
   std::shared_ptr<const Model> model_a;
   std::shared_ptr<const Model> model_b;

@@ -1,10 +1,10 @@
 // Preparing and running one side.
 #include "inspector/workbench/run_side.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+
+#include <fmt/format.h>
 
 #include "inspector/diff/compare.h"
 
@@ -29,7 +29,8 @@ Status check_options(const RunRequest& request) {
   if (request.options.keep_casts && !has_double) return needs("--keep-casts", "reference:double");
   if (request.options.tf32 && !has_fast) return needs("--tf32=on", "cuda");
   if (request.options.accumulate != Accumulate::default_ && !has_fast) return needs("--accumulate", "cpu and cuda");
-  const bool rewrites = request.options.rewrite.base != RewriteChoice::Base::default_ || !request.options.rewrite.changes.empty();
+  const bool rewrites =
+      request.options.rewrite.base != RewriteChoice::Base::default_ || !request.options.rewrite.changes.empty();
   if (rewrites && !has_fast) return needs("--rewrite", "cpu and cuda");
   if (!request.fallback.empty() && !has_fast) return needs("--fallback", "cpu and cuda");
   return {};
@@ -47,12 +48,14 @@ RunOptions options_for(const RunRequest& request, const std::string& executor_na
   return options;
 }
 
-Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name, std::shared_ptr<const Model> model,
-                             std::vector<Value> inputs, const ExecutorFactory& make_executor) {
+Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name,
+                             std::shared_ptr<const Model> model, std::vector<Value> inputs,
+                             const ExecutorFactory& make_executor) {
   RunSide side;
   side.executor = PX_TRY(make_executor(executor_name));
   side.options = options_for(request, executor_name);
-  if (!request.fallback.empty() && !is_reference(executor_name)) side.options.fallback = PX_TRY(make_executor(request.fallback));
+  if (!request.fallback.empty() && !is_reference(executor_name))
+    side.options.fallback = PX_TRY(make_executor(request.fallback));
   side.inputs = std::move(inputs);
   side.session = PX_TRY_CONTEXT(model->path, side.executor->prepare(model, side.options));
   side.model = std::move(model);
@@ -85,15 +88,18 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
   std::vector<Value> result;
   for (ValueId id : b.graph.inputs) {
     const ValueDef& input = b.graph.values[static_cast<size_t>(id)];
-    const auto same_name = [&](ValueId candidate) { return a.graph.values[static_cast<size_t>(candidate)].name == input.name; };
+    const auto same_name = [&](ValueId candidate) {
+      return a.graph.values[static_cast<size_t>(candidate)].name == input.name;
+    };
     const auto found = std::find_if(a.graph.inputs.begin(), a.graph.inputs.end(), same_name);
     if (found != a.graph.inputs.end()) {
       result.push_back(values[static_cast<size_t>(found - a.graph.inputs.begin())]);
     } else if (input.initializer_index >= 0) {
       result.emplace_back();
     } else {
-      return usage_error(fmt::format("input '{}' of '{}' is no input of '{}': --against compares two models with the same inputs", input.name,
-                                     b.path, a.path));
+      return usage_error(
+          fmt::format("input '{}' of '{}' is no input of '{}': --against compares two models with the same inputs",
+                      input.name, b.path, a.path));
     }
   }
   return result;

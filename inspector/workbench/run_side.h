@@ -18,8 +18,8 @@ struct RunSide {
   RunOptions options;
   std::vector<Value> inputs;
   std::unique_ptr<Session> session;
-  std::unique_ptr<DumpWriter> dump;    // or null
-  std::vector<Value> outputs;          // after run()
+  std::unique_ptr<DumpWriter> dump;  // or null
+  std::vector<Value> outputs;        // after run()
   double wall_ms = 0;
 
   // Runs the session once, telling `watcher` (may be null) and the dump. end_run is always told, also after a failure.
@@ -30,8 +30,9 @@ struct RunSide {
 Status check_options(const RunRequest& request);
 RunOptions options_for(const RunRequest& request, const std::string& executor_name);
 
-Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name, std::shared_ptr<const Model> model,
-                             std::vector<Value> inputs, const ExecutorFactory& make_executor);
+Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name,
+                             std::shared_ptr<const Model> model, std::vector<Value> inputs,
+                             const ExecutorFactory& make_executor);
 
 // The values of A's inputs in the order of B's, by name. Errors: usage, when B has an input that A lacks.
 Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b);

@@ -1,12 +1,12 @@
 // Reading slices and copying what they select.
 #include "inspector/workbench/slice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "inspector/tensor/elements.h"
 
@@ -23,7 +23,9 @@ std::vector<std::string_view> split_at(std::string_view text, char separator) {
   }
 }
 
-Error bad_slice(std::string_view text, std::string_view problem) { return usage_error(fmt::format("--slice '{}': {}", text, problem)); }
+Error bad_slice(std::string_view text, std::string_view problem) {
+  return usage_error(fmt::format("--slice '{}': {}", text, problem));
+}
 
 Result<std::optional<int64_t>> parse_part(std::string_view whole, std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -31,7 +33,8 @@ Result<std::optional<int64_t>> parse_part(std::string_view whole, std::string_vi
   if (text.empty()) return std::optional<int64_t>();
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return bad_slice(whole, fmt::format("'{}' is not a whole number", text));
+  if (error != std::errc() || end != text.data() + text.size())
+    return bad_slice(whole, fmt::format("'{}' is not a whole number", text));
   return std::optional(number);
 }
 
@@ -39,7 +42,8 @@ Result<AxisSlice> parse_index(std::string_view whole, std::string_view text, siz
   const auto index = PX_TRY(parse_part(whole, text));
   if (!index.has_value()) return bad_slice(whole, "an index is missing");
   const int64_t at = *index < 0 ? *index + size : *index;
-  if (at < 0 || at >= size) return bad_slice(whole, fmt::format("index {} is outside axis {} of size {}", *index, axis, size));
+  if (at < 0 || at >= size)
+    return bad_slice(whole, fmt::format("index {} is outside axis {} of size {}", *index, axis, size));
   return AxisSlice{at, 1, 1, true};
 }
 
@@ -50,7 +54,8 @@ Result<AxisSlice> parse_range(std::string_view whole, std::string_view text, int
   const auto start = PX_TRY(parse_part(whole, parts[0]));
   const auto stop = PX_TRY(parse_part(whole, parts[1]));
   const int64_t step = (parts.size() == 3 ? PX_TRY(parse_part(whole, parts[2])) : std::nullopt).value_or(1);
-  if (step == 0 || step < -size - 1 || step > INT64_MAX / 2) return bad_slice(whole, "a step must be a number other than 0 within the axis");
+  if (step == 0 || step < -size - 1 || step > INT64_MAX / 2)
+    return bad_slice(whole, "a step must be a number other than 0 within the axis");
   const auto place = [&](int64_t bound) { return bound < 0 ? std::max<int64_t>(bound + size, -1) : bound; };
   const int64_t low = step > 0 ? 0 : -1;
   const int64_t high = step > 0 ? size : size - 1;
@@ -73,7 +78,8 @@ Result<std::vector<AxisSlice>> parse_slice(std::string_view text, const Shape& s
   std::vector<AxisSlice> slices;
   for (size_t axis = 0; axis < parts.size(); ++axis) {
     const bool is_range = parts[axis].find(':') != std::string_view::npos;
-    slices.push_back(is_range ? PX_TRY(parse_range(text, parts[axis], shape[axis])) : PX_TRY(parse_index(text, parts[axis], axis, shape[axis])));
+    slices.push_back(is_range ? PX_TRY(parse_range(text, parts[axis], shape[axis]))
+                              : PX_TRY(parse_index(text, parts[axis], axis, shape[axis])));
   }
   return slices;
 }
@@ -92,9 +98,11 @@ Result<Tensor> take_slice(const TensorView& tensor, const std::vector<AxisSlice>
   std::vector<int64_t> index(slices.size(), 0);
   for (int64_t position = 0; position < result.element_count(); ++position) {
     int64_t source = 0;
-    for (size_t axis = 0; axis < slices.size(); ++axis) source += (slices[axis].start + index[axis] * slices[axis].step) * strides[axis];
+    for (size_t axis = 0; axis < slices.size(); ++axis)
+      source += (slices[axis].start + index[axis] * slices[axis].step) * strides[axis];
     if (tensor.dtype == DType::string) {
-      result.mutable_as<std::string>()[static_cast<size_t>(position)] = tensor.as<std::string>()[static_cast<size_t>(source)];
+      result.mutable_as<std::string>()[static_cast<size_t>(position)] =
+          tensor.as<std::string>()[static_cast<size_t>(source)];
     } else if (bits < 8) {
       store_packed(result.mutable_data(), bits, position, load_packed(tensor.data, bits, source));
     } else {

@@ -1,10 +1,10 @@
 // Text and JSON of captured values.
 #include "inspector/workbench/tensor_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "inspector/render/report_json.h"
@@ -79,32 +79,39 @@ ordered_json histogram_json(const TensorView& tensor) {
 }
 
 ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& options) {
-  ordered_json json{{"dtype", name_of(tensor.dtype)}, {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
+  ordered_json json{{"dtype", name_of(tensor.dtype)},
+                    {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
   json["stats"] = ordered_json::parse(statistics_to_json(compute_statistics(tensor)));
   if (options.histogram) json["histogram"] = histogram_json(tensor);
   if (options.statistics_only) return json;
   json["values"] = ordered_json::array();
-  for (int64_t index = 0; index < tensor.element_count(); ++index) json["values"].push_back(element_json(tensor, index));
+  for (int64_t index = 0; index < tensor.element_count(); ++index)
+    json["values"].push_back(element_json(tensor, index));
   return json;
 }
 
 std::string statistics_text(const TensorStatistics& stats) {
-  std::string text = fmt::format("min {:.7g}  max {:.7g}  mean {:.7g}  std {:.7g}  zeros {}", stats.min, stats.max, stats.mean, stats.std, stats.zeros);
+  std::string text = fmt::format("min {:.7g}  max {:.7g}  mean {:.7g}  std {:.7g}  zeros {}", stats.min, stats.max,
+                                 stats.mean, stats.std, stats.zeros);
   if (stats.nan > 0) text += fmt::format("  NaN {}", stats.nan);
-  if (stats.positive_inf + stats.negative_inf > 0) text += fmt::format("  +inf {}  -inf {}", stats.positive_inf, stats.negative_inf);
+  if (stats.positive_inf + stats.negative_inf > 0)
+    text += fmt::format("  +inf {}  -inf {}", stats.positive_inf, stats.negative_inf);
   return text + "\n";
 }
 
 std::string histogram_text(const TensorView& tensor) {
   constexpr int64_t kWidth = 50;
   const ElementHistogram histogram = make_histogram(tensor);
-  const int64_t most = histogram.counts.empty() ? 0 : *std::max_element(histogram.counts.begin(), histogram.counts.end());
+  const int64_t most =
+      histogram.counts.empty() ? 0 : *std::max_element(histogram.counts.begin(), histogram.counts.end());
   std::string text;
-  const double step = (histogram.high - histogram.low) / static_cast<double>(std::max<size_t>(1, histogram.counts.size()));
+  const double step =
+      (histogram.high - histogram.low) / static_cast<double>(std::max<size_t>(1, histogram.counts.size()));
   for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
     const int64_t count = histogram.counts[bin];
     const auto length = static_cast<size_t>(most == 0 ? 0 : (count * kWidth + most - 1) / most);
-    text += fmt::format("{:>12.5g} | {:<50} {}\n", histogram.low + step * static_cast<double>(bin), std::string(length, '#'), count);
+    text += fmt::format("{:>12.5g} | {:<50} {}\n", histogram.low + step * static_cast<double>(bin),
+                        std::string(length, '#'), count);
   }
   return text;
 }
@@ -119,13 +126,16 @@ std::string elements_text(const TensorView& tensor) {
     if (rank > 1 && index % row == 0) {
       std::string place = ":";
       int64_t rest = index / row;
-      for (size_t axis = rank - 1; axis-- > 0; rest /= tensor.shape[axis]) place = fmt::format("{},{}", rest % tensor.shape[axis], place);
+      for (size_t axis = rank - 1; axis-- > 0; rest /= tensor.shape[axis])
+        place = fmt::format("{},{}", rest % tensor.shape[axis], place);
       text += fmt::format("{}[{}]", index == 0 ? "" : "\n", place);
     }
     text += fmt::format("{}{}", rank > 1 || index > 0 ? " " : "", element_to_string(tensor, index));
   }
   text += "\n";
-  if (count > kMaxPrinted) text += fmt::format("... {} more elements: choose some with --slice, or write all with -o F.npy\n", count - kMaxPrinted);
+  if (count > kMaxPrinted)
+    text += fmt::format("... {} more elements: choose some with --slice, or write all with -o F.npy\n",
+                        count - kMaxPrinted);
   return text;
 }
 
@@ -155,7 +165,9 @@ void collect_tensors(const Value& value, std::vector<Tensor>& tensors) {
 Result<std::vector<Tensor>> load_tensors(const DumpReader& dump, int32_t index, const std::string& slice) {
   const Value value = PX_TRY(dump.load(index));
   if (slice.empty() || !value.is_tensor()) {
-    if (!slice.empty()) return usage_error(fmt::format("--slice: '{}' is {}, not one tensor", dump.entries()[static_cast<size_t>(index)].path, to_string(type_of(value))));
+    if (!slice.empty())
+      return usage_error(fmt::format("--slice: '{}' is {}, not one tensor",
+                                     dump.entries()[static_cast<size_t>(index)].path, to_string(type_of(value))));
     std::vector<Tensor> tensors;
     collect_tensors(value, tensors);
     return tensors;
@@ -177,7 +189,8 @@ ElementHistogram make_histogram(const TensorView& tensor, size_t bins) {
   histogram.low = *low;
   histogram.high = *high;
   histogram.counts.assign(bins, 0);
-  const double scale = histogram.high > histogram.low ? static_cast<double>(bins) / (histogram.high - histogram.low) : 0;
+  const double scale =
+      histogram.high > histogram.low ? static_cast<double>(bins) / (histogram.high - histogram.low) : 0;
   for (double value : values) {
     const auto bin = static_cast<size_t>(std::max(0.0, (value - histogram.low) * scale));
     ++histogram.counts[std::min(bins - 1, bin)];
@@ -188,10 +201,13 @@ ElementHistogram make_histogram(const TensorView& tensor, size_t bins) {
 std::string value_list_to_text(const DumpReader& dump) {
   std::string text;
   for (const DumpEntry& entry : dump.entries()) {
-    const std::string what = entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type) + "  " + level_name(entry.level);
-    text += fmt::format("{}  {}{}\n", entry.path, what, entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node));
+    const std::string what = entry.absence.has_value() ? absence_text(*entry.absence)
+                                                       : to_string(entry.type) + "  " + level_name(entry.level);
+    text += fmt::format("{}  {}{}\n", entry.path, what,
+                        entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node));
   }
-  if (!dump.is_complete()) text += "this dump is unfinished: its run was cut off, the values above are what it had captured\n";
+  if (!dump.is_complete())
+    text += "this dump is unfinished: its run was cut off, the values above are what it had captured\n";
   return text;
 }
 
@@ -220,15 +236,18 @@ Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
     if (count >= 3 || entry.path.find(path) == std::string::npos) continue;
     similar += (count++ == 0 ? "; did you mean '" : "', '") + entry.path;
   }
-  return usage_error(fmt::format("dump '{}' holds no value '{}'{}", dump.path(), path, similar.empty() ? " (parallax tensor DUMP lists them)" : similar + "'?"));
+  return usage_error(fmt::format("dump '{}' holds no value '{}'{}", dump.path(), path,
+                                 similar.empty() ? " (parallax tensor DUMP lists them)" : similar + "'?"));
 }
 
 Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const TensorViewOptions& options) {
   const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
-  std::string text = fmt::format("{}: {}\n", entry.path, entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type));
+  std::string text = fmt::format("{}: {}\n", entry.path,
+                                 entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type));
   if (!has_payload(entry)) {
     if (entry.statistics.has_value()) text += statistics_text(*entry.statistics);
-    if (!entry.absence.has_value()) text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
+    if (!entry.absence.has_value())
+      text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
     return text;
   }
   if (entry.level == CaptureLevel::sample) text += "a sample of its elements was kept:\n";
@@ -247,7 +266,8 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
   if (!has_payload(entry)) {
     json["dtype"] = dtype_text(entry.type);
     json["shape"] = dims_of(entry.type);
-    json["stats"] = entry.statistics.has_value() ? ordered_json::parse(statistics_to_json(*entry.statistics)) : ordered_json(nullptr);
+    json["stats"] = entry.statistics.has_value() ? ordered_json::parse(statistics_to_json(*entry.statistics))
+                                                 : ordered_json(nullptr);
     json["values"] = nullptr;
     json["reason"] = entry.absence.has_value() ? absence_text(*entry.absence) : "not captured";
     return json.dump(2, ' ', false, kReplaceBadUtf8);

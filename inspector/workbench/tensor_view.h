@@ -29,8 +29,8 @@ struct TensorViewOptions {
 // The index of the value called `path`. Errors: usage, with near misses.
 Result<int32_t> find_entry(const DumpReader& dump, const std::string& path);
 
-// Text prints at most 1,000 elements and says how many it left out; JSON holds all, flat in row-major order, and the shape of
-// what the slice selects. A value whose payload was not kept shows what is there: shape and statistics.
+// Text prints at most 1,000 elements and says how many it left out; JSON holds all, flat in row-major order, and the
+// shape of what the slice selects. A value whose payload was not kept shows what is there: shape and statistics.
 Result<std::string> tensor_to_text(const DumpReader& dump, int32_t entry, const TensorViewOptions& options);
 Result<std::string> tensor_to_json(const DumpReader& dump, int32_t entry, const TensorViewOptions& options);
 

@@ -71,8 +71,10 @@ Status op_shrink(OpContext& op) {
   return map_numbers(op, [=](auto x) {
     const auto number = static_cast<double>(x);
     const double result = number < -lambd ? number + bias : number > lambd ? number - bias : 0.0;
-    if constexpr (std::is_same_v<decltype(x), double>) return result;
-    else return static_cast<decltype(x)>(truncate_to_int64(result));
+    if constexpr (std::is_same_v<decltype(x), double>)
+      return result;
+    else
+      return static_cast<decltype(x)>(truncate_to_int64(result));
   });
 }
 
@@ -85,7 +87,8 @@ Status op_gelu(OpContext& op) {
       return 0.5 * x * (1.0 + std::tanh(inner));
     });
   }
-  if (approximate != "none") return execution_error("attribute approximate is '" + approximate + "'; it is none or tanh");
+  if (approximate != "none")
+    return execution_error("attribute approximate is '" + approximate + "'; it is none or tanh");
   return map_floats(op, [](double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); });
 }
 
@@ -106,14 +109,15 @@ Status op_prelu(OpContext& op) {
   const Tensor& slope = op.input(1);
   // Since version 7 the slope is broadcast to X alone; before it is one number, or one for each channel (axis 1).
   Tensor aligned = slope;
-  if (op.since_version() < 7 && slope.shape().rank() == 1 && op.input(0).shape().rank() > 2 && slope.element_count() > 1) {
+  if (op.since_version() < 7 && slope.shape().rank() == 1 && op.input(0).shape().rank() > 2 &&
+      slope.element_count() > 1) {
     std::vector<int64_t> dims(op.input(0).shape().rank() - 1, 1);
     dims[0] = slope.element_count();
     aligned = slope.reshaped(Shape(dims));
   }
   if (!broadcasts_to(aligned.shape(), op.input(0).shape())) {
-    return execution_error(fmt::format("slope {} does not broadcast to X {}", slope.shape().to_string(),
-                                       op.input(0).shape().to_string()));
+    return execution_error(
+        fmt::format("slope {} does not broadcast to X {}", slope.shape().to_string(), op.input(0).shape().to_string()));
   }
   return with_number_type(op.input(0).dtype(), [&](auto number) {
     using T = decltype(number);
@@ -138,7 +142,8 @@ Result<T> bound_of(const OpContext& op, size_t index, std::string_view attribute
   if (op.since_version() < 11) return static_cast<T>(op.find_float(attribute).value_or(static_cast<double>(otherwise)));
   if (!op.has_input(index)) return otherwise;
   if (op.input(index).element_count() != 1) {
-    return execution_error(fmt::format("{} must be one number, its shape is {}", attribute, op.input(index).shape().to_string()));
+    return execution_error(
+        fmt::format("{} must be one number, its shape is {}", attribute, op.input(index).shape().to_string()));
   }
   T bound{};
   load<T>(op.input(index), 0, std::span(&bound, 1));

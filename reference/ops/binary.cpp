@@ -7,16 +7,16 @@
 namespace parallax::reference {
 namespace {
 
-// Before version 7 there was no broadcasting but on demand: attribute broadcast = 1 aligns B's axes with A's from `axis` on.
-// Gives B under a shape that today's rules broadcast to the same.
+// Before version 7 there was no broadcasting but on demand: attribute broadcast = 1 aligns B's axes with A's from
+// `axis` on. Gives B under a shape that today's rules broadcast to the same.
 Result<Tensor> aligned_second(const OpContext& op) {
   const Tensor& a = op.input(0);
   const Tensor& b = op.input(1);
   if (op.since_version() >= 7) return b;
   if (op.int_attribute("broadcast") == 0) {
     if (a.shape() == b.shape()) return b;
-    return execution_error(fmt::format("shapes {} and {} differ and the attribute broadcast is 0", a.shape().to_string(),
-                                       b.shape().to_string()));
+    return execution_error(fmt::format("shapes {} and {} differ and the attribute broadcast is 0",
+                                       a.shape().to_string(), b.shape().to_string()));
   }
   const auto axis = op.find_int("axis");
   if (!axis.has_value()) return b;
@@ -37,9 +37,8 @@ Status arithmetic(OpContext& op, F f) {
 template <class F>
 Status comparison(OpContext& op, F f) {
   const Tensor b = PX_TRY(aligned_second(op));
-  return with_number_type(op.input(0).dtype(), [&](auto number) {
-    return map_two<decltype(number)>(op, op.input(0), b, DType::bool_, f);
-  });
+  return with_number_type(op.input(0).dtype(),
+                          [&](auto number) { return map_two<decltype(number)>(op, op.input(0), b, DType::bool_, f); });
 }
 
 template <class F>
@@ -72,17 +71,22 @@ T truncated_quotient(T a, T b) {
 
 template <class T>
 T truncated_remainder(T a, T b) {
-  if constexpr (std::is_same_v<T, double>) return std::fmod(a, b);
-  else if constexpr (std::is_same_v<T, int64_t>) return b == -1 ? 0 : a % b;
-  else return a % b;
+  if constexpr (std::is_same_v<T, double>)
+    return std::fmod(a, b);
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return b == -1 ? 0 : a % b;
+  else
+    return a % b;
 }
 
 // The remainder with the sign of the divisor, as Python's % has it.
 template <class T>
 T floored_remainder(T a, T b) {
   const T remainder = truncated_remainder(a, b);
-  if constexpr (std::is_same_v<T, uint64_t>) return remainder;
-  else return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+  if constexpr (std::is_same_v<T, uint64_t>)
+    return remainder;
+  else
+    return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
 // base^exponent modulo 2^64. A negative exponent gives the truncated quotient 1 / base^-exponent.
@@ -147,8 +151,8 @@ Status op_mod(OpContext& op) {
   return map_two_numbers(op, [](auto a, auto b) { return floored_remainder(a, b); });
 }
 
-// The result has the type of the base. Integers to an integer power are exact modulo their width; otherwise both are taken as
-// double, and the power of an integer base is truncated.
+// The result has the type of the base. Integers to an integer power are exact modulo their width; otherwise both are
+// taken as double, and the power of an integer base is truncated.
 Status op_pow(OpContext& op) {
   const Tensor& base = op.input(0);
   const Tensor exponent = PX_TRY(aligned_second(op));

@@ -15,8 +15,8 @@ namespace {
 
 struct CastRules {
   DType to;
-  bool saturate = true;                      // to the float8 formats
-  E8M0Rounding round = E8M0Rounding::up;     // to float8e8m0
+  bool saturate = true;                   // to the float8 formats
+  E8M0Rounding round = E8M0Rounding::up;  // to float8e8m0
 };
 
 std::string lower_case(std::string text) {
@@ -32,8 +32,8 @@ double round_float(double value, const CastRules& rules) {
   return small_float_to_double(rules.to, small_float_from_double(rules.to, value, rules.saturate, rules.round));
 }
 
-// An integer beyond 2^53 as a double whose last bit says whether anything was cut off, so that one further rounding to a
-// narrower float is the rounding of the integer itself.
+// An integer beyond 2^53 as a double whose last bit says whether anything was cut off, so that one further rounding to
+// a narrower float is the rounding of the integer itself.
 double sticky_double(uint64_t magnitude) {
   if (magnitude < (uint64_t{1} << 53U)) return static_cast<double>(magnitude);
   const uint64_t cut = (magnitude >> 11U) | static_cast<uint64_t>((magnitude & 2047U) != 0);
@@ -49,8 +49,8 @@ double integer_to_double(T value, DType to) {
   return sticky_double(static_cast<uint64_t>(value));
 }
 
-// Toward zero. Out of range, which the specification leaves open: int32 and wider give the least value (uint64 wraps), as the
-// conversion instructions of processors do; narrower types wrap.
+// Toward zero. Out of range, which the specification leaves open: int32 and wider give the least value (uint64 wraps),
+// as the conversion instructions of processors do; narrower types wrap.
 int64_t float_to_integer(double value, DType to) {
   if (to == DType::uint64 && value >= 9223372036854775808.0 && value < 18446744073709551616.0) {
     return static_cast<int64_t>(static_cast<uint64_t>(value));
@@ -98,7 +98,8 @@ Status cast_from_strings(const Tensor& input, Tensor& output, const CastRules& r
 Result<Tensor> cast_to_strings(OpContext& op, const Tensor& input) {
   Tensor output = PX_TRY(op.allocate(DType::string, input.shape()));
   const auto texts = output.mutable_as<std::string>();
-  for (size_t index = 0; index < texts.size(); ++index) texts[index] = element_to_string(input, static_cast<int64_t>(index));
+  for (size_t index = 0; index < texts.size(); ++index)
+    texts[index] = element_to_string(input, static_cast<int64_t>(index));
   return output;
 }
 
@@ -112,16 +113,21 @@ Status cast_numbers(const Tensor& input, Tensor& output, const CastRules& rules)
       if (is_floating(to)) {
         std::vector<double> out(in.size());
         for (size_t index = 0; index < in.size(); ++index) {
-          if constexpr (std::is_same_v<T, double>) out[index] = round_float(in[index], rules);
-          else out[index] = round_float(integer_to_double(in[index], rules.to), rules);
+          if constexpr (std::is_same_v<T, double>)
+            out[index] = round_float(in[index], rules);
+          else
+            out[index] = round_float(integer_to_double(in[index], rules.to), rules);
         }
         return store<double>(output, begin, out);
       }
       std::vector<int64_t> out(in.size());
       for (size_t index = 0; index < in.size(); ++index) {
-        if (to == DType::bool_) out[index] = in[index] != T{0} ? 1 : 0;
-        else if constexpr (std::is_same_v<T, double>) out[index] = float_to_integer(in[index], to);
-        else out[index] = static_cast<int64_t>(in[index]);
+        if (to == DType::bool_)
+          out[index] = in[index] != T{0} ? 1 : 0;
+        else if constexpr (std::is_same_v<T, double>)
+          out[index] = float_to_integer(in[index], to);
+        else
+          out[index] = static_cast<int64_t>(in[index]);
       }
       store<int64_t>(output, begin, out);
     });
@@ -149,9 +155,12 @@ Result<CastRules> rules_of(const OpContext& op, DType to) {
   CastRules rules{to};
   rules.saturate = op.find_int("saturate").value_or(1) != 0;
   const std::string mode = op.find_string("round_mode").value_or("up");
-  if (mode == "down") rules.round = E8M0Rounding::down;
-  else if (mode == "nearest") rules.round = E8M0Rounding::nearest;
-  else if (mode != "up") return execution_error("attribute round_mode must be up, down or nearest");
+  if (mode == "down")
+    rules.round = E8M0Rounding::down;
+  else if (mode == "nearest")
+    rules.round = E8M0Rounding::nearest;
+  else if (mode != "up")
+    return execution_error("attribute round_mode must be up, down or nearest");
   return rules;
 }
 

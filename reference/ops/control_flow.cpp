@@ -1,12 +1,12 @@
 // If, Loop, Scan: the bodies run as frames of the interpreter; here is only what goes in and what comes out.
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "inspector/tensor/elements.h"
 #include "reference/ops/indexing.h"
 #include "reference/ops/ops.h"
 #include "reference/ops/stack.h"
-
-#include <fmt/format.h>
 
 namespace parallax::reference {
 namespace {
@@ -23,7 +23,8 @@ Status expect_outputs(size_t count, size_t expected, std::string_view body) {
   return execution_error(fmt::format("its {} gives {} values, {} are needed", body, count, expected));
 }
 
-// What a scan output is when no iteration ran: length 0 before the dimensions that the body declares (0 where it does not).
+// What a scan output is when no iteration ran: length 0 before the dimensions that the body declares (0 where it does
+// not).
 Result<Tensor> empty_scan(const OpContext& op, const Graph& body, size_t output, size_t axis) {
   const TypeInfo& type = body.values[static_cast<size_t>(body.outputs[output])].type;
   if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined) {
@@ -48,8 +49,8 @@ Status op_if(OpContext& op) {
   return {};
 }
 
-// for (i = 0; i < M && cond; ++i) cond, carried..., scanned... = body(i, cond, carried...). An absent M means no limit, an absent
-// cond means true.
+// for (i = 0; i < M && cond; ++i) cond, carried..., scanned... = body(i, cond, carried...). An absent M means no limit,
+// an absent cond means true.
 Status op_loop(OpContext& op) {
   const Graph& body = op.body("body");
   const size_t carried_count = op.input_count() - std::min<size_t>(2, op.input_count());
@@ -68,12 +69,14 @@ Status op_loop(OpContext& op) {
     PX_TRY(expect_outputs(results.size(), 1 + carried_count + scan_count, "body"));
     condition = PX_TRY(truth(results[0], "the body's condition"));
     for (size_t index = 0; index < carried_count; ++index) carried[index] = std::move(results[1 + index]);
-    for (size_t index = 0; index < scan_count; ++index) scanned[index].push_back(std::move(results[1 + carried_count + index]));
+    for (size_t index = 0; index < scan_count; ++index)
+      scanned[index].push_back(std::move(results[1 + carried_count + index]));
   }
   for (size_t index = 0; index < carried_count; ++index) PX_TRY(op.set_output(index, std::move(carried[index])));
   for (size_t index = 0; index < scan_count; ++index) {
     if (!op.wants_output(carried_count + index)) continue;
-    Tensor all = scanned[index].empty() ? PX_TRY(empty_scan(op, body, 1 + carried_count + index, 0)) : PX_TRY(stack(op, scanned[index], 0));
+    Tensor all = scanned[index].empty() ? PX_TRY(empty_scan(op, body, 1 + carried_count + index, 0))
+                                        : PX_TRY(stack(op, scanned[index], 0));
     PX_TRY(op.set_output(carried_count + index, std::move(all)));
   }
   return {};
@@ -86,13 +89,14 @@ struct ScanAxis {
   bool reversed = false;
 };
 
-// One entry for each scan input or output, from the attributes `axes` and `directions` (empty: axis 0, forward). An axis of an
-// output counts in the output, which has one more than what the body gives: its rank is known only then.
-Result<std::vector<ScanAxis>> scan_axes(const OpContext& op, std::string_view axes_name, std::string_view directions_name,
-                                        const std::vector<size_t>& ranks) {
+// One entry for each scan input or output, from the attributes `axes` and `directions` (empty: axis 0, forward). An
+// axis of an output counts in the output, which has one more than what the body gives: its rank is known only then.
+Result<std::vector<ScanAxis>> scan_axes(const OpContext& op, std::string_view axes_name,
+                                        std::string_view directions_name, const std::vector<size_t>& ranks) {
   const auto axes = op.find_ints(axes_name);
   const auto directions = op.find_ints(directions_name);
-  if ((axes.has_value() && axes->size() != ranks.size()) || (directions.has_value() && directions->size() != ranks.size())) {
+  if ((axes.has_value() && axes->size() != ranks.size()) ||
+      (directions.has_value() && directions->size() != ranks.size())) {
     return execution_error(fmt::format("{} or {} has the wrong length", axes_name, directions_name));
   }
   std::vector<ScanAxis> result(ranks.size());
@@ -119,15 +123,18 @@ Result<ScanRun> run_scan(const OpContext& op, std::vector<Value> states, const s
       const int64_t position = axes[index].reversed ? length - 1 - step : step;
       arguments.push_back(PX_TRY(slice_at(op, inputs[index], axes[index].axis, position)));
     }
-    std::vector<Value> results = PX_TRY(op.run_body("body", Frame::Kind::body, first_frame + step, std::move(arguments)));
+    std::vector<Value> results =
+        PX_TRY(op.run_body("body", Frame::Kind::body, first_frame + step, std::move(arguments)));
     PX_TRY(expect_outputs(results.size(), state_count + output_count, "body"));
     run.states.assign(results.begin(), results.begin() + static_cast<ptrdiff_t>(state_count));
-    for (size_t index = 0; index < output_count; ++index) run.outputs[index].push_back(std::move(results[state_count + index]));
+    for (size_t index = 0; index < output_count; ++index)
+      run.outputs[index].push_back(std::move(results[state_count + index]));
   }
   return run;
 }
 
-Result<Tensor> stack_scanned(const OpContext& op, std::vector<Value> items, size_t body_output, int64_t axis, bool reversed) {
+Result<Tensor> stack_scanned(const OpContext& op, std::vector<Value> items, size_t body_output, int64_t axis,
+                             bool reversed) {
   const Graph& body = op.body("body");
   if (items.empty()) return empty_scan(op, body, body_output, static_cast<size_t>(std::max<int64_t>(0, axis)));
   if (reversed) std::reverse(items.begin(), items.end());
@@ -166,13 +173,15 @@ Status op_scan(OpContext& op) {
     return execution_error("scan_output_axes or scan_output_directions has the wrong length");
   }
   for (size_t index = 0; index < output_count; ++index) {
-    Tensor all = PX_TRY(stack_scanned(op, std::move(run.outputs[index]), state_count + index, output_axes[index], directions[index] != 0));
+    Tensor all = PX_TRY(stack_scanned(op, std::move(run.outputs[index]), state_count + index, output_axes[index],
+                                      directions[index] != 0));
     PX_TRY(op.set_output(state_count + index, std::move(all)));
   }
   return {};
 }
 
-// Scan-8 has a batch axis 0 everywhere and the sequence on axis 1; batches run one after the other, their steps numbered on.
+// Scan-8 has a batch axis 0 everywhere and the sequence on axis 1; batches run one after the other, their steps
+// numbered on.
 Status op_scan_8(OpContext& op) {
   const int64_t scan_input_count = op.int_attribute("num_scan_inputs");
   if (scan_input_count < 1 || scan_input_count >= static_cast<int64_t>(op.input_count())) {
@@ -185,8 +194,10 @@ Status op_scan_8(OpContext& op) {
   if (first.shape().rank() < 2) return execution_error("scan inputs must be [batch, sequence, ...]");
   const int64_t batch_count = first.shape()[0];
   const int64_t length = first.shape()[1];
-  const auto directions = op.find_ints("directions").value_or(std::vector<int64_t>(static_cast<size_t>(scan_input_count), 0));
-  if (directions.size() != static_cast<size_t>(scan_input_count)) return execution_error("directions has the wrong length");
+  const auto directions =
+      op.find_ints("directions").value_or(std::vector<int64_t>(static_cast<size_t>(scan_input_count), 0));
+  if (directions.size() != static_cast<size_t>(scan_input_count))
+    return execution_error("directions has the wrong length");
   std::vector<ScanAxis> axes;
   for (int64_t direction : directions) axes.push_back({0, direction != 0});
   std::vector<std::vector<Value>> results(op.output_count());
@@ -200,13 +211,16 @@ Status op_scan_8(OpContext& op) {
         return execution_error(fmt::format("input {} of shape {} does not fit the batch", index, shape.to_string()));
       }
       Tensor slice = PX_TRY(slice_at(op, op.input(index), 0, batch));
-      if (is_state) states.emplace_back(std::move(slice));
-      else inputs.push_back(std::move(slice));
+      if (is_state)
+        states.emplace_back(std::move(slice));
+      else
+        inputs.push_back(std::move(slice));
     }
     ScanRun run = PX_TRY(run_scan(op, std::move(states), inputs, axes, length, output_count, batch * length));
     for (size_t index = 0; index < state_count; ++index) results[index].push_back(std::move(run.states[index]));
     for (size_t index = 0; index < output_count; ++index) {
-      results[state_count + index].push_back(PX_TRY(stack_scanned(op, std::move(run.outputs[index]), state_count + index, 0, false)));
+      results[state_count + index].push_back(
+          PX_TRY(stack_scanned(op, std::move(run.outputs[index]), state_count + index, 0, false)));
     }
   }
   if (batch_count == 0) return unsupported("Scan-8 of an empty batch");

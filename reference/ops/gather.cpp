@@ -50,7 +50,8 @@ Status op_gather_elements(OpContext& op) {
   if (indices.shape().rank() != rank) return execution_error("data and indices differ in rank");
   for (size_t other = 0; other < rank; ++other) {
     if (other != axis && indices.shape()[other] > data.shape()[other]) {
-      return execution_error(fmt::format("indices {} reach beyond data {}", indices.shape().to_string(), data.shape().to_string()));
+      return execution_error(
+          fmt::format("indices {} reach beyond data {}", indices.shape().to_string(), data.shape().to_string()));
     }
   }
   const std::vector<int64_t> positions = PX_TRY(resolve_indices(indices, data.shape()[axis]));
@@ -60,7 +61,8 @@ Status op_gather_elements(OpContext& op) {
   strides[axis] = 0;
   std::vector<int64_t> from(positions.size());
   Walk<1> walk(indices.shape().dims(), {strides});
-  for (size_t index = 0; index < from.size(); ++index, walk.next()) from[index] = walk.offset() + positions[index] * along;
+  for (size_t index = 0; index < from.size(); ++index, walk.next())
+    from[index] = walk.offset() + positions[index] * along;
   gather_elements(data, output, [&](int64_t index) { return from[static_cast<size_t>(index)]; });
   return op.set_output(0, std::move(output));
 }
@@ -76,7 +78,8 @@ Status op_gather_nd(OpContext& op) {
   }
   const auto width = static_cast<size_t>(asked[asked.rank() - 1]);
   if (width > shape.rank() - batch_dims) {
-    return execution_error(fmt::format("indices {} name more axes than data {} has", asked.to_string(), shape.to_string()));
+    return execution_error(
+        fmt::format("indices {} name more axes than data {} has", asked.to_string(), shape.to_string()));
   }
   for (size_t axis = 0; axis < batch_dims; ++axis) {
     if (shape[axis] != asked[axis]) return execution_error("batch dimensions of data and indices differ");
@@ -96,7 +99,8 @@ Status op_gather_nd(OpContext& op) {
     for (size_t axis = 0; axis < width; ++axis) {
       const int64_t dim = shape[batch_dims + axis];
       const int64_t index = positions[static_cast<size_t>(tuple) * width + axis];
-      if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is out of range for a dimension of {}", index, dim));
+      if (index < -dim || index >= dim)
+        return execution_error(fmt::format("index {} is out of range for a dimension of {}", index, dim));
       from += (index < 0 ? index + dim : index) * strides[batch_dims + axis];
     }
     copy_run(data, from, output, tuple * run, run);

@@ -53,7 +53,8 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
     const int64_t dim_a = back <= a.rank() ? a[a.rank() - back] : 1;
     const int64_t dim_b = back <= b.rank() ? b[b.rank() - back] : 1;
     if (dim_a != dim_b && dim_a != 1 && dim_b != 1) {
-      return execution_error(fmt::format("shapes {} and {} cannot be broadcast together", a.to_string(), b.to_string()));
+      return execution_error(
+          fmt::format("shapes {} and {} cannot be broadcast together", a.to_string(), b.to_string()));
     }
     dims[dims.size() - back] = dim_a == 1 ? dim_b : dim_a;
   }

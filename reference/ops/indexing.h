@@ -1,4 +1,5 @@
-// Index arithmetic: axes, strides, and a walk over multi-indices. The only place of the reference that thinks in strides.
+// Index arithmetic: axes, strides, and a walk over multi-indices. The only place of the reference that thinks in
+// strides.
 #pragma once
 
 #include <array>
@@ -32,8 +33,8 @@ std::vector<int64_t> broadcast_strides(const Shape& from, const Shape& to);
 // Unidirectional broadcasting: whether `from` repeats to exactly `to`.
 bool broadcasts_to(const Shape& from, const Shape& to);
 
-// Walks the multi-indices of `dims` in row-major order from linear position `begin`, keeping for each of Count sets of strides
-// the offset sum(index * stride).
+// Walks the multi-indices of `dims` in row-major order from linear position `begin`, keeping for each of Count sets of
+// strides the offset sum(index * stride).
 template <size_t Count>
 class Walk {
  public:

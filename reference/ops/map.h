@@ -40,8 +40,8 @@ class BroadcastInput {
   }
 
  private:
-  // Joins neighbouring axes that are walked as one, so that runs are long. Leaves at least one axis; the last has stride 0
-  // or 1, since the input is contiguous.
+  // Joins neighbouring axes that are walked as one, so that runs are long. Leaves at least one axis; the last has
+  // stride 0 or 1, since the input is contiguous.
   void merge_axes() {
     for (size_t axis = dims_.size(); axis-- > 1;) {
       const bool both_repeated = strides_[axis] == 0 && strides_[axis - 1] == 0;
@@ -85,7 +85,8 @@ Status map_one(OpContext& op, const Tensor& input, DType declared, int64_t work,
 template <class F>
 Status map_floats(OpContext& op, F f) {
   constexpr int64_t kWork = 10;  // a transcendental function
-  if (!is_floating(op.input(0).dtype())) return unsupported(fmt::format("element type {}", name_of(op.input(0).dtype())));
+  if (!is_floating(op.input(0).dtype()))
+    return unsupported(fmt::format("element type {}", name_of(op.input(0).dtype())));
   return map_one<double>(op, op.input(0), op.input(0).dtype(), kWork, f);
 }
 
@@ -93,9 +94,8 @@ Status map_floats(OpContext& op, F f) {
 template <class F>
 Status map_numbers(OpContext& op, F f) {
   const Tensor& input = op.input(0);
-  return with_number_type(input.dtype(), [&](auto number) {
-    return map_one<decltype(number)>(op, input, input.dtype(), 2, f);
-  });
+  return with_number_type(input.dtype(),
+                          [&](auto number) { return map_one<decltype(number)>(op, input, input.dtype(), 2, f); });
 }
 
 // out[i] = f(a[i], b[i]) over the broadcast of inputs 0 and 1, which have one element type.
@@ -122,9 +122,8 @@ Status map_two(OpContext& op, const Tensor& a, const Tensor& b, DType declared, 
 template <class F>
 Status map_two_numbers(OpContext& op, F f) {
   const DType dtype = op.input(0).dtype();
-  return with_number_type(dtype, [&](auto number) {
-    return map_two<decltype(number)>(op, op.input(0), op.input(1), dtype, f);
-  });
+  return with_number_type(
+      dtype, [&](auto number) { return map_two<decltype(number)>(op, op.input(0), op.input(1), dtype, f); });
 }
 
 template <class F>

@@ -49,8 +49,10 @@ std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a
   const int64_t size_b = plan.depth * plan.columns;
   const int64_t size_out = plan.rows * plan.columns;
   for (int64_t batch = 0; batch < plan.batch.element_count(); ++batch, walk.next()) {
-    const Matrix<Number> left{a.subspan(static_cast<size_t>(walk.offset(0) * size_a)), plan.rows, plan.depth, plan.depth, 1};
-    const Matrix<Number> right{b.subspan(static_cast<size_t>(walk.offset(1) * size_b)), plan.depth, plan.columns, plan.columns, 1};
+    const Matrix<Number> left{a.subspan(static_cast<size_t>(walk.offset(0) * size_a)), plan.rows, plan.depth,
+                              plan.depth, 1};
+    const Matrix<Number> right{b.subspan(static_cast<size_t>(walk.offset(1) * size_b)), plan.depth, plan.columns,
+                               plan.columns, 1};
     multiply(left, right, std::span(results).subspan(static_cast<size_t>(batch * size_out)));
   }
   return results;
@@ -109,7 +111,8 @@ Status op_qlinear_matmul(OpContext& op) {
   const double a_scale = PX_TRY(op.double_of_input(1));
   const double y_scale = PX_TRY(op.double_of_input(6));
   const int64_t y_zero = PX_TRY(op.int64_of_input(7));
-  if (b_scale.element_count() != 1 && b_scale.element_count() != plan.columns) return unsupported("the shape of b_scale");
+  if (b_scale.element_count() != 1 && b_scale.element_count() != plan.columns)
+    return unsupported("the shape of b_scale");
   const Numbers<double> scales(b_scale);
   const DType dtype = op.input(7).dtype();
   std::vector<int64_t> results;
@@ -136,7 +139,8 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   if (op.int_attribute("transA") != 0) a = a.transposed();
   if (op.int_attribute("transB") != 0) b = b.transposed();
   if (a.columns != b.rows) {
-    return execution_error(fmt::format("A {} and B {} cannot be multiplied as transA and transB say", shape_a.to_string(), shape_b.to_string()));
+    return execution_error(fmt::format("A {} and B {} cannot be multiplied as transA and transB say",
+                                       shape_a.to_string(), shape_b.to_string()));
   }
   const Shape shape{a.rows, b.columns};
   std::vector<Number> results(static_cast<size_t>(shape.element_count()));
@@ -144,7 +148,8 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   for (Number& value : results) value *= alpha;
   if (op.has_input(2)) {
     if (!broadcasts_to(op.input(2).shape(), shape)) {
-      return execution_error(fmt::format("C {} does not broadcast to {}", op.input(2).shape().to_string(), shape.to_string()));
+      return execution_error(
+          fmt::format("C {} does not broadcast to {}", op.input(2).shape().to_string(), shape.to_string()));
     }
     std::vector<Number> bias(results.size());
     BroadcastInput(op.input(2), shape).read<Number>(0, bias);
@@ -159,8 +164,10 @@ Status op_gemm(OpContext& op) {
   const double alpha = op.float_attribute("alpha");
   const double beta = op.float_attribute("beta");
   if (is_floating(op.input(0).dtype())) return gemm<double>(op, alpha, beta);
-  if (alpha != std::trunc(alpha) || beta != std::trunc(beta)) return unsupported("integers with a fractional alpha or beta");
-  return gemm<uint64_t>(op, static_cast<uint64_t>(truncate_to_int64(alpha)), static_cast<uint64_t>(truncate_to_int64(beta)));
+  if (alpha != std::trunc(alpha) || beta != std::trunc(beta))
+    return unsupported("integers with a fractional alpha or beta");
+  return gemm<uint64_t>(op, static_cast<uint64_t>(truncate_to_int64(alpha)),
+                        static_cast<uint64_t>(truncate_to_int64(beta)));
 }
 
 }  // namespace parallax::reference

@@ -61,13 +61,16 @@ void copy_run(const TensorView& source, int64_t from, Tensor& target, int64_t to
 
 // target[i] = source[index_of(i)] for every i; where index_of gives kFill, fill[0] instead.
 template <class IndexOf>
-void gather_elements(const TensorView& source, Tensor& target, const IndexOf& index_of, const TensorView* fill = nullptr) {
+void gather_elements(const TensorView& source, Tensor& target, const IndexOf& index_of,
+                     const TensorView* fill = nullptr) {
   const auto run = [&](auto elements, auto fill_elements) {
     for_blocks(target.element_count(), 5, [&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index) {
         const int64_t from = index_of(index);
-        if (from == kFill) fill_elements.copy(0, index);
-        else elements.copy(from, index);
+        if (from == kFill)
+          fill_elements.copy(0, index);
+        else
+          elements.copy(from, index);
       }
     });
   };

@@ -15,8 +15,8 @@ struct SliceAxis {
   int64_t count;
 };
 
-// numpy's rules, as Slice-13 states them: negative positions count from the back, then both are clamped to what the direction
-// of the step can reach.
+// numpy's rules, as Slice-13 states them: negative positions count from the back, then both are clamped to what the
+// direction of the step can reach.
 SliceAxis resolve_slice(int64_t start, int64_t end, int64_t step, int64_t dim) {
   const auto from_back = [&](int64_t position) { return position < 0 ? wrapping_add(position, dim) : position; };
   const int64_t low = step > 0 ? 0 : -1;
@@ -61,7 +61,8 @@ Status op_transpose(OpContext& op) {
   for (size_t axis = 0; axis < rank; ++axis) perm[axis] = static_cast<int64_t>(rank - 1 - axis);
   if (const auto given = op.find_ints("perm")) perm = *given;
   const std::vector<size_t> order = PX_TRY(normalize_axes(perm, rank));
-  if (order.size() != rank) return execution_error(fmt::format("perm has {} axes, the input has {}", order.size(), rank));
+  if (order.size() != rank)
+    return execution_error(fmt::format("perm has {} axes, the input has {}", order.size(), rank));
   const std::vector<int64_t> own = strides_of(data.shape());
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;
@@ -84,7 +85,8 @@ Status op_slice(OpContext& op) {
   for (size_t index = 0; index < axes.size(); ++index) {
     const size_t axis = axes[index];
     if (arguments.steps[index] == 0) return execution_error("a step of 0");
-    const SliceAxis slice = resolve_slice(arguments.starts[index], arguments.ends[index], arguments.steps[index], dims[axis]);
+    const SliceAxis slice =
+        resolve_slice(arguments.starts[index], arguments.ends[index], arguments.steps[index], dims[axis]);
     if (slice.count > 0) base += slice.start * strides[axis];
     // With one element the step is never taken; it may be as large as an int64.
     strides[axis] = slice.count > 1 ? strides[axis] * slice.step : 0;
@@ -97,8 +99,8 @@ Status op_slice(OpContext& op) {
 
 Status op_concat(OpContext& op) {
   const Shape& first = op.input(0).shape();
-  const size_t axis = PX_TRY(normalize_axis(op.since_version() < 4 ? op.find_int("axis").value_or(1) : op.int_attribute("axis"),
-                                            first.rank()));
+  const size_t axis = PX_TRY(normalize_axis(
+      op.since_version() < 4 ? op.find_int("axis").value_or(1) : op.int_attribute("axis"), first.rank()));
   int64_t length = 0;
   for (size_t index = 0; index < op.input_count(); ++index) {
     const Shape& shape = op.input(index).shape();
@@ -107,7 +109,8 @@ Status op_concat(OpContext& op) {
     bool fits = same_rank;
     for (size_t other = 0; fits && other < first.rank(); ++other) fits = same_but_axis(other);
     if (!fits) {
-      return execution_error(fmt::format("shapes {} and {} cannot be joined along axis {}", first.to_string(), shape.to_string(), axis));
+      return execution_error(
+          fmt::format("shapes {} and {} cannot be joined along axis {}", first.to_string(), shape.to_string(), axis));
     }
     length += shape[axis];
   }
@@ -150,7 +153,8 @@ Status op_split(OpContext& op) {
     total += part;
   }
   if (total != length || static_cast<int64_t>(parts.size()) != count) {
-    return execution_error(fmt::format("{} parts of {} elements in all, for {} outputs of {} elements", parts.size(), total, count, length));
+    return execution_error(fmt::format("{} parts of {} elements in all, for {} outputs of {} elements", parts.size(),
+                                       total, count, length));
   }
   const int64_t outer = count_of(input.shape(), 0, axis);
   const int64_t inner = count_of(input.shape(), axis + 1, input.shape().rank());
@@ -185,7 +189,8 @@ Status op_tile(OpContext& op) {
   const std::vector<int64_t> outs = strides_of(shape);
   gather_elements(input, output, [&](int64_t index) {
     int64_t from = 0;
-    for (size_t axis = 0; axis < rank; ++axis) from += index / outs[axis] % dims[axis] % input.shape()[axis] * own[axis];
+    for (size_t axis = 0; axis < rank; ++axis)
+      from += index / outs[axis] % dims[axis] % input.shape()[axis] * own[axis];
     return from;
   });
   return op.set_output(0, std::move(output));
@@ -208,8 +213,10 @@ Status op_where(OpContext& op) {
     for_blocks(shape.element_count(), 5, [&](int64_t begin, int64_t end) {
       Walk<3> walk(shape.dims(), {strides_c, strides_x, strides_y}, begin);
       for (int64_t index = begin; index < end; ++index, walk.next()) {
-        if (chosen[static_cast<size_t>(walk.offset(0))] != 0) from_x.copy(walk.offset(1), index);
-        else from_y.copy(walk.offset(2), index);
+        if (chosen[static_cast<size_t>(walk.offset(0))] != 0)
+          from_x.copy(walk.offset(1), index);
+        else
+          from_y.copy(walk.offset(2), index);
       }
     });
   });
@@ -227,12 +234,15 @@ Status op_trilu(OpContext& op) {
   const Tensor zero = PX_TRY(Tensor::zeros(input.dtype(), Shape{}));
   const TensorView fill = zero.view();
   Tensor output = PX_TRY(op.allocate(input.dtype(), input.shape()));
-  gather_elements(input, output, [&](int64_t index) {
-    const int64_t row = index / columns % rows;
-    const int64_t column = index % columns;
-    const Int128 distance = static_cast<Int128>(column) - row;
-    return (upper ? distance >= diagonal : distance <= diagonal) ? index : kFill;
-  }, &fill);
+  gather_elements(
+      input, output,
+      [&](int64_t index) {
+        const int64_t row = index / columns % rows;
+        const int64_t column = index % columns;
+        const Int128 distance = static_cast<Int128>(column) - row;
+        return (upper ? distance >= diagonal : distance <= diagonal) ? index : kFill;
+      },
+      &fill);
   return op.set_output(0, std::move(output));
 }
 

@@ -46,7 +46,8 @@ Result<std::vector<double>> broadcast_or(const OpContext& op, size_t index, cons
 Status expect_channels(const OpContext& op, size_t first, size_t last, int64_t channels) {
   for (size_t index = first; index <= last; ++index) {
     if (op.input(index).element_count() != channels) {
-      return execution_error(fmt::format("input {} has shape {}, there are {} channels", index, op.input(index).shape().to_string(), channels));
+      return execution_error(fmt::format("input {} has shape {}, there are {} channels", index,
+                                         op.input(index).shape().to_string(), channels));
     }
   }
   return {};
@@ -54,8 +55,8 @@ Status expect_channels(const OpContext& op, size_t first, size_t last, int64_t c
 
 }  // namespace
 
-// LayerNormalization-17 over the axes from `axis` on. The stash type only says in which type Mean and InvStdDev are given:
-// all steps between are exact to double.
+// LayerNormalization-17 over the axes from `axis` on. The stash type only says in which type Mean and InvStdDev are
+// given: all steps between are exact to double.
 Status op_layer_normalization(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
@@ -113,8 +114,9 @@ Status op_rms_normalization(OpContext& op) {
   return op.set_output(0, op.input(1).dtype(), shape, std::span<const double>(results));
 }
 
-// (x - mean) / sqrt(var + epsilon) * scale + B for each channel. In training the moments are those of the batch, and the
-// running ones move: running * momentum + current * (1 - momentum), with the population's variance (since version 9).
+// (x - mean) / sqrt(var + epsilon) * scale + B for each channel. In training the moments are those of the batch, and
+// the running ones move: running * momentum + current * (1 - momentum), with the population's variance (since version
+// 9).
 Status op_batch_normalization(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
@@ -141,7 +143,8 @@ Status op_batch_normalization(OpContext& op) {
       if (training) {
         moments = moments_of(shape[0] * inner, [&](int64_t k) { return numbers[position(k)]; });
         running_mean[static_cast<size_t>(channel)] = mean[channel] * momentum + moments.mean * (1 - momentum);
-        running_variance[static_cast<size_t>(channel)] = variance[channel] * momentum + moments.variance * (1 - momentum);
+        running_variance[static_cast<size_t>(channel)] =
+            variance[channel] * momentum + moments.variance * (1 - momentum);
       }
       const double deviation = std::sqrt(moments.variance + epsilon);
       for (int64_t k = 0; k < shape[0] * inner; ++k) {
@@ -158,7 +161,8 @@ Status op_batch_normalization(OpContext& op) {
 
 namespace {
 
-// Groups of `group` channels of one sample are normalised together. `scale_of` and `bias_of` give the factors of a channel.
+// Groups of `group` channels of one sample are normalised together. `scale_of` and `bias_of` give the factors of a
+// channel.
 template <class Factor>
 Status normalize_groups(OpContext& op, int64_t group, const Factor& scale_of, const Factor& bias_of) {
   const Tensor& x = op.input(0);
@@ -176,7 +180,8 @@ Status normalize_groups(OpContext& op, int64_t group, const Factor& scale_of, co
       const double deviation = std::sqrt(moments.variance + epsilon);
       for (int64_t at = base; at < base + count; ++at) {
         const int64_t channel = at / inner % channels;
-        results[static_cast<size_t>(at)] = (numbers[at] - moments.mean) / deviation * scale_of(channel) + bias_of(channel);
+        results[static_cast<size_t>(at)] =
+            (numbers[at] - moments.mean) / deviation * scale_of(channel) + bias_of(channel);
       }
     }
   });
@@ -213,8 +218,8 @@ Status op_group_normalization(OpContext& op) {
   return normalize_groups(op, group, scale_of, bias_of);
 }
 
-// (x - mean) / (sqrt(mean(x^2) - mean^2) + 1e-9), as the function body of MeanVarianceNormalization-13 writes it; the variance
-// itself is computed in two passes.
+// (x - mean) / (sqrt(mean(x^2) - mean^2) + 1e-9), as the function body of MeanVarianceNormalization-13 writes it; the
+// variance itself is computed in two passes.
 Status op_mean_variance_normalization(OpContext& op) {
   constexpr double kEpsilon = 1e-9;
   const Tensor& x = op.input(0);
@@ -272,7 +277,8 @@ Status op_lp_normalization(OpContext& op) {
   return op.set_output(0, input.dtype(), shape, std::span<const double>(results));
 }
 
-// x / (bias + alpha / size * square_sum)^beta; square_sum over the channels c - floor((size-1)/2) .. c + ceil((size-1)/2).
+// x / (bias + alpha / size * square_sum)^beta; square_sum over the channels c - floor((size-1)/2) .. c +
+// ceil((size-1)/2).
 Status op_lrn(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
@@ -290,13 +296,15 @@ Status op_lrn(OpContext& op) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t channel = at / inner % channels;
       const int64_t first = std::max<int64_t>(0, channel - (size - 1) / 2);
-      const int64_t last = size - 1 - (size - 1) / 2 >= channels - channel ? channels - 1 : channel + (size - 1) - (size - 1) / 2;
+      const int64_t last =
+          size - 1 - (size - 1) / 2 >= channels - channel ? channels - 1 : channel + (size - 1) - (size - 1) / 2;
       double squares = 0;
       for (int64_t other = first; other <= last; ++other) {
         const double value = numbers[at + (other - channel) * inner];
         squares += value * value;
       }
-      results[static_cast<size_t>(at)] = numbers[at] / std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
+      results[static_cast<size_t>(at)] =
+          numbers[at] / std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
     }
   });
   return op.set_output(0, x.dtype(), shape, std::span<const double>(results));

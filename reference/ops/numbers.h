@@ -1,5 +1,5 @@
-// Elements of any tensor as one of three kinds of number: double for floats, int64_t for integers and bool, uint64_t for
-// uint64. Reading is exact (but for nothing); writing rounds a double once, and wraps an integer to its width.
+// Elements of any tensor as one of three kinds of number: double for floats, int64_t for integers and bool, uint64_t
+// for uint64. Reading is exact (but for nothing); writing rounds a double once, and wraps an integer to its width.
 #pragma once
 
 #include <cstdint>
@@ -82,22 +82,28 @@ int64_t truncate_to_int64(double value);
 // Integer arithmetic modulo 2^64, as the types wrap; plain arithmetic for double.
 template <class T>
 T wrapping_add(T a, T b) {
-  if constexpr (std::is_same_v<T, double>) return a + b;
-  else return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  if constexpr (std::is_same_v<T, double>)
+    return a + b;
+  else
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 template <class T>
 T wrapping_subtract(T a, T b) {
-  if constexpr (std::is_same_v<T, double>) return a - b;
-  else return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  if constexpr (std::is_same_v<T, double>)
+    return a - b;
+  else
+    return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
 }
 template <class T>
 T wrapping_multiply(T a, T b) {
-  if constexpr (std::is_same_v<T, double>) return a * b;
-  else return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  if constexpr (std::is_same_v<T, double>)
+    return a * b;
+  else
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-// Calls body(begin, end) for blocks of at most kBlock elements that cover [0, count), on several threads where there is work
-// for them. Blocks begin at multiples of kBlock, so that no two share a byte of a packed tensor.
+// Calls body(begin, end) for blocks of at most kBlock elements that cover [0, count), on several threads where there is
+// work for them. Blocks begin at multiples of kBlock, so that no two share a byte of a packed tensor.
 inline constexpr int64_t kBlock = 1024;
 template <class Body>
 void for_blocks(int64_t count, int64_t work_per_element, const Body& body) {

@@ -1,5 +1,5 @@
-// Sums of products: out[i, j] = sum over k of a[i, k] * b[k, j], the one loop nest under matrix products and convolutions.
-// Each sum runs from k = 0 upward in one accumulator; threads and vector lanes take different (i, j).
+// Sums of products: out[i, j] = sum over k of a[i, k] * b[k, j], the one loop nest under matrix products and
+// convolutions. Each sum runs from k = 0 upward in one accumulator; threads and vector lanes take different (i, j).
 #pragma once
 
 #include <cstdint>

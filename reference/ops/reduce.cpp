@@ -32,8 +32,10 @@ Result<Reduction> plan_reduction(const OpContext& op, int64_t axes_input_version
   for (size_t axis = 0; axis < shape.rank(); ++axis) {
     (reduced[axis] ? plan.reduced_dims : plan.kept_dims).push_back(shape[axis]);
     (reduced[axis] ? plan.reduced_strides : plan.kept_strides).push_back(strides[axis]);
-    if (!reduced[axis]) dims.push_back(shape[axis]);
-    else if (keep) dims.push_back(1);
+    if (!reduced[axis])
+      dims.push_back(shape[axis]);
+    else if (keep)
+      dims.push_back(1);
   }
   for (int64_t dim : plan.reduced_dims) plan.reduced_count *= dim;
   plan.result = Shape(dims);
@@ -53,7 +55,8 @@ void for_outputs(const Reduction& plan, const Each& each) {
 template <class T, class Fold>
 T fold_elements(const Reduction& plan, const Numbers<T>& numbers, int64_t base, T start, Fold fold) {
   Walk<1> walk(plan.reduced_dims, {plan.reduced_strides});
-  for (int64_t count = 0; count < plan.reduced_count; ++count, walk.next()) start = fold(start, numbers[base + walk.offset()]);
+  for (int64_t count = 0; count < plan.reduced_count; ++count, walk.next())
+    start = fold(start, numbers[base + walk.offset()]);
   return start;
 }
 
@@ -80,8 +83,10 @@ constexpr auto kAddSquare = [](auto sum, auto x) { return wrapping_add(sum, wrap
 // The result of a real function as the element type: integers are truncated.
 template <class T>
 T from_double(double value) {
-  if constexpr (std::is_same_v<T, double>) return value;
-  else return static_cast<T>(truncate_to_int64(value));
+  if constexpr (std::is_same_v<T, double>)
+    return value;
+  else
+    return static_cast<T>(truncate_to_int64(value));
 }
 
 // The reduction by a choice between elements; NaN wins. Empty sets give the value stated since version 20: the least
@@ -96,7 +101,8 @@ Status reduce_choice(OpContext& op, bool empty_is_least, Better better) {
     const Numbers<T> numbers(data);
     T empty = empty_is_least ? Limits::lowest() : Limits::max();
     if constexpr (std::is_same_v<T, double>) empty = empty_is_least ? -Limits::infinity() : Limits::infinity();
-    if (plan.reduced_count == 0 && !std::is_same_v<T, double> && data.dtype() != DType::int64 && data.dtype() != DType::uint64) {
+    if (plan.reduced_count == 0 && !std::is_same_v<T, double> && data.dtype() != DType::int64 &&
+        data.dtype() != DType::uint64) {
       return unsupported(fmt::format("a reduction of no elements of type {}", name_of(data.dtype())));
     }
     std::vector<T> results(static_cast<size_t>(plan.result.element_count()));
@@ -125,8 +131,10 @@ Status op_reduce_sum(OpContext& op) {
 Status op_reduce_mean(OpContext& op) {
   return reduce(op, 18, kAdd, [](auto sum, int64_t count) {
     using T = decltype(sum);
-    if constexpr (std::is_same_v<T, double>) return sum / static_cast<double>(count);
-    else return count == 0 ? T{0} : static_cast<T>(sum / static_cast<T>(count));
+    if constexpr (std::is_same_v<T, double>)
+      return sum / static_cast<double>(count);
+    else
+      return count == 0 ? T{0} : static_cast<T>(sum / static_cast<T>(count));
   });
 }
 
@@ -148,16 +156,20 @@ Status op_reduce_prod(OpContext& op) {
 Status op_reduce_sum_square(OpContext& op) { return reduce(op, 18, kAddSquare, kKeep); }
 
 Status op_reduce_l1(OpContext& op) {
-  return reduce(op, 18, [](auto sum, auto x) { return wrapping_add(sum, x < decltype(x){0} ? wrapping_subtract(decltype(x){0}, x) : x); },
-                kKeep);
+  return reduce(
+      op, 18,
+      [](auto sum, auto x) { return wrapping_add(sum, x < decltype(x){0} ? wrapping_subtract(decltype(x){0}, x) : x); },
+      kKeep);
 }
 
 Status op_reduce_l2(OpContext& op) {
-  return reduce(op, 18, kAddSquare, [](auto sum, int64_t) { return from_double<decltype(sum)>(std::sqrt(static_cast<double>(sum))); });
+  return reduce(op, 18, kAddSquare,
+                [](auto sum, int64_t) { return from_double<decltype(sum)>(std::sqrt(static_cast<double>(sum))); });
 }
 
 Status op_reduce_log_sum(OpContext& op) {
-  return reduce(op, 18, kAdd, [](auto sum, int64_t) { return from_double<decltype(sum)>(std::log(static_cast<double>(sum))); });
+  return reduce(op, 18, kAdd,
+                [](auto sum, int64_t) { return from_double<decltype(sum)>(std::log(static_cast<double>(sum))); });
 }
 
 // log(sum(exp(x - max))) + max, so that nothing overflows.
@@ -168,9 +180,11 @@ Status op_reduce_log_sum_exp(OpContext& op) {
   std::vector<double> results(static_cast<size_t>(plan.result.element_count()));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for_outputs(plan, [&](int64_t index, int64_t base) {
-    const double highest = fold_elements(plan, numbers, base, -kInfinity, [](double a, double x) { return is_nan(a) || a >= x ? a : x; });
+    const double highest =
+        fold_elements(plan, numbers, base, -kInfinity, [](double a, double x) { return is_nan(a) || a >= x ? a : x; });
     const double shift = std::isinf(highest) ? 0.0 : highest;
-    const double sum = fold_elements(plan, numbers, base, 0.0, [=](double s, double x) { return s + std::exp(x - shift); });
+    const double sum =
+        fold_elements(plan, numbers, base, 0.0, [=](double s, double x) { return s + std::exp(x - shift); });
     results[static_cast<size_t>(index)] = std::log(sum) + shift;
   });
   if (is_floating(data.dtype())) return op.set_output(0, data.dtype(), plan.result, std::span<const double>(results));

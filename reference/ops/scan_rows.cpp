@@ -52,8 +52,8 @@ bool is_nan(T value) {
   return value != value;
 }
 
-// The position of the best element of each line, the first of equals unless select_last_index. NaN is better than any number:
-// the specification is silent, and so does numpy.
+// The position of the best element of each line, the first of equals unless select_last_index. NaN is better than any
+// number: the specification is silent, and so does numpy.
 template <class Better>
 Status arg_best(OpContext& op, Better better) {
   const Tensor& data = op.input(0);
@@ -63,8 +63,10 @@ Status arg_best(OpContext& op, Better better) {
   const Lines lines = lines_of(shape, axis);
   if (lines.length == 0) return execution_error("the axis has no elements");
   std::vector<int64_t> dims(shape.begin(), shape.end());
-  if (op.int_attribute("keepdims") != 0) dims[axis] = 1;
-  else dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
+  if (op.int_attribute("keepdims") != 0)
+    dims[axis] = 1;
+  else
+    dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
   std::vector<int64_t> results(static_cast<size_t>(lines.count));
   PX_TRY(with_number_type(data.dtype(), [&](auto number) -> Status {
     using T = decltype(number);
@@ -84,7 +86,8 @@ Status arg_best(OpContext& op, Better better) {
   return op.set_output(0, DType::int64, Shape(dims), std::span<const int64_t>(results));
 }
 
-// Positions of the k first of a line in the order asked. Equal elements keep their order (the lower index first, as stated).
+// Positions of the k first of a line in the order asked. Equal elements keep their order (the lower index first, as
+// stated).
 template <class T, class Read>
 std::vector<int64_t> top_of(int64_t length, int64_t k, bool largest, const Read& read) {
   std::vector<int64_t> order(static_cast<size_t>(length));
@@ -125,7 +128,8 @@ Status op_top_k(OpContext& op) {
   const int64_t k = op.since_version() < 10 ? op.int_attribute("k") : PX_TRY(op.int64_of_input(1));
   const bool largest = op.find_int("largest").value_or(1) != 0;
   const Lines lines = lines_of(x.shape(), axis);
-  if (k < 0 || k > lines.length) return execution_error(fmt::format("k is {}, the axis has {} elements", k, lines.length));
+  if (k < 0 || k > lines.length)
+    return execution_error(fmt::format("k is {}, the axis has {} elements", k, lines.length));
   const Shape shape = PX_TRY(with_dim(x.shape(), axis, k));
   std::vector<int64_t> indices(static_cast<size_t>(shape.element_count()));
   const Lines out = lines_of(shape, axis);

@@ -1,4 +1,5 @@
-// Operators on shapes: those that read one, those that give the same elements another, those that make elements of a shape.
+// Operators on shapes: those that read one, those that give the same elements another, those that make elements of a
+// shape.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +33,8 @@ Result<std::vector<int64_t>> resolve_dims(const Shape& input, std::vector<int64_
   ptrdiff_t open = -1;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] == 0 && !allow_zero) {
-      if (axis >= input.rank()) return execution_error(fmt::format("dimension {} of the new shape is 0, the input has none there", axis));
+      if (axis >= input.rank())
+        return execution_error(fmt::format("dimension {} of the new shape is 0, the input has none there", axis));
       dims[axis] = input[axis];
     } else if (dims[axis] == -1) {
       if (open >= 0) return execution_error("more than one dimension of the new shape is -1");
@@ -46,8 +48,8 @@ Result<std::vector<int64_t>> resolve_dims(const Shape& input, std::vector<int64_
   others.erase(others.begin() + open);
   const auto known = checked_product(others);
   if (!known.has_value() || *known == 0 || input.element_count() % *known != 0) {
-    return execution_error(fmt::format("-1 cannot be resolved: {} elements, the other dimensions hold {}", input.element_count(),
-                                       known.value_or(-1)));
+    return execution_error(fmt::format("-1 cannot be resolved: {} elements, the other dimensions hold {}",
+                                       input.element_count(), known.value_or(-1)));
   }
   dims[static_cast<size_t>(open)] = input.element_count() / *known;
   return dims;
@@ -62,7 +64,8 @@ Status op_shape(OpContext& op) {
   const size_t start = clamp_position(op.find_int("start").value_or(0), shape.rank());
   const size_t end = clamp_position(op.find_int("end").value_or(static_cast<int64_t>(shape.rank())), shape.rank());
   const size_t count = end > start ? end - start : 0;
-  return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(count)}, shape.dims().subspan(count > 0 ? start : 0, count));
+  return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(count)},
+                       shape.dims().subspan(count > 0 ? start : 0, count));
 }
 
 Status op_size(OpContext& op) {
@@ -72,8 +75,8 @@ Status op_size(OpContext& op) {
 
 Status op_reshape(OpContext& op) {
   const Tensor& data = op.input(0);
-  std::vector<int64_t> dims = op.since_version() < 5 ? op.find_ints("shape").value_or(std::vector<int64_t>{})
-                                                     : PX_TRY(op.int64s_of_input(1));
+  std::vector<int64_t> dims =
+      op.since_version() < 5 ? op.find_ints("shape").value_or(std::vector<int64_t>{}) : PX_TRY(op.int64s_of_input(1));
   const bool allow_zero = op.find_int("allowzero").value_or(0) != 0;
   if (allow_zero && std::count(dims.begin(), dims.end(), 0) > 0 && std::count(dims.begin(), dims.end(), -1) > 0) {
     return execution_error("with allowzero the new shape may not hold both 0 and -1");
@@ -151,10 +154,12 @@ Status op_constant(OpContext& op) {
   }
   if (const auto value = op.find_string("value_string")) return op.set_output(0, Tensor::scalar<std::string>(*value));
   if (const auto values = op.find_ints("value_ints")) {
-    return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(values->size())}, std::span<const int64_t>(*values));
+    return op.set_output(0, DType::int64, Shape{static_cast<int64_t>(values->size())},
+                         std::span<const int64_t>(*values));
   }
   if (const auto values = op.find_floats("value_floats")) {
-    return op.set_output(0, DType::float32, Shape{static_cast<int64_t>(values->size())}, std::span<const double>(*values));
+    return op.set_output(0, DType::float32, Shape{static_cast<int64_t>(values->size())},
+                         std::span<const double>(*values));
   }
   if (const auto values = op.find_strings("value_strings")) {
     return op.set_output(0, Tensor::vector<std::string>(*values));
@@ -171,7 +176,8 @@ Status op_constant_of_shape(OpContext& op) {
   const Tensor carried = PX_TRY(op.carry(value));
   Tensor output = PX_TRY(op.allocate(value.dtype(), shape));
   const TensorView fill = carried.view();
-  gather_elements(carried, output, [](int64_t) { return 0; }, &fill);
+  gather_elements(
+      carried, output, [](int64_t) { return 0; }, &fill);
   return op.set_output(0, std::move(output));
 }
 
@@ -182,7 +188,8 @@ Status op_range(OpContext& op) {
     using T = decltype(number);
     std::array<T, 3> arguments{};
     for (size_t index = 0; index < 3; ++index) {
-      if (op.input(index).element_count() != 1) return execution_error("start, limit and delta must be one number each");
+      if (op.input(index).element_count() != 1)
+        return execution_error("start, limit and delta must be one number each");
       load<T>(op.input(index), 0, std::span(arguments).subspan(index, 1));
     }
     const auto [start, limit, delta] = arguments;
@@ -223,7 +230,8 @@ Status op_eye_like(OpContext& op) {
     if (column >= 0 && column < columns) values[static_cast<size_t>(row * columns + column)] = 1;
   }
   if (!is_floating(*dtype)) return op.set_output(0, *dtype, input.shape(), std::span<const int64_t>(values));
-  return op.set_output(0, *dtype, input.shape(), std::span<const double>(std::vector<double>(values.begin(), values.end())));
+  return op.set_output(0, *dtype, input.shape(),
+                       std::span<const double>(std::vector<double>(values.begin(), values.end())));
 }
 
 }  // namespace parallax::reference

@@ -20,7 +20,8 @@ Result<Rows> rows_of(const OpContext& op) {
   const int64_t given = op.int_attribute("axis");
   if (op.since_version() < 13) {
     // The input is coerced to a matrix at `axis`, which may be the rank itself.
-    const size_t axis = given == static_cast<int64_t>(shape.rank()) ? shape.rank() : PX_TRY(normalize_axis(given, shape.rank()));
+    const size_t axis =
+        given == static_cast<int64_t>(shape.rank()) ? shape.rank() : PX_TRY(normalize_axis(given, shape.rank()));
     return Rows{count_of(shape, 0, axis), count_of(shape, axis, shape.rank()), 1};
   }
   if (shape.rank() == 0) return Rows{1, 1, 1};
@@ -39,7 +40,8 @@ Status for_rows(OpContext& op, const Row& row) {
   parallel_for(rows.outer * rows.inner, 20 * rows.count, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       const int64_t base = index / rows.inner * rows.count * rows.inner + index % rows.inner;
-      row(rows.count, [&, base](int64_t k) { return numbers[base + k * rows.inner]; },
+      row(
+          rows.count, [&, base](int64_t k) { return numbers[base + k * rows.inner]; },
           [&, base](int64_t k) -> double& { return results[static_cast<size_t>(base + k * rows.inner)]; });
     }
   });

@@ -8,9 +8,11 @@ namespace parallax::reference {
 Result<Tensor> stack(const OpContext& op, const std::vector<Value>& items, size_t axis) {
   for (const Value& item : items) {
     if (!item.is_tensor()) return execution_error("only tensors can be stacked");
-    const bool alike = item.tensor().shape() == items[0].tensor().shape() && item.tensor().dtype() == items[0].tensor().dtype();
+    const bool alike =
+        item.tensor().shape() == items[0].tensor().shape() && item.tensor().dtype() == items[0].tensor().dtype();
     if (!alike) {
-      return execution_error(fmt::format("{} and {} cannot be stacked", to_string(type_of(items[0])), to_string(type_of(item))));
+      return execution_error(
+          fmt::format("{} and {} cannot be stacked", to_string(type_of(items[0])), to_string(type_of(item))));
     }
   }
   const Tensor& first = items[0].tensor();
@@ -35,7 +37,8 @@ Result<Tensor> slice_at(const OpContext& op, const Tensor& tensor, size_t axis, 
   Tensor output = PX_TRY(op.allocate(tensor.dtype(), Shape(dims)));
   const int64_t outer = count_of(shape, 0, axis);
   const int64_t run = count_of(shape, axis + 1, shape.rank());
-  for (int64_t lead = 0; lead < outer; ++lead) copy_run(tensor, (lead * shape[axis] + index) * run, output, lead * run, run);
+  for (int64_t lead = 0; lead < outer; ++lead)
+    copy_run(tensor, (lead * shape[axis] + index) * run, output, lead * run, run);
   return output;
 }
 

@@ -1,4 +1,5 @@
-// Joining values of one shape along a new axis, and taking one slice of an axis away: what loops do with their scan values.
+// Joining values of one shape along a new axis, and taking one slice of an axis away: what loops do with their scan
+// values.
 #pragma once
 
 #include <vector>

@@ -17,16 +17,20 @@ Status test_floats(OpContext& op, bool (*test)(double)) {
 Status op_abs(OpContext& op) {
   return map_numbers(op, [](auto x) {
     using T = decltype(x);
-    if constexpr (std::is_same_v<T, double>) return std::fabs(x);
-    else return std::is_signed_v<T> && static_cast<int64_t>(x) < 0 ? wrapping_subtract(T{0}, x) : x;
+    if constexpr (std::is_same_v<T, double>)
+      return std::fabs(x);
+    else
+      return std::is_signed_v<T> && static_cast<int64_t>(x) < 0 ? wrapping_subtract(T{0}, x) : x;
   });
 }
 
 // Of int8's -128: -128, as two's complement has it.
 Status op_neg(OpContext& op) {
   return map_numbers(op, [](auto x) {
-    if constexpr (std::is_same_v<decltype(x), double>) return -x;
-    else return wrapping_subtract(decltype(x){0}, x);
+    if constexpr (std::is_same_v<decltype(x), double>)
+      return -x;
+    else
+      return wrapping_subtract(decltype(x){0}, x);
   });
 }
 
@@ -41,26 +45,64 @@ Status op_sign(OpContext& op) {
   });
 }
 
-Status op_floor(OpContext& op) { return map_floats(op, [](double x) { return std::floor(x); }); }
-Status op_ceil(OpContext& op) { return map_floats(op, [](double x) { return std::ceil(x); }); }
+Status op_floor(OpContext& op) {
+  return map_floats(op, [](double x) { return std::floor(x); });
+}
+Status op_ceil(OpContext& op) {
+  return map_floats(op, [](double x) { return std::ceil(x); });
+}
 Status op_round(OpContext& op) { return map_floats(op, round_half_even); }
-Status op_sqrt(OpContext& op) { return map_floats(op, [](double x) { return std::sqrt(x); }); }
-Status op_reciprocal(OpContext& op) { return map_floats(op, [](double x) { return 1.0 / x; }); }
-Status op_exp(OpContext& op) { return map_floats(op, [](double x) { return std::exp(x); }); }
-Status op_log(OpContext& op) { return map_floats(op, [](double x) { return std::log(x); }); }
-Status op_erf(OpContext& op) { return map_floats(op, [](double x) { return std::erf(x); }); }
-Status op_sin(OpContext& op) { return map_floats(op, [](double x) { return std::sin(x); }); }
-Status op_cos(OpContext& op) { return map_floats(op, [](double x) { return std::cos(x); }); }
-Status op_tan(OpContext& op) { return map_floats(op, [](double x) { return std::tan(x); }); }
-Status op_asin(OpContext& op) { return map_floats(op, [](double x) { return std::asin(x); }); }
-Status op_acos(OpContext& op) { return map_floats(op, [](double x) { return std::acos(x); }); }
-Status op_atan(OpContext& op) { return map_floats(op, [](double x) { return std::atan(x); }); }
-Status op_sinh(OpContext& op) { return map_floats(op, [](double x) { return std::sinh(x); }); }
-Status op_cosh(OpContext& op) { return map_floats(op, [](double x) { return std::cosh(x); }); }
-Status op_tanh(OpContext& op) { return map_floats(op, [](double x) { return std::tanh(x); }); }
-Status op_asinh(OpContext& op) { return map_floats(op, [](double x) { return std::asinh(x); }); }
-Status op_acosh(OpContext& op) { return map_floats(op, [](double x) { return std::acosh(x); }); }
-Status op_atanh(OpContext& op) { return map_floats(op, [](double x) { return std::atanh(x); }); }
+Status op_sqrt(OpContext& op) {
+  return map_floats(op, [](double x) { return std::sqrt(x); });
+}
+Status op_reciprocal(OpContext& op) {
+  return map_floats(op, [](double x) { return 1.0 / x; });
+}
+Status op_exp(OpContext& op) {
+  return map_floats(op, [](double x) { return std::exp(x); });
+}
+Status op_log(OpContext& op) {
+  return map_floats(op, [](double x) { return std::log(x); });
+}
+Status op_erf(OpContext& op) {
+  return map_floats(op, [](double x) { return std::erf(x); });
+}
+Status op_sin(OpContext& op) {
+  return map_floats(op, [](double x) { return std::sin(x); });
+}
+Status op_cos(OpContext& op) {
+  return map_floats(op, [](double x) { return std::cos(x); });
+}
+Status op_tan(OpContext& op) {
+  return map_floats(op, [](double x) { return std::tan(x); });
+}
+Status op_asin(OpContext& op) {
+  return map_floats(op, [](double x) { return std::asin(x); });
+}
+Status op_acos(OpContext& op) {
+  return map_floats(op, [](double x) { return std::acos(x); });
+}
+Status op_atan(OpContext& op) {
+  return map_floats(op, [](double x) { return std::atan(x); });
+}
+Status op_sinh(OpContext& op) {
+  return map_floats(op, [](double x) { return std::sinh(x); });
+}
+Status op_cosh(OpContext& op) {
+  return map_floats(op, [](double x) { return std::cosh(x); });
+}
+Status op_tanh(OpContext& op) {
+  return map_floats(op, [](double x) { return std::tanh(x); });
+}
+Status op_asinh(OpContext& op) {
+  return map_floats(op, [](double x) { return std::asinh(x); });
+}
+Status op_acosh(OpContext& op) {
+  return map_floats(op, [](double x) { return std::acosh(x); });
+}
+Status op_atanh(OpContext& op) {
+  return map_floats(op, [](double x) { return std::atanh(x); });
+}
 
 Status op_not(OpContext& op) {
   return map_one<int64_t>(op, op.input(0), DType::bool_, 1, [](int64_t x) { return x == 0; });
@@ -68,8 +110,10 @@ Status op_not(OpContext& op) {
 
 Status op_bitwise_not(OpContext& op) {
   return map_numbers(op, [](auto x) {
-    if constexpr (std::is_same_v<decltype(x), double>) return x;  // no float fits the operator's types
-    else return static_cast<decltype(x)>(~x);
+    if constexpr (std::is_same_v<decltype(x), double>)
+      return x;  // no float fits the operator's types
+    else
+      return static_cast<decltype(x)>(~x);
   });
 }
 
@@ -80,9 +124,8 @@ Status op_is_nan(OpContext& op) {
 Status op_is_inf(OpContext& op) {
   const bool negative = op.int_attribute("detect_negative") != 0;
   const bool positive = op.int_attribute("detect_positive") != 0;
-  return map_one<double>(op, op.input(0), DType::bool_, 2, [=](double x) {
-    return std::isinf(x) && (x > 0 ? positive : negative);
-  });
+  return map_one<double>(op, op.input(0), DType::bool_, 2,
+                         [=](double x) { return std::isinf(x) && (x > 0 ? positive : negative); });
 }
 
 }  // namespace parallax::reference

@@ -38,8 +38,10 @@ Status fold_inputs(OpContext& op, F f, Finish finish) {
 
 template <class T>
 bool is_nan(T value) {
-  if constexpr (std::is_same_v<T, double>) return std::isnan(value);
-  else return false;
+  if constexpr (std::is_same_v<T, double>)
+    return std::isnan(value);
+  else
+    return false;
 }
 
 constexpr auto kKeep = [](auto value) { return value; };
@@ -48,21 +50,25 @@ constexpr auto kKeep = [](auto value) { return value; };
 
 // NaN in any input gives NaN. The specification is silent; a maximum that hides a NaN would hide a fault.
 Status op_max(OpContext& op) {
-  return fold_inputs(op, [](auto a, auto b) { return is_nan(a) || a >= b ? a : b; }, kKeep);
+  return fold_inputs(
+      op, [](auto a, auto b) { return is_nan(a) || a >= b ? a : b; }, kKeep);
 }
 
 Status op_min(OpContext& op) {
-  return fold_inputs(op, [](auto a, auto b) { return is_nan(a) || a <= b ? a : b; }, kKeep);
+  return fold_inputs(
+      op, [](auto a, auto b) { return is_nan(a) || a <= b ? a : b; }, kKeep);
 }
 
 Status op_sum(OpContext& op) {
-  return fold_inputs(op, [](auto a, auto b) { return wrapping_add(a, b); }, kKeep);
+  return fold_inputs(
+      op, [](auto a, auto b) { return wrapping_add(a, b); }, kKeep);
 }
 
 Status op_mean(OpContext& op) {
   const auto count = static_cast<double>(op.input_count());
-  return fold_inputs(op, [](auto a, auto b) { return wrapping_add(a, b); },
-                     [=](auto sum) { return static_cast<decltype(sum)>(static_cast<double>(sum) / count); });
+  return fold_inputs(
+      op, [](auto a, auto b) { return wrapping_add(a, b); },
+      [=](auto sum) { return static_cast<decltype(sum)>(static_cast<double>(sum) / count); });
 }
 
 }  // namespace parallax::reference

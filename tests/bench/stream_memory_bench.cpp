@@ -1,14 +1,14 @@
-// Memory of a side-by-side comparison without a dump: what it needs beyond the weights for 2 layers and for 24, each in a child
-// process of its own. Usage: stream_memory_bench [EXEC,EXEC]
-#include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// Memory of a side-by-side comparison without a dump: what it needs beyond the weights for 2 layers and for 24, each in
+// a child process of its own. Usage: stream_memory_bench [EXEC,EXEC]
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "inspector/base/log.h"
 #include "inspector/executors/make_executor.h"
@@ -52,7 +52,8 @@ Model make_model(int layers) {
     weight.name = fmt::format("w{}", layer);
     weight.tensor = Tensor::zeros(DType::float32, Shape{kWidth, kWidth}).take();
     auto elements = weight.tensor.mutable_as<float>();
-    for (size_t index = 0; index < elements.size(); ++index) elements[index] = static_cast<float>((index * 7919 + static_cast<size_t>(layer)) % 1000) / 20000.0F - 0.025F;
+    for (size_t index = 0; index < elements.size(); ++index)
+      elements[index] = static_cast<float>((index * 7919 + static_cast<size_t>(layer)) % 1000) / 20000.0F - 0.025F;
     graph.initializers.push_back(weight);
     graph.initializer_values.push_back(add_value(graph, weight.name));
     const ValueId product = add_value(graph, fmt::format("product_{}", layer));
@@ -89,7 +90,8 @@ int run_child(const std::string& path, const std::vector<std::string>& executors
 
 // Peak memory of a child that compares a model of so many layers, less the bytes of its weights file.
 int64_t measure(const char* program, int layers, const std::string& executors) {
-  const std::string path = (std::filesystem::temp_directory_path() / fmt::format("parallax-layers-{}-{}.onnx", ::getpid(), layers)).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("parallax-layers-{}-{}.onnx", ::getpid(), layers)).string();
   if (!export_model(make_model(layers), path).ok()) return -1;
   std::FILE* child = ::popen(fmt::format("'{}' --child '{}' {}", program, path, executors).c_str(), "r");
   long long peak = -1;
@@ -114,7 +116,8 @@ int main(int argc, char** argv) {
   const int64_t small = measure(argv[0], 2, executors);
   const int64_t large = measure(argv[0], 24, executors);
   if (small < 0 || large < 0) return 1;
-  fmt::print("{}: beyond the weights: 2 layers {:.1f} MiB, 24 layers {:.1f} MiB, ratio {:.2f}\n", executors, static_cast<double>(small) / (1 << 20),
-             static_cast<double>(large) / (1 << 20), static_cast<double>(large) / static_cast<double>(small));
+  fmt::print("{}: beyond the weights: 2 layers {:.1f} MiB, 24 layers {:.1f} MiB, ratio {:.2f}\n", executors,
+             static_cast<double>(small) / (1 << 20), static_cast<double>(large) / (1 << 20),
+             static_cast<double>(large) / static_cast<double>(small));
   return 0;
 }

@@ -41,8 +41,9 @@ TEST(Sites, EveryValueOfEveryGraphOnce) {
     EXPECT_EQ(site.id, static_cast<int32_t>(paths.size()));
     paths.push_back(site.scope + site.escaped_name);
   }
-  EXPECT_EQ(paths, (std::vector<std::string>{"x", "cond", "c", "k", "a%2F%2Fb.then//call.call//p", "a%2F%2Fb.then//call.call//q", "a%2F%2Fb.then//u",
-                                             "a%2F%2Fb.else//v", "y"}));
+  EXPECT_EQ(paths,
+            (std::vector<std::string>{"x", "cond", "c", "k", "a%2F%2Fb.then//call.call//p",
+                                      "a%2F%2Fb.then//call.call//q", "a%2F%2Fb.then//u", "a%2F%2Fb.else//v", "y"}));
 }
 
 TEST(Sites, OuterValuesLeadToTheirSites) {
@@ -60,7 +61,8 @@ TEST(Sites, OuterValuesLeadToTheirSites) {
 TEST(Sites, MovedConstantsStayConstantLike) {
   const auto model = read_model(kNested);
   const SiteTable table = SiteTable::build(model).take();
-  for (const ValueSite& site : table.sites()) EXPECT_EQ(site.is_constant_like, site.name == "c" || site.name == "k") << site.name;
+  for (const ValueSite& site : table.sites())
+    EXPECT_EQ(site.is_constant_like, site.name == "c" || site.name == "k") << site.name;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What everything that calls itself an Executor must do: one suite, run on each executor this build has.
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/executors/make_executor.h"
@@ -13,7 +13,8 @@ namespace parallax {
 namespace {
 
 // y = (x + c) * 2 by If/Loop and a local function:
-//   s = Add(x, c); t = Twice(s); l = Loop(3, true, t){ l_next = Add(l_in, c) }; y = If(cond){ Neg(l) } else { Identity(l) }
+//   s = Add(x, c); t = Twice(s); l = Loop(3, true, t){ l_next = Add(l_in, c) }; y = If(cond){ Neg(l) } else {
+//   Identity(l) }
 constexpr std::string_view kModel = R"(
 ir_version: 8
 opset_import { domain: "" version: 17 }
@@ -110,8 +111,8 @@ TEST_P(Conformance, NamesEveryValueByItsPath) {
   RecordingObserver observer;
   ASSERT_TRUE(session->run(inputs(1, -2, false), observer, {"", 4}).ok());
   EXPECT_TRUE(observer.saw("begin_call 4"));
-  for (const char* path : {"x", "cond", "c", "s", "twice.call//b", "t", "loop.body[0]//l_next", "loop.body[1]//l_next", "loop.body[2]//scan_out",
-                           "loop.body[2]//i", "l", "scan", "if.else//else_y", "y"}) {
+  for (const char* path : {"x", "cond", "c", "s", "twice.call//b", "t", "loop.body[0]//l_next", "loop.body[1]//l_next",
+                           "loop.body[2]//scan_out", "loop.body[2]//i", "l", "scan", "if.else//else_y", "y"}) {
     EXPECT_TRUE(observer.saw(std::string("observe ") + path)) << path;
   }
   EXPECT_FALSE(observer.saw("observe if.then//then_y"));
@@ -127,9 +128,21 @@ TEST_P(Conformance, EventsComeInOrder) {
   EXPECT_EQ(observer.events.front(), "begin_call -1");
   EXPECT_EQ(observer.events.back(), "end_call");
   EXPECT_FALSE(observer.asked_after_events);
-  const char* order[] = {"observe s", "enter twice.call", "observe twice.call//b", "leave twice.call", "observe t", "enter loop.body[0]",
-                         "observe loop.body[0]//l_next", "leave loop.body[0]", "enter loop.body[1]", "leave loop.body[2]", "observe l",
-                         "enter if.then", "observe if.then//then_y", "leave if.then", "observe y"};
+  const char* order[] = {"observe s",
+                         "enter twice.call",
+                         "observe twice.call//b",
+                         "leave twice.call",
+                         "observe t",
+                         "enter loop.body[0]",
+                         "observe loop.body[0]//l_next",
+                         "leave loop.body[0]",
+                         "enter loop.body[1]",
+                         "leave loop.body[2]",
+                         "observe l",
+                         "enter if.then",
+                         "observe if.then//then_y",
+                         "leave if.then",
+                         "observe y"};
   int64_t last = 0;
   for (const char* event : order) {
     EXPECT_GT(observer.place(event), last) << event;
@@ -251,7 +264,8 @@ graph { name: "g"
   const float x[] = {1, 2};
   const int64_t at[] = {7};
   RecordingObserver observer;
-  const auto outputs = session->run(std::vector<Value>{Tensor::vector<float>(x), Tensor::vector<int64_t>(at)}, observer);
+  const auto outputs =
+      session->run(std::vector<Value>{Tensor::vector<float>(x), Tensor::vector<int64_t>(at)}, observer);
   ASSERT_FALSE(outputs.ok());
   EXPECT_EQ(outputs.error().code, ErrorCode::execution);
   EXPECT_EQ(outputs.error().node, "pick");
@@ -273,8 +287,11 @@ graph { name: "g"
   const float x[] = {1, 2};
   const float w[] = {10};
   NullObserver observer;
-  EXPECT_EQ(doubles(session->run(std::vector<Value>{Tensor::vector<float>(x), Value()}, observer).take()[0]), (Doubles{3, 6}));
-  EXPECT_EQ(doubles(session->run(std::vector<Value>{Tensor::vector<float>(x), Tensor::vector<float>(w)}, observer).take()[0]), (Doubles{10, 20}));
+  EXPECT_EQ(doubles(session->run(std::vector<Value>{Tensor::vector<float>(x), Value()}, observer).take()[0]),
+            (Doubles{3, 6}));
+  EXPECT_EQ(
+      doubles(session->run(std::vector<Value>{Tensor::vector<float>(x), Tensor::vector<float>(w)}, observer).take()[0]),
+      (Doubles{10, 20}));
 }
 
 TEST_P(Conformance, TheNumberOfThreadsDoesNotChangeABit) {
@@ -304,11 +321,12 @@ graph { name: "g"
   EXPECT_EQ(results[0], results[2]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Executors, Conformance, testing::Values("reference", "reference:double", "cpu", "cuda"), [](const auto& test) {
-  std::string name = test.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Executors, Conformance, testing::Values("reference", "reference:double", "cpu", "cuda"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace parallax

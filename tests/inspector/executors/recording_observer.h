@@ -25,7 +25,9 @@ class RecordingObserver final : public Observer {
     ++asked[site.id];
     return unwanted.contains(std::string(site.name)) ? CaptureLevel::none : CaptureLevel::all;
   }
-  Status begin_call(const CallInfo& call, std::span<const Value>) override { return add("begin_call " + std::to_string(call.step)); }
+  Status begin_call(const CallInfo& call, std::span<const Value>) override {
+    return add("begin_call " + std::to_string(call.step));
+  }
   Status absent(const ValueSite& site, const Absence&) override { return add("absent " + std::string(site.name)); }
   Status enter_body(const NodeSite&, const Frame& frame) override { return add("enter " + to_string(frame)); }
   Status leave_body(const NodeSite&, const Frame& frame) override { return add("leave " + to_string(frame)); }

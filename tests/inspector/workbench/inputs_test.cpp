@@ -1,10 +1,10 @@
 // Generated inputs suit their use, are reproducible, and obey --shape, --dim and --range.
 #include "inspector/workbench/inputs.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "inspector/tensor/elements.h"
 

@@ -1,9 +1,9 @@
 // Slices: numpy's basic indexing, on whole and packed elements.
 #include "inspector/workbench/slice.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
+
+#include <gtest/gtest.h>
 
 #include "inspector/tensor/elements.h"
 
