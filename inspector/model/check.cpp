@@ -6,7 +6,6 @@
 #include "inspector/model/check_report.h"
 #include "inspector/model/import.h"
 #include "inspector/model/opset_registry.h"
-#include "inspector/model/shape_inference/infer_types.h"
 
 namespace parallax {
 namespace {
@@ -33,7 +32,7 @@ class Checker {
   void check_imports(std::span<const OpsetImport> imports, const std::string& place);
   void check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports);
   void check_function(const Function& function);
-  void check_types(const Model& model);
+  void check_types(const ModelTypes& types);
 
  private:
   void check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports);
@@ -100,8 +99,8 @@ void Checker::check_function(const Function& function) {
 
 // Types from node to node. A declared shape that inference contradicts is stale, which exporters leave behind; it is no
 // error.
-void Checker::check_types(const Model& model) {
-  for (const TypeProblem& problem : infer_types(model).problems) {
+void Checker::check_types(const ModelTypes& types) {
+  for (const TypeProblem& problem : types.problems) {
     if (problem.kind != TypeProblem::Kind::type || problem.graph == nullptr || problem.node == kNoNode) continue;
     const CheckedGraph checked{*problem.graph, places_[problem.graph], nullptr, nullptr};
     report_.at_node(checked, problem.graph->nodes[static_cast<size_t>(problem.node)], problem.message);
@@ -111,13 +110,21 @@ void Checker::check_types(const Model& model) {
 }  // namespace
 
 std::vector<ModelProblem> check_model(const Model& model) {
+  ModelTypes types;
+  return check_model(model, types);
+}
+
+std::vector<ModelProblem> check_model(const Model& model, ModelTypes& types) {
   CheckReport report;
   check_header(model, report);
   Checker checker(report);
   checker.check_imports(model.opset_imports, "");
   checker.check_graph({model.graph, "", nullptr, nullptr}, model.opset_imports);
   for (const auto& function : model.functions) checker.check_function(*function);
-  if (report.empty()) checker.check_types(model);
+  if (report.empty()) {
+    types = infer_types(model);
+    checker.check_types(types);
+  }
   return report.take();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "inspector/model/import.h"
+#include "inspector/model/shape_inference/infer_types.h"
 
 namespace parallax {
 
@@ -34,6 +35,9 @@ class CheckReport {
 
   std::vector<ModelProblem> problems_;
 };
+
+// check_model() of import.h; leaves what inference found in `types` where nothing else was wrong.
+std::vector<ModelProblem> check_model(const Model& model, ModelTypes& types);
 
 // Names and edges: duplicates, shadowing, values from nowhere, cycles, initializers against declarations.
 void check_names(const CheckedGraph& checked, CheckReport& report);

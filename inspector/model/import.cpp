@@ -102,8 +102,10 @@ Result<std::shared_ptr<Model>> read_bytes(ByteSpan bytes, const std::string& dir
   auto model = PX_TRY_CONTEXT(context, read_model(message, directory, options.max_depth));
   model->path = description;
   if (!options.validate) return model;
-  const auto problems = check_model(*model);
+  ModelTypes types;
+  const auto problems = check_model(*model, types);
   if (!problems.empty()) return first_problem(problems.front()).with_context(context);
+  fill_types(*model, types);
   return model;
 }
 

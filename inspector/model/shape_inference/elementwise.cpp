@@ -56,10 +56,33 @@ void layer_normalization(NodeContext& context) {
   for (size_t index = 1; index < context.output_count(); ++index) context.set_shape(index, statistics);
 }
 
+// Input [batch, channels, length], kernel [channels, 1, k]; the state holds the k-1 positions before.
+void causal_convolution(NodeContext& context) {
+  like_first(context);
+  context.set_shape(1, DimExpressions{context.dim(0, 0), context.dim(0, 1), context.dim(1, 2) - 1});
+}
+
+// Optimizer steps take R, T and then groups of equally many tensors: X, gradients, and states; all groups but the
+// gradients come out again.
+void optimizer_step(NodeContext& context) {
+  const size_t outputs = context.output_count();
+  if (context.input_count() < 3 || outputs == 0) return;
+  const size_t tensors = context.input_count() - 2;
+  const size_t group = tensors > outputs ? tensors - outputs : 0;  // the gradients are what is missing
+  if (group == 0 || outputs % group != 0) return;
+  for (size_t index = 0; index < outputs; ++index) {
+    const ValueFacts& source = context.input(2 + index + (index < group ? 0 : group));
+    context.output(index).type = source.type;
+    context.set_shape(index, source.shape);
+  }
+}
+
 constexpr std::array kRows = {
     ShapeRow{"Abs", like_first},
     ShapeRow{"Acos", like_first},
     ShapeRow{"Acosh", like_first},
+    ShapeRow{"Adagrad", optimizer_step},
+    ShapeRow{"Adam", optimizer_step},
     ShapeRow{"Asin", like_first},
     ShapeRow{"Asinh", like_first},
     ShapeRow{"Atan", like_first},
@@ -67,10 +90,12 @@ constexpr std::array kRows = {
     ShapeRow{"BatchNormalization", batch_normalization},
     ShapeRow{"Bernoulli", like_first},
     ShapeRow{"Binarizer", like_first},
+    ShapeRow{"BitCast", like_first},
     ShapeRow{"BitwiseNot", like_first},
     ShapeRow{"Cast", cast},
     ShapeRow{"CastLike", cast},
     ShapeRow{"CategoryMapper", like_first},
+    ShapeRow{"CausalConvWithState", causal_convolution},
     ShapeRow{"Ceil", like_first},
     ShapeRow{"Celu", like_first},
     ShapeRow{"Clip", like_first},
@@ -107,6 +132,7 @@ constexpr std::array kRows = {
     ShapeRow{"Mean", broadcast_all},
     ShapeRow{"MeanVarianceNormalization", like_first},
     ShapeRow{"Mish", like_first},
+    ShapeRow{"Momentum", optimizer_step},
     ShapeRow{"Normalizer", like_first},
     ShapeRow{"PRelu", like_first},
     ShapeRow{"QuantizeLinear", like_first},
@@ -136,6 +162,7 @@ constexpr std::array kRows = {
     ShapeRow{"Sqrt", like_first},
     ShapeRow{"StringConcat", broadcast_all},
     ShapeRow{"Sum", broadcast_all},
+    ShapeRow{"SwiGLU", like_first},
     ShapeRow{"Swish", like_first},
     ShapeRow{"Tan", like_first},
     ShapeRow{"Tanh", like_first},

@@ -3,11 +3,13 @@
 #include "inspector/model/shape_inference/infer_types.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "inspector/model/shape_inference/rows.h"
 #include "inspector/model/type_check.h"
@@ -272,7 +274,23 @@ void Inference::record(const Scope& scope) {
   for (const ValueFacts& facts : scope.facts) types.push_back(type_info_of(facts));
 }
 
+void fill_types(Graph& graph, const ModelTypes& types) {
+  for (size_t index = 0; index < graph.values.size(); ++index) {
+    ValueDef& value = graph.values[index];
+    const bool is_listed = value.input_index >= 0 || value.is_graph_output || value.has_value_info;
+    if (value.type.kind != TypeInfo::Kind::unknown || is_listed) continue;
+    value.type = types.type_of(graph, static_cast<ValueId>(index));
+  }
+  for (Node& node : graph.nodes) {
+    for (Attribute& attribute : node.attributes) {
+      if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) fill_types(**body, types);
+    }
+  }
+}
+
 }  // namespace
+
+void fill_types(Model& model, const ModelTypes& types) { fill_types(model.graph, types); }
 
 const TypeInfo& ModelTypes::type_of(const Graph& graph, ValueId value) const {
   static const TypeInfo kUnknown;

@@ -36,4 +36,8 @@ struct ModelTypes {
 // Never fails: an operator without a rule has outputs of unknown shape.
 ModelTypes infer_types(const Model& model);
 
+// Gives the values that the file does not list (as input, output or value_info) their inferred types; the listed ones
+// keep what the file says, as export writes it again. `types` must be of this very model.
+void fill_types(Model& model, const ModelTypes& types);
+
 }  // namespace parallax

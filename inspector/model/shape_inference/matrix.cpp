@@ -127,6 +127,16 @@ void attention(NodeContext& context) {
   context.set_shape(3, DimExpressions{batch, heads(0, q_heads), queries, total});
 }
 
+// Heads are packed: query [batch, time, q_heads * d_k], key [.., kv_heads * d_k], value [.., kv_heads * d_v].
+void linear_attention(NodeContext& context) {
+  const auto q_heads = context.integer("q_num_heads"), kv_heads = context.integer("kv_num_heads");
+  const DimExpression key_head = head_size(context.dim(1, 2), kv_heads),
+                      value_head = head_size(context.dim(2, 2), kv_heads);
+  const auto count = [](std::optional<int64_t> heads) { return heads ? DimExpression(*heads) : DimExpression{}; };
+  context.set_shape(0, DimExpressions{context.dim(0, 0), context.dim(0, 1), value_head * count(q_heads)});
+  context.set_shape(1, DimExpressions{context.dim(0, 0), count(kv_heads), key_head, value_head});
+}
+
 // The last dimension is 1 for real and 2 for complex numbers.
 void dft(NodeContext& context) {
   const auto& shape = context.shape(0);
@@ -159,7 +169,9 @@ constexpr std::array kRows = {
     ShapeRow{"Attention", attention},
     ShapeRow{"DFT", dft},
     ShapeRow{"Einsum", einsum},
+    ShapeRow{"FlexAttention", attention},
     ShapeRow{"Gemm", gemm},
+    ShapeRow{"LinearAttention", linear_attention},
     ShapeRow{"MatMul", matmul},
     ShapeRow{"MatMulInteger", matmul},
     ShapeRow{"QLinearMatMul", q_linear_matmul},

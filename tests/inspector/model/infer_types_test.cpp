@@ -209,6 +209,29 @@ TEST(InferTypes, FollowsCallsOfModelLocalFunctions) {
   EXPECT_EQ(inferred(*model, "y"), "float32[n,6]");
 }
 
+TEST(InferTypes, ImportRefusesTypeConflictsAndFillsInTypes) {
+  const std::string head =
+      "graph { input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'n' } } } } } "
+      "node { input: 'x' output: 's' op_type: 'Shape' name: 'shape' } ";
+  const std::string sum =
+      "node { input: 'x' input: 's' output: 'y' op_type: 'Add' name: 'sum' } output { name: 'y' } }";
+  EXPECT_NE(import_error(head + sum)
+                .find("node 'sum' (Add-14): input 0 ('x') is float32 and input 1 ('s') is int64, but "
+                      "Add-14 wants one type for both"),
+            std::string::npos);
+  EXPECT_NE(import_error(head + "output { name: 's' type { tensor_type { elem_type: 1 } } } }")
+                .find("node 'shape' (Shape-19): value 's' is declared as float32, but the node computes int64[1]"),
+            std::string::npos);
+  const auto model = model_from_text(head + "node { input: 's' output: 't' op_type: 'Neg' } output { name: 't' } }");
+  ASSERT_NE(model, nullptr);
+  const auto type_in_graph = [&](const std::string& name) {
+    return to_string(model->graph.values[static_cast<size_t>(model->graph.find_value(name))].type);
+  };
+  EXPECT_EQ(type_in_graph("s"), "int64[1]");
+  EXPECT_EQ(type_in_graph("t"), "?");  // an output stays as the file has it
+  EXPECT_EQ(inferred(*model, "t"), "int64[1]");
+}
+
 TEST(InferTypes, SurvivesEveryOperatorOnNonsense) {
   // Any operator, given inputs of unknown, scalar, large and negative make, must neither crash nor hang.
   for (const OpSchema& schema : OpsetRegistry::standard().all()) {
