@@ -7,6 +7,7 @@ namespace parallax {
 namespace {
 
 constexpr size_t kMostProblems = 1000;
+constexpr size_t kLongestText = 2000;  // of one message: a name in a damaged file can have any length
 
 // Length of the UTF-8 sequence at the start of `text`, 0 where there is none (RFC 3629: no overlong form, no
 // surrogate).
@@ -41,8 +42,8 @@ bool is_utf8(std::string_view text) {
 std::string printable(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
-  out.reserve(text.size());
   while (!text.empty()) {
+    if (out.size() > kLongestText) return out + " ...";
     const auto byte = static_cast<unsigned char>(text[0]);
     const size_t length = byte < 0x20 || byte == 0x7F ? 0 : utf8_length(text);
     if (length == 0) {

@@ -54,7 +54,8 @@ std::string counted(size_t count, std::string_view noun);
 
 bool is_utf8(std::string_view text);
 
-// The text with bytes that are no valid UTF-8 and control characters written as \xNN, fit for a terminal and for JSON.
+// The text with bytes that are no valid UTF-8 and control characters written as \xNN, fit for a terminal and for JSON;
+// what is very long ends in " ...".
 std::string printable(std::string_view text);
 
 }  // namespace parallax

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include <google/protobuf/stubs/logging.h>
+
 #include "inspector/base/mapped_file.h"
 #include "inspector/model/entries.h"
 #include "inspector/model/export_graph.h"
@@ -70,6 +72,7 @@ Status export_model(const Model& model, const std::string& path, const ExportOpt
   const ExternalWriter as_asked(folder, name, threshold, options.keep_external);
   if (inline_bytes(model.graph, as_asked) > kMaxInlineBytes) threshold = std::min(threshold, kSmallTensorBytes);
 
+  const google::protobuf::LogSilencer silence;
   ExternalWriter writer(folder, name, threshold, options.keep_external);
   proto::ModelProto message;
   PX_TRY_CONTEXT(context, put_model(model, &writer, message));
@@ -80,6 +83,7 @@ Status export_model(const Model& model, const std::string& path, const ExportOpt
 }
 
 Result<std::string> export_model_bytes(const Model& model) {
+  const google::protobuf::LogSilencer silence;
   proto::ModelProto message;
   PX_TRY(put_model(model, nullptr, message));
   auto bytes = serialize_message(message, FileForm::binary);

@@ -68,12 +68,12 @@ const Attribute* source_of_reference(const Function& function, const Node& call,
   return found == function.attribute_defaults.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<Graph> bind_graph(const Graph& graph, const Function& function, const Node& call);
-
-void bind_bodies(Attribute& attribute, const Function& function, const Node& call) {
-  if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) *body = bind_graph(**body, function, call);
+// Replaces every graph the attribute holds by what `copy` makes of it.
+template <class Copy>
+void replace_bodies(Attribute& attribute, Copy copy) {
+  if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) *body = copy(**body);
   if (auto* bodies = std::get_if<std::vector<std::shared_ptr<Graph>>>(&attribute.value)) {
-    for (auto& body : *bodies) body = bind_graph(*body, function, call);
+    for (auto& body : *bodies) body = copy(*body);
   }
 }
 
@@ -83,7 +83,7 @@ std::shared_ptr<Graph> bind_graph(const Graph& graph, const Function& function, 
     std::vector<Attribute> attributes;
     for (Attribute& attribute : node.attributes) {
       if (attribute.ref_attr_name.empty()) {
-        bind_bodies(attribute, function, call);
+        replace_bodies(attribute, [&](const Graph& body) { return bind_graph(body, function, call); });
         attributes.push_back(std::move(attribute));
       } else if (const Attribute* source = source_of_reference(function, call, attribute.ref_attr_name)) {
         attributes.push_back(*source);
@@ -93,6 +93,14 @@ std::shared_ptr<Graph> bind_graph(const Graph& graph, const Function& function, 
     node.attributes = std::move(attributes);
   }
   return bound;
+}
+
+std::shared_ptr<Graph> copy_graph(const Graph& graph) {
+  auto copy = std::make_shared<Graph>(graph);
+  for (Node& node : copy->nodes) {
+    for (Attribute& attribute : node.attributes) replace_bodies(attribute, copy_graph);
+  }
+  return copy;
 }
 
 }  // namespace
@@ -111,6 +119,20 @@ Status check_recursion(const Model& model) {
   RecursionSearch search;
   for (const auto& function : model.functions) PX_TRY(search.visit(*function));
   return {};
+}
+
+std::shared_ptr<Model> copy_model(const Model& model) {
+  auto copy = std::make_shared<Model>(model);
+  copy->file = nullptr;
+  copy->sha256.clear();
+  copy->graph = std::move(*copy_graph(model.graph));
+  for (auto& function : copy->functions) {
+    auto own = std::make_shared<Function>(*function);
+    own->body = std::move(*copy_graph(function->body));
+    function = std::move(own);
+  }
+  resolve_operators(*copy);
+  return copy;
 }
 
 std::shared_ptr<const Graph> bind_function(const Function& function, const Node& call) {

@@ -1,7 +1,10 @@
 // Whole models: the file, its form, the model's own fields, functions, and the checks that follow.
 #include "inspector/model/import.h"
 
+#include <algorithm>
 #include <filesystem>
+
+#include <google/protobuf/stubs/logging.h>
 
 #include "inspector/base/hash.h"
 #include "inspector/model/check_report.h"
@@ -62,11 +65,26 @@ void take_header(proto::ModelProto& message, Model& model) {
   model.metadata = take_entries(*message.mutable_metadata_props());
 }
 
+// Whether graphs nest at most `levels` deep: asked beforehand, so that the answer need not name every node on the way
+// down.
+bool nests_within(const proto::GraphProto& graph, int levels) {
+  if (levels <= 0) return false;
+  const auto fits = [&](const proto::AttributeProto& attribute) {
+    if (attribute.has_g() && !nests_within(attribute.g(), levels - 1)) return false;
+    return std::ranges::all_of(attribute.graphs(), [&](const auto& body) { return nests_within(body, levels - 1); });
+  };
+  return std::ranges::all_of(graph.node(),
+                             [&](const auto& node) { return std::ranges::all_of(node.attribute(), fits); });
+}
+
 Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std::string& directory, int max_depth) {
   auto model = std::make_shared<Model>();
   ExternalData external(directory);
   take_header(message, *model);
   if (!message.has_graph()) return invalid_model("holds no graph; is it an ONNX model?");
+  if (!nests_within(message.graph(), max_depth)) {
+    return invalid_model("nests graphs more than " + std::to_string(max_depth) + " deep");
+  }
   model->graph = PX_TRY(GraphImporter(external, max_depth).read(*message.mutable_graph()));
   message.clear_graph();
   for (auto& function : *message.mutable_functions()) {
@@ -111,6 +129,8 @@ Result<std::shared_ptr<Model>> read_bytes(ByteSpan bytes, const std::string& dir
 
 Result<std::shared_ptr<Model>> import_bytes(ByteSpan bytes, const std::string& directory,
                                             const std::string& description, const ImportOptions& options) {
+  const google::protobuf::LogSilencer
+      silence;  // what protobuf would say of a damaged file's strings is of no use to anyone
   auto model = read_bytes(bytes, directory, description, options);
   if (!model.ok()) return printable_error(std::move(model).error());
   return model;

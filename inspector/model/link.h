@@ -2,6 +2,7 @@
 // graph.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "inspector/base/result.h"
@@ -23,6 +24,10 @@ std::vector<const Graph*> bodies_of(const Node& node);
 
 // Each node's opset version, schema and called function, in all graphs of the model and of its functions.
 void resolve_operators(Model& model);
+
+// A copy that may be changed: bodies and functions are copied with it (a plain copy of a Model shares them), weights
+// are not. It no longer stands for the file that the model was read from.
+std::shared_ptr<Model> copy_model(const Model& model);
 
 // Functions must not call themselves, by whatever detour. After resolve_operators.
 Status check_recursion(const Model& model);

@@ -49,8 +49,12 @@ Status check_sparse(const SparseTensor& sparse) {
 }
 
 Result<Tensor> to_dense(const SparseTensor& sparse) {
+  constexpr size_t kMostBytes = size_t{1} << 34;  // a few bytes of file can ask for any amount of zeros
   const Shape shape(sparse.dims);
   const Tensor& values = sparse.values.tensor;
+  if (byte_size(values.dtype(), shape.element_count()) > kMostBytes) {
+    return out_of_memory("a sparse tensor of shape " + shape.to_string() + " is too large to be expanded");
+  }
   const auto indices = sparse.indices.tensor.as<int64_t>();
   const bool is_linear = sparse.indices.tensor.shape().rank() == 1;
   Tensor dense = PX_TRY(Tensor::zeros(values.dtype(), shape));

@@ -1,6 +1,7 @@
 // Model-local functions: which one a node calls, in which operator set its body stands, and what a call binds.
 #include <gtest/gtest.h>
 
+#include "inspector/model/link.h"
 #include "tests/inspector/model/model_files.h"
 
 namespace parallax {
@@ -83,6 +84,24 @@ TEST(Functions, BindingLeavesTheFunctionAsItWas) {
     return std::get<StoredTensor>(attribute_of(graph, 1, "value")->value).tensor.view().data;
   };
   EXPECT_EQ(tensor_of(*bound), tensor_of(function.body));  // constants are shared
+}
+
+TEST(CopyModel, SharesWeightsButNothingThatCanBeChanged) {
+  const auto model = model_from_text(kModel);
+  const auto copy = copy_model(*model);
+  EXPECT_EQ(copy->graph.nodes[0].function, copy->functions[0].get());
+  Function& function = *copy->functions[0];
+  function.body.nodes[0].op_type = "Relu";
+  auto& branch = std::get<std::shared_ptr<Graph>>(function.body.nodes[2].attributes[0].value);
+  branch->nodes[0].op_type = "Relu";
+  EXPECT_EQ(model->functions[0]->body.nodes[0].op_type, "Elu");
+  EXPECT_EQ(then_branch(model->functions[0]->body, 2).nodes[0].op_type, "Softmax");
+  const auto constant_of = [](const Model& owner) {
+    const Attribute* value = attribute_of(owner.functions[0]->body, 1, "value");
+    return std::get<StoredTensor>(value->value).tensor.view().data;
+  };
+  EXPECT_EQ(constant_of(*copy), constant_of(*model));
+  EXPECT_NE(model_sha256(*copy), model_sha256(*model));
 }
 
 // A model may bring its own definition of a standard operator.
