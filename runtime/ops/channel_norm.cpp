@@ -180,6 +180,54 @@ Status lrn(OpContext<Device>& op) {
   });
 }
 
+// ---- MeanVarianceNormalization: (x - mean) / (deviation + 1e-9) over any axes ----
+
+template <class C, class Device>
+Status mean_variance_as(OpContext<Device>& op, const Ints& axes, const MutableView& y) {
+  const Tensor& x = op.input(0);
+  const Ints dims(x.shape());
+  Ints kept_strides(dims.size());  // of the statistics: 0 along normalised axes
+  int64_t kept = 1;
+  for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
+    if (axes.contains(axis)) continue;
+    kept_strides[axis] = kept;
+    kept *= dims[axis];
+  }
+  const auto group_of = [&](int64_t element) {
+    int64_t group = 0;
+    for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
+      group += element % dims[axis] * kept_strides[axis];
+      element /= dims[axis];
+    }
+    return group;
+  };
+  std::vector<double> mean(static_cast<size_t>(kept)), variance(static_cast<size_t>(kept));
+  const double count = static_cast<double>(x.element_count()) / static_cast<double>(std::max<int64_t>(1, kept));
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    mean.data()[group_of(i)] += load_element<double>(x.dtype(), x.view().data, i) / count;
+  }
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    const double difference = load_element<double>(x.dtype(), x.view().data, i) - mean.data()[group_of(i)];
+    variance.data()[group_of(i)] += difference * difference / count;
+  }
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    const int64_t group = group_of(i);
+    const double value = (load_element<double>(x.dtype(), x.view().data, i) - mean.data()[group]) /
+                         (std::sqrt(variance.data()[group]) + 1e-9);
+    const C result = static_cast<C>(value);
+    store_block<C>(y.dtype, y.data, i, 1, &result);
+  }
+  return {};
+}
+
+template <class Device>
+Status mean_variance_normalization(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const Ints axes = PX_TRY(OpCall::resolve_axes(op.find_integers("axes").value_or(Ints{0, 2, 3}), rank_of(x.shape())));
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  return x.dtype() == DType::float64 ? mean_variance_as<double>(op, axes, y) : mean_variance_as<float>(op, axes, y);
+}
+
 // ---- Global pools: one row for each channel ----
 
 template <class C, class F, class Device>
@@ -242,6 +290,7 @@ constexpr KernelRow<Device> kRows[] = {
     {"GroupNormalization", kFloats, group_normalization<Device>},
     {"InstanceNormalization", kFloats, instance_normalization<Device>, 6},
     {"LRN", kFloats, lrn<Device>},
+    {"MeanVarianceNormalization", kFloats, mean_variance_normalization<Device>},
 };
 
 }  // namespace

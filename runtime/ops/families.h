@@ -51,5 +51,21 @@ template <class Device>
 Rows<Device> recurrent_rows();
 template <class Device>
 Rows<Device> quantize_rows();
+template <class Device>
+Rows<Device> loss_rows();
+template <class Device>
+Rows<Device> resize_rows();
+template <class Device>
+Rows<Device> attention_rows();
+template <class Device>
+Rows<Device> einsum_rows();
+template <class Device>
+Rows<Device> detection_rows();
+template <class Device>
+Rows<Device> signal_rows();
+template <class Device>
+Rows<Device> quantized_product_rows();
+template <class Device>
+Rows<Device> dropout_rows();
 
 }  // namespace parallax::runtime

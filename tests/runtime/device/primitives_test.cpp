@@ -1,0 +1,227 @@
+// map, fold_rows, scan_rows, copy, index_map, scatter: each against a plain loop, for several vector widths and thread
+// counts.
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/copy.h"
+#include "runtime/device/map.h"
+#include "runtime/device/math.h"
+#include "runtime/device/rows.h"
+#include "runtime/device/scatter.h"
+#include "tests/runtime/device/random_values.h"
+
+namespace parallax::runtime {
+namespace {
+
+Queue<Cpu>& queue() {
+  static Queue<Cpu> made(BufferPool::create({}));
+  return made;
+}
+
+template <class T>
+Tensor tensor_of(const Shape& shape, const std::vector<T>& values) {
+  return Tensor::from<T>(shape, values);
+}
+
+struct Minus {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+
+int64_t broadcast_index(int64_t index, const Ints& dims, const Ints& strides) {
+  int64_t offset = 0;
+  for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
+    offset += index % dims[axis] * strides[axis];
+    index /= dims[axis];
+  }
+  return offset;
+}
+
+TEST(Map, BroadcastsAsNumpy) {
+  const std::pair<Shape, Shape> pairs[] = {{{3, 4, 5}, {5}}, {{3, 4, 5}, {4, 1}},   {{3, 1, 5}, {1, 4, 1}},
+                                           {{}, {7}},        {{2, 3000}, {3000}},   {{1}, {2, 1}},
+                                           {{0, 4}, {4}},    {{5, 1, 1}, {5, 6, 7}}};
+  for (const auto& [left, right] : pairs) {
+    const Shape shapes[] = {left, right};
+    const Shape shape = broadcast_shapes(shapes).take();
+    const auto a = random_values<float>(left.element_count(), 1);
+    const auto b = random_values<float>(right.element_count(), 2);
+    const Tensor x = tensor_of(left, a), y = tensor_of(right, b);
+    const Tensor out = queue().allocate(DType::float32, shape).take();
+    ASSERT_TRUE(map<Numbers>(queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), y.view()}).ok());
+    const Ints dims(shape);
+    for (int64_t i = 0; i < shape.element_count(); ++i) {
+      const float expected = a[static_cast<size_t>(broadcast_index(i, dims, broadcast_strides(left, shape)))] -
+                             b[static_cast<size_t>(broadcast_index(i, dims, broadcast_strides(right, shape)))];
+      ASSERT_EQ(out.as<float>()[static_cast<size_t>(i)], expected) << left.to_string() << right.to_string() << i;
+    }
+  }
+}
+
+TEST(Map, RefusesTypesOutsideItsDomain) {
+  const Tensor x = tensor_of<int32_t>({1}, {3});
+  const Tensor out = queue().allocate(DType::int32, {1}).take();
+  const auto status = map<Floats>(queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), x.view()});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::unsupported);
+}
+
+TEST(Map, WorksInPlace) {
+  auto values = random_values<float>(5000, 3);
+  Tensor x = tensor_of<float>({5000}, values);
+  const MutableView same{x.dtype(), x.shape(), x.storage().get()};
+  ASSERT_TRUE(map<Floats>(queue(), Minus{}, same, std::array<TensorView, 2>{x.view(), x.view()}).ok());
+  for (float value : x.as<float>()) ASSERT_EQ(value, 0.0F);
+}
+
+struct Total {
+  template <class C>
+  C init() const {
+    return C(0);
+  }
+  template <class C>
+  C step(C a, C x) const {
+    return a + x;
+  }
+  template <class C>
+  C merge(C a, C b) const {
+    return a + b;
+  }
+  template <class C>
+  C finish(C a, int64_t) const {
+    return a;
+  }
+};
+
+std::vector<float> totals(const RowLayout& rows, const std::vector<float>& values) {
+  const Tensor x = tensor_of<float>({static_cast<int64_t>(values.size())}, values);
+  const Tensor out = queue().allocate(DType::float32, {rows.row_count()}).take();
+  fold_rows<float>(queue(), Total{}, rows, writable(out), x.view());
+  return {out.as<float>().begin(), out.as<float>().end()};
+}
+
+TEST(FoldRows, SumsRowsOfEveryLayout) {
+  for (const RowLayout rows :
+       {RowLayout{3, 37, 1}, RowLayout{4, 5, 2100}, RowLayout{2, 1, 3}, RowLayout{1, 100'000, 1}, RowLayout{2, 0, 3}}) {
+    const auto values = random_values<float>(rows.outer * rows.length * rows.inner, 4);
+    const auto sums = totals(rows, values);
+    for (int64_t row = 0; row < rows.row_count(); ++row) {
+      double expected = 0;
+      for (int64_t i = 0; i < rows.length; ++i)
+        expected += values[static_cast<size_t>(rows.start(row) + i * rows.inner)];
+      ASSERT_NEAR(sums[static_cast<size_t>(row)], expected, 1e-6 * static_cast<double>(rows.length + 1));
+    }
+  }
+}
+
+TEST(FoldRows, HaveTheSameBitsForEveryWidthAndThreadCount) {
+  const auto values = random_values<float>(64 * 5003, 5);
+  const VectorLevel level_before = vector_level();
+  const int threads_before = thread_count();
+  const auto expected = totals({64, 5003, 1}, values);
+  for (VectorLevel level : {VectorLevel::baseline, VectorLevel::avx2, VectorLevel::avx512}) {
+    for (int threads : {1, 3}) {
+      set_vector_level_for_tests(level);
+      set_thread_count(threads);
+      EXPECT_EQ(totals({64, 5003, 1}, values), expected);
+    }
+  }
+  set_vector_level_for_tests(level_before);
+  set_thread_count(threads_before);
+}
+
+TEST(Copy, MovesEveryPermutation) {
+  const Ints dims{3, 40, 1, 35};
+  const Ints strides = row_major_strides(dims);
+  std::vector<int32_t> values(3 * 40 * 35);
+  std::iota(values.begin(), values.end(), 0);
+  std::vector<int64_t> order{0, 1, 2, 3};
+  do {
+    Ints walk, from;
+    for (int64_t axis : order) {
+      walk.push_back(dims[axis]);
+      from.push_back(strides[axis]);
+    }
+    std::vector<int32_t> out(values.size(), -1);
+    copy_strided(queue(), 4, walk, {reinterpret_cast<std::byte*>(out.data()), row_major_strides(walk), 0},
+                 {reinterpret_cast<const std::byte*>(values.data()), from, 0});
+    for (int64_t i = 0; i < static_cast<int64_t>(out.size()); ++i) {
+      ASSERT_EQ(out[static_cast<size_t>(i)], values[static_cast<size_t>(broadcast_index(i, walk, from))]);
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(Copy, WalksBackwardsAndRepeats) {
+  const std::vector<double> values{1, 2, 3, 4, 5, 6};
+  std::vector<double> out(4, 0.0);
+  copy_strided(queue(), 8, {2, 2}, {reinterpret_cast<std::byte*>(out.data()), {2, 1}, 0},
+               {reinterpret_cast<const std::byte*>(values.data()), {0, -2}, 5});
+  EXPECT_EQ(out, (std::vector<double>{6, 4, 6, 4}));
+}
+
+TEST(IndexMap, FillsWhereThereIsNoSource) {
+  const std::vector<float> values{1, 2, 3, 4};
+  const float filling = 9;
+  const Tensor out = queue().allocate(DType::float32, {3, 2}).take();
+  index_map(
+      queue(), [](int64_t block) { return block == 1 ? -1 : 1 - block / 2; }, writable(out),
+      reinterpret_cast<const std::byte*>(values.data()), 2, reinterpret_cast<const std::byte*>(&filling));
+  const auto result = out.as<float>();
+  EXPECT_EQ(std::vector<float>(result.begin(), result.end()), (std::vector<float>{3, 4, 9, 9, 1, 2}));
+}
+
+TEST(Scatter, CombinesRepeatedPlacesInOrder) {
+  Tensor out = tensor_of<float>({3}, {1, 1, 1});
+  const Tensor updates = tensor_of<float>({3}, {2, 3, 4});
+  const auto place = [](int64_t i) { return i == 2 ? 0 : 1; };
+  scatter<float>(queue(), place, Combine::add, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
+  EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{5, 6, 1}));
+  scatter<float>(queue(), place, Combine::replace, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
+  EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{4, 3, 1}));
+}
+
+// Errors in units of the last place of the exact result, over the range where it is a normal number.
+double worst_ulps(float (*f)(float), double (*exact)(double), double low, double high) {
+  double worst = 0;
+  for (int i = 0; i <= 200'000; ++i) {
+    const float x = static_cast<float>(low + (high - low) * i / 200'000);
+    const double expected = exact(static_cast<double>(x));
+    const float magnitude = std::max(std::fabs(static_cast<float>(expected)), 1.2e-38F);
+    const double unit = static_cast<double>(std::nextafter(magnitude, INFINITY)) - static_cast<double>(magnitude);
+    worst = std::max(worst, std::fabs(static_cast<double>(f(x)) - expected) / unit);
+  }
+  return worst;
+}
+
+TEST(Math, IsAccurate) {
+  EXPECT_LT(worst_ulps([](float x) { return math::exp(x); }, std::exp, -87, 88), 2.0);
+  EXPECT_LT(worst_ulps([](float x) { return math::tanh(x); }, std::tanh, -12, 12), 3.0);
+  EXPECT_LT(worst_ulps([](float x) { return math::erf(x); }, std::erf, -5, 5), 3.0);
+  EXPECT_LT(
+      worst_ulps([](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80),
+      3.5);
+}
+
+TEST(Math, HandlesTheEnds) {
+  EXPECT_EQ(math::exp(100.0F), INFINITY);
+  EXPECT_EQ(math::exp(INFINITY), INFINITY);
+  EXPECT_EQ(math::exp(-INFINITY), 0.0F);
+  EXPECT_EQ(math::exp(0.0F), 1.0F);
+  EXPECT_GT(math::exp(-100.0F), 0.0F);  // subnormal
+  EXPECT_TRUE(std::isnan(math::exp(NAN)));
+  EXPECT_EQ(math::tanh(50.0F), 1.0F);
+  EXPECT_EQ(math::tanh(-INFINITY), -1.0F);
+  EXPECT_TRUE(std::isnan(math::tanh(NAN)));
+  EXPECT_EQ(math::erf(INFINITY), 1.0F);
+  EXPECT_TRUE(std::isnan(math::erf(NAN)));
+  EXPECT_TRUE(std::isnan(math::maximum(1.0F, NAN)));
+  EXPECT_TRUE(std::isnan(math::minimum(NAN, 1.0F)));
+}
+
+}  // namespace
+}  // namespace parallax::runtime
