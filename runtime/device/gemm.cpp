@@ -179,5 +179,6 @@ Result<std::shared_ptr<const C>> converted(Queue<Cpu>& queue, const TensorView& 
 template Result<std::shared_ptr<const float>> converted(Queue<Cpu>&, const TensorView&, bool);
 template Result<std::shared_ptr<const double>> converted(Queue<Cpu>&, const TensorView&, bool);
 template Result<std::shared_ptr<const int64_t>> converted(Queue<Cpu>&, const TensorView&, bool);
+template Result<std::shared_ptr<const uint64_t>> converted(Queue<Cpu>&, const TensorView&, bool);
 
 }  // namespace parallax::runtime

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/copy.h"
+#include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/window.h"
 #include "runtime/ops/families.h"
@@ -76,11 +77,13 @@ Status max_pool(OpContext<Device>& op) {
   const WindowGeometry geometry = pooling.geometry();
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
+    const auto owner = PX_TRY(converted<C>(op.queue(), x.view(), false));
+    const C* values = owner.get();
     for_each_window(pooling, [&](int64_t plane, int64_t out, const int64_t* position) {
       C best{};
       int64_t where = -1;
       for_each_tap(geometry, position, [&](int64_t offset, int64_t) {
-        const C value = load_element<C>(x.dtype(), x.view().data, plane + offset);
+        const C value = values[plane + offset];
         if (where < 0 || value > best || (value != value && best == best)) {
           best = value;
           where = offset;
@@ -111,11 +114,13 @@ Status average_pool(OpContext<Device>& op) {
   }
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
+    const auto owner = PX_TRY(converted<C>(op.queue(), x.view(), false));
+    const C* values = owner.get();
     for_each_window(pooling, [&](int64_t plane, int64_t out, const int64_t* position) {
       C sum = 0;
       int64_t count = 0;
       for_each_tap(geometry, position, [&](int64_t offset, int64_t) {
-        sum += load_element<C>(x.dtype(), x.view().data, plane + offset);
+        sum += values[plane + offset];
         ++count;
       });
       if (include_pads) {
@@ -138,10 +143,12 @@ Status lp_pool(OpContext<Device>& op) {
   const WindowGeometry geometry = pooling.geometry();
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
+    const auto owner = PX_TRY(converted<C>(op.queue(), x.view(), false));
+    const C* values = owner.get();
     for_each_window(pooling, [&](int64_t plane, int64_t out, const int64_t* position) {
       C sum = 0;
       for_each_tap(geometry, position, [&](int64_t offset, int64_t) {
-        sum += std::pow(std::fabs(load_element<C>(x.dtype(), x.view().data, plane + offset)), static_cast<C>(p));
+        sum += std::pow(std::fabs(values[plane + offset]), static_cast<C>(p));
       });
       const C norm = std::pow(sum, C(1) / static_cast<C>(p));
       store_block<C>(y.dtype, y.data, out, 1, &norm);
