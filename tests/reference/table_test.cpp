@@ -1,0 +1,53 @@
+// The operator table against the registry: no row for what does not exist, no version claimed twice.
+#include "reference/table.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "inspector/model/opset_registry.h"
+
+namespace parallax::reference {
+namespace {
+
+TEST(Table, RowsNameVersionsTheRegistryKnows) {
+  for (const OpRow& row : op_rows()) {
+    const auto versions = OpsetRegistry::standard().versions(row.domain, row.op);
+    ASSERT_FALSE(versions.empty()) << row.op;
+    const auto knows = [&](int64_t version) {
+      return std::any_of(versions.begin(), versions.end(),
+                         [&](const OpSchema& schema) { return schema.since_version == version; });
+    };
+    EXPECT_TRUE(knows(row.first_version)) << row.op << "-" << row.first_version;
+    EXPECT_TRUE(knows(row.last_version)) << row.op << "-" << row.last_version;
+    EXPECT_LE(row.first_version, row.last_version) << row.op;
+    EXPECT_NE(row.function, nullptr) << row.op;
+  }
+}
+
+TEST(Table, RowsOfOneOperatorDoNotOverlap) {
+  const auto rows = op_rows();
+  for (size_t a = 0; a < rows.size(); ++a) {
+    for (size_t b = a + 1; b < rows.size(); ++b) {
+      if (rows[a].op != rows[b].op || rows[a].domain != rows[b].domain) continue;
+      EXPECT_TRUE(rows[a].last_version < rows[b].first_version || rows[b].last_version < rows[a].first_version)
+          << rows[a].op;
+    }
+  }
+}
+
+TEST(Table, CoversMostOfTheStandard) {
+  size_t known = 0;
+  size_t covered = 0;
+  for (const OpSchema& schema : OpsetRegistry::standard().all()) {
+    if (schema.domain != "ai.onnx" || schema.deprecated || schema.extension) continue;
+    Node node;
+    node.schema = &schema;
+    ++known;
+    covered += find_row(node) == nullptr ? 0 : 1;
+  }
+  EXPECT_GE(covered * 10, known * 8) << covered << " of " << known << " schemas";
+}
+
+}  // namespace
+}  // namespace parallax::reference
