@@ -135,6 +135,10 @@ void linear_attention(NodeContext& context) {
   const auto count = [](std::optional<int64_t> heads) { return heads ? DimExpression(*heads) : DimExpression{}; };
   context.set_shape(0, DimExpressions{context.dim(0, 0), context.dim(0, 1), value_head * count(q_heads)});
   context.set_shape(1, DimExpressions{context.dim(0, 0), count(kv_heads), key_head, value_head});
+  // Without a past state its type is free; it is kept as the query is.
+  const bool has_state = context.output_count() > 1;
+  if (has_state && context.output(1).type.kind == TypeInfo::Kind::unknown)
+    context.output(1).type = context.input(0).type;
 }
 
 // The last dimension is 1 for real and 2 for complex numbers.
