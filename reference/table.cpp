@@ -132,7 +132,7 @@ constexpr OpRow kRows[] = {
     {"LogSoftmax", kOnnx, 1, 13, op_log_softmax},
     {"Softmax", kOnnx, 1, 13, op_softmax},
     // normalization.cpp
-    {"BatchNormalization", kOnnx, 7, 15, op_batch_normalization},
+    {"BatchNormalization", kOnnx, 6, 15, op_batch_normalization},
     {"GroupNormalization", kOnnx, 18, 21, op_group_normalization},
     {"InstanceNormalization", kOnnx, 6, 22, op_instance_normalization},
     {"LRN", kOnnx, 1, 13, op_lrn},
@@ -141,7 +141,7 @@ constexpr OpRow kRows[] = {
     {"MeanVarianceNormalization", kOnnx, 9, 13, op_mean_variance_normalization},
     {"RMSNormalization", kOnnx, 23, 23, op_rms_normalization},
     // matmul.cpp: matrix products
-    {"Gemm", kOnnx, 7, 13, op_gemm},
+    {"Gemm", kOnnx, 6, 13, op_gemm},
     {"MatMul", kOnnx, 1, 13, op_matmul},
     {"MatMulInteger", kOnnx, 10, 10, op_matmul_integer},
     {"QLinearMatMul", kOnnx, 10, 21, op_qlinear_matmul},
