@@ -13,7 +13,7 @@ class ExternalWriter : public PayloadSink {
  public:
   // Takes tensors above `threshold_bytes` and, with `keep_external`, those that lay outside when they were imported.
   // The file `name` comes into being in `folder` with the first one.
-  ExternalWriter(std::string folder, std::string name, size_t threshold_bytes, bool keep_external)
+  ExternalWriter(const std::string& folder, std::string name, size_t threshold_bytes, bool keep_external)
       : path_(folder + "/" + name),
         name_(std::move(name)),
         threshold_bytes_(threshold_bytes),

@@ -1,6 +1,8 @@
 // Graphs, nodes and names. Definitions come first, so that a file whose nodes are out of order resolves like any other.
 #include "inspector/model/import_graph.h"
 
+#include <fmt/core.h>
+
 #include "inspector/model/entries.h"
 #include "inspector/model/link.h"
 #include "inspector/model/onnx.pb.h"
@@ -206,7 +208,8 @@ Status GraphImporter::read_nodes(Message& message) {
     const std::string op = node.op_type();
     Status status = read_node(node, graph_.nodes[n]);
     if (!status.ok()) {
-      return std::move(status).error().with_context("node '" + name + "' (" + op + ")").at_node(name, op);
+      const std::string context = fmt::format("node '{}' ({})", name, op);
+      return std::move(status).error().with_context(context).at_node(name, op);
     }
   }
   message.clear_node();

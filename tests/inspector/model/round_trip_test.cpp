@@ -88,6 +88,17 @@ TEST(RoundTrip, EveryFieldOfTheFormatIsKept) {
   EXPECT_EQ(differences(before, parse_proto(once)), "");
 }
 
+// What the other tests here rest on: a change anywhere is seen.
+TEST(RoundTrip, TheComparisonSeesOneChangedField) {
+  proto::ModelProto before;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kEverything, &before));
+  proto::ModelProto weight = before, metadata = before, unknown = before;
+  weight.mutable_graph()->mutable_initializer(0)->set_float_data(1, -2.0000002f);
+  metadata.mutable_graph()->mutable_node(0)->mutable_metadata_props(0)->set_value("a.c");
+  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddVarint(900, 1);
+  for (const proto::ModelProto* changed : {&weight, &metadata, &unknown}) EXPECT_NE(differences(before, *changed), "");
+}
+
 // Fields of a format newer than ours, at every level.
 TEST(RoundTrip, UnknownFieldsAreKept) {
   proto::ModelProto before;
