@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "inspector/exec/value_path.h"
+
 namespace parallax {
 namespace {
 
@@ -47,15 +49,33 @@ OverallVerdict overall(const Comparison& comparison) {
   return OverallVerdict::pass;
 }
 
+bool is_control_flow(std::string_view op) { return op == "If" || op == "Loop" || op == "Scan"; }
+
+// A constant is named with the node of its own graph that reads it. Where that is a control-flow node, bodies read it:
+// it shows at the first of their nodes that went wrong, in the branch that was taken.
+FirstDivergence first_divergence_at(const std::vector<ValueComparison>& values, size_t first) {
+  const ValueComparison& value = values[first];
+  const size_t frames = value.path.rfind("//");
+  const std::string prefix = frames == std::string::npos ? "" : value.path.substr(0, frames + 2);
+  const std::string body = prefix + escape_name(value.node) + ".";
+  for (size_t index = first + 1; index < values.size() && is_control_flow(value.op); ++index) {
+    const ValueComparison& later = values[index];
+    const bool lies_in_body = later.path.starts_with(body) && !is_control_flow(later.op);
+    if (later.verdict == Verdict::diverged && lies_in_body) return {value.path, later.node, later.op};
+  }
+  return {value.path, value.node, value.op};
+}
+
 }  // namespace
 
 void conclude(Comparison& comparison) {
   comparison.summary = {};
   comparison.first_divergence.reset();
-  for (const ValueComparison& value : comparison.values) {
+  for (size_t index = 0; index < comparison.values.size(); ++index) {
+    const ValueComparison& value = comparison.values[index];
     count(value, comparison.summary);
     if (value.verdict == Verdict::diverged && !comparison.first_divergence.has_value()) {
-      comparison.first_divergence = FirstDivergence{value.path, value.node, value.op};
+      comparison.first_divergence = first_divergence_at(comparison.values, index);
     }
   }
   comparison.verdict = overall(comparison);

@@ -1,0 +1,61 @@
+// Which node a comparison names first, when what diverged first is a constant that bodies read.
+#include <gtest/gtest.h>
+
+#include "inspector/diff/comparison.h"
+
+namespace parallax {
+namespace {
+
+ValueComparison value(const std::string& path, const std::string& node, const std::string& op, Verdict verdict) {
+  ValueComparison result;
+  result.path = path;
+  result.node = node;
+  result.op = op;
+  result.verdict = verdict;
+  return result;
+}
+
+FirstDivergence first_of(std::vector<ValueComparison> values) {
+  Comparison comparison;
+  comparison.values = std::move(values);
+  conclude(comparison);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  return comparison.first_divergence.value_or(FirstDivergence{});
+}
+
+constexpr Verdict kPass = Verdict::pass;
+constexpr Verdict kDiverged = Verdict::diverged;
+
+TEST(FirstDivergence, AConstantReadInABodyIsNamedWithTheBodysNode) {
+  const FirstDivergence first =
+      first_of({value("w", "loop//1", "Loop", kDiverged), value("other", "later", "Add", kDiverged),
+                value("loop%2F%2F1.body[0]//a", "scale", "Mul", kPass),
+                value("loop%2F%2F1.body[0]//c", "choose", "If", kDiverged),
+                value("loop%2F%2F1.body[0]//b", "project", "MatMul", kDiverged)});
+  EXPECT_EQ(first.path, "w");
+  EXPECT_EQ(first.node, "project");
+  EXPECT_EQ(first.op, "MatMul");
+}
+
+TEST(FirstDivergence, WithoutAnyTraceInTheBodyTheControlFlowNodeIsNamed) {
+  const FirstDivergence first =
+      first_of({value("w", "loop", "Loop", kDiverged), value("loop.body[0]//a", "scale", "Mul", kPass),
+                value("loop2.body[0]//a", "other", "Mul", kDiverged)});
+  EXPECT_EQ(first.node, "loop");
+}
+
+TEST(FirstDivergence, AConstantReadInItsOwnGraphIsNamedWithItsReader) {
+  const FirstDivergence first =
+      first_of({value("w", "project", "MatMul", kDiverged), value("project.body[0]//a", "odd", "Mul", kDiverged)});
+  EXPECT_EQ(first.node, "project");
+}
+
+TEST(FirstDivergence, InsideABodyItsFramesAreKept) {
+  const FirstDivergence first = first_of({value("outer.body[1]//w", "inner", "If", kDiverged),
+                                          value("inner.then//a", "elsewhere", "Mul", kDiverged),
+                                          value("outer.body[1]//inner.then//a", "here", "Mul", kDiverged)});
+  EXPECT_EQ(first.node, "here");
+}
+
+}  // namespace
+}  // namespace parallax
