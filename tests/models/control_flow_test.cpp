@@ -179,7 +179,7 @@ TEST(NestedLoops, AFaultInsideIsNamedWhereItIs) {
   ASSERT_EQ(answer.exit_code, 1) << answer.command << "\n" << answer.messages;
   const nlohmann::json& first = answer.document.at("first_divergence");
   EXPECT_EQ(first.at("node"), "add_one") << answer.command;
-  EXPECT_EQ(first.at("path"), "thrice.body[1]//twice.body[0]//choose.else//plus_one") << answer.command;
+  EXPECT_EQ(first.at("path"), "thrice.body[1]//twice.body[0]//choose.else//unit") << answer.command;
 }
 
 }  // namespace

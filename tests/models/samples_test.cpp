@@ -118,9 +118,11 @@ TEST(ControlFlowSamples, HoldTheScanInsideTheBranch) {
 TEST(TextSamples, AnswerAsTheirBinaryForm) {
   for (const std::string name : {"greedy_decoder", "scan_filter"}) {
     const Answer answer = run_json({"run", sample(name + "/model.onnx"), "--against", sample(name + "/model.textproto"),
-                                    "--inputs", sample(name + "/test_data_set_0"), "--rtol", "0", "--atol", "0"});
-    EXPECT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.messages;
-    EXPECT_EQ(answer.document.value("verdict", ""), "pass") << answer.command;
+                                    "--inputs", sample(name + "/test_data_set_0")});
+    ASSERT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.messages;
+    for (const nlohmann::json& value : answer.document.at("values")) {
+      EXPECT_EQ(value.at("severity"), 0) << value.at("path") << " in " << answer.command;
+    }
   }
 }
 

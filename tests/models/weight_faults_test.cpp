@@ -62,8 +62,8 @@ std::vector<Weight> weights_of(const Model& model) {
   return weights;
 }
 
-// A copy of the model with the middle element of the weight moved by the size of the largest.
-Status write_changed(const Model& model, const std::string& weight_name, const std::string& path) {
+// A copy of the model with one element of the weight, about `part` quarters into it, moved by the size of the largest.
+Status write_changed(const Model& model, const std::string& weight_name, size_t part, const std::string& path) {
   Model changed = model;
   for (StoredTensor& stored : changed.graph.initializers) {
     if (stored.name != weight_name) continue;
@@ -71,10 +71,21 @@ Status write_changed(const Model& model, const std::string& weight_name, const s
     const std::span<float> values = tensor.mutable_as<float>();
     float largest = 0.25F;
     for (const float value : values) largest = std::max(largest, std::abs(value));
-    values[values.size() / 2] += largest;
+    values[(part * values.size() / 4 + part) % values.size()] += largest;
     stored.tensor = tensor;
   }
   return export_model(changed, path);
+}
+
+// Whether one of the values the reader makes is off as well, in some iteration when it stands in a body.
+bool diverges(const nlohmann::json& document, const std::vector<std::string>& names) {
+  for (const nlohmann::json& value : document.at("values")) {
+    const std::string path = value.at("path");
+    const size_t frames = path.rfind("//");
+    const std::string name = frames == std::string::npos ? path : path.substr(frames + 2);
+    if (value.at("verdict") == "diverged" && std::find(names.begin(), names.end(), name) != names.end()) return true;
+  }
+  return false;
 }
 
 class WeightFaults : public testing::TestWithParam<const char*> {};
@@ -90,18 +101,24 @@ TEST_P(WeightFaults, AreFoundAtTheirReader) {
   const ScratchFolder scratch;
   for (size_t i = 0; i < std::min(kTried, weights.size()); ++i) {
     const Weight& weight = weights[i * weights.size() / std::min(kTried, weights.size())];
-    const std::string changed = scratch.file("changed-" + std::to_string(i) + ".onnx");
-    ASSERT_TRUE(write_changed(*model.value(), weight.name, changed).ok());
-    const Answer answer =
-        run_json({"run", original, "--against", changed, "--inputs", sample(name + "/test_data_set_0")});
-    ASSERT_EQ(answer.exit_code, 1) << weight.name << "\n" << answer.command << "\n" << answer.messages;
-    const nlohmann::json& first = answer.document.at("first_divergence");
-    EXPECT_EQ(first.at("node"), weight.reader) << weight.name << "\n" << answer.command;
-    const std::string path = first.at("path");
-    const size_t frames = path.rfind("//");
-    const std::string value = frames == std::string::npos ? path : path.substr(frames + 2);
-    EXPECT_NE(std::find(weight.made.begin(), weight.made.end(), value), weight.made.end()) << path << "\n"
-                                                                                           << answer.command;
+    // One element may meet nothing but zeros (a hidden unit that Relu switched off); three in other rows and columns do
+    // not.
+    bool led_astray = false;
+    for (size_t part = 1; part <= 3; ++part) {
+      const std::string changed = scratch.file("changed.onnx");
+      ASSERT_TRUE(write_changed(*model.value(), weight.name, part, changed).ok());
+      const Answer answer =
+          run_json({"run", original, "--against", changed, "--inputs", sample(name + "/test_data_set_0")});
+      ASSERT_EQ(answer.exit_code, 1) << weight.name << "\n" << answer.command << "\n" << answer.messages;
+      const bool is_felt = diverges(answer.document, weight.made);
+      led_astray = led_astray || is_felt;
+      const nlohmann::json& first = answer.document.at("first_divergence");
+      EXPECT_EQ(first.at("path"), weight.name) << answer.command;
+      if (is_felt) {
+        EXPECT_EQ(first.at("node"), weight.reader) << weight.name << "\n" << answer.command;
+      }
+    }
+    EXPECT_TRUE(led_astray) << weight.name << " of " << original;
   }
 }
 
