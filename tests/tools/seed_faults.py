@@ -5,7 +5,7 @@ divergence at the node that reads the weight. For several weights of each model,
     seed_faults.py --parallax build/release/bin/parallax --weights 6 FOLDER...
 
 A weight whose change has no effect on the value its reader makes (a row of a table that no id picks) is passed over; onnxruntime
-says so for readers in the top graph.
+says so for readers in the top graph; inside bodies no computed value may have diverged.
 """
 import argparse
 import pathlib
@@ -74,8 +74,9 @@ def judge(parallax, path, inputs, number, options, folder):
     if code == 1 and first.get("node") in allowed | {node_name}:
         print(f"  ok {tensor.name}{[int(i) for i in index]} read by {node_name}: {first['path']}")
         return ""
-    if code == 0 and depth:
-        return None  # the branch that reads it was not taken
+    led_astray = [v for v in document.get("values", []) if v["verdict"] == "diverged" and v["path"].rpartition("//")[2] != tensor.name]
+    if depth and not led_astray:
+        return None  # the branch that reads it was not taken, or what it is multiplied with is zero
     return f"{tensor.name}{[int(i) for i in index]} read by {node_name}: exit code {code}, {first or document.get('error')}"
 
 
