@@ -8,15 +8,11 @@
 #include <unordered_map>
 
 #include "inspector/diff/noise_model.h"
+#include "inspector/diff/paths.h"
 #include "inspector/diff/policy.h"
 #include "inspector/exec/sites.h"
 
 namespace parallax::diff {
-
-// A path with "[*]" for iterations and without the frames of graphs and steps: how a site is found.
-std::string static_path(std::string_view path);
-// "a.body[0]//x" -> "a.body[0]//"; "" in the main graph.
-std::string_view prefix_of(std::string_view path);
 
 // The sites of a model by static path.
 class SiteIndex {

@@ -2,44 +2,49 @@
 #include "inspector/diff/noise_model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "inspector/diff/noise_table.h"
+#include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
 
-// Magnitude of a tensor's ordinary elements, from a sample. Masks hold numbers like -3.4e38 or -10000 that are no
-// magnitude of anything: what exceeds the lower quartile of the others 4096 times is left out.
-double ordinary_rms(const TensorView& view) {
+// Magnitudes of up to 1024 elements, in runs spread over the tensor; without zeros, special values and numbers next to the end of
+// the type's range, which are masks.
+std::vector<double> sampled_magnitudes(const TensorView& view) {
   constexpr int64_t kRuns = 64, kRunLength = 16;
-  constexpr double kOutlier = 4096;
   const bool is_pair = is_complex(view.dtype);
+  const double masked = is_pair ? std::numeric_limits<double>::max() : 0x1p-16 * float_limits(view.dtype).max_finite;
+  const double limit = view.dtype == DType::float16 ? 32768 : masked;  // a half's range is too short to give up 16 bits of it
   const int64_t count = view.element_count();
-  const int64_t runs = std::min(kRuns, (count + kRunLength - 1) / kRunLength);
   std::vector<double> magnitudes;
+  const auto add = [&](int64_t index) {
+    const double magnitude = is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
+    if (magnitude > 0 && magnitude < limit) magnitudes.push_back(magnitude);
+  };
+  const int64_t runs = std::min(kRuns, (count + kRunLength - 1) / kRunLength);
   for (int64_t run = 0; run < runs; ++run) {
     const int64_t begin = run * (count / runs), end = std::min(begin + kRunLength, count);
-    for (int64_t index = begin; index < end; ++index) {
-      const double magnitude =
-          is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
-      if (std::isfinite(magnitude) && magnitude > 0) magnitudes.push_back(magnitude);
-    }
+    for (int64_t index = begin; index < end; ++index) add(index);
   }
-  for (int64_t index = 0; magnitudes.empty() && index < count;
-       ++index) {  // sparse: the first that is not zero speaks for all
-    const double magnitude =
-        is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
-    if (std::isfinite(magnitude) && magnitude > 0) magnitudes.push_back(magnitude);
-  }
+  for (int64_t index = 0; magnitudes.empty() && index < count; ++index) add(index);  // sparse: the first speaks for all
+  return magnitudes;
+}
+
+// Magnitude of a tensor's ordinary elements. Masks hold numbers like -10000 that are no magnitude of anything: what exceeds a low
+// quantile of the others 16384 times is left out.
+double ordinary_rms(const TensorView& view) {
+  constexpr double kOutlier = 16384;
+  std::vector<double> magnitudes = sampled_magnitudes(view);
   if (magnitudes.empty()) return 0;
-  const auto quartile = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 4);
-  std::nth_element(magnitudes.begin(), quartile, magnitudes.end());
-  const double outlier = kOutlier * *quartile;
+  const auto low = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 16);
+  std::nth_element(magnitudes.begin(), low, magnitudes.end());
+  const double outlier = kOutlier * *low;
   double sum = 0, ordinary = 0;
   for (const double magnitude : magnitudes) {
     if (magnitude > outlier) continue;
@@ -89,8 +94,8 @@ struct NoiseModel::Inputs {
   void add(const State& state, size_t position) {
     any_known = true;
     const double relative = state.relative();
-    error_squared += squared(state.error);
-    error_max = std::max(error_max, state.error);
+    error_squared += squared(state.carried);
+    error_max = std::max(error_max, state.carried);
     relative_squared += squared(relative);
     relative_max = std::max(relative_max, relative);
     rms_max = std::max(rms_max, state.magnitude.rms);
@@ -133,7 +138,7 @@ NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSit
   const double epsilon = epsilon_of(own_type);
   if (site == nullptr) {
     state.coarsest = own_type;
-    state.error = noise_margin_of(own_type).unknown_history * epsilon * magnitude.rms;
+    state.carried = state.error = noise_margin_of(own_type).unknown_history * epsilon * magnitude.rms;
     return state;
   }
   const bool is_data =
@@ -143,14 +148,43 @@ NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSit
   const Inputs inputs = is_output ? inputs_of(prefix, *site) : Inputs{};
   const NoiseRow& row = noise_row_of(site->op, site->domain);
   state.coarsest = coarser(inputs.coarsest, own_type);
-  if (!inputs.any_known) {  // made of integers or nothing (no rounding to speak of), or entering a body
+  if (!inputs.any_known) {  // made of integers or nothing, come out of a body, or entering one
     state.coarsest = coarser(state.coarsest, coarsest_);
-    state.error = std::max(kStoring * epsilon, is_output ? 0 : largest_relative_) * magnitude.rms;
+    state.error = std::max(kStoring * epsilon, is_output ? relative_of_bodies(prefix, *site) : largest_relative_) * magnitude.rms;
+    state.carried = state.error;
     return state;
   }
   state.error = error_of(row, inputs, state, epsilon);
   if (row.spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
+  // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused kernel may round
+  // otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
+  state.carried = row.own_rounding == 0 && inputs.error_max == 0 ? 0 : state.error;
   return state;
+}
+
+// Relative error of what a body gives for output `site`; 0 where the node has no body or it has not run.
+double NoiseModel::relative_of_bodies(const std::string& prefix, const ValueSite& site) const {
+  const Graph& graph = *site.graph;
+  const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
+  const std::string place = static_path(prefix) + escape_name(node.display_name);
+  double relative = 0;
+  const auto look_at = [&](const Graph& body, const std::string& frame) {
+    // A Loop's body gives its condition first.
+    const size_t position = static_cast<size_t>(site.output_index) + (node.op_type == "Loop" ? 1 : 0);
+    if (position >= body.outputs.size()) return;
+    const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);
+    const auto found = in_bodies_.find(place + frame + name);
+    if (found != in_bodies_.end()) relative = std::max(relative, found->second);
+    else if (const State* outer = find(prefix, name)) relative = std::max(relative, outer->relative());
+  };
+  if (node.function != nullptr) look_at(node.function->body, ".call//");
+  for (const Attribute& attribute : node.attributes) {
+    const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
+    if (body == nullptr || *body == nullptr) continue;
+    const bool is_branch = attribute.name == "then_branch" || attribute.name == "else_branch";
+    look_at(**body, is_branch ? "." + attribute.name.substr(0, 4) + "//" : ".body[*]//");
+  }
+  return relative;
 }
 
 double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
@@ -191,13 +225,18 @@ Limit NoiseModel::limit_of(const std::string& prefix, const std::string& escaped
   if (!is_counted(magnitude.dtype)) return {};
   const State state = state_of(prefix, site, magnitude);
   states_[prefix + escaped_name] = state;
+  if (!prefix.empty()) {
+    double& largest = in_bodies_[static_path(prefix) + escaped_name];
+    largest = std::max(largest, state.relative());
+  }
   coarsest_ = coarser(coarsest_, state.coarsest);
   const double margin = noise_margin_of(state.coarsest).margin;
-  // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/8.
-  constexpr double kLargestRelative = 0.125;
-  const double relative = std::min(state.relative(), kLargestRelative);
-  if (std::isfinite(relative)) largest_relative_ = std::max(largest_relative_, relative);
-  return {margin * relative, margin * state.error, LimitSource::table};
+  // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/4.
+  constexpr double kLargestRtol = 0.25;
+  const double rms = magnitude.rms;
+  const double rtol = rms > 0 ? std::min(margin * state.error / rms, kLargestRtol) : 0;
+  largest_relative_ = std::max(largest_relative_, std::min(state.relative(), kLargestRtol / margin));
+  return {rtol, margin * state.error, LimitSource::table};
 }
 
 Magnitude magnitude_of(const TensorView& view) {

@@ -38,21 +38,23 @@ class NoiseModel {
   // What later values need to know of an earlier one.
   struct State {
     Magnitude magnitude;
-    double error = 0;                   // standard deviation, absolute
+    double error = 0;    // standard deviation, absolute: what this value may be off
+    double carried = 0;  // what its readers take over
     DType coarsest = DType::undefined;  // type that has rounded on the way
-    double relative() const { return magnitude.rms > 0 ? error / magnitude.rms : 0; }
+    double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };
 
   struct Inputs;
 
   State state_of(const std::string& prefix, const ValueSite* site, const Magnitude& magnitude) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
+  double relative_of_bodies(const std::string& prefix, const ValueSite& site) const;
   Inputs inputs_of(const std::string& prefix, const ValueSite& site) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;
 
   std::unordered_map<std::string, State> states_;  // by path
-  double largest_relative_ =
-      0;  // error met so far: for values whose inputs are not known (bodies' inputs, results of control flow)
+  std::unordered_map<std::string, double> in_bodies_;  // largest relative error so far, by static path
+  double largest_relative_ = 0;                        // of all values so far: for what enters a body
   DType coarsest_ = DType::undefined;
 };
 

@@ -1,0 +1,14 @@
+// Parts of value paths that the comparison works with.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace parallax::diff {
+
+// A path with "[*]" for iterations and without the frames of graphs and steps: how a site is found.
+std::string static_path(std::string_view path);
+// "a.body[0]//x" -> "a.body[0]//"; "" in the main graph.
+std::string_view prefix_of(std::string_view path);
+
+}  // namespace parallax::diff
