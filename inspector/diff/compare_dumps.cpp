@@ -187,9 +187,11 @@ class DumpComparer {
     const Value value_b = PX_TRY(b_.dump().load(in_b));
     const DType fallback = value_a.is_tensor() ? value_a.tensor().dtype() : DType::undefined;
     const DType declared = widen_ ? diff::declared_type(site, fallback) : fallback;
-    diff::CompareContext context{judge_.limit_of(a.path, site, value_a, declared), is_exempt(a), widen_};
+    const int64_t number = judge_.add(a.path, site, value_a, declared);
+    diff::CompareContext context{judge_.limit_of(number, a.path), is_exempt(a), widen_};
     if (!same_type(a.type, b_.entry(in_b).type, result)) return {};
     diff::judge_values(value_a, value_b, context, result);
+    if (result.metrics.has_value()) judge_.found_difference(a.path, result.metrics->rmse);
     if (a.level == CaptureLevel::sample) {
       diff::describe_type(a.type, result);
       if (result.metrics.has_value())
@@ -212,7 +214,7 @@ class DumpComparer {
 
   Status compare_statistics(const DumpEntry& a, int32_t in_b, const ValueSite* site, ValueComparison& result) {
     Limit limit;
-    if (a.statistics.has_value()) limit = judge_.limit_of(a.path, site, a.type, *a.statistics);
+    if (a.statistics.has_value()) limit = judge_.limit_of(judge_.add(a.path, site, a.type, *a.statistics), a.path);
     if (in_b == kNone) return diff::set_not_compared(result, b_.reason_for(a.path, "B")), Status{};
     const DumpEntry& b = b_.entry(in_b);
     if (!same_type(a.type, b.type, result)) return {};

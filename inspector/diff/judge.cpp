@@ -20,18 +20,17 @@ const ValueSite* SiteIndex::find(std::string_view path) const {
   return found == by_path_.end() ? nullptr : found->second;
 }
 
-Limit Judge::decide(std::string_view path, const ValueSite* site, const Magnitude& magnitude) {
+int64_t Judge::add_magnitude(std::string_view path, const ValueSite* site, const Magnitude& magnitude) {
   const std::string_view prefix = prefix_of(path);
-  const Limit from_table =
-      noise_.limit_of(std::string(prefix), std::string(path.substr(prefix.size())), site, magnitude);
-  return policy_.limit_of(path).value_or(from_table);
+  const std::lock_guard lock(mutex_);
+  return noise_.add(std::string(prefix), std::string(path.substr(prefix.size())), site, magnitude);
 }
 
-Limit Judge::limit_of(std::string_view path, const ValueSite* site, const Value& a, DType declared) {
+int64_t Judge::add(std::string_view path, const ValueSite* site, const Value& a, DType declared) {
   if (a.is_tensor()) {
     Magnitude magnitude = magnitude_of(a.tensor());
     if (is_floating(magnitude.dtype)) magnitude.dtype = declared;
-    return decide(path, site, magnitude);
+    return add_magnitude(path, site, magnitude);
   }
   // A sequence takes the limit of its largest element; what is taken out of it later is judged by its own making.
   const std::vector<Value>* items = a.is_sequence()   ? &a.sequence().items
@@ -44,11 +43,22 @@ Limit Judge::limit_of(std::string_view path, const ValueSite* site, const Value&
     const Magnitude magnitude = magnitude_of((*items)[index].tensor());
     if (magnitude.rms >= largest.rms) largest = magnitude;
   }
-  return decide(path, site, largest);
+  return add_magnitude(path, site, largest);
 }
 
-Limit Judge::limit_of(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a) {
-  return decide(path, site, magnitude_of(type, a));
+int64_t Judge::add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a) {
+  return add_magnitude(path, site, magnitude_of(type, a));
+}
+
+Limit Judge::limit_of(int64_t number, const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const Limit from_table = noise_.limit_of(number, path);
+  return policy_.limit_of(path).value_or(from_table);
+}
+
+void Judge::found_difference(const std::string& path, double rmse) {
+  const std::lock_guard lock(mutex_);
+  noise_.found_difference(path, rmse);
 }
 
 DType declared_type(const ValueSite* site, DType fallback) {

@@ -1,8 +1,9 @@
-// Judge: policy and noise model together. It is shown side A's values in execution order and gives each its limit.
+// Judge: policy and noise model together, and what comparing dumps and running executors share.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,18 +27,22 @@ class SiteIndex {
   std::unordered_map<std::string, const ValueSite*> by_path_;
 };
 
+// May be used by two threads.
 class Judge {
  public:
   explicit Judge(Policy policy) : policy_(std::move(policy)) {}
 
-  // `declared`: the type that rounds, where the payload is carried wider.
-  Limit limit_of(std::string_view path, const ValueSite* site, const Value& a, DType declared);
-  Limit limit_of(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a);
+  // Side A has a value (see NoiseModel::add). `declared`: the type that rounds, where the payload is carried wider.
+  int64_t add(std::string_view path, const ValueSite* site, const Value& a, DType declared);
+  int64_t add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a);
+  Limit limit_of(int64_t number, const std::string& path);
+  void found_difference(const std::string& path, double rmse);
 
  private:
-  Limit decide(std::string_view path, const ValueSite* site, const Magnitude& magnitude);
+  int64_t add_magnitude(std::string_view path, const ValueSite* site, const Magnitude& magnitude);
 
   Policy policy_;
+  std::mutex mutex_;
   NoiseModel noise_;
 };
 

@@ -14,17 +14,19 @@
 namespace parallax::diff {
 namespace {
 
-// Magnitudes of up to 1024 elements, in runs spread over the tensor; without zeros, special values and numbers next to the end of
-// the type's range, which are masks.
+// Magnitudes of up to 1024 elements, in runs spread over the tensor; without zeros, special values and numbers next to
+// the end of the type's range, which are masks.
 std::vector<double> sampled_magnitudes(const TensorView& view) {
   constexpr int64_t kRuns = 64, kRunLength = 16;
   const bool is_pair = is_complex(view.dtype);
   const double masked = is_pair ? std::numeric_limits<double>::max() : 0x1p-16 * float_limits(view.dtype).max_finite;
-  const double limit = view.dtype == DType::float16 ? 32768 : masked;  // a half's range is too short to give up 16 bits of it
+  const double limit =
+      view.dtype == DType::float16 ? 32768 : masked;  // a half's range is too short to give up 16 bits of it
   const int64_t count = view.element_count();
   std::vector<double> magnitudes;
   const auto add = [&](int64_t index) {
-    const double magnitude = is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
+    const double magnitude =
+        is_pair ? std::abs(element_as_complex(view, index)) : std::abs(element_as_double(view, index));
     if (magnitude > 0 && magnitude < limit) magnitudes.push_back(magnitude);
   };
   const int64_t runs = std::min(kRuns, (count + kRunLength - 1) / kRunLength);
@@ -36,8 +38,8 @@ std::vector<double> sampled_magnitudes(const TensorView& view) {
   return magnitudes;
 }
 
-// Magnitude of a tensor's ordinary elements. Masks hold numbers like -10000 that are no magnitude of anything: what exceeds a low
-// quantile of the others 16384 times is left out.
+// Magnitude of a tensor's ordinary elements. Masks hold numbers like -10000 that are no magnitude of anything: what
+// exceeds a low quantile of the others 16384 times is left out.
 double ordinary_rms(const TensorView& view) {
   constexpr double kOutlier = 16384;
   std::vector<double> magnitudes = sampled_magnitudes(view);
@@ -114,77 +116,109 @@ const NoiseModel::State* NoiseModel::find(std::string prefix, const std::string&
   return nullptr;
 }
 
-NoiseModel::Inputs NoiseModel::inputs_of(const std::string& prefix, const ValueSite& site) const {
-  Inputs inputs;
-  const Graph& graph = *site.graph;
-  const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
+void NoiseModel::add_inputs(const std::string& prefix, const Graph& graph, const Node& node, Added& value) const {
   for (size_t position = 0; position < node.inputs.size(); ++position) {
     if (node.inputs[position] == kNoValue) continue;
-    const State* state = find(prefix, escape_name(graph.values[static_cast<size_t>(node.inputs[position])].name));
-    if (state == nullptr) continue;
-    inputs.add(*state, position);
-    const bool is_convolution = site.op == "Conv" || site.op == "ConvTranspose";
-    if (is_convolution && position == 1)
-      inputs.terms = state->magnitude.count / std::max(1.0, state->magnitude.first_dim);
+    const std::string& name = graph.values[static_cast<size_t>(node.inputs[position])].name;
+    value.sources.push_back({prefix, escape_name(name), "", position});
   }
-  return inputs;
 }
 
-NoiseModel::State NoiseModel::state_of(const std::string& prefix, const ValueSite* site,
-                                       const Magnitude& magnitude) const {
-  State state;
-  state.magnitude = magnitude;
-  const DType own_type = real_part(magnitude.dtype);
-  const double epsilon = epsilon_of(own_type);
-  if (site == nullptr) {
-    state.coarsest = own_type;
-    state.carried = state.error = noise_margin_of(own_type).unknown_history * epsilon * magnitude.rms;
-    return state;
-  }
-  const bool is_data =
-      site->role == ValueSite::Role::initializer || (site->role == ValueSite::Role::input && prefix.empty());
-  if (is_data) return state;
-  const bool is_output = site->role == ValueSite::Role::node_output && site->graph != nullptr && site->node_index >= 0;
-  const Inputs inputs = is_output ? inputs_of(prefix, *site) : Inputs{};
-  const NoiseRow& row = noise_row_of(site->op, site->domain);
-  state.coarsest = coarser(inputs.coarsest, own_type);
-  if (!inputs.any_known) {  // made of integers or nothing, come out of a body, or entering one
-    state.coarsest = coarser(state.coarsest, coarsest_);
-    state.error = std::max(kStoring * epsilon, is_output ? relative_of_bodies(prefix, *site) : largest_relative_) * magnitude.rms;
-    state.carried = state.error;
-    return state;
-  }
-  state.error = error_of(row, inputs, state, epsilon);
-  if (row.spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
-  // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused kernel may round
-  // otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
-  state.carried = row.own_rounding == 0 && inputs.error_max == 0 ? 0 : state.error;
-  return state;
+// Output `position` of a body that stands at `place` (static).
+void NoiseModel::add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const {
+  if (position >= body.outputs.size()) return;
+  const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);
+  value.sources.push_back({value.prefix, name, place + name, position});
 }
 
-// Relative error of what a body gives for output `site`; 0 where the node has no body or it has not run.
-double NoiseModel::relative_of_bodies(const std::string& prefix, const ValueSite& site) const {
-  const Graph& graph = *site.graph;
-  const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
-  const std::string place = static_path(prefix) + escape_name(node.display_name);
-  double relative = 0;
-  const auto look_at = [&](const Graph& body, const std::string& frame) {
-    // A Loop's body gives its condition first.
-    const size_t position = static_cast<size_t>(site.output_index) + (node.op_type == "Loop" ? 1 : 0);
-    if (position >= body.outputs.size()) return;
-    const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);
-    const auto found = in_bodies_.find(place + frame + name);
-    if (found != in_bodies_.end()) relative = std::max(relative, found->second);
-    else if (const State* outer = find(prefix, name)) relative = std::max(relative, outer->relative());
-  };
-  if (node.function != nullptr) look_at(node.function->body, ".call//");
+// What a node with bodies gives is what its bodies gave.
+void NoiseModel::add_body_outputs(const Node& node, size_t output_index, Added& value) const {
+  const std::string place = static_path(value.prefix) + escape_name(node.display_name);
+  const size_t position = output_index + (node.op_type == "Loop" ? 1 : 0);  // a Loop's body gives its condition first
+  if (node.function != nullptr) add_body_output(node.function->body, position, place + ".call//", value);
   for (const Attribute& attribute : node.attributes) {
     const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
     if (body == nullptr || *body == nullptr) continue;
     const bool is_branch = attribute.name == "then_branch" || attribute.name == "else_branch";
-    look_at(**body, is_branch ? "." + attribute.name.substr(0, 4) + "//" : ".body[*]//");
+    add_body_output(**body, position, place + (is_branch ? "." + attribute.name.substr(0, 4) + "//" : ".body[*]//"),
+                    value);
   }
-  return relative;
+}
+
+// An input of a body: what enters by the node that has the body, or what an earlier iteration gave.
+void NoiseModel::add_what_enters(const Graph& body, Added& value) const {
+  std::string outside = value.prefix;
+  if (!leave_frame(outside)) return;
+  const auto graph = graphs_.find(static_path(outside));
+  if (graph == graphs_.end()) return;
+  const std::string frame = value.prefix.substr(outside.size());
+  const NodeId id = graph->second->find_node(unescape_name(std::string_view(frame).substr(0, frame.rfind('.'))));
+  if (id == kNoNode) return;
+  add_inputs(outside, *graph->second, graph->second->nodes[static_cast<size_t>(id)], value);
+  for (size_t position = 0; position < body.outputs.size(); ++position) {
+    add_body_output(body, position, static_path(value.prefix), value);
+  }
+}
+
+void NoiseModel::describe(const ValueSite& site, Added& value) {
+  const Graph& graph = *site.graph;
+  graphs_[static_path(value.prefix)] = &graph;
+  if (site.role == ValueSite::Role::node_output && site.node_index >= 0) {
+    const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
+    const bool has_bodies =
+        node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.function != nullptr;
+    value.kind = has_bodies ? Kind::passed_on : Kind::computed;
+    value.row = &noise_row_of(site.op, site.domain);
+    value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
+    add_inputs(value.prefix, graph, node, value);
+    add_body_outputs(node, static_cast<size_t>(site.output_index), value);
+  } else if (site.role == ValueSite::Role::input && !value.prefix.empty()) {
+    value.kind = Kind::passed_on;
+    add_what_enters(graph, value);
+  } else {
+    value.kind = Kind::data;
+  }
+}
+
+NoiseModel::Inputs NoiseModel::inputs_of(const Added& value) const {
+  Inputs inputs;
+  for (const Source& source : value.sources) {
+    const auto in_body = source.in_body.empty() ? in_bodies_.end() : in_bodies_.find(source.in_body);
+    const State* state = in_body != in_bodies_.end() ? &in_body->second : find(source.prefix, source.escaped_name);
+    if (state == nullptr) continue;
+    inputs.add(*state, source.position);
+    if (value.is_convolution && source.position == 1) {
+      inputs.terms = state->magnitude.count / std::max(1.0, state->magnitude.first_dim);
+    }
+  }
+  return inputs;
+}
+
+NoiseModel::State NoiseModel::state_of(const Added& value) const {
+  State state;
+  state.magnitude = value.magnitude;
+  const double rms = value.magnitude.rms;
+  const DType own_type = real_part(value.magnitude.dtype);
+  const double epsilon = epsilon_of(own_type);
+  if (value.kind == Kind::data) return state;
+  if (value.kind == Kind::unknown) {
+    state.coarsest = own_type;
+    state.carried = state.error = noise_margin_of(own_type).unknown_history * epsilon * rms;
+    return state;
+  }
+  const Inputs inputs = inputs_of(value);
+  state.coarsest = coarser(inputs.coarsest, own_type);
+  if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
+    state.error = std::sqrt(squared(kStoring * epsilon) + squared(inputs.relative_max)) * rms;
+    state.carried = inputs.any_known ? state.error : 0;
+    return state;
+  }
+  state.error = error_of(*value.row, inputs, state, epsilon);
+  if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
+  // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
+  // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
+  state.carried = value.row->own_rounding == 0 && inputs.error_max == 0 ? 0 : state.error;
+  return state;
 }
 
 double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
@@ -213,30 +247,60 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
     case Spread::normalizes:
       return std::sqrt(squared(1.5 * inputs.relative_max) + squared(own)) * output.magnitude.rms;
     case Spread::recurrent:
-      return (4 * inputs.relative_max + own + largest_relative_) * output.magnitude.rms;
+      return (4 * inputs.relative_max + own) * output.magnitude.rms;
     case Spread::unknown:
       return (2 * std::max(inputs.relative_max, inputs.error_max) + own) * output.magnitude.rms;
   }
   return 0;
 }
 
-Limit NoiseModel::limit_of(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
-                           const Magnitude& magnitude) {
-  if (!is_counted(magnitude.dtype)) return {};
-  const State state = state_of(prefix, site, magnitude);
-  states_[prefix + escaped_name] = state;
-  if (!prefix.empty()) {
-    double& largest = in_bodies_[static_path(prefix) + escaped_name];
-    largest = std::max(largest, state.relative());
+int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+                        const Magnitude& magnitude) {
+  if (!is_counted(magnitude.dtype)) return -1;
+  Added& value = added_.emplace_back();
+  value.prefix = prefix;
+  value.escaped_name = escaped_name;
+  value.magnitude = magnitude;
+  if (site != nullptr && site->graph != nullptr) describe(*site, value);
+  return next_number_++;
+}
+
+void NoiseModel::resolve(const Added& value) {
+  const State state = state_of(value);
+  states_[value.prefix + value.escaped_name] = state;
+  const std::string place = static_path(value.prefix);
+  if (place.empty()) return;
+  State& largest = in_bodies_[place + value.escaped_name];
+  if (state.relative() >= largest.relative()) largest = state;
+}
+
+Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
+  if (number < 0) return {};
+  while (next_number_ - static_cast<int64_t>(added_.size()) <= number) {
+    resolve(added_.front());
+    added_.pop_front();
   }
-  coarsest_ = coarser(coarsest_, state.coarsest);
+  const State& state = states_.at(path);
   const double margin = noise_margin_of(state.coarsest).margin;
   // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/4.
   constexpr double kLargestRtol = 0.25;
-  const double rms = magnitude.rms;
+  const double rms = state.magnitude.rms;
   const double rtol = rms > 0 ? std::min(margin * state.error / rms, kLargestRtol) : 0;
-  largest_relative_ = std::max(largest_relative_, std::min(state.relative(), kLargestRtol / margin));
   return {rtol, margin * state.error, LimitSource::table};
+}
+
+void NoiseModel::found_difference(const std::string& path, double rmse) {
+  constexpr double kRoom = 3;  // elements of one tensor differ unequally
+  const auto state = states_.find(path);
+  if (state == states_.end()) return;
+  // Where anything differs, some elements may differ by a rounding, however few they are.
+  const double rounding = rmse == 0 ? 0 : kStoring * epsilon_of(state->second.coarsest) * state->second.magnitude.rms;
+  const double found = std::max(kRoom * rmse, rounding);
+  if (!(found < state->second.carried)) return;
+  const auto in_body = in_bodies_.find(static_path(path));
+  // The estimate that resolve() has put there may be this very value's.
+  if (in_body != in_bodies_.end() && in_body->second.error == state->second.error) in_body->second.carried = found;
+  state->second.carried = found;
 }
 
 Magnitude magnitude_of(const TensorView& view) {

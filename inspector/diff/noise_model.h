@@ -1,11 +1,15 @@
-// NoiseModel: how much rounding two healthy executions may differ at a value. It is shown side A's values in execution
-// order, and carries an estimate of the error from each operator's inputs to its output by the noise table and the
-// values' magnitudes.
+// NoiseModel: how much rounding two healthy executions may differ at a value. It carries an estimate of the error from
+// each operator's inputs to its output by the noise table and the values' magnitudes. What was found at the inputs
+// bounds what is carried on, so that estimates do not grow beyond all measure in deep graphs; a difference larger than
+// was to be feared carries nothing more.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "inspector/diff/comparison.h"
 #include "inspector/dump/statistics.h"
@@ -29,33 +33,62 @@ Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics)
 
 class NoiseModel {
  public:
-  // The limit of a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its
-  // place, or null where no graph is known. Other types have none.
-  Limit limit_of(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
-                 const Magnitude& magnitude);
+  // Side A has a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its
+  // place, or null where no graph is known. Calls come in A's execution order. Returns a number for limit_of.
+  int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+              const Magnitude& magnitude);
+
+  // The limit of a value that was added; to be asked when it is compared, after the values it was made of have been.
+  Limit limit_of(int64_t number, const std::string& path);
+
+  // The difference that was found: readers of the value inherit that, where it is less than was to be feared.
+  void found_difference(const std::string& path, double rmse);
 
  private:
   // What later values need to know of an earlier one.
   struct State {
     Magnitude magnitude;
-    double error = 0;    // standard deviation, absolute: what this value may be off
-    double carried = 0;  // what its readers take over
+    double error = 0;                   // standard deviation, absolute: what this value may be off
+    double carried = 0;                 // what its readers take over
     DType coarsest = DType::undefined;  // type that has rounded on the way
     double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };
-
+  // Where a value's inputs are found: a site's own data ends with its session, before the last comparison may be made.
+  struct Source {
+    std::string prefix;  // of the reader; frames are left one by one until the name is found
+    std::string escaped_name;
+    std::string in_body;  // static path in a body to look at first; may be empty
+    size_t position = 0;
+  };
+  enum class Kind : uint8_t { unknown, data, computed, passed_on };
+  struct Added {
+    std::string prefix;
+    std::string escaped_name;
+    Magnitude magnitude;
+    Kind kind = Kind::unknown;
+    const NoiseRow* row = nullptr;
+    bool is_convolution = false;
+    std::vector<Source> sources;
+  };
   struct Inputs;
 
-  State state_of(const std::string& prefix, const ValueSite* site, const Magnitude& magnitude) const;
+  void describe(const ValueSite& site, Added& value);
+  void add_inputs(const std::string& prefix, const Graph& graph, const Node& node, Added& value) const;
+  void add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const;
+  void add_body_outputs(const Node& node, size_t output_index, Added& value) const;
+  void add_what_enters(const Graph& body, Added& value) const;
+  void resolve(const Added& value);
+  State state_of(const Added& value) const;
+  Inputs inputs_of(const Added& value) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
-  double relative_of_bodies(const std::string& prefix, const ValueSite& site) const;
-  Inputs inputs_of(const std::string& prefix, const ValueSite& site) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;
 
+  std::deque<Added> added_;  // those whose error has not been estimated yet
+  int64_t next_number_ = 0;
   std::unordered_map<std::string, State> states_;  // by path
-  std::unordered_map<std::string, double> in_bodies_;  // largest relative error so far, by static path
-  double largest_relative_ = 0;                        // of all values so far: for what enters a body
-  DType coarsest_ = DType::undefined;
+  std::unordered_map<std::string, State>
+      in_bodies_;  // by static path: the largest relative error of any iteration so far
+  std::unordered_map<std::string, const Graph*> graphs_;  // of the session that is running, by static prefix
 };
 
 }  // namespace parallax::diff

@@ -101,7 +101,7 @@ class StreamComparer::Impl {
   void add_absent_in_both();
 
   StreamOptions options_;
-  diff::Judge judge_;  // used by side A's thread alone
+  diff::Judge judge_;
   std::mutex mutex_;
   std::condition_variable moved_;
   StreamSide a_, b_;
@@ -184,7 +184,7 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   DType dtype = observation.value.is_tensor() ? observation.value.tensor().dtype() : DType::undefined;
   const bool carried_wide = a_.run.executor.ends_with(":double");
   if (carried_wide) dtype = diff::declared_type(&observation.site, dtype);
-  seen.limit = judge_.limit_of(comparison.path, &observation.site, observation.value, dtype);
+  seen.number = judge_.add(comparison.path, &observation.site, observation.value, dtype);
   return seen;
 }
 
@@ -236,8 +236,10 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   comparison.b = in_b.placed.comparison.path;
   comparison.matched_by = comparison.path == comparison.b ? MatchedBy::path : MatchedBy::name;
   comparison.is_graph_output = comparison.is_graph_output || in_b.placed.comparison.is_graph_output;
-  const diff::CompareContext context{in_a.limit, in_a.is_exempt || in_b.is_exempt, widen_};
+  const Limit limit = judge_.limit_of(in_a.number, comparison.path);
+  const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_};
   diff::judge_values(is_a ? value : counterpart.value, is_a ? counterpart.value : value, context, comparison);
+  if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);
   const std::lock_guard lock(mutex_);
   results_.push_back(std::move(in_a.placed));
 }

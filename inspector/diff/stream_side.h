@@ -17,7 +17,7 @@ namespace parallax::diff {
 struct Seen {
   Placed placed;
   std::string key;         // its path in A, or what would be
-  Limit limit;             // A only
+  int64_t number = -1;     // in the judge; A only
   bool is_exempt = false;  // from mistrust
   Value value;             // a copy, while it waits
   size_t bytes = 0;

@@ -24,6 +24,8 @@ constexpr std::array<std::string_view, 16> kMovingOps = {
     "Identity", "Cast",   "CastLike", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Expand",
     "Slice",    "Gather", "Concat",   "Where",   "Tile",      "Flatten",   "Pad",     "Split"};
 
+constexpr std::array<std::string_view, 5> kShapingOps = {"Reshape", "Expand", "Tile", "Squeeze", "Unsqueeze"};
+
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -102,10 +104,13 @@ class SiteTable::Builder {
   }
 
   bool reads_only_constants(const GraphSites& sites, const Node& node) const {
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    const auto is_constant = [&](ValueId input) {
       const ValueSite* site = input == kNoValue ? nullptr : sites.values[static_cast<size_t>(input)];
       return input == kNoValue || (site != nullptr && site->is_constant_like);
-    });
+    };
+    // Where only the first input holds elements, the others (a shape, axes) do not matter.
+    if (contains(kShapingOps, node.op_type)) return !node.inputs.empty() && is_constant(node.inputs.front());
+    return std::all_of(node.inputs.begin(), node.inputs.end(), is_constant);
   }
 
   Status add_node(GraphSites& sites, NodeId id, int32_t position, int depth) {

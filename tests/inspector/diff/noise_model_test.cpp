@@ -159,7 +159,10 @@ std::map<std::string, double> severities(DType dtype, Faults faults) {
     EXPECT_NE(site, nullptr) << a[index].first;
     const Value left = tensor_of(dtype, a[index].second), right = tensor_of(dtype, b[index].second);
     ValueComparison comparison;
-    diff::judge_values(left, right, {judge.limit_of(a[index].first, site, left, dtype), false, false}, comparison);
+    diff::judge_values(left, right,
+                       {judge.limit_of(judge.add(a[index].first, site, left, dtype), a[index].first), false, false},
+                       comparison);
+    judge.found_difference(a[index].first, comparison.metrics->rmse);
     EXPECT_TRUE(comparison.limit.from == LimitSource::table);
     severities[a[index].first] = comparison.severity;
   }
@@ -199,7 +202,7 @@ TEST(NoiseModel, DataIsExact) {
   const diff::SiteIndex sites(model_of(DType::float32));
   diff::Judge judge({});
   const Value input = tensor_of(DType::float32, Matrix(kRows * kWidth, 0.5));
-  const Limit limit = judge.limit_of("x0", sites.find("x0"), input, DType::float32);
+  const Limit limit = judge.limit_of(judge.add("x0", sites.find("x0"), input, DType::float32), "x0");
   EXPECT_EQ(limit.atol, 0);
   EXPECT_EQ(limit.rtol, 0);
 }
