@@ -4,6 +4,7 @@
 #if defined(__x86_64__)
 #include <algorithm>
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define PX_AVX2 __attribute__((target("avx2,fma,f16c"), always_inline)) inline
@@ -286,9 +287,13 @@ PX_AVX2_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t*
   for (int64_t index = whole; index < count; ++index) ++histogram[buckets[index]];
 }
 
-bool is_supported() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+// clang 14 does not know "f16c" as a feature to ask for; every processor lists it in leaf 1.
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
+
+bool is_supported() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
 
 }  // namespace
 
