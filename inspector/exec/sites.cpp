@@ -103,9 +103,20 @@ class SiteTable::Builder {
     add_initializers(sites.graph->sparse_initializer_values);
   }
 
+  // The site that a value of this graph names: its own, or one of an enclosing graph.
+  static const ValueSite* site_read(const GraphSites& sites, ValueId value) {
+    const ValueSite* site = sites.values[static_cast<size_t>(value)];
+    const std::string& name = sites.graph->values[static_cast<size_t>(value)].name;
+    for (const GraphSites* place = sites.parent; site == nullptr && place != nullptr; place = place->parent) {
+      const ValueId found = place->graph->find_value(name);
+      if (found != kNoValue) site = place->values[static_cast<size_t>(found)];
+    }
+    return site;
+  }
+
   bool reads_only_constants(const GraphSites& sites, const Node& node) const {
     const auto is_constant = [&](ValueId input) {
-      const ValueSite* site = input == kNoValue ? nullptr : sites.values[static_cast<size_t>(input)];
+      const ValueSite* site = input == kNoValue ? nullptr : site_read(sites, input);
       return input == kNoValue || (site != nullptr && site->is_constant_like);
     };
     // Where only the first input holds elements, the others (a shape, axes) do not matter.
