@@ -60,8 +60,9 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
   comparison.has_expected = true;
   for (const RunSide* side : sides) {
     const std::string executor = sides.size() > 1 ? side->executor->name() : "";
-    auto values = compare_expected(prepared.inputs.expected, named_outputs(side->model->graph, side->outputs), executor,
-                                   request.policy);
+    auto values = compare_expected(prepared.inputs.expected,
+                                   named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
+                                   executor, request.policy);
     std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
   }
   conclude(comparison);

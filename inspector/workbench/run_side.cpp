@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/compare.h"
+#include "inspector/tensor/elements.h"
 
 namespace parallax {
 namespace {
@@ -109,10 +110,25 @@ ComparedExecution describe_side(const RunSide& side, Side which) {
   return describe_execution(describe_run(*side.executor, side.options, side.model), which, side.wall_ms);
 }
 
-std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs) {
+namespace {
+
+// A float64 that stands for a narrower declared float (reference:double carries all floats so), rounded to that type.
+Value round_to_declared(const Value& value, const TypeInfo& declared) {
+  if (!value.is_tensor() || declared.kind != TypeInfo::Kind::tensor || !is_floating(declared.dtype)) return value;
+  if (value.tensor().dtype() != DType::float64 || declared.dtype == DType::float64) return value;
+  auto rounded = Tensor::allocate(declared.dtype, value.tensor().shape());
+  if (!rounded.ok()) return value;
+  store_doubles(*rounded, 0, value.tensor().as<double>());
+  return rounded.take();
+}
+
+}  // namespace
+
+std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs, bool carries_doubles) {
   std::vector<NamedValue> named;
   for (size_t index = 0; index < outputs.size(); ++index) {
-    named.push_back({graph.values[static_cast<size_t>(graph.outputs[index])].name, outputs[index]});
+    const ValueDef& output = graph.values[static_cast<size_t>(graph.outputs[index])];
+    named.push_back({output.name, carries_doubles ? round_to_declared(outputs[index], output.type) : outputs[index]});
   }
   return named;
 }

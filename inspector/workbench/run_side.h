@@ -12,6 +12,8 @@
 
 namespace parallax {
 
+inline bool carries_doubles(const Executor& executor) { return executor.name() == "reference:double"; }
+
 struct RunSide {
   std::shared_ptr<Executor> executor;
   std::shared_ptr<const Model> model;
@@ -38,8 +40,9 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
 Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b);
 
 ComparedExecution describe_side(const RunSide& side, Side which);
-// Outputs under their names.
-std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs);
+// Outputs under their names; with `carries_doubles` (reference:double) floats rounded to their declared types, as
+// expected ones are.
+std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs, bool carries_doubles);
 std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vector<Value>& outputs);
 
 }  // namespace parallax
