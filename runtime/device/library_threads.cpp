@@ -3,9 +3,13 @@
 
 #include <algorithm>
 
-#include <omp.h>
-
 #include "inspector/base/thread_pool.h"
+
+// Of the OpenMP API (5.2, section 18.2). Declared here: clang has no omp.h without its own OpenMP runtime.
+extern "C" {
+void omp_set_num_threads(int count);
+int omp_get_max_threads(void);
+}
 
 namespace parallax::runtime {
 
