@@ -27,36 +27,51 @@ void resolve_graph(Graph& graph, std::span<const OpsetImport> imports, const Fun
   }
 }
 
-// Depth-first search over calls; `path` holds the functions being expanded.
-class RecursionSearch {
+// Calls within calls, and nodes of a graph with every call replaced by its function's body: real models stay far below,
+// and a file of a few kilobytes could otherwise ask for more than any memory holds.
+constexpr size_t kMaxCallDepth = 256;
+constexpr int64_t kMaxExpandedNodes = 10'000'000;
+
+// Depth-first search over calls; `path_` holds the functions being expanded.
+class CallSearch {
  public:
-  Status visit(const Function& function) {
-    if (done_.contains(&function)) return {};
+  // Nodes of the graph with all calls expanded.
+  Result<int64_t> expanded_nodes(const Graph& graph) {
+    int64_t nodes = 0;
+    for (const Node& node : graph.nodes) {
+      ++nodes;
+      if (node.function != nullptr) nodes += PX_TRY(visit(*node.function));
+      for (const Graph* body : bodies_of(node)) nodes += PX_TRY(expanded_nodes(*body));
+      if (nodes > kMaxExpandedNodes) {
+        return invalid_model("calls of functions expand to more than " + std::to_string(kMaxExpandedNodes) + " nodes");
+      }
+    }
+    return nodes;
+  }
+
+  Result<int64_t> visit(const Function& function) {
+    if (const auto known = done_.find(&function); known != done_.end()) return known->second;
     if (std::ranges::find(path_, &function) != path_.end()) return report(function);
+    if (path_.size() == kMaxCallDepth) {
+      return invalid_model("function '" + function.name + "' is called through more than " +
+                           std::to_string(kMaxCallDepth) + " others");
+    }
     path_.push_back(&function);
-    PX_TRY(visit_calls(function.body));
+    const int64_t nodes = PX_TRY(expanded_nodes(function.body));
     path_.pop_back();
-    done_.emplace(&function, true);
-    return {};
+    done_.emplace(&function, nodes);
+    return nodes;
   }
 
  private:
-  Status visit_calls(const Graph& graph) {
-    for (const Node& node : graph.nodes) {
-      if (node.function != nullptr) PX_TRY(visit(*node.function));
-      for (const Graph* body : bodies_of(node)) PX_TRY(visit_calls(*body));
-    }
-    return {};
-  }
-
-  Status report(const Function& function) const {
+  Error report(const Function& function) const {
     std::string calls;
     for (auto at = std::ranges::find(path_, &function); at != path_.end(); ++at) calls += (*at)->name + " -> ";
     return invalid_model("function '" + function.name + "' calls itself: " + calls + function.name);
   }
 
   std::vector<const Function*> path_;
-  std::map<const Function*, bool> done_;
+  std::map<const Function*, int64_t> done_;
 };
 
 // ---- Binding -------------------------------------------------------------------------------------------------------
@@ -115,9 +130,10 @@ void resolve_operators(Model& model) {
   for (const auto& function : model.functions) resolve_graph(function->body, function->opset_imports, functions);
 }
 
-Status check_recursion(const Model& model) {
-  RecursionSearch search;
+Status check_calls(const Model& model) {
+  CallSearch search;
   for (const auto& function : model.functions) PX_TRY(search.visit(*function));
+  PX_TRY(search.expanded_nodes(model.graph));
   return {};
 }
 

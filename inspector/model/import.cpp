@@ -94,7 +94,7 @@ Result<std::shared_ptr<Model>> read_model(proto::ModelProto& message, const std:
   message.clear_functions();
   model->unparsed = rest_of(message);
   resolve_operators(*model);
-  PX_TRY(check_recursion(*model));
+  PX_TRY(check_calls(*model));
   return model;
 }
 

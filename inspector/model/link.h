@@ -29,7 +29,7 @@ void resolve_operators(Model& model);
 // are not. It no longer stands for the file that the model was read from.
 std::shared_ptr<Model> copy_model(const Model& model);
 
-// Functions must not call themselves, by whatever detour. After resolve_operators.
-Status check_recursion(const Model& model);
+// Functions must not call themselves, by whatever detour, nor nest or expand beyond a limit. After resolve_operators.
+Status check_calls(const Model& model);
 
 }  // namespace parallax

@@ -116,5 +116,34 @@ TEST(Functions, AFunctionHidesAnOperatorOfItsName) {
   EXPECT_EQ(model->graph.nodes[0].schema, nullptr);
 }
 
+// `count` functions F0, F1, ...; each calls the next one `calls` times, the last one an operator.
+std::string chain_of_functions(int count, int calls) {
+  std::string text =
+      "ir_version: 10 opset_import { version: 20 } opset_import { domain: 'my' version: 1 } graph { name: 'g' "
+      "input { name: 'x' type { tensor_type { elem_type: 1 } } } output { name: 'y' type { tensor_type { elem_type: 1 "
+      "} "
+      "} } node { input: 'x' output: 'y' op_type: 'F0' domain: 'my' } }\n";
+  for (int index = 0; index < count; ++index) {
+    const bool last = index + 1 == count;
+    const std::string op = last ? "op_type: 'Relu'" : "op_type: 'F" + std::to_string(index + 1) + "' domain: 'my'";
+    text += "functions { name: 'F" + std::to_string(index) + "' domain: 'my' input: 'v0' output: 'v" +
+            std::to_string(calls) + "' opset_import { version: 20 } opset_import { domain: 'my' version: 1 }";
+    for (int call = 0; call < calls; ++call) {
+      text += " node { input: 'v" + std::to_string(call) + "' output: 'v" + std::to_string(call + 1) + "' " + op + " }";
+    }
+    text += " }\n";
+  }
+  return text;
+}
+
+TEST(Functions, CallsNestAndExpandWithinLimits) {
+  EXPECT_EQ(import_error(chain_of_functions(200, 1)), "");
+  EXPECT_EQ(import_error(chain_of_functions(10, 2)), "");
+  EXPECT_EQ(import_error(chain_of_functions(10'000, 1)),
+            "'test.textproto': function 'F256' is called through more than 256 others");
+  EXPECT_EQ(import_error(chain_of_functions(40, 2)),
+            "'test.textproto': calls of functions expand to more than 10000000 nodes");
+}
+
 }  // namespace
 }  // namespace parallax
