@@ -227,10 +227,10 @@ void ReportOptions::declare(CLI::App& app) {
 }
 
 Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
+  // Files first: should one fail, its error is the one document on stdout.
+  const std::vector<std::string> written = PX_TRY(write_reports({csv, html, dot, svg}, comparison, graph));
   print(json ? comparison_to_json(comparison) + "\n" : comparison_to_text(comparison, {top, stdout_takes_colour()}));
-  ReportFiles files{csv, html, dot, svg};
-  for (const std::string& file : PX_TRY(write_reports(files, comparison, graph)))
-    log_info(fmt::format("wrote {}", file));
+  for (const std::string& file : written) log_info(fmt::format("wrote {}", file));
   return {};
 }
 

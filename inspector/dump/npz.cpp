@@ -30,6 +30,7 @@ Error zip_failure(const std::string& action, zip_error_t* error) {
 }
 
 Result<Archive> open_archive(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return corrupt_file("it is empty");  // libzip would take it for an archive without entries
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);

@@ -111,6 +111,13 @@ void check_attributes(const NodeCheck& check) {
   }
 }
 
+// The specification of Constant: exactly one of its attributes, all of them optional in the schema, holds the value.
+void check_constant(const NodeCheck& check) {
+  const auto is_value = [](const Attribute& attribute) { return !attribute.name.starts_with("__"); };
+  const auto values = static_cast<size_t>(std::ranges::count_if(check.node.attributes, is_value));
+  if (values != 1) check.problem("has " + counted(values, "value") + "; a Constant has exactly one");
+}
+
 void check_schema(const NodeCheck& check) {
   const OpSchema& schema = *check.node.schema;
   if (schema.deprecated)
@@ -119,6 +126,7 @@ void check_schema(const NodeCheck& check) {
   check_arity(check, check.node.inputs, schema.min_inputs, schema.max_inputs, &OpSchema::input, "input");
   check_arity(check, check.node.outputs, schema.min_outputs, schema.max_outputs, &OpSchema::output, "output");
   for (const Attribute& attribute : check.node.attributes) check_attribute(check, attribute);
+  if (schema.name == "Constant") check_constant(check);
   for (const AttributeSchema& attribute : schema.attributes) {
     if (attribute.required && find_attribute(check.node, attribute.name) == nullptr) {
       check.problem("lacks attribute '" + std::string(attribute.name) + "', which " + schema.versioned_name() +

@@ -51,7 +51,11 @@ Result<const OpSchema*> find_operator(const std::string& name) {
       if (!registry.versions(domain, request.op).empty()) request.domain = domain;
     }
   }
-  const int64_t version = request.version.value_or(registry.latest_opset(request.domain));
+  const int64_t latest = registry.latest_opset(request.domain);
+  const int64_t version = request.version.value_or(latest);
+  if (latest > 0 && version > latest) {
+    return usage_error(fmt::format("'{}': the operator sets of {} known here end at {}", name, request.domain, latest));
+  }
   const OpSchema* schema = registry.find(request.domain, request.op, version);
   if (schema == nullptr) return usage_error(registry.explain_missing(request.domain, request.op, version));
   return schema;

@@ -63,7 +63,7 @@ run m.onnx --with reference --csv
 diff
 diff a.plx
 diff a.plx b.plx c.plx
-diff a.plx b.plx --top -1
+diff a.plx b.plx --top -2
 diff a.plx b.plx --top many
 diff a.plx b.plx --rtol x --atol y
 diff a.plx b.plx --policy nothing

@@ -38,12 +38,12 @@ def write_files(folder, case):
             (folder / name).symlink_to(target)
 
 
-def message_fault(stderr):
-    """What is wrong with a refusal in words, or None."""
+def message_fault(stderr, arguments_length):
+    """What is wrong with a refusal in words, or None. It may repeat an argument, however long."""
     lines = [line for line in stderr.splitlines() if line.strip()]
     if not lines:
         return "nothing on stderr"
-    if len(lines) > 3 or len(stderr) > 2000:
+    if len(lines) > 3 or len(stderr) > 2000 + arguments_length:
         return f"{len(lines)} lines, {len(stderr)} characters on stderr"
     if not re.search(r"[a-z]{3,}.*\s.*[a-z]{2,}", lines[-1]):
         return "stderr holds no sentence"
@@ -77,7 +77,9 @@ def fault(case, done, with_json):
         return f"exit code {done.returncode} instead of {' or '.join(map(str, case.codes))}\n{stderr[-1000:]}{stdout[-500:]}"
     if done.returncode < 2:
         return None
-    return json_fault(stdout, done.returncode) if with_json else message_fault(stdout if case.arguments[0] == "check" and not stderr else stderr)
+    if with_json:
+        return json_fault(stdout, done.returncode)
+    return message_fault(stdout if case.arguments[0] == "check" and not stderr else stderr, sum(map(len, case.arguments)))
 
 
 def run_case(program, case, index, keep):

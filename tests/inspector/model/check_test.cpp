@@ -159,6 +159,17 @@ std::vector<BadModel> bad_models() {
        "model: imports operator set 0 of domain 'ai.onnx'; versions begin at 1"},
       {"opset_twice", graph + "opset_import { version: 17 } opset_import { domain: 'ai.onnx' version: 18 }",
        "model: imports operator set 18 of domain 'ai.onnx' and also operator set 17"},
+      {"constant_without_value",
+       "graph { " + kIo +
+           "node { output: 'c' op_type: 'Constant' name: 'c' } "
+           "node { input: 'x' input: 'c' output: 'y' op_type: 'Add' } } opset_import { version: 17 }",
+       "node 'c' (Constant-13): has 0 values; a Constant has exactly one"},
+      {"constant_with_two_values",
+       "graph { " + kIo +
+           "node { output: 'c' op_type: 'Constant' name: 'c' "
+           "attribute { name: 'value_float' f: 1 type: FLOAT } attribute { name: 'value_int' i: 1 type: INT } } "
+           "node { input: 'x' input: 'c' output: 'y' op_type: 'Add' } } opset_import { version: 17 }",
+       "node 'c' (Constant-13): has 2 values; a Constant has exactly one"},
       {"operator_too_new",
        "graph { " + kIo + "node { input: 'x' output: 'y' op_type: 'Gelu' name: 'g' } } opset_import { version: 17 }",
        "node 'g' (Gelu): operator 'Gelu' exists in ai.onnx from opset 20 on, but the model imports opset 17"},
