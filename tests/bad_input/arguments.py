@@ -59,7 +59,6 @@ run m.onnx --repeat -1
 run m.onnx --fallback cuda
 run m.onnx extra.onnx
 run m.onnx --json=maybe
-run m.onnx --with reference --csv
 diff
 diff a.plx
 diff a.plx b.plx c.plx

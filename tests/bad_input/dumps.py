@@ -7,8 +7,8 @@ import zipfile
 
 from cases import FILE, MODEL, USAGE, Case
 
-# What another verb than `check` may answer to a damaged dump: it reads what is intact, or refuses.
-SURVIVES = (0, 1, FILE)
+# What another verb than `check` may answer to a damaged dump: it reads what is intact, or refuses (without its magic, as no model).
+SURVIVES = (0, 1, MODEL, FILE)
 
 
 def damaged(good):
