@@ -1,5 +1,5 @@
-// map, fold_rows and index_map for Queue<Cuda>: the same functors, folds and index maps as on the host, one kernel template
-// each. Only nvcc reads it.
+// map, fold_rows and index_map for Queue<Cuda>: the same functors, folds and index maps as on the host, one kernel
+// template each. Only nvcc reads it.
 #pragma once
 
 #include <array>
@@ -129,7 +129,8 @@ __global__ void map_kernel(F f, MapArguments<N> arguments) {
     for (int axis = arguments.axes - 1; axis >= 0; --axis) {
       const int64_t position = rest % arguments.dims[axis];
       rest /= arguments.dims[axis];
-      for (size_t operand = 0; operand < N; ++operand) offsets[operand] += position * arguments.in[operand].strides[axis];
+      for (size_t operand = 0; operand < N; ++operand)
+        offsets[operand] += position * arguments.in[operand].strides[axis];
     }
     using R = decltype(call<C>(f, arguments, offsets, std::make_index_sequence<N>()));
     const R result = call<C>(f, arguments, offsets, std::make_index_sequence<N>());
@@ -159,7 +160,8 @@ __global__ void fold_rows_kernel(Fold fold, const std::byte* in, DType in_dtype,
   }
 }
 
-// Element i of the output is element f(i) of the source, or the fill element where f(i) < 0. T stands for the element's size.
+// Element i of the output is element f(i) of the source, or the fill element where f(i) < 0. T stands for the element's
+// size.
 template <class T, class F>
 __global__ void index_map_kernel(F f, T* out, const T* source, T fill, int64_t count) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -189,13 +191,13 @@ Status map_as(Queue<Cuda>& queue, const F& f, const MutableView& out, const std:
 }
 
 template <class C, class Fold>
-Status fold_rows(Queue<Cuda>& queue, const Fold& fold, int64_t outer, int64_t length, int64_t inner, const MutableView& out,
-                 const TensorView& in) {
+Status fold_rows(Queue<Cuda>& queue, const Fold& fold, int64_t outer, int64_t length, int64_t inner,
+                 const MutableView& out, const TensorView& in) {
   const int64_t rows = outer * inner;
   if (rows == 0) return {};
   const auto blocks = static_cast<unsigned>(rows < kMaxBlocks ? rows : kMaxBlocks);
-  fold_rows_kernel<C><<<blocks, kThreads, 0, stream_of(queue)>>>(fold, in.data, in.dtype, out.data, out.dtype, rows, length,
-                                                                inner);
+  fold_rows_kernel<C>
+      <<<blocks, kThreads, 0, stream_of(queue)>>>(fold, in.data, in.dtype, out.data, out.dtype, rows, length, inner);
   return launched("fold_rows");
 }
 

@@ -1,9 +1,8 @@
 // The CUDA queue: device memory, copies, fills.
-#include "runtime/device/queue_cuda.h"
-
 #include <cstring>
 
 #include "runtime/device/cuda_primitives.cuh"
+#include "runtime/device/queue_cuda.h"
 
 namespace parallax::runtime {
 namespace {
@@ -46,7 +45,8 @@ CudaDevices cuda_devices() {
 Result<std::unique_ptr<Queue<Cuda>>> Queue<Cuda>::create(int device_index) {
   const CudaDevices devices = cuda_devices();
   if (device_index < 0 || device_index >= devices.count) {
-    return usage_error("cuda: " + (devices.count == 0 ? devices.problem : "there is no GPU " + std::to_string(device_index)));
+    return usage_error("cuda: " +
+                       (devices.count == 0 ? devices.problem : "there is no GPU " + std::to_string(device_index)));
   }
   cudaStream_t stream = nullptr;
   cudaError_t error = cudaSetDevice(device_index);
@@ -67,16 +67,17 @@ Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
   const cudaError_t error = cudaMallocAsync(&memory, bytes == 0 ? 1 : bytes, static_cast<cudaStream_t>(stream_));
   if (error != cudaSuccess) return cuda_error("cannot allocate", error);
   // Freed in the order of the default stream: the owner may outlive the queue.
-  std::shared_ptr<const std::byte> owner(static_cast<const std::byte*>(memory),
-                                         [](const std::byte* pointer) { cudaFreeAsync(const_cast<std::byte*>(pointer), nullptr); });
+  std::shared_ptr<const std::byte> owner(static_cast<const std::byte*>(memory), [](const std::byte* pointer) {
+    cudaFreeAsync(const_cast<std::byte*>(pointer), nullptr);
+  });
   return Tensor::wrap(dtype, shape, std::move(owner), {Device::Kind::cuda, device_index_});
 }
 
 Result<Tensor> Queue<Cuda>::to_device(const Tensor& host) {
   auto tensor = allocate(host.dtype(), host.shape());
   if (!tensor.ok()) return tensor;
-  const cudaError_t error = cudaMemcpyAsync(tensor->storage().get(), host.view().data, host.size_bytes(), cudaMemcpyHostToDevice,
-                                            static_cast<cudaStream_t>(stream_));
+  const cudaError_t error = cudaMemcpyAsync(tensor->storage().get(), host.view().data, host.size_bytes(),
+                                            cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream_));
   if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
   return tensor;
 }
