@@ -6,6 +6,7 @@
 #include <functional>
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include "inspector/model/opset_registry.h"
 #include "runtime/device/gemm.h"
@@ -40,7 +41,7 @@ class GraphMaker {
 
   ValueId value(const Shape& shape) {
     ValueDef& definition = model_->graph.values.emplace_back();
-    definition.name = "v" + std::to_string(model_->graph.values.size());
+    definition.name = fmt::format("v{}", model_->graph.values.size());
     definition.type = TypeInfo::tensor(DType::float32);
     definition.type.dims.emplace();
     for (int64_t dim : shape) definition.type.dims->push_back({dim, ""});
