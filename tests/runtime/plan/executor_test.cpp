@@ -2,6 +2,7 @@
 #include <map>
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "inspector/model/import.h"
@@ -103,7 +104,7 @@ TEST(CpuExecutor, ReusesNoLiveBuffer) {
   for (int i = 1; i < 150; ++i) {
     const size_t a = random() % static_cast<size_t>(i), b = random() % static_cast<size_t>(i);
     const bool adds = random() % 2 == 0;
-    graph += node(adds ? "Add" : "Min", {"v" + std::to_string(a), "v" + std::to_string(b)}, {"v" + std::to_string(i)});
+    graph += node(adds ? "Add" : "Min", {fmt::format("v{}", a), fmt::format("v{}", b)}, {fmt::format("v{}", i)});
     expected.emplace_back();
     for (size_t k = 0; k < 3; ++k) {
       const float x = static_cast<float>(expected[a][k]), y = static_cast<float>(expected[b][k]);
