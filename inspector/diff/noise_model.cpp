@@ -295,8 +295,10 @@ void NoiseModel::found_difference(const std::string& path, double rmse) {
   if (state == states_.end()) return;
   // Where anything differs, some elements may differ by a rounding, however few they are.
   const double rounding = rmse == 0 ? 0 : kStoring * epsilon_of(state->second.coarsest) * state->second.magnitude.rms;
-  const double found = std::max(kRoom * rmse, rounding);
-  if (!(found < state->second.carried)) return;
+  const double found = std::min(std::max(kRoom * rmse, rounding), state->second.error);
+  // Nothing was to be carried on, and yet they differ: one of the sides does not round where the other does.
+  const bool differs_unexpectedly = state->second.carried == 0 && rmse > 0;
+  if (!(found < state->second.carried) && !differs_unexpectedly) return;
   const auto in_body = in_bodies_.find(static_path(path));
   // The estimate that resolve() has put there may be this very value's.
   if (in_body != in_bodies_.end() && in_body->second.error == state->second.error) in_body->second.carried = found;

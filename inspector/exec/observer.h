@@ -86,7 +86,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // Asked for every site when a session first runs with this observer, before any event of the call.
+  // Asked once for every site as a run begins, before any event of its call. Answers must not change between the runs
+  // of a session: plans are fixed by the first.
   virtual CaptureLevel wants(const ValueSite& site) = 0;
   virtual bool wants_node_times() const { return false; }
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_writer.h"
@@ -12,7 +13,10 @@ namespace {
 
 class Dumps : public testing::Test {
  protected:
-  Dumps() : folder_(std::filesystem::temp_directory_path() / "parallax_compare_dumps_test") {
+  // Tests run side by side, each in a process of its own.
+  Dumps()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("parallax_compare_dumps_test-" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~Dumps() override { std::filesystem::remove_all(folder_); }

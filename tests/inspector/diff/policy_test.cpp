@@ -5,13 +5,16 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "inspector/base/mapped_file.h"
 
 namespace parallax {
 namespace {
 
-std::string temporary(const std::string& name) { return (std::filesystem::temp_directory_path() / name).string(); }
+std::string temporary(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "-" + name)).string();
+}
 
 TEST(Policy, RulesAreReadAsWritten) {
   const PolicyRule rule = parse_policy_rule("layers.*//softmax@rtol=1e-3,atol=2").take();

@@ -113,12 +113,12 @@ TEST_P(Conformance, NamesEveryValueByItsPath) {
   EXPECT_TRUE(observer.saw("begin_call 4"));
   for (const char* path : {"x", "cond", "c", "s", "twice.call//b", "t", "loop.body[0]//l_next", "loop.body[1]//l_next",
                            "loop.body[2]//scan_out", "loop.body[2]//i", "l", "scan", "if.else//else_y", "y"}) {
-    EXPECT_TRUE(observer.saw(std::string("observe ") + path)) << path;
+    EXPECT_TRUE(observer.saw(std::string("observe step[4]//") + path)) << path;
   }
-  EXPECT_FALSE(observer.saw("observe if.then//then_y"));
-  EXPECT_FALSE(observer.saw("observe loop.body[3]//l_next"));
-  EXPECT_EQ(doubles(observer.values.at("loop.body[1]//l_next")), (Doubles{4, 2}));
-  EXPECT_EQ(doubles(observer.values.at("loop.body[2]//i")), (Doubles{2}));
+  EXPECT_FALSE(observer.saw("observe step[4]//if.then//then_y"));
+  EXPECT_FALSE(observer.saw("observe step[4]//loop.body[3]//l_next"));
+  EXPECT_EQ(doubles(observer.values.at("step[4]//loop.body[1]//l_next")), (Doubles{4, 2}));
+  EXPECT_EQ(doubles(observer.values.at("step[4]//loop.body[2]//i")), (Doubles{2}));
 }
 
 TEST_P(Conformance, EventsComeInOrder) {
