@@ -41,7 +41,8 @@ void fill_doubles(Tensor& tensor, const std::function<double(int64_t)>& value_at
 int64_t last_dim(const Shape& shape) { return shape.rank() == 0 ? 1 : std::max<int64_t>(1, shape[shape.rank() - 1]); }
 
 std::string fill_range(Tensor& tensor, std::pair<double, double> range, Random& random) {
-  const auto [low, high] = range;
+  const double low = range.first;
+  const double high = range.second;
   if (is_floating(tensor.dtype()) || is_complex(tensor.dtype())) {
     fill_doubles(tensor, [&](int64_t) { return low + (high - low) * uniform(random); });
     return fmt::format("uniform {}..{}", low, high);
