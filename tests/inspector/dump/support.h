@@ -55,9 +55,10 @@ inline Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   std::mt19937_64 random(seed);
   Tensor tensor = Tensor::zeros(dtype, shape).take();
   if (dtype == DType::string) {
-    for (std::string& text : tensor.mutable_as<std::string>())
+    for (std::string& text : tensor.mutable_as<std::string>()) {
       const auto letter = static_cast<char>('a' + random() % 26);  // drawn first, as in the golden dump
-    text = std::string(random() % 20, letter);
+      text = std::string(random() % 20, letter);
+    }
     return tensor;
   }
   auto* bytes = reinterpret_cast<uint8_t*>(tensor.mutable_data());
