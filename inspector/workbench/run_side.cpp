@@ -59,6 +59,7 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
     side.options.fallback = PX_TRY(make_executor(request.fallback));
   side.inputs = std::move(inputs);
   side.session = PX_TRY_CONTEXT(model->path, side.executor->prepare(model, side.options));
+  side.info = describe_run(*side.executor, side.options, model);
   side.model = std::move(model);
   return side;
 }
@@ -66,7 +67,7 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
 Status RunSide::run(Observer* watcher) {
   TeeObserver observer({dump.get(), watcher});
   const auto start = std::chrono::steady_clock::now();
-  Status status = observer.begin_run(describe_run(*executor, options, model));
+  Status status = observer.begin_run(info);
   if (status.ok()) {
     auto result = session->run(inputs, observer);
     if (result.ok()) {
@@ -107,7 +108,7 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
 }
 
 ComparedExecution describe_side(const RunSide& side, Side which) {
-  return describe_execution(describe_run(*side.executor, side.options, side.model), which, side.wall_ms);
+  return describe_execution(side.info, which, side.wall_ms);
 }
 
 namespace {

@@ -21,6 +21,7 @@ struct RunSide {
   std::vector<Value> inputs;
   std::unique_ptr<Session> session;
   std::unique_ptr<DumpWriter> dump;  // or null
+  RunInfo info;                      // made once: it hashes the model file
   std::vector<Value> outputs;        // after run()
   double wall_ms = 0;
 
