@@ -54,10 +54,10 @@ def changed_since(base, commands):
 
 
 def for_clang(arguments):
-    """The GCC command without its launcher, output and dependency files, as arguments of clang++."""
+    """The GCC command without its launcher, output and dependency files, as arguments of clang++, which need not know each -Wno-NAME of GCC's."""
     while arguments and not arguments[0].endswith(("++", "g++", "c++")) and "++" not in os.path.basename(arguments[0]):
         arguments = arguments[1:]
-    kept, skip = [], False
+    kept, skip = ["-Wno-unknown-warning-option"], False
     for argument in arguments[1:]:
         if skip:
             skip = False
