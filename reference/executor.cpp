@@ -1,8 +1,9 @@
 // The reference as an Executor: options, preparation, and sessions around the interpreter.
 #include <fmt/format.h>
 
+#include "inspector/exec/overrides.h"
+#include "inspector/exec/wanted_levels.h"
 #include "reference/interpreter.h"
-#include "reference/override_paths.h"
 #include "reference/reference.h"
 
 namespace parallax {
@@ -33,8 +34,7 @@ class ReferenceSession final : public Session {
     if (precision_ == ReferencePrecision::double_) {
       for (Value& value : carried) value = PX_TRY(widen(value));
     }
-    ask(observer);
-    Interpreter interpreter(options_, precision_, levels_, meter_, observer);
+    Interpreter interpreter(options_, precision_, levels_.of(observer, sites_), meter_, observer);
     return interpreter.call(*plan_, std::move(carried), call);
   }
 
@@ -73,18 +73,13 @@ class ReferenceSession final : public Session {
     return shown;
   }
 
-  void ask(Observer& observer) {
-    levels_.clear();
-    for (const ValueSite& site : sites_.sites()) levels_.push_back(observer.wants(site));
-  }
-
   std::shared_ptr<const Model> model_;
   SiteTable sites_;
   std::unique_ptr<GraphPlan> plan_;
   RunOptions options_;
   ReferencePrecision precision_;
   MemoryMeter meter_;
-  std::vector<CaptureLevel> levels_;
+  WantedLevels levels_;
   int64_t weight_bytes_ = 0;
 };
 

@@ -193,9 +193,7 @@ Status Interpreter::told(Status status) {
 Error Interpreter::failed(const NodePlan& step, Error error) {
   if (observer_failed_ || failure_told_ || error.code == ErrorCode::cancelled) return error;
   failure_told_ = true;
-  Error named = std::move(error)
-                    .with_context(fmt::format("node '{}{}' ({})", frames_.prefix(), step.site.node, step.site.op))
-                    .at_node(step.site.node, step.site.op);
+  Error named = at_site(std::move(error), frames_.prefix(), step.site);
   PX_CHECK(!named.message.empty());
   Status status = told(observer_.node_failed(step.site, frames_, named));
   return named;

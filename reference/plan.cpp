@@ -13,13 +13,6 @@
 namespace parallax::reference {
 namespace {
 
-Error at(const GraphSites& sites, const Node& node, Error error) {
-  const std::string op = versioned_op_name(node);
-  return std::move(error)
-      .with_context(fmt::format("node '{}{}' ({})", sites.scope, node.display_name, op))
-      .at_node(node.display_name, op);
-}
-
 Result<const OpRow*> row_of(const Node& node) {
   if (node.function != nullptr) return static_cast<const OpRow*>(nullptr);
   if (node.schema == nullptr) return unsupported(fmt::format("the operator is unknown (opset {})", node.opset_version));
@@ -67,7 +60,7 @@ class Builder {
     step.id = id;
     step.site = {node.display_name, versioned_op_name(node), &graph_, id};
     auto row = row_of(node);
-    if (!row.ok()) return at(sites_, node, std::move(row).error());
+    if (!row.ok()) return at_site(std::move(row).error(), sites_.scope, step.site);
     step.function = *row == nullptr ? nullptr : (*row)->function;
     for (const GraphSites::Child& child : sites_.children) {
       if (child.node == id) step.bodies.push_back(PX_TRY(plan_body(child)));
@@ -80,15 +73,7 @@ class Builder {
     BodyPlan body;
     body.attribute = child.attribute;
     body.plan = PX_TRY(GraphPlan::build(*child.sites, carries_double_));
-    const Graph& inner = *child.sites->graph;
-    for (ValueId value : inner.outer_values) {
-      const std::string& name = inner.values[static_cast<size_t>(value)].name;
-      const ValueId enclosing = graph_.find_value(name);
-      if (enclosing == kNoValue) {
-        return invalid_model(fmt::format("a body reads '{}', which graph '{}' does not have", name, graph_.name));
-      }
-      body.outer.emplace_back(value, enclosing);
-    }
+    body.outer = PX_TRY(child.sites->outer_values(graph_));
     return body;
   }
 

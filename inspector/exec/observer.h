@@ -84,10 +84,16 @@ struct Observation {
 // Session::run.
 class Observer {
  public:
+  Observer();
+  Observer(const Observer&);  // a copy is an observer of its own
+  Observer& operator=(const Observer&) { return *this; }
   virtual ~Observer() = default;
 
-  // Asked once for every site as a run begins, before any event of its call. Answers must not change between the runs
-  // of a session: plans are fixed by the first.
+  // Distinct for every observer of the process; never 0.
+  uint64_t identity() const { return identity_; }
+
+  // Asked once for every site of a session, before any event of the first call it is shown: a session keeps the answers
+  // for its further runs, so that plans stay fixed. To want something else, be another observer.
   virtual CaptureLevel wants(const ValueSite& site) = 0;
   virtual bool wants_node_times() const { return false; }
 
@@ -103,6 +109,9 @@ class Observer {
   virtual Status node_failed(const NodeSite&, const FrameStack&, const Error&) { return {}; }
   virtual Status end_call(const CallInfo&) { return {}; }
   virtual Status end_run(bool /*completed*/) { return {}; }
+
+ private:
+  uint64_t identity_;
 };
 
 // Wants nothing and hears nothing.

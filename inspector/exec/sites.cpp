@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "inspector/base/check.h"
 
 namespace parallax {
@@ -49,6 +51,25 @@ const GraphSites* GraphSites::child(NodeId node, std::string_view attribute) con
     if (candidate.node == node && candidate.attribute == attribute) return candidate.sites.get();
   }
   return nullptr;
+}
+
+Result<std::vector<std::pair<ValueId, ValueId>>> GraphSites::outer_values(const Graph& enclosing) const {
+  std::vector<std::pair<ValueId, ValueId>> pairs;
+  for (ValueId value : graph->outer_values) {
+    const std::string& name = graph->values[static_cast<size_t>(value)].name;
+    const ValueId source = enclosing.find_value(name);
+    if (source == kNoValue) {
+      return invalid_model(fmt::format("a body reads '{}', which graph '{}' does not have", name, enclosing.name));
+    }
+    pairs.emplace_back(value, source);
+  }
+  return pairs;
+}
+
+Error at_site(Error error, std::string_view prefix, const NodeSite& site, std::string_view executor) {
+  std::string place = fmt::format("node '{}{}' ({})", prefix, site.node, site.op);
+  if (!executor.empty()) place += fmt::format(", {}", executor);
+  return std::move(error).with_context(place).at_node(site.node, site.op);
 }
 
 class SiteTable::Builder {

@@ -30,7 +30,15 @@ struct GraphSites {
   const GraphSites* parent = nullptr;
 
   const GraphSites* child(NodeId node, std::string_view attribute) const;
+
+  // (value in this body, value of the enclosing graph) for all that the body reads from outside. Errors: invalid_model,
+  // naming a value that the enclosing graph does not have.
+  Result<std::vector<std::pair<ValueId, ValueId>>> outer_values(const Graph& enclosing) const;
 };
+
+// `error` with the node's place in front, "node 'loop.body[3]//add' (Add-14), cpu: ...", and the node as the one at
+// fault. `prefix` is the text of the frames; `executor` may be empty.
+Error at_site(Error error, std::string_view prefix, const NodeSite& site, std::string_view executor = {});
 
 class SiteTable {
  public:

@@ -2,9 +2,10 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
+#include "inspector/exec/overrides.h"
+#include "inspector/exec/wanted_levels.h"
 #include "runtime/device/host_info.h"
 #include "runtime/device/multiversion.h"
-#include "runtime/plan/override_paths.h"
 #include "runtime/plan/runner.h"
 #include "runtime/plan/runtime.h"
 
@@ -43,10 +44,8 @@ class CpuSession final : public Session {
 
   Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
     PX_TRY(check_inputs(model_->graph, inputs));
-    levels_.clear();
-    for (const ValueSite& site : sites_->sites()) levels_.push_back(observer.wants(site));
     pool_->reset_peak();
-    Runner runner(options_, levels_, queue_, observer);
+    Runner runner(options_, levels_.of(observer, *sites_), queue_, observer);
     auto outputs = runner.call(*plan_, inputs, call, !announced_);
     announced_ = true;
     peak_bytes_ = std::max(peak_bytes_, weight_bytes_ + input_bytes(inputs) + pool_->peak_bytes());
@@ -85,7 +84,7 @@ class CpuSession final : public Session {
   Queue<Cpu> queue_;
   std::unique_ptr<SiteTable> sites_;
   std::unique_ptr<GraphPlan> plan_;
-  std::vector<CaptureLevel> levels_;
+  WantedLevels levels_;
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;
   int64_t peak_bytes_ = 0;

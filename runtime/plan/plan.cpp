@@ -12,13 +12,6 @@
 namespace parallax::runtime {
 namespace {
 
-Error at(const GraphSites& sites, const Node& node, Error error) {
-  const std::string op = versioned_op_name(node);
-  return std::move(error)
-      .with_context(fmt::format("node '{}{}' ({}), cpu", sites.scope, node.display_name, op))
-      .at_node(node.display_name, op);
-}
-
 // The dense tensor of a sparse initializer.
 Result<Tensor> densify(const SparseTensor& sparse) {
   const Shape shape = PX_TRY(Shape::create(sparse.dims));
@@ -135,7 +128,7 @@ class Builder {
     step.site = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id};
     for (ValueId input : planned.node->inputs) step.inputs.push_back(plan_->edit.resolve(input));
     Status chosen = choose_function(step);
-    if (!chosen.ok()) return at(sites_, *step.node, std::move(chosen).error());
+    if (!chosen.ok()) return at_site(std::move(chosen).error(), sites_.scope, step.site, "cpu");
     for (const GraphSites::Child& child : sites_.children) {
       if (child.node == planned.id) step.bodies.push_back(PX_TRY(plan_body(child)));
     }
@@ -147,15 +140,9 @@ class Builder {
     BodyPlan body;
     body.attribute = child.attribute;
     body.plan = PX_TRY(plan_graph(*child.sites, request_));
-    const Graph& inner = *child.sites->graph;
-    for (ValueId value : inner.outer_values) {
-      const std::string& name = inner.values[static_cast<size_t>(value)].name;
-      const ValueId enclosing = graph_.find_value(name);
-      if (enclosing == kNoValue) {
-        return invalid_model(fmt::format("a body reads '{}', which graph '{}' does not have", name, graph_.name));
-      }
-      const ValueId source = plan_->edit.resolve(enclosing);
-      body.outer.emplace_back(value, source);
+    body.outer = PX_TRY(child.sites->outer_values(graph_));
+    for (auto& [value, source] : body.outer) {
+      source = plan_->edit.resolve(source);
       body.plan->is_constant[static_cast<size_t>(value)] = plan_->is_constant[static_cast<size_t>(source)];
     }
     return body;

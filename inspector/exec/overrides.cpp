@@ -1,11 +1,12 @@
 // Walks the site table along the frames of a path.
-#include "runtime/plan/override_paths.h"
+#include "inspector/exec/overrides.h"
 
 #include <fmt/format.h>
 
-namespace parallax::runtime {
+namespace parallax {
 namespace {
 
+// The attribute that holds the body a frame leads into; empty for a function call, as in GraphSites::Child.
 std::string_view attribute_of(Frame::Kind kind) {
   switch (kind) {
     case Frame::Kind::then_branch:
@@ -41,4 +42,4 @@ Status check_override_paths(const SiteTable& sites, const std::map<std::string, 
   return {};
 }
 
-}  // namespace parallax::runtime
+}  // namespace parallax

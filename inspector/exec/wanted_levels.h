@@ -1,0 +1,21 @@
+// WantedLevels: an observer's answers for every site of a session, kept so that it is asked once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "inspector/exec/sites.h"
+
+namespace parallax {
+
+class WantedLevels {
+ public:
+  // By site id. Asks only an observer that is not the one asked last.
+  const std::vector<CaptureLevel>& of(Observer& observer, const SiteTable& sites);
+
+ private:
+  std::vector<CaptureLevel> levels_;
+  uint64_t asked_ = 0;  // Observer::identity(), 0: none
+};
+
+}  // namespace parallax
