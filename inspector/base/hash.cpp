@@ -15,10 +15,22 @@ Hash128 hash128(const void* data, size_t size) {
   return {hash.low64, hash.high64};
 }
 
-std::string sha256_hex(const void* data, size_t size) {
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  PX_CHECK(state_->context != nullptr && EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1);
+}
+
+Sha256::~Sha256() { EVP_MD_CTX_free(state_->context); }
+
+void Sha256::add(const void* data, size_t size) { PX_CHECK(EVP_DigestUpdate(state_->context, data, size) == 1); }
+
+std::string Sha256::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int digest_size = 0;
-  PX_CHECK(EVP_Digest(data, size, digest.data(), &digest_size, EVP_sha256(), nullptr) == 1);
+  PX_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &digest_size) == 1);
   constexpr char kHex[] = "0123456789abcdef";
   std::string text;
   for (unsigned int index = 0; index < digest_size; ++index) {
@@ -26,6 +38,12 @@ std::string sha256_hex(const void* data, size_t size) {
     text += kHex[digest[index] & 0xFU];
   }
   return text;
+}
+
+std::string sha256_hex(const void* data, size_t size) {
+  Sha256 hash;
+  hash.add(data, size);
+  return hash.hex();
 }
 
 }  // namespace parallax

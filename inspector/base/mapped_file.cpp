@@ -1,6 +1,7 @@
 // MappedFile and whole-file reading and writing by POSIX calls.
 #include "inspector/base/mapped_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -59,6 +60,13 @@ MappedFile::~MappedFile() {
 bool MappedFile::is_intact() const {
   struct stat info {};
   return ::fstat(descriptor_, &info) == 0 && static_cast<size_t>(info.st_size) >= size_bytes_;
+}
+
+void MappedFile::release(size_t begin, size_t count) const {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t first = (begin + page - 1) / page * page;
+  const size_t last = std::min(begin + count, size_bytes_) / page * page;
+  if (first < last) ::madvise(const_cast<std::byte*>(data_ + first), last - first, MADV_DONTNEED);
 }
 
 Result<std::string> read_file(const std::string& path) {

@@ -24,6 +24,9 @@ class MappedFile {
   const std::string& path() const { return path_; }
   // False when the file has become shorter than when it was mapped: reading the lost pages would raise SIGBUS.
   bool is_intact() const;
+  // Gives the memory of these bytes back to the system; what is touched again is read from the file again. For readers
+  // that pass over a large file once.
+  void release(size_t begin, size_t count) const;
 
  private:
   MappedFile(std::string path, int descriptor, const std::byte* data, size_t size_bytes)

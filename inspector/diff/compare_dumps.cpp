@@ -239,12 +239,12 @@ class DumpComparer {
 
 void add_executions(const DumpReader& dump, Side side, Comparison& comparison) {
   if (dump.executions().empty()) {
-    comparison.executions.push_back({"imported", side, "", {}, "", 0});
+    comparison.executions.push_back({"imported", side, "", {}, "", 0, ""});
     return;
   }
   const DumpExecution& execution = dump.executions().front();
   comparison.executions.push_back({execution.executor, side, execution.device, execution.settings,
-                                   execution.model_sha256, std::max(0.0, execution.wall_ms)});
+                                   execution.model_sha256, std::max(0.0, execution.wall_ms), execution.model_path});
 }
 
 }  // namespace

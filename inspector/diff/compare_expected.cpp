@@ -92,7 +92,13 @@ std::vector<ValueComparison> compare_expected(std::span<const NamedValue> expect
 }
 
 ComparedExecution describe_execution(const RunInfo& run, Side side, double wall_ms) {
-  return {run.executor, side, run.device, run.settings, run.model_sha256, wall_ms};
+  return {run.executor,
+          side,
+          run.device,
+          run.settings,
+          run.model_sha256,
+          wall_ms,
+          run.model == nullptr ? "" : run.model->path};
 }
 
 }  // namespace parallax

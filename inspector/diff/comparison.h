@@ -51,6 +51,7 @@ struct ComparedExecution {
   std::map<std::string, std::string> settings;
   std::string model_sha256;
   double wall_ms = 0;
+  std::string model;  // the model's file, as it was named; empty where none is known
 };
 
 struct Cause {

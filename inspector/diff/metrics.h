@@ -24,7 +24,7 @@ struct Metrics {
   double cosine = 1;       // a.b / (|a||b|); 1 when both are zero, 0 when one is
   double rms_a = 0;        // sqrt(mean a^2): the magnitude that absolute bounds are relative to
   double snr_db = 0;       // 20 log10(||a|| / ||a-b||), inf when equal
-  double max_ulp = 0;      // in the element type's units in the last place of a; integers: |a-b|
+  double max_ulp = 0;      // in units in the last place of the larger of |a| and |b|; integers: |a-b|
   int64_t mismatches = 0;  // elements of severity > 1 under the tolerance given
   int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0;
   double severity = 0;  // max |a-b| / (atol + rtol |a|) over all elements

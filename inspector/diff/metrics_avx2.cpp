@@ -127,7 +127,9 @@ PX_AVX2 unsigned float_step(const typename Source::Stored* a, const typename Sou
   const __m256 severity =
       _mm256_fmadd_ps(_mm256_set1_ps(filter.severity_rtol), magnitude, _mm256_set1_ps(filter.severity_atol));
   const __m256 relative = _mm256_mul_ps(_mm256_set1_ps(filter.relative), magnitude);
-  const __m256 bound = _mm256_min_ps(_mm256_min_ps(severity, relative), _mm256_set1_ps(filter.absolute));
+  const __m256 units = _mm256_mul_ps(_mm256_set1_ps(filter.units), _mm256_max_ps(magnitude, absolute(y)));
+  const __m256 bound =
+      _mm256_min_ps(_mm256_min_ps(severity, relative), _mm256_min_ps(units, _mm256_set1_ps(filter.absolute)));
   const __m256 flagged = _mm256_and_ps(nonzero, _mm256_cmp_ps(d, bound, _CMP_NLT_UQ));
   if (filter.count_mismatches) count_mismatches(counts, d, magnitude, nonzero, filter);
   if (buckets != nullptr) store_buckets(buckets, d, nonzero);
@@ -144,7 +146,9 @@ PX_AVX2 unsigned double_step(const double* a, const double* b, const Filter<doub
   const __m256d severity =
       _mm256_fmadd_pd(_mm256_set1_pd(filter.severity_rtol), magnitude, _mm256_set1_pd(filter.severity_atol));
   const __m256d relative = _mm256_mul_pd(_mm256_set1_pd(filter.relative), magnitude);
-  const __m256d bound = _mm256_min_pd(_mm256_min_pd(severity, relative), _mm256_set1_pd(filter.absolute));
+  const __m256d units = _mm256_mul_pd(_mm256_set1_pd(filter.units), _mm256_max_pd(magnitude, absolute(y)));
+  const __m256d bound =
+      _mm256_min_pd(_mm256_min_pd(severity, relative), _mm256_min_pd(units, _mm256_set1_pd(filter.absolute)));
   const __m256d flagged = _mm256_and_pd(nonzero, _mm256_cmp_pd(d, bound, _CMP_NLT_UQ));
   if (filter.count_mismatches) {
     const __m256d low =

@@ -104,11 +104,14 @@ PX_AVX512 void count_mismatches(Mismatches& counts, __m512 d, __m512 magnitude, 
   counts.certain = _mm512_mask_add_epi32(counts.certain, _mm512_cmp_ps_mask(d, high, _CMP_GT_OQ), counts.certain, one);
 }
 
-PX_AVX512 unsigned flags_of(__m512 d, __m512 magnitude, const Filter<float>& filter) {
+PX_AVX512 unsigned flags_of(__m512 d, __m512 magnitude, __m512 y, const Filter<float>& filter) {
   const __m512 severity = _mm512_fmadd_round_ps(_mm512_set1_ps(filter.severity_rtol), magnitude,
                                                 _mm512_set1_ps(filter.severity_atol), kTowardZero);
   const __m512 relative = _mm512_mul_round_ps(_mm512_set1_ps(filter.relative), magnitude, kTowardZero);
-  const __m512 bound = _mm512_min_ps(_mm512_min_ps(severity, relative), _mm512_set1_ps(filter.absolute));
+  const __m512 larger = _mm512_max_ps(magnitude, _mm512_abs_ps(y));
+  const __m512 units = _mm512_mul_round_ps(_mm512_set1_ps(filter.units), larger, kTowardZero);
+  const __m512 bound =
+      _mm512_min_ps(_mm512_min_ps(severity, relative), _mm512_min_ps(units, _mm512_set1_ps(filter.absolute)));
   return _mm512_cmp_ps_mask(d, bound, _CMP_GT_OQ);
 }
 
@@ -136,7 +139,7 @@ PX_AVX512 void run_floats(const typename Source::Stored* a, const typename Sourc
       const __m512 x = Source::load(a + begin, mask), y = Source::load(b + begin, mask);
       const __m512 difference = _mm512_sub_ps(x, y);
       const __m512 d = _mm512_abs_ps(difference), magnitude = _mm512_abs_ps(x);
-      const unsigned flags = flags_of(d, magnitude, filter);
+      const unsigned flags = flags_of(d, magnitude, y, filter);
       result.flagged[static_cast<size_t>(group)] = static_cast<uint16_t>(flags);
       any |= flags;
       if constexpr (kCount) count_mismatches(counts, d, magnitude, filter);
@@ -172,7 +175,10 @@ PX_AVX512 unsigned double_step(const double* a, const double* b, __mmask8 mask, 
   const __m512d severity = _mm512_fmadd_round_pd(_mm512_set1_pd(filter.severity_rtol), magnitude,
                                                  _mm512_set1_pd(filter.severity_atol), kTowardZero);
   const __m512d relative = _mm512_mul_round_pd(_mm512_set1_pd(filter.relative), magnitude, kTowardZero);
-  const __m512d bound = _mm512_min_pd(_mm512_min_pd(severity, relative), _mm512_set1_pd(filter.absolute));
+  const __m512d larger = _mm512_max_pd(magnitude, _mm512_abs_pd(y));
+  const __m512d units = _mm512_mul_round_pd(_mm512_set1_pd(filter.units), larger, kTowardZero);
+  const __m512d bound =
+      _mm512_min_pd(_mm512_min_pd(severity, relative), _mm512_min_pd(units, _mm512_set1_pd(filter.absolute)));
   if (filter.count_mismatches) {
     const __m512d low = _mm512_fmadd_round_pd(_mm512_set1_pd(filter.possible_rtol), magnitude,
                                               _mm512_set1_pd(filter.possible_atol), kTowardZero);

@@ -35,7 +35,7 @@ struct Extremes {
     // The products keep most elements from the divisions; the margin covers their rounding.
     constexpr double kMargin = 1 - 0x1p-40;
     if (!(d < max_rel * kMargin * magnitude)) max_rel = std::fmax(max_rel, magnitude == 0 ? infinity() : d / magnitude);
-    const double unit = ulp_of(magnitude, measure);
+    const double unit = ulp_of(std::fmax(magnitude, std::abs(b)), measure);
     if (!(d < max_ulp * kMargin * unit)) max_ulp = std::fmax(max_ulp, d / unit);
     if (!(d < severity * kMargin * bound)) raise(bound == 0 ? infinity() : d / bound, a, b, index);
   }

@@ -41,8 +41,9 @@ Filter<T> filter_of(const Extremes& extremes, const Measure& measure) {
   Filter<T> filter;
   filter.severity_rtol = lowered<T>(extremes.severity * measure.rtol);
   filter.severity_atol = lowered<T>(extremes.severity * measure.atol);
-  // One bound for both: a unit in the last place of a is more than half of epsilon |a|.
-  filter.relative = lowered<T>(std::min(extremes.max_rel, extremes.max_ulp * measure.epsilon / 2));
+  filter.relative = lowered<T>(extremes.max_rel);
+  // A unit in the last place of a number is more than half of epsilon times it.
+  filter.units = lowered<T>(extremes.max_ulp * measure.epsilon / 2);
   filter.absolute = lowered<T>(extremes.max_abs);
   filter.possible_rtol = lowered<T>(measure.rtol);
   filter.possible_atol = lowered<T>(measure.atol);

@@ -20,13 +20,14 @@ constexpr int64_t kFlushGroups = 16;
 constexpr int kBuckets = 66;
 constexpr int kBucketExponent = 48;  // bucket 1 holds |a-b| below 2^-47
 
-// An element is flagged when |a-b| > 0 reaches any of severity_rtol |a| + severity_atol, relative |a|, absolute. It is
-// a possible mismatch when |a-b| > 0 reaches possible_rtol |a| + possible_atol, a certain one when above certain_rtol
-// |a| + certain_atol.
+// An element is flagged when |a-b| > 0 reaches any of severity_rtol |a| + severity_atol, relative |a|, units max(|a|,
+// |b|), absolute. It is a possible mismatch when |a-b| > 0 reaches possible_rtol |a| + possible_atol, a certain one
+// when above certain_rtol |a| + certain_atol.
 template <class T>
 struct Filter {
   T severity_rtol = 0, severity_atol = 0;
   T relative = 0;
+  T units = 0;
   T absolute = 0;
   T possible_rtol = 0, possible_atol = 0;
   T certain_rtol = 0, certain_atol = 0;

@@ -1,4 +1,5 @@
 // The kernels in plain C++: what every machine can run, and what the vectorised ones are held against.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -36,9 +37,9 @@ uint8_t bucket_of(T difference) {
 }
 
 template <class T>
-bool is_flagged(T d, T magnitude, const Filter<T>& filter) {
+bool is_flagged(T d, T magnitude, T larger, const Filter<T>& filter) {
   const bool is_below = d < filter.severity_rtol * magnitude + filter.severity_atol &&
-                        d < filter.relative * magnitude && d < filter.absolute;
+                        d < filter.relative * magnitude && d < filter.units * larger && d < filter.absolute;
   return d != 0 && !is_below;
 }
 
@@ -111,8 +112,8 @@ void run(const Stored* a, const Stored* b, int64_t count, const Filter<T>& filte
     const int64_t end = begin + kGroup < count ? begin + kGroup : count;
     for (int64_t index = begin; index < end; ++index) {
       const T x = load(a[index]), y = load(b[index]);
-      const T d = std::abs(x - y), magnitude = std::abs(x);
-      flags |= static_cast<unsigned>(is_flagged(d, magnitude, filter)) << (index - begin);
+      const T d = std::abs(x - y), magnitude = std::abs(x), larger = std::max(magnitude, std::abs(y));
+      flags |= static_cast<unsigned>(is_flagged(d, magnitude, larger, filter)) << (index - begin);
       if (filter.count_mismatches) {
         result.possible += d != 0 && !(d < filter.possible_rtol * magnitude + filter.possible_atol);
         result.certain += d > filter.certain_rtol * magnitude + filter.certain_atol;

@@ -109,13 +109,20 @@ Error first_problem(const ModelProblem& problem) {
   return std::move(error).at_node(problem.node, problem.op);
 }
 
-Result<std::shared_ptr<Model>> read_bytes(ByteSpan bytes, const std::string& directory, const std::string& description,
-                                          const ImportOptions& options) {
+// Bytes to import, and the file that holds them, or null.
+struct Source {
+  ByteSpan bytes;
+  const MappedFile* file = nullptr;
+};
+
+Result<std::shared_ptr<Model>> read_source(const Source& source, const std::string& directory,
+                                           const std::string& description, const ImportOptions& options) {
+  const ByteSpan bytes = source.bytes;
   const std::string context = "'" + description + "'";
   if (bytes.empty()) return invalid_model(context + " is empty");
   proto::ModelProto message;
   const FileForm form = form_of(description, bytes);
-  Status parsed = parse_message(bytes, form, options.max_depth, message);
+  Status parsed = parse_message(bytes, form, options.max_depth, message, source.file);
   if (!parsed.ok()) return make_error(parsed.error().code, context + " " + parsed.error().message);
   auto model = PX_TRY_CONTEXT(context, read_model(message, directory, options.max_depth));
   model->path = description;
@@ -127,37 +134,49 @@ Result<std::shared_ptr<Model>> read_bytes(ByteSpan bytes, const std::string& dir
   return model;
 }
 
-Result<std::shared_ptr<Model>> import_bytes(ByteSpan bytes, const std::string& directory,
-                                            const std::string& description, const ImportOptions& options) {
+Result<std::shared_ptr<Model>> import_source(const Source& source, const std::string& directory,
+                                             const std::string& description, const ImportOptions& options) {
   const google::protobuf::LogSilencer
       silence;  // what protobuf would say of a damaged file's strings is of no use to anyone
-  auto model = read_bytes(bytes, directory, description, options);
+  auto model = read_source(source, directory, description, options);
   if (!model.ok()) return printable_error(std::move(model).error());
   return model;
 }
 
 std::string hash_of(ByteSpan bytes) { return sha256_hex(bytes.data(), bytes.size()); }
 
+std::string hash_of(const MappedFile& file) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  const ByteSpan bytes = file.bytes();
+  Sha256 hash;
+  for (size_t at = 0; at < bytes.size(); at += kPiece) {
+    const size_t count = std::min(kPiece, bytes.size() - at);
+    hash.add(bytes.data() + at, count);
+    file.release(at, count);
+  }
+  return hash.hex();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options) {
   const auto file = PX_TRY(MappedFile::open(path));
   const std::string parent = std::filesystem::path(path).parent_path().string();
-  const auto model = PX_TRY(import_bytes(file->bytes(), parent.empty() ? "." : parent, path, options));
+  const auto model = PX_TRY(import_source({file->bytes(), file.get()}, parent.empty() ? "." : parent, path, options));
   model->file = file;
   return std::shared_ptr<const Model>(model);
 }
 
 Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> bytes, const std::string& directory,
                                                   const std::string& description, const ImportOptions& options) {
-  const auto model = PX_TRY(import_bytes(bytes, directory, description, options));
+  const auto model = PX_TRY(import_source({bytes, nullptr}, directory, description, options));
   model->sha256 = hash_of(bytes);
   return std::shared_ptr<const Model>(model);
 }
 
 std::string model_sha256(const Model& model) {
   if (!model.sha256.empty()) return model.sha256;
-  if (model.file != nullptr && model.file->is_intact()) return hash_of(model.file->bytes());
+  if (model.file != nullptr && model.file->is_intact()) return hash_of(*model.file);
   const auto bytes = export_model_bytes(model);
   return bytes.ok() ? sha256_hex(bytes->data(), bytes->size()) : std::string();
 }

@@ -70,10 +70,51 @@ Status parse_text(ByteSpan bytes, int max_depth, pb::Message& message) {
   return invalid_model("is no text form of " + message.GetDescriptor()->name() + ": " + errors.text());
 }
 
-Status parse_binary(ByteSpan bytes, int max_depth, pb::Message& message) {
-  pb::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+// A mapped file in windows, each released when the next is asked for.
+class ReleasingStream final : public pb::io::ZeroCopyInputStream {
+ public:
+  explicit ReleasingStream(const MappedFile& file) : file_(file), bytes_(file.bytes()) {}
+
+  bool Next(const void** data, int* size) override {
+    if (at_ == bytes_.size()) return false;
+    file_.release(released_, at_ - released_);
+    released_ = at_;
+    const size_t count = std::min(kWindow, bytes_.size() - at_);
+    *data = bytes_.data() + at_;
+    *size = static_cast<int>(count);
+    at_ += count;
+    return true;
+  }
+  void BackUp(int count) override { at_ -= static_cast<size_t>(count); }
+  bool Skip(int count) override {
+    const size_t step = std::min(static_cast<size_t>(count), bytes_.size() - at_);
+    at_ += step;
+    return step == static_cast<size_t>(count);
+  }
+  int64_t ByteCount() const override { return static_cast<int64_t>(at_); }
+
+ private:
+  static constexpr size_t kWindow = size_t{4} << 20;
+
+  const MappedFile& file_;
+  ByteSpan bytes_;
+  size_t at_ = 0;
+  size_t released_ = 0;
+};
+
+bool parse_stream(pb::io::CodedInputStream&& stream, int max_depth, pb::Message& message) {
   stream.SetRecursionLimit(message_depth(max_depth));
-  if (message.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage()) return {};
+  return message.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+}
+
+Status parse_binary(ByteSpan bytes, int max_depth, pb::Message& message, const MappedFile* file) {
+  if (file != nullptr) {
+    ReleasingStream stream(*file);
+    if (parse_stream(pb::io::CodedInputStream(&stream), max_depth, message)) return {};
+  } else {
+    const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+    if (parse_stream(pb::io::CodedInputStream(data, static_cast<int>(bytes.size())), max_depth, message)) return {};
+  }
   return invalid_model(diagnose_wire(bytes, *message.GetDescriptor(), message_depth(max_depth)));
 }
 
@@ -119,13 +160,13 @@ FileForm form_of(std::string_view path, ByteSpan bytes) {
   return FileForm::binary;
 }
 
-Status parse_message(ByteSpan bytes, FileForm form, int max_depth, pb::Message& message) {
+Status parse_message(ByteSpan bytes, FileForm form, int max_depth, pb::Message& message, const MappedFile* file) {
   if (bytes.size() > kMaxMessageBytes) {
     return unsupported("is " + std::to_string(bytes.size()) +
                        " bytes, more than the 2 GB a protobuf message can hold; keep the weights in external data");
   }
   const pb::LogSilencer silence;  // what protobuf would say on stderr is in the error
-  return form == FileForm::text ? parse_text(bytes, max_depth, message) : parse_binary(bytes, max_depth, message);
+  return form == FileForm::text ? parse_text(bytes, max_depth, message) : parse_binary(bytes, max_depth, message, file);
 }
 
 Result<std::string> serialize_message(const pb::Message& message, FileForm form) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "inspector/base/mapped_file.h"
 #include "inspector/base/result.h"
 
 namespace google::protobuf {
@@ -23,9 +24,11 @@ enum class FileForm { binary, text };
 FileForm form_of(std::string_view path, ByteSpan bytes);
 FileForm form_of_ending(std::string_view path);
 
-// `max_depth` bounds the nesting of graphs and types. Errors say what is wrong and where in the bytes or text, without
-// the file's name.
-Status parse_message(ByteSpan bytes, FileForm form, int max_depth, google::protobuf::Message& message);
+// `max_depth` bounds the nesting of graphs and types. `file`, when not null, holds the bytes and is asked to release
+// them as they are read: a model with its weights inside is then in memory once, not twice. Errors say what is wrong
+// and where in the bytes or text, without the file's name.
+Status parse_message(ByteSpan bytes, FileForm form, int max_depth, google::protobuf::Message& message,
+                     const MappedFile* file = nullptr);
 
 // Errors: unsupported above protobuf's 2 GB, and for text when the message has fields unknown to this version.
 Result<std::string> serialize_message(const google::protobuf::Message& message, FileForm form);

@@ -37,17 +37,22 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-std::string card(std::string_view title, int64_t count) {
-  return fmt::format("<div class=\"card\"><b>{}</b><span class=\"dim\">{}</span></div>\n", count, title);
+// A card with a verdict shows the values of that verdict when it is clicked.
+std::string card(std::string_view title, int64_t count, std::string_view verdict = {}) {
+  if (verdict.empty() || count == 0)
+    return fmt::format("<div class=\"card\"><b>{}</b><span class=\"dim\">{}</span></div>\n", count, title);
+  return fmt::format("<button class=\"card\" data-verdict=\"{}\"><b>{}</b><span class=\"dim\">{}</span></button>\n",
+                     verdict, count, title);
 }
 
 std::string execution_row(const ComparedExecution& execution) {
   std::string settings;
   for (const auto& [key, value] : execution.settings) settings += fmt::format("{}={} ", key, value);
   return fmt::format(
-      "<tr><th>{}</th><td><b>{}</b></td><td>{}</td><td>{:.1f} ms</td><td class=\"dim mono\">{}</td></tr>\n",
-      name_of(execution.side), escaped(execution.name), escaped(execution.device), execution.wall_ms,
-      escaped(settings));
+      "<tr><th>{}</th><td><b>{}</b></td><td class=\"mono\">{}</td><td>{}</td><td class=\"time\">{:.1f} ms</td>"
+      "<td class=\"dim mono\">{}</td></tr>\n",
+      name_of(execution.side), escaped(execution.name), escaped(execution.model), escaped(execution.device),
+      execution.wall_ms, escaped(settings));
 }
 
 std::string first_divergence(const Comparison& comparison) {
@@ -71,8 +76,9 @@ std::string causes(const Comparison& comparison) {
 std::string summary(const Comparison& comparison) {
   const ComparisonSummary& counts = comparison.summary;
   std::string text = "<div class=\"cards\">\n" + card("values", counts.values) + card("compared", counts.compared) +
-                     card("passed", counts.passed) + card("diverged", counts.diverged) +
-                     card("mistrusted", counts.mistrusted) + card("not compared", counts.not_compared) + "</div>\n";
+                     card("passed", counts.passed, "pass") + card("diverged", counts.diverged, "diverged") +
+                     card("mistrusted", counts.mistrusted, "mistrusted") +
+                     card("not compared", counts.not_compared, "not_compared") + "</div>\n";
   text += first_divergence(comparison) + causes(comparison) + "<h2>Executions</h2>\n<table class=\"sides\">\n";
   for (const ComparedExecution& execution : comparison.executions) text += execution_row(execution);
   return text + "</table>\n";

@@ -36,8 +36,10 @@ std::string verdict_line(const Comparison& comparison, const Colours& colours) {
 std::string execution_lines(const Comparison& comparison) {
   std::string text;
   for (const ComparedExecution& execution : comparison.executions) {
-    text += fmt::format("  {} = {} on {}{}\n", execution.side == Side::a ? "A" : "B", execution.name, execution.device,
-                        execution.wall_ms > 0 ? fmt::format(", {:.1f} ms", execution.wall_ms) : "");
+    text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B", execution.name);
+    if (!execution.device.empty()) text += " on " + execution.device;
+    if (execution.wall_ms > 0) text += fmt::format(", {:.1f} ms", execution.wall_ms);
+    text += execution.model.empty() ? "\n" : fmt::format(": {}\n", execution.model);
   }
   return text;
 }
@@ -132,7 +134,10 @@ std::string expected_lines(const Comparison& comparison, const Colours& colours)
   std::string text;
   for (const ValueComparison& value : comparison.expected) {
     const bool good = value.verdict == Verdict::pass || value.verdict == Verdict::mistrusted;
-    text += fmt::format("expected output {}: {}{}{}", value.path, good ? colours.good : colours.bad,
+    // "A reference: y": the side that made it, where there are two.
+    const size_t colon = value.b == value.path ? std::string::npos : value.b.find(": ");
+    const std::string side = colon == std::string::npos ? "" : " of " + value.b.substr(0, colon);
+    text += fmt::format("expected output {}{}: {}{}{}", value.path, side, good ? colours.good : colours.bad,
                         name_of(value.verdict), colours.end);
     if (value.metrics.has_value())
       text += fmt::format(", severity {:.3g}, max abs {:.3g}", value.severity, value.metrics->max_abs);

@@ -59,10 +59,11 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
   if (prepared.inputs.expected.empty()) return;
   comparison.has_expected = true;
   for (const RunSide* side : sides) {
-    const std::string executor = sides.size() > 1 ? side->executor->name() : "";
+    const std::string_view letter = side == sides.front() ? "A" : "B";
+    const std::string title = sides.size() > 1 ? fmt::format("{} {}", letter, side->executor->name()) : "";
     auto values = compare_expected(prepared.inputs.expected,
                                    named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
-                                   executor, request.policy);
+                                   title, request.policy);
     std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
   }
   conclude(comparison);

@@ -35,6 +35,18 @@ TEST_F(MappedFileTest, ReadsWhatWasWritten) {
   EXPECT_TRUE((*file)->is_intact());
 }
 
+TEST_F(MappedFileTest, ReleasedBytesAreReadAgain) {
+  std::string contents(3 * 65536 + 5, '\0');
+  for (size_t index = 0; index < contents.size(); ++index) contents[index] = static_cast<char>(index * 31 >> 4);
+  ASSERT_TRUE(write_file(path("file"), contents).ok());
+  const auto file = MappedFile::open(path("file"));
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  (*file)->release(1000, 100000);
+  (*file)->release(0, contents.size() + 70000);
+  const auto bytes = (*file)->bytes();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), contents);
+}
+
 TEST_F(MappedFileTest, AnEmptyFileHasNoBytes) {
   ASSERT_TRUE(write_file(path("empty"), "").ok());
   EXPECT_EQ(read_file(path("empty")).value(), "");

@@ -51,8 +51,9 @@ Metrics plain_metrics(const TensorView& a, const TensorView& b, const Tolerance&
       bb += static_cast<long double>(y) * y, ab += static_cast<long double>(x) * y, pairs += 1;
       const double bound = tolerance.atol + tolerance.rtol * std::abs(x);
       severity = d == 0 ? 0 : d / bound;
-      const double unit = std::abs(x) < limits.min_normal ? limits.min_normal * limits.epsilon
-                                                          : std::ldexp(limits.epsilon, std::ilogb(x));
+      const double larger = std::max(std::abs(x), std::abs(y));
+      const double unit = larger < limits.min_normal ? limits.min_normal * limits.epsilon
+                                                     : std::ldexp(limits.epsilon, std::ilogb(larger));
       if (d > 0) expected.max_rel = std::max(expected.max_rel, d / std::abs(x));
       expected.max_ulp = std::max(expected.max_ulp, d / unit);
     } else if (x == y || (std::isnan(x) && std::isnan(y))) {

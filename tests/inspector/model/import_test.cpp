@@ -1,9 +1,12 @@
 // How files become graphs: names, order, bodies, display names, forms, payloads.
 #include "inspector/model/import.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "inspector/base/hash.h"
+#include "inspector/base/mapped_file.h"
 #include "inspector/model/export.h"
 #include "inspector/tensor/elements.h"
 #include "tests/inspector/model/model_files.h"
@@ -302,6 +305,37 @@ TEST(Import, NestingWithoutEndIsRefused) {
 TEST(Import, NamesInMessagesArePrintable) {
   const std::string message = import_error("graph { node { op_type: 'Bad\\377\\n' } }");
   EXPECT_NE(message.find("Bad\\xff\\x0a"), std::string::npos) << message;
+}
+
+// Files are read in windows of some MiB: tensors lie across their borders, and one is larger than a window.
+TEST(Import, LargeWeightsInsideTheFileComeBackBitForBit) {
+  const TemporaryFolder folder;
+  Model model;
+  model.ir_version = 10;
+  model.opset_imports = {{"", 20}};
+  model.graph.name = "large";
+  for (const int64_t count : {700'001, 1'500'003, 5'000'002}) {
+    StoredTensor weight;
+    weight.name = "w" + std::to_string(count);
+    weight.tensor = Tensor::allocate(DType::int32, Shape{count}).take();
+    int32_t next = static_cast<int32_t>(count);
+    for (int32_t& element : weight.tensor.mutable_as<int32_t>()) element = next++;
+    ValueDef value;
+    value.name = weight.name;
+    model.graph.values.push_back(value);
+    model.graph.initializer_values.push_back(static_cast<ValueId>(model.graph.values.size()) - 1);
+    model.graph.initializers.push_back(std::move(weight));
+  }
+  ASSERT_TRUE(export_model(model, folder.file("m.onnx")).ok());
+  const auto imported = import_model(folder.file("m.onnx"));
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  for (size_t index = 0; index < model.graph.initializers.size(); ++index) {
+    const auto wanted = model.graph.initializers[index].tensor.as<int32_t>();
+    const auto given = (*imported)->graph.initializers.at(index).tensor.as<int32_t>();
+    EXPECT_TRUE(std::ranges::equal(wanted, given)) << index;
+  }
+  const std::string bytes = read_file(folder.file("m.onnx")).take();
+  EXPECT_EQ(model_sha256(**imported), sha256_hex(bytes.data(), bytes.size()));
 }
 
 TEST(Import, TheHashIsThatOfTheFile) {
