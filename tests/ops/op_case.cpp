@@ -1,126 +1,106 @@
-// Builds models of cases, runs them and compares.
+// Reads cases, runs them and compares.
 #include "tests/ops/op_case.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include <fmt/format.h>
 
 #include "inspector/diff/compare.h"
-#include "inspector/model/link.h"
+#include "inspector/model/import.h"
 #include "inspector/tensor/elements.h"
+#include "tests/ops/case_model.h"
 
 namespace parallax::tests {
 namespace {
 
-Tensor floats(DType dtype, const Dims& dims, const std::vector<double>& values) {
-  Tensor tensor = Tensor::allocate(dtype, Shape(dims)).take();
-  store_doubles(tensor, 0, values);
-  return tensor;
-}
-
-Tensor integers(DType dtype, const Dims& dims, const std::vector<int64_t>& values) {
-  Tensor tensor = Tensor::allocate(dtype, Shape(dims)).take();
-  store_int64s(tensor, 0, values);
-  return tensor;
-}
-
-struct AttributeSetter {
-  Attribute& attribute;
-  void set(AttributeType type, Attribute::Value value) const {
-    attribute.type = type;
-    attribute.value = std::move(value);
-  }
-  void operator()(int64_t value) const { set(AttributeType::int_, value); }
-  void operator()(float value) const { set(AttributeType::float_, value); }
-  void operator()(const std::string& value) const { set(AttributeType::string, value); }
-  void operator()(const std::vector<int64_t>& value) const { set(AttributeType::ints, value); }
-  void operator()(const std::vector<float>& value) const { set(AttributeType::floats, value); }
-  void operator()(const std::vector<std::string>& value) const { set(AttributeType::strings, value); }
-  void operator()(const Value& value) const {
-    StoredTensor stored;
-    stored.tensor = value.tensor();
-    set(AttributeType::tensor, std::move(stored));
-  }
-};
-
-ValueId add_value(Graph& graph, std::string name, const Value& value) {
-  ValueDef definition;
-  definition.name = std::move(name);
-  definition.type = type_of(value);
-  graph.values.push_back(std::move(definition));
-  return static_cast<ValueId>(graph.values.size()) - 1;
-}
-
 // An executor that carries floats wider is judged after one rounding to the type the model declares.
-Value as_declared(const Value& declared, Value actual) {
-  if (!declared.is_tensor() || !actual.is_tensor()) return actual;
-  const DType dtype = declared.tensor().dtype();
-  if (!is_floating(dtype) || actual.tensor().dtype() != DType::float64) return actual;
-  Tensor rounded = Tensor::allocate(dtype, actual.tensor().shape()).take();
-  store_doubles(rounded, 0, actual.tensor().as<double>());
+Tensor as_declared(const Tensor& declared, const Tensor& actual) {
+  const DType dtype = declared.dtype();
+  if (!is_floating(dtype) || actual.dtype() != DType::float64) return actual;
+  Tensor rounded = Tensor::allocate(dtype, actual.shape()).take();
+  store_doubles(rounded, 0, actual.as<double>());
   return rounded;
+}
+
+Value as_declared(const Value& declared, Value actual) {
+  if (declared.is_tensor() && actual.is_tensor()) return as_declared(declared.tensor(), actual.tensor());
+  if (!declared.is_sequence() || !actual.is_sequence()) return actual;
+  std::vector<Value>& items = actual.sequence().items;
+  const std::vector<Value>& model = declared.sequence().items;
+  for (size_t index = 0; index < std::min(items.size(), model.size()); ++index)
+    items[index] = as_declared(model[index], items[index]);
+  return actual;
+}
+
+// Every element as text, that of nested values included.
+void list_elements(const Value& value, std::vector<std::string>& elements) {
+  if (value.is_tensor()) {
+    for (int64_t index = 0; index < value.tensor().element_count(); ++index)
+      elements.push_back(element_to_string(value.tensor(), index));
+  } else if (value.is_sequence()) {
+    for (const Value& item : value.sequence().items) list_elements(item, elements);
+  } else if (value.is_optional()) {
+    for (const Value& item : value.optional().item) list_elements(item, elements);
+  } else if (value.is_map()) {
+    list_elements(value.map().keys, elements);
+    for (const Value& item : value.map().values) list_elements(item, elements);
+  }
+}
+
+Result<std::vector<Value>> given_values(const Json& list) {
+  std::vector<Value> values;
+  for (const Json& item : list) {
+    if (!item.is_null()) values.push_back(PX_TRY(value_from_json(item)));
+  }
+  return values;
+}
+
+Result<OpCase> case_from_json(const Json& json, const std::string& family) {
+  OpCase op_case;
+  op_case.name = json.at("name").get<std::string>();
+  op_case.family = family;
+  op_case.from = json.at("from").get<std::string>();
+  op_case.constant = json.value("constant", "");
+  op_case.not_double = json.value("not_double", "");
+  op_case.inputs = PX_TRY_CONTEXT(op_case.name, given_values(json.at("inputs")));
+  op_case.expected = PX_TRY_CONTEXT(op_case.name, given_values(json.at("outputs")));
+  const std::string text = PX_TRY_CONTEXT(op_case.name, model_text(json));
+  op_case.model = PX_TRY(import_model(std::as_bytes(std::span(text)), "", "case " + op_case.name));
+  return op_case;
 }
 
 }  // namespace
 
-Value f32(const Dims& dims, const std::vector<double>& values) { return floats(DType::float32, dims, values); }
-Value f64(const Dims& dims, const std::vector<double>& values) { return floats(DType::float64, dims, values); }
-Value f16(const Dims& dims, const std::vector<double>& values) { return floats(DType::float16, dims, values); }
-Value i64(const Dims& dims, const std::vector<int64_t>& values) { return integers(DType::int64, dims, values); }
-Value i32(const Dims& dims, const std::vector<int64_t>& values) { return integers(DType::int32, dims, values); }
-Value i8(const Dims& dims, const std::vector<int64_t>& values) { return integers(DType::int8, dims, values); }
-Value u8(const Dims& dims, const std::vector<int64_t>& values) { return integers(DType::uint8, dims, values); }
-Value u64(const Dims& dims, const std::vector<uint64_t>& values) { return Tensor::from<uint64_t>(Shape(dims), values); }
-Value boolean(const Dims& dims, const std::vector<bool>& values) {
-  return integers(DType::bool_, dims, std::vector<int64_t>(values.begin(), values.end()));
-}
-Value text(const Dims& dims, const std::vector<std::string>& values) {
-  return Tensor::from<std::string>(Shape(dims), values);
-}
-
-std::vector<OpCase> all_op_cases() {
-  std::vector<OpCase> all;
-  for (auto* family : {elementwise_cases, movement_cases, reduction_cases, products_cases, sequential_cases}) {
-    for (OpCase& op_case : family()) all.push_back(std::move(op_case));
+Result<std::vector<OpCase>> read_op_cases(const std::string& folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<OpCase> cases;
+  for (const auto& path : paths) {
+    if (path.extension() != ".json") continue;
+    std::ifstream file(path);
+    const Json document = Json::parse(file, nullptr, false);
+    if (!document.is_array()) return io_error(fmt::format("'{}' is no list of cases", path.string()));
+    for (const Json& json : document)
+      cases.push_back(PX_TRY_CONTEXT(path.filename().string(), case_from_json(json, path.stem().string())));
   }
-  return all;
+  return cases;
 }
 
-std::shared_ptr<const Model> model_of(const OpCase& op_case) {
-  auto model = std::make_shared<Model>();
-  model->path = "case " + op_case.name;
-  model->ir_version = 10;
-  model->opset_imports = {{"", op_case.opset}};
-  Graph& graph = model->graph;
-  graph.name = op_case.name;
-  Node node;
-  node.op_type = op_case.op;
-  for (size_t index = 0; index < op_case.inputs.size(); ++index) {
-    const bool given = !op_case.inputs[index].is_absent();
-    node.inputs.push_back(given ? add_value(graph, fmt::format("in{}", index), op_case.inputs[index]) : kNoValue);
-    if (given) graph.inputs.push_back(node.inputs.back());
-  }
-  for (size_t index = 0; index < op_case.expected.size(); ++index) {
-    node.outputs.push_back(add_value(graph, fmt::format("out{}", index), op_case.expected[index]));
-    graph.outputs.push_back(node.outputs.back());
-  }
-  for (const CaseAttribute& given : op_case.attributes) {
-    Attribute& attribute = node.attributes.emplace_back();
-    attribute.name = given.name;
-    std::visit(AttributeSetter{attribute}, given.value);
-  }
-  graph.nodes.push_back(std::move(node));
-  link_graph(graph);
-  resolve_operators(*model);
-  return model;
+bool is_constant(const OpCase& op_case) {
+  std::vector<std::string> elements;
+  for (const Value& value : op_case.expected) list_elements(value, elements);
+  if (elements.size() == 1) return elements[0] == "0" || elements[0] == "-0" || elements[0] == "false";
+  return elements.empty() || std::all_of(elements.begin(), elements.end(),
+                                         [&](const std::string& element) { return element == elements[0]; });
 }
 
-Result<std::string> problem_with(const OpCase& op_case, Executor& executor) {
-  auto session = PX_TRY(executor.prepare(model_of(op_case), {}));
-  std::vector<Value> inputs;
-  for (const Value& input : op_case.inputs) {
-    if (!input.is_absent()) inputs.push_back(input);
-  }
+Result<std::string> problem_with(const OpCase& op_case, Executor& executor, const RunOptions& options) {
+  auto session = PX_TRY(executor.prepare(op_case.model, options));
   NullObserver observer;
-  const std::vector<Value> outputs = PX_TRY(session->run(inputs, observer));
+  const std::vector<Value> outputs = PX_TRY(session->run(op_case.inputs, observer));
   std::vector<NamedValue> expected;
   std::vector<NamedValue> actual;
   for (size_t index = 0; index < outputs.size(); ++index) {

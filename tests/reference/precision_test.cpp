@@ -7,7 +7,6 @@
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/tensor/elements.h"
-#include "tests/ops/op_case.h"
 #include "tests/reference/test_models.h"
 
 namespace parallax::tests {
@@ -27,7 +26,7 @@ double only(const Result<std::vector<Value>>& outputs) {
 TEST(Precision, DeclaredRoundsAfterEveryOperator) {
   const auto model = parse(node("Add", {"x", "x"}, {"s"}) + node("Sub", {"s", "x"}, {"y"}) +
                            value("input", "x", 10, {1}) + value("output", "y", 10, {1}));
-  const Value x = f16({1}, {40000});
+  const Value x = Tensor::scalar(Float16{float16_from_double(40000)}).reshaped({1});
   Recorder seen;
   EXPECT_TRUE(std::isinf(only(run(model, {x}, seen))));  // the sum overflows half precision
   EXPECT_EQ(only(run(model, {x}, seen, {}, ReferencePrecision::double_)), 40000);
@@ -77,46 +76,54 @@ TEST(Precision, SumsRunInDouble) {
   EXPECT_EQ(only(run(model, {floats(numbers)}, seen)), static_cast<double>(static_cast<float>(1e8 + 100)));
 }
 
-Value random_floats(const Dims& dims, uint32_t seed) {
+Value random_floats(const std::vector<int64_t>& dims, uint32_t seed) {
   std::mt19937 engine(seed);
   std::normal_distribution<double> normal;
   std::vector<double> numbers(static_cast<size_t>(Shape(dims).element_count()));
   for (double& number : numbers) number = normal(engine);
-  return f32(dims, numbers);
+  Tensor tensor = Tensor::allocate(DType::float32, Shape(dims)).take();
+  store_doubles(tensor, 0, numbers);
+  return tensor;
 }
 
+struct LargeCase {
+  std::string op;
+  std::string attributes;
+  std::vector<std::vector<int64_t>> inputs;
+};
+
 // Loops large enough to be spread over threads.
-std::vector<OpCase> large_cases() {
-  const Value none = f32({1}, {0});
-  return {
-      {"matmul", "MatMul", 13, {}, {random_floats({70, 300}, 1), random_floats({300, 130}, 2)}, {none}},
-      {"conv",
-       "Conv",
-       11,
-       {{"pads", std::vector<int64_t>{1, 1, 1, 1}}},
-       {random_floats({1, 8, 40, 40}, 3), random_floats({16, 8, 3, 3}, 4)},
-       {none}},
-      {"softmax", "Softmax", 13, {}, {random_floats({64, 1000}, 5)}, {none}},
-      {"reduce", "ReduceMean", 13, {{"axes", std::vector<int64_t>{0}}}, {random_floats({500, 300}, 6)}, {none}},
-      {"layernorm", "LayerNormalization", 17, {}, {random_floats({100, 500}, 7), random_floats({500}, 8)}, {none}},
-      {"add", "Add", 14, {}, {random_floats({300, 500}, 9), random_floats({500}, 10)}, {none}},
-      {"gru",
-       "GRU",
-       14,
-       {{"hidden_size", int64_t{32}}},
-       {random_floats({20, 8, 16}, 11), random_floats({1, 96, 16}, 12), random_floats({1, 96, 32}, 13)},
-       {none}},
-  };
+const LargeCase kLargeCases[] = {
+    {"MatMul", "", {{70, 300}, {300, 130}}},
+    {"Conv", "attribute { name: 'pads' type: INTS ints: 1 ints: 1 ints: 1 ints: 1 }", {{1, 8, 40, 40}, {16, 8, 3, 3}}},
+    {"Softmax", "", {{64, 1000}}},
+    {"ReduceMean", "attribute { name: 'axes' type: INTS ints: 0 }", {{500, 300}}},
+    {"LayerNormalization", "", {{100, 500}, {500}}},
+    {"Add", "", {{300, 500}, {500}}},
+    {"GRU", "attribute { name: 'hidden_size' type: INT i: 32 }", {{20, 8, 16}, {1, 96, 16}, {1, 96, 32}}},
+};
+
+std::shared_ptr<const Model> model_of(const LargeCase& large) {
+  std::vector<std::string> names;
+  std::string listing = "output { name: 'out' } ";
+  for (const auto& dims : large.inputs) {
+    names.push_back("in" + std::to_string(names.size()));
+    listing += value("input", names.back(), 1, dims);
+  }
+  return parse(node(large.op, names, {"out"}, large.attributes) + listing);
 }
 
 TEST(Precision, BitsDoNotDependOnThreads) {
-  for (const OpCase& op_case : large_cases()) {
+  for (const LargeCase& large : kLargeCases) {
+    std::vector<Value> inputs;
+    for (const auto& dims : large.inputs)
+      inputs.push_back(random_floats(dims, 1 + static_cast<uint32_t>(inputs.size())));
     std::vector<Value> results;
     for (int threads : {1, 2, 7}) {
       set_thread_count(threads);
-      auto session = make_reference_executor(ReferencePrecision::declared)->prepare(model_of(op_case), {}).take();
+      auto session = make_reference_executor(ReferencePrecision::declared)->prepare(model_of(large), {}).take();
       NullObserver observer;
-      auto outputs = session->run(op_case.inputs, observer);
+      auto outputs = session->run(inputs, observer);
       ASSERT_TRUE(outputs.ok()) << outputs.error().message;
       results.push_back((*outputs)[0]);
     }
@@ -124,7 +131,7 @@ TEST(Precision, BitsDoNotDependOnThreads) {
     for (const Value& result : results) {
       const Tensor& first = results[0].tensor();
       ASSERT_EQ(result.tensor().size_bytes(), first.size_bytes());
-      EXPECT_EQ(std::memcmp(result.tensor().view().data, first.view().data, first.size_bytes()), 0) << op_case.name;
+      EXPECT_EQ(std::memcmp(result.tensor().view().data, first.view().data, first.size_bytes()), 0) << large.op;
     }
   }
 }

@@ -1,0 +1,1 @@
+"""Definitions of the cases of tests/ops, by family, and what turns them into the files there."""
