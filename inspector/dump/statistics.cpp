@@ -19,17 +19,18 @@ namespace parallax {
 namespace dump {
 
 void chunk_kernel_portable(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                           ChunkStatistics& out);
+                           std::byte* target, ChunkStatistics& out);
 #if defined(__x86_64__)
 void chunk_kernel_avx2(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                       ChunkStatistics& out);
+                       std::byte* target, ChunkStatistics& out);
 void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                         ChunkStatistics& out);
+                         std::byte* target, ChunkStatistics& out);
 
 bool is_available(InstructionSet set) {
-  if (set == InstructionSet::avx2) return __builtin_cpu_supports("avx2") != 0;
+  if (set == InstructionSet::avx2) return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
   if (set == InstructionSet::avx512)
-    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+           __builtin_cpu_supports("f16c") != 0;
   return true;
 }
 
@@ -91,51 +92,31 @@ Source source_of(const TensorView& view) {
   }
 }
 
-// Past the cache: what is captured is not read again soon, and the lines need not be fetched before they are written.
-void copy_past_cache(std::byte* target, const std::byte* source, size_t size) {
-#if defined(__SSE2__)
-  if (reinterpret_cast<uintptr_t>(target) % 16 == 0) {
-    const size_t whole = size / 64 * 64;
-    for (size_t offset = 0; offset < whole; offset += 64) {
-      const auto* from = reinterpret_cast<const __m128i*>(source + offset);
-      auto* to = reinterpret_cast<__m128i*>(target + offset);
-      const __m128i a = _mm_loadu_si128(from);
-      const __m128i b = _mm_loadu_si128(from + 1);
-      const __m128i c = _mm_loadu_si128(from + 2);
-      const __m128i d = _mm_loadu_si128(from + 3);
-      _mm_stream_si128(to, a);
-      _mm_stream_si128(to + 1, b);
-      _mm_stream_si128(to + 2, c);
-      _mm_stream_si128(to + 3, d);
-    }
-    std::memcpy(target + whole, source + whole, size - whole);
-    _mm_sfence();
-    return;
-  }
-#endif
-  std::memcpy(target, source, size);
-}
-
+// Larger tensors go past the cache.
 constexpr size_t kPastCacheBytes = 64 << 10;
 
 // Statistics of elements [begin, begin + count), and their copy unless `target` is null.
 void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* target, std::vector<double>& buffer,
                ChunkStatistics& out) {
-  const size_t offset = byte_size(source.view.dtype, begin);
-  const size_t size = byte_size(source.view.dtype, count);
+  const std::byte* data = source.view.data + byte_size(source.view.dtype, begin);
+  std::byte* const chunk_target = target == nullptr ? nullptr : target + byte_size(source.view.dtype, begin);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(chunk_target) % dump::kCopyAlignment == 0;
+  const bool is_past_cache = !source.is_converted && is_aligned && source.view.size_bytes() >= kPastCacheBytes;
   if (source.is_converted) {
     buffer.resize(static_cast<size_t>(count));
     load_doubles(source.view, begin, buffer);
-    dump::best_chunk_kernel()(source.format, reinterpret_cast<const std::byte*>(buffer.data()), count, begin, out);
+    dump::best_chunk_kernel()(source.format, reinterpret_cast<const std::byte*>(buffer.data()), count, begin, nullptr,
+                              out);
   } else {
-    dump::best_chunk_kernel()(source.format, source.view.data + offset, count, begin, out);
+    dump::best_chunk_kernel()(source.format, data, count, begin, is_past_cache ? chunk_target : nullptr, out);
   }
-  if (target == nullptr) return;
-  if (source.view.size_bytes() >= kPastCacheBytes) {
-    copy_past_cache(target + offset, source.view.data + offset, size);
-  } else {
-    std::memcpy(target + offset, source.view.data + offset, size);
-  }
+  if (chunk_target != nullptr && !is_past_cache) std::memcpy(chunk_target, data, byte_size(source.view.dtype, count));
+}
+
+void fence_stores() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
 }
 
 // Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979.
@@ -201,6 +182,7 @@ TensorStatistics run(const TensorView& view, std::byte* target) {
       run_chunk(source, begin, std::min(kChunkElements, count - begin), target, buffer,
                 chunks[static_cast<size_t>(chunk)]);
     }
+    fence_stores();
   });
   Joiner joiner;
   for (const ChunkStatistics& chunk : chunks) joiner.add(chunk);

@@ -11,6 +11,7 @@ namespace parallax::dump {
 // of a hash of g, h is the Hadamard matrix of order 8 and t a fixed table. Sums over j are then a Walsh-Hadamard
 // transform: three additions for each element serve all eight projections.
 constexpr int kSignSequences = 8;
+constexpr size_t kCopyAlignment = 64;
 constexpr int64_t kGroupElements = 64;
 constexpr int64_t kChunkElements =
     16384;  // a multiple of kGroupElements; 64 KiB of float32 stay in the second-level cache
@@ -32,9 +33,11 @@ struct ChunkStatistics {
 
 enum class NumberFormat : uint8_t { float64, float32, float16, bfloat16 };
 
-// `first_element` is the index in the tensor of the chunk's first element, a multiple of kGroupElements.
+// `first_element` is the index in the tensor of the chunk's first element, a multiple of kGroupElements. On the way the
+// chunk is copied to `target`, past the cache, unless that is null; it must be aligned to kCopyAlignment, and the
+// caller fences.
 using ChunkKernel = void (*)(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                             ChunkStatistics& out);
+                             std::byte* target, ChunkStatistics& out);
 
 enum class InstructionSet : uint8_t { portable, avx2, avx512 };
 bool is_available(InstructionSet set);

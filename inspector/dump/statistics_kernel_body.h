@@ -1,7 +1,11 @@
 // The body of the chunk kernel, included once by each statistics_kernel_<set>.cpp, which names the function
-// PX_CHUNK_KERNEL and is compiled for its instruction set. It includes nothing with inline code: such code would be
-// shared with files for lesser CPUs.
+// PX_CHUNK_KERNEL and is compiled for its instruction set. It includes nothing with inline code but the intrinsics:
+// other code would be shared with files for lesser CPUs.
 #pragma once
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #include <cstring>
 
@@ -10,14 +14,23 @@
 namespace parallax::dump {
 namespace {
 
-using Row = double __attribute__((vector_size(64)));  // eight neighbouring elements
-using RowBits = int64_t __attribute__((vector_size(64)));
-using FloatRow = float __attribute__((vector_size(32)));
-using FloatBits = uint32_t __attribute__((vector_size(32)));
-using HalfBits = uint16_t __attribute__((vector_size(16)));
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
 
 constexpr int kRows = 8;
-constexpr int kLanes = 8;
+constexpr int kLanes = 8;                     // a row is eight neighbouring elements
+constexpr int kPartLanes = kVectorBytes / 8;  // of which one vector holds a part
+constexpr int kParts = kLanes / kPartLanes;
+using Part = double __attribute__((vector_size(kVectorBytes)));
+using PartBits = int64_t __attribute__((vector_size(kVectorBytes)));
+using FloatPart = float __attribute__((vector_size(kVectorBytes / 2)));
+using FloatBits = uint32_t __attribute__((vector_size(kVectorBytes / 2)));
+
 constexpr double kInfinity = __builtin_inf();
 
 // +1 or -1 for each bit of a byte.
@@ -58,126 +71,186 @@ constexpr size_t element_bytes(NumberFormat format) {
 }
 
 template <NumberFormat kFormat>
-inline void load_row(const std::byte* source, Row& row) {
+inline void load_part(const std::byte* source, Part& part) {
   if constexpr (kFormat == NumberFormat::float64) {
-    std::memcpy(&row, source, sizeof row);
+    std::memcpy(&part, source, sizeof part);
   } else if constexpr (kFormat == NumberFormat::float32) {
-    FloatRow narrow;
+    FloatPart narrow;
     std::memcpy(&narrow, source, sizeof narrow);
-    row = __builtin_convertvector(narrow, Row);
+    part = __builtin_convertvector(narrow, Part);
   } else {
-    HalfBits half;
-    std::memcpy(&half, source, sizeof half);
-    const FloatBits wide = __builtin_convertvector(half, FloatBits);
-    FloatRow narrow;
+    uint16_t half[kPartLanes];
+    std::memcpy(half, source, sizeof half);
+    FloatBits bits;
+    for (int lane = 0; lane < kPartLanes; ++lane) bits[lane] = half[lane];
+    FloatPart narrow;
     if constexpr (kFormat == NumberFormat::bfloat16) {
-      const FloatBits bits = wide << 16;
+      bits <<= 16;
       std::memcpy(&narrow, &bits, sizeof narrow);
     } else {
       // The mantissa and exponent of float16, read as float32, are too small by 2^112; subnormal ones included.
-      const FloatBits magnitude = (wide & 0x7FFFU) << 13;
-      FloatRow small;
-      std::memcpy(&small, &magnitude, sizeof small);
-      small *= 0x1p112F;
-      FloatBits bits;
-      std::memcpy(&bits, &small, sizeof bits);
-      const auto is_special = magnitude >= 0x7C00U << 13;
-      bits = is_special ? (magnitude | 0x7F800000U) : bits;
-      bits |= (wide & 0x8000U) << 16;
-      std::memcpy(&narrow, &bits, sizeof narrow);
+      const FloatBits magnitude = (bits & 0x7FFFU) << 13;
+      std::memcpy(&narrow, &magnitude, sizeof narrow);
+      narrow *= 0x1p112F;
+      FloatBits scaled;
+      std::memcpy(&scaled, &narrow, sizeof scaled);
+      scaled = magnitude >= 0x7C00U << 13 ? (magnitude | 0x7F800000U) : scaled;
+      scaled |= (bits & 0x8000U) << 16;
+      std::memcpy(&narrow, &scaled, sizeof narrow);
     }
-    row = __builtin_convertvector(narrow, Row);
+    part = __builtin_convertvector(narrow, Part);
   }
 }
 
-struct Lanes {
-  Row min;
-  Row max;
-  Row sum;
-  Row squares;
-  RowBits zeros;
-  RowBits nan;
-  RowBits positive_inf;
-  RowBits negative_inf;
-  Row projections[kSignSequences];
-};
+#if defined(__F16C__)
+template <>
+inline void load_part<NumberFormat::float16>(const std::byte* source, Part& part) {
+  const auto* half = reinterpret_cast<const __m128i*>(source);
+#if defined(__AVX512F__)
+  part = __builtin_convertvector(_mm256_cvtph_ps(_mm_loadu_si128(half)), Part);
+#else
+  part = __builtin_convertvector(_mm_cvtph_ps(_mm_loadl_epi64(half)), Part);
+#endif
+}
+#endif
 
-inline void clear(Lanes& lanes) {
-  std::memset(&lanes, 0, sizeof lanes);
-  lanes.min += kInfinity;
-  lanes.max -= kInfinity;
+// Past the cache: what is captured is not read again soon, and its lines need not be fetched before they are written.
+inline void copy_past_cache(std::byte* target, const std::byte* source, size_t size) {
+  for (size_t offset = 0; offset < size; offset += static_cast<size_t>(kVectorBytes)) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(target + offset), _mm512_loadu_si512(source + offset));
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + offset),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + offset)));
+#elif defined(__SSE2__)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(target + offset),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + offset)));
+#else
+    std::memcpy(target + offset, source + offset, static_cast<size_t>(kVectorBytes));
+#endif
+  }
 }
 
-inline void butterfly(Row& a, Row& b) {
-  const Row sum = a + b;
+// What is summed up of one part of every row.
+struct Lanes {
+  Part min;
+  Part max;
+  Part sum;
+  Part squares;
+  PartBits zeros;
+  PartBits nan;
+  PartBits positive_inf;
+  PartBits negative_inf;
+  Part projections[kSignSequences];
+};
+
+inline void clear(Lanes (&lanes)[kParts]) {
+  std::memset(lanes, 0, sizeof lanes);
+  for (Lanes& part : lanes) {
+    part.min += kInfinity;
+    part.max -= kInfinity;
+  }
+}
+
+inline void butterfly(Part& a, Part& b) {
+  const Part sum = a + b;
   b = a - b;
   a = sum;
 }
 
 // x[k] becomes the sum over j of h_k(j) * x[j].
-inline void transform(Row (&x)[kRows]) {
+inline void transform(Part (&x)[kRows]) {
+#pragma GCC unroll 3
   for (int step = 1; step < kRows; step *= 2) {
+#pragma GCC unroll 8
     for (int j = 0; j < kRows; ++j) {
       if ((j & step) == 0) butterfly(x[j], x[j + step]);
     }
   }
 }
 
-// The whole groups of a chunk. Unmasked, numbers that are not finite make `squares` not finite.
+// One part of the rows of a group.
 template <NumberFormat kFormat, bool kMasked>
-inline void add_groups(const std::byte* data, int64_t group_count, int64_t first_group, Lanes& total) {
-  Lanes lanes = total;
-  for (int64_t group = 0; group < group_count; ++group) {
-    const std::byte* source = data + static_cast<size_t>(group * kGroupElements) * element_bytes(kFormat);
-    Row x[kRows];
+inline void add_part(const std::byte* source, const double* signs, Lanes& lanes) {
+  Part x[kRows];
 #pragma GCC unroll 8
-    for (int j = 0; j < kRows; ++j) {
-      load_row<kFormat>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), x[j]);
-      lanes.min = x[j] < lanes.min ? x[j] : lanes.min;
-      lanes.max = x[j] > lanes.max ? x[j] : lanes.max;
-      lanes.zeros -= x[j] == 0.0;
-      if constexpr (kMasked) {
-        lanes.nan -= x[j] != x[j];
-        lanes.positive_inf -= x[j] == kInfinity;
-        lanes.negative_inf -= x[j] == -kInfinity;
-        x[j] = (x[j] - x[j]) == 0.0 ? x[j] : Row{};
-      }
-      lanes.squares += x[j] * x[j];
+  for (int j = 0; j < kRows; ++j) {
+    load_part<kFormat>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), x[j]);
+    lanes.min = x[j] < lanes.min ? x[j] : lanes.min;
+    lanes.max = x[j] > lanes.max ? x[j] : lanes.max;
+    lanes.zeros -= x[j] == 0.0;
+    if constexpr (kMasked) {
+      lanes.nan -= x[j] != x[j];
+      lanes.positive_inf -= x[j] == kInfinity;
+      lanes.negative_inf -= x[j] == -kInfinity;
+      x[j] = (x[j] - x[j]) == 0.0 ? x[j] : Part{};
     }
-    transform(x);
-    lanes.sum += x[0];
-    const double* signs = group_signs(first_group + group);
-#pragma GCC unroll 8
-    for (int k = 0; k < kRows; ++k) lanes.projections[k] += x[k] * signs[k];
+    lanes.squares += x[j] * x[j];
   }
-  total = lanes;
+  transform(x);
+  lanes.sum += x[0];
+#pragma GCC unroll 8
+  for (int k = 0; k < kRows; ++k) lanes.projections[k] += x[k] * signs[k];
 }
 
-inline double sum_of_lanes(const Row& row) {
-  return ((row[0] + row[1]) + (row[2] + row[3])) + ((row[4] + row[5]) + (row[6] + row[7]));
+// The whole groups of a chunk. Unmasked, numbers that are not finite make `squares` not finite.
+template <NumberFormat kFormat, bool kMasked, bool kCopied>
+inline void add_groups(const std::byte* data, int64_t group_count, int64_t first_group, std::byte* target,
+                       Lanes (&total)[kParts]) {
+  constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
+  Lanes lanes[kParts];
+  std::memcpy(lanes, total, sizeof lanes);
+  for (int64_t group = 0; group < group_count; ++group) {
+    const std::byte* source = data + static_cast<size_t>(group) * kGroupBytes;
+    if constexpr (kCopied) copy_past_cache(target + static_cast<size_t>(group) * kGroupBytes, source, kGroupBytes);
+    const double* signs = group_signs(first_group + group);
+#pragma GCC unroll 1
+    for (int part = 0; part < kParts; ++part) {
+      add_part<kFormat, kMasked>(source + static_cast<size_t>(part * kPartLanes) * element_bytes(kFormat), signs,
+                                 lanes[part]);
+    }
+  }
+  std::memcpy(total, lanes, sizeof lanes);
 }
-inline int64_t sum_of_lanes(const RowBits& row) {
+
+// The eight lanes of a row that is kept in parts.
+template <class Number>
+struct Row {
+  Number lane[kLanes];
+};
+template <class Number, class Vector>
+inline Row<Number> row_of(const Lanes (&lanes)[kParts], Vector Lanes::*member) {
+  Row<Number> row;
+  for (int lane = 0; lane < kLanes; ++lane) row.lane[lane] = (lanes[lane / kPartLanes].*member)[lane % kPartLanes];
+  return row;
+}
+
+inline double sum_of(const Row<double>& row) {
+  const double* x = row.lane;
+  return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+}
+inline int64_t sum_of(const Row<int64_t>& row) {
   int64_t sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += row[lane];
+  for (const int64_t count : row.lane) sum += count;
   return sum;
 }
 
-inline void fold(const Lanes& lanes, ChunkStatistics& out) {
-  out.min = lanes.min[0];
-  out.max = lanes.max[0];
-  for (int lane = 1; lane < kLanes; ++lane) {
-    out.min = lanes.min[lane] < out.min ? lanes.min[lane] : out.min;
-    out.max = lanes.max[lane] > out.max ? lanes.max[lane] : out.max;
-  }
-  out.sum = sum_of_lanes(lanes.sum);
-  out.sum_of_squares = sum_of_lanes(lanes.squares);
-  out.zeros = sum_of_lanes(lanes.zeros);
-  out.nan = sum_of_lanes(lanes.nan);
-  out.positive_inf = sum_of_lanes(lanes.positive_inf);
-  out.negative_inf = sum_of_lanes(lanes.negative_inf);
+inline void fold(const Lanes (&lanes)[kParts], ChunkStatistics& out) {
+  out.min = kInfinity;
+  out.max = -kInfinity;
+  for (const double lane : row_of<double>(lanes, &Lanes::min).lane) out.min = lane < out.min ? lane : out.min;
+  for (const double lane : row_of<double>(lanes, &Lanes::max).lane) out.max = lane > out.max ? lane : out.max;
+  out.sum = sum_of(row_of<double>(lanes, &Lanes::sum));
+  out.sum_of_squares = sum_of(row_of<double>(lanes, &Lanes::squares));
+  out.zeros = sum_of(row_of<int64_t>(lanes, &Lanes::zeros));
+  out.nan = sum_of(row_of<int64_t>(lanes, &Lanes::nan));
+  out.positive_inf = sum_of(row_of<int64_t>(lanes, &Lanes::positive_inf));
+  out.negative_inf = sum_of(row_of<int64_t>(lanes, &Lanes::negative_inf));
   for (int k = 0; k < kRows; ++k) {
     out.projections[k] = 0;
-    for (int lane = 0; lane < kLanes; ++lane) out.projections[k] += lane_sign(k, lane) * lanes.projections[k][lane];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      out.projections[k] += lane_sign(k, lane) * lanes[lane / kPartLanes].projections[k][lane % kPartLanes];
+    }
   }
 }
 
@@ -201,10 +274,10 @@ template <NumberFormat kFormat>
 inline void load_tail(const std::byte* source, int count, double (&out)[kGroupElements]) {
   std::byte padded[static_cast<size_t>(kGroupElements) * element_bytes(kFormat)] = {};
   std::memcpy(padded, source, static_cast<size_t>(count) * element_bytes(kFormat));
-  for (int j = 0; j < kRows; ++j) {
-    Row row;
-    load_row<kFormat>(padded + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), row);
-    std::memcpy(out + j * kLanes, &row, sizeof row);
+  for (int begin = 0; begin < static_cast<int>(kGroupElements); begin += kPartLanes) {
+    Part part;
+    load_part<kFormat>(padded + static_cast<size_t>(begin) * element_bytes(kFormat), part);
+    std::memcpy(out + begin, &part, sizeof part);
   }
 }
 
@@ -212,14 +285,17 @@ inline void load_tail(const std::byte* source, int count, double (&out)[kGroupEl
 template <NumberFormat kFormat>
 inline double centred_squares(const std::byte* data, int64_t group_count, const double (&tail)[kGroupElements],
                               int tail_count, double mean) {
-  Row total = {};
+  Lanes total[kParts];
+  clear(total);
   for (int64_t row = 0; row < group_count * kRows; ++row) {
-    Row x;
-    load_row<kFormat>(data + static_cast<size_t>(row * kLanes) * element_bytes(kFormat), x);
-    const Row difference = (x - x) == 0.0 ? x - mean : Row{};
-    total += difference * difference;
+    for (int part = 0; part < kParts; ++part) {
+      Part x;
+      load_part<kFormat>(data + static_cast<size_t>(row * kLanes + part * kPartLanes) * element_bytes(kFormat), x);
+      const Part difference = (x - x) == 0.0 ? x - mean : Part{};
+      total[part].squares += difference * difference;
+    }
   }
-  double sum = sum_of_lanes(total);
+  double sum = sum_of(row_of<double>(total, &Lanes::squares));
   for (int index = 0; index < tail_count; ++index) {
     if (tail[index] - tail[index] == 0.0) sum += (tail[index] - mean) * (tail[index] - mean);
   }
@@ -227,22 +303,28 @@ inline double centred_squares(const std::byte* data, int64_t group_count, const 
 }
 
 template <NumberFormat kFormat>
-inline void run_chunk(const std::byte* data, int64_t count, int64_t first_element, ChunkStatistics& out) {
+inline void run_chunk(const std::byte* data, int64_t count, int64_t first_element, std::byte* target,
+                      ChunkStatistics& out) {
   const int64_t group_count = count / kGroupElements;
   const int64_t first_group = first_element / kGroupElements;
   const auto tail_count = static_cast<int>(count % kGroupElements);
-  Lanes lanes;
+  const size_t tail_offset = static_cast<size_t>(group_count * kGroupElements) * element_bytes(kFormat);
+  Lanes lanes[kParts];
   clear(lanes);
-  add_groups<kFormat, false>(data, group_count, first_group, lanes);
-  if (!(sum_of_lanes(lanes.squares) < kInfinity)) {
+  if (target == nullptr) {
+    add_groups<kFormat, false, false>(data, group_count, first_group, nullptr, lanes);
+  } else {
+    add_groups<kFormat, false, true>(data, group_count, first_group, target, lanes);
+    std::memcpy(target + tail_offset, data + tail_offset, static_cast<size_t>(tail_count) * element_bytes(kFormat));
+  }
+  if (!(sum_of(row_of<double>(lanes, &Lanes::squares)) < kInfinity)) {
     clear(lanes);
-    add_groups<kFormat, true>(data, group_count, first_group, lanes);
+    add_groups<kFormat, true, false>(data, group_count, first_group, nullptr, lanes);
   }
   fold(lanes, out);
 
   double tail[kGroupElements];
-  load_tail<kFormat>(data + static_cast<size_t>(group_count * kGroupElements) * element_bytes(kFormat), tail_count,
-                     tail);
+  load_tail<kFormat>(data + tail_offset, tail_count, tail);
   const double* signs = group_signs(first_group + group_count);
   for (int index = 0; index < tail_count; ++index) add_element(tail[index], index, signs, out);
 
@@ -262,18 +344,18 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
 }  // namespace
 
 void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                     ChunkStatistics& out);
+                     std::byte* target, ChunkStatistics& out);
 void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                     ChunkStatistics& out) {
+                     std::byte* target, ChunkStatistics& out) {
   switch (format) {
     case NumberFormat::float64:
-      return run_chunk<NumberFormat::float64>(data, count, first_element, out);
+      return run_chunk<NumberFormat::float64>(data, count, first_element, target, out);
     case NumberFormat::float32:
-      return run_chunk<NumberFormat::float32>(data, count, first_element, out);
+      return run_chunk<NumberFormat::float32>(data, count, first_element, target, out);
     case NumberFormat::float16:
-      return run_chunk<NumberFormat::float16>(data, count, first_element, out);
+      return run_chunk<NumberFormat::float16>(data, count, first_element, target, out);
     case NumberFormat::bfloat16:
-      return run_chunk<NumberFormat::bfloat16>(data, count, first_element, out);
+      return run_chunk<NumberFormat::bfloat16>(data, count, first_element, target, out);
   }
 }
 

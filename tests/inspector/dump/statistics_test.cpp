@@ -1,9 +1,12 @@
 // Statistics: right, the same with every instruction set and any number of threads, and changed by a permutation.
 #include "inspector/dump/statistics.h"
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <set>
 
 #include "inspector/base/thread_pool.h"
@@ -147,10 +150,39 @@ TEST(Statistics, ComplexNumbersAreTwiceAsManyRealOnes) {
   EXPECT_EQ(statistics.zeros, 1);
 }
 
+// The kernel of one instruction set over a chunk; what it copied must be the chunk and nothing behind it.
+dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat format, const std::byte* data,
+                                 int64_t count, bool is_copied) {
+  constexpr std::byte kUntouched{0xA5};
+  const size_t size = static_cast<size_t>(count) * (format == dump::NumberFormat::float64   ? 8
+                                                    : format == dump::NumberFormat::float32 ? 4
+                                                                                            : 2);
+  std::vector<std::byte> buffer(size + 2 * dump::kCopyAlignment, kUntouched);
+  void* aligned = buffer.data();
+  size_t room = buffer.size();
+  std::align(dump::kCopyAlignment, size, aligned, room);
+  auto* const target = static_cast<std::byte*>(aligned);
+  dump::ChunkStatistics out{};
+  dump::chunk_kernel(set)(format, data, count, 3 * dump::kChunkElements, is_copied ? target : nullptr, out);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (is_copied) {
+    EXPECT_EQ(std::memcmp(target, data, size), 0) << "set " << static_cast<int>(set) << " count " << count;
+    EXPECT_EQ(target[size], kUntouched) << "set " << static_cast<int>(set) << " count " << count;
+  }
+  return out;
+}
+
+bool same_chunks(const dump::ChunkStatistics& a, const dump::ChunkStatistics& b) {
+  return same_number(a.sum, b.sum) && same_number(a.sum_of_squares, b.sum_of_squares) &&
+         same_number(a.centred_squares, b.centred_squares) && same_number(a.min, b.min) && same_number(a.max, b.max) &&
+         a.nan == b.nan && a.zeros == b.zeros && a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf &&
+         a.count == b.count && std::ranges::equal(a.projections, b.projections, same_number);
+}
+
 TEST(Statistics, AllInstructionSetsGiveTheSameBits) {
   using namespace dump;
   int compared = 0;
-  for (const int64_t count : {int64_t{1}, int64_t{64}, int64_t{130}, int64_t{5000}, kChunkElements}) {
+  for (const int64_t count : {int64_t{1}, int64_t{63}, int64_t{64}, int64_t{130}, int64_t{5000}, kChunkElements}) {
     for (const bool has_nan : {false, true}) {
       Tensor tensor =
           random_tensor(DType::float64, {count}, static_cast<uint64_t>(count));  // random bits, read as each format
@@ -158,25 +190,36 @@ TEST(Statistics, AllInstructionSetsGiveTheSameBits) {
         std::ranges::copy(normal_floats(2 * count, 9).as<float>(), reinterpret_cast<float*>(tensor.mutable_data()));
       for (const NumberFormat format :
            {NumberFormat::float64, NumberFormat::float32, NumberFormat::float16, NumberFormat::bfloat16}) {
-        ChunkStatistics portable{};
-        chunk_kernel(InstructionSet::portable)(format, tensor.view().data, count, 3 * kChunkElements, portable);
+        const std::byte* data = tensor.view().data;
+        const ChunkStatistics portable = run_kernel(InstructionSet::portable, format, data, count, false);
+        EXPECT_TRUE(same_chunks(portable, run_kernel(InstructionSet::portable, format, data, count, true)));
         for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
           if (!is_available(set)) continue;
-          ChunkStatistics other{};
-          chunk_kernel(set)(format, tensor.view().data, count, 3 * kChunkElements, other);
-          EXPECT_TRUE(
-              same_number(portable.sum, other.sum) && same_number(portable.sum_of_squares, other.sum_of_squares) &&
-              same_number(portable.centred_squares, other.centred_squares) && same_number(portable.min, other.min) &&
-              same_number(portable.max, other.max) && portable.nan == other.nan && portable.zeros == other.zeros &&
-              portable.positive_inf == other.positive_inf && portable.negative_inf == other.negative_inf &&
-              std::ranges::equal(portable.projections, other.projections, same_number))
-              << "format " << static_cast<int>(format) << " set " << static_cast<int>(set) << " count " << count;
-          ++compared;
+          for (const bool is_copied : {false, true}) {
+            EXPECT_TRUE(same_chunks(portable, run_kernel(set, format, data, count, is_copied)))
+                << "format " << static_cast<int>(format) << " set " << static_cast<int>(set) << " count " << count;
+            ++compared;
+          }
         }
       }
     }
   }
   if (compared == 0) GTEST_SKIP() << "this CPU has neither AVX2 nor AVX-512";
+}
+
+// Every float16 there is, so that subnormal ones and NaNs meet each way of widening.
+TEST(Statistics, AllInstructionSetsWidenEveryHalfAlike) {
+  using namespace dump;
+  std::vector<uint16_t> halves(1 << 16);
+  std::iota(halves.begin(), halves.end(), uint16_t{0});
+  for (size_t begin = 0; begin < halves.size(); begin += 64) {
+    const auto* data = reinterpret_cast<const std::byte*>(halves.data() + begin);
+    const ChunkStatistics portable = run_kernel(InstructionSet::portable, NumberFormat::float16, data, 64, false);
+    for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
+      if (!is_available(set)) continue;
+      ASSERT_TRUE(same_chunks(portable, run_kernel(set, NumberFormat::float16, data, 64, false))) << begin;
+    }
+  }
 }
 
 TEST(Statistics, ThreadsDoNotChangeThemAndCopiesAreExact) {
