@@ -1,7 +1,8 @@
 // Tensors are cut into chunks that do not depend on the number of threads; chunks are joined in order.
 #include "inspector/dump/statistics.h"
 
-#if defined(__SSE2__)
+#if defined(__x86_64__)
+#include <cpuid.h>
 #include <emmintrin.h>
 #endif
 
@@ -27,11 +28,15 @@ void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t cou
                          std::byte* target, ChunkStatistics& out);
 
 bool is_available(InstructionSet set) {
-  if (set == InstructionSet::avx2) return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
-  if (set == InstructionSet::avx512)
-    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-           __builtin_cpu_supports("f16c") != 0;
-  return true;
+  if (set == InstructionSet::portable) return true;
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  // clang 14 knows no __builtin_cpu_supports("f16c").
+  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  if (set == InstructionSet::avx2) return has_f16c && __builtin_cpu_supports("avx2") != 0;
+  return has_f16c && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0;
 }
 
 ChunkKernel chunk_kernel(InstructionSet set) {
@@ -114,7 +119,7 @@ void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* ta
 }
 
 void fence_stores() {
-#if defined(__SSE2__)
+#if defined(__x86_64__)
   _mm_sfence();
 #endif
 }
