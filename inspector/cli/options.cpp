@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/text.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/cli/console.h"
 #include "inspector/executors/make_executor.h"
@@ -37,7 +38,7 @@ Result<double> parse_number(std::string_view option, std::string_view text) {
 Result<std::vector<int64_t>> parse_shape(const std::string& text) {
   std::vector<int64_t> dims;
   if (text.empty()) return dims;  // a scalar
-  for (const std::string& part : split(text, 'x')) {
+  for (const std::string_view part : split(text, 'x')) {
     dims.push_back(PX_TRY(parse_integer("--shape", part)));
     if (dims.back() < 0) return usage_error(fmt::format("--shape: '{}' has a negative dimension", text));
   }
@@ -52,7 +53,7 @@ Result<bool> parse_switch(std::string_view option, const std::string& text) {
 
 Result<RewriteChoice> parse_rewrite(const std::string& text) {
   RewriteChoice choice;
-  for (const std::string& part : split(text, ',')) {
+  for (const std::string_view part : split(text, ',')) {
     if (part == "default") {
       choice.base = RewriteChoice::Base::default_;
     } else if (part == "none") {
@@ -69,16 +70,6 @@ Result<RewriteChoice> parse_rewrite(const std::string& text) {
 }
 
 }  // namespace
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0;;) {
-    const size_t end = text.find(separator, begin);
-    parts.emplace_back(text.substr(begin, end - begin));
-    if (end == std::string_view::npos) return parts;
-    begin = end + 1;
-  }
-}
 
 Result<int64_t> parse_integer(std::string_view option, std::string_view text) {
   int64_t value = 0;

@@ -57,7 +57,6 @@ struct ReportOptions {
   Status write(const Comparison& comparison, const Graph* graph, bool json) const;
 };
 
-std::vector<std::string> split(std::string_view text, char separator);
 Result<int64_t> parse_bytes(std::string_view option, const std::string& text);  // "512M", "2GiB", "1000"
 Result<int64_t> parse_integer(std::string_view option, std::string_view text);
 

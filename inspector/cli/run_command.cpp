@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/text.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
@@ -26,9 +27,9 @@ Result<CaptureLevel> parse_capture(const std::string& text) {
 
 Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {
   if (text.empty()) return default_executors(against);
-  std::vector<std::string> names = split(text, ',');
+  const auto names = split(text, ',');
   if (names.size() > 2) return usage_error(fmt::format("--with '{}': one or two executors", text));
-  return names;
+  return std::vector<std::string>(names.begin(), names.end());
 }
 
 class RunCommand final : public Command {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "inspector/base/text.h"
+
 namespace parallax {
 namespace {
 
@@ -39,16 +41,6 @@ std::optional<std::vector<std::string>> parse_string_list(std::string_view text)
     ++at;
   }
   return items;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 std::string last_part(std::string_view dotted) { return std::string(dotted.substr(dotted.rfind('.') + 1)); }

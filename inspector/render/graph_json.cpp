@@ -4,6 +4,7 @@
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/graph_text.h"
+#include "inspector/render/report_json.h"
 
 namespace parallax {
 namespace {
@@ -96,7 +97,7 @@ std::string graph_to_json(const Model& model, const GraphTextOptions& options) {
     body["function"] = function->name;
     json["functions"].push_back(std::move(body));
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace parallax

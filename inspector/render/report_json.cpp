@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kReplaceBadUtf8 = ordered_json::error_handler_t::replace;
-
 ordered_json number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
@@ -62,14 +60,7 @@ ordered_json to_json(const ValueComparison& value) {
   return json;
 }
 
-ordered_json to_json(const ComparedExecution& execution) {
-  return {{"name", execution.name},
-          {"side", name_of(execution.side)},
-          {"device", execution.device},
-          {"settings", execution.settings},
-          {"model_sha256", execution.model_sha256},
-          {"wall_ms", number(execution.wall_ms)}};
-}
+ordered_json to_json(const ComparedExecution& execution) { return execution_json(execution); }
 
 ordered_json to_json(const Cause& cause) {
   ordered_json json{{"rank", cause.rank},
@@ -111,18 +102,32 @@ std::string comparison_to_json(const Comparison& comparison) {
   json["causes"] = list_of(comparison.causes);
   json["values"] = list_of(comparison.values);
   if (comparison.has_expected) json["expected"] = list_of(comparison.expected);
-  return json.dump(2, ' ', false, kReplaceBadUtf8);
+  return json_text(json);
 }
 
-std::string statistics_to_json(const TensorStatistics& statistics) {
-  const ordered_json json{{"min", number(statistics.min)},
-                          {"max", number(statistics.max)},
-                          {"mean", number(statistics.mean)},
-                          {"std", number(statistics.std)},
-                          {"zeros", statistics.zeros},
-                          {"nan", statistics.nan},
-                          {"inf", statistics.positive_inf + statistics.negative_inf}};
-  return json.dump(2);
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
+  return {{"name", execution.name},
+          {"side", name_of(execution.side)},
+          {"device", execution.device},
+          {"settings", execution.settings},
+          {"model_sha256", execution.model_sha256},
+          {"wall_ms", number(execution.wall_ms)}};
+}
+
+nlohmann::ordered_json values_json(const std::vector<ValueComparison>& values) { return list_of(values); }
+
+nlohmann::ordered_json statistics_json(const TensorStatistics& statistics) {
+  return {{"min", number(statistics.min)},
+          {"max", number(statistics.max)},
+          {"mean", number(statistics.mean)},
+          {"std", number(statistics.std)},
+          {"zeros", statistics.zeros},
+          {"nan", statistics.nan},
+          {"inf", statistics.positive_inf + statistics.negative_inf}};
 }
 
 std::string error_to_json(const Error& error) {
@@ -131,7 +136,7 @@ std::string error_to_json(const Error& error) {
                    {"message", error.message},
                    {"node", text_or_null(error.node)},
                    {"op", text_or_null(error.op)}};
-  return json.dump(2, ' ', false, kReplaceBadUtf8);
+  return json_text(json);
 }
 
 }  // namespace parallax

@@ -6,12 +6,11 @@
 
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/import.h"
+#include "inspector/render/report_json.h"
 #include "inspector/workbench/open.h"
 
 namespace parallax {
 namespace {
-
-constexpr auto kReplaceBadUtf8 = nlohmann::ordered_json::error_handler_t::replace;
 
 Status check_model_file(CheckReport& report) {
   ImportOptions options;
@@ -50,7 +49,7 @@ std::string check_to_json(const CheckReport& report) {
   json["problems"] = nlohmann::ordered_json::array();
   for (const CheckReport::Problem& problem : report.problems)
     json["problems"].push_back({{"where", problem.where}, {"message", problem.message}});
-  return json.dump(2, ' ', false, kReplaceBadUtf8);
+  return json_text(json);
 }
 
 std::string check_to_text(const CheckReport& report) {

@@ -13,6 +13,7 @@
 
 #include "inspector/diff/metrics.h"
 #include "inspector/model/opset_registry.h"
+#include "inspector/render/report_json.h"
 
 namespace parallax {
 namespace {
@@ -122,7 +123,7 @@ std::string doctor_to_json(const std::vector<DoctorItem>& items) {
          {"detail", item.detail},
          {"advice", item.advice.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(item.advice)}});
   }
-  return json.dump(2);
+  return json_text(json);
 }
 
 std::string doctor_to_text(const std::vector<DoctorItem>& items) {

@@ -10,6 +10,7 @@
 
 #include "inspector/model/operator_documentation.h"
 #include "inspector/model/opset_registry.h"
+#include "inspector/render/report_json.h"
 
 namespace parallax {
 namespace {
@@ -113,7 +114,7 @@ Result<std::string> operator_to_json(const std::string& name) {
     json["type_constraints"][std::string(constraint.name)] = to_string(constraint.types);
   const std::string documentation = operator_documentation(*schema);
   json["documentation"] = documentation.empty() ? ordered_json(nullptr) : ordered_json(documentation);
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace parallax

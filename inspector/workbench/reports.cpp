@@ -17,14 +17,8 @@ using nlohmann::ordered_json;
 
 ordered_json to_json(const OutputSummary& output) {
   ordered_json json{{"name", output.name}, {"dtype", output.type}, {"shape", output.shape}};
-  json["stats"] = output.statistics.has_value() ? ordered_json::parse(statistics_to_json(*output.statistics))
-                                                : ordered_json(nullptr);
+  json["stats"] = output.statistics.has_value() ? statistics_json(*output.statistics) : ordered_json(nullptr);
   return json;
-}
-
-ordered_json to_json(const ComparedExecution& execution) {
-  return {{"name", execution.name},         {"side", name_of(execution.side)},        {"device", execution.device},
-          {"settings", execution.settings}, {"model_sha256", execution.model_sha256}, {"wall_ms", execution.wall_ms}};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
@@ -60,15 +54,14 @@ std::map<std::string, OperatorCounts> count_by_operator(const BackendTestResult&
 }  // namespace
 
 std::string single_run_to_json(const RunResult& result) {
-  ordered_json json{{"parallax", PARALLAX_VERSION}, {"execution", to_json(result.execution)}};
+  ordered_json json{{"parallax", PARALLAX_VERSION}, {"execution", execution_json(result.execution)}};
   json["outputs"] = ordered_json::array();
   for (const OutputSummary& output : result.outputs) json["outputs"].push_back(to_json(output));
   if (result.comparison.has_value()) {
-    const auto document = ordered_json::parse(comparison_to_json(*result.comparison));
-    json["verdict"] = document.at("verdict");
-    json["expected"] = document.at("expected");
+    json["verdict"] = name_of(result.comparison->verdict);
+    json["expected"] = values_json(result.comparison->expected);
   }
-  return json.dump(2);
+  return json_text(json);
 }
 
 std::string single_run_to_text(const RunResult& result) {
@@ -99,7 +92,7 @@ std::string bench_to_json(const BenchResult& result) {
       {"latency_ms", {{"min", result.min_ms}, {"median", result.median_ms}, {"p95", result.p95_ms}}},
       {"peak_bytes", result.peak_bytes},
       {"load_ms", result.load_ms}};
-  return json.dump(2);
+  return json_text(json);
 }
 
 std::string bench_to_text(const BenchResult& result) {
@@ -120,7 +113,7 @@ std::string backend_tests_to_json(const BackendTestResult& result) {
                              {"status", name_of(test.status)},
                              {"reason", test.reason.empty() ? ordered_json(nullptr) : ordered_json(test.reason)}});
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::string backend_tests_to_text(const BackendTestResult& result) {

@@ -8,20 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/text.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
 namespace {
-
-std::vector<std::string_view> split_at(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0;;) {
-    const size_t end = text.find(separator, begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == std::string_view::npos) return parts;
-    begin = end + 1;
-  }
-}
 
 Error bad_slice(std::string_view text, std::string_view problem) {
   return usage_error(fmt::format("--slice '{}': {}", text, problem));
@@ -49,7 +40,7 @@ Result<AxisSlice> parse_index(std::string_view whole, std::string_view text, siz
 
 // Bounds beyond the axis are clipped, as in numpy.
 Result<AxisSlice> parse_range(std::string_view whole, std::string_view text, int64_t size) {
-  const auto parts = split_at(text, ':');
+  const auto parts = split(text, ':');
   if (parts.size() > 3) return bad_slice(whole, "a range is start:stop:step");
   const auto start = PX_TRY(parse_part(whole, parts[0]));
   const auto stop = PX_TRY(parse_part(whole, parts[1]));
@@ -68,7 +59,7 @@ Result<AxisSlice> parse_range(std::string_view whole, std::string_view text, int
 }  // namespace
 
 Result<std::vector<AxisSlice>> parse_slice(std::string_view text, const Shape& shape) {
-  std::vector<std::string_view> parts = text.empty() ? std::vector<std::string_view>{} : split_at(text, ',');
+  std::vector<std::string_view> parts = text.empty() ? std::vector<std::string_view>{} : split(text, ',');
   const auto dots = std::find(parts.begin(), parts.end(), "...");
   const size_t named = parts.size() - (dots == parts.end() ? 0 : 1);
   if (named > shape.rank()) return bad_slice(text, fmt::format("{} parts for a tensor {}", named, shape.to_string()));

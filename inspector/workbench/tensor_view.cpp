@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kReplaceBadUtf8 = ordered_json::error_handler_t::replace;
 constexpr int64_t kMaxPrinted = 1000;
 
 std::string level_name(CaptureLevel level) {
@@ -81,7 +80,7 @@ ordered_json histogram_json(const TensorView& tensor) {
 ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& options) {
   ordered_json json{{"dtype", name_of(tensor.dtype)},
                     {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
-  json["stats"] = ordered_json::parse(statistics_to_json(compute_statistics(tensor)));
+  json["stats"] = statistics_json(compute_statistics(tensor));
   if (options.histogram) json["histogram"] = histogram_json(tensor);
   if (options.statistics_only) return json;
   json["values"] = ordered_json::array();
@@ -222,7 +221,7 @@ std::string value_list_to_json(const DumpReader& dump) {
     row["absent"] = entry.absence.has_value() ? ordered_json(absence_text(*entry.absence)) : ordered_json(nullptr);
     json["values"].push_back(std::move(row));
   }
-  return json.dump(2, ' ', false, kReplaceBadUtf8);
+  return json_text(json);
 }
 
 Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
@@ -266,11 +265,10 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
   if (!has_payload(entry)) {
     json["dtype"] = dtype_text(entry.type);
     json["shape"] = dims_of(entry.type);
-    json["stats"] = entry.statistics.has_value() ? ordered_json::parse(statistics_to_json(*entry.statistics))
-                                                 : ordered_json(nullptr);
+    json["stats"] = entry.statistics.has_value() ? statistics_json(*entry.statistics) : ordered_json(nullptr);
     json["values"] = nullptr;
     json["reason"] = entry.absence.has_value() ? absence_text(*entry.absence) : "not captured";
-    return json.dump(2, ' ', false, kReplaceBadUtf8);
+    return json_text(json);
   }
   const auto tensors = PX_TRY(load_tensors(dump, index, options.slice));
   if (entry.type.kind == TypeInfo::Kind::tensor && tensors.size() == 1) {
@@ -282,7 +280,7 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
     json["items"] = ordered_json::array();
     for (const Tensor& tensor : tensors) json["items"].push_back(tensor_document(tensor, options));
   }
-  return json.dump(2, ' ', false, kReplaceBadUtf8);
+  return json_text(json);
 }
 
 Result<Tensor> selected_tensor(const DumpReader& dump, int32_t index, const std::string& slice) {

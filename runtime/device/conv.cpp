@@ -67,7 +67,6 @@ struct PreparedConv {
   memory::desc source;
   memory::desc target;
   memory::desc filters;
-  memory reordered_filters;  // empty unless the filters are constant
 };
 
 template <class Forward>
@@ -78,8 +77,7 @@ void describe(PreparedConv& prepared, const typename Forward::primitive_desc& de
   prepared.filters = description.weights_desc();
 }
 
-std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, const float* filters,
-                                      bool with_bias) {
+std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias) {
   auto prepared = std::make_shared<PreparedConv>();
   const auto source = any_layout(source_dims(problem));
   const auto target = any_layout(target_dims(problem));
@@ -98,30 +96,26 @@ std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transpose
                                                      target, strides, dilations_of(problem), begin, end},
                                                     onednn_engine()});
   }
-  if (problem.filters_are_constant) {
-    prepared->reordered_filters = onednn_reordered(stored_filters(problem, transposed), filters, prepared->filters);
-  }
   return prepared;
 }
 
-std::string key_of(const ConvProblem& problem, bool transposed, const float* filters, bool with_bias) {
+std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias) {
   CacheKey key(transposed ? "deconv" : "conv");
   key.add(problem.batch).add(problem.in_channels).add(problem.out_channels).add(problem.groups).add(with_bias);
   key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
   key.add_all(problem.dilations).add_all(problem.pads_begin).add_all(problem.pads_end);
-  return key.add(problem.filters_are_constant ? filters : nullptr).text();
+  return key.text();
 }
 
 void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const float* x, const float* filters,
          const float* bias, float* y) {
   const bool with_bias = bias != nullptr;
-  const auto prepared = queue.weights().get<PreparedConv>(key_of(problem, transposed, filters, with_bias), [&] {
-    return prepare(problem, transposed, filters, with_bias);
-  });
+  const auto prepared = queue.weights().get<PreparedConv>(key_of(problem, transposed, with_bias),
+                                                          [&] { return prepare(problem, transposed, with_bias); });
   const memory source = onednn_reordered(row_major(source_dims(problem)), x, prepared->source);
-  const memory weights = problem.filters_are_constant
-                             ? prepared->reordered_filters
-                             : onednn_reordered(stored_filters(problem, transposed), filters, prepared->filters);
+  const memory::desc stored = stored_filters(problem, transposed);
+  const memory weights = problem.filters_are_constant ? onednn_packed(queue, stored, filters, prepared->filters)
+                                                      : onednn_reordered(stored, filters, prepared->filters);
   memory plain_target(row_major(target_dims(problem)), onednn_engine(), y);
   const bool direct = prepared->target == row_major(target_dims(problem));
   memory target = direct ? plain_target : memory(prepared->target, onednn_engine());

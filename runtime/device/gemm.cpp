@@ -22,27 +22,21 @@ double work_of(const GemmProblem& problem) {
   return static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
 }
 
-// A product whose right side has been reordered into the layout that oneDNN chose for this shape.
-struct PackedProduct {
+memory::desc row_major(int64_t rows, int64_t columns) {
+  return {{rows, columns}, memory::data_type::f32, memory::format_tag::ab};
+}
+
+// A product of one shape, and the layout that oneDNN chose for its right side.
+struct PreparedProduct {
   dnnl::matmul primitive;
-  memory weights;
+  memory::desc weights;
 };
 
-std::shared_ptr<PackedProduct> pack(const GemmProblem& problem, const float* b) {
-  const memory::dims source_dims{problem.m, problem.k};
-  const memory::dims weight_dims{problem.k, problem.n};
-  const memory::dims target_dims{problem.m, problem.n};
-  const auto any = memory::desc(weight_dims, memory::data_type::f32, memory::format_tag::any);
-  const auto plain = memory::desc(weight_dims, memory::data_type::f32,
-                                  problem.transpose_b ? memory::format_tag::ba : memory::format_tag::ab);
+std::shared_ptr<PreparedProduct> prepare(const GemmProblem& problem) {
+  const memory::desc any({problem.k, problem.n}, memory::data_type::f32, memory::format_tag::any);
   const dnnl::matmul::primitive_desc description(
-      dnnl::matmul::desc(memory::desc(source_dims, memory::data_type::f32, memory::format_tag::ab), any,
-                         memory::desc(target_dims, memory::data_type::f32, memory::format_tag::ab)),
-      onednn_engine());
-  auto packed = std::make_shared<PackedProduct>();
-  packed->primitive = dnnl::matmul(description);
-  packed->weights = onednn_reordered(plain, b, description.weights_desc());
-  return packed;
+      dnnl::matmul::desc(row_major(problem.m, problem.k), any, row_major(problem.m, problem.n)), onednn_engine());
+  return std::make_shared<PreparedProduct>(PreparedProduct{dnnl::matmul(description), description.weights_desc()});
 }
 
 bool worth_packing(const GemmProblem& problem) {
@@ -52,14 +46,15 @@ bool worth_packing(const GemmProblem& problem) {
 
 void packed_product(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
   CacheKey key("gemm");
-  key.add(b).add(problem.m).add(problem.n).add(problem.k).add(problem.transpose_b);
-  const auto packed = queue.weights().get<PackedProduct>(key.text(), [&] { return pack(problem, b); });
-  const memory::dims source_dims{problem.m, problem.k};
-  const memory::dims target_dims{problem.m, problem.n};
-  memory source({source_dims, memory::data_type::f32, memory::format_tag::ab}, onednn_engine(), const_cast<float*>(a));
-  memory target({target_dims, memory::data_type::f32, memory::format_tag::ab}, onednn_engine(), c);
-  packed->primitive.execute(onednn_stream(),
-                            {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, packed->weights}, {DNNL_ARG_DST, target}});
+  key.add(problem.m).add(problem.n).add(problem.k);
+  const auto prepared = queue.weights().get<PreparedProduct>(key.text(), [&] { return prepare(problem); });
+  const memory::desc plain({problem.k, problem.n}, memory::data_type::f32,
+                           problem.transpose_b ? memory::format_tag::ba : memory::format_tag::ab);
+  memory source(row_major(problem.m, problem.k), onednn_engine(), const_cast<float*>(a));
+  memory target(row_major(problem.m, problem.n), onednn_engine(), c);
+  const memory weights = onednn_packed(queue, plain, b, prepared->weights);
+  prepared->primitive.execute(onednn_stream(),
+                              {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}});
   onednn_stream().wait();
 }
 

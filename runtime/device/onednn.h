@@ -7,6 +7,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "inspector/base/result.h"
+#include "runtime/device/queue_cpu.h"
 
 namespace parallax::runtime {
 
@@ -15,6 +16,11 @@ dnnl::stream& onednn_stream();
 
 // The payload in another layout: a copy, or the payload itself where the layouts agree.
 dnnl::memory onednn_reordered(const dnnl::memory::desc& from, const float* data, const dnnl::memory::desc& to);
+
+// The same for a weight that never changes, kept in the queue's cache: one copy for each layout, however many shapes
+// of the other operands it serves.
+dnnl::memory onednn_packed(Queue<Cpu>& queue, const dnnl::memory::desc& from, const float* data,
+                           const dnnl::memory::desc& to);
 
 // Runs `call`, turning an exception of oneDNN into an Error.
 template <class Call>

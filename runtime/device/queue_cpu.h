@@ -25,6 +25,7 @@ class Queue<Cpu> {
 
   BufferPool& pool() { return *pool_; }
   WeightCache& weights() { return *weights_; }
+  const WeightCache& weights() const { return *weights_; }
 
  private:
   std::shared_ptr<BufferPool> pool_;

@@ -17,13 +17,21 @@ class WeightCache {
     const auto found = entries_.find(key);
     if (found != entries_.end()) return std::static_pointer_cast<T>(found->second);
     std::shared_ptr<T> made = make();
-    if (entries_.size() >= kMaxEntries) entries_.clear();  // shapes that keep changing must not grow it without bound
+    if (entries_.size() >= kMaxEntries) {  // shapes that keep changing must not grow it without bound
+      entries_.clear();
+      bytes_ = 0;
+    }
     entries_.emplace(key, made);
     return made;
   }
 
+  // Bytes that entries hold beside the weights they were made from.
+  void add_bytes(int64_t bytes) { bytes_ += bytes; }
+  int64_t bytes() const { return bytes_; }
+
  private:
   static constexpr size_t kMaxEntries = 8192;
+  int64_t bytes_ = 0;
   std::unordered_map<std::string, std::shared_ptr<void>> entries_;
 };
 

@@ -6,6 +6,7 @@
 #include "inspector/exec/wanted_levels.h"
 #include "runtime/device/host_info.h"
 #include "runtime/device/multiversion.h"
+#include "runtime/device/weight_cache.h"
 #include "runtime/plan/runner.h"
 #include "runtime/plan/runtime.h"
 
@@ -48,14 +49,15 @@ class CpuSession final : public Session {
     Runner runner(options_, levels_.of(observer, *sites_), queue_, observer);
     auto outputs = runner.call(*plan_, inputs, call, !announced_);
     announced_ = true;
-    peak_bytes_ = std::max(peak_bytes_, weight_bytes_ + input_bytes(inputs) + pool_->peak_bytes());
+    peak_bytes_ =
+        std::max(peak_bytes_, weight_bytes_ + queue_.weights().bytes() + input_bytes(inputs) + pool_->peak_bytes());
     return outputs;
   }
 
   SessionStatistics statistics() const override {
     SessionStatistics statistics;
     statistics.peak_bytes = peak_bytes_;
-    statistics.weight_bytes = weight_bytes_;
+    statistics.weight_bytes = weight_bytes_ + queue_.weights().bytes();
     statistics.arena_bytes = pool_->held_bytes();
     statistics.plan_count = 1;
     statistics.fallback_nodes = fallback_nodes_;

@@ -296,5 +296,29 @@ TEST(CpuExecutor, RefusesOptionsItCannotHonour) {
   EXPECT_EQ(run(model, {floats({1})}, casts).outputs.error().code, ErrorCode::usage);
 }
 
+// Products of many lengths share a weight's packed copies: memory must not grow with the number of shapes seen.
+TEST(Memory, PackedWeightsServeEveryShape) {
+  constexpr int64_t kSide = 128;
+  auto model =
+      std::make_shared<Model>(*model_of(value("input", "x") + value("output", "y") + node("MatMul", {"x", "w"}, {"y"}) +
+                                        "initializer { name: \"w\" data_type: 1 dims: 0 dims: 128 }"));
+  Tensor weight = Tensor::zeros(DType::float32, Shape{kSide, kSide}).take();
+  for (int64_t i = 0; i < kSide; ++i) weight.mutable_as<float>()[static_cast<size_t>(i * kSide + i)] = 2;
+  model->graph.initializers.at(0).tensor = std::move(weight);
+  const auto executor = make_cpu_executor({});
+  const auto session = executor->prepare(model, {});
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  NullObserver observer;
+  for (int64_t rows = 17; rows < 97; ++rows) {
+    Tensor x = Tensor::zeros(DType::float32, Shape{rows, kSide}).take();
+    x.mutable_as<float>().back() = 3;
+    const std::vector<Value> inputs = {x};
+    const auto outputs = (*session)->run(inputs, observer);
+    ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+    EXPECT_EQ(outputs->at(0).tensor().as<float>().back(), 6) << rows;
+  }
+  EXPECT_LE((*session)->statistics().weight_bytes, 4 * kSide * kSide * 4);
+}
+
 }  // namespace
 }  // namespace parallax

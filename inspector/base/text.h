@@ -1,0 +1,12 @@
+// Small work on text that several parts need.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace parallax {
+
+// The parts between separators, empty ones included: "a,,b" has three, "" has one. They are views into `text`.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+}  // namespace parallax
