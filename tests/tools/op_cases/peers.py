@@ -6,7 +6,7 @@ import onnx
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
-from .case import NAMES, TYPES, Map, Opt, Seq, pack
+from .case import NAMES, TYPES, Map, Opt, Seq, attribute_tensor
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -33,25 +33,68 @@ def run_evaluator(model, inputs):
 
 
 def run_onnxruntime(model, inputs):
+    model, inputs = _with_packed_constants(model, inputs)
+    session = _session(model)
+    packed = {o.name: PACKED[o.type] for o in session.get_outputs() if o.type in PACKED}
+    if packed:
+        model = _with_wide_outputs(model, packed)
+        session = _session(model)
+    if all(isinstance(v, np.ndarray) and v.dtype != object for v in inputs):
+        feeds = {i.name: _ort_value(v) for i, v in zip(model.graph.input, inputs)}
+        results = [_from_ort(v) for v in session.run_with_ort_values(None, feeds)]
+    else:
+        results = session.run(None, {i.name: plain(v) for i, v in zip(model.graph.input, inputs)})
+    for k, info in enumerate(model.graph.output):
+        if info.name.startswith("wide_"):
+            results[k] = results[k].astype(TYPES[packed[info.name[5:]]][0])
+    return results
+
+
+# What onnxruntime neither takes from numpy nor gives to it.
+PACKED = {f"tensor({name})": name for name in ("int4", "uint4", "int2", "uint2", "float4e2m1")}
+
+
+def _session(model):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    feeds = {i.name: _ort_value(v) for i, v in zip(model.graph.input, inputs)}
-    if all(isinstance(v, np.ndarray) and v.dtype != object for v in inputs):
-        return [_from_ort(v) for v in session.run_with_ort_values(None, feeds)]
-    return session.run(None, {i.name: plain(v) for i, v in zip(model.graph.input, inputs)})
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def _with_packed_constants(model, inputs):
+    """Packed inputs as initializers."""
+    is_packed = [isinstance(v, np.ndarray) and v.dtype != object and NAMES[v.dtype] in PACKED.values() for v in inputs]
+    if not any(is_packed):
+        return model, inputs
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    del changed.graph.input[:]
+    for info, value, packed in zip(model.graph.input, inputs, is_packed):
+        if packed:
+            changed.graph.initializer.add().CopyFrom(attribute_tensor(value))
+            changed.graph.initializer[-1].name = info.name
+        else:
+            changed.graph.input.add().CopyFrom(info)
+    return changed, [v for v, packed in zip(inputs, is_packed) if not packed]
+
+
+def _with_wide_outputs(model, packed):
+    """Packed outputs as int32 (float4 as float32)."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for info in changed.graph.output:
+        if info.name in packed:
+            to = onnx.TensorProto.FLOAT if packed[info.name] == "float4e2m1" else onnx.TensorProto.INT32
+            changed.graph.node.append(onnx.helper.make_node("Cast", [info.name], ["wide_" + info.name], to=to))
+            info.CopyFrom(onnx.ValueInfoProto(name="wide_" + info.name))
+    return changed
 
 
 def _ort_value(value):
-    if not isinstance(value, np.ndarray) or value.dtype == object:
-        return value
     name = NAMES[value.dtype]
     if TYPES[name][0].__module__ == "numpy":
-        return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
-    if name in ("int4", "uint4", "float4e2m1", "int2", "uint2"):
-        raise NotImplementedError(f"onnxruntime takes no {name} from numpy")
-    raw = np.ascontiguousarray(value).view(np.uint16 if name == "bfloat16" else np.uint8)
+        return onnxruntime.OrtValue.ortvalue_from_numpy(np.asarray(value, order="C"))
+    raw = np.asarray(value, order="C").view(np.uint16 if name == "bfloat16" else np.uint8)
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, TYPES[name][1])
 
 
@@ -66,8 +109,6 @@ def _from_ort(value):
         count = int(np.prod(value.shape()))
         raw = ctypes.string_at(value.data_ptr(), count * numpy.itemsize)
         return np.frombuffer(raw, numpy).reshape(value.shape())
-    if kind in ("tensor(int4)", "tensor(uint4)", "tensor(int2)", "tensor(uint2)", "tensor(float4e2m1)"):
-        raise NotImplementedError(kind)
     return value.numpy()
 
 
