@@ -1,4 +1,6 @@
 // Cast and CastLike: the arithmetic type that holds the source exactly, then one rounding to the target.
+#include <cmath>
+
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/copy.h"
@@ -12,6 +14,15 @@ struct Same {
   template <class T>
   PX_HD T operator()(T x) const {
     return x;
+  }
+};
+
+// Integers of 4 and 2 bits take the nearest integer, halves the even one (the specification's pages on these types);
+// all others are truncated.
+struct Nearest {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return std::nearbyint(x);
   }
 };
 
@@ -48,6 +59,10 @@ Status cast_to(OpContext<Device>& op, DType target) {
   if (target == x.dtype()) return op.alias_output(0, 0, x.shape()), Status{};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
   if (is_floating(target) && bits_of(target) <= 8) return to_narrow_float(op, x.view(), y);
+  if (is_floating(x.dtype()) && is_integer(target) && is_sub_byte(target)) {
+    map_as<double, double>(op.queue(), Nearest{}, y, std::array<TensorView, 1>{x.view()});
+    return {};
+  }
   if (is_floating(x.dtype())) {
     return x.dtype() == DType::float64 ? convert<Device, double>(op, x.view(), y)
                                        : convert<Device, float>(op, x.view(), y);

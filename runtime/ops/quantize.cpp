@@ -64,10 +64,10 @@ IntegerRange range_of(DType dtype) {
   return {0.0, std::ldexp(1.0, bits) - 1};
 }
 
-Result<DType> quantized_type(const OpCall& op) {
-  if (op.has_input(2)) return op.input(2).dtype();
+// What the attribute 'output_dtype' names, else `otherwise`.
+Result<DType> output_type(const OpCall& op, DType otherwise) {
   const int64_t wanted = op.find_integer("output_dtype").value_or(0);
-  if (wanted == 0) return DType::uint8;
+  if (wanted == 0) return otherwise;
   const auto dtype = dtype_from_number(wanted);
   if (!dtype.has_value()) return execution_error("'output_dtype' is no element type");
   return *dtype;
@@ -77,7 +77,7 @@ template <class Device>
 Status quantize_linear(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Tensor& scale = op.input(1);
-  const DType target = PX_TRY(quantized_type(op));
+  const DType target = op.has_input(2) ? op.input(2).dtype() : PX_TRY(output_type(op, DType::uint8));
   const ScaleIndex index = PX_TRY(scale_index(op, x.shape(), scale.shape()));
   if (op.has_input(2) && op.input(2).element_count() != scale.element_count()) {
     return execution_error("scale and zero point differ in shape");
@@ -95,7 +95,7 @@ Status quantize_linear(OpContext<Device>& op) {
     double quotient = load_element<double>(x.dtype(), x.view().data, i) / step;
     if (x.dtype() != DType::float64) quotient = static_cast<double>(static_cast<float>(quotient));
     if (to_float) {
-      store_packed(y.data, 8, i, small_float_from_double(target, quotient + zero, saturate));
+      store_packed(y.data, bits_of(target), i, small_float_from_double(target, quotient + zero, saturate));
     } else {
       const double rounded = std::clamp(std::nearbyint(quotient) + zero, range.low, range.high);
       const int64_t value = std::isnan(rounded) ? 0 : static_cast<int64_t>(rounded);
@@ -113,7 +113,9 @@ Status dequantize_linear(OpContext<Device>& op) {
   if (op.has_input(2) && op.input(2).element_count() != scale.element_count()) {
     return execution_error("scale and zero point differ in shape");
   }
-  const MutableView y = PX_TRY(op.make_output(0, scale.dtype(), x.shape()));
+  const DType target = PX_TRY(output_type(op, scale.dtype()));
+  if (!is_floating(target)) return unsupported_dtype(target);
+  const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
   parallel_for(x.element_count(), 20, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t at = index(i);

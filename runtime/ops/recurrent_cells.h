@@ -116,7 +116,7 @@ void lstm_cell(const CellParameters<C>& cell, const C* x_gates, const C* h_gates
     const C candidate = cell.activations[1](clipped(gate(3, i), cell.clip));
     c[i] = forget * c[i] + in * candidate;
     const C out = cell.activations[0](clipped(gate(1, i) + peephole(1, i) * c[i], cell.clip));
-    h[i] = out * cell.activations[2](c[i]);
+    h[i] = out * cell.activations[2](clipped(c[i], cell.clip));
   }
 }
 

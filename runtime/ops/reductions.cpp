@@ -164,6 +164,16 @@ Result<ReductionInput> gather_axes(OpContext<Device>& op, const Tensor& x, const
   return ReductionInput{TensorView(copy), {kept, length, 1}};
 }
 
+// The least value (of a maximum over nothing) or the greatest of an integer type or bool, as the bits of an int64.
+int64_t limit_of(DType dtype, bool least) {
+  if (dtype == DType::bool_) return least ? 0 : 1;
+  const auto bits = static_cast<unsigned>(bits_of(dtype));
+  if (info_of(dtype).kind == DTypeKind::unsigned_integer)
+    return least ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+  const auto greatest = static_cast<int64_t>(~uint64_t{0} >> (65 - bits));
+  return least ? -greatest - 1 : greatest;
+}
+
 template <class Device, class Fold, class Domain>
 Status reduce(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -174,6 +184,11 @@ Status reduce(OpContext<Device>& op) {
   const ReductionInput in = PX_TRY(gather_axes(op, x, axes));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   if constexpr (std::is_same_v<Fold, FoldMax> || std::is_same_v<Fold, FoldMin>) {
+    if (in.rows.length == 0 && !is_floating(x.dtype())) {
+      const int64_t limit = limit_of(x.dtype(), std::is_same_v<Fold, FoldMax>);
+      for (int64_t row = 0; row < in.rows.row_count(); ++row) store_block<int64_t>(y.dtype, y.data, row, 1, &limit);
+      return {};
+    }
     if (x.dtype() == DType::bool_) return fold_rows<int64_t>(op.queue(), Fold{}, in.rows, y, in.view), Status{};
   }
   return visit_arithmetic<Domain>(x.dtype(), [&](auto zero) -> Status {
