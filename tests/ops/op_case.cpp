@@ -24,13 +24,19 @@ Tensor as_declared(const Tensor& declared, const Tensor& actual) {
   return rounded;
 }
 
-Value as_declared(const Value& declared, Value actual) {
+std::vector<Value> items_of(const Value& value) {
+  if (value.is_sequence()) return value.sequence().items;
+  return value.is_optional() ? value.optional().item : std::vector<Value>();
+}
+
+Value as_declared(const Value& declared, const Value& actual) {
   if (declared.is_tensor() && actual.is_tensor()) return as_declared(declared.tensor(), actual.tensor());
-  if (!declared.is_sequence() || !actual.is_sequence()) return actual;
-  std::vector<Value>& items = actual.sequence().items;
-  const std::vector<Value>& model = declared.sequence().items;
+  std::vector<Value> items = items_of(actual);
+  const std::vector<Value> model = items_of(declared);
   for (size_t index = 0; index < std::min(items.size(), model.size()); ++index)
     items[index] = as_declared(model[index], items[index]);
+  if (actual.is_sequence()) return SequenceValue{actual.sequence().element_type, std::move(items)};
+  if (actual.is_optional()) return OptionalValue{actual.optional().element_type, std::move(items)};
   return actual;
 }
 

@@ -132,7 +132,7 @@ class Case:
     spec: str = ""            # where `outputs` come from
     wrong: dict = dataclasses.field(default_factory=dict)  # peer -> what it does wrong
     also: dict = dataclasses.field(default_factory=dict)   # further implementation -> its outputs
-    unasked: tuple = ()       # peers that end the process on this case
+    unasked: tuple = ()       # peers that end the process on this case, or know nothing of it
     constant: str = ""
     not_double: str = ""
     slots: tuple = ((), ())   # one_node: which inputs and outputs are given

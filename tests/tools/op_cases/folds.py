@@ -144,3 +144,5 @@ case("meanvariancenormalization_axes", "MeanVarianceNormalization", 9, [numbers(
 case("det_batch", "Det", 22, [numbers([2, 3, 3], 8)])
 case("det_singular_and_permuted", "Det", 11, [f32([[[0, 1], [1, 0]], [[1, 2], [2, 4]]])])
 case("det_float64_rank_2", "Det", 11, [f64([[2, 0, 1], [0, 3, 4], [5, 0, -1]])], outputs=[f64(-21)], spec="2 * 3 * -1 - 1 * 3 * 5")
+case("reducemin_uint64_of_nothing", "ReduceMin", 20, [u64([], [0, 1]), i64([0])], {"keepdims": 0}, outputs=[u64([2 ** 64 - 1])],
+     spec="ReduceMin: of nothing the greatest value of the type")

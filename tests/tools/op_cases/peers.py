@@ -39,7 +39,8 @@ def run_onnxruntime(model, inputs):
     if packed:
         model = _with_wide_outputs(model, packed)
         session = _session(model)
-    if all(isinstance(v, np.ndarray) and v.dtype != object for v in inputs):
+    is_tensors = all(o.type.startswith("tensor(") and o.type != "tensor(string)" for o in session.get_outputs())
+    if is_tensors and all(isinstance(v, np.ndarray) and v.dtype != object for v in inputs):
         feeds = {i.name: _ort_value(v) for i, v in zip(model.graph.input, inputs)}
         results = [_from_ort(v) for v in session.run_with_ort_values(None, feeds)]
     else:
