@@ -1,8 +1,11 @@
 // Allocation and sharing of tensor payloads.
 #include "inspector/tensor/tensor.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <new>
+
+#include <sys/mman.h>
 
 namespace parallax {
 namespace {
@@ -18,9 +21,27 @@ std::shared_ptr<std::byte> allocate_strings(size_t count) {
   return {reinterpret_cast<std::byte*>(strings), [strings](std::byte*) { delete[] strings; }};
 }
 
+// Large payloads are mapped one by one: freed, they go back to the system at once. On the heap they would lie between
+// small blocks that live longer, and what a run holds at its end would grow with the number of values that came and
+// went. The sanitizers watch only the heap.
+#ifdef PARALLAX_SANITIZED
+constexpr size_t kMappedBytes = SIZE_MAX;
+#else
+constexpr size_t kMappedBytes = size_t{256} << 10;
+#endif
+
+std::shared_ptr<std::byte> map_bytes(size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* pointer) { ::munmap(pointer, bytes); }};
+}
+
 std::shared_ptr<std::byte> allocate_bytes(size_t bytes) {
   const size_t rounded =
       (bytes / Tensor::kAlignment + 1) * Tensor::kAlignment;  // never zero, never past the end by a vector
+  if (rounded >= kMappedBytes) {
+    if (auto memory = map_bytes(rounded)) return memory;  // the number of mappings has a limit: then the heap
+  }
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(Tensor::kAlignment, rounded));
   if (memory == nullptr) return nullptr;
   return {memory, [](std::byte* pointer) { std::free(pointer); }};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/text.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/export.h"
 #include "inspector/workbench/run.h"
@@ -95,7 +96,7 @@ struct Setup {
 };
 
 // Peak memory of a child that compares a model of so many layers, less its weights: once as they were read, and once
-// more where the executor cpu packs them into the layout of its matrix products.
+// more for each executor cpu, which packs them into the layout of its matrix products.
 int64_t measure(const Setup& setup, int layers) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / fmt::format("parallax-layers-{}-{}", ::getpid(), layers);
@@ -109,7 +110,8 @@ int64_t measure(const Setup& setup, int layers) {
   const bool has_figure = child != nullptr && std::fscanf(child, "%lld", &peak) == 1;
   const bool succeeded = child != nullptr && ::pclose(child) == 0;
   fs::remove_all(folder);
-  const int64_t copies = setup.executors.find("cpu") == std::string::npos ? 1 : 2;
+  int64_t copies = 1;
+  for (const std::string_view executor : split(setup.executors, ',')) copies += executor == "cpu" ? 1 : 0;
   const int64_t weights = static_cast<int64_t>(layers) * kWidth * kWidth * 4;
   return has_figure && succeeded ? peak - copies * weights : -1;
 }
@@ -131,9 +133,8 @@ bool report(const Setup& setup) {
 int main(int argc, char** argv) {
   using namespace parallax;
   if (argc >= 4 && std::string(argv[1]) == "--child") {
-    const std::string names = argv[3];
-    const size_t comma = names.find(',');
-    return run_child(argv[2], {names.substr(0, comma), names.substr(comma + 1)});
+    const auto names = split(argv[3], ',');
+    return run_child(argv[2], {names.begin(), names.end()});
   }
   const std::string executors = argc > 1 ? argv[1] : "reference,cpu";
   return report({argv[0], executors, true}) && report({argv[0], executors, false}) ? 0 : 1;

@@ -15,8 +15,8 @@ using nlohmann::json;
 
 Comparison example() {
   Comparison comparison;
-  comparison.executions = {{"reference", Side::a, "CPU", {{"threads", "2"}}, "abc", 1.5},
-                           {"cpu", Side::b, "CPU", {}, "abc", 0.5}};
+  comparison.executions = {{"reference", Side::a, "CPU", {{"threads", "2"}}, "abc", 1.5, "a.onnx"},
+                           {"cpu", Side::b, "CPU", {}, "abc", 0.5, "b<1>.onnx"}};
   ValueComparison bad;
   bad.path = bad.a = bad.b = "layer<0>/add, \"x\"";
   bad.node = "node_add";
@@ -117,6 +117,8 @@ TEST(ReportHtml, IsOneFileWithTheSameDocument) {
   EXPECT_NE(page.find("<code>layer&lt;0&gt;/add, &quot;x&quot;</code>"), std::string::npos);
   EXPECT_NE(page.find("<svg width=\"1\">"), std::string::npos);
   EXPECT_EQ(page.find("<?xml"), std::string::npos);
+  EXPECT_NE(page.find("b&lt;1&gt;.onnx"), std::string::npos);
+  EXPECT_NE(page.find("data-verdict=\"diverged\""), std::string::npos);
   EXPECT_EQ(page.find("http"), std::string::npos);  // nothing is fetched
   const std::string mark = "<script id=\"data\" type=\"application/json\">";
   const size_t begin = page.find(mark) + mark.size();
