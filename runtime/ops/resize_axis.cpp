@@ -12,7 +12,7 @@ Result<double> source_coordinate(const ResizeAxis& axis, const std::string& tran
   const double out = static_cast<double>(axis.out);
   const double exact_out =
       axis.scale * in;  // before it was cut to a whole number: what the formulas call length_resized
-  const bool is_single = std::fabs(exact_out - 1) < 1e-6;
+  const bool is_single = axis.out == 1;
   if (transform == "half_pixel") return (x + 0.5) / axis.scale - 0.5;
   if (transform == "half_pixel_symmetric") {
     const double adjustment = out / exact_out;
