@@ -98,7 +98,10 @@ Result<std::vector<OpCase>> read_op_cases(const std::string& folder) {
 bool is_constant(const OpCase& op_case) {
   std::vector<std::string> elements;
   for (const Value& value : op_case.expected) list_elements(value, elements);
-  if (elements.size() == 1) return elements[0] == "0" || elements[0] == "-0" || elements[0] == "false";
+  const auto is_zero = [](const std::string& element) {
+    return element == "0" || element == "-0" || element == "false" || element == "\"\"";
+  };
+  if (elements.size() == 1) return is_zero(elements[0]);
   return elements.empty() || std::all_of(elements.begin(), elements.end(),
                                          [&](const std::string& element) { return element == elements[0]; });
 }
