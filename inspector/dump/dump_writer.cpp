@@ -264,7 +264,9 @@ Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& 
     record.statistics = compute_statistics(tensor);
     dump::write_tensor(tensor, draft.payload);
   } else {
-    record.statistics = copy_with_statistics(tensor, draft.payload);
+    const CheckedCopy copy = copy_with_statistics(tensor, draft.payload);
+    record.statistics = copy.statistics;
+    draft.payload_crc = copy.crc;
   }
   dump::encode_statistics(*record.statistics, body_.at(statistics_offset));
   stored = {log_->commit(draft, body_.body()), tensor.dtype(), size, record.statistics};

@@ -7,9 +7,12 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/mman.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "inspector/base/check.h"
@@ -19,10 +22,9 @@ namespace parallax::dump {
 namespace {
 
 constexpr uint64_t kRegionBytes = uint64_t{64} << 30;
-constexpr uint64_t kSlackBytes = uint64_t{1}
-                                 << 20;  // reserved beyond what is needed: one system call for many small records
-constexpr uint64_t kPrepareBytes = uint64_t{2}
-                                   << 20;  // reserved and touched at a time, so that the lock is never held for long
+// Reserved, touched and given back at a time: one system call for many small records, a lock that is never held for
+// long, and what a huge page is on most CPUs.
+constexpr uint64_t kStepBytes = uint64_t{2} << 20;
 
 bool is_shortage(int error_number) { return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG; }
 
@@ -30,6 +32,31 @@ bool is_shortage(int error_number) { return error_number == ENOSPC || error_numb
 bool exceeds_file_limit(uint64_t end) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
+}
+
+// Backs a part of the file with blocks; 0 or an error number.
+int allocate(int descriptor, uint64_t begin, uint64_t end) {
+  int error_number = EINTR;
+  while (error_number == EINTR) {
+    error_number = ::posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+  }
+  return error_number;
+}
+
+bool is_in_memory(int descriptor) {
+  struct statfs info {};
+  return ::fstatfs(descriptor, &info) == 0 && info.f_type == TMPFS_MAGIC;
+}
+
+// Address space that begins at a multiple of kStepBytes, or null.
+std::byte* find_address_space(uint64_t size) {
+  void* found = ::mmap(nullptr, size + kStepBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(found);
+  const uint64_t before = round_up(reinterpret_cast<uintptr_t>(begin), kStepBytes) - reinterpret_cast<uintptr_t>(begin);
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + size, kStepBytes - before);
+  return begin + before;
 }
 
 }  // namespace
@@ -44,7 +71,10 @@ Result<std::unique_ptr<GrowingFile>> GrowingFile::create(const std::string& path
 }
 
 GrowingFile::GrowingFile(std::string path, int descriptor)
-    : path_(std::move(path)), descriptor_(descriptor), page_bytes_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))) {}
+    : path_(std::move(path)),
+      descriptor_(descriptor),
+      page_bytes_(static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))),
+      has_huge_pages_(is_in_memory(descriptor)) {}
 
 GrowingFile::~GrowingFile() {
   for (const Region& region : regions_) ::munmap(region.address, region.size_bytes);
@@ -71,60 +101,72 @@ Result<std::byte*> GrowingFile::reserve(uint64_t begin, uint64_t end) {
 
 Status GrowingFile::open_region(uint64_t begin, uint64_t end) {
   const std::lock_guard lock(mutex_);
-  const uint64_t file_begin = begin / page_bytes_ * page_bytes_;
-  const uint64_t needed = round_up(end - file_begin, page_bytes_);
+  const uint64_t file_begin = begin / kStepBytes * kStepBytes;
+  const uint64_t needed = round_up(end - file_begin, kStepBytes);
   uint64_t size = std::max(kRegionBytes, needed);
-  void* address = MAP_FAILED;
-  while (true) {
-    address = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (address != MAP_FAILED || size == needed) break;
-    size = std::max(size / 2, needed);  // address space may be limited (ulimit -v)
+  std::byte* address = find_address_space(size);
+  while (address == nullptr && size > needed) {
+    size = round_up(std::max(size / 2, needed), kStepBytes);  // address space may be limited (ulimit -v)
+    address = find_address_space(size);
   }
-  if (address == MAP_FAILED) return failure("find address space for", errno);
+  if (address == nullptr) return failure("find address space for", errno);
+  regions_.push_back({file_begin, size, address, file_begin});
   const uint64_t reserved = reserved_end_.load(std::memory_order_relaxed);
-  if (reserved > file_begin) {
-    const uint64_t mapped = std::min(reserved - file_begin, size);
-    if (::mmap(address, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_,
-               static_cast<off_t>(file_begin)) == MAP_FAILED) {
-      const int error_number = errno;
-      ::munmap(address, size);
-      return failure("map", error_number);
-    }
-  }
-  regions_.push_back({file_begin, size, static_cast<std::byte*>(address), file_begin});
-  return {};
+  const int error_number = reserved > file_begin ? map(file_begin, std::min(reserved, file_begin + size)) : 0;
+  if (error_number == 0) return {};
+  regions_.pop_back();
+  ::munmap(address, size);
+  return failure("map", error_number);
+}
+
+// Of the newest region.
+int GrowingFile::map(uint64_t begin, uint64_t end) const {
+  const Region& region = regions_.back();
+  begin = std::max(begin, region.file_begin);
+  if (begin >= end) return 0;
+  const void* mapped = ::mmap(region.address + (begin - region.file_begin), end - begin, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_FIXED, descriptor_, static_cast<off_t>(begin));
+  return mapped == MAP_FAILED ? errno : 0;
 }
 
 int GrowingFile::extend(uint64_t end) {
-  const uint64_t begin = reserved_end_.load(std::memory_order_relaxed);
   if (exceeds_file_limit(end)) return EFBIG;
-  int error_number = EINTR;
-  while (error_number == EINTR) {
-    error_number = ::posix_fallocate(descriptor_, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+  while (true) {
+    const uint64_t begin = reserved_end_.load(std::memory_order_relaxed);
+    if (begin >= end) return 0;
+    const uint64_t step_end = std::min(end, round_up(begin + 1, kStepBytes));
+    const int error_number = extend_step(begin, step_end);
+    if (error_number != 0) return error_number;
+    reserved_end_.store(step_end, std::memory_order_release);
   }
-  if (error_number != 0) return error_number;
+}
+
+int GrowingFile::extend_step(uint64_t begin, uint64_t end) {
+  has_huge_pages_ = has_huge_pages_ && extend_by_huge_page(begin, end);
+  if (has_huge_pages_ && end - begin == kStepBytes) return 0;
+  const int error_number = allocate(descriptor_, begin, end);
+  return error_number != 0 ? error_number : map(begin, end);
+}
+
+// A step of a file in memory by one huge page, at a fifth of the cost of as many small ones, and without page faults.
+// Linux 6.1 and later. Parts of a step are left to the caller. False: there is no huge page to be had.
+bool GrowingFile::extend_by_huge_page(uint64_t begin, uint64_t end) const {
   const Region& region = regions_.back();
-  const uint64_t map_begin = std::max(begin, region.file_begin);
-  std::byte* target = region.address + (map_begin - region.file_begin);
-  if (::mmap(target, end - map_begin, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor_,
-             static_cast<off_t>(map_begin)) == MAP_FAILED) {
-    return errno;
-  }
-  reserved_end_.store(end, std::memory_order_release);
-  return 0;
+  if (end - begin != kStepBytes || begin < region.file_begin) return true;
+  // The call puts a huge page in place of what is there, so something has to be; the last page sets the file's size.
+  if (allocate(descriptor_, end - page_bytes_, end) != 0 || map(begin, end) != 0) return false;
+  return ::madvise(region.address + (begin - region.file_begin), kStepBytes, MADV_COLLAPSE) == 0;
 }
 
 Status GrowingFile::extend_with_slack(uint64_t end) {
   if (end <= reserved_end_.load(std::memory_order_relaxed)) return {};
-  const uint64_t needed = round_up(end, page_bytes_);
-  const uint64_t wished = std::min(needed + kSlackBytes, regions_.back().file_end());
-  if (has_slack_ && wished > needed) {
-    const int error_number = extend(wished);
+  if (has_slack_) {
+    const int error_number = extend(std::min(round_up(end, kStepBytes), regions_.back().file_end()));
     if (error_number == 0) return {};
     if (!is_shortage(error_number)) return failure("reserve space for", error_number);
     has_slack_ = false;
   }
-  const int error_number = extend(needed);
+  const int error_number = extend(round_up(end, page_bytes_));
   if (error_number != 0) return failure("reserve space for", error_number);
   return {};
 }
@@ -136,7 +178,7 @@ void GrowingFile::prepare(uint64_t end) {
     if (regions_.empty() || !has_slack_) return;
     const Region& region = regions_.back();
     begin = std::max(begin, region.released_end);
-    const uint64_t step_end = std::min(round_up(begin + 1, kPrepareBytes), region.file_end());
+    const uint64_t step_end = std::min(round_up(begin + 1, kStepBytes), region.file_end());
     if (step_end <= begin) return;
     if (step_end > reserved_end_.load(std::memory_order_relaxed) && extend(step_end) != 0) {
       has_slack_ = false;
@@ -152,7 +194,7 @@ void GrowingFile::prepare(uint64_t end) {
 void GrowingFile::release(uint64_t end) {
   const std::lock_guard lock(mutex_);
   for (Region& region : regions_) {
-    const uint64_t region_end = std::min(end / page_bytes_ * page_bytes_, region.file_end());
+    const uint64_t region_end = std::min(end / kStepBytes * kStepBytes, region.file_end());
     if (region_end <= region.released_end) continue;
     std::byte* address = region.address + (region.released_end - region.file_begin);
     ::mmap(address, region_end - region.released_end, PROT_NONE,
@@ -168,6 +210,23 @@ void GrowingFile::punch(uint64_t begin, uint64_t end) const {
   // Where holes are not supported the bytes stay, unused.
   static_cast<void>(::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
                                 static_cast<off_t>(end - begin)));
+}
+
+bool GrowingFile::holds(uint64_t begin, std::span<const std::byte> bytes) const {
+  std::vector<std::byte> buffer(std::min<size_t>(bytes.size(), size_t{64} << 10));
+  while (!bytes.empty()) {
+    const ssize_t count =
+        ::pread(descriptor_, buffer.data(), std::min(buffer.size(), bytes.size()), static_cast<off_t>(begin));
+    if (count <= 0) {
+      if (count < 0 && errno == EINTR) continue;
+      return false;
+    }
+    const auto size = static_cast<size_t>(count);
+    if (std::memcmp(buffer.data(), bytes.data(), size) != 0) return false;
+    bytes = bytes.subspan(size);
+    begin += size;
+  }
+  return true;
 }
 
 Status GrowingFile::finish(uint64_t end, bool sync) {

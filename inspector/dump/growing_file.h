@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 
 namespace parallax::dump {
 
-// One thread appends (reserve), another may work ahead of it and behind it (reserve_ahead, touch, release, punch).
+// One thread appends (reserve), another may work ahead of it and behind it (prepare, holds, release, punch).
 class GrowingFile {
  public:
   static Result<std::unique_ptr<GrowingFile>> create(const std::string& path);
@@ -33,12 +34,15 @@ class GrowingFile {
   void release(uint64_t end);                      // unmaps all before `end`; nobody may use it any more
   void punch(uint64_t begin, uint64_t end) const;  // gives whole blocks back to the disk, where the file system can
 
+  // Whether `bytes` stand at `begin` of the file, released or not.
+  bool holds(uint64_t begin, std::span<const std::byte> bytes) const;
+
   Status finish(uint64_t end, bool sync);  // cuts the file to `end` bytes
 
   const std::string& path() const { return path_; }
 
  private:
-  // Address space for a part of the file. Only what is reserved is backed.
+  // Address space for a part of the file, both beginning at a multiple of a step. Only what is reserved is backed.
   struct Region {
     uint64_t file_begin;
     uint64_t size_bytes;
@@ -49,7 +53,10 @@ class GrowingFile {
 
   GrowingFile(std::string path, int descriptor);
   Error failure(const char* action, int error_number) const;
-  int extend(uint64_t end);  // 0 or an error number
+  int extend(uint64_t end);  // 0 or an error number, like the next ones
+  int extend_step(uint64_t begin, uint64_t end);
+  int map(uint64_t begin, uint64_t end) const;
+  bool extend_by_huge_page(uint64_t begin, uint64_t end) const;
   Status extend_with_slack(uint64_t end);
   Status open_region(uint64_t begin, uint64_t end);
 
@@ -59,6 +66,7 @@ class GrowingFile {
   std::mutex mutex_;  // guards growth; the appending thread reads regions_ without it, being the only one to add
   std::vector<Region> regions_;  // only the newest grows
   bool has_slack_ = true;        // until reserving more than was needed failed
+  bool has_huge_pages_;          // a file in memory, until there was none for it
   std::atomic<uint64_t> reserved_end_{0};
   std::atomic<uint64_t> prepared_end_{0};
 };

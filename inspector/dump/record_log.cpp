@@ -13,8 +13,8 @@
 namespace parallax::dump {
 namespace {
 
-constexpr uint64_t kInlineSealBytes = 64 << 10;  // smaller payloads are sealed at once, while they are in the cache
-constexpr uint64_t kFirstAheadBytes = 1 << 20;   // prepared before anything is known of what comes
+constexpr uint64_t kLeastSharedBytes = 64 << 10;  // looking for equal ones pays from here on
+constexpr uint64_t kLeastAheadBytes = 1 << 20;    // prepared before anything is known of what comes
 constexpr uint64_t kReleaseBehindBytes =
     64 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
 
@@ -49,7 +49,6 @@ Result<std::unique_ptr<RecordLog>> RecordLog::create(const std::string& path, co
 
 RecordLog::RecordLog(std::unique_ptr<GrowingFile> file, const Options& options)
     : file_(std::move(file)), options_(options), stream_(random_stream()) {
-  ahead_bytes_ = std::min(options_.ring_bytes, kFirstAheadBytes);
   thread_ = std::thread([this] { work(); });
 }
 
@@ -82,10 +81,14 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   PX_CHECK(body.size() == header.body_bytes && draft.offset == next_offset_);
   std::ranges::copy(body, draft.address + kRecordHeaderBytes);
   header.head_crc = head_crc(header, body);
-  const bool is_sealed = header.payload_bytes <= kInlineSealBytes;
-  if (is_sealed) {
-    header.payload_of = payload_of;
-    header.payload_crc = crc32c(draft.payload, header.payload_bytes);
+  header.payload_of = payload_of;
+  header.payload_crc = draft.payload_crc.has_value() ? *draft.payload_crc : crc32c(draft.payload, header.payload_bytes);
+  const Original* original = find_original(header, draft.offset);
+  std::optional<Job> job;
+  if (original != nullptr) {
+    job = {draft.address, draft.offset, header.payload_crc, *original};
+    header.payload_crc = 0;  // the seal follows when the two have been compared
+  } else {
     header.seal_check = seal_check(header);
   }
   std::memcpy(draft.address + sizeof header.magic, reinterpret_cast<const std::byte*>(&header) + sizeof header.magic,
@@ -98,10 +101,19 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   const uint64_t prepared = file_->prepared_end();
   const std::lock_guard lock(mutex_);
   appended_end_ = next_offset_;
-  if (!is_sealed) jobs_.push_back({draft.address, draft.offset});
-  const bool is_low = prepared < next_offset_ + ahead_bytes_ / 2;
-  if (is_waiting_ && (!is_sealed || is_low)) wake_.notify_all();
+  largest_bytes_ = std::max(largest_bytes_, header.record_bytes);
+  if (job.has_value()) jobs_.push_back(*job);
+  if (is_waiting_ && (job.has_value() || prepared < wanted_end())) wake_.notify_all();
   return header.id;
+}
+
+// An earlier payload of this size and CRC; when there is none, this one is remembered.
+const RecordLog::Original* RecordLog::find_original(const RecordHeader& header, uint64_t offset) {
+  if (header.kind != static_cast<uint16_t>(Kind::tensor) || header.payload_bytes < kLeastSharedBytes) return nullptr;
+  const Original own{header.id, offset + header.payload_offset(), header.payload_bytes};
+  const uint64_t key = uint64_t{header.payload_crc} << 32 ^ header.payload_bytes;
+  const auto [found, is_new] = originals_.try_emplace(key, own);
+  return is_new || found->second.payload_bytes != own.payload_bytes ? nullptr : &found->second;
 }
 
 Result<uint64_t> RecordLog::append(Kind kind, std::span<const std::byte> body, std::span<const std::byte> payload) {
@@ -112,13 +124,25 @@ Result<uint64_t> RecordLog::append(Kind kind, std::span<const std::byte> body, s
 
 void RecordLog::expect(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  ahead_bytes_ = std::max(ahead_bytes_, std::min(bytes, options_.ring_bytes));
+  expected_end_ = std::max(expected_end_, appended_end_ + bytes);
   wake_.notify_all();
 }
 
 void RecordLog::prepare(uint64_t bytes) {
   expect(bytes);
   file_->prepare(next_offset_ + std::min(bytes, options_.ring_bytes));
+}
+
+// How far ahead space is prepared: room for what may come next, yet no large part of what is there already.
+uint64_t RecordLog::lead() const {
+  return std::min(options_.ring_bytes, std::max({kLeastAheadBytes, 2 * largest_bytes_, appended_end_ / 8}));
+}
+
+// As far as space shall be prepared at least: half the lead, and what was said to come.
+uint64_t RecordLog::wanted_end() const {
+  if (options_.ring_bytes == 0) return 0;
+  const uint64_t told = std::min(expected_end_, appended_end_ + options_.ring_bytes);
+  return std::max(told, appended_end_ + lead() / 2);
 }
 
 void RecordLog::work() {
@@ -128,19 +152,17 @@ void RecordLog::work() {
   while (true) {
     const uint64_t settled = jobs_.empty() ? appended_end_ : jobs_.front().offset;  // nobody needs what lies before
     if (settled > released + 2 * kReleaseBehindBytes) file_->release(released = settled - kReleaseBehindBytes);
-    if (!jobs_.empty()) {
-      const Job job = jobs_.front();
-      jobs_.pop_front();
-      lock.unlock();
-      seal_pending(job);
-      lock.lock();
-    } else if (!is_stopping_ && asked < appended_end_ + ahead_bytes_ / 2) {
-      // A producer that used up its lead gets a longer one.
-      if (asked > 0) ahead_bytes_ = std::min(ahead_bytes_ * 2, std::max(options_.ring_bytes, ahead_bytes_));
-      asked = appended_end_ + ahead_bytes_;
+    if (!is_stopping_ && asked < wanted_end()) {
+      asked = std::max(wanted_end(), appended_end_ + lead());
       lock.unlock();
       file_->prepare(asked);
       lock.lock();
+    } else if (!jobs_.empty()) {
+      const Job job = jobs_.front();
+      lock.unlock();
+      seal_pending(job);
+      lock.lock();
+      jobs_.pop_front();
     } else if (is_stopping_) {
       return;
     } else {
@@ -151,21 +173,18 @@ void RecordLog::work() {
   }
 }
 
-void RecordLog::seal_pending(const Job& job) {
+// Equal CRCs are no proof: the payloads are compared.
+void RecordLog::seal_pending(const Job& job) const {
   RecordHeader header;
   std::memcpy(&header, job.record, sizeof header);
-  const std::byte* payload = job.record + header.payload_offset();
-  header.payload_crc = crc32c(payload, header.payload_bytes);
-  const Hash128 hash = hash128(payload, header.payload_bytes);
-  const auto [first, is_new] = payloads_.try_emplace(hash.low, hash, header.id);
-  const bool is_equal = !is_new && first->second.first == hash;
-  if (is_equal) header.payload_of = first->second.second;
+  header.payload_crc = job.payload_crc;
+  const uint64_t begin = job.offset + header.payload_offset();
+  const bool is_equal =
+      file_->holds(job.original.payload_offset, {job.record + header.payload_offset(), header.payload_bytes});
+  if (is_equal) header.payload_of = job.original.id;
   header.seal_check = seal_check(header);
   store_seal(job.record, header);
-  if (is_equal) {
-    const uint64_t begin = job.offset + header.payload_offset();
-    file_->punch(begin, begin + header.payload_bytes);
-  }
+  if (is_equal) file_->punch(begin, begin + header.payload_bytes);
 }
 
 void RecordLog::stop_thread() {
@@ -212,7 +231,6 @@ Status RecordLog::finish() {
     Draft draft = PX_TRY(begin(Kind::index, 0, index.size()));
     std::memcpy(draft.payload, index.data(), index.size());
     commit(draft, {});
-    if (draft.header.payload_bytes > kInlineSealBytes) seal_pending({draft.address, draft.offset});
     return append_footer(index_offset);
   }();
   Status closed = file_->finish(next_offset_, options_.sync);

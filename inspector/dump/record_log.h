@@ -1,16 +1,16 @@
 // RecordLog: appends records to a dump file and seals them. The appending thread copies and commits; a second thread
-// prepares space ahead of it and, behind it, computes CRCs and finds equal payloads.
+// prepares space ahead of it and, behind it, compares payloads that may be equal.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
 
-#include "inspector/base/hash.h"
 #include "inspector/dump/format.h"
 #include "inspector/dump/growing_file.h"
 
@@ -28,6 +28,7 @@ class RecordLog {
     uint64_t offset = 0;  // in the file
     std::byte* address = nullptr;
     std::byte* payload = nullptr;
+    std::optional<uint32_t> payload_crc;  // where it is known from the copy
   };
 
   static Result<std::unique_ptr<RecordLog>> create(const std::string& path, const Options& options);
@@ -53,14 +54,26 @@ class RecordLog {
   const std::string& path() const { return file_->path(); }
 
  private:
+  // A payload that later ones may turn out to equal.
+  struct Original {
+    uint64_t id;
+    uint64_t payload_offset;
+    uint64_t payload_bytes;
+  };
+  // A committed record with a pending seal, whose payload has the size and CRC of an earlier one.
   struct Job {
-    std::byte* record;  // address of a committed record with a pending seal
+    std::byte* record;
     uint64_t offset;
+    uint32_t payload_crc;
+    Original original;
   };
 
   RecordLog(std::unique_ptr<GrowingFile> file, const Options& options);
+  const Original* find_original(const RecordHeader& header, uint64_t offset);
+  uint64_t lead() const;
+  uint64_t wanted_end() const;
   void work();
-  void seal_pending(const Job& job);
+  void seal_pending(const Job& job) const;
   void stop_thread();
   Result<std::string> collect_index() const;
   Status append_footer(uint64_t index_offset);
@@ -72,15 +85,16 @@ class RecordLog {
   uint64_t next_id_ = 1;
   uint64_t record_count_ = 0;
 
+  std::unordered_map<uint64_t, Original> originals_;  // the first of each CRC
+
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;
-  uint64_t appended_end_ = 0;  // for the second thread: how far the first one is
-  uint64_t ahead_bytes_ = 0;
+  uint64_t appended_end_ = 0;   // for the second thread: how far the first one is
+  uint64_t largest_bytes_ = 0;  // of all records
+  uint64_t expected_end_ = 0;   // as far as was said beforehand
   bool is_waiting_ = false;
   bool is_stopping_ = false;
-  std::unordered_map<uint64_t, std::pair<Hash128, uint64_t>>
-      payloads_;  // low hash -> hash and id of the first; second thread only
   std::thread thread_;
 };
 

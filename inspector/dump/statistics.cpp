@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "inspector/base/check.h"
+#include "inspector/base/crc32c.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/statistics_kernel.h"
 #include "inspector/tensor/elements.h"
@@ -100,9 +101,16 @@ Source source_of(const TensorView& view) {
 // Larger tensors go past the cache.
 constexpr size_t kPastCacheBytes = 64 << 10;
 
+struct Chunk {
+  ChunkStatistics statistics;
+  uint32_t crc;  // of a copied chunk
+  size_t size_bytes;
+};
+
 // Statistics of elements [begin, begin + count), and their copy unless `target` is null.
 void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* target, std::vector<double>& buffer,
-               ChunkStatistics& out) {
+               Chunk& chunk) {
+  ChunkStatistics& out = chunk.statistics;
   const std::byte* data = source.view.data + byte_size(source.view.dtype, begin);
   std::byte* const chunk_target = target == nullptr ? nullptr : target + byte_size(source.view.dtype, begin);
   const bool is_aligned = reinterpret_cast<uintptr_t>(chunk_target) % dump::kCopyAlignment == 0;
@@ -115,7 +123,10 @@ void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* ta
   } else {
     dump::best_chunk_kernel()(source.format, data, count, begin, is_past_cache ? chunk_target : nullptr, out);
   }
-  if (chunk_target != nullptr && !is_past_cache) std::memcpy(chunk_target, data, byte_size(source.view.dtype, count));
+  if (chunk_target == nullptr) return;
+  chunk.size_bytes = byte_size(source.view.dtype, count);
+  if (!is_past_cache) std::memcpy(chunk_target, data, chunk.size_bytes);
+  chunk.crc = crc32c(data, chunk.size_bytes);  // of the source, which is in the cache now
 }
 
 void fence_stores() {
@@ -168,18 +179,12 @@ class Joiner {
   double squares_ = 0;
 };
 
-TensorStatistics run(const TensorView& view, std::byte* target) {
+CheckedCopy run(const TensorView& view, std::byte* target) {
   PX_CHECK(view.device.is_host());
-  if (view.dtype == DType::string) {
-    Joiner none;
-    TensorStatistics statistics = none.finish(0);
-    statistics.count = view.element_count();
-    return statistics;
-  }
   const Source source = source_of(view);
   const int64_t count = source.view.element_count();
   const int64_t chunk_count = (count + kChunkElements - 1) / kChunkElements;
-  std::vector<ChunkStatistics> chunks(static_cast<size_t>(chunk_count));
+  std::vector<Chunk> chunks(static_cast<size_t>(chunk_count));
   parallel_for(chunk_count, kChunkElements / 2, [&](int64_t chunk_begin, int64_t chunk_end) {
     std::vector<double> buffer;
     for (int64_t chunk = chunk_begin; chunk < chunk_end; ++chunk) {
@@ -190,15 +195,25 @@ TensorStatistics run(const TensorView& view, std::byte* target) {
     fence_stores();
   });
   Joiner joiner;
-  for (const ChunkStatistics& chunk : chunks) joiner.add(chunk);
-  return joiner.finish(count);
+  CheckedCopy copy;
+  for (const Chunk& chunk : chunks) {
+    joiner.add(chunk.statistics);
+    copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
+  }
+  copy.statistics = joiner.finish(count);
+  return copy;
 }
 
 }  // namespace
 
-TensorStatistics compute_statistics(const TensorView& view) { return run(view, nullptr); }
+TensorStatistics compute_statistics(const TensorView& view) {
+  if (view.dtype != DType::string) return run(view, nullptr).statistics;
+  TensorStatistics statistics = Joiner().finish(0);
+  statistics.count = view.element_count();
+  return statistics;
+}
 
-TensorStatistics copy_with_statistics(const TensorView& view, std::byte* target) {
+CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target) {
   PX_CHECK(view.dtype != DType::string);
   return run(view, target);
 }

@@ -31,6 +31,10 @@ struct TensorStatistics {
 TensorStatistics compute_statistics(const TensorView& view);
 
 // The same while copying the payload to `target` (size_bytes() long), in one pass over the source.
-TensorStatistics copy_with_statistics(const TensorView& view, std::byte* target);
+struct CheckedCopy {
+  TensorStatistics statistics;
+  uint32_t crc = 0;  // CRC-32C of the payload
+};
+CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target);
 
 }  // namespace parallax

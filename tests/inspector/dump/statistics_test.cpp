@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "inspector/base/crc32c.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/statistics_kernel.h"
 #include "inspector/tensor/elements.h"
@@ -229,7 +230,9 @@ TEST(Statistics, ThreadsDoNotChangeThemAndCopiesAreExact) {
   for (const int threads : {2, 5}) {
     set_thread_count(threads);
     Tensor copy = Tensor::zeros(DType::float32, tensor.shape()).take();
-    EXPECT_TRUE(same_statistics(copy_with_statistics(tensor, copy.mutable_data()), alone));
+    const CheckedCopy checked = copy_with_statistics(tensor, copy.mutable_data());
+    EXPECT_TRUE(same_statistics(checked.statistics, alone));
+    EXPECT_EQ(checked.crc, crc32c(tensor.view().data, tensor.size_bytes()));
     EXPECT_TRUE(same_bits(copy, tensor));
   }
   set_thread_count(0);
@@ -241,7 +244,8 @@ TEST(Statistics, EveryTypeIsCopiedExactly) {
     for (const int64_t count : {3, 300001}) {
       const Tensor tensor = random_tensor(info.dtype, {count}, 4);
       Tensor copy = Tensor::zeros(info.dtype, {count}).take();
-      copy_with_statistics(tensor, copy.mutable_data());
+      const uint32_t crc = copy_with_statistics(tensor, copy.mutable_data()).crc;
+      EXPECT_EQ(crc, crc32c(tensor.view().data, tensor.size_bytes())) << info.name << count;
       EXPECT_TRUE(same_bits(copy, tensor)) << info.name << count;
     }
   }

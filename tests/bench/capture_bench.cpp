@@ -1,0 +1,301 @@
+// What capturing costs. First as a rate: a dump writer shown tensors of 0.5 to 16 MB against memcpy of such tensors
+// into touched memory. Then as a part of a run: a transformer on the executor "cpu" with every value captured, up to
+// and with the end of the dump, against the same run without. Every figure is of one process; what is compared takes
+// turns, and medians are taken. Usage: capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include "inspector/base/thread_pool.h"
+#include "inspector/dump/dump_writer.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/model/export.h"
+#include "inspector/model/import.h"
+
+using namespace parallax;
+
+namespace {
+
+// Time on the clock, and of all threads on all cores: on a busy machine the second is the steadier one.
+struct Cost {
+  double wall = 0;
+  double cpu = 0;
+};
+
+double cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+Cost cost_of(const std::function<void()>& work) {
+  const double cpu = cpu_seconds();
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return {wall, cpu_seconds() - cpu};
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+double median_of(const std::vector<Cost>& costs, double Cost::*member) {
+  std::vector<double> values;
+  for (const Cost& cost : costs) values.push_back(cost.*member);
+  return median(std::move(values));
+}
+
+// Ends the program with the error: a benchmark has nobody to hand it to.
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "%s\n", result.error().message.c_str());
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) return result.take();
+}
+
+Tensor normal_floats(const Shape& shape, uint64_t seed, float scale = 1) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  Tensor tensor = must(Tensor::allocate(DType::float32, shape));
+  for (float& value : tensor.mutable_as<float>()) value = normal(random);
+  return tensor;
+}
+
+// A virtual machine may have given free memory back to its host, and getting it again costs more than all that is
+// measured here: this asks for it beforehand.
+void warm_free_memory(size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  ::madvise(memory, bytes, MADV_HUGEPAGE);
+  ::madvise(memory, bytes, MADV_POPULATE_WRITE);
+  ::munmap(memory, bytes);
+}
+
+// ---- Rate ----------------------------------------------------------------------------------------------------------
+
+constexpr size_t kSizes = 6;          // 0.5, 1, 2, 4, 8, 16 MB
+constexpr size_t kTensorsOfSize = 4;  // 126 MB in all: more than caches hold
+
+struct Produced {
+  ValueSite site;
+  std::string name;
+  Value value;
+};
+
+std::vector<Produced> make_values() {
+  std::vector<Produced> values(kSizes * kTensorsOfSize);
+  for (size_t index = 0; index < values.size(); ++index) {
+    Produced& produced = values[index];
+    produced.name = "value_" + std::to_string(index);
+    produced.value = Value(normal_floats({int64_t{1} << (17 + index % kSizes)}, index));
+    produced.site.id = static_cast<int32_t>(index);
+    produced.site.name = produced.name;
+    produced.site.escaped_name = produced.name;
+  }
+  return values;
+}
+
+void measure_rate(const std::string& path, int threads, int rounds) {
+  set_thread_count(threads);
+  const std::vector<Produced> values = make_values();
+  size_t total_bytes = 0;
+  for (const Produced& produced : values) total_bytes += produced.value.tensor().size_bytes();
+  std::vector<std::byte> touched(size_t{16} << 20, std::byte{1});
+  std::vector<std::vector<double>> copies(kSizes);
+  std::vector<std::vector<double>> captures(kSizes);
+  const FrameStack frames;
+  for (int round = 0; round < rounds; ++round) {
+    warm_free_memory(2 * total_bytes);
+    DumpWriterOptions options;
+    options.ring_bytes = 2 * total_bytes;
+    const auto writer = must(DumpWriter::create(path, options));
+    writer->prepare(total_bytes + (size_t{8} << 20));
+    must(writer->begin_run({"bench", "", {}, nullptr, ""}));
+    must(writer->begin_call({}, {}));
+    for (size_t index = 0; index < values.size(); ++index) {
+      const Produced& captured = values[index];
+      const Tensor& copied =
+          values[(index + values.size() / 2) % values.size()].value.tensor();  // as large, not cached
+      copies[index % kSizes].push_back(
+          cost_of([&] { std::memcpy(touched.data(), copied.view().data, copied.size_bytes()); }).wall);
+      captures[index % kSizes].push_back(
+          cost_of([&] {
+            must(writer->observe({captured.site, frames, captured.value, nullptr, nullptr}));
+          }).wall);
+    }
+    must(writer->finish());
+  }
+  std::filesystem::remove(path);
+  double copy = 0;
+  double capture = 0;
+  std::printf("rate, %d thread(s):", threads);
+  for (size_t size = 0; size < kSizes; ++size) {
+    const double of_copy = median(copies[size]);
+    const double of_capture = median(captures[size]);
+    std::printf("  %.1f MB %.2f", static_cast<double>(size_t{1} << size) / 2, of_copy / of_capture);
+    copy += of_copy;
+    capture += of_capture;
+  }
+  const double gigabytes = static_cast<double>(total_bytes) / kTensorsOfSize / 1e9;
+  std::printf("\n  memcpy %.1f GB/s, capture %.1f GB/s: %.2f of memcpy (goal 0.7 and more)\n", gigabytes / copy,
+              gigabytes / capture, copy / capture);
+}
+
+// ---- Part of a run -------------------------------------------------------------------------------------------------
+
+constexpr int64_t kSequence = 256;
+constexpr int64_t kHidden = 1024;
+constexpr int64_t kHeads = 8;
+constexpr int64_t kInner = 4 * kHidden;
+constexpr int kLayers = 2;
+constexpr size_t kCallsOfRound = 3;
+
+class Builder {
+ public:
+  std::shared_ptr<const Model> build() {
+    model_.ir_version = 10;
+    model_.opset_imports = {{"", 21}};
+    model_.graph.name = "transformer";
+    ValueId x = value("x", DType::float32, {kSequence, kHidden});
+    model_.graph.inputs = {x};
+    for (int index = 0; index < kLayers; ++index) x = layer(x);
+    model_.graph.outputs = {x};
+    const std::string bytes = must(export_model_bytes(model_));
+    return must(import_model(std::as_bytes(std::span(bytes)), "", "transformer"));
+  }
+
+ private:
+  ValueId value(const std::string& name, DType dtype, const Shape& shape) {
+    ValueDef& def = model_.graph.values.emplace_back();
+    def.name = name;
+    def.type = type_of(Value(must(Tensor::zeros(dtype, shape))));
+    return static_cast<ValueId>(model_.graph.values.size()) - 1;
+  }
+
+  ValueId constant(Tensor tensor) {
+    const std::string name = "w" + std::to_string(model_.graph.initializers.size());
+    const ValueId id = value(name, tensor.dtype(), tensor.shape());
+    StoredTensor& stored = model_.graph.initializers.emplace_back();
+    stored.name = name;
+    stored.tensor = std::move(tensor);
+    model_.graph.initializer_values.push_back(id);
+    return id;
+  }
+  ValueId weight(const Shape& shape) { return constant(normal_floats(shape, model_.graph.initializers.size(), 0.02F)); }
+
+  ValueId node(const std::string& op, const std::vector<ValueId>& inputs, const Shape& shape) {
+    const ValueId output = value(op + std::to_string(model_.graph.nodes.size()), DType::float32, shape);
+    Node& node = model_.graph.nodes.emplace_back();
+    node.op_type = op;
+    node.inputs = inputs;
+    node.outputs = {output};
+    return output;
+  }
+  ValueId reshape(ValueId x, const std::vector<int64_t>& dims) {
+    return node("Reshape", {x, constant(Tensor::from<int64_t>({static_cast<int64_t>(dims.size())}, dims))},
+                Shape(std::span(dims)));
+  }
+  ValueId transpose(ValueId x, const std::vector<int64_t>& order, const Shape& shape) {
+    const ValueId output = node("Transpose", {x}, shape);
+    Attribute& attribute = model_.graph.nodes.back().attributes.emplace_back();
+    attribute.name = "perm";
+    attribute.type = AttributeType::ints;
+    attribute.value = order;
+    return output;
+  }
+
+  ValueId attention(ValueId x) {
+    const Shape rows{kSequence, kHidden};
+    const Shape scores{kHeads, kSequence, kSequence};
+    constexpr int64_t kHead = kHidden / kHeads;
+    const auto heads = [&] {
+      return reshape(node("MatMul", {x, weight({kHidden, kHidden})}, rows), {kSequence, kHeads, kHead});
+    };
+    const ValueId query = transpose(heads(), {1, 0, 2}, {kHeads, kSequence, kHead});
+    const ValueId key = transpose(heads(), {1, 2, 0}, {kHeads, kHead, kSequence});
+    const ValueId data = transpose(heads(), {1, 0, 2}, {kHeads, kSequence, kHead});
+    const ValueId scaled = node("Mul", {node("MatMul", {query, key}, scores), weight({})}, scores);
+    const ValueId mixed = node("MatMul", {node("Softmax", {scaled}, scores), data}, {kHeads, kSequence, kHead});
+    const ValueId joined = reshape(transpose(mixed, {1, 0, 2}, {kSequence, kHeads, kHead}), {kSequence, kHidden});
+    return node("MatMul", {joined, weight({kHidden, kHidden})}, rows);
+  }
+  ValueId normalized(ValueId x) {
+    return node("LayerNormalization", {x, weight({kHidden}), weight({kHidden})}, {kSequence, kHidden});
+  }
+  ValueId layer(ValueId x) {
+    const Shape rows{kSequence, kHidden};
+    const Shape inner{kSequence, kInner};
+    const ValueId attended = normalized(node("Add", {x, attention(x)}, rows));
+    const ValueId up = node("Gelu", {node("MatMul", {attended, weight({kHidden, kInner})}, inner)}, inner);
+    return normalized(node("Add", {attended, node("MatMul", {up, weight({kInner, kHidden})}, rows)}, rows));
+  }
+
+  Model model_;
+};
+
+void measure_run(const std::string& path, int threads, int rounds) {
+  set_thread_count(threads);
+  const auto model = Builder().build();
+  const auto executor = must(make_executor("cpu"));
+  RunOptions options;
+  options.observe_all = true;
+  const auto session = must(executor->prepare(model, options));
+  // Another input for each call: equal payloads would be stored once.
+  std::vector<std::vector<Value>> inputs;
+  for (uint64_t call = 0; call <= kCallsOfRound; ++call)
+    inputs.push_back({Value(normal_floats({kSequence, kHidden}, call))});
+  const RunInfo run = describe_run(*executor, options, model);
+  NullObserver nobody;
+  must(session->run(inputs[0], nobody));
+  std::vector<Cost> plain;
+  std::vector<Cost> captured;
+  std::vector<double> ratios;
+  for (int round = 0; round < rounds; ++round) {
+    plain.push_back(cost_of([&] {
+      for (size_t call = 1; call <= kCallsOfRound; ++call) must(session->run(inputs[call], nobody));
+    }));
+    const auto writer = must(DumpWriter::create(path, {}));
+    must(writer->begin_run(run));
+    must(session->run(inputs[0], *writer, {"", 0}));  // stores the weights, once for the dump
+    warm_free_memory(size_t{384} << 20);
+    captured.push_back(cost_of([&] {
+      for (size_t call = 1; call <= kCallsOfRound; ++call)
+        must(session->run(inputs[call], *writer, {"", static_cast<int64_t>(call)}));
+      must(writer->end_run(true));
+      must(writer->finish());
+    }));
+    ratios.push_back(captured.back().wall / plain.back().wall);
+  }
+  const double megabytes = static_cast<double>(std::filesystem::file_size(path)) / 1e6;
+  std::filesystem::remove(path);
+  std::printf("run, %d thread(s): plain %.1f ms, captured %.1f ms a call; dump of %zu calls and the weights %.0f MB\n",
+              threads, 1e3 * median_of(plain, &Cost::wall) / kCallsOfRound,
+              1e3 * median_of(captured, &Cost::wall) / kCallsOfRound, kCallsOfRound + 1, megabytes);
+  std::printf("  captured / plain: %.3f (goal 1.12 and less); CPU time of all threads: %.3f\n", median(ratios),
+              median_of(captured, &Cost::cpu) / median_of(plain, &Cost::cpu));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string folder = argc > 1 ? argv[1] : "/dev/shm";
+  const int rounds = argc > 2 ? std::max(1, std::atoi(argv[2])) : 21;
+  const std::string path = folder + "/capture_bench.plx";
+  for (const int threads : {1, 2}) measure_rate(path, threads, rounds);
+  for (const int threads : {1, 2}) measure_run(path, threads, rounds);
+  return 0;
+}
