@@ -2,6 +2,8 @@
 #include "reference/interpreter.h"
 
 #include <chrono>
+#include <new>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,17 @@ bool same_payload(const Value& a, const Value& b) {
   const Tensor& right = b.tensor();
   return left.storage() == right.storage() && left.dtype() == right.dtype() &&
          left.element_count() == right.element_count();
+}
+
+// What an operator keeps beside its tensors is asked of the system alone: a refusal is an error like the meter's.
+Status run_function(OpFunction function, OpContext& op) {
+  try {
+    return function(op);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("the system has no memory for what it computes");
+  } catch (const std::length_error&) {
+    return out_of_memory("it computes more numbers than memory can hold");
+  }
 }
 
 }  // namespace
@@ -113,8 +126,10 @@ Result<std::vector<Value>> Interpreter::compute_node(ActiveGraph& active, const 
                              std::vector<Value> arguments) {
     return run_body(active, step, attribute, kind, index, std::move(arguments));
   };
+  environment.graph = active.plan.graph;
+  environment.frames = [this] { return frames_.prefix(); };
   OpContext op(node, std::move(inputs), environment);
-  PX_TRY(step.function(op));
+  PX_TRY(run_function(step.function, op));
   return op.take_outputs();
 }
 

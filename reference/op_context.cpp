@@ -27,6 +27,12 @@ std::optional<T> find(const Node& node, std::string_view name) {
 OpContext::OpContext(const Node& node, std::vector<Value> inputs, const OpEnvironment& environment)
     : node_(node), inputs_(std::move(inputs)), outputs_(node.outputs.size()), environment_(environment) {}
 
+std::optional<DType> OpContext::declared_type(size_t index) const {
+  const TypeInfo& type = environment_.graph->values[static_cast<size_t>(node_.inputs[index])].type;
+  if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined) return std::nullopt;
+  return type.dtype;
+}
+
 Result<std::vector<int64_t>> OpContext::int64s_of_input(size_t index) const {
   const Tensor& tensor = input(index);
   if (tensor.shape().rank() > 1) {

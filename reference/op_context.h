@@ -28,6 +28,8 @@ struct OpEnvironment {
   bool keep_casts = false;
   std::function<Status(const Value&)> reserve;  // asks for the memory of a value about to be made
   RunBody run_body;
+  const Graph* graph = nullptr;         // the node's
+  std::function<std::string()> frames;  // where the node stands: "", or the frames of its path
 };
 
 class OpContext {
@@ -37,12 +39,17 @@ class OpContext {
 
   const Node& node() const { return node_; }
   int64_t since_version() const { return node_.schema->since_version; }
+  // The frames the node runs in, as text: "" in the main graph, another in each iteration of a body.
+  std::string frames() const { return environment_.frames(); }
 
   // ---- Inputs ----
   size_t input_count() const { return inputs_.size(); }
   bool has_input(size_t index) const { return index < inputs_.size() && !inputs_[index].is_absent(); }
   const Value& value(size_t index) const { return inputs_.at(index); }
   const Tensor& input(size_t index) const { return inputs_.at(index).tensor(); }
+  // The element type the model gives an input by declaration or inference, which in double precision is not that of the
+  // value. Nothing where the model does not say, as within functions.
+  std::optional<DType> declared_type(size_t index) const;
   // The integers of an input that holds axes, a shape, sizes. Errors: not rank 1 (or 0).
   Result<std::vector<int64_t>> int64s_of_input(size_t index) const;
   // The only element of an input that holds one number.

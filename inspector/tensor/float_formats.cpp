@@ -33,7 +33,8 @@ constexpr Format kE4M3FN = {4, 3, 7, Specials::nan_only, 0x7E, 0x7F};
 constexpr Format kE4M3FNUZ = {4, 3, 8, Specials::unsigned_zero, 0x7F, 0x80};
 constexpr Format kE5M2 = {5, 2, 15, Specials::ieee, 0x7B, 0x7F};
 constexpr Format kE5M2FNUZ = {5, 2, 16, Specials::unsigned_zero, 0x7F, 0x80};
-constexpr Format kE2M1 = {2, 1, 1, Specials::none, 0x7, 0x7};
+// It has no NaN: one becomes -0, as in the Cast cases of operator set 23 on (the text leaves it open).
+constexpr Format kE2M1 = {2, 1, 1, Specials::none, 0x7, 0x8};
 
 const Format& format_of(DType dtype) {
   switch (dtype) {

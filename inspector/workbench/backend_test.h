@@ -32,7 +32,8 @@ struct BackendTestResult {
   int64_t count(CaseStatus status) const;
 };
 
-// Comparison as ONNX's backend test does it: dtype and shape equal, |a-b| <= atol + rtol |a| with rtol 1e-3, atol 1e-7.
+// Comparison as ONNX's backend test does it: dtype and shape equal, |a-b| <= atol + rtol |a| with rtol 1e-3
+// (2^-6 for bfloat16), atol 1e-7.
 // Errors: usage (a folder without any case), io. What goes wrong in a case is that case's result.
 Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, const ExecutorFactory& make_executor);
 

@@ -105,6 +105,19 @@ Status op_swish(OpContext& op) {
   return map_floats(op, [=](double x) { return x / (1.0 + std::exp(-alpha * x)); });
 }
 
+// SwiGLU-28: Swish of the gate A, times B; the two have one shape.
+Status op_swiglu(OpContext& op) {
+  const Tensor& gate = op.input(0);
+  const Tensor& value = op.input(1);
+  const double alpha = op.float_attribute("alpha");
+  if (!(gate.shape() == value.shape())) {
+    return execution_error(
+        fmt::format("A {} and B {} must have one shape", gate.shape().to_string(), value.shape().to_string()));
+  }
+  return map_two<double>(op, gate, value, gate.dtype(),
+                         [=](double a, double b) { return a / (1.0 + std::exp(-alpha * a)) * b; });
+}
+
 Status op_prelu(OpContext& op) {
   const Tensor& slope = op.input(1);
   // Since version 7 the slope is broadcast to X alone; before it is one number, or one for each channel (axis 1).

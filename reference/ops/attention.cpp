@@ -104,11 +104,12 @@ class ScoreBias {
  private:
   Status read_mask(const Tensor& mask) {
     const Shape& given = mask.shape();
-    if (given.rank() < 2 || given.rank() > 4)
+    if (given.rank() < 1 || given.rank() > 4)
       return execution_error(fmt::format("attn_mask has shape {}", given.to_string()));
     const int64_t last = given[given.rank() - 1];
     mask_keys_ = last == 1 ? shape_[3] : last;
-    const Shape to{shape_[0], shape_[1], shape_[2], mask_keys_};
+    mask_keys_ = std::min(mask_keys_, shape_[3] + 1);  // one too many is an error below, however many there are
+    const Shape to = PX_TRY(make_shape({shape_[0], shape_[1], shape_[2], mask_keys_}));
     if (mask_keys_ > shape_[3] || !broadcasts_to(given, to)) {
       return execution_error(
           fmt::format("attn_mask {} does not broadcast to {}", given.to_string(), shape_.to_string()));
@@ -198,7 +199,8 @@ Status op_attention(OpContext& op) {
     return execution_error(fmt::format("Q {}, K {} and V {} do not fit each other", queries.shape().to_string(),
                                        keys.shape().to_string(), values.shape().to_string()));
   }
-  const Shape score_shape{queries.batch, queries.heads, queries.sequence, keys.sequence};
+  const Shape score_shape = PX_TRY(make_shape({queries.batch, queries.heads, queries.sequence, keys.sequence}));
+  PX_TRY(make_shape({queries.batch, queries.heads, queries.sequence, values.size}));
   const ScoreBias bias = PX_TRY(ScoreBias::create(op, score_shape, keys.sequence - new_keys.sequence));
   const ScoreStages stages{op.find_float("scale").value_or(1.0 / std::sqrt(static_cast<double>(queries.size))),
                            op.float_attribute("softcap"), op.int_attribute("qk_matmul_output_mode")};

@@ -79,12 +79,14 @@ T truncated_remainder(T a, T b) {
     return a % b;
 }
 
-// The remainder with the sign of the divisor, as Python's % has it.
+// The remainder with the sign of the divisor, as Python's % has it; a zero has that sign too.
 template <class T>
 T floored_remainder(T a, T b) {
   const T remainder = truncated_remainder(a, b);
   if constexpr (std::is_same_v<T, uint64_t>)
     return remainder;
+  else if constexpr (std::is_same_v<T, double>)
+    return remainder == 0 ? std::copysign(0.0, b) : (remainder < 0) != (b < 0) ? remainder + b : remainder;
   else
     return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
@@ -142,13 +144,21 @@ Status op_div(OpContext& op) {
   return arithmetic(op, [](auto a, auto b) { return truncated_quotient(a, b); });
 }
 
+// fmod = 1: A - trunc(A / B) * B with the sign of A; fmod = 0: A - floor(A / B) * B with the sign of B. The remainder
+// of two doubles is exact, so that the result is rounded once.
 Status op_mod(OpContext& op) {
   PX_TRY(refuse_zeros(op.input(1)));
   if (op.int_attribute("fmod") != 0) {
     return map_two_numbers(op, [](auto a, auto b) { return truncated_remainder(a, b); });
   }
-  if (is_floating(op.input(0).dtype())) return execution_error("Mod of floats needs the attribute fmod = 1");
   return map_two_numbers(op, [](auto a, auto b) { return floored_remainder(a, b); });
+}
+
+// Until version 13 floats must have fmod = 1.
+Status op_mod_13(OpContext& op) {
+  if (is_floating(op.input(0).dtype()) && op.int_attribute("fmod") == 0)
+    return execution_error("Mod of floats needs the attribute fmod = 1 before version 28");
+  return op_mod(op);
 }
 
 // The result has the type of the base. Integers to an integer power are exact modulo their width; otherwise both are
@@ -223,13 +233,20 @@ Status op_bitwise_xor(OpContext& op) {
   return bits(op, [](uint64_t a, uint64_t b) { return a ^ b; });
 }
 
-// A shift by the type's width or more leaves 0.
+// BitShift-28: a shift by the type's width or more, or by a negative amount, leaves what the sign fills in: -1 to the
+// right of a negative number, else 0. A negative amount is huge when taken without sign.
 Status op_bit_shift(OpContext& op) {
+  const DType dtype = op.input(0).dtype();
   const std::string direction = op.string_attribute("direction");
   if (direction != "LEFT" && direction != "RIGHT") return execution_error("attribute direction must be LEFT or RIGHT");
-  const auto width = static_cast<uint64_t>(bits_of(op.input(0).dtype()));
+  const auto width = static_cast<uint64_t>(bits_of(dtype));
   if (direction == "LEFT") return bits(op, [=](uint64_t a, uint64_t b) { return b >= width ? 0 : a << b; });
-  return bits(op, [=](uint64_t a, uint64_t b) { return b >= width ? 0 : a >> b; });
+  if (info_of(dtype).kind != DTypeKind::signed_integer)
+    return bits(op, [=](uint64_t a, uint64_t b) { return b >= width ? 0 : a >> b; });
+  return map_two<int64_t>(op, op.input(0), op.input(1), dtype, [=](int64_t a, int64_t b) {
+    const int64_t sign_fill = a < 0 ? -1 : 0;
+    return static_cast<uint64_t>(b) >= width ? sign_fill : a >> b;
+  });
 }
 
 }  // namespace parallax::reference

@@ -1,4 +1,5 @@
-// Cast and CastLike: every element type to every other, as the tables of Cast (operator set 19 to 25) say.
+// Cast and CastLike: every element type to every other, as the tables of Cast (operator set 19 to 25) say; BitCast: the
+// same bits as another type.
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -26,10 +27,24 @@ std::string lower_case(std::string text) {
 
 bool is_small_float(DType dtype) { return is_floating(dtype) && bits_of(dtype) <= 8; }
 
-// The value as `rules.to` has it, as a double.
-double round_float(double value, const CastRules& rules) {
-  if (!is_small_float(rules.to)) return round_to_dtype(rules.to, value);
-  return small_float_to_double(rules.to, small_float_from_double(rules.to, value, rules.saturate, rules.round));
+uint8_t small_float_bits(double value, const CastRules& rules) {
+  return small_float_from_double(rules.to, value, rules.saturate, rules.round);
+}
+
+// The values as `rules.to` has them. Formats of 8 bits and less are written as their bits: storing a rounded value
+// would round it once more, by the default rules.
+void store_floats(Tensor& output, int64_t begin, std::span<double> values, const CastRules& rules) {
+  const bool as_bits = is_small_float(output.dtype());
+  for (size_t index = 0; as_bits && index < values.size(); ++index) {
+    store_packed(output.mutable_data(), bits_of(rules.to), begin + static_cast<int64_t>(index),
+                 small_float_bits(values[index], rules));
+  }
+  if (as_bits) return;
+  for (double& value : values) {
+    value = is_small_float(rules.to) ? small_float_to_double(rules.to, small_float_bits(value, rules))
+                                     : round_to_dtype(rules.to, value);
+  }
+  store<double>(output, begin, std::span<const double>(values));
 }
 
 // An integer beyond 2^53 as a double whose last bit says whether anything was cut off, so that one further rounding to
@@ -49,16 +64,10 @@ double integer_to_double(T value, DType to) {
   return sticky_double(static_cast<uint64_t>(value));
 }
 
-// Toward zero. Out of range, which the specification leaves open: int32 and wider give the least value (uint64 wraps),
-// as the conversion instructions of processors do; narrower types wrap.
+// Toward zero; types of less than a byte to nearest, ties to even (the documentation's pages on 4 and 2 bit integers).
+// Out of range, which the specification leaves open, is what truncate_to_integer says.
 int64_t float_to_integer(double value, DType to) {
-  if (to == DType::uint64 && value >= 9223372036854775808.0 && value < 18446744073709551616.0) {
-    return static_cast<int64_t>(static_cast<uint64_t>(value));
-  }
-  const int64_t whole = truncate_to_int64(value);
-  if (to != DType::int32) return whole;
-  const bool fits = whole >= std::numeric_limits<int32_t>::min() && whole <= std::numeric_limits<int32_t>::max();
-  return fits ? whole : std::numeric_limits<int32_t>::min();
+  return truncate_to_integer(is_sub_byte(to) ? std::nearbyint(value) : value, to);
 }
 
 // "3.14", "1e-5", "NaN", "INF", "-inf", with spaces around: what the specification of Cast from string allows.
@@ -89,8 +98,8 @@ Status cast_from_strings(const Tensor& input, Tensor& output, const CastRules& r
       store<int64_t>(output, position, std::span<const int64_t>(&whole, 1));
       continue;
     }
-    const double value = round_float(PX_TRY(parse_number(texts[index])), rules);
-    store<double>(output, position, std::span<const double>(&value, 1));
+    double value = PX_TRY(parse_number(texts[index]));
+    store_floats(output, position, std::span<double>(&value, 1), rules);
   }
   return {};
 }
@@ -114,11 +123,11 @@ Status cast_numbers(const Tensor& input, Tensor& output, const CastRules& rules)
         std::vector<double> out(in.size());
         for (size_t index = 0; index < in.size(); ++index) {
           if constexpr (std::is_same_v<T, double>)
-            out[index] = round_float(in[index], rules);
+            out[index] = in[index];
           else
-            out[index] = round_float(integer_to_double(in[index], rules.to), rules);
+            out[index] = integer_to_double(in[index], rules.to);
         }
-        return store<double>(output, begin, out);
+        return store_floats(output, begin, out, rules);
       }
       std::vector<int64_t> out(in.size());
       for (size_t index = 0; index < in.size(); ++index) {
@@ -177,12 +186,35 @@ Status op_cast(OpContext& op) {
   return cast(op, PX_TRY(rules_of(op, *to)));
 }
 
-// The second input lends its type. What it was declared as is lost in double precision, where all floats are one.
+// The second input lends its type. In double precision all floats are one: then it is the type the model declares.
 Status op_cast_like(OpContext& op) {
-  if (op.keeps_casts() && op.carries_double() && is_floating(op.input(1).dtype())) {
-    return unsupported("keeping casts in double precision: CastLike does not say its type");
+  const DType carried = op.input(1).dtype();
+  if (!op.carries_double() || !is_floating(carried)) return cast(op, PX_TRY(rules_of(op, carried)));
+  const auto declared = op.declared_type(1);
+  if (!declared.has_value() && op.keeps_casts())
+    return unsupported("keeping casts in double precision: the model does not say the type of the second input");
+  return cast(op, PX_TRY(rules_of(op, declared.value_or(carried))));
+}
+
+// BitCast-26: types of one width. Elements are held as the specification wants them read, little-endian. In double
+// precision a float is first rounded to the type the model declares, whose bits are asked for.
+Status op_bit_cast(OpContext& op) {
+  const auto to = dtype_from_number(op.int_attribute("to"));
+  if (!to.has_value() || *to == DType::string)
+    return execution_error(fmt::format("a bit cast to element type number {}", op.int_attribute("to")));
+  Tensor input = op.input(0);
+  if (op.carries_double() && input.dtype() == DType::float64) {
+    const auto declared = op.declared_type(0);
+    if (!declared.has_value())
+      return unsupported("bits of a float in double precision: the model does not say its type");
+    Tensor narrow = PX_TRY(Tensor::allocate(*declared, input.shape()));
+    store<double>(narrow, 0, input.as<double>());
+    input = narrow;
   }
-  return cast(op, PX_TRY(rules_of(op, op.input(1).dtype())));
+  if (bits_of(input.dtype()) != bits_of(*to))
+    return execution_error(fmt::format("{} and {} differ in width", name_of(input.dtype()), name_of(*to)));
+  const Tensor same_bits = Tensor::wrap(*to, input.shape(), input.storage());
+  return op.set_output(0, PX_TRY(op.carry(same_bits)));
 }
 
 }  // namespace parallax::reference

@@ -36,6 +36,10 @@ std::vector<int64_t> strides_of(const Shape& shape) {
   return strides;
 }
 
+bool has_dims(const Shape& shape, std::initializer_list<int64_t> dims) {
+  return std::equal(shape.begin(), shape.end(), dims.begin(), dims.end());
+}
+
 int64_t count_of(const Shape& shape, size_t first, size_t last) {
   // A part of the dimensions overflows only where another dimension is 0: then there are no elements to count.
   return checked_product(shape.dims().subspan(first, last - first)).value_or(0);

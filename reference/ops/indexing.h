@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,14 @@ Result<std::vector<size_t>> normalize_axes(std::span<const int64_t> axes, size_t
 
 // Row-major element strides of a shape.
 std::vector<int64_t> strides_of(const Shape& shape);
+
+// Whether a shape has these dimensions, which need not be those of a tensor that can exist.
+bool has_dims(const Shape& shape, std::initializer_list<int64_t> dims);
+
+// The shape of dimensions that were computed. Errors: a negative one, or too many elements.
+inline Result<Shape> make_shape(std::initializer_list<int64_t> dims) {
+  return Shape::create(std::span(dims.begin(), dims.size()));
+}
 
 // Product of the dimensions of axes [first, last).
 int64_t count_of(const Shape& shape, size_t first, size_t last);

@@ -21,7 +21,7 @@ Result<MatMulShapes> plan_matmul(const Shape& a, const Shape& b) {
   if (a.rank() == 0 || b.rank() == 0) return execution_error("MatMul takes no scalars");
   MatMulShapes plan;
   const auto lead = [](const Shape& shape) {
-    return Shape(shape.rank() > 2 ? shape.dims().first(shape.rank() - 2) : std::span<const int64_t>());
+    return Shape::create(shape.dims().first(std::max<size_t>(2, shape.rank()) - 2));
   };
   plan.rows = a.rank() > 1 ? a[a.rank() - 2] : 1;
   plan.depth = a[a.rank() - 1];
@@ -30,9 +30,11 @@ Result<MatMulShapes> plan_matmul(const Shape& a, const Shape& b) {
   if (plan.depth != depth_b) {
     return execution_error(fmt::format("shapes {} and {} cannot be multiplied", a.to_string(), b.to_string()));
   }
-  plan.batch = PX_TRY(broadcast_shapes(lead(a), lead(b)));
-  plan.batch_strides_a = broadcast_strides(lead(a), plan.batch);
-  plan.batch_strides_b = broadcast_strides(lead(b), plan.batch);
+  const Shape lead_a = PX_TRY(lead(a));
+  const Shape lead_b = PX_TRY(lead(b));
+  plan.batch = PX_TRY(broadcast_shapes(lead_a, lead_b));
+  plan.batch_strides_a = broadcast_strides(lead_a, plan.batch);
+  plan.batch_strides_b = broadcast_strides(lead_b, plan.batch);
   std::vector<int64_t> dims(plan.batch.begin(), plan.batch.end());
   if (a.rank() > 1) dims.push_back(plan.rows);
   if (b.rank() > 1) dims.push_back(plan.columns);
@@ -142,7 +144,7 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
     return execution_error(fmt::format("A {} and B {} cannot be multiplied as transA and transB say",
                                        shape_a.to_string(), shape_b.to_string()));
   }
-  const Shape shape{a.rows, b.columns};
+  const Shape shape = PX_TRY(make_shape({a.rows, b.columns}));
   std::vector<Number> results(static_cast<size_t>(shape.element_count()));
   multiply(a, b, std::span(results));
   for (Number& value : results) value *= alpha;
@@ -159,6 +161,20 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
 }
 
 }  // namespace
+
+// Until version 6 C is only broadcast where the attribute asks for it.
+Status op_gemm_1(OpContext& op) {
+  const Shape& c = op.input(2).shape();
+  const int64_t rows =
+      op.input(0).shape().rank() == 2 ? op.input(0).shape()[op.int_attribute("transA") != 0 ? 1 : 0] : 0;
+  const int64_t columns =
+      op.input(1).shape().rank() == 2 ? op.input(1).shape()[op.int_attribute("transB") != 0 ? 0 : 1] : 0;
+  if (op.int_attribute("broadcast") == 0 && !has_dims(c, {rows, columns})) {
+    return execution_error(
+        fmt::format("C {} must be [{}, {}] unless the attribute broadcast is set", c.to_string(), rows, columns));
+  }
+  return op_gemm(op);
+}
 
 Status op_gemm(OpContext& op) {
   const double alpha = op.float_attribute("alpha");

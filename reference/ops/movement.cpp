@@ -128,15 +128,30 @@ Status op_concat(OpContext& op) {
   return op.set_output(0, std::move(output));
 }
 
+namespace {
+
+// Where the lengths of the parts stand: an attribute; since version 13 an input; in version 1 either, the input then of
+// the data's type.
+Result<std::vector<int64_t>> split_lengths(const OpContext& op) {
+  if (op.since_version() >= 13) {
+    if (!op.has_input(1)) return std::vector<int64_t>{};
+    return op.int64s_of_input(1);
+  }
+  if (!op.has_input(1)) return op.find_ints("split").value_or(std::vector<int64_t>{});
+  std::vector<int64_t> lengths;
+  const Numbers<double> numbers(op.input(1));
+  for (double number : numbers.span()) lengths.push_back(truncate_to_int64(number));
+  return lengths;
+}
+
+}  // namespace
+
 Status op_split(OpContext& op) {
   const Tensor& input = op.input(0);
   const size_t axis = PX_TRY(normalize_axis(op.find_int("axis").value_or(0), input.shape().rank()));
   const int64_t length = input.shape()[axis];
   const auto count = static_cast<int64_t>(op.output_count());
-  std::vector<int64_t> parts;
-  const bool by_input = op.since_version() >= 13;
-  if (by_input && op.has_input(1)) parts = PX_TRY(op.int64s_of_input(1));
-  if (!by_input) parts = op.find_ints("split").value_or(std::vector<int64_t>{});
+  std::vector<int64_t> parts = PX_TRY(split_lengths(op));
   if (parts.empty()) {
     // Equal parts; where num_outputs (since 18) does not divide the length, the last is smaller.
     const int64_t equal = (length + count - 1) / count;
@@ -172,10 +187,11 @@ Status op_split(OpContext& op) {
   return {};
 }
 
-Status op_tile(OpContext& op) {
+namespace {
+
+Status tile(OpContext& op, const std::vector<int64_t>& repeats) {
   const Tensor& input = op.input(0);
   const size_t rank = input.shape().rank();
-  const std::vector<int64_t> repeats = PX_TRY(op.int64s_of_input(1));
   if (repeats.size() != rank) return execution_error(fmt::format("{} repeats for rank {}", repeats.size(), rank));
   std::vector<int64_t> dims;
   for (size_t axis = 0; axis < rank; ++axis) {
@@ -194,6 +210,19 @@ Status op_tile(OpContext& op) {
     return from;
   });
   return op.set_output(0, std::move(output));
+}
+
+}  // namespace
+
+Status op_tile(OpContext& op) { return tile(op, PX_TRY(op.int64s_of_input(1))); }
+
+// Version 1 repeats one axis; both numbers are of the input's type.
+Status op_tile_1(OpContext& op) {
+  const int64_t repeats = truncate_to_int64(PX_TRY(op.double_of_input(1)));
+  const int64_t axis = truncate_to_int64(PX_TRY(op.double_of_input(2)));
+  std::vector<int64_t> all(op.input(0).shape().rank(), 1);
+  all[PX_TRY(normalize_axis(axis, all.size()))] = repeats;
+  return tile(op, all);
 }
 
 Status op_where(OpContext& op) {

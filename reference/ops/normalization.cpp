@@ -84,7 +84,7 @@ Status op_layer_normalization(OpContext& op) {
   });
   std::vector<int64_t> dims(shape.begin(), shape.end());
   std::fill(dims.begin() + static_cast<ptrdiff_t>(axis), dims.end(), 1);
-  const Shape reduced(dims);
+  const Shape reduced = PX_TRY(Shape::create(dims));
   PX_TRY(op.set_output(0, x.dtype(), shape, std::span<const double>(results)));
   PX_TRY(op.set_output(1, stash_type_of(op), reduced, std::span<const double>(means)));
   return op.set_output(2, stash_type_of(op), reduced, std::span<const double>(inverse_deviations));
@@ -114,38 +114,53 @@ Status op_rms_normalization(OpContext& op) {
   return op.set_output(0, op.input(1).dtype(), shape, std::span<const double>(results));
 }
 
-// (x - mean) / sqrt(var + epsilon) * scale + B for each channel. In training the moments are those of the batch, and
-// the running ones move: running * momentum + current * (1 - momentum), with the population's variance (since version
-// 9).
-Status op_batch_normalization(OpContext& op) {
+namespace {
+
+// How one version normalises: over the batch's own moments or the given ones, by channel or by element of a sample.
+struct BatchPlan {
+  bool training = false;
+  bool by_element = false;  // attribute spatial = 0, until version 7
+};
+
+// Outputs 1 and 2 are the running moments, running * momentum + current * (1 - momentum); 3 and 4, which early versions
+// have, those of the batch. The variance is the population's: version 14 says so, earlier ones nothing.
+Status set_moments(OpContext& op, const Shape& shape, const std::vector<Moments>& batch) {
+  const double momentum = op.float_attribute("momentum");
+  const Numbers<double> mean(op.input(3));
+  const Numbers<double> variance(op.input(4));
+  std::vector<double> running_mean, running_variance, batch_mean, batch_variance;
+  for (size_t channel = 0; channel < batch.size(); ++channel) {
+    const auto at = static_cast<int64_t>(channel);
+    batch_mean.push_back(batch[channel].mean);
+    batch_variance.push_back(batch[channel].variance);
+    running_mean.push_back(mean[at] * momentum + batch[channel].mean * (1 - momentum));
+    running_variance.push_back(variance[at] * momentum + batch[channel].variance * (1 - momentum));
+  }
+  PX_TRY(op.set_output(1, op.input(3).dtype(), shape, std::span<const double>(running_mean)));
+  PX_TRY(op.set_output(2, op.input(4).dtype(), shape, std::span<const double>(running_variance)));
+  PX_TRY(op.set_output(3, op.input(3).dtype(), shape, std::span<const double>(batch_mean)));
+  return op.set_output(4, op.input(4).dtype(), shape, std::span<const double>(batch_variance));
+}
+
+// (x - mean) / sqrt(var + epsilon) * scale + B, for each channel, or for each element of a sample.
+Status normalize_batch(OpContext& op, const BatchPlan& plan) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
-  const bool by_feature = op.since_version() < 9 && op.find_int("spatial").value_or(1) == 0;
-  const bool training = op.since_version() >= 14 ? op.int_attribute("training_mode") != 0 : op.wants_output(1);
-  if (op.since_version() < 9 && (by_feature || op.find_int("is_test").value_or(1) == 0)) {
-    return unsupported("the training and per-feature forms of this early version");
-  }
-  if (training && op.since_version() < 14) return unsupported("the training form of this early version");
   if (shape.rank() < 1) return execution_error("X must have a batch axis");
-  const int64_t channels = shape.rank() > 1 ? shape[1] : 1;
-  const int64_t inner = shape.rank() > 2 ? count_of(shape, 2, shape.rank()) : 1;
+  const size_t first_inner = plan.by_element ? shape.rank() : std::min<size_t>(2, shape.rank());
+  const int64_t channels = count_of(shape, 1, first_inner);
+  const int64_t inner = count_of(shape, first_inner, shape.rank());
   PX_TRY(expect_channels(op, 1, 4, channels));
   const double epsilon = op.float_attribute("epsilon");
-  const double momentum = op.float_attribute("momentum");
   const Numbers<double> numbers(x), scale(op.input(1)), bias(op.input(2)), mean(op.input(3)), variance(op.input(4));
   std::vector<double> results(static_cast<size_t>(numbers.size()));
-  std::vector<double> running_mean(static_cast<size_t>(channels));
-  std::vector<double> running_variance(running_mean.size());
+  std::vector<Moments> batch(static_cast<size_t>(channels));
   parallel_for(channels, 4 * shape[0] * inner, [&](int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; ++channel) {
       const auto position = [&](int64_t k) { return (k / inner * channels + channel) * inner + k % inner; };
       Moments moments{mean[channel], variance[channel]};
-      if (training) {
-        moments = moments_of(shape[0] * inner, [&](int64_t k) { return numbers[position(k)]; });
-        running_mean[static_cast<size_t>(channel)] = mean[channel] * momentum + moments.mean * (1 - momentum);
-        running_variance[static_cast<size_t>(channel)] =
-            variance[channel] * momentum + moments.variance * (1 - momentum);
-      }
+      if (plan.training) moments = moments_of(shape[0] * inner, [&](int64_t k) { return numbers[position(k)]; });
+      batch[static_cast<size_t>(channel)] = moments;
       const double deviation = std::sqrt(moments.variance + epsilon);
       for (int64_t k = 0; k < shape[0] * inner; ++k) {
         const int64_t at = position(k);
@@ -154,9 +169,25 @@ Status op_batch_normalization(OpContext& op) {
     }
   });
   PX_TRY(op.set_output(0, x.dtype(), shape, std::span<const double>(results)));
-  if (!training) return {};
-  PX_TRY(op.set_output(1, op.input(3).dtype(), Shape{channels}, std::span<const double>(running_mean)));
-  return op.set_output(2, op.input(4).dtype(), Shape{channels}, std::span<const double>(running_variance));
+  return plan.training ? set_moments(op, op.input(3).shape(), batch) : Status{};
+}
+
+}  // namespace
+
+// Version 14 and 15.
+Status op_batch_normalization(OpContext& op) {
+  return normalize_batch(op, {.training = op.int_attribute("training_mode") != 0});
+}
+
+// Version 7 and 9: training is known by the outputs that are wanted.
+Status op_batch_normalization_7(OpContext& op) {
+  return normalize_batch(op, {.training = op.wants_output(1), .by_element = op.find_int("spatial").value_or(1) == 0});
+}
+
+// Version 1 and 6: training unless is_test is set.
+Status op_batch_normalization_1(OpContext& op) {
+  return normalize_batch(
+      op, {.training = op.int_attribute("is_test") == 0, .by_element = op.int_attribute("spatial") == 0});
 }
 
 namespace {

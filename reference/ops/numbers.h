@@ -78,6 +78,12 @@ __extension__ typedef __int128 Int128;
 
 // Toward zero; NaN and what int64 cannot hold give its least value, as the conversion instructions of processors do.
 int64_t truncate_to_int64(double value);
+// The same for an integer type: uint64 holds twice as much, and what int32 cannot hold gives its least value. Narrower
+// types keep the low bits once stored.
+int64_t truncate_to_integer(double value, DType to);
+
+// All elements of a complex tensor, by their parts.
+void store_complex(Tensor& tensor, std::span<const double> real, std::span<const double> imaginary);
 
 // Integer arithmetic modulo 2^64, as the types wrap; plain arithmetic for double.
 template <class T>

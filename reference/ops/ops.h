@@ -50,6 +50,7 @@ Status op_shrink(OpContext& op);
 Status op_sigmoid(OpContext& op);
 Status op_softplus(OpContext& op);
 Status op_softsign(OpContext& op);
+Status op_swiglu(OpContext& op);
 Status op_swish(OpContext& op);
 Status op_thresholded_relu(OpContext& op);
 
@@ -67,6 +68,7 @@ Status op_greater_or_equal(OpContext& op);
 Status op_less(OpContext& op);
 Status op_less_or_equal(OpContext& op);
 Status op_mod(OpContext& op);
+Status op_mod_13(OpContext& op);
 Status op_mul(OpContext& op);
 Status op_or(OpContext& op);
 Status op_pow(OpContext& op);
@@ -80,6 +82,7 @@ Status op_min(OpContext& op);
 Status op_sum(OpContext& op);
 
 // cast.cpp
+Status op_bit_cast(OpContext& op);
 Status op_cast(OpContext& op);
 Status op_cast_like(OpContext& op);
 
@@ -102,6 +105,7 @@ Status op_concat(OpContext& op);
 Status op_slice(OpContext& op);
 Status op_split(OpContext& op);
 Status op_tile(OpContext& op);
+Status op_tile_1(OpContext& op);
 Status op_transpose(OpContext& op);
 Status op_trilu(OpContext& op);
 Status op_where(OpContext& op);
@@ -137,6 +141,8 @@ Status op_softmax(OpContext& op);
 
 // normalization.cpp
 Status op_batch_normalization(OpContext& op);
+Status op_batch_normalization_1(OpContext& op);
+Status op_batch_normalization_7(OpContext& op);
 Status op_group_normalization(OpContext& op);
 Status op_instance_normalization(OpContext& op);
 Status op_lrn(OpContext& op);
@@ -147,6 +153,7 @@ Status op_rms_normalization(OpContext& op);
 
 // matmul.cpp: matrix products
 Status op_gemm(OpContext& op);
+Status op_gemm_1(OpContext& op);
 Status op_matmul(OpContext& op);
 Status op_matmul_integer(OpContext& op);
 Status op_qlinear_matmul(OpContext& op);
@@ -166,11 +173,21 @@ Status op_scan(OpContext& op);
 Status op_attention(OpContext& op);
 Status op_rotary_embedding(OpContext& op);
 
+// flex_attention.cpp
+Status op_flex_attention(OpContext& op);
+
 // conv.cpp
 Status op_conv(OpContext& op);
 Status op_conv_integer(OpContext& op);
 Status op_conv_transpose(OpContext& op);
 Status op_qlinear_conv(OpContext& op);
+
+// deform_conv.cpp
+Status op_deform_conv(OpContext& op);
+
+// linear_attention.cpp
+Status op_causal_conv_with_state(OpContext& op);
+Status op_linear_attention(OpContext& op);
 
 // pool.cpp
 Status op_average_pool(OpContext& op);
@@ -179,6 +196,7 @@ Status op_global_lp_pool(OpContext& op);
 Status op_global_max_pool(OpContext& op);
 Status op_lp_pool(OpContext& op);
 Status op_max_pool(OpContext& op);
+Status op_max_roi_pool(OpContext& op);
 Status op_max_unpool(OpContext& op);
 
 // recurrent.cpp
@@ -209,12 +227,26 @@ Status op_tensor_scatter(OpContext& op);
 // select.cpp: sizes that depend on data, rearrangements
 Status op_compress(OpContext& op);
 Status op_depth_to_space(OpContext& op);
-Status op_dropout(OpContext& op);
 Status op_non_zero(OpContext& op);
 Status op_pad(OpContext& op);
 Status op_reverse_sequence(OpContext& op);
 Status op_space_to_depth(OpContext& op);
 Status op_unique(OpContext& op);
+
+// random.cpp
+Status op_bernoulli(OpContext& op);
+Status op_dropout(OpContext& op);
+Status op_dropout_1(OpContext& op);
+Status op_dropout_7(OpContext& op);
+Status op_multinomial(OpContext& op);
+Status op_random_normal(OpContext& op);
+Status op_random_normal_like(OpContext& op);
+Status op_random_uniform(OpContext& op);
+Status op_random_uniform_like(OpContext& op);
+
+// blocks.cpp
+Status op_center_crop_pad(OpContext& op);
+Status op_col2im(OpContext& op);
 
 // einsum.cpp
 Status op_det(OpContext& op);
@@ -222,6 +254,8 @@ Status op_einsum(OpContext& op);
 
 // resize.cpp
 Status op_upsample(OpContext& op);
+Status op_upsample_1(OpContext& op);
+Status op_upsample_7(OpContext& op);
 Status op_resize(OpContext& op);
 
 // vision.cpp
@@ -242,7 +276,11 @@ Status op_hann_window(OpContext& op);
 Status op_mel_weight_matrix(OpContext& op);
 Status op_stft(OpContext& op);
 
+// image_decoder.cpp
+Status op_image_decoder(OpContext& op);
+
 // text.cpp
+Status op_regex_full_match(OpContext& op);
 Status op_string_concat(OpContext& op);
 Status op_string_normalizer(OpContext& op);
 Status op_string_split(OpContext& op);

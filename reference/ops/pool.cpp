@@ -1,6 +1,7 @@
-// Pools: MaxPool, AveragePool, LpPool, their global forms, MaxUnpool.
+// Pools: MaxPool, AveragePool, LpPool, their global forms, MaxRoiPool, MaxUnpool.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
@@ -63,16 +64,22 @@ Status pool_planes(OpContext& op, const Finish& finish) {
   std::vector<int64_t> dims(shape.rank(), 1);
   dims[0] = shape[0];
   dims[1] = shape[1];
+  const Shape pooled = PX_TRY(Shape::create(dims));
   const int64_t inner = count_of(shape, 2, shape.rank());
   const Numbers<double> numbers(x);
-  std::vector<double> results(static_cast<size_t>(planes_of(op)));
+  std::vector<double> results(static_cast<size_t>(pooled.element_count()));
   for (size_t plane = 0; plane < results.size(); ++plane) {
     results[plane] = finish(numbers.span().subspan(plane * static_cast<size_t>(inner), static_cast<size_t>(inner)));
   }
-  return op.set_output(0, x.dtype(), Shape(dims), std::span<const double>(results));
+  return op.set_output(0, x.dtype(), pooled, std::span<const double>(results));
 }
 
 double power_mean_root(double sum, double p) { return std::pow(sum, 1.0 / p); }
+
+// The attribute p: a whole number since version 2, a float in version 1.
+double power_of(const OpContext& op) {
+  return op.since_version() == 1 ? op.float_attribute("p") : static_cast<double>(op.int_attribute("p"));
+}
 
 }  // namespace
 
@@ -150,7 +157,7 @@ Status op_average_pool(OpContext& op) {
 Status op_lp_pool(OpContext& op) {
   const Window window = PX_TRY(pool_window(op));
   const Shape shape = PX_TRY(pooled_shape(op, window));
-  const auto p = static_cast<double>(op.int_attribute("p"));
+  const auto p = power_of(op);
   const int64_t inner = window.input_count();
   const Numbers<double> numbers(op.input(0));
   std::vector<double> results(static_cast<size_t>(shape.element_count()));
@@ -181,7 +188,7 @@ Status op_global_average_pool(OpContext& op) {
 }
 
 Status op_global_lp_pool(OpContext& op) {
-  const auto p = static_cast<double>(op.int_attribute("p"));
+  const auto p = power_of(op);
   return pool_planes(op, [=](std::span<const double> plane) {
     double sum = 0;
     for (double value : plane) sum += std::pow(std::fabs(value), p);
@@ -218,6 +225,63 @@ Status op_max_unpool(OpContext& op) {
     results[static_cast<size_t>(at.offset())] = numbers[static_cast<int64_t>(index)];
   }
   return op.set_output(0, x.dtype(), shape, std::span<const double>(results));
+}
+
+namespace {
+
+// The elements of one bin along one axis: [begin, end), possibly none.
+struct Bin {
+  int64_t begin, end;
+};
+
+// Bin `index` of `count` over the region from `first` to `last`, both included.
+Bin bin_of(double first, double last, int64_t index, int64_t count, int64_t length) {
+  const double size = std::max(last - first + 1, 1.0) / static_cast<double>(count);
+  const double begin = first + std::floor(static_cast<double>(index) * size);
+  const double end = first + std::ceil(static_cast<double>(index + 1) * size);
+  const auto limit = static_cast<double>(length);
+  return {static_cast<int64_t>(std::clamp(begin, 0.0, limit)), static_cast<int64_t>(std::clamp(end, 0.0, limit))};
+}
+
+}  // namespace
+
+// The greatest element of each bin of each region [batch, x1, y1, x2, y2]. The specification leaves the bins open; they
+// are those of the paper that names the operator (Fast R-CNN, 2015) and of its first implementation: corners rounded,
+// away from zero at a half, regions of one element at least, bins from floor to ceil, an empty bin 0.
+Status op_max_roi_pool(OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  const Shape& roi_shape = op.input(1).shape();
+  const std::vector<int64_t> pooled = op.find_ints("pooled_shape").value_or(std::vector<int64_t>{});
+  if (shape.rank() != 4 || roi_shape.rank() != 2 || roi_shape[1] != 5)
+    return execution_error("X must be [N, C, H, W] and rois [count, 5]");
+  if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
+    return execution_error("pooled_shape must hold two positive numbers");
+  const double scale = op.float_attribute("spatial_scale");
+  const std::array<int64_t, 4> dims{roi_shape[0], shape[1], pooled[0], pooled[1]};
+  const Shape result = PX_TRY(Shape::create(dims));
+  const Numbers<double> x(op.input(0));
+  const Numbers<double> rois(op.input(1));
+  std::vector<double> values(static_cast<size_t>(result.element_count()));
+  for (int64_t index = 0; index < result.element_count(); ++index) {
+    const int64_t roi = index / (shape[1] * pooled[0] * pooled[1]);
+    const auto corner = [&](int64_t which) { return std::round(rois[roi * 5 + which] * scale); };
+    const double batch = rois[roi * 5];
+    if (!(batch >= 0 && batch < static_cast<double>(shape[0])))
+      return execution_error(fmt::format("region {} is of sample {}", roi, batch));
+    const Bin rows = bin_of(corner(2), corner(4), index / pooled[1] % pooled[0], pooled[0], shape[2]);
+    const Bin columns = bin_of(corner(1), corner(3), index % pooled[1], pooled[1], shape[3]);
+    const int64_t plane = static_cast<int64_t>(batch) * shape[1] + index / (pooled[0] * pooled[1]) % shape[1];
+    const bool empty = rows.begin >= rows.end || columns.begin >= columns.end;
+    double best = empty ? 0.0 : -std::numeric_limits<double>::infinity();
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      for (int64_t column = columns.begin; column < columns.end; ++column) {
+        const double value = x[(plane * shape[2] + row) * shape[3] + column];
+        best = is_nan(best) || best >= value ? best : value;
+      }
+    }
+    values[static_cast<size_t>(index)] = best;
+  }
+  return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
 }
 
 }  // namespace parallax::reference

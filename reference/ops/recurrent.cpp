@@ -84,7 +84,7 @@ Status op_lstm(OpContext& op) {
     for (size_t unit = 0; input_forget && unit < f.size(); ++unit) f[unit] = 1 - i[unit];
     for (size_t unit = 0; unit < f.size(); ++unit) cell[unit] = f[unit] * cell[unit] + i[unit] * c[unit];
     const std::vector<double> o = gate(1, 1, functions[0]);
-    for (size_t unit = 0; unit < o.size(); ++unit) h[unit] = o[unit] * functions[2](cell[unit]);
+    for (size_t unit = 0; unit < o.size(); ++unit) h[unit] = o[unit] * functions[2](plan.clipped(cell[unit]));
   }));
   return set_state(op, 2, plan, cells);
 }

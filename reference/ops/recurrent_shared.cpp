@@ -58,7 +58,7 @@ Result<std::vector<Activation>> read_activations(const OpContext& op, const std:
 }
 
 Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std::initializer_list<int64_t> dims) {
-  const Shape wanted(dims);
+  const Shape wanted = PX_TRY(make_shape(dims));
   if (!op.has_input(index)) return std::vector<double>(static_cast<size_t>(wanted.element_count()), 0.0);
   if (!(op.input(index).shape() == wanted)) {
     return execution_error(fmt::format("input {} has shape {}, it must have {}", index,
@@ -82,7 +82,8 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   plan.batch = x_shape[plan.batch_first ? 0 : 1];
   plan.inputs = x_shape[2];
   plan.hidden = op.find_int("hidden_size").value_or(r_shape[2]);
-  const std::string direction = op.string_attribute("direction");
+  std::string direction = op.string_attribute("direction");
+  if (direction == "foward") direction = "forward";  // the default of GRU-1, as misspelt there
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return execution_error("attribute direction is '" + direction + "'");
   plan.directions = direction == "bidirectional" ? 2 : 1;
@@ -94,6 +95,7 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   plan.w = PX_TRY(read_weights(op, 1, {plan.directions, gates * plan.hidden, plan.inputs}));
   plan.r = PX_TRY(read_weights(op, 2, {plan.directions, gates * plan.hidden, plan.hidden}));
   plan.b = PX_TRY(read_weights(op, 3, {plan.directions, 2 * gates * plan.hidden}));
+  PX_TRY(make_shape({plan.steps, plan.directions, plan.batch, plan.hidden}));
   plan.lengths.assign(static_cast<size_t>(plan.batch), plan.steps);
   if (op.has_input(4)) plan.lengths = PX_TRY(op.int64s_of_input(4));
   if (static_cast<int64_t>(plan.lengths.size()) != plan.batch)

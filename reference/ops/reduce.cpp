@@ -5,6 +5,7 @@
 #include "reference/ops/axes.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
+#include "reference/ops/quantized.h"
 
 namespace parallax::reference {
 namespace {
@@ -38,7 +39,7 @@ Result<Reduction> plan_reduction(const OpContext& op, int64_t axes_input_version
       dims.push_back(1);
   }
   for (int64_t dim : plan.reduced_dims) plan.reduced_count *= dim;
-  plan.result = Shape(dims);
+  plan.result = PX_TRY(Shape::create(dims));
   return plan;
 }
 
@@ -100,10 +101,13 @@ Status reduce_choice(OpContext& op, bool empty_is_least, Better better) {
     using Limits = std::numeric_limits<T>;
     const Numbers<T> numbers(data);
     T empty = empty_is_least ? Limits::lowest() : Limits::max();
-    if constexpr (std::is_same_v<T, double>) empty = empty_is_least ? -Limits::infinity() : Limits::infinity();
-    if (plan.reduced_count == 0 && !std::is_same_v<T, double> && data.dtype() != DType::int64 &&
-        data.dtype() != DType::uint64) {
-      return unsupported(fmt::format("a reduction of no elements of type {}", name_of(data.dtype())));
+    if constexpr (std::is_same_v<T, double>) {
+      empty = empty_is_least ? -Limits::infinity() : Limits::infinity();
+    } else if (data.dtype() == DType::bool_) {
+      empty = empty_is_least ? 0 : 1;
+    } else if (bits_of(data.dtype()) < 64) {
+      const auto [least, greatest] = integer_limits(data.dtype());
+      empty = static_cast<T>(empty_is_least ? least : greatest);
     }
     std::vector<T> results(static_cast<size_t>(plan.result.element_count()));
     for_outputs(plan, [&](int64_t index, int64_t base) {

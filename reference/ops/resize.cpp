@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "reference/ops/axes.h"
+#include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
+#include "reference/ops/move.h"
 #include "reference/ops/ops.h"
 
 namespace parallax::reference {
@@ -77,45 +79,46 @@ double linear_weight(double distance) { return std::max(0.0, 1.0 - std::fabs(dis
 
 // Weights of the elements around position x. With antialias a scale below 1 widens the filter to cover what it skips;
 // such weights, and those from which the outside is excluded, are normalised to sum 1. Elements outside repeat the
-// border.
+// border unless they are excluded.
 Taps interpolate(const ResizeOptions& options, const ResizeAxis& axis, double x) {
   const bool cubic = options.mode == "cubic";
   const double shrink = options.antialias ? std::min(1.0, axis.scale) : 1.0;
   const double support = (cubic ? 2.0 : 1.0) / shrink;
   const auto first = static_cast<int64_t>(std::floor(x - support)) + 1;
   const auto last = static_cast<int64_t>(std::ceil(x + support)) - 1;
-  const bool drop_outside = options.exclude_outside || options.antialias;
   Taps taps;
   double sum = 0;
   for (int64_t position = first; position <= std::max(first, last); ++position) {
     const double distance = (static_cast<double>(position) - x) * shrink;
     const double weight = cubic ? cubic_weight(distance, options.cubic_a) : linear_weight(distance);
     const bool inside = position >= 0 && position < axis.input;
-    if (weight == 0.0 || (!inside && drop_outside)) continue;
+    if (weight == 0.0 || (!inside && options.exclude_outside)) continue;
     taps.weighted.emplace_back(std::clamp<int64_t>(position, 0, axis.input - 1), weight);
     sum += weight;
   }
   for (auto& [position, weight] : taps.weighted) {
-    if (drop_outside) weight /= sum;
+    if (options.exclude_outside || options.antialias) weight /= sum;
   }
   return taps;
 }
 
-Result<std::vector<Taps>> taps_of(const ResizeOptions& options, const ResizeAxis& axis) {
-  std::vector<Taps> all;
+// The place in the input that each place of the output stands for.
+Result<std::vector<double>> positions_of(const ResizeOptions& options, const ResizeAxis& axis) {
+  std::vector<double> positions;
   for (int64_t place = 0; place < axis.output; ++place) {
-    const double x = PX_TRY(original_position(options, axis, static_cast<double>(place)));
-    Taps taps;
-    if (options.mode == "nearest") {
-      const int64_t position = PX_TRY(nearest_position(options, x));
-      taps.weighted.emplace_back(std::clamp<int64_t>(position, 0, axis.input - 1), 1.0);
-    } else {
-      taps = interpolate(options, axis, x);
-    }
-    taps.outside = options.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(axis.input - 1));
-    all.push_back(std::move(taps));
+    positions.push_back(PX_TRY(original_position(options, axis, static_cast<double>(place))));
+    if (!(std::fabs(positions.back()) < 1e15))
+      return execution_error(fmt::format("position {} of the output stands for {}", place, positions.back()));
   }
-  return all;
+  return positions;
+}
+
+bool is_outside(const ResizeOptions& options, const ResizeAxis& axis, double x) {
+  return options.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(axis.input - 1));
+}
+
+bool is_untouched(const ResizeOptions& options, const ResizeAxis& axis) {
+  return axis.output == axis.input && axis.scale == 1.0 && options.coordinates != "tf_crop_and_resize";
 }
 
 // Applies the taps of one axis: [outer, input, inner] -> [outer, output, inner].
@@ -137,29 +140,76 @@ std::vector<double> resize_axis(const std::vector<double>& from, const std::vect
   return to;
 }
 
-Status resize(OpContext& op, const ResizeOptions& options, const std::vector<ResizeAxis>& axes) {
+Status interpolate_axes(OpContext& op, const ResizeOptions& options, const std::vector<ResizeAxis>& axes,
+                        const Shape& shape) {
   const Tensor& x = op.input(0);
-  if (x.element_count() == 0) return unsupported("resizing a tensor without elements");
-  const Numbers<double> numbers(x);
-  std::vector<double> values(numbers.span().begin(), numbers.span().end());
+  std::vector<std::vector<Taps>> taps(axes.size());  // by axis; empty where it stays as it is
   std::vector<int64_t> dims(x.shape().begin(), x.shape().end());
   for (size_t axis = 0; axis < axes.size(); ++axis) {
-    const bool untouched =
-        axes[axis].output == axes[axis].input && axes[axis].scale == 1.0 && options.coordinates != "tf_crop_and_resize";
-    if (untouched) continue;
-    const std::vector<Taps> taps = PX_TRY(taps_of(options, axes[axis]));
-    const Shape now(dims);
-    const Shape next = PX_TRY(with_dim(now, axis, axes[axis].output));
-    PX_TRY(op.allocate(x.dtype(), next));  // asks for the memory
-    values = resize_axis(values, taps, count_of(now, 0, axis), dims[axis], count_of(now, axis + 1, now.rank()),
-                         options.extrapolation);
+    if (is_untouched(options, axes[axis])) continue;
+    for (double position : PX_TRY(positions_of(options, axes[axis]))) {
+      taps[axis].push_back(interpolate(options, axes[axis], position));
+      taps[axis].back().outside = is_outside(options, axes[axis], position);
+    }
     dims[axis] = axes[axis].output;
+    const Shape between = PX_TRY(Shape::create(dims));
+    PX_TRY(op.allocate(x.dtype(), between));  // asks for the memory
   }
-  const Shape shape(dims);
-  if (is_floating(x.dtype())) return op.set_output(0, x.dtype(), shape, std::span<const double>(values));
-  std::vector<int64_t> rounded;
-  for (double value : values) rounded.push_back(truncate_to_int64(value));
-  return op.set_output(0, x.dtype(), shape, std::span<const int64_t>(rounded));
+  return map_linear(op, x, shape, [&](std::vector<double> values) {
+    std::vector<int64_t> now(x.shape().begin(), x.shape().end());
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+      if (taps[axis].empty()) continue;
+      const Shape from(now);
+      values = resize_axis(values, taps[axis], count_of(from, 0, axis), now[axis],
+                           count_of(from, axis + 1, from.rank()), options.extrapolation);
+      now[axis] = axes[axis].output;
+    }
+    return values;
+  });
+}
+
+// Mode nearest moves elements and computes nothing: any type will do.
+Status take_nearest(OpContext& op, const ResizeOptions& options, const std::vector<ResizeAxis>& axes,
+                    const Shape& shape) {
+  const Tensor& x = op.input(0);
+  std::vector<std::vector<int64_t>> sources(axes.size());  // by axis, kFill outside
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    for (double position : PX_TRY(positions_of(options, axes[axis]))) {
+      const auto place = static_cast<int64_t>(sources[axis].size());
+      const int64_t nearest = is_untouched(options, axes[axis]) ? place : PX_TRY(nearest_position(options, position));
+      const bool outside = is_outside(options, axes[axis], position);
+      sources[axis].push_back(outside ? kFill : std::clamp<int64_t>(nearest, 0, axes[axis].input - 1));
+    }
+  }
+  Tensor fill = PX_TRY(Tensor::zeros(x.dtype(), Shape{}));
+  if (is_floating(x.dtype())) store<double>(fill, 0, std::span<const double>(&options.extrapolation, 1));
+  Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
+  const std::vector<int64_t> own = strides_of(x.shape());
+  const std::vector<int64_t> outs = strides_of(shape);
+  const TensorView fill_view = fill.view();
+  gather_elements(
+      x, output,
+      [&](int64_t index) {
+        int64_t from = 0;
+        for (size_t axis = 0; axis < axes.size(); ++axis) {
+          const int64_t source = sources[axis][static_cast<size_t>(index / outs[axis] % shape[axis])];
+          if (source == kFill) return kFill;
+          from += source * own[axis];
+        }
+        return from;
+      },
+      &fill_view);
+  return op.set_output(0, std::move(output));
+}
+
+Status resize(OpContext& op, const ResizeOptions& options, const std::vector<ResizeAxis>& axes) {
+  std::vector<int64_t> dims;
+  for (const ResizeAxis& axis : axes) dims.push_back(axis.output);
+  const Shape shape = PX_TRY(Shape::create(dims));
+  if (shape.element_count() == 0) return op.set_output(0, PX_TRY(op.allocate(op.input(0).dtype(), shape)));
+  if (op.input(0).element_count() == 0) return execution_error("X has no elements to make elements from");
+  return options.mode == "nearest" ? take_nearest(op, options, axes, shape)
+                                   : interpolate_axes(op, options, axes, shape);
 }
 
 Result<std::vector<double>> doubles_of_input(const OpContext& op, size_t index) {
@@ -240,8 +290,10 @@ Status op_resize(OpContext& op) {
   return resize(op, options, axes);
 }
 
-// Upsample-7, Upsample-9 and Resize-10: scales alone, positions x / scale, the nearest below.
-Status op_upsample(OpContext& op) {
+namespace {
+
+// Positions x / scale, the nearest below.
+Status upsample(OpContext& op, const std::vector<double>& scales) {
   ResizeOptions options;
   options.mode = op.string_attribute("mode");
   options.coordinates = "asymmetric";
@@ -249,8 +301,6 @@ Status op_upsample(OpContext& op) {
   if (options.mode == "bilinear") options.mode = "linear";
   if (options.mode != "nearest" && options.mode != "linear")
     return execution_error("attribute mode is '" + options.mode + "'");
-  const std::vector<double> scales =
-      op.has_attribute("scales") ? *op.find_floats("scales") : PX_TRY(doubles_of_input(op, 1));
   const Shape& shape = op.input(0).shape();
   if (scales.size() != shape.rank())
     return execution_error(fmt::format("{} scales for rank {}", scales.size(), shape.rank()));
@@ -260,6 +310,19 @@ Status op_upsample(OpContext& op) {
     axes.push_back(axis_from_scale(shape[axis], scales[axis]));
   }
   return resize(op, options, axes);
+}
+
+}  // namespace
+
+// Upsample-9 and Resize-10: scales are an input.
+Status op_upsample(OpContext& op) { return upsample(op, PX_TRY(doubles_of_input(op, 1))); }
+
+// Upsample-7: scales are an attribute.
+Status op_upsample_7(OpContext& op) { return upsample(op, op.find_floats("scales").value_or(std::vector<double>{})); }
+
+// Upsample-1: scales of the last two of four axes.
+Status op_upsample_1(OpContext& op) {
+  return upsample(op, {1, 1, op.float_attribute("height_scale"), op.float_attribute("width_scale")});
 }
 
 }  // namespace parallax::reference

@@ -1,6 +1,7 @@
 // Operators that write at indices: ScatterElements, ScatterND, TensorScatter, OneHot. Where indices repeat, updates
 // take effect in their order.
 #include <cmath>
+#include <complex>
 
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
@@ -8,6 +9,30 @@
 
 namespace parallax::reference {
 namespace {
+
+// Complex numbers have sums and products, but no order.
+Status combine_complex(OpContext& op, const Tensor& data, const Tensor& updates, const std::vector<int64_t>& positions,
+                       const std::string& reduction) {
+  if (reduction != "add" && reduction != "mul")
+    return unsupported("the reduction '" + reduction + "' of complex numbers");
+  std::vector<double> real, imaginary;
+  for (int64_t index = 0; index < data.element_count(); ++index) {
+    const std::complex<double> value = element_as_complex(data, index);
+    real.push_back(value.real());
+    imaginary.push_back(value.imag());
+  }
+  for (size_t index = 0; index < positions.size(); ++index) {
+    const auto target = static_cast<size_t>(positions[index]);
+    const std::complex<double> held(real[target], imaginary[target]);
+    const std::complex<double> update = element_as_complex(updates, static_cast<int64_t>(index));
+    const std::complex<double> combined = reduction == "add" ? held + update : held * update;
+    real[target] = combined.real();
+    imaginary[target] = combined.imag();
+  }
+  Tensor output = PX_TRY(op.allocate(data.dtype(), data.shape()));
+  store_complex(output, real, imaginary);
+  return op.set_output(0, std::move(output));
+}
 
 // Update u goes to positions[u] of a copy of data: replaced, or combined as the attribute `reduction` says.
 Status apply_updates(OpContext& op, const Tensor& data, const Tensor& updates, const std::vector<int64_t>& positions) {
@@ -22,6 +47,7 @@ Status apply_updates(OpContext& op, const Tensor& data, const Tensor& updates, c
   if (reduction != "add" && reduction != "mul" && reduction != "max" && reduction != "min") {
     return execution_error(fmt::format("attribute reduction is '{}'", reduction));
   }
+  if (is_complex(data.dtype())) return combine_complex(op, data, updates, positions, reduction);
   return with_number_type(data.dtype(), [&](auto number) -> Status {
     using T = decltype(number);
     const Numbers<T> old(data);
@@ -121,6 +147,12 @@ Status op_tensor_scatter(OpContext& op) {
     return execution_error(
         "axis must not be the batch, update must have the rank of past_cache, mode be linear or circular");
   }
+  for (size_t other = 0; other < shape.rank(); ++other) {
+    if (other == axis ? update.shape()[other] > shape[other] : update.shape()[other] != shape[other]) {
+      return execution_error(
+          fmt::format("update {} does not fit past_cache {}", update.shape().to_string(), shape.to_string()));
+    }
+  }
   std::vector<int64_t> starts(static_cast<size_t>(shape[0]), 0);
   if (op.has_input(2)) starts = PX_TRY(op.int64s_of_input(2));
   if (static_cast<int64_t>(starts.size()) != shape[0])
@@ -132,9 +164,9 @@ Status op_tensor_scatter(OpContext& op) {
   copy_run(past, 0, output, 0, past.element_count());
   for (int64_t lead = 0; lead < shape[0] * middle; ++lead) {
     const int64_t start = starts[static_cast<size_t>(lead / middle)];
-    if (start < 0 || (mode == "linear" && start + length > shape[axis])) return out_of_range(start, shape[axis]);
+    if (start < 0 || (mode == "linear" && start > shape[axis] - length)) return out_of_range(start, shape[axis]);
     for (int64_t index = 0; index < length; ++index) {
-      const int64_t target = (start + index) % shape[axis];
+      const int64_t target = (start % shape[axis] + index) % shape[axis];
       copy_run(update, (lead * length + index) * inner, output, (lead * shape[axis] + target) * inner, inner);
     }
   }

@@ -1,6 +1,7 @@
 // Operators whose output size depends on data, and rearrangements: NonZero, Compress, Unique, Pad, DepthToSpace,
-// SpaceToDepth, ReverseSequence, Dropout.
+// SpaceToDepth, ReverseSequence.
 #include <algorithm>
+#include <complex>
 #include <numeric>
 
 #include "reference/ops/map.h"
@@ -68,16 +69,24 @@ Status op_compress(OpContext& op) {
 
 namespace {
 
-// The order of two slices, element by element: -1, 0 or 1.
+// NaN comes last, and all NaN are one: the specification is silent, and so does numpy.unique.
+int compare_floats(double a, double b) {
+  if (a != a || b != b) return static_cast<int>(a != a) - static_cast<int>(b != b);
+  return static_cast<int>(a > b) - static_cast<int>(a < b);
+}
+
+// The order of two slices, element by element: -1, 0 or 1. Complex numbers go by their real parts first.
 int compare_elements(const Tensor& tensor, int64_t a, int64_t b) {
   if (tensor.dtype() == DType::string) {
     const auto strings = tensor.as<std::string>();
     return strings[static_cast<size_t>(a)].compare(strings[static_cast<size_t>(b)]);
   }
-  if (is_floating(tensor.dtype())) {
-    const double left = element_as_double(tensor, a);
-    const double right = element_as_double(tensor, b);
-    return static_cast<int>(left > right) - static_cast<int>(left < right);
+  if (is_floating(tensor.dtype())) return compare_floats(element_as_double(tensor, a), element_as_double(tensor, b));
+  if (is_complex(tensor.dtype())) {
+    const std::complex<double> left = element_as_complex(tensor, a);
+    const std::complex<double> right = element_as_complex(tensor, b);
+    const int order = compare_floats(left.real(), right.real());
+    return order != 0 ? order : compare_floats(left.imag(), right.imag());
   }
   const int64_t left = element_as_int64(tensor, a);
   const int64_t right = element_as_int64(tensor, b);
@@ -140,8 +149,9 @@ struct PadArguments {
 Result<PadArguments> pad_arguments(const OpContext& op) {
   const size_t rank = op.input(0).shape().rank();
   const bool by_input = op.since_version() >= 11;
+  const std::string_view attribute = op.since_version() == 1 ? "paddings" : "pads";
   const std::vector<int64_t> pads =
-      by_input ? PX_TRY(op.int64s_of_input(1)) : op.find_ints("pads").value_or(std::vector<int64_t>{});
+      by_input ? PX_TRY(op.int64s_of_input(1)) : op.find_ints(attribute).value_or(std::vector<int64_t>{});
   std::vector<size_t> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   if (op.has_input(3)) axes = PX_TRY_CONTEXT("axes", normalize_axes(to_int64s(op.input(3)), rank));
@@ -231,7 +241,8 @@ Status rearrange(OpContext& op, std::span<const int64_t> dims, std::span<const s
 Result<std::array<int64_t, 5>> image_and_block(const OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t block = op.int_attribute("blocksize");
-  if (shape.rank() != 4 || block < 1 || block > 65536)
+  constexpr int64_t kLargest = int64_t{1} << 40;  // of a dimension, so that their products below stay in range
+  if (shape.rank() != 4 || block < 1 || block > 65536 || *std::max_element(shape.begin(), shape.end()) > kLargest)
     return execution_error(fmt::format("input {} with blocksize {}", shape.to_string(), block));
   return std::array<int64_t, 5>{shape[0], shape[1], shape[2], shape[3], block};
 }
@@ -252,12 +263,17 @@ Status op_depth_to_space(OpContext& op) {
                    result);
 }
 
+// The inverse of DepthToSpace; the attribute mode is there since version 28.
 Status op_space_to_depth(OpContext& op) {
   const auto [n, c, h, w, b] = PX_TRY(image_and_block(op));
   if (h % b != 0 || w % b != 0)
     return execution_error(fmt::format("an image of {} x {} has no whole blocks of {}", h, w, b));
-  return rearrange(op, std::array<int64_t, 6>{n, c, h / b, b, w / b, b}, std::array<size_t, 6>{0, 3, 5, 1, 2, 4},
-                   std::array<int64_t, 4>{n, c * b * b, h / b, w / b});
+  const std::array<int64_t, 6> seen{n, c, h / b, b, w / b, b};
+  const std::array<int64_t, 4> result{n, c * b * b, h / b, w / b};
+  const std::string mode = op.find_string("mode").value_or("DCR");
+  if (mode == "DCR") return rearrange(op, seen, std::array<size_t, 6>{0, 3, 5, 1, 2, 4}, result);
+  if (mode != "CRD") return execution_error("attribute mode must be DCR or CRD");
+  return rearrange(op, seen, std::array<size_t, 6>{0, 1, 3, 5, 2, 4}, result);
 }
 
 // The first sequence_lens[b] elements along time_axis are reversed for each sample b.
@@ -285,24 +301,6 @@ Status op_reverse_sequence(OpContext& op) {
     return at < length ? index + (length - 1 - 2 * at) * strides[time_axis] : index;
   });
   return op.set_output(0, std::move(output));
-}
-
-// In inference, or with a ratio of 0, the data as it is. Dropping at random is training, and which elements fall is not
-// defined.
-Status op_dropout(OpContext& op) {
-  const bool by_input = op.since_version() >= 12;
-  const bool training = by_input ? op.has_input(2) && element_as_int64(op.input(2), 0) != 0
-                                 : op.since_version() < 7 && op.find_int("is_test").value_or(0) == 0;
-  double ratio = by_input ? 0.5 : op.find_float("ratio").value_or(0.5);
-  if (by_input && op.has_input(1)) ratio = PX_TRY(op.double_of_input(1));
-  if (training && ratio != 0.0) return unsupported("dropping at random (training mode)");
-  PX_TRY(op.set_output(0, op.input(0)));
-  if (!op.wants_output(1)) return {};
-  const std::vector<int64_t> ones(static_cast<size_t>(op.input(0).element_count()), 1);
-  if (op.since_version() >= 10)
-    return op.set_output(1, DType::bool_, op.input(0).shape(), std::span<const int64_t>(ones));
-  return op.set_output(1, op.input(0).dtype(), op.input(0).shape(),
-                       std::span<const double>(std::vector<double>(ones.begin(), ones.end())));
 }
 
 }  // namespace parallax::reference

@@ -67,7 +67,7 @@ Status op_dft(OpContext& op) {
   const size_t axis = PX_TRY(dft_axis(op, rank));
   const bool inverse = op.int_attribute("inverse") != 0;
   const bool onesided = op.int_attribute("onesided") != 0;
-  const bool real_output = inverse && onesided && op.since_version() >= 20;
+  const bool real_output = inverse && onesided;
   int64_t length = real_output ? 2 * (shape[axis] - 1) : shape[axis];
   if (op.has_input(1)) length = PX_TRY(op.int64_of_input(1));
   if (length < 1 || length > kMaxLength) return execution_error(fmt::format("a transform of length {}", length));
@@ -119,7 +119,7 @@ Status op_stft(OpContext& op) {
   }
   const int64_t frames = (shape[1] - length) / step + 1;
   const int64_t bins = onesided ? length / 2 + 1 : length;
-  const Shape result{shape[0], frames, bins, 2};
+  const Shape result = PX_TRY(make_shape({shape[0], frames, bins, 2}));
   const Numbers<double> numbers(signal);
   std::vector<double> values(static_cast<size_t>(result.element_count()));
   parallel_for(shape[0] * frames, length * bins, [&](int64_t begin, int64_t end) {

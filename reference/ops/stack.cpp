@@ -34,7 +34,8 @@ Result<Tensor> slice_at(const OpContext& op, const Tensor& tensor, size_t axis, 
   const Shape& shape = tensor.shape();
   std::vector<int64_t> dims(shape.begin(), shape.end());
   dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
-  Tensor output = PX_TRY(op.allocate(tensor.dtype(), Shape(dims)));
+  const Shape rest = PX_TRY(Shape::create(dims));
+  Tensor output = PX_TRY(op.allocate(tensor.dtype(), rest));
   const int64_t outer = count_of(shape, 0, axis);
   const int64_t run = count_of(shape, axis + 1, shape.rank());
   for (int64_t lead = 0; lead < outer; ++lead)

@@ -1,7 +1,9 @@
-// Text: StringNormalizer, StringConcat, StringSplit, TfIdfVectorizer. Letters are those of ASCII unless a locale's case
-// rules are asked for, which the reference does not know.
+// Text: StringNormalizer, StringConcat, StringSplit, RegexFullMatch, TfIdfVectorizer. Letters are those of ASCII unless
+// a locale's case rules are asked for, which the reference does not know.
 #include <algorithm>
 #include <map>
+
+#include <re2/re2.h>
 
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
@@ -46,6 +48,22 @@ Status op_string_normalizer(OpContext& op) {
   const auto count = static_cast<int64_t>(kept.size());
   const Shape result = shape.rank() == 1 ? Shape{count} : Shape{1, count};
   return op.set_output(0, Tensor::from<std::string>(result, kept));
+}
+
+// The expressions are those of RE2, which the specification names; so RE2 reads them.
+Status op_regex_full_match(OpContext& op) {
+  const auto pattern = op.find_string("pattern");
+  if (!pattern.has_value()) return execution_error("it lacks the attribute pattern");
+  RE2::Options options;
+  options.set_log_errors(false);
+  const RE2 expression(*pattern, options);
+  if (!expression.ok())
+    return execution_error(fmt::format("'{}' is no regular expression: {}", *pattern, expression.error()));
+  const auto texts = op.input(0).as<std::string>();
+  Tensor output = PX_TRY(op.allocate(DType::bool_, op.input(0).shape()));
+  auto matches = output.mutable_as<bool>();
+  for (size_t index = 0; index < texts.size(); ++index) matches[index] = RE2::FullMatch(texts[index], expression);
+  return op.set_output(0, std::move(output));
 }
 
 Status op_string_concat(OpContext& op) {

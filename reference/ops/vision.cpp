@@ -3,7 +3,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
+#include "reference/ops/move.h"
 #include "reference/ops/ops.h"
 
 namespace parallax::reference {
@@ -101,8 +103,66 @@ Result<GridOptions> grid_options(const OpContext& op) {
 
 }  // namespace
 
-// Y[n, c, place] = X[n, c] at the coordinates grid[n, place], whose last axis counts from the innermost axis of X
-// outward.
+namespace {
+
+// Where the samples of one call are: the taps of each place of each sample.
+class GridPlaces {
+ public:
+  GridPlaces(const OpContext& op, const GridOptions& options)
+      : shape_(op.input(0).shape()),
+        options_(options),
+        spatial_(static_cast<int64_t>(shape_.rank()) - 2),
+        grid_(op.input(1)) {}
+
+  // (offset within a plane, weight) for place `index` of all samples. The grid's last axis counts from the innermost
+  // axis of X outward.
+  std::vector<std::pair<int64_t, double>> taps_at(int64_t index) const {
+    std::vector<std::pair<int64_t, double>> taps{{0, 1.0}};
+    for (int64_t axis = 0; axis < spatial_; ++axis) {
+      const int64_t length = shape_[static_cast<size_t>(2 + axis)];
+      const double given = grid_[index * spatial_ + spatial_ - 1 - axis];
+      const double place = padded_place(to_pixels(given, length, options_.align_corners), length, options_);
+      std::vector<std::pair<int64_t, double>> joined;
+      for (const auto& [offset, weight] : taps) {
+        for (const auto& [position, factor] : grid_taps(place, length, options_)) {
+          if (position >= 0) joined.emplace_back(offset * length + position, weight * factor);
+        }
+      }
+      taps = std::move(joined);
+    }
+    return taps;
+  }
+
+ private:
+  const Shape& shape_;
+  const GridOptions& options_;
+  int64_t spatial_;
+  Numbers<double> grid_;
+};
+
+// Mode nearest moves elements: any type will do. What lies outside is zero, or the empty string.
+Status take_nearest(OpContext& op, const GridPlaces& where, const Shape& result) {
+  const Tensor& x = op.input(0);
+  const int64_t channels = x.shape()[1];
+  const int64_t inner = count_of(x.shape(), 2, x.shape().rank());
+  const int64_t places = count_of(result, 2, result.rank());
+  const Tensor zero = PX_TRY(Tensor::zeros(x.dtype(), Shape{}));
+  const TensorView fill = zero.view();
+  Tensor output = PX_TRY(op.allocate(x.dtype(), result));
+  gather_elements(
+      x, output,
+      [&](int64_t index) {
+        const int64_t plane = index / places;
+        const auto taps = where.taps_at(plane / channels * places + index % places);
+        return taps.empty() ? kFill : plane * inner + taps[0].first;
+      },
+      &fill);
+  return op.set_output(0, std::move(output));
+}
+
+}  // namespace
+
+// Y[n, c, place] = X[n, c] at the coordinates grid[n, place].
 Status op_grid_sample(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& grid_shape = op.input(1).shape();
@@ -118,34 +178,23 @@ Status op_grid_sample(OpContext& op) {
   dims.insert(dims.end(), grid_shape.begin() + 1, grid_shape.end() - 1);
   const Shape result = PX_TRY(Shape::create(dims));
   const int64_t places = count_of(result, 2, result.rank());
-  const Numbers<double> x(op.input(0));
-  const Numbers<double> grid(op.input(1));
-  std::vector<double> values(static_cast<size_t>(result.element_count()));
-  parallel_for(shape[0] * places, shape[1] * 30, [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index) {
-      // All combinations of the axes' taps, as (offset within a plane, weight).
-      std::vector<std::pair<int64_t, double>> taps{{0, 1.0}};
-      for (size_t axis = 0; axis < spatial; ++axis) {
-        const int64_t length = shape[2 + axis];
-        const double given = grid[index * static_cast<int64_t>(spatial) + static_cast<int64_t>(spatial - 1 - axis)];
-        const double place = padded_place(to_pixels(given, length, options.align_corners), length, options);
-        std::vector<std::pair<int64_t, double>> joined;
-        for (const auto& [offset, weight] : taps) {
-          for (const auto& [position, factor] : grid_taps(place, length, options)) {
-            if (position >= 0) joined.emplace_back(offset * length + position, weight * factor);
-          }
+  const GridPlaces where(op, options);
+  if (options.mode == "nearest") return take_nearest(op, where, result);
+  return map_linear(op, op.input(0), result, [&](const std::vector<double>& x) {
+    std::vector<double> values(static_cast<size_t>(result.element_count()));
+    parallel_for(shape[0] * places, shape[1] * 30, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) {
+        const auto taps = where.taps_at(index);
+        for (int64_t channel = 0; channel < shape[1]; ++channel) {
+          const int64_t plane = index / places * shape[1] + channel;
+          double sum = 0;
+          for (const auto& [offset, weight] : taps) sum += weight * x[static_cast<size_t>(plane * inner + offset)];
+          values[static_cast<size_t>(plane * places + index % places)] = sum;
         }
-        taps = std::move(joined);
       }
-      for (int64_t channel = 0; channel < shape[1]; ++channel) {
-        const int64_t plane = index / places * shape[1] + channel;
-        double sum = 0;
-        for (const auto& [offset, weight] : taps) sum += weight * x[plane * inner + offset];
-        values[static_cast<size_t>(plane * places + index % places)] = sum;
-      }
-    }
+    });
+    return values;
   });
-  return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));
 }
 
 // grid[n, place] = theta[n] * (place's coordinates in [-1, 1], 1).
@@ -153,7 +202,7 @@ Status op_affine_grid(OpContext& op) {
   const std::vector<int64_t> size = PX_TRY(op.int64s_of_input(1));
   const size_t spatial = size.size() < 3 ? 0 : size.size() - 2;
   const auto width = static_cast<int64_t>(spatial);
-  if ((spatial != 2 && spatial != 3) || !(op.input(0).shape() == Shape{size[0], width, width + 1})) {
+  if ((spatial != 2 && spatial != 3) || !has_dims(op.input(0).shape(), {size[0], width, width + 1})) {
     return execution_error(fmt::format("theta {} does not fit the size", op.input(0).shape().to_string()));
   }
   const bool align = op.int_attribute("align_corners") != 0;
@@ -218,6 +267,38 @@ struct RoiBins {
   int64_t grid_y, grid_x;
 };
 
+struct RoiOptions {
+  std::string mode;
+  int64_t out_h = 0, out_w = 0;
+  int64_t ratio = 0;        // samples of a bin along each axis; 0: as many as the bin has elements
+  bool half_pixel = false;  // version 10 had no such offset
+  std::vector<int64_t> batches;
+};
+
+Result<RoiOptions> roi_options(const OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  const Shape& rois = op.input(1).shape();
+  if (shape.rank() != 4 || rois.rank() != 2 || rois[1] != 4)
+    return execution_error("X must be [N, C, H, W] and rois [count, 4]");
+  if (shape[2] == 0 || shape[3] == 0) return execution_error("X has no elements to sample");
+  RoiOptions options{op.string_attribute("mode"),
+                     op.int_attribute("output_height"),
+                     op.int_attribute("output_width"),
+                     op.int_attribute("sampling_ratio"),
+                     false,
+                     PX_TRY(op.int64s_of_input(2))};
+  options.half_pixel = op.find_string("coordinate_transformation_mode").value_or("output_half_pixel") == "half_pixel";
+  constexpr int64_t kMaxRatio = 1 << 12;
+  if (static_cast<int64_t>(options.batches.size()) != rois[0] || options.out_h < 1 || options.out_w < 1 ||
+      options.ratio > kMaxRatio || (options.mode != "avg" && options.mode != "max")) {
+    return execution_error("batch_indices, output size, sampling_ratio or mode does not fit");
+  }
+  for (int64_t batch : options.batches) {
+    if (batch < 0 || batch >= shape[0]) return execution_error(fmt::format("batch index {} is out of range", batch));
+  }
+  return options;
+}
+
 }  // namespace
 
 // Each bin of a region is the mean (mode avg) or maximum of bilinear samples on a grid; in mode max, of the weighted
@@ -225,29 +306,15 @@ struct RoiBins {
 Status op_roi_align(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Tensor& rois = op.input(1);
-  if (shape.rank() != 4 || rois.shape().rank() != 2 || rois.shape()[1] != 4)
-    return execution_error("X must be [N, C, H, W] and rois [count, 4]");
-  const std::string mode = op.string_attribute("mode");
-  const int64_t out_h = op.int_attribute("output_height");
-  const int64_t out_w = op.int_attribute("output_width");
+  const auto [mode, out_h, out_w, ratio, half_pixel, batches] = PX_TRY(roi_options(op));
   const double scale = op.float_attribute("spatial_scale");
-  const int64_t ratio = op.int_attribute("sampling_ratio");
-  // Version 10 had no half-pixel offset.
-  const bool half_pixel =
-      op.find_string("coordinate_transformation_mode").value_or("output_half_pixel") == "half_pixel";
-  const std::vector<int64_t> batches = PX_TRY(op.int64s_of_input(2));
   const int64_t count = rois.shape()[0];
-  if (static_cast<int64_t>(batches.size()) != count || out_h < 1 || out_w < 1 || (mode != "avg" && mode != "max")) {
-    return execution_error("batch_indices, output size or mode does not fit");
-  }
   const std::array<int64_t, 4> dims{count, shape[1], out_h, out_w};
   const Shape result = PX_TRY(Shape::create(dims));
   const Numbers<double> x(op.input(0));
   const Numbers<double> boxes(rois);
   std::vector<double> values(static_cast<size_t>(result.element_count()));
   for (int64_t roi = 0; roi < count; ++roi) {
-    if (batches[static_cast<size_t>(roi)] < 0 || batches[static_cast<size_t>(roi)] >= shape[0])
-      return execution_error("a batch index is out of range");
     const double offset = half_pixel ? 0.5 : 0.0;
     const double x1 = boxes[roi * 4] * scale - offset;
     const double y1 = boxes[roi * 4 + 1] * scale - offset;

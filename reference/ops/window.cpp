@@ -36,6 +36,10 @@ Result<Window> read_attributes(const OpContext& op, const Shape& x, std::vector<
   if (window.dilations.empty()) window.dilations.assign(rank, 1);
   if (pads.empty()) pads.assign(2 * rank, 0);
   PX_TRY(expect_list(window.kernel, rank, 1, "kernel_shape"));
+  constexpr int64_t kMaxKernel = int64_t{1} << 28;
+  const Shape kernel_shape = PX_TRY(Shape::create(window.kernel));
+  if (kernel_shape.element_count() > kMaxKernel)
+    return execution_error(fmt::format("a kernel of {} has too many elements", kernel_shape.to_string()));
   PX_TRY(expect_list(window.strides, rank, 1, "strides"));
   PX_TRY(expect_list(window.dilations, rank, 1, "dilations"));
   PX_TRY(expect_list(pads, 2 * rank, 0, "pads"));

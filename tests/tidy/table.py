@@ -42,6 +42,8 @@ LIBRARIES = [
     (r"(google/protobuf/|onnx/)", ["inspector/model", "tests/inspector/model"]),
     (r"(zstd|zip|zlib)\.h", ["inspector/dump"]),
     (r"graphviz/", ["inspector/render"]),
+    (r"re2/", ["reference/ops"]),
+    (r"(turbojpeg|png|tiffio|openjpeg)\.h|webp/", ["reference/images"]),
     (r"CLI/", ["inspector/cli"]),
     (r"(oneapi/|dnnl|omp\.h|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
     (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|cooperative_groups|thrust/)", ["runtime/device"]),

@@ -1,0 +1,103 @@
+// Col2Im and CenterCropPad: blocks of an image put together, an image cut or widened around its centre.
+#include "reference/ops/linear_map.h"
+#include "reference/ops/map.h"
+#include "reference/ops/move.h"
+#include "reference/ops/ops.h"
+#include "reference/ops/window.h"
+
+namespace parallax::reference {
+namespace {
+
+// Every block element is added to the image element it lies on; what lies on the padding is left out.
+template <class Number>
+std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<const Number> blocks) {
+  const int64_t kernel = window.kernel_count();
+  const int64_t places = window.output_count();
+  const int64_t inner = window.input_count();
+  std::vector<Number> image(static_cast<size_t>(planes * inner), Number{});
+  std::vector<int64_t> positions(static_cast<size_t>(kernel));
+  for (int64_t place = 0; place < places; ++place) {
+    window.sources(place, positions);
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      for (int64_t element = 0; element < kernel; ++element) {
+        const int64_t position = positions[static_cast<size_t>(element)];
+        if (position < 0) continue;
+        image[static_cast<size_t>(plane * inner + position)] +=
+            blocks[static_cast<size_t>((plane * kernel + element) * places + place)];
+      }
+    }
+  }
+  return image;
+}
+
+}  // namespace
+
+// [N, C * block elements, blocks] as an image [N, C, ...]; blocks are numbered in row-major order.
+Status op_col2im(OpContext& op) {
+  const Tensor& input = op.input(0);
+  const Shape& shape = input.shape();
+  const std::vector<int64_t> image = PX_TRY(op.int64s_of_input(1));
+  const std::vector<int64_t> block = PX_TRY(op.int64s_of_input(2));
+  const auto elements = PX_TRY(Shape::create(block)).element_count();
+  if (shape.rank() != 3 || image.empty() || image.size() != block.size() || elements < 1 || shape[1] % elements != 0) {
+    return execution_error(fmt::format("input {} does not hold blocks of {} elements", shape.to_string(), elements));
+  }
+  std::vector<int64_t> dims{shape[0], shape[1] / elements};
+  dims.insert(dims.end(), image.begin(), image.end());
+  const Shape result = PX_TRY(Shape::create(dims));
+  const Window window = PX_TRY(plan_window(op, result, block, false));
+  if (window.output_count() != shape[2]) {
+    return execution_error(fmt::format("input {} has {} blocks, the image is made of {}", shape.to_string(), shape[2],
+                                       window.output_count()));
+  }
+  const int64_t planes = dims[0] * dims[1];
+  if (is_integer(input.dtype()) || input.dtype() == DType::bool_) {
+    const Numbers<uint64_t> numbers(input);
+    const std::vector<uint64_t> values = add_blocks<uint64_t>(window, planes, numbers.span());
+    return op.set_output(0, input.dtype(), result, std::span<const uint64_t>(values));
+  }
+  return map_linear(op, input, result,
+                    [&](const std::vector<double>& numbers) { return add_blocks<double>(window, planes, numbers); });
+}
+
+// Along each axis named: a cut begins at half the excess, rounded down; padding is zeros, the odd one behind.
+Status op_center_crop_pad(OpContext& op) {
+  const Tensor& input = op.input(0);
+  const size_t rank = input.shape().rank();
+  const std::vector<int64_t> sizes = PX_TRY(op.int64s_of_input(1));
+  std::vector<size_t> axes(rank);
+  for (size_t axis = 0; axis < rank; ++axis) axes[axis] = axis;
+  if (const auto given = op.find_ints("axes")) axes = PX_TRY(normalize_axes(*given, rank));
+  if (sizes.size() != axes.size())
+    return execution_error(fmt::format("shape has {} entries for {} axes", sizes.size(), axes.size()));
+  std::vector<int64_t> dims(input.shape().begin(), input.shape().end());
+  std::vector<int64_t> begins(rank, 0);  // the input position that output position 0 stands for
+  for (size_t index = 0; index < axes.size(); ++index) {
+    const int64_t dim = dims[axes[index]];
+    const int64_t wanted = sizes[index];
+    if (wanted < 0) return execution_error(fmt::format("a size of {}", wanted));
+    begins[axes[index]] = dim > wanted ? (dim - wanted) / 2 : -((wanted - dim) / 2);
+    dims[axes[index]] = wanted;
+  }
+  const Shape shape = PX_TRY(Shape::create(dims));
+  Tensor output = PX_TRY(op.allocate(input.dtype(), shape));
+  const std::vector<int64_t> own = strides_of(input.shape());
+  const std::vector<int64_t> outs = strides_of(shape);
+  const Tensor zero = PX_TRY(Tensor::zeros(input.dtype(), Shape{}));
+  const TensorView fill = zero.view();
+  gather_elements(
+      input, output,
+      [&](int64_t index) {
+        int64_t from = 0;
+        for (size_t axis = 0; axis < rank; ++axis) {
+          const int64_t source = index / outs[axis] % dims[axis] + begins[axis];
+          if (source < 0 || source >= input.shape()[axis]) return kFill;
+          from += source * own[axis];
+        }
+        return from;
+      },
+      &fill);
+  return op.set_output(0, std::move(output));
+}
+
+}  // namespace parallax::reference
