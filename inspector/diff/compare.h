@@ -1,6 +1,7 @@
 // Comparing two dumps, and outputs with those of a test_data_set.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,9 @@
 
 namespace parallax {
 
+// Limits of graph outputs.
+using LimitsByPath = std::map<std::string, Limit, std::less<>>;
+
 struct CompareOptions {
   bool match_by_name =
       true;  // values without a counterpart at their path match one of equal ONNX name, where that is unique
@@ -29,9 +33,10 @@ Result<Comparison> compare_dumps(const DumpReader& a, const DumpReader& b, const
 
 // One execution's outputs (named) against the expected ones, in their order: by name, else by position. `side` goes
 // into each `b` as "<executor>: <name>" when `executor` is not empty. Tolerance without a user's: that of results made
-// by other programs.
+// by other programs, or what `carried` says where that is wider: how far rounding may have taken the output.
 std::vector<ValueComparison> compare_expected(std::span<const NamedValue> expected, std::span<const NamedValue> actual,
-                                              const std::string& executor, const Policy& policy);
+                                              const std::string& executor, const Policy& policy,
+                                              const LimitsByPath& carried = {});
 
 ComparedExecution describe_execution(const RunInfo& run, Side side, double wall_ms);
 

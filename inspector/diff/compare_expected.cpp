@@ -59,6 +59,15 @@ Limit default_limit(const Value& value) {
   return {tolerance.rtol, std::max(kSmallestAtol, tolerance.atol_relative_to_rms * rms_of(value)), LimitSource::table};
 }
 
+Limit wider(Limit limit, const LimitsByPath& carried, const std::string& path) {
+  const auto found = carried.find(path);
+  if (found == carried.end()) return limit;
+  if (found->second.rtol > limit.rtol || found->second.atol > limit.atol) limit.from = found->second.from;
+  limit.rtol = std::max(limit.rtol, found->second.rtol);
+  limit.atol = std::max(limit.atol, found->second.atol);
+  return limit;
+}
+
 const NamedValue* find_counterpart(std::span<const NamedValue> actual, const NamedValue& expected, size_t position) {
   for (const NamedValue& candidate : actual) {
     if (!expected.name.empty() && candidate.name == expected.name) return &candidate;
@@ -69,7 +78,8 @@ const NamedValue* find_counterpart(std::span<const NamedValue> actual, const Nam
 }  // namespace
 
 std::vector<ValueComparison> compare_expected(std::span<const NamedValue> expected, std::span<const NamedValue> actual,
-                                              const std::string& executor, const Policy& policy) {
+                                              const std::string& executor, const Policy& policy,
+                                              const LimitsByPath& carried) {
   std::vector<ValueComparison> results;
   for (size_t position = 0; position < expected.size(); ++position) {
     const NamedValue* counterpart = find_counterpart(actual, expected[position], position);
@@ -84,7 +94,8 @@ std::vector<ValueComparison> compare_expected(std::span<const NamedValue> expect
     }
     result.b = executor.empty() ? counterpart->name : fmt::format("{}: {}", executor, counterpart->name);
     result.matched_by = counterpart->name == expected[position].name ? MatchedBy::name : MatchedBy::structure;
-    const Limit limit = policy.limit_of(result.path).value_or(default_limit(expected[position].value));
+    const Limit plain = default_limit(expected[position].value);
+    const Limit limit = policy.limit_of(result.path).value_or(wider(plain, carried, escape_name(result.path)));
     // Expected data is what it is: a constant output proves as much as any.
     diff::judge_values(expected[position].value, counterpart->value, {limit, true, false}, result);
   }

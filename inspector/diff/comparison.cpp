@@ -1,6 +1,7 @@
 // How the values of a comparison make its whole, and the spelling of every word of the document.
 #include "inspector/diff/comparison.h"
 
+#include <algorithm>
 #include <array>
 
 #include "inspector/exec/value_path.h"
@@ -43,7 +44,10 @@ bool misses_an_output(const std::vector<ValueComparison>& values) {
 
 OverallVerdict overall(const Comparison& comparison) {
   if (has_diverged(comparison.values) || has_diverged(comparison.expected)) return OverallVerdict::diverged;
-  const bool nothing_compared = comparison.summary.compared == 0;
+  const bool nothing_compared =
+      comparison.summary.compared == 0 && std::ranges::all_of(comparison.expected, [](const ValueComparison& value) {
+        return value.verdict == Verdict::not_compared;
+      });
   if (nothing_compared || misses_an_output(comparison.values) || misses_an_output(comparison.expected))
     return OverallVerdict::inconclusive;
   return OverallVerdict::pass;

@@ -48,15 +48,6 @@ Result<Value> keep(const Value& value, bool is_constant) {
   return value;
 }
 
-bool is_on_host(const Value& value) {
-  if (value.is_tensor()) return !value.tensor().defined() || value.tensor().device().is_host();
-  const std::vector<Value>* items = value.is_sequence()   ? &value.sequence().items
-                                    : value.is_optional() ? &value.optional().item
-                                                          : nullptr;
-  if (value.is_map()) items = &value.map().values;
-  return items == nullptr || std::all_of(items->begin(), items->end(), is_on_host);
-}
-
 }  // namespace
 
 class StreamComparer::Impl {
@@ -189,7 +180,7 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
 }
 
 Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) {
-  if (!is_on_host(observation.value)) return {};  // said as "not captured" when all has ended
+  if (!diff::is_on_host(observation.value)) return {};  // said as "not captured" when all has ended
   Seen seen = describe(is_a, observation);
   StreamSide& own = side(is_a);
   StreamSide& other = side(!is_a);

@@ -149,6 +149,15 @@ void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool
   if (result.verdict != Verdict::mistrusted) result.reason = "compared by statistics";
 }
 
+bool is_on_host(const Value& value) {
+  if (value.is_tensor()) return !value.tensor().defined() || value.tensor().device().is_host();
+  const std::vector<Value>* items = value.is_sequence()   ? &value.sequence().items
+                                    : value.is_optional() ? &value.optional().item
+                                                          : nullptr;
+  if (value.is_map()) items = &value.map().values;
+  return items == nullptr || std::all_of(items->begin(), items->end(), is_on_host);
+}
+
 void set_not_compared(ValueComparison& result, std::string reason) {
   result.verdict = Verdict::not_compared;
   result.severity = 0;

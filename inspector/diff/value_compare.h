@@ -24,6 +24,9 @@ void judge_values(const Value& a, const Value& b, const CompareContext& context,
 void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,
                       const CompareContext& context, ValueComparison& result);
 
+// Whether every tensor of a value lies on the host.
+bool is_on_host(const Value& value);
+
 void set_not_compared(ValueComparison& result, std::string reason);
 std::string reason_of(const Absence& absence);
 

@@ -53,23 +53,75 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
-// Adds the comparison with a test_data_set's outputs, and lets it weigh in the verdict.
+// Adds the comparison with a test_data_set's outputs, and lets it weigh in the verdict. `carried`: how far rounding may
+// have taken the outputs.
 void add_expected(const RunRequest& request, const Prepared& prepared, const std::vector<const RunSide*>& sides,
-                  Comparison& comparison) {
+                  const LimitsByPath& carried, Comparison& comparison) {
   if (prepared.inputs.expected.empty()) return;
   comparison.has_expected = true;
+  comparison.expected.clear();
   for (const RunSide* side : sides) {
     const std::string_view letter = side == sides.front() ? "A" : "B";
     const std::string title = sides.size() > 1 ? fmt::format("{} {}", letter, side->executor->name()) : "";
     auto values = compare_expected(prepared.inputs.expected,
                                    named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
-                                   title, request.policy);
+                                   title, request.policy, carried);
     std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
   }
   conclude(comparison);
 }
 
-// ---- one side ----
+// Runs both sides at once, the comparer between them. Both are told of each other's end, so neither waits for ever.
+Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress) {
+  ProgressObserver counted(comparer.side_a(), progress);
+  Status status_b;
+  std::thread other([&] {
+    status_b = b.run(&comparer.side_b());
+    if (!status_b.ok()) a.options.cancel.cancel();
+  });
+  Status status_a = a.run(&counted);
+  if (!status_a.ok()) b.options.cancel.cancel();
+  other.join();
+  const bool only_cancelled = !status_a.ok() && status_a.error().code == ErrorCode::cancelled;
+  if (only_cancelled && !status_b.ok()) return status_b;
+  if (!status_a.ok()) return status_a;
+  return status_b;
+}
+
+// What the comparison of two sides allowed each output. Nothing when they diverged: what follows a fault is allowed the
+// fault's own size, which is no rounding.
+LimitsByPath output_limits(const Comparison& comparison) {
+  LimitsByPath limits;
+  if (comparison.verdict == OverallVerdict::diverged) return limits;
+  for (const ValueComparison& value : comparison.values) {
+    if (value.is_graph_output && value.verdict != Verdict::not_compared) limits[value.path] = value.limit;
+  }
+  return limits;
+}
+
+// How far rounding takes the outputs of this model on these inputs: the executor once more, beside another that rounds
+// in its own way. Only worth its time when an output is not as expected; nothing where the two part, or one fails.
+LimitsByPath limits_by_rounding(const RunRequest& request, const Prepared& prepared,
+                                const ExecutorFactory& make_executor) {
+  const auto prepare = [&](const std::string& executor) {
+    return prepare_side(request, executor, prepared.model_a, prepared.inputs.values, make_executor);
+  };
+  const std::string& name = request.executors.front();
+  auto other = prepare(name == "reference" ? "cpu" : "reference");
+  auto again = prepare(name);
+  if (!other.ok() || !again.ok()) return {};
+  StreamComparer comparer({}, {});
+  if (!run_side_by_side(*other, *again, comparer, {}).ok()) return {};
+  return output_limits(comparer.finish());
+}
+
+StreamOptions stream_options(const RunRequest& request) {
+  StreamOptions options;
+  options.only = request.only;
+  // A glob that no path can match leaves the graph's outputs, which are always compared.
+  if (request.capture.value_or(CaptureLevel::all) == CaptureLevel::none) options.only = {""};
+  return options;
+}
 
 Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& make_executor) {
   RunResult result;
@@ -92,36 +144,13 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   result.outputs = summarise_outputs(side.model->graph, side.outputs);
   if (!prepared.inputs.expected.empty()) {
     result.comparison.emplace();
-    add_expected(request, prepared, {&side}, *result.comparison);
+    add_expected(request, prepared, {&side}, {}, *result.comparison);
+    if (result.comparison->verdict == OverallVerdict::diverged) {
+      add_expected(request, prepared, {&side}, limits_by_rounding(request, prepared, make_executor),
+                   *result.comparison);
+    }
   }
   return result;
-}
-
-// ---- two sides ----
-
-// Runs both sides at once, the comparer between them. Both are told of each other's end, so neither waits for ever.
-Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress) {
-  ProgressObserver counted(comparer.side_a(), progress);
-  Status status_b;
-  std::thread other([&] {
-    status_b = b.run(&comparer.side_b());
-    if (!status_b.ok()) a.options.cancel.cancel();
-  });
-  Status status_a = a.run(&counted);
-  if (!status_a.ok()) b.options.cancel.cancel();
-  other.join();
-  const bool only_cancelled = !status_a.ok() && status_a.error().code == ErrorCode::cancelled;
-  if (only_cancelled && !status_b.ok()) return status_b;
-  if (!status_a.ok()) return status_a;
-  return status_b;
-}
-
-StreamOptions stream_options(const RunRequest& request) {
-  StreamOptions options;
-  options.only = request.only;
-  // A glob that no path can match leaves the graph's outputs, which are always compared.
-  if (request.capture.value_or(CaptureLevel::all) == CaptureLevel::none) options.only = {""};
-  return options;
 }
 
 Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& result) {
@@ -154,7 +183,7 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   PX_TRY(run_side_by_side(a, b, comparer, request.progress));
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
-  add_expected(request, prepared, {&a, &b}, *result.comparison);
+  add_expected(request, prepared, {&a, &b}, output_limits(*result.comparison), *result.comparison);
   return result;
 }
 

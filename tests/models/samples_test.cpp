@@ -81,8 +81,26 @@ TEST_P(Samples, AreCloseToDoublePrecision) {
   EXPECT_EQ(answer.document.value("verdict", ""), "pass");
 }
 
+TEST_P(Samples, OneExecutorIsJudgedByTheDataSet) {
+  const std::string name = GetParam();
+  for (const std::string executor : {"reference", "cpu"}) {
+    const Answer answer = run_json(
+        {"run", sample(name + "/model.onnx"), "--with", executor, "--inputs", sample(name + "/test_data_set_0")});
+    EXPECT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.messages;
+    EXPECT_EQ(answer.document.value("verdict", ""), "pass") << answer.command;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Samples, testing::ValuesIn(kSamples),
                          [](const testing::TestParamInfo<const char*>& parameter) { return parameter.param; });
+
+// The first model's outputs are what the faulty one is expected to give: rounding does not explain the difference.
+TEST(FaultPair, OneExecutorDoesNotPassForItsRounding) {
+  const Answer answer =
+      run_json({"run", sample("fault_pair/B.onnx"), "--with", "cpu", "--inputs", sample("fault_pair/test_data_set_0")});
+  EXPECT_EQ(answer.exit_code, 1) << answer.command << "\n" << answer.messages;
+  EXPECT_EQ(answer.document.value("verdict", ""), "diverged") << answer.command;
+}
 
 // The decoder ends at its ninth token; its state is halved in steps 0, 1, 5, 7 and 8 (worked out apart, in numpy).
 TEST(ControlFlowSamples, HoldEveryIterationAndTheBranchTaken) {

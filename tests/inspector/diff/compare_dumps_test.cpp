@@ -143,5 +143,17 @@ TEST(CompareExpected, ByNameThenByPosition) {
   EXPECT_EQ(results[1].verdict, Verdict::diverged);
 }
 
+TEST(CompareExpected, TheWiderLimitCountsUnlessTheUserGaveOne) {
+  const std::vector<NamedValue> expected = {{"y", tensor_of(1)}}, actual = {{"y", tensor_of(1.25)}};
+  EXPECT_EQ(compare_expected(expected, actual, "", {})[0].verdict, Verdict::diverged);
+  EXPECT_EQ(compare_expected(expected, actual, "", {}, {{"y", {0.5, 0, LimitSource::noise}}})[0].verdict,
+            Verdict::pass);
+  EXPECT_EQ(compare_expected(expected, actual, "", {}, {{"x", {0.5, 0, LimitSource::noise}}})[0].verdict,
+            Verdict::diverged);
+  const Policy strict{Tolerance{1e-3, 0}, {}};
+  EXPECT_EQ(compare_expected(expected, actual, "", strict, {{"y", {0.5, 0, LimitSource::noise}}})[0].verdict,
+            Verdict::diverged);
+}
+
 }  // namespace
 }  // namespace parallax
