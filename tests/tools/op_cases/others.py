@@ -99,6 +99,9 @@ g = G + 0.02 * W
 case("adagrad_decay_and_norm", "Adagrad", 1, [f32(0.1), i64(3), W, G, np.abs(M)], {"decay_factor": 0.01, "norm_coefficient": 0.02, "epsilon": 0.001},
      [(W - rate * g / (np.sqrt(np.abs(M) + g * g) + 0.001)).astype(np.float32), (np.abs(M) + g * g).astype(np.float32)], domain=TRAINING,
      spec="Adagrad: r = R / (1 + T * decay_factor); H_new = H + G_regularized^2", unasked=(EVALUATOR, ORT))
+fresh = W - 0.1 * G / (np.abs(G) + 0.5)
+case("adagrad_first_step_large_epsilon", "Adagrad", 1, [f32(0.1), i64(0), W, G, f32([0, 0, 0])], {"epsilon": 0.5}, [fresh.astype(np.float32), G * G],
+     domain=TRAINING, spec="Adagrad: epsilon is added to the root", unasked=(EVALUATOR, ORT))
 for mode in ("standard", "nesterov"):
     v = 0.9 * M + 0.5 * g
     step = v if mode == "standard" else g + 0.9 * v
@@ -169,6 +172,8 @@ case("nonmaxsuppression_two_classes_threshold", "NonMaxSuppression", 11, [BOXES,
 case("nonmaxsuppression_center_point", "NonMaxSuppression", 10, [f32([[[0.5, 0.5, 1, 1], [0.5, 0.6, 1, 1], [0.5, 10.5, 1, 1]]]), f32([[[0.5, 0.9, 0.3]]]), i64([3]),
      f32([0.5])], {"center_point_box": 1})
 case("nonmaxsuppression_flipped_corners", "NonMaxSuppression", 11, [f32([[[1, 1, 0, 0], [0, 0.1, 1, 1.1], [1, 11, 0, 10]]]), f32([[[0.9, 0.75, 0.5]]]), i64([3]), f32([0.5])])
+case("nonmaxsuppression_box_in_box", "NonMaxSuppression", 11, [f32([[[0, 0, 1, 1], [0, 0, 1, 0.5], [0, 0, 1, 0.75]]]), f32([[[0.9, 0.75, 0.5]]]), i64([3]),
+     f32([0.6])])
 case("nonmaxsuppression_no_limit_given", "NonMaxSuppression", 11, [BOXES, CHANCES], constant="max_output_boxes_per_class is 0 by default", unasked=(EVALUATOR,),
      outputs=[i64([], [0, 3])], spec="NonMaxSuppression: max_output_boxes_per_class defaults to 0, which means no output")
 case("dropout_inference_mask", "Dropout", 13, [numbers([2, 3], 531), f32(0.75)], count=2, unasked=(EVALUATOR,), outputs=[numbers([2, 3], 531), np.ones([2, 3], bool)],

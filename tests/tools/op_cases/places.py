@@ -139,6 +139,7 @@ case("scatterelements_11_axis_0", "ScatterElements", 11, [M, i64([[2, 0]]), f32(
 case("scatter_9", "Scatter", 9, [M, i32([[1, 3]]), f32([[100, 200]])], {"axis": 1},
      outputs=[np.concatenate([f32([[M[0, 0], 100, M[0, 2], 200]]), M[1:]])], spec="Scatter: output[i][indices[i][j]] = updates[i][j]")
 case("scatternd_11_slices", "ScatterND", 11, [A, i64([[1]]), numbers([1, 3, 4], 31)])
+case("scatternd_negative_second_index", "ScatterND", 18, [BASE, i64([[0, -1], [1, -3]]), f32([10, 20])])
 case("scatternd_no_updates", "ScatterND", 16, [BASE, i64([], [0, 1]), f32([], [0, 3])])
 case("scatternd_strings", "ScatterND", 13, [text(["a", "b", "c"]), i64([[2], [0]]), text(["x", "y"])], outputs=[text(["y", "b", "x"])], spec=MOVED)
 

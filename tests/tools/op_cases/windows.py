@@ -198,6 +198,9 @@ xq, wq = u8(np.arange(1 * 2 * 4 * 4).reshape(1, 2, 4, 4) * 7 % 251), u8(np.arang
 wide = conv(xq.astype(np.float64) - 100, wq.astype(np.float64) - 120)
 case("convinteger_both_zero_points", "ConvInteger", 10, [xq, wq, u8(100), u8(120)], {}, [wide.astype(np.int32)],
      spec="ConvInteger: zero points are subtracted first")
+by_channel = conv(xq.astype(np.float64) - 7, wq.astype(np.float64) - np.reshape([1, 50, 200], [3, 1, 1, 1]))
+case("convinteger_zero_point_per_channel", "ConvInteger", 10, [xq, wq, u8(7), u8([1, 50, 200])], {}, [by_channel.astype(np.int32)],
+     spec="ConvInteger: w_zero_point may be one for each output channel", unasked=(EVALUATOR, ORT))
 padded = conv(xq.astype(np.float64) - 100, wq.astype(np.float64), pads=[1, 1, 0, 1], strides=[2, 1])
 case("convinteger_padding_is_zero_point", "ConvInteger", 10, [xq, wq, u8(100)], {"pads": [1, 1, 0, 1], "strides": [2, 1]}, [padded.astype(np.int32)],
      spec="ConvInteger: padding is the zero point", unasked=(EVALUATOR,))
