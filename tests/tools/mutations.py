@@ -28,7 +28,7 @@ MUTATIONS = [
     # normalisation and softmax
     ("LayerNormalization", "normalization.cpp", "const double inverse = 1.0 / std::sqrt(moments.variance + «epsilon»);", "0.0"),
     ("RMSNormalization", "normalization.cpp", "std::sqrt(squares / static_cast<double>(count) + «epsilon»);", "0.0"),
-    ("BatchNormalization", "normalization.cpp", " * momentum + moments.variance * («1 - momentum»);", "momentum"),
+    ("BatchNormalization", "normalization.cpp", "running_mean.push_back(mean[at] * momentum + batch[channel].mean * («1 - momentum»));", "momentum"),
     ("BatchNormalization", "normalization.cpp", "/ deviation * scale[channel] + «bias[channel]»;", "bias[0]"),
     ("InstanceNormalization", "normalization.cpp", "return normalize_groups(op, «1», scale_of, bias_of);", "2"),
     ("GroupNormalization", "normalization.cpp", "/ deviation * scale_of(channel) + «bias_of(channel)»;", "bias_of(0)"),
@@ -59,7 +59,7 @@ MUTATIONS = [
     ("OneHot", "scatter.cpp", "return («asked < 0 ? wrapping_add(asked, depth) : asked») == index", "asked"),
     ("ScatterElements", "scatter.cpp", "target = is_nan(target) || «target >= update» ? target : update;", "target <= update"),
     ("ScatterND", "scatter.cpp", "base += («index < 0 ? index + shape[axis] : index») * strides[axis];", "index < 0 ? index + shape[0] : index"),
-    ("TensorScatter", "scatter.cpp", "const int64_t target = («start + index») % shape[axis];", "index"),
+    ("TensorScatter", "scatter.cpp", "const int64_t target = («start % shape[axis] + index») % shape[axis];", "index"),
     ("Range", "shape_ops.cpp", "wrapping_multiply(static_cast<T>(«index»), delta)", "index + 1"),
     ("EyeLike", "shape_ops.cpp", "const int64_t column = «wrapping_add(row, diagonal)»;", "wrapping_subtract(row, diagonal)"),
     # reductions and scans
@@ -103,7 +103,7 @@ MUTATIONS = [
     # resampling, regions
     ("Resize", "resize.cpp", "if (options.coordinates == \"half_pixel\") return (x + 0.5) / axis.scale - «0.5»;", "0.0"),
     ("Upsample", "resize.cpp", "options.nearest = «\"floor\"»;", "\"ceil\""),
-    ("GridSample", "vision.cpp", "grid[index * static_cast<int64_t>(spatial) + static_cast<int64_t>(«spatial - 1 - axis»)];", "axis"),
+    ("GridSample", "vision.cpp", "const double given = grid_[index * spatial_ + «spatial_ - 1 - axis»];", "axis"),
     ("AffineGrid", "vision.cpp", "2 * at / (length - 1) - 1) : («2 * at + 1») / length - 1;", "2 * at"),
     ("RoiAlign", "vision.cpp", "const double offset = half_pixel ? «0.5» : 0.0;", "0.0"),
     ("NonMaxSuppression", "vision.cpp", "return shared / («a.area() + b.area() - shared»);", "a.area()"),
@@ -117,6 +117,17 @@ MUTATIONS = [
     ("Attention", "attention.cpp", "if (causal_ && «key > place») return kHidden;", "key >= place"),
     ("Attention", "attention.cpp", "const int64_t shared = «head / (queries.heads / keys.heads)»;", "head % keys.heads"),
     ("RotaryEmbedding", "attention.cpp", "results[static_cast<size_t>(second)] = «sine * x[first] + cosine * x[second]»;", "sine * x[first] - cosine * x[second]"),
+    # state, columns, gates
+    ("CenterCropPad", "blocks.cpp", "dim > wanted ? «(dim - wanted) / 2» :", "(dim - wanted + 1) / 2"),
+    ("DeformConv", "deform_conv.cpp", "panel[static_cast<size_t>((channel * kernel + element) * width + column)] = «mask * sum»;", "sum"),
+    ("LinearAttention", "linear_attention.cpp", "+= beta * key[row] * («value[column] - answer»);", "value[column]"),
+    ("CausalConvWithState", "linear_attention.cpp", "double sum = «bias[static_cast<size_t>(channel)]»;", "0.0"),
+    ("SwiGLU", "activations.cpp", "return «a» / (1.0 + std::exp(-alpha * a)) * b;", "b"),
+    ("MaxRoiPool", "pool.cpp", "const double end = first + std::ceil(«static_cast<double>(index + 1) * size»);", "static_cast<double>(index) * size"),
+    # random numbers
+    ("RandomNormal", "random.cpp", "return mean + «scale * source.normal()»;", "source.normal()"),
+    ("Multinomial", "random.cpp", "+ std::exp(«logarithm - highest»));", "highest - logarithm"),
+    ("Bernoulli", "random.cpp", "drawn.push_back(«source.uniform() < probability» ? 1 : 0);", "source.uniform() > probability"),
     # signals
     ("STFT", "signal.cpp", "(frame / frames * shape[1] + frame % frames * «step» + n) * parts;", "int64_t{1}"),
     ("HannWindow", "signal.cpp", "op.int_attribute(\"periodic\") != 0 ? size : «size - 1»);", "size"),
