@@ -41,6 +41,7 @@ class OpContext {
   int64_t since_version() const { return node_.schema->since_version; }
   // The frames the node runs in, as text: "" in the main graph, another in each iteration of a body.
   std::string frames() const { return environment_.frames(); }
+  const OpEnvironment& environment() const { return environment_; }
 
   // ---- Inputs ----
   size_t input_count() const { return inputs_.size(); }

@@ -11,6 +11,8 @@ namespace {
 constexpr std::string_view kOnnx = "ai.onnx";
 constexpr std::string_view kPreview = "ai.onnx.preview";
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
+constexpr std::string_view kMl = "ai.onnx.ml";
+constexpr std::string_view kMicrosoft = "com.microsoft";
 
 constexpr OpRow kRows[] = {
     // unary.cpp: one input, element by element
@@ -266,6 +268,110 @@ constexpr OpRow kRows[] = {
     {"Adagrad", kTraining, 1, 1, op_adagrad},
     {"Adam", kTraining, 1, 1, op_adam},
     {"Momentum", kTraining, 1, 1, op_momentum},
+    // ml_encoders.cpp
+    {"CategoryMapper", kMl, 1, 1, op_ml_category_mapper},
+    {"LabelEncoder", kMl, 1, 1, op_ml_label_encoder_1},
+    {"LabelEncoder", kMl, 2, 4, op_ml_label_encoder},
+    {"OneHotEncoder", kMl, 1, 1, op_ml_one_hot_encoder},
+    // ml_features.cpp
+    {"ArrayFeatureExtractor", kMl, 1, 1, op_ml_array_feature_extractor},
+    {"Binarizer", kMl, 1, 1, op_ml_binarizer},
+    {"FeatureVectorizer", kMl, 1, 1, op_ml_feature_vectorizer},
+    {"Imputer", kMl, 1, 1, op_ml_imputer},
+    {"Normalizer", kMl, 1, 1, op_ml_normalizer},
+    {"Scaler", kMl, 1, 1, op_ml_scaler},
+    // ml_linear.cpp
+    {"LinearClassifier", kMl, 1, 1, op_ml_linear_classifier},
+    {"LinearRegressor", kMl, 1, 1, op_ml_linear_regressor},
+    // ml_maps.cpp
+    {"CastMap", kMl, 1, 1, op_ml_cast_map},
+    {"DictVectorizer", kMl, 1, 1, op_ml_dict_vectorizer},
+    {"ZipMap", kMl, 1, 1, op_ml_zip_map},
+    // ml_svm.cpp
+    {"SVMClassifier", kMl, 1, 1, op_ml_svm_classifier},
+    {"SVMRegressor", kMl, 1, 1, op_ml_svm_regressor},
+    // ml_tree.cpp
+    {"TreeEnsemble", kMl, 5, 5, op_ml_tree_ensemble},
+    {"TreeEnsembleClassifier", kMl, 1, 5, op_ml_tree_ensemble_classifier},
+    {"TreeEnsembleRegressor", kMl, 1, 5, op_ml_tree_ensemble_regressor},
+    // ---- com.microsoft ----
+    // ms_activations.cpp
+    {"BiasAdd", kMicrosoft, 1, 1, op_ms_bias_add},
+    {"BiasDropout", kMicrosoft, 1, 1, op_ms_bias_dropout},
+    {"BiasGelu", kMicrosoft, 1, 1, op_ms_bias_gelu},
+    {"BiasSoftmax", kMicrosoft, 1, 1, op_ms_bias_softmax},
+    {"BiasSplitGelu", kMicrosoft, 1, 1, op_ms_bias_split_gelu},
+    {"FastGelu", kMicrosoft, 1, 1, op_ms_fast_gelu},
+    {"Gelu", kMicrosoft, 1, 1, op_ms_gelu},
+    {"QuickGelu", kMicrosoft, 1, 1, op_ms_quick_gelu},
+    // ms_attention.cpp
+    {"Attention", kMicrosoft, 1, 1, op_ms_attention},
+    {"DecoderMaskedMultiHeadAttention", kMicrosoft, 1, 1, op_ms_decoder_masked_multi_head_attention},
+    {"MultiHeadAttention", kMicrosoft, 1, 1, op_ms_multi_head_attention},
+    {"QAttention", kMicrosoft, 1, 1, op_ms_q_attention},
+    // ms_fused.cpp
+    {"ConvTransposeWithDynamicPads", kMicrosoft, 1, 1, op_ms_conv_transpose_with_dynamic_pads},
+    {"FusedConv", kMicrosoft, 1, 1, op_ms_fused_conv},
+    {"FusedGemm", kMicrosoft, 1, 1, op_ms_fused_gemm},
+    {"FusedMatMul", kMicrosoft, 1, 1, op_ms_fused_matmul},
+    {"FusedMatMulActivation", kMicrosoft, 1, 1, op_ms_fused_matmul_activation},
+    {"GemmFastGelu", kMicrosoft, 1, 1, op_ms_gemm_fast_gelu},
+    {"NhwcConv", kMicrosoft, 1, 1, op_ms_nhwc_conv},
+    {"NhwcFusedConv", kMicrosoft, 1, 1, op_ms_nhwc_conv},
+    {"TransposeMatMul", kMicrosoft, 1, 1, op_ms_fused_matmul},
+    // ms_group_query_attention.cpp
+    {"GroupQueryAttention", kMicrosoft, 1, 1, op_ms_group_query_attention},
+    // ms_normalization.cpp
+    {"EmbedLayerNormalization", kMicrosoft, 1, 1, op_ms_embed_layer_normalization},
+    {"GroupNorm", kMicrosoft, 1, 1, op_ms_group_norm},
+    {"SimplifiedLayerNormalization", kOnnx, 1, 1, op_ms_simplified_layer_normalization},
+    {"SkipGroupNorm", kMicrosoft, 1, 1, op_ms_skip_group_norm},
+    {"SkipLayerNormalization", kMicrosoft, 1, 1, op_ms_skip_layer_normalization},
+    {"SkipSimplifiedLayerNormalization", kMicrosoft, 1, 1, op_ms_skip_simplified_layer_normalization},
+    // ms_packed.cpp
+    {"PackedAttention", kMicrosoft, 1, 1, op_ms_packed_attention},
+    {"PackedMultiHeadAttention", kMicrosoft, 1, 1, op_ms_packed_multi_head_attention},
+    {"RemovePadding", kMicrosoft, 1, 1, op_ms_remove_padding},
+    {"RestorePadding", kMicrosoft, 1, 1, op_ms_restore_padding},
+    // ms_rotary.cpp
+    {"RotaryEmbedding", kMicrosoft, 1, 1, op_ms_rotary_embedding},
+    // ms_quantized_matmul.cpp
+    {"DynamicQuantizeMatMul", kMicrosoft, 1, 1, op_ms_dynamic_quantize_matmul},
+    {"MatMulBnb4", kMicrosoft, 1, 1, op_ms_matmul_bnb4},
+    {"MatMulInteger16", kMicrosoft, 1, 1, op_ms_matmul_integer16},
+    {"MatMulIntegerToFloat", kMicrosoft, 1, 1, op_ms_matmul_integer_to_float},
+    {"MatMulNBits", kMicrosoft, 1, 1, op_ms_matmul_nbits},
+    {"QGemm", kMicrosoft, 1, 1, op_ms_q_gemm},
+    // ms_quantized.cpp
+    {"MulInteger", kMicrosoft, 1, 1, op_ms_mul_integer},
+    {"NhwcMaxPool", kMicrosoft, 1, 1, op_ms_nhwc_max_pool},
+    {"QLinearAdd", kMicrosoft, 1, 1, op_ms_qlinear_add},
+    {"QLinearAveragePool", kMicrosoft, 1, 1, op_ms_qlinear_average_pool},
+    {"QLinearConcat", kMicrosoft, 1, 1, op_ms_qlinear_concat},
+    {"QLinearConv", kMicrosoft, 1, 1, op_ms_qlinear_conv},
+    {"QLinearGlobalAveragePool", kMicrosoft, 1, 1, op_ms_qlinear_global_average_pool},
+    {"QLinearLeakyRelu", kMicrosoft, 1, 1, op_ms_qlinear_leaky_relu},
+    {"QLinearMul", kMicrosoft, 1, 1, op_ms_qlinear_mul},
+    {"QLinearReduceMean", kMicrosoft, 1, 1, op_ms_qlinear_reduce_mean},
+    {"QLinearSigmoid", kMicrosoft, 1, 1, op_ms_qlinear_sigmoid},
+    {"QLinearSoftmax", kMicrosoft, 1, 1, op_ms_qlinear_softmax},
+    {"QLinearWhere", kMicrosoft, 1, 1, op_ms_qlinear_where},
+    // ms_tensors.cpp
+    {"CDist", kMicrosoft, 1, 1, op_ms_cdist},
+    {"ComplexMul", kMicrosoft, 1, 1, op_ms_complex_mul},
+    {"ComplexMulConj", kMicrosoft, 1, 1, op_ms_complex_mul_conj},
+    {"ExpandDims", kMicrosoft, 1, 1, op_ms_expand_dims},
+    {"Inverse", kMicrosoft, 1, 1, op_ms_inverse},
+    {"Irfft", kMicrosoft, 1, 1, op_ms_irfft},
+    {"IsAllFinite", kMicrosoft, 1, 1, op_ms_is_all_finite},
+    {"Rfft", kMicrosoft, 1, 1, op_ms_rfft},
+    {"TorchEmbedding", kMicrosoft, 1, 1, op_ms_torch_embedding},
+    {"Unique", kMicrosoft, 1, 1, op_ms_unique},
+    // those of ai.onnx with the same meaning
+    {"DequantizeLinear", kMicrosoft, 1, 1, op_dequantize_linear},
+    {"GatherND", kMicrosoft, 1, 1, op_gather_nd},
+    {"QuantizeLinear", kMicrosoft, 1, 1, op_quantize_linear},
+    {"Trilu", kMicrosoft, 1, 1, op_trilu},
 };
 
 }  // namespace

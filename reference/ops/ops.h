@@ -291,4 +291,120 @@ Status op_adagrad(OpContext& op);
 Status op_adam(OpContext& op);
 Status op_momentum(OpContext& op);
 
+// ---- ai.onnx.ml ----
+
+// ml_encoders.cpp
+Status op_ml_category_mapper(OpContext& op);
+Status op_ml_label_encoder_1(OpContext& op);
+Status op_ml_label_encoder(OpContext& op);
+Status op_ml_one_hot_encoder(OpContext& op);
+
+// ml_features.cpp
+Status op_ml_array_feature_extractor(OpContext& op);
+Status op_ml_binarizer(OpContext& op);
+Status op_ml_feature_vectorizer(OpContext& op);
+Status op_ml_imputer(OpContext& op);
+Status op_ml_normalizer(OpContext& op);
+Status op_ml_scaler(OpContext& op);
+
+// ml_linear.cpp
+Status op_ml_linear_classifier(OpContext& op);
+Status op_ml_linear_regressor(OpContext& op);
+
+// ml_maps.cpp
+Status op_ml_cast_map(OpContext& op);
+Status op_ml_dict_vectorizer(OpContext& op);
+Status op_ml_zip_map(OpContext& op);
+
+// ml_svm.cpp
+Status op_ml_svm_classifier(OpContext& op);
+Status op_ml_svm_regressor(OpContext& op);
+
+// ml_tree.cpp
+Status op_ml_tree_ensemble(OpContext& op);
+Status op_ml_tree_ensemble_classifier(OpContext& op);
+Status op_ml_tree_ensemble_regressor(OpContext& op);
+
+// ---- com.microsoft ----
+
+// ms_activations.cpp
+Status op_ms_bias_add(OpContext& op);
+Status op_ms_bias_dropout(OpContext& op);
+Status op_ms_bias_gelu(OpContext& op);
+Status op_ms_bias_softmax(OpContext& op);
+Status op_ms_bias_split_gelu(OpContext& op);
+Status op_ms_fast_gelu(OpContext& op);
+Status op_ms_gelu(OpContext& op);
+Status op_ms_quick_gelu(OpContext& op);
+
+// ms_attention.cpp
+Status op_ms_attention(OpContext& op);
+Status op_ms_decoder_masked_multi_head_attention(OpContext& op);
+Status op_ms_multi_head_attention(OpContext& op);
+Status op_ms_q_attention(OpContext& op);
+
+// ms_fused.cpp
+Status op_ms_conv_transpose_with_dynamic_pads(OpContext& op);
+Status op_ms_fused_conv(OpContext& op);
+Status op_ms_fused_gemm(OpContext& op);
+Status op_ms_fused_matmul(OpContext& op);
+Status op_ms_fused_matmul_activation(OpContext& op);
+Status op_ms_gemm_fast_gelu(OpContext& op);
+Status op_ms_nhwc_conv(OpContext& op);
+
+// ms_group_query_attention.cpp
+Status op_ms_group_query_attention(OpContext& op);
+
+// ms_normalization.cpp
+Status op_ms_embed_layer_normalization(OpContext& op);
+Status op_ms_group_norm(OpContext& op);
+Status op_ms_simplified_layer_normalization(OpContext& op);
+Status op_ms_skip_group_norm(OpContext& op);
+Status op_ms_skip_layer_normalization(OpContext& op);
+Status op_ms_skip_simplified_layer_normalization(OpContext& op);
+
+// ms_packed.cpp
+Status op_ms_packed_attention(OpContext& op);
+Status op_ms_packed_multi_head_attention(OpContext& op);
+Status op_ms_remove_padding(OpContext& op);
+Status op_ms_restore_padding(OpContext& op);
+
+// ms_rotary.cpp
+Status op_ms_rotary_embedding(OpContext& op);
+
+// ms_quantized_matmul.cpp
+Status op_ms_dynamic_quantize_matmul(OpContext& op);
+Status op_ms_matmul_bnb4(OpContext& op);
+Status op_ms_matmul_integer16(OpContext& op);
+Status op_ms_matmul_integer_to_float(OpContext& op);
+Status op_ms_matmul_nbits(OpContext& op);
+Status op_ms_q_gemm(OpContext& op);
+
+// ms_quantized.cpp
+Status op_ms_mul_integer(OpContext& op);
+Status op_ms_nhwc_max_pool(OpContext& op);
+Status op_ms_qlinear_add(OpContext& op);
+Status op_ms_qlinear_average_pool(OpContext& op);
+Status op_ms_qlinear_concat(OpContext& op);
+Status op_ms_qlinear_conv(OpContext& op);
+Status op_ms_qlinear_global_average_pool(OpContext& op);
+Status op_ms_qlinear_leaky_relu(OpContext& op);
+Status op_ms_qlinear_mul(OpContext& op);
+Status op_ms_qlinear_reduce_mean(OpContext& op);
+Status op_ms_qlinear_sigmoid(OpContext& op);
+Status op_ms_qlinear_softmax(OpContext& op);
+Status op_ms_qlinear_where(OpContext& op);
+
+// ms_tensors.cpp
+Status op_ms_cdist(OpContext& op);
+Status op_ms_complex_mul(OpContext& op);
+Status op_ms_complex_mul_conj(OpContext& op);
+Status op_ms_expand_dims(OpContext& op);
+Status op_ms_inverse(OpContext& op);
+Status op_ms_irfft(OpContext& op);
+Status op_ms_is_all_finite(OpContext& op);
+Status op_ms_rfft(OpContext& op);
+Status op_ms_torch_embedding(OpContext& op);
+Status op_ms_unique(OpContext& op);
+
 }  // namespace parallax::reference
