@@ -113,8 +113,29 @@ ComparedExecution describe_side(const RunSide& side, Side which) {
 
 namespace {
 
-// A float64 that stands for a narrower declared float (reference:double carries all floats so), rounded to that type.
+Value round_to_declared(const Value& value, const TypeInfo& declared);
+
+std::vector<Value> round_items(const std::vector<Value>& items, const TypeInfo& declared) {
+  std::vector<Value> rounded;
+  for (const Value& item : items) rounded.push_back(round_to_declared(item, declared));
+  return rounded;
+}
+
+// A float64 that stands for a narrower declared float (reference:double carries all floats so), rounded to that type;
+// within sequences and optionals too.
 Value round_to_declared(const Value& value, const TypeInfo& declared) {
+  if (value.is_sequence() && declared.kind == TypeInfo::Kind::sequence) {
+    TypeInfo element = value.sequence().element_type;
+    element.dtype = declared.inner[0].dtype;
+    return SequenceValue{element, round_items(value.sequence().items, declared.inner[0])};
+  }
+  if (value.is_optional() && declared.kind == TypeInfo::Kind::optional) {
+    TypeInfo element = value.optional().element_type;
+    element.dtype = declared.inner[0].dtype;
+    if (!element.inner.empty() && !declared.inner[0].inner.empty())
+      element.inner[0].dtype = declared.inner[0].inner[0].dtype;
+    return OptionalValue{element, round_items(value.optional().item, declared.inner[0])};
+  }
   if (!value.is_tensor() || declared.kind != TypeInfo::Kind::tensor || !is_floating(declared.dtype)) return value;
   if (value.tensor().dtype() != DType::float64 || declared.dtype == DType::float64) return value;
   auto rounded = Tensor::allocate(declared.dtype, value.tensor().shape());

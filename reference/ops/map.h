@@ -21,6 +21,7 @@ class BroadcastInput {
   // Elements [begin, begin + out.size()) of the repeated input.
   template <class T>
   void read(int64_t begin, std::span<T> out) const {
+    if (out.empty()) return;
     const int64_t run = dims_.back();
     const int64_t stride = strides_.back();
     std::vector<int64_t> outer_dims(dims_.begin(), dims_.end() - 1);

@@ -50,7 +50,10 @@ class ScaleIndex {
       return index;
     }
     const int64_t block = op.find_int("block_size").value_or(0);
-    if (block <= 0 || scale.rank() != x.rank() || scale[axis] != (x[axis] + block - 1) / block) {
+    bool fits = block > 0 && scale.rank() == x.rank();
+    for (size_t other = 0; fits && other < x.rank(); ++other)
+      fits = scale[other] == (other == axis ? x[axis] / block + (x[axis] % block != 0 ? 1 : 0) : x[other]);
+    if (!fits) {
       return execution_error(
           fmt::format("scale {} does not fit x {} with block_size {}", scale.to_string(), x.to_string(), block));
     }
@@ -77,29 +80,42 @@ Result<DType> quantized_type(const OpContext& op) {
   const int64_t number = op.find_int("output_dtype").value_or(0);
   if (number == 0) return DType::uint8;
   const auto dtype = dtype_from_number(number);
-  if (!dtype.has_value()) return unsupported(fmt::format("output_dtype {}", number));
+  const FormalParameter* y = op.node().schema->output(0);
+  if (!dtype.has_value() || !y->types->contains_tensor(*dtype))
+    return execution_error(fmt::format("attribute output_dtype is {}", number));
   return *dtype;
+}
+
+// The type of the division: the attribute precision, else the type of the scale; float32 for integer scales.
+Result<DType> division_type(const OpContext& op) {
+  const int64_t number = op.find_int("precision").value_or(0);
+  if (number == 0) return is_floating(op.input(1).dtype()) ? op.input(1).dtype() : DType::float32;
+  const auto dtype = dtype_from_number(number);
+  if (!dtype.has_value() || !is_floating(*dtype))
+    return execution_error(fmt::format("attribute precision is {}", number));
+  return *dtype;
+}
+
+// The zero points of an integer y, one for each scale.
+Result<std::vector<int64_t>> zero_points(const OpContext& op, DType dtype, int64_t count) {
+  if (!op.has_input(2)) return std::vector<int64_t>(static_cast<size_t>(count), 0);
+  if (op.input(2).element_count() != count) return execution_error("y_scale and y_zero_point differ in shape");
+  if (is_floating(dtype)) return std::vector<int64_t>(static_cast<size_t>(count), 0);
+  return to_int64s(op.input(2));
 }
 
 }  // namespace
 
-// y = saturate(round(x / y_scale) + y_zero_point). The division has a type of its own (attribute precision, else the
-// scale's), to which the quotient is rounded: it decides where ties lie. For floating y the rounding is the one of Cast
-// to that type.
+// y = saturate(round(x / y_scale) + y_zero_point). The quotient is rounded to the type of the division: it decides
+// where ties lie. For floating y, which uses no zero point, the rounding is the one of Cast to that type.
 Status op_quantize_linear(OpContext& op) {
   const Tensor& x = op.input(0);
   const DType dtype = PX_TRY(quantized_type(op));
   const ScaleIndex which = PX_TRY(ScaleIndex::create(op));
   const Numbers<double> scales(op.input(1));
-  const auto precision = dtype_from_number(op.find_int("precision").value_or(0));
-  const DType division =
-      op.carried(precision.value_or(is_floating(op.input(1).dtype()) ? op.input(1).dtype() : DType::float32));
+  const DType division = op.carried(PX_TRY(division_type(op)));
   const bool saturate = op.find_int("saturate").value_or(1) != 0;
-  const std::vector<int64_t> zeros = op.has_input(2) && !is_floating(dtype)
-                                         ? to_int64s(op.input(2))
-                                         : std::vector<int64_t>(static_cast<size_t>(scales.size()), 0);
-  if (zeros.size() != static_cast<size_t>(scales.size()))
-    return execution_error("y_scale and y_zero_point differ in shape");
+  const std::vector<int64_t> zeros = PX_TRY(zero_points(op, dtype, scales.size()));
   Tensor output = PX_TRY(op.allocate(dtype, x.shape()));
   const Numbers<double> numbers(x);
   for_blocks(x.element_count(), 5, [&](int64_t begin, int64_t end) {
@@ -109,13 +125,12 @@ Status op_quantize_linear(OpContext& op) {
       if (!is_floating(dtype)) {
         const int64_t value = quantize_number(scaled, zeros[static_cast<size_t>(scale)], dtype);
         store<int64_t>(output, index, std::span<const int64_t>(&value, 1));
-        continue;
+      } else if (op.carries_double()) {
+        store<double>(output, index, std::span<const double>(&scaled, 1));
+      } else {
+        const uint8_t bits = small_float_from_double(dtype, scaled, saturate);
+        store_packed(output.mutable_data(), bits_of(dtype), index, bits);
       }
-      // float8 may overflow to infinity or NaN where `saturate` is off.
-      const bool small = !op.carries_double() && bits_of(dtype) <= 8;
-      const double value =
-          small ? small_float_to_double(dtype, small_float_from_double(dtype, scaled, saturate)) : scaled;
-      store<double>(output, index, std::span<const double>(&value, 1));
     }
   });
   return op.set_output(0, std::move(output));
@@ -161,7 +176,7 @@ Status op_dynamic_quantize_linear(OpContext& op) {
   const double scale = high == low ? 0.0 : round_to_dtype(carried, round_to_dtype(carried, high - low) / 255.0);
   const double zero =
       high == low ? 0.0 : std::clamp(round_half_even(round_to_dtype(carried, -low / scale)), 0.0, 255.0);
-  const auto zero_point = static_cast<int64_t>(zero);
+  const int64_t zero_point = std::isnan(zero) ? 0 : static_cast<int64_t>(zero);  // x held an infinity
   std::vector<int64_t> results;
   for (double value : numbers.span()) {
     const double scaled = scale == 0.0 ? 0.0 : round_to_dtype(carried, value / scale);

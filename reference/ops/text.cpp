@@ -186,7 +186,7 @@ Status op_tf_idf_vectorizer(OpContext& op) {
   const std::vector<Gram> grams = PX_TRY(read_grams(op));
   const auto shortest = static_cast<size_t>(op.int_attribute("min_gram_length"));
   const auto longest = static_cast<size_t>(op.int_attribute("max_gram_length"));
-  const int64_t max_skip = op.int_attribute("max_skip_count");
+  const int64_t max_skip = std::min(op.int_attribute("max_skip_count"), x.element_count());  // more reaches no word
   const std::string mode = op.string_attribute("mode");
   int64_t width = 0;
   std::map<std::vector<std::string>, const Gram*> pool;

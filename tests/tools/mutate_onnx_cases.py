@@ -33,6 +33,7 @@ def parse():
     parser.add_argument("-o", "--out", required=True, type=pathlib.Path, help="folder to write; it is replaced")
     parser.add_argument("--rounds", type=int, default=1, help="spoilt cases made of each case")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=20, help="seconds a call may take; sizes may be spoilt to billions")
     return parser.parse_args()
 
 
@@ -182,8 +183,13 @@ def read_case(folder):
 
 
 def run(options, folder, glob=None):
+    """How the program ended: 0 to 2 by itself, below 0 by a signal; None where it took too long."""
     command = [str(options.parallax), "test", str(folder), "--with", options.executor, "--json"] + (["-k", glob] if glob else [])
-    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+    try:
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                              timeout=options.timeout).returncode
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def main():
@@ -211,9 +217,11 @@ def main():
             continue
         for name in names:
             code = run(options, group, name)
-            if code not in (0, 1, 2):
-                killed += 1
-                print(f"ended with {code}: {options.parallax} test {group} -k {name} --with {options.executor}")
+            if code in (0, 1, 2):
+                continue
+            killed += code is not None
+            outcome = "took too long" if code is None else f"ended with {code}"
+            print(f"{outcome}: {options.parallax} test {group} -k {name} --with {options.executor}", flush=True)
     total = sum(len(names) for names in groups.values())
     print(f"{total} spoilt cases of {len(groups)} operators, {killed} ended the program")
     sys.exit(1 if killed or not total else 0)
