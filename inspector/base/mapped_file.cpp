@@ -76,10 +76,17 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_file(const std::string& path, std::string_view contents) {
+  return write_file(path, std::span(&contents, 1));
+}
+
+Status write_file(const std::string& path, std::span<const std::string_view> pieces) {
   const std::string temporary = path + ".part" + std::to_string(::getpid());
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0) return system_error(path, "create");
-  Status status = write_all(descriptor, contents, path);
+  Status status;
+  for (const std::string_view piece : pieces) {
+    if (status.ok()) status = write_all(descriptor, piece, path);
+  }
   if (::close(descriptor) != 0 && status.ok()) status = system_error(path, "write");
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = system_error(path, "create");
   if (!status.ok()) std::remove(temporary.c_str());

@@ -42,5 +42,7 @@ class MappedFile {
 Result<std::string> read_file(const std::string& path);
 // Writes to a temporary name beside `path` and renames it, so that a reader never sees half a file.
 Status write_file(const std::string& path, std::string_view contents);
+// The same of contents that lie in pieces.
+Status write_file(const std::string& path, std::span<const std::string_view> pieces);
 
 }  // namespace parallax

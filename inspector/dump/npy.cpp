@@ -117,14 +117,15 @@ Result<std::string> npy_of_strings(const Tensor& tensor) {
 
 namespace dump {
 
-Result<std::string> make_npy(const Tensor& tensor) {
+Result<NpyFile> make_npy(const Tensor& tensor) {
   const std::string refusal = refusal_of_npy(tensor);
   if (!refusal.empty()) return unsupported(refusal);
-  if (tensor.dtype() == DType::string) return npy_of_strings(tensor);
+  if (tensor.dtype() == DType::string) return NpyFile{PX_TRY(npy_of_strings(tensor)), {}};
   const std::string_view code = npy_code(tensor.dtype());
-  std::string file =
+  NpyFile file;
+  file.head =
       make_npy_header(fmt::format("{}{}", bits_of(tensor.dtype()) == 8 ? '|' : '<', code), tensor.shape().dims());
-  file.append(reinterpret_cast<const char*>(tensor.view().data), tensor.size_bytes());
+  file.tensor_data = {reinterpret_cast<const char*>(tensor.view().data), tensor.size_bytes()};
   return file;
 }
 
@@ -168,7 +169,9 @@ std::string refusal_of_npy(const Tensor& tensor) {
 }
 
 Status write_npy(const std::string& path, const Tensor& tensor) {
-  return write_file(path, PX_TRY_CONTEXT("'" + path + "'", dump::make_npy(tensor)));
+  const dump::NpyFile file = PX_TRY_CONTEXT("'" + path + "'", dump::make_npy(tensor));
+  const std::string_view pieces[] = {file.head, file.tensor_data};
+  return write_file(path, pieces);
 }
 
 }  // namespace parallax

@@ -34,6 +34,10 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> file);
 // Magic, version 1 or 2, and a header padded to a multiple of 64.
 std::string make_npy_header(std::string_view descr, std::span<const int64_t> dims);
 // A whole file. Errors: unsupported.
-Result<std::string> make_npy(const Tensor& tensor);
+struct NpyFile {
+  std::string head;              // the header, and texts
+  std::string_view tensor_data;  // elements of the tensor as they lie in memory
+};
+Result<NpyFile> make_npy(const Tensor& tensor);
 
 }  // namespace parallax::dump

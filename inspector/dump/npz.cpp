@@ -78,6 +78,15 @@ Status check_entry(const zip_stat_t& info) {
   return {};
 }
 
+// The head and the elements one after the other, where they lie.
+zip_source_t* source_of(zip_t* archive, dump::NpyFile& file) {
+  // libzip's type is for owned bytes as well; these it does not free.
+  auto* head = reinterpret_cast<zip_uint8_t*>(file.head.data());
+  auto* data = reinterpret_cast<zip_uint8_t*>(const_cast<char*>(file.tensor_data.data()));
+  const zip_buffer_fragment_t fragments[] = {{head, file.head.size()}, {data, file.tensor_data.size()}};
+  return zip_source_buffer_fragment(archive, fragments, file.tensor_data.empty() ? 1 : 2, 0);
+}
+
 }  // namespace
 
 Result<std::vector<NamedValue>> parse_npz(std::span<const std::byte> bytes) {
@@ -111,7 +120,7 @@ Result<std::vector<NamedValue>> read_npz(const std::string& path) {
 
 Status write_npz(const std::string& path, std::span<const NamedValue> values) {
   const std::string context = "'" + path + "'";
-  std::vector<std::string> files;  // must live until the archive is closed
+  std::vector<dump::NpyFile> files;  // must live until the archive is closed
   for (const NamedValue& value : values) {
     if (!value.value.is_tensor()) return unsupported(context + ": value '" + value.name + "' is no tensor");
     files.push_back(PX_TRY_CONTEXT(context + ": value '" + value.name + "'", dump::make_npy(value.value.tensor())));
@@ -124,7 +133,7 @@ Status write_npz(const std::string& path, std::span<const NamedValue> values) {
     return io_error(zip_failure("cannot create " + context, &error).message);
   }
   for (size_t index = 0; index < files.size(); ++index) {
-    zip_source_t* source = zip_source_buffer(archive.get(), files[index].data(), files[index].size(), 0);
+    zip_source_t* source = source_of(archive.get(), files[index]);
     const std::string name = values[index].name + std::string(kEnding);
     const zip_int64_t added =
         source == nullptr ? -1 : zip_file_add(archive.get(), name.c_str(), source, ZIP_FL_ENC_UTF_8);

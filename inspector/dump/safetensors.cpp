@@ -181,21 +181,23 @@ Status write_safetensors(const std::string& path, std::span<const NamedValue> va
   std::ranges::stable_sort(ordered, std::greater(),
                            [](const NamedValue* value) { return bits_of(value->value.tensor().dtype()); });
   Json header = Json::object();
-  std::string data;
+  std::vector<std::string_view> pieces(2);  // size and text of the header come first
+  uint64_t end = 0;
   for (const NamedValue* value : ordered) {
     const Tensor& tensor = value->value.tensor();
-    const size_t begin = data.size();
-    data.append(reinterpret_cast<const char*>(tensor.view().data), tensor.size_bytes());
+    const uint64_t begin = end;
+    end += tensor.size_bytes();
+    pieces.emplace_back(reinterpret_cast<const char*>(tensor.view().data), tensor.size_bytes());
     if (header.contains(value->name)) return usage_error(context + ": two values are named '" + value->name + "'");
-    header[value->name] = {{"dtype", name_in_file(tensor.dtype())},
-                           {"shape", tensor.shape().dims()},
-                           {"data_offsets", {begin, data.size()}}};
+    header[value->name] = {
+        {"dtype", name_in_file(tensor.dtype())}, {"shape", tensor.shape().dims()}, {"data_offsets", {begin, end}}};
   }
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t header_bytes = text.size();
-  std::string file(reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes);
-  return write_file(path, file + text + data);
+  pieces[0] = {reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes};
+  pieces[1] = text;
+  return write_file(path, pieces);
 }
 
 }  // namespace parallax

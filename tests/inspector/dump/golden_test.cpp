@@ -158,5 +158,45 @@ TEST(Golden, Version1HoldsItsGraphsWithoutLargeWeights) {
   EXPECT_EQ(graph.nodes.size(), 2U);
 }
 
+// Writes the seeds of tests/fuzz/dump_fuzz into the folder PARALLAX_SEEDS: a small finished dump with a record of every
+// kind, and the first half of it.
+TEST(FuzzSeeds, DISABLED_Write) {
+  const char* folder = std::getenv("PARALLAX_SEEDS");
+  ASSERT_NE(folder, nullptr) << "PARALLAX_SEEDS names the folder to write to";
+  const std::string path = std::string(folder) + "/mixed.plx";
+  DumpWriterOptions options;
+  options.capture_limit_bytes = 200;
+  options.sample_elements = 4;
+  auto writer = DumpWriter::create(path, options).take();
+  ASSERT_OK(writer->begin_run({"reference", "a CPU", {{"threads", "1"}}, golden_model(), "00ff"}));
+  Producer producer(*writer);
+  ASSERT_OK(writer->begin_call({"", 1}, {}));
+  const Tensor floats = random_tensor(DType::float32, {2, 3}, 1);
+  ASSERT_OK(producer.show("floats", floats));
+  ASSERT_OK(producer.show("alias", floats.reshaped({6}), "floats"));
+  ASSERT_OK(producer.show("text", random_tensor(DType::string, {3}, 2)));
+  ASSERT_OK(producer.show("nibbles", random_tensor(DType::int4, {5}, 3)));
+  ASSERT_OK(producer.show("sampled", random_tensor(DType::float16, {200}, 4)));
+  ASSERT_OK(producer.show("sequence", SequenceValue{TypeInfo::tensor(DType::float32), {Value(floats)}}));
+  ASSERT_OK(writer->absent(producer.site("fused_away"), {Absence::Kind::fused, "node"}));
+  ASSERT_OK(writer->node_failed({"bad", "Div-14", nullptr, 1}, producer.frames(), execution_error("no")));
+  ASSERT_OK(writer->end_call({"", 1}));
+  ASSERT_OK(writer->end_run(true));
+  ASSERT_OK(writer->finish());
+  const std::string whole = contents_of(path);
+  write_contents(std::string(folder) + "/cut.plx", std::string_view(whole).substr(0, whole.size() / 2));
+}
+
+// A seed that is no dump any more leads the fuzzer nowhere.
+TEST(FuzzSeeds, AreSmallDumps) {
+  const std::string folder = PX_SOURCE_DIR "/tests/fuzz/corpus/dump_fuzz/";
+  for (const std::string name : {"mixed.plx", "cut.plx"}) {
+    EXPECT_LT(std::filesystem::file_size(folder + name), 32U << 10) << name;
+    EXPECT_GE(open_dump(folder + name)->entries().size(), 3U) << name;
+  }
+  EXPECT_TRUE(check_dump(folder + "mixed.plx")->empty());
+  EXPECT_FALSE(open_dump(folder + "cut.plx")->is_complete());
+}
+
 }  // namespace
 }  // namespace parallax::test

@@ -1,5 +1,10 @@
 // What a writer is shown, a reader gives back: every element type, every kind of value, levels, aliases, several runs
 // and calls.
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "inspector/base/crc32c.h"
 #include "tests/inspector/dump/support.h"
 
 namespace parallax::test {
@@ -168,6 +173,61 @@ TEST_F(RoundTrip, StoresAliasesAndEqualPayloadsOnce) {
   EXPECT_LT(std::filesystem::file_size(repaired), (size_t{2} << 20) + (1 << 16));
   EXPECT_TRUE(same_bits(load(*open_dump(repaired), "copy"), Value(large)));
   expect_no_problem(repaired);
+}
+
+TEST_F(RoundTrip, PayloadsOfOneCrcAreComparedBeforeTheyAreShared) {
+  const Tensor tensor = random_tensor(DType::uint8, {200000}, 1);
+  Tensor other = random_tensor(DType::uint8, {200000}, 1);
+  // The CRC's polynomial, its bits in the order of the message: adding a multiple of it leaves the CRC as it is.
+  constexpr uint64_t kPolynomial = 1 | uint64_t{0x82F63B78} << 1;
+  uint64_t word = 0;
+  std::memcpy(&word, other.mutable_data() + 100000, sizeof word);
+  word ^= kPolynomial;
+  std::memcpy(other.mutable_data() + 100000, &word, sizeof word);
+  ASSERT_EQ(crc32c(tensor.view().data, 200000), crc32c(other.view().data, 200000));
+  {
+    const auto writer = create();
+    Producer producer(*writer);
+    ASSERT_OK(producer.begin());
+    ASSERT_OK(producer.show("x", tensor));
+    ASSERT_OK(producer.show("other", other));
+    ASSERT_OK(producer.show("equal", random_tensor(DType::uint8, {200000}, 1)));
+    ASSERT_OK(writer->finish());
+  }
+  const auto reader = open_dump(path_);
+  EXPECT_TRUE(same_bits(load(*reader, "x"), Value(tensor)));
+  EXPECT_TRUE(same_bits(load(*reader, "other"), Value(other)));
+  EXPECT_TRUE(same_bits(load(*reader, "equal"), Value(tensor)));
+  EXPECT_EQ(reader->entries()[1].alias_of, -1);
+  EXPECT_EQ(reader->entries()[2].alias_of, 0);
+  EXPECT_TRUE(check_dump(path_)->empty());
+}
+
+// A file in memory grows by huge pages where Linux gives them.
+TEST_F(RoundTrip, AFileInMemoryHoldsTheSame) {
+  struct statfs info {};
+  if (::statfs("/dev/shm", &info) != 0 || info.f_type != TMPFS_MAGIC || ::access("/dev/shm", W_OK) != 0)
+    GTEST_SKIP() << "/dev/shm is no writable file system in memory";
+  const std::string path = "/dev/shm/parallax-dump-test-" + std::to_string(::getpid()) + ".plx";
+  {
+    const auto writer = DumpWriter::create(path, {}).take();
+    Producer producer(*writer);
+    ASSERT_OK(producer.begin());
+    for (uint64_t index = 0; index < 40; ++index) {
+      const auto count = static_cast<int64_t>(1 + index * 37501);
+      ASSERT_OK(producer.show("x" + std::to_string(index), random_tensor(DType::float32, {count}, index)));
+    }
+    ASSERT_OK(writer->finish());
+  }
+  const auto reader = open_dump(path);
+  for (uint64_t index = 0; index < 40; ++index) {
+    const auto count = static_cast<int64_t>(1 + index * 37501);
+    EXPECT_TRUE(
+        same_bits(load(*reader, "x" + std::to_string(index)), Value(random_tensor(DType::float32, {count}, index))))
+        << index;
+  }
+  EXPECT_TRUE(check_dump(path)->empty());
+  std::filesystem::remove(path);
 }
 
 TEST_F(RoundTrip, AnAliasInAnotherFrameIsNotTrusted) {
