@@ -1,0 +1,261 @@
+"""Cases of com.microsoft: formulas of ContribOperators.md in numpy beside onnxruntime, which defines these operators."""
+import math
+
+import numpy as np
+
+from .case import INF, boolean, c64, f16, f32, f64, family, i8, i16, i32, i64, numbers, u8
+from .formulas import sigmoid
+from .windows import conv, conv_transpose, pool
+
+family_case = family("contrib")
+
+
+def case(name, op, inputs, attributes=None, outputs=None, spec="", **more):
+    """`outputs` are computed by the definition; onnxruntime must agree where it has a kernel on the CPU."""
+    family_case(f"ms_{name}", op, 1, inputs, attributes, outputs, domain="com.microsoft", spec=f"ContribOperators.md, {op}{': ' * bool(spec)}{spec}", **more)
+
+
+def single(x):
+    return np.asarray(x).astype(np.float32)
+
+
+X, BIAS = numbers([2, 3, 8], 901), numbers([8], 902)
+WIDE = X.astype(np.float64)
+erf = np.vectorize(math.erf)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+
+
+def fast_gelu(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+case("gelu", "Gelu", [X], None, [single(gelu(WIDE))])
+case("biasgelu", "BiasGelu", [X, BIAS], None, [single(gelu(WIDE + BIAS))])
+case("fastgelu_bias", "FastGelu", [X, BIAS], None, [single(fast_gelu(WIDE + BIAS))])
+case("fastgelu", "FastGelu", [X], None, [single(fast_gelu(WIDE))])
+case("quickgelu_default", "QuickGelu", [X], None, [single(WIDE * sigmoid(1.702 * WIDE))])
+case("quickgelu_alpha", "QuickGelu", [X], {"alpha": 0.5}, [single(WIDE * sigmoid(0.5 * WIDE))])
+left, right = np.split(WIDE + BIAS, 2, -1)
+case("biassplitgelu", "BiasSplitGelu", [X, BIAS], None, [single(left * gelu(right))])
+SKIP = numbers([2, 3, 8], 903)
+case("biasadd", "BiasAdd", [X, BIAS, SKIP], None, [X + BIAS + SKIP])
+added = WIDE + numbers([2, 1, 8], 904)
+case("biassoftmax", "BiasSoftmax", [X, numbers([2, 1, 8], 904)], {"axis": 2, "is_inner_broadcast": 1},
+     [single(np.exp(added) / np.exp(added).sum(-1, keepdims=True))])
+
+# Products.
+A, B = numbers([2, 3, 4], 911), numbers([2, 4, 5], 912)
+for ta, tb in ((0, 0), (1, 0), (0, 1), (1, 1)):
+    a, b = (A.swapaxes(1, 2).copy() if ta else A), (B.swapaxes(1, 2).copy() if tb else B)
+    case(f"fusedmatmul_{ta}{tb}_alpha", "FusedMatMul", [a, b], {"transA": ta, "transB": tb, "alpha": 0.5}, [single(0.5 * (A @ B))])
+case("fusedmatmul_trans_batch", "FusedMatMul", [numbers([3, 2, 4, 5], 913), numbers([2, 4, 5, 6], 914)], {"transBatchA": 1},
+     [numbers([3, 2, 4, 5], 913).transpose(1, 2, 0, 3) @ numbers([2, 4, 5, 6], 914)])
+case("transposematmul", "TransposeMatMul", [A.swapaxes(1, 2).copy(), B], {"transA": 1}, [A @ B])
+C = numbers([5], 915)
+case("fusedgemm_leakyrelu", "FusedGemm", [A[0], B[0], C], {"activation": "LeakyRelu", "activation_alpha": 0.25, "alpha": 0.5, "beta": 2.0},
+     [single(np.where(0.5 * (A[0] @ B[0]) + 2 * C < 0, 0.25, 1) * (0.5 * (A[0] @ B[0]) + 2 * C))])
+case("fusedmatmulactivation_relu", "FusedMatMulActivation", [A, B], {"activation": "Relu"}, [np.maximum(A @ B, 0)])
+case("gemmfastgelu", "GemmFastGelu", [A, B[0], C], None, [single(fast_gelu(A.astype(np.float64) @ B[0] + C))])
+
+# Convolutions.
+IMAGE, KERNEL, EACH = numbers([1, 2, 5, 4], 921), numbers([3, 2, 3, 2], 922), numbers([3], 923)
+PADS = {"pads": [1, 0, 1, 1], "strides": [2, 1]}
+plain = conv(IMAGE, KERNEL, EACH, **PADS)
+case("fusedconv_relu", "FusedConv", [IMAGE, KERNEL, EACH], PADS | {"activation": "Relu"}, [np.maximum(plain, 0)])
+case("fusedconv_clip", "FusedConv", [IMAGE, KERNEL, EACH], PADS | {"activation": "Clip", "activation_params": [-1.0, 2.0]}, [np.clip(plain, -1, 2)])
+Z = numbers(plain.shape, 924)
+case("fusedconv_sum_relu", "FusedConv", [IMAGE, KERNEL, EACH, Z], PADS | {"activation": "Relu"}, [np.maximum(plain + Z, 0)])
+LAST = np.ascontiguousarray(IMAGE.transpose(0, 2, 3, 1))
+case("nhwcconv", "NhwcConv", [LAST, KERNEL, EACH], PADS, [np.ascontiguousarray(plain.transpose(0, 2, 3, 1))])
+UP = numbers([2, 3, 2, 2], 925)
+case("convtransposewithdynamicpads", "ConvTransposeWithDynamicPads", [IMAGE, UP, i64([1, 0, 0, 1]), EACH], {"strides": [2, 2]},
+     [conv_transpose(IMAGE, UP, EACH, strides=[2, 2], pads=[1, 0, 0, 1])])
+BYTES = u8(np.random.default_rng(926).integers(0, 256, (1, 5, 4, 3)))
+case("nhwcmaxpool", "NhwcMaxPool", [BYTES], {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 1, 0, 1]},
+     [np.ascontiguousarray(pool(BYTES.transpose(0, 3, 1, 2).astype(np.float64), "max", [2, 3], [2, 1], None, [1, 1, 0, 1]).transpose(0, 2, 3, 1)).astype(np.uint8)])
+
+
+# Norms. The values are small, so that epsilon counts.
+def layer_norm(x, gamma, beta=0.0, epsilon=1e-5, simplified=False):
+    x = x.astype(np.float64)
+    mean = 0 if simplified else x.mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + epsilon) * gamma + beta
+
+
+SMALL, SMALL_SKIP, GAMMA, BETA = single(X * 0.01), single(SKIP * 0.01), numbers([8], 931), numbers([8], 932)
+SMALL_BIAS = single(BIAS * 0.01)
+total = SMALL.astype(np.float64) + SMALL_SKIP + SMALL_BIAS
+case("skiplayernormalization_bias", "SkipLayerNormalization", [SMALL, SMALL_SKIP, GAMMA, BETA, SMALL_BIAS], {"epsilon": 1e-5},
+     [single(layer_norm(total, GAMMA, BETA)), single(total)], count="1001")
+case("skiplayernormalization_skip_of_rank_2", "SkipLayerNormalization", [SMALL, SMALL_SKIP[0], GAMMA], {"epsilon": 1e-3},
+     [single(layer_norm(SMALL.astype(np.float64) + SMALL_SKIP[0], GAMMA, epsilon=1e-3))])
+case("skipsimplifiedlayernormalization", "SkipSimplifiedLayerNormalization", [SMALL, SMALL_SKIP, GAMMA, SMALL_BIAS], {"epsilon": 1e-5},
+     [single(layer_norm(total, GAMMA, simplified=True)), single(total)], count="1001")
+WORDS, PLACES, KINDS = numbers([7, 8], 933), numbers([5, 8], 934), numbers([2, 8], 935)
+IDS, SEGMENTS, MASK = i32([[1, 6, 0], [2, 2, 5]]), i32([[0, 1, 0], [1, 1, 0]]), i32([[1, 1, 0], [1, 1, 1]])
+embedded = WORDS[IDS].astype(np.float64) + PLACES[:3] + KINDS[SEGMENTS]
+case("embedlayernormalization", "EmbedLayerNormalization", [IDS, SEGMENTS, WORDS, PLACES, KINDS, GAMMA, BETA, MASK], {"epsilon": 1e-6},
+     [single(layer_norm(embedded, GAMMA, BETA, 1e-6)), i32([2, 3]), single(embedded)], count=3)
+CHANNELS = single(numbers([2, 4, 3, 2], 936) * 0.01)
+grouped = CHANNELS.astype(np.float64).reshape(2, 2, -1)
+grouped = ((grouped - grouped.mean(-1, keepdims=True)) / np.sqrt(grouped.var(-1, keepdims=True) + 1e-5)).reshape(CHANNELS.shape)
+G4, B4 = numbers([4], 937), numbers([4], 938)
+normal = grouped * G4[:, None, None] + B4[:, None, None]
+swished = np.ascontiguousarray((normal * sigmoid(normal)).transpose(0, 2, 3, 1))
+case("groupnorm_channels_last_silu", "GroupNorm", [np.ascontiguousarray(CHANNELS.transpose(0, 2, 3, 1)), G4, B4],
+     {"groups": 2, "activation": 1, "channels_last": 1, "epsilon": 1e-5}, [single(swished)])
+case("groupnorm_channels_first", "GroupNorm", [CHANNELS, G4, B4], {"groups": 2, "activation": 0, "channels_last": 0, "epsilon": 1e-5}, [single(normal)])
+
+
+# Quantised weights and activations.
+def quantize(x, scale, zero, dtype):
+    info = np.iinfo(dtype)
+    return np.clip(np.rint(x / scale) + zero, info.min, info.max).astype(dtype)
+
+
+rng = np.random.default_rng(941)
+for bits in (4, 8):
+    n, k, block = 3, 40, 16
+    blocks = -(-k // block)
+    weights = rng.integers(0, 2 ** bits, (n, blocks * block))
+    scales, zeros = f32(rng.integers(1, 9, (n, blocks)) / 64), rng.integers(0, 2 ** bits, (n, blocks))
+    per = 8 // bits
+    packed = sum(weights.reshape(n, blocks, -1, per)[..., j] << (bits * j) for j in range(per)).astype(np.uint8)
+    padded = np.pad(zeros, ((0, 0), (0, -blocks % per))).reshape(n, -1, per)
+    packed_zeros = sum(padded[..., j] << (bits * j) for j in range(per)).astype(np.uint8)
+    real = (weights - np.repeat(zeros, block, 1)) * np.repeat(scales.astype(np.float64), block, 1)
+    middle = (weights - 2 ** (bits - 1)) * np.repeat(scales.astype(np.float64), block, 1)
+    a = numbers([2, k], 942)
+    sizes = {"K": k, "N": n, "bits": bits, "block_size": block}
+    case(f"matmulnbits_{bits}_zero_points", "MatMulNBits", [a, packed, scales, packed_zeros], sizes, [single(a.astype(np.float64) @ real[:, :k].T)])
+    case(f"matmulnbits_{bits}_middle", "MatMulNBits", [a, packed, scales], sizes, [single(a.astype(np.float64) @ middle[:, :k].T)])
+QB, SCALE, ZERO = u8(rng.integers(0, 256, (6, 4))), f32([0.125, 0.25, 0.5, 0.0625]), u8([128, 3, 100, 7])
+a = numbers([3, 6], 943)
+low, high = min(a.min(), 0), max(a.max(), 0)
+a_scale = np.float32(np.float32(high - low) / np.float32(255))
+a_zero = np.clip(np.rint(-low / a_scale), 0, 255)
+dynamic = (quantize(a, a_scale, a_zero, np.uint8).astype(np.float64) - a_zero) @ (QB.astype(np.float64) - ZERO) * a_scale * SCALE
+case("dynamicquantizematmul", "DynamicQuantizeMatMul", [a, QB, SCALE, ZERO, numbers([4], 944)], None, [single(dynamic + numbers([4], 944))])
+QA = u8(rng.integers(0, 256, (3, 6)))
+real = (QA.astype(np.float64) - 121) @ (QB.astype(np.float64) - ZERO) * 0.25 * SCALE
+case("matmulintegertofloat", "MatMulIntegerToFloat", [QA, QB, f32(0.25), SCALE, u8(121), ZERO, numbers([4], 945)], None, [single(real + numbers([4], 945))])
+CI = i32([5, -7, 11, 2])
+gemm = ((QA.astype(np.float64) - 121) @ (QB.astype(np.float64) - 9) + CI) * 0.25 * 0.5
+case("qgemm_float", "QGemm", [QA, f32(0.25), u8(121), QB, f32(0.5), u8(9), CI], None, [single(gemm)])
+case("matmulinteger16", "MatMulInteger16", [i16([[300, -200], [7, 30000]]), i16([[5, -6], [1000, 2]])], None,
+     [i32([[300 * 5 - 200000, -1800 - 400], [35 + 30000000, -42 + 60000]])])
+case("mulinteger", "MulInteger", [u8([[1, 200], [7, 9]]), u8(5), u8([3, 255]), u8(2)], None, [i32([[-4, 195 * 253], [2, 4 * 253]])])
+for dtype, make in ((np.uint8, u8), (np.int8, i8)):
+    info = np.iinfo(dtype)
+    word = "uint8" if dtype == np.uint8 else "int8"
+    q, r = make(rng.integers(info.min, info.max + 1, (2, 5))), make(rng.integers(info.min, info.max + 1, 5))
+    z0, z1, z2 = info.min + 120, info.min + 131, info.min + 100
+    x, y = (q.astype(np.float64) - z0) * 0.25, (r.astype(np.float64) - z1) * 0.0625
+    given = [q, f32(0.25), make(z0), r, f32(0.0625), make(z1)]
+    case(f"qlinearadd_{word}", "QLinearAdd", [*given, f32(0.5), make(z2)], None, [quantize(x + y, 0.5, z2, dtype)])
+    case(f"qlinearmul_{word}", "QLinearMul", [*given, f32(2), make(z2)], None, [quantize(x * y, 2, z2, dtype)])
+    case(f"qlinearsigmoid_{word}", "QLinearSigmoid", [q, f32(0.03125), make(z0), f32(0.00390625), make(info.min)], None,
+         [quantize(sigmoid(x / 8), 0.00390625, info.min, dtype)])
+    case(f"qlinearleakyrelu_{word}", "QLinearLeakyRelu", [q, f32(0.25), make(z0), f32(0.375), make(z2)], {"alpha": 0.125},
+         [quantize(np.where(x < 0, x * 0.125, x), 0.375, z2, dtype)])
+    soft = np.exp(x / 4) / np.exp(x / 4).sum(-1, keepdims=True)
+    case(f"qlinearsoftmax_{word}", "QLinearSoftmax", [q, f32(0.0625), make(z0), f32(0.00390625), make(info.min)], {"axis": -1, "opset": 13},
+         [quantize(soft, 0.00390625, info.min, dtype)])
+    joined = np.concatenate([x, np.broadcast_to(y, (1, 5))])
+    case(f"qlinearconcat_{word}", "QLinearConcat", [f32(0.375), make(z2), q, f32(0.25), make(z0), r.reshape(1, 5), f32(0.0625), make(z1)], {"axis": 0},
+         [quantize(joined, 0.375, z2, dtype)])
+    image = make(rng.integers(info.min, info.max + 1, (1, 2, 4, 5)))
+    real = (image.astype(np.float64) - z0) * 0.25
+    case(f"qlinearglobalaveragepool_{word}", "QLinearGlobalAveragePool", [image, f32(0.25), make(z0), f32(0.375), make(z2)], None,
+         [quantize(real.mean((2, 3), keepdims=True), 0.375, z2, dtype)])
+    case(f"qlinearaveragepool_{word}", "QLinearAveragePool", [image, f32(0.25), make(z0), f32(0.375), make(z2)],
+         {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 1, 0, 1]},
+         [quantize(pool(real, "average", [2, 3], [2, 1], None, [1, 1, 0, 1]), 0.375, z2, dtype)])
+    case(f"qlinearreducemean_{word}", "QLinearReduceMean", [image, f32(0.25), make(z0), f32(0.375), make(z2)], {"axes": [1, 3], "keepdims": 0},
+         [quantize(real.mean((1, 3)), 0.375, z2, dtype)])
+    choose = boolean([[True, False, True, False, False], [False, True, True, True, False]])
+    case(f"qlinearwhere_{word}", "QLinearWhere", [choose, *given, f32(0.375), make(z2)], None,
+         [quantize(np.where(choose, x, y), 0.375, z2, dtype)])
+case("quantizelinear_int16", "QuantizeLinear", [f32([0.5, -1.5, 40000, 2.5]), f32(1), i16(-3)], None, [i16([-3, -5, 32767, -1])])
+case("dequantizelinear_axis", "DequantizeLinear", [u8([[1, 200], [7, 9]]), f32([0.5, 2]), u8([3, 100])], {"axis": 1}, [f32([[-1, 200], [2, -182]])])
+
+# Tensors.
+P, Q = numbers([3, 4], 951), numbers([2, 4], 952)
+square = ((P[:, None].astype(np.float64) - Q) ** 2).sum(-1)
+case("cdist_sqeuclidean", "CDist", [P, Q], {"metric": "sqeuclidean"}, [single(square)])
+case("cdist_euclidean", "CDist", [P, Q], {"metric": "euclidean"}, [single(np.sqrt(square))])
+PAIRS, OTHER = numbers([2, 3, 2], 953), numbers([2, 3, 2], 954)
+x, y = (v[..., 0].astype(np.complex128) + 1j * v[..., 1] for v in (PAIRS, OTHER))
+
+
+def parts(z):
+    return single(np.stack([z.real, z.imag], -1))
+
+
+case("complexmul", "ComplexMul", [PAIRS, OTHER], None, [parts(x * y)])
+case("complexmulconj", "ComplexMulConj", [PAIRS, OTHER], None, [parts(x * y.conj())])
+case("expanddims_negative", "ExpandDims", [P, i32(-1)], None, [P[..., None]])
+SQUARE = numbers([2, 3, 3], 955) + 4 * np.eye(3, dtype=np.float32)
+case("inverse", "Inverse", [SQUARE], None, [single(np.linalg.inv(SQUARE.astype(np.float64)))])
+case("rfft", "Rfft", [P], {"signal_ndim": 1, "normalized": 0, "onesided": 1}, [parts(np.fft.rfft(P.astype(np.float64)))])
+case("irfft", "Irfft", [PAIRS], {"signal_ndim": 1, "normalized": 0, "onesided": 1}, [single(np.fft.irfft(x, 4))])
+case("isallfinite_true", "IsAllFinite", [f32([1, 2]), f32([3])], None, [boolean(True)])
+case("isallfinite_infinity", "IsAllFinite", [f32([1, 2]), f32([INF])], None, [boolean(False)], constant="one is not finite")
+case("torchembedding", "TorchEmbedding", [P, i64([[2, 0], [1, 1]])], None, [P[[[2, 0], [1, 1]]]])
+case("unique", "Unique", [f32([2, 1, 1, 3, 4, 3])], None, [f32([2, 1, 3, 4]), i64([0, 1, 1, 2, 3, 2]), i64([1, 2, 2, 1])], "in order of first occurrence", count=3)
+case("gathernd", "GatherND", [numbers([2, 3, 4], 956), i64([[0, 1], [1, 2]])], None, [np.stack([numbers([2, 3, 4], 956)[0, 1], numbers([2, 3, 4], 956)[1, 2]])])
+case("trilu_upper", "Trilu", [P, i64(1)], {"upper": 1}, [np.triu(P, 1)])
+
+
+# Attention.
+def heads(x, count):
+    return x.astype(np.float64).reshape(*x.shape[:2], count, -1).swapaxes(1, 2)
+
+
+def attend(q, k, v, bias=0.0, scale=None):
+    scores = q @ k.swapaxes(2, 3) * (scale or 1 / np.sqrt(q.shape[3])) + bias
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = weights / weights.sum(-1, keepdims=True) @ v
+    return y.swapaxes(1, 2).reshape(y.shape[0], y.shape[2], -1)
+
+
+HIDDEN = numbers([2, 3, 4], 961)
+WEIGHT, ATTENTION_BIAS = numbers([4, 12], 962, scale=0.5), numbers([12], 963, scale=0.5)
+qkv = np.split(HIDDEN.astype(np.float64) @ WEIGHT + ATTENTION_BIAS, 3, -1)
+q, k, v = (heads(part, 2) for part in qkv)
+case("attention_plain", "Attention", [HIDDEN, WEIGHT, ATTENTION_BIAS], {"num_heads": 2}, [single(attend(q, k, v))])
+causal = np.where(np.tri(3, dtype=bool), 0, -np.inf)
+case("attention_unidirectional", "Attention", [HIDDEN, WEIGHT, ATTENTION_BIAS], {"num_heads": 2, "unidirectional": 1}, [single(attend(q, k, v, causal))])
+lengths = np.where(np.arange(3) < np.array([2, 3])[:, None, None, None], 0, -np.inf)
+case("attention_mask_of_lengths", "Attention", [HIDDEN, WEIGHT, ATTENTION_BIAS, i32([2, 3])], {"num_heads": 2}, [single(attend(q, k, v, lengths))])
+raw = np.where(np.array([[1, 0, 1], [1, 1, 0]], bool)[:, None, None], 0, -np.inf)
+case("attention_raw_mask", "Attention", [HIDDEN, WEIGHT, ATTENTION_BIAS, i32([[1, 0, 1], [1, 1, 0]])], {"num_heads": 2}, [single(attend(q, k, v, raw))])
+MQ, MK, MV = numbers([2, 3, 4], 964), numbers([2, 5, 4], 965), numbers([2, 5, 6], 966)
+case("multiheadattention_cross", "MultiHeadAttention", [MQ, MK, MV], {"num_heads": 2}, [single(attend(heads(MQ, 2), heads(MK, 2), heads(MV, 2)))])
+SAME = numbers([2, 5, 4], 967)
+biased = [heads(part + b, 2) for part, b in zip((MQ, MK, SAME), np.split(ATTENTION_BIAS.astype(np.float64), 3))]
+case("multiheadattention_bias_scale", "MultiHeadAttention", [MQ, MK, SAME, ATTENTION_BIAS], {"num_heads": 2, "scale": 0.5},
+     [single(attend(*biased, scale=0.5))])
+GQ, GK, GV = numbers([2, 3, 16], 968), numbers([2, 3, 8], 969), numbers([2, 3, 8], 970)
+EMPTY = np.zeros([2, 2, 0, 4], np.float32)
+gq, gk, gv = heads(GQ, 4), heads(GK, 2), heads(GV, 2)
+case("groupqueryattention_prompt", "GroupQueryAttention", [GQ, GK, GV, EMPTY, EMPTY, i32([2, 2]), i32(3)], {"num_heads": 4, "kv_num_heads": 2},
+     [single(attend(gq, np.repeat(gk, 2, 1), np.repeat(gv, 2, 1), causal)), single(gk), single(gv)], count=3)
+POSITIONS, ANGLES = i64([[0, 1, 2], [3, 1, 0]]), numbers([5, 4], 971)
+COSINES, SINES = single(np.cos(ANGLES)), single(np.sin(ANGLES))
+ROTATED = numbers([2, 1, 3, 8], 972)
+for interleaved in (0, 1):
+    c, s = COSINES[POSITIONS][:, None].astype(np.float64), SINES[POSITIONS][:, None].astype(np.float64)
+    one, two = (ROTATED[..., 0::2], ROTATED[..., 1::2]) if interleaved else (ROTATED[..., :4], ROTATED[..., 4:])
+    turned = np.stack([one * c - two * s, one * s + two * c], -1)
+    turned = turned.reshape(ROTATED.shape) if interleaved else np.concatenate([turned[..., 0], turned[..., 1]], -1)
+    case(f"rotaryembedding_interleaved_{interleaved}", "RotaryEmbedding", [ROTATED, POSITIONS, COSINES, SINES], {"interleaved": interleaved}, [single(turned)])
+TOKENS = numbers([2, 3, 4], 973)
+case("removepadding", "RemovePadding", [TOKENS, i32([2, 1])], None,
+     [np.concatenate([TOKENS[0, :2], TOKENS[1, :1]]), i32([[0, 1, 3], [2, 4, 5]]), i32([0, 2, 3]), i32([2])], count=4)
+case("restorepadding", "RestorePadding", [numbers([3, 4], 974), i32([[0, 1, 3], [2, 4, 5]])], None,
+     [np.stack([np.concatenate([numbers([3, 4], 974)[:2], np.zeros([1, 4], np.float32)]),
+                np.concatenate([numbers([3, 4], 974)[2:], np.zeros([2, 4], np.float32)])])])
