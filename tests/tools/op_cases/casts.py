@@ -1,8 +1,8 @@
 """Cases of Cast and CastLike: rounding, ties, ranges. Narrow results are widened to float64 again, where the policy is strict."""
 import numpy as np
 
-from .case import (INF, NAN, TYPES, boolean, c64, family, family_of_models, f16, f32, f64, i4, i8, i16, i32, i64, tensor, text, u4,
-                   u8, u16, u32, u64)
+from .case import (INF, NAN, TYPES, boolean, family, family_of_models, f16, f32, f64, i4, i8, i16, i32, i64, tensor, text,
+                   u4, u16, u32, u64)
 from .formulas import FORMATS, narrow
 
 case = family("casts")

@@ -2,7 +2,7 @@
 attributes, types by name. Few implementations still have them."""
 import numpy as np
 
-from .case import boolean, f16, f32, f64, family, i32, i64, numbers
+from .case import boolean, f32, family, i32, i64, numbers
 from .formulas import recurrent
 
 case = family("early")

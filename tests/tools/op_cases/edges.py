@@ -1,6 +1,6 @@
 """Cases at the edges of elementwise operators: no elements, rank 0, overflow, NaN, infinities, the sign of zero, ties."""
-from .case import (INF, NAN, boolean, bf16, c64, c128, family, family_of_models, f16, f32, f64, i8, i16, i32, i64, text, u8, u16, u32,
-                   u64)
+from .case import (INF, NAN, boolean, bf16, c64, c128, family, family_of_models, f16, f32, f64, i8, i16, i32, i64, text, u8,
+                   u16, u32, u64)
 
 case = family("edges")
 model = family_of_models("edges")

@@ -2,7 +2,7 @@
 import numpy as np
 import torch
 
-from .case import (INF, NAN, bf16, boolean, family, family_of_models, f16, f32, f64, i8, i64, numbers, u8)
+from .case import family, f16, f32, i64, numbers, u8
 
 case = family("fields")
 EVALUATOR, ORT = "ReferenceEvaluator", "onnxruntime"

@@ -1,7 +1,7 @@
 """Cases of If, Loop, Scan, functions, sequences and optionals, nested in each other: models of several nodes."""
 import numpy as np
 
-from .case import (NAN, Opt, Seq, boolean, family, family_of_models, f16, f32, f64, i32, i64, numbers, text)
+from .case import Opt, Seq, boolean, family, family_of_models, f32, i32, i64, numbers, text
 
 case = family("flow")
 model = family_of_models("flow")

@@ -4,10 +4,9 @@ import math
 
 import ml_dtypes
 import numpy as np
-import onnx
 from onnx import AttributeProto, numpy_helper
 
-from .case import NAMES, TYPES, Map, Opt, Seq, type_name
+from .case import TYPES, Map, Opt, Seq, type_name
 
 ELEMENT_NAMES = {number: name for name, (_, number) in TYPES.items()}
 

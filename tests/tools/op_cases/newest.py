@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import torch
 
-from .case import boolean, family, f16, f32, f64, i32, i64, numbers
+from .case import family, f32, i32, i64, numbers
 from .formulas import sigmoid
 
 case = family("newest")

@@ -1,7 +1,7 @@
 """Cases of attention, losses, optimisers, signals, text, windows, random numbers: options that the suites leave out."""
 import numpy as np
 
-from .case import (INF, NAN, Seq, boolean, c64, family, family_of_models, f16, f32, f64, i32, i64, numbers, text, u8)
+from .case import INF, boolean, family, family_of_models, f32, i32, i64, numbers, text
 
 case = family("others")
 model = family_of_models("others")

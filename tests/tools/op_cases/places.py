@@ -1,12 +1,9 @@
 """Cases of operators that move elements or choose them: shapes, slices, pads, gathers, scatters, in every version that differs."""
 import numpy as np
 
-from .case import (INF, NAN, boolean, e4m3fn, e5m2, family, family_of_models, f16, f32, f64, i4, i8, i32, i64, numbers, tensor, text,
-                   u4, u8, u64)
+from .case import NAN, boolean, e4m3fn, e5m2, family, f16, f32, f64, i4, i8, i32, i64, numbers, text
 
 case = family("places")
-model = family_of_models("places")
-EVALUATOR, ORT = "ReferenceEvaluator", "onnxruntime"
 A = numbers([2, 3, 4], 21)
 M = numbers([3, 4], 22)
 NOTHING = "no elements, but a shape"

@@ -1,8 +1,8 @@
 """Cases of quantised numbers and matrix products: ties, saturation, axes, blocks, zero points, output types."""
 import numpy as np
 
-from .case import (INF, NAN, bf16, e4m3fn, e5m2, family, family_of_models, f16, f32, f64, i4, i8, i16, i32, i64, numbers, tensor, u4, u8,
-                   u16, u32, u64)
+from .case import (INF, bf16, e4m3fn, e5m2, family, family_of_models, f16, f32, f64, i4, i8, i16, i32, numbers, tensor, u4,
+                   u8, u16, u64)
 from .formulas import narrow
 
 case = family("quantised")

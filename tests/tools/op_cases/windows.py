@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 
-from .case import family, f16, f32, f64, i8, i32, i64, numbers, u8
+from .case import family, f16, f32, i8, i32, i64, numbers, u8
 
 case = family("windows")
 EVALUATOR, ORT = "ReferenceEvaluator", "onnxruntime"
