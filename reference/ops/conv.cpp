@@ -74,7 +74,8 @@ void load_windows(const ConvPlan& plan, std::span<const Number> x, int64_t first
 }
 
 template <class Number>
-std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, std::span<const Number> w) {
+std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, std::span<const Number> w,
+                             bool has_exact_products = false) {
   std::vector<Number> results(static_cast<size_t>(plan.result.element_count()));
   const int64_t inner = plan.window.input_count();
   const int64_t places = plan.window.output_count();
@@ -83,6 +84,7 @@ std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, st
     const int64_t group = index % plan.groups;
     const auto input = x.subspan(static_cast<size_t>(index * plan.in * inner));
     ProductSpec<Number> spec;
+    spec.has_exact_products = has_exact_products;
     spec.rows = plan.out;
     spec.columns = places;
     spec.depth = plan.in * elements;
@@ -112,7 +114,8 @@ Status convolve_floats(OpContext& op, bool transposed) {
   const ConvPlan plan = PX_TRY(plan_conv(op, op.input(0).shape(), op.input(1).shape(), transposed));
   const Numbers<double> x(op.input(0));
   const Numbers<double> w(op.input(1));
-  std::vector<double> results = convolve<double>(plan, x.span(), w.span());
+  std::vector<double> results =
+      convolve<double>(plan, x.span(), w.span(), have_exact_products(op.input(0).dtype(), op.input(1).dtype()));
   if (op.has_input(2)) {
     const Numbers<double> bias(op.input(2));
     if (bias.size() != plan.groups * plan.out) return execution_error("B must hold one number for each output channel");

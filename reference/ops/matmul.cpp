@@ -44,7 +44,8 @@ Result<MatMulShapes> plan_matmul(const Shape& a, const Shape& b) {
 
 // Multiplies the matrices of every batch; a and b are all numbers of the two inputs.
 template <class Number>
-std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a, std::span<const Number> b) {
+std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a, std::span<const Number> b,
+                             bool has_exact_products = false) {
   std::vector<Number> results(static_cast<size_t>(plan.result.element_count()));
   Walk<2> walk(plan.batch.dims(), {plan.batch_strides_a, plan.batch_strides_b});
   const int64_t size_a = plan.rows * plan.depth;
@@ -55,7 +56,7 @@ std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a
                               plan.depth, 1};
     const Matrix<Number> right{b.subspan(static_cast<size_t>(walk.offset(1) * size_b)), plan.depth, plan.columns,
                                plan.columns, 1};
-    multiply(left, right, std::span(results).subspan(static_cast<size_t>(batch * size_out)));
+    multiply(left, right, std::span(results).subspan(static_cast<size_t>(batch * size_out)), has_exact_products);
   }
   return results;
 }
@@ -89,7 +90,9 @@ Status op_matmul(OpContext& op) {
   if (is_floating(dtype)) {
     const Numbers<double> a(op.input(0));
     const Numbers<double> b(op.input(1));
-    return op.set_output(0, dtype, plan.result, std::span<const double>(multiply<double>(plan, a.span(), b.span())));
+    const bool is_exact = have_exact_products(dtype, op.input(1).dtype());
+    const auto results = multiply<double>(plan, a.span(), b.span(), is_exact);
+    return op.set_output(0, dtype, plan.result, std::span<const double>(results));
   }
   const Numbers<uint64_t> a(op.input(0));
   const Numbers<uint64_t> b(op.input(1));
@@ -146,7 +149,7 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   }
   const Shape shape = PX_TRY(make_shape({a.rows, b.columns}));
   std::vector<Number> results(static_cast<size_t>(shape.element_count()));
-  multiply(a, b, std::span(results));
+  multiply(a, b, std::span(results), have_exact_products(op.input(0).dtype(), op.input(1).dtype()));
   for (Number& value : results) value *= alpha;
   if (op.has_input(2)) {
     if (!broadcasts_to(op.input(2).shape(), shape)) {

@@ -22,10 +22,12 @@ struct Matrix {
   Matrix transposed() const { return {numbers, columns, rows, column_stride, row_stride}; }
 };
 
-// out[i * b.columns + j] = sum over k of a[i, k] * b[k, j].
+// out[i * b.columns + j] = sum over k of a[i, k] * b[k, j]. `has_exact_products` as in ProductSpec.
 template <class Number>
-void multiply(const Matrix<Number>& a, const Matrix<Number>& b, std::span<Number> out) {
+void multiply(const Matrix<Number>& a, const Matrix<Number>& b, std::span<Number> out,
+              bool has_exact_products = false) {
   ProductSpec<Number> spec;
+  spec.has_exact_products = has_exact_products;
   spec.rows = a.rows;
   spec.columns = b.columns;
   spec.depth = a.columns;

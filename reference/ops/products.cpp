@@ -1,4 +1,5 @@
-// The blocked loop nest: columns are packed once into a panel of kWidth, then every row runs over it.
+// The blocked loop nest: a task loads some rows once, packs one panel of columns after another, and takes the depth in
+// stretches that stay in the first-level cache.
 #include "reference/ops/products.h"
 
 #include <algorithm>
@@ -6,80 +7,94 @@
 #include <vector>
 
 #include "inspector/base/thread_pool.h"
-
-// Wider vectors where the processor has them. The lanes are different sums, so the bits do not depend on the choice.
-// Sanitizers cannot run the resolvers that pick a version at load time.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define PX_WIDEST __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define PX_WIDEST
-#endif
+#include "reference/ops/products_kernel.h"
 
 namespace parallax::reference {
 namespace {
 
-constexpr int64_t kWidth = 64;      // columns of a panel: the accumulators of one row
-constexpr int64_t kRowsATask = 64;  // rows that share a packed panel
+constexpr int64_t kRowsATask = 64;
+constexpr int64_t kColumnsATask = 256;
+constexpr int64_t kDepthAStretch = 64;  // 64 lines of a panel are 16 KiB
 
-PX_WIDEST void row_times_panel(const double* row, const double* panel, int64_t depth, double* sums) {
-  for (int64_t j = 0; j < kWidth; ++j) sums[j] = 0;
-  for (int64_t k = 0; k < depth; ++k) {
-    const double factor = row[k];
-    const double* line = panel + k * kWidth;
-    for (int64_t j = 0; j < kWidth; ++j) sums[j] += factor * line[j];
-  }
-}
-
-PX_WIDEST void row_times_panel(const uint64_t* row, const uint64_t* panel, int64_t depth, uint64_t* sums) {
-  for (int64_t j = 0; j < kWidth; ++j) sums[j] = 0;
-  for (int64_t k = 0; k < depth; ++k) {
-    const uint64_t factor = row[k];
-    const uint64_t* line = panel + k * kWidth;
-    for (int64_t j = 0; j < kWidth; ++j) sums[j] += factor * line[j];
-  }
-}
-
-// A panel narrower than kWidth is packed to its own width; it is spread so that the kernel sees full lines.
+// A panel narrower than kPanelWidth is packed to its own width; it is spread so that the kernel sees full lines.
 template <class Number>
 void spread(std::vector<Number>& panel, int64_t depth, int64_t width) {
   for (int64_t k = depth; k-- > 0;) {
-    for (int64_t j = kWidth; j-- > 0;) {
-      panel[static_cast<size_t>(k * kWidth + j)] = j < width ? panel[static_cast<size_t>(k * width + j)] : Number{0};
+    for (int64_t j = kPanelWidth; j-- > 0;) {
+      panel[static_cast<size_t>(k * kPanelWidth + j)] =
+          j < width ? panel[static_cast<size_t>(k * width + j)] : Number{0};
     }
   }
 }
 
 template <class Number>
-void run_task(const ProductSpec<Number>& spec, int64_t first_row, int64_t last_row, int64_t first_column) {
-  const int64_t width = std::min(kWidth, spec.columns - first_column);
-  std::vector<Number> panel(static_cast<size_t>(spec.depth * kWidth));
-  std::vector<Number> row(static_cast<size_t>(spec.depth));
-  spec.load_columns(first_column, width, std::span(panel).first(static_cast<size_t>(spec.depth * width)));
-  if (width < kWidth) spread(panel, spec.depth, width);
-  std::array<Number, kWidth> sums{};
-  for (int64_t index = first_row; index < last_row; ++index) {
-    spec.load_row(index, row);
-    row_times_panel(row.data(), panel.data(), spec.depth, sums.data());
-    spec.store(index, first_column, std::span<const Number>(sums).first(static_cast<size_t>(width)));
+class Task {
+ public:
+  Task(const ProductSpec<Number>& spec, TileKernel<Number> kernel)
+      : spec_(spec), kernel_(kernel), panel_(static_cast<size_t>(spec.depth * kPanelWidth)) {}
+
+  void run(int64_t first_row, int64_t last_row, int64_t first_column, int64_t last_column) {
+    first_row_ = first_row;
+    row_count_ = last_row - first_row;
+    // Rows that fill up the last tile are zero.
+    const int64_t padded = (row_count_ + kTileRows - 1) / kTileRows * kTileRows;
+    rows_.assign(static_cast<size_t>(padded * spec_.depth), Number{0});
+    for (int64_t row = 0; row < row_count_; ++row) {
+      spec_.load_row(first_row + row, std::span(rows_).subspan(static_cast<size_t>(row * spec_.depth),
+                                                               static_cast<size_t>(spec_.depth)));
+    }
+    for (int64_t first = first_column; first < last_column; first += kPanelWidth) {
+      run_panel(first, std::min(kPanelWidth, last_column - first));
+    }
   }
-}
+
+ private:
+  void run_panel(int64_t first_column, int64_t width) {
+    spec_.load_columns(first_column, width, std::span(panel_).first(static_cast<size_t>(spec_.depth * width)));
+    if (width < kPanelWidth) spread(panel_, spec_.depth, width);
+    sums_.assign(static_cast<size_t>((row_count_ + kTileRows - 1) / kTileRows * kTileRows * kPanelWidth), Number{0});
+    for (int64_t k = 0; k < spec_.depth; k += kDepthAStretch) {
+      const int64_t depth = std::min(kDepthAStretch, spec_.depth - k);
+      for (int64_t row = 0; row < row_count_; row += kTileRows) {
+        std::array<const Number*, kTileRows> rows;
+        for (int64_t r = 0; r < kTileRows; ++r)
+          rows[static_cast<size_t>(r)] = rows_.data() + (row + r) * spec_.depth + k;
+        kernel_(rows.data(), panel_.data() + k * kPanelWidth, depth, sums_.data() + row * kPanelWidth);
+      }
+    }
+    for (int64_t row = 0; row < row_count_; ++row) {
+      const auto line = std::span<const Number>(sums_).subspan(static_cast<size_t>(row * kPanelWidth));
+      spec_.store(first_row_ + row, first_column, line.first(static_cast<size_t>(width)));
+    }
+  }
+
+  const ProductSpec<Number>& spec_;
+  TileKernel<Number> kernel_;
+  int64_t first_row_ = 0;
+  int64_t row_count_ = 0;
+  std::vector<Number> rows_, panel_, sums_;
+};
 
 template <class Number>
-void run(const ProductSpec<Number>& spec) {
-  const int64_t column_tasks = (spec.columns + kWidth - 1) / kWidth;
+void run(const ProductSpec<Number>& spec, TileKernel<Number> kernel) {
+  const int64_t column_tasks = (spec.columns + kColumnsATask - 1) / kColumnsATask;
   const int64_t row_tasks = (spec.rows + kRowsATask - 1) / kRowsATask;
-  const int64_t work = std::max<int64_t>(1, spec.depth * kWidth * std::min(kRowsATask, spec.rows) / 4);
+  const int64_t columns = std::min(spec.columns, kColumnsATask);
+  const int64_t work = std::max<int64_t>(1, spec.depth * columns * std::min(kRowsATask, spec.rows) / 4);
   parallel_for(column_tasks * row_tasks, work, [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t first_row = task % row_tasks * kRowsATask;
-      run_task(spec, first_row, std::min(spec.rows, first_row + kRowsATask), task / row_tasks * kWidth);
+    Task<Number> task(spec, kernel);
+    for (int64_t index = begin; index < end; ++index) {
+      const int64_t row = index % row_tasks * kRowsATask, column = index / row_tasks * kColumnsATask;
+      task.run(row, std::min(spec.rows, row + kRowsATask), column, std::min(spec.columns, column + kColumnsATask));
     }
   });
 }
 
 }  // namespace
 
-void sum_products(const ProductSpec<double>& spec) { run(spec); }
-void sum_products(const ProductSpec<uint64_t>& spec) { run(spec); }
+void sum_products(const ProductSpec<double>& spec) {
+  run(spec, spec.has_exact_products ? exact_products_kernel() : rounded_products_kernel());
+}
+void sum_products(const ProductSpec<uint64_t>& spec) { run(spec, integer_products_kernel()); }
 
 }  // namespace parallax::reference

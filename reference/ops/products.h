@@ -6,6 +6,8 @@
 #include <functional>
 #include <span>
 
+#include "inspector/tensor/dtype.h"
+
 namespace parallax::reference {
 
 // Number is double, or uint64_t for all integers (arithmetic modulo 2^64). `load_row` gives a[i, 0..depth);
@@ -15,10 +17,17 @@ struct ProductSpec {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t depth = 0;
+  // Double holds each a[i, k] * b[k, j] exactly: both come from types of 26 significant bits or fewer.
+  bool has_exact_products = false;
   std::function<void(int64_t row, std::span<Number> values)> load_row;
   std::function<void(int64_t first, int64_t width, std::span<Number> panel)> load_columns;
   std::function<void(int64_t row, int64_t first, std::span<const Number> values)> store;
 };
+
+// Whether ProductSpec::has_exact_products holds for elements of these types.
+inline bool have_exact_products(DType a, DType b) {
+  return is_floating(a) && is_floating(b) && a != DType::float64 && b != DType::float64;
+}
 
 void sum_products(const ProductSpec<double>& spec);
 void sum_products(const ProductSpec<uint64_t>& spec);
