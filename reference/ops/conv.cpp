@@ -52,23 +52,46 @@ Result<ConvPlan> plan_conv(const OpContext& op, const Shape& x, const Shape& w, 
   return plan;
 }
 
-// The input elements under the windows [first, first + width), as the columns of a matrix with a row for each channel
-// and kernel element. Padding is 0.
-template <class Number>
-void load_windows(const ConvPlan& plan, std::span<const Number> x, int64_t first, int64_t width,
-                  std::span<Number> panel) {
+// Which input element lies under each kernel element of windows `first` and following, -1 where padding does:
+// sources[element * width + column]. The same for all channels.
+std::vector<int64_t> window_sources(const ConvPlan& plan, int64_t first, int64_t width) {
   const int64_t count = plan.window.kernel_count();
-  const int64_t inner = plan.window.input_count();
+  std::vector<int64_t> sources(static_cast<size_t>(count * width));
   std::vector<int64_t> positions(static_cast<size_t>(count));
   for (int64_t column = 0; column < width; ++column) {
     plan.transposed ? plan.window.transposed_sources(first + column, positions)
                     : plan.window.sources(first + column, positions);
-    for (int64_t channel = 0; channel < plan.in; ++channel) {
-      for (int64_t element = 0; element < count; ++element) {
-        const int64_t position = positions[static_cast<size_t>(element)];
-        const auto target = static_cast<size_t>((channel * count + element) * width + column);
-        panel[target] = position < 0 ? Number{0} : x[static_cast<size_t>(channel * inner + position)];
-      }
+    for (int64_t element = 0; element < count; ++element)
+      sources[static_cast<size_t>(element * width + column)] = positions[static_cast<size_t>(element)];
+  }
+  return sources;
+}
+
+// Of all windows, when the list is short enough to keep for all groups; else empty.
+std::vector<int64_t> kept_sources(const ConvPlan& plan) {
+  constexpr int64_t kMostKept = int64_t{1} << 23;
+  const int64_t places = plan.window.output_count();
+  if (places > kMostKept / std::max<int64_t>(1, plan.window.kernel_count())) return {};
+  return window_sources(plan, 0, places);
+}
+
+// The input elements under the windows [first, first + width), as the columns of a matrix with a row for each channel
+// and kernel element. Padding is 0.
+template <class Number>
+void load_windows(const ConvPlan& plan, std::span<const int64_t> kept, std::span<const Number> x, int64_t first,
+                  int64_t width, std::span<Number> panel) {
+  const int64_t count = plan.window.kernel_count();
+  const int64_t inner = plan.window.input_count();
+  const std::vector<int64_t> made = kept.empty() ? window_sources(plan, first, width) : std::vector<int64_t>{};
+  const int64_t stride = kept.empty() ? width : plan.window.output_count();
+  const int64_t* sources = kept.empty() ? made.data() : kept.data() + first;
+  for (int64_t channel = 0; channel < plan.in; ++channel) {
+    const Number* from = x.data() + channel * inner;
+    for (int64_t element = 0; element < count; ++element) {
+      const int64_t* positions = sources + element * stride;
+      Number* target = panel.data() + (channel * count + element) * width;
+      for (int64_t column = 0; column < width; ++column)
+        target[column] = positions[column] < 0 ? Number{0} : from[positions[column]];
     }
   }
 }
@@ -80,6 +103,7 @@ std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, st
   const int64_t inner = plan.window.input_count();
   const int64_t places = plan.window.output_count();
   const int64_t elements = plan.window.kernel_count();
+  const std::vector<int64_t> kept = kept_sources(plan);
   for (int64_t index = 0; index < plan.batch * plan.groups; ++index) {
     const int64_t group = index % plan.groups;
     const auto input = x.subspan(static_cast<size_t>(index * plan.in * inner));
@@ -95,7 +119,7 @@ std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, st
       }
     };
     spec.load_columns = [&](int64_t first, int64_t width, std::span<Number> panel) {
-      load_windows(plan, input, first, width, panel);
+      load_windows(plan, std::span(kept), input, first, width, panel);
     };
     spec.store = [&](int64_t row, int64_t first, std::span<const Number> values) {
       std::copy(values.begin(), values.end(), results.begin() + (index * plan.out + row) * places + first);

@@ -11,8 +11,7 @@ namespace {
 template <class Unit>
 std::vector<double> gate_of(const Recurrence& plan, const Activation& function, const Unit& sum_of) {
   std::vector<double> values(static_cast<size_t>(plan.hidden));
-  for (int64_t unit = 0; unit < plan.hidden; ++unit)
-    values[static_cast<size_t>(unit)] = function(plan.clipped(sum_of(unit)));
+  for (size_t unit = 0; unit < values.size(); ++unit) values[unit] = function(plan.clipped(sum_of(unit)));
   return values;
 }
 
@@ -22,9 +21,10 @@ std::vector<double> gate_of(const Recurrence& plan, const Activation& function, 
 Status op_rnn(OpContext& op) {
   const Recurrence plan = PX_TRY(Recurrence::create(op, 1, {"Tanh"}));
   return run_recurrence(op, plan, [&](int64_t direction, int64_t sample, int64_t step, std::span<double> h) {
-    const std::vector<double> next = gate_of(plan, plan.activations[static_cast<size_t>(direction)], [&](int64_t unit) {
-      return plan.input_sum(direction, 0, unit, step, sample) + plan.hidden_sum(direction, 0, unit, h);
-    });
+    const auto from_input = plan.input_sums(direction, 0, step, sample);
+    const std::vector<double> from_hidden = plan.hidden_sums(direction, 0, h);
+    const std::vector<double> next = gate_of(plan, plan.activations[static_cast<size_t>(direction)],
+                                             [&](size_t unit) { return from_input[unit] + from_hidden[unit]; });
     std::copy(next.begin(), next.end(), h.begin());
   });
 }
@@ -37,18 +37,18 @@ Status op_gru(OpContext& op) {
   return run_recurrence(op, plan, [&](int64_t direction, int64_t sample, int64_t step, std::span<double> h) {
     const Activation* functions = &plan.activations[static_cast<size_t>(2 * direction)];
     const auto plain_gate = [&](int64_t gate) {
-      return gate_of(plan, functions[0], [&](int64_t unit) {
-        return plan.input_sum(direction, gate, unit, step, sample) + plan.hidden_sum(direction, gate, unit, h);
-      });
+      const auto from_input = plan.input_sums(direction, gate, step, sample);
+      const std::vector<double> from_hidden = plan.hidden_sums(direction, gate, h);
+      return gate_of(plan, functions[0], [&](size_t unit) { return from_input[unit] + from_hidden[unit]; });
     };
     const std::vector<double> z = plain_gate(0);
     const std::vector<double> r = plain_gate(1);
     std::vector<double> reset(h.begin(), h.end());
     for (size_t unit = 0; unit < reset.size(); ++unit) reset[unit] *= r[unit];
-    const std::vector<double> candidate = gate_of(plan, functions[1], [&](int64_t unit) {
-      const double from_input = plan.input_sum(direction, 2, unit, step, sample);
-      if (!linear_before_reset) return from_input + plan.hidden_sum(direction, 2, unit, reset);
-      return from_input + r[static_cast<size_t>(unit)] * plan.hidden_sum(direction, 2, unit, h);
+    const auto from_input = plan.input_sums(direction, 2, step, sample);
+    const std::vector<double> from_hidden = plan.hidden_sums(direction, 2, linear_before_reset ? h : reset);
+    const std::vector<double> candidate = gate_of(plan, functions[1], [&](size_t unit) {
+      return from_input[unit] + (linear_before_reset ? r[unit] * from_hidden[unit] : from_hidden[unit]);
     });
     for (size_t unit = 0; unit < h.size(); ++unit) h[unit] = (1 - z[unit]) * candidate[unit] + z[unit] * h[unit];
   });
@@ -71,11 +71,12 @@ Status op_lstm(OpContext& op) {
     double* cell = cells.data() + (direction * plan.batch + sample) * plan.hidden;
     // `peephole` is the place of the gate in P, -1 for none; it looks at the cell as it is when the gate is computed.
     const auto gate = [&](int64_t index, int64_t peephole, const Activation& function) {
-      return gate_of(plan, function, [&](int64_t unit) {
-        const double sum =
-            plan.input_sum(direction, index, unit, step, sample) + plan.hidden_sum(direction, index, unit, h);
-        if (peephole < 0) return sum;
-        return sum + peepholes[static_cast<size_t>((direction * 3 + peephole) * plan.hidden + unit)] * cell[unit];
+      const auto from_input = plan.input_sums(direction, index, step, sample);
+      const std::vector<double> from_hidden = plan.hidden_sums(direction, index, h);
+      const double* weights = peephole < 0 ? nullptr : peepholes.data() + (direction * 3 + peephole) * plan.hidden;
+      return gate_of(plan, function, [&](size_t unit) {
+        const double sum = from_input[unit] + from_hidden[unit];
+        return weights == nullptr ? sum : sum + weights[unit] * cell[unit];
       });
     };
     const std::vector<double> i = gate(0, 0, functions[0]);

@@ -18,8 +18,10 @@ struct Recurrence {
   bool batch_first = false;  // layout = 1
   bool reverse_only = false;
   double clip = 0;  // 0: none
-  std::vector<double> x, w, r, b, initial_h;
-  std::vector<int64_t> lengths;         // of each sample
+  std::vector<double> b, initial_h;
+  std::vector<double> recurrent;  // R with the units last: [directions, gates, hidden (of h), hidden]
+  std::vector<double> projected;  // X W^T + Wb of every step: [directions, steps * batch in X's order, gates, hidden]
+  std::vector<int64_t> lengths;   // of each sample
   std::vector<Activation> activations;  // of all directions, in order
   DType dtype = DType::float32;
 
@@ -28,9 +30,9 @@ struct Recurrence {
 
   size_t activations_per_direction() const { return activations.size() / static_cast<size_t>(directions); }
   double clipped(double value) const;
-  // x[t, sample] * W[gate]^T + its bias, and h * R[gate]^T + its bias, for one hidden unit.
-  double input_sum(int64_t direction, int64_t gate, int64_t unit, int64_t step, int64_t sample) const;
-  double hidden_sum(int64_t direction, int64_t gate, int64_t unit, std::span<const double> h) const;
+  // x[t, sample] * W[gate]^T + its bias, and h * R[gate]^T + its bias, for every hidden unit.
+  std::span<const double> input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const;
+  std::vector<double> hidden_sums(int64_t direction, int64_t gate, std::span<const double> h) const;
 };
 
 // One sample's state going one step: h (and whatever else the cell keeps) in place.

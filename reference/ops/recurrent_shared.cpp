@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "reference/ops/indexing.h"
+#include "reference/ops/matrix.h"
 #include "reference/ops/recurrent.h"
+#include "reference/ops/widest.h"
 
 namespace parallax::reference {
 namespace {
@@ -68,6 +70,47 @@ Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std:
   return std::vector<double>(numbers.span().begin(), numbers.span().end());
 }
 
+// sums[unit] += h[k] * weights[k, unit], k upward in each sum; lanes take different units.
+PX_WIDEST void add_products(std::span<const double> h, const double* weights, std::span<double> sums) {
+  const auto count = static_cast<int64_t>(sums.size());
+  double* target = sums.data();
+  for (const double factor : h) {
+    for (int64_t unit = 0; unit < count; ++unit) target[unit] += factor * weights[unit];
+    weights += count;
+  }
+}
+
+// R as it is given, [directions, gates * hidden, hidden of h], with the last two axes of each gate exchanged.
+std::vector<double> units_last(const std::vector<double>& r, int64_t hidden) {
+  std::vector<double> turned(r.size());
+  const int64_t square = hidden * hidden;
+  for (int64_t index = 0; index < static_cast<int64_t>(r.size()); ++index) {
+    const int64_t unit = index % square / hidden, k = index % hidden;
+    turned[static_cast<size_t>(index / square * square + k * hidden + unit)] = r[static_cast<size_t>(index)];
+  }
+  return turned;
+}
+
+// X W^T + Wb of all steps at once.
+std::vector<double> project(const Recurrence& plan, std::span<const double> x, std::span<const double> w,
+                            bool has_exact_products) {
+  const int64_t places = plan.steps * plan.batch, width = plan.gates * plan.hidden;
+  std::vector<double> projected(static_cast<size_t>(plan.directions * places * width));
+  const Matrix<double> inputs{x, places, plan.inputs, plan.inputs, 1};
+  for (int64_t direction = 0; direction < plan.directions; ++direction) {
+    const auto weights = w.subspan(static_cast<size_t>(direction * width * plan.inputs));
+    const auto sums = std::span(projected).subspan(static_cast<size_t>(direction * places * width),
+                                                   static_cast<size_t>(places * width));
+    multiply(inputs, Matrix<double>{weights, width, plan.inputs, plan.inputs, 1}.transposed(), sums,
+             has_exact_products);
+    for (size_t index = 0; index < sums.size(); ++index) {
+      const int64_t row = static_cast<int64_t>(index) % width;
+      sums[index] += plan.b[static_cast<size_t>(direction * 2 * width + row)];
+    }
+  }
+  return projected;
+}
+
 }  // namespace
 
 Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
@@ -91,10 +134,11 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   plan.clip = op.find_float("clip").value_or(0.0);
   plan.dtype = op.input(0).dtype();
   const Numbers<double> x(op.input(0));
-  plan.x.assign(x.span().begin(), x.span().end());
-  plan.w = PX_TRY(read_weights(op, 1, {plan.directions, gates * plan.hidden, plan.inputs}));
-  plan.r = PX_TRY(read_weights(op, 2, {plan.directions, gates * plan.hidden, plan.hidden}));
+  const auto w = PX_TRY(read_weights(op, 1, {plan.directions, gates * plan.hidden, plan.inputs}));
+  const auto r = PX_TRY(read_weights(op, 2, {plan.directions, gates * plan.hidden, plan.hidden}));
   plan.b = PX_TRY(read_weights(op, 3, {plan.directions, 2 * gates * plan.hidden}));
+  plan.recurrent = units_last(r, plan.hidden);
+  plan.projected = project(plan, x.span(), w, have_exact_products(plan.dtype, op.input(1).dtype()));
   PX_TRY(make_shape({plan.steps, plan.directions, plan.batch, plan.hidden}));
   plan.lengths.assign(static_cast<size_t>(plan.batch), plan.steps);
   if (op.has_input(4)) plan.lengths = PX_TRY(op.int64s_of_input(4));
@@ -119,21 +163,18 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
 
 double Recurrence::clipped(double value) const { return clip > 0 ? std::clamp(value, -clip, clip) : value; }
 
-double Recurrence::input_sum(int64_t direction, int64_t gate, int64_t unit, int64_t step, int64_t sample) const {
-  const int64_t row = gate * hidden + unit;
-  const double* from = x.data() + (batch_first ? sample * steps + step : step * batch + sample) * inputs;
-  const double* weights = w.data() + (direction * gates * hidden + row) * inputs;
-  double sum = 0;
-  for (int64_t k = 0; k < inputs; ++k) sum += from[k] * weights[k];
-  return sum + b[static_cast<size_t>(direction * 2 * gates * hidden + row)];
+std::span<const double> Recurrence::input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const {
+  const int64_t place = batch_first ? sample * steps + step : step * batch + sample;
+  const int64_t first = ((direction * steps * batch + place) * gates + gate) * hidden;
+  return std::span(projected).subspan(static_cast<size_t>(first), static_cast<size_t>(hidden));
 }
 
-double Recurrence::hidden_sum(int64_t direction, int64_t gate, int64_t unit, std::span<const double> h) const {
-  const int64_t row = gate * hidden + unit;
-  const double* weights = r.data() + (direction * gates * hidden + row) * hidden;
-  double sum = 0;
-  for (int64_t k = 0; k < hidden; ++k) sum += h[static_cast<size_t>(k)] * weights[k];
-  return sum + b[static_cast<size_t>(direction * 2 * gates * hidden + gates * hidden + row)];
+std::vector<double> Recurrence::hidden_sums(int64_t direction, int64_t gate, std::span<const double> h) const {
+  std::vector<double> sums(static_cast<size_t>(hidden), 0.0);
+  add_products(h, recurrent.data() + (direction * gates + gate) * hidden * hidden, sums);
+  const double* bias = b.data() + ((direction * 2 + 1) * gates + gate) * hidden;
+  for (size_t unit = 0; unit < sums.size(); ++unit) sums[unit] += bias[unit];
+  return sums;
 }
 
 Result<std::vector<double>> read_state(const OpContext& op, size_t index, const Recurrence& plan) {

@@ -97,7 +97,7 @@ MUTATIONS = [
     # recurrent nets
     ("RNN", "recurrent_shared.cpp", "const int64_t time = backward ? «length - 1 - count» : count;", "plan.steps - 1 - count"),
     ("GRU", "recurrent.cpp", "h[unit] = («1 - z[unit]») * candidate[unit]", "z[unit]"),
-    ("GRU", "recurrent.cpp", "return from_input + «r[static_cast<size_t>(unit)]» * plan.hidden_sum", "1.0"),
+    ("GRU", "recurrent.cpp", "(linear_before_reset ? «r[unit]» * from_hidden[unit]", "1.0"),
     ("LSTM", "recurrent.cpp", "f[unit] = «1 - i[unit]»;", "i[unit]"),
     ("LSTM", "recurrent.cpp", "const std::vector<double> o = gate(1, «1», functions[0]);", "2"),
     # resampling, regions
