@@ -44,8 +44,7 @@ Result<MatMulShapes> plan_matmul(const Shape& a, const Shape& b) {
 
 // Multiplies the matrices of every batch; a and b are all numbers of the two inputs.
 template <class Number>
-std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a, std::span<const Number> b,
-                             bool has_exact_products = false) {
+std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a, std::span<const Number> b) {
   std::vector<Number> results(static_cast<size_t>(plan.result.element_count()));
   Walk<2> walk(plan.batch.dims(), {plan.batch_strides_a, plan.batch_strides_b});
   const int64_t size_a = plan.rows * plan.depth;
@@ -56,9 +55,25 @@ std::vector<Number> multiply(const MatMulShapes& plan, std::span<const Number> a
                               plan.depth, 1};
     const Matrix<Number> right{b.subspan(static_cast<size_t>(walk.offset(1) * size_b)), plan.depth, plan.columns,
                                plan.columns, 1};
-    multiply(left, right, std::span(results).subspan(static_cast<size_t>(batch * size_out)), has_exact_products);
+    multiply(left, right, std::span(results).subspan(static_cast<size_t>(batch * size_out)));
   }
   return results;
+}
+
+// The products of the two inputs, each number rounded (or wrapped) as it is stored.
+template <class Number>
+Status matmul(OpContext& op, const MatMulShapes& plan, DType dtype) {
+  Tensor output = PX_TRY(op.allocate(dtype, plan.result));
+  Walk<2> walk(plan.batch.dims(), {plan.batch_strides_a, plan.batch_strides_b});
+  const int64_t size_a = plan.rows * plan.depth, size_b = plan.depth * plan.columns;
+  for (int64_t batch = 0; batch < plan.batch.element_count(); ++batch, walk.next()) {
+    const StoredMatrix<Number> a{op.input(0), walk.offset(0) * size_a, plan.rows, plan.depth};
+    const StoredMatrix<Number> b{op.input(1), walk.offset(1) * size_b, plan.depth, plan.columns};
+    multiply_stored(a, b, [&](int64_t row, int64_t first, std::span<const Number> values) {
+      store<Number>(output, (batch * plan.rows + row) * plan.columns + first, values);
+    });
+  }
+  return op.set_output(0, std::move(output));
 }
 
 // The integers of a tensor less its zero point: one number, or one for each row (A) or column (B).
@@ -87,16 +102,7 @@ Result<std::vector<uint64_t>> less_zero_point(const Tensor& tensor, const Tensor
 Status op_matmul(OpContext& op) {
   const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(1).shape()));
   const DType dtype = op.input(0).dtype();
-  if (is_floating(dtype)) {
-    const Numbers<double> a(op.input(0));
-    const Numbers<double> b(op.input(1));
-    const bool is_exact = have_exact_products(dtype, op.input(1).dtype());
-    const auto results = multiply<double>(plan, a.span(), b.span(), is_exact);
-    return op.set_output(0, dtype, plan.result, std::span<const double>(results));
-  }
-  const Numbers<uint64_t> a(op.input(0));
-  const Numbers<uint64_t> b(op.input(1));
-  return op.set_output(0, dtype, plan.result, std::span<const uint64_t>(multiply<uint64_t>(plan, a.span(), b.span())));
+  return is_floating(dtype) ? matmul<double>(op, plan, dtype) : matmul<uint64_t>(op, plan, dtype);
 }
 
 Status op_matmul_integer(OpContext& op) {
@@ -137,19 +143,18 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   const Shape& shape_a = op.input(0).shape();
   const Shape& shape_b = op.input(1).shape();
   if (shape_a.rank() != 2 || shape_b.rank() != 2) return execution_error("A and B must be matrices");
-  const Numbers<Number> numbers_a(op.input(0));
-  const Numbers<Number> numbers_b(op.input(1));
-  Matrix<Number> a{numbers_a.span(), shape_a[0], shape_a[1], shape_a[1], 1};
-  Matrix<Number> b{numbers_b.span(), shape_b[0], shape_b[1], shape_b[1], 1};
-  if (op.int_attribute("transA") != 0) a = a.transposed();
-  if (op.int_attribute("transB") != 0) b = b.transposed();
+  const bool turn_a = op.int_attribute("transA") != 0, turn_b = op.int_attribute("transB") != 0;
+  const StoredMatrix<Number> a{op.input(0), 0, shape_a[turn_a ? 1 : 0], shape_a[turn_a ? 0 : 1], turn_a};
+  const StoredMatrix<Number> b{op.input(1), 0, shape_b[turn_b ? 1 : 0], shape_b[turn_b ? 0 : 1], turn_b};
   if (a.columns != b.rows) {
     return execution_error(fmt::format("A {} and B {} cannot be multiplied as transA and transB say",
                                        shape_a.to_string(), shape_b.to_string()));
   }
   const Shape shape = PX_TRY(make_shape({a.rows, b.columns}));
   std::vector<Number> results(static_cast<size_t>(shape.element_count()));
-  multiply(a, b, std::span(results), have_exact_products(op.input(0).dtype(), op.input(1).dtype()));
+  multiply_stored(a, b, [&](int64_t row, int64_t first, std::span<const Number> values) {
+    std::copy(values.begin(), values.end(), results.begin() + row * b.columns + first);
+  });
   for (Number& value : results) value *= alpha;
   if (op.has_input(2)) {
     if (!broadcasts_to(op.input(2).shape(), shape)) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "reference/ops/numbers.h"
 #include "reference/ops/products.h"
 
 namespace parallax::reference {
@@ -42,6 +43,53 @@ void multiply(const Matrix<Number>& a, const Matrix<Number>& b, std::span<Number
   spec.store = [&](int64_t row, int64_t first, std::span<const Number> values) {
     std::copy(values.begin(), values.end(), out.begin() + row * b.columns + first);
   };
+  sum_products(spec);
+}
+
+// A matrix that lies in a tensor and is read a stretch at a time: no copy of a large weight is made.
+template <class Number>
+struct StoredMatrix {
+  TensorView view;
+  int64_t first = 0;  // the element at [0, 0]
+  int64_t rows = 0;
+  int64_t columns = 0;
+  bool is_transposed = false;  // it lies there as [columns, rows]
+
+  void load_row(int64_t row, std::span<Number> values) const {
+    if (!is_transposed) return load<Number>(view, first + row * columns, values);
+    for (int64_t k = 0; k < columns; ++k)
+      load<Number>(view, first + k * rows + row, values.subspan(static_cast<size_t>(k), 1));
+  }
+
+  void load_columns(int64_t first_column, int64_t width, std::span<Number> panel) const {
+    if (!is_transposed) {
+      for (int64_t k = 0; k < rows; ++k) {
+        const auto line = panel.subspan(static_cast<size_t>(k * width), static_cast<size_t>(width));
+        load<Number>(view, first + k * columns + first_column, line);
+      }
+      return;
+    }
+    std::vector<Number> column(static_cast<size_t>(rows));
+    for (int64_t j = 0; j < width; ++j) {
+      load<Number>(view, first + (first_column + j) * rows, std::span(column));
+      for (int64_t k = 0; k < rows; ++k) panel[static_cast<size_t>(k * width + j)] = column[static_cast<size_t>(k)];
+    }
+  }
+};
+
+// a * b; `store` takes a stretch of a row, from several threads at once.
+template <class Number, class Store>
+void multiply_stored(const StoredMatrix<Number>& a, const StoredMatrix<Number>& b, const Store& store) {
+  ProductSpec<Number> spec;
+  spec.has_exact_products = have_exact_products(a.view.dtype, b.view.dtype);
+  spec.rows = a.rows;
+  spec.columns = b.columns;
+  spec.depth = a.columns;
+  spec.load_row = [&](int64_t row, std::span<Number> values) { a.load_row(row, values); };
+  spec.load_columns = [&](int64_t first, int64_t width, std::span<Number> panel) {
+    b.load_columns(first, width, panel);
+  };
+  spec.store = store;
   sum_products(spec);
 }
 

@@ -74,7 +74,7 @@ MUTATIONS = [
     ("ArgMin", "scan_rows.cpp", "{ return «next < held»; });", "next > held"),
     ("TopK", "scan_rows.cpp", "return «largest» ? left > right : left < right;", "true"),
     # products
-    ("MatMul", "matmul.cpp", "b.subspan(static_cast<size_t>(«walk.offset(1)» * size_b))", "walk.offset(0)"),
+    ("MatMul", "matmul.cpp", "b{op.input(1), «walk.offset(1)» * size_b", "walk.offset(0)"),
     ("Gemm", "matmul.cpp", "results[index] += «beta * bias[index]»;", "bias[index]"),
     ("MatMulInteger", "matmul.cpp", "count == 1 ? 0 : by_row ? «position / columns % rows» : position % columns;", "position % rows"),
     ("QLinearMatMul", "matmul.cpp", "a_scale * scales[scales.size() == 1 ? 0 : column] / «y_scale»;", "1.0"),
