@@ -82,6 +82,8 @@ class OpContext {
   Result<Tensor> carry(const Tensor& tensor) const;
   // A fresh tensor of the carried type.
   Result<Tensor> allocate(DType declared, const Shape& shape) const;
+  // Asks for the memory of a value that was made otherwise.
+  Status reserve(const Value& value) const { return environment_.reserve(value); }
   Status set_output(size_t index, Value value);
   // Numbers rounded once to the carried type; integers wrap to their width.
   Status set_output(size_t index, DType declared, const Shape& shape, std::span<const double> values);

@@ -127,7 +127,14 @@ Value round_to_declared(const Value& value, const TypeInfo& declared) {
   if (value.is_sequence() && declared.kind == TypeInfo::Kind::sequence) {
     TypeInfo element = value.sequence().element_type;
     element.dtype = declared.inner[0].dtype;
+    if (!element.inner.empty() && !declared.inner[0].inner.empty())
+      element.inner[0].dtype = declared.inner[0].inner[0].dtype;
     return SequenceValue{element, round_items(value.sequence().items, declared.inner[0])};
+  }
+  if (value.is_map() && declared.kind == TypeInfo::Kind::map) {
+    TypeInfo element = value.map().value_type;
+    element.dtype = declared.inner[0].dtype;
+    return MapValue{value.map().keys, element, round_items(value.map().values, declared.inner[0])};
   }
   if (value.is_optional() && declared.kind == TypeInfo::Kind::optional) {
     TypeInfo element = value.optional().element_type;

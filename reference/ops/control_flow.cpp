@@ -5,6 +5,7 @@
 
 #include "inspector/tensor/elements.h"
 #include "reference/ops/indexing.h"
+#include "reference/ops/move.h"
 #include "reference/ops/ops.h"
 #include "reference/ops/stack.h"
 
@@ -180,20 +181,47 @@ Status op_scan(OpContext& op) {
   return {};
 }
 
+namespace {
+
+// sequence_lens: how many steps each sample of a Scan-8 takes; all of them where it is not given.
+Result<std::vector<int64_t>> scan_lengths(const OpContext& op, int64_t batch_count, int64_t longest) {
+  if (!op.has_input(0)) return std::vector<int64_t>(static_cast<size_t>(batch_count), longest);
+  std::vector<int64_t> lengths = PX_TRY(op.int64s_of_input(0));
+  if (static_cast<int64_t>(lengths.size()) != batch_count)
+    return execution_error("sequence_lens needs one length for each sample");
+  for (int64_t length : lengths) {
+    if (length < 0 || length > longest) return execution_error(fmt::format("a sequence length of {}", length));
+  }
+  return lengths;
+}
+
+// Zeros behind a sequence, so that it has `length` elements along axis 0.
+Result<Tensor> pad_sequence(const OpContext& op, const Tensor& sequence, int64_t length) {
+  if (sequence.shape()[0] == length) return sequence;
+  const Shape shape = PX_TRY(with_dim(sequence.shape(), 0, length));
+  Tensor padded = PX_TRY(Tensor::zeros(sequence.dtype(), shape));
+  PX_TRY(op.reserve(padded));
+  copy_run(sequence, 0, padded, 0, sequence.element_count());
+  return padded;
+}
+
+}  // namespace
+
 // Scan-8 has a batch axis 0 everywhere and the sequence on axis 1; batches run one after the other, their steps
-// numbered on.
+// numbered on. A shorter sequence is scanned within its own length, also backwards; the text leaves open what stands
+// behind it in the outputs: zeros.
 Status op_scan_8(OpContext& op) {
   const int64_t scan_input_count = op.int_attribute("num_scan_inputs");
   if (scan_input_count < 1 || scan_input_count >= static_cast<int64_t>(op.input_count())) {
     return execution_error(fmt::format("num_scan_inputs is {}", scan_input_count));
   }
-  if (op.has_input(0)) return unsupported("Scan-8 with sequence_lens");
   const size_t state_count = op.input_count() - 1 - static_cast<size_t>(scan_input_count);
   const size_t output_count = op.output_count() - std::min(op.output_count(), state_count);
   const Tensor& first = op.input(1 + state_count);
   if (first.shape().rank() < 2) return execution_error("scan inputs must be [batch, sequence, ...]");
   const int64_t batch_count = first.shape()[0];
   const int64_t length = first.shape()[1];
+  const std::vector<int64_t> lengths = PX_TRY(scan_lengths(op, batch_count, length));
   const auto directions =
       op.find_ints("directions").value_or(std::vector<int64_t>(static_cast<size_t>(scan_input_count), 0));
   if (directions.size() != static_cast<size_t>(scan_input_count))
@@ -216,11 +244,12 @@ Status op_scan_8(OpContext& op) {
       else
         inputs.push_back(std::move(slice));
     }
-    ScanRun run = PX_TRY(run_scan(op, std::move(states), inputs, axes, length, output_count, batch * length));
+    ScanRun run = PX_TRY(run_scan(op, std::move(states), inputs, axes, lengths[static_cast<size_t>(batch)],
+                                  output_count, batch * length));
     for (size_t index = 0; index < state_count; ++index) results[index].push_back(std::move(run.states[index]));
     for (size_t index = 0; index < output_count; ++index) {
-      results[state_count + index].push_back(
-          PX_TRY(stack_scanned(op, std::move(run.outputs[index]), state_count + index, 0, false)));
+      const Tensor scanned = PX_TRY(stack_scanned(op, std::move(run.outputs[index]), state_count + index, 0, false));
+      results[state_count + index].push_back(PX_TRY(pad_sequence(op, scanned, length)));
     }
   }
   if (batch_count == 0) return unsupported("Scan-8 of an empty batch");

@@ -76,24 +76,34 @@ Status matmul(OpContext& op, const MatMulShapes& plan, DType dtype) {
   return op.set_output(0, std::move(output));
 }
 
-// The integers of a tensor less its zero point: one number, or one for each row (A) or column (B).
+// A scale or zero point spread over matrices [..., rows, columns]: one number, a vector with one for each row (or
+// column), or a tensor that also has the leading axes.
+template <class Number>
+Result<std::vector<Number>> spread_over(const Tensor& parameter, const Shape& matrices, bool by_row) {
+  Tensor aligned = parameter;
+  const int64_t count = parameter.element_count();
+  if (count == 1)
+    aligned = parameter.reshaped(Shape{});
+  else if (parameter.shape().rank() == 1 && by_row)
+    aligned = parameter.reshaped(Shape{count, 1});
+  if (!broadcasts_to(aligned.shape(), matrices)) {
+    return execution_error(fmt::format("a scale or zero point of shape {} for matrices of shape {}",
+                                       parameter.shape().to_string(), matrices.to_string()));
+  }
+  std::vector<Number> values(static_cast<size_t>(matrices.element_count()));
+  BroadcastInput(aligned, matrices).template read<Number>(0, values);
+  return values;
+}
+
+// The integers of a tensor less its zero point, which may differ by row (A) or column (B). A vector is a row or column.
 Result<std::vector<uint64_t>> less_zero_point(const Tensor& tensor, const Tensor* zero_point, bool by_row) {
   const Numbers<uint64_t> numbers(tensor);
   std::vector<uint64_t> values(numbers.span().begin(), numbers.span().end());
   if (zero_point == nullptr) return values;
-  const std::vector<int64_t> zeros = to_int64s(*zero_point);
-  const Shape& shape = tensor.shape();
-  const int64_t columns = shape.rank() > 0 ? shape[shape.rank() - 1] : 1;
-  const int64_t rows = shape.rank() > 1 ? shape[shape.rank() - 2] : 1;
-  const auto count = static_cast<int64_t>(zeros.size());
-  if (count != 1 && count != (by_row ? rows : columns)) {
-    return unsupported(fmt::format("a zero point of shape {}", zero_point->shape().to_string()));
-  }
-  for (size_t index = 0; index < values.size(); ++index) {
-    const auto position = static_cast<int64_t>(index);
-    const int64_t which = count == 1 ? 0 : by_row ? position / columns % rows : position % columns;
-    values[index] -= static_cast<uint64_t>(zeros[static_cast<size_t>(which)]);
-  }
+  Shape matrices = tensor.shape();
+  if (matrices.rank() == 1) matrices = by_row ? Shape{1, matrices[0]} : Shape{matrices[0], 1};
+  const std::vector<uint64_t> zeros = PX_TRY(spread_over<uint64_t>(*zero_point, matrices, by_row));
+  for (size_t index = 0; index < values.size(); ++index) values[index] -= zeros[index];
   return values;
 }
 
@@ -112,25 +122,26 @@ Status op_matmul_integer(OpContext& op) {
   return op.set_output(0, DType::int32, plan.result, std::span<const uint64_t>(multiply<uint64_t>(plan, a, b)));
 }
 
-// Real value of a product of quantised matrices, then quantised: round(real / y_scale) + y_zero_point, saturated.
+// Real value of a product of quantised matrices, then quantised: round(real / y_scale) + y_zero_point, saturated. The
+// parameters of A and Y may differ by row, those of B by column.
 Status op_qlinear_matmul(OpContext& op) {
   const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(3).shape()));
   const auto a = PX_TRY(less_zero_point(op.input(0), &op.input(2), true));
   const auto b = PX_TRY(less_zero_point(op.input(3), &op.input(5), false));
   const std::vector<uint64_t> sums = multiply<uint64_t>(plan, a, b);
-  const Tensor& b_scale = op.input(4);
-  const double a_scale = PX_TRY(op.double_of_input(1));
-  const double y_scale = PX_TRY(op.double_of_input(6));
-  const int64_t y_zero = PX_TRY(op.int64_of_input(7));
-  if (b_scale.element_count() != 1 && b_scale.element_count() != plan.columns)
-    return unsupported("the shape of b_scale");
-  const Numbers<double> scales(b_scale);
+  std::vector<int64_t> dims(plan.batch.begin(), plan.batch.end());
+  dims.insert(dims.end(), {plan.rows, plan.columns});
+  const Shape matrices = PX_TRY(Shape::create(dims));
+  const auto a_scale = PX_TRY(spread_over<double>(op.input(1), matrices, true));
+  const auto b_scale = PX_TRY(spread_over<double>(op.input(4), matrices, false));
+  const auto y_scale = PX_TRY(spread_over<double>(op.input(6), matrices, true));
+  const auto y_zero = PX_TRY(spread_over<int64_t>(op.input(7), matrices, true));
   const DType dtype = op.input(7).dtype();
   std::vector<int64_t> results;
   for (size_t index = 0; index < sums.size(); ++index) {
-    const int64_t column = static_cast<int64_t>(index) % std::max<int64_t>(1, plan.columns);
-    const double scale = a_scale * scales[scales.size() == 1 ? 0 : column] / y_scale;
-    results.push_back(quantize_number(static_cast<double>(static_cast<int64_t>(sums[index])) * scale, y_zero, dtype));
+    const double scale = a_scale[index] * b_scale[index] / y_scale[index];
+    const auto sum = static_cast<double>(static_cast<int64_t>(sums[index]));
+    results.push_back(quantize_number(sum * scale, y_zero[index], dtype));
   }
   return op.set_output(0, dtype, plan.result, std::span<const int64_t>(results));
 }

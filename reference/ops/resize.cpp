@@ -203,8 +203,13 @@ Status take_nearest(OpContext& op, const ResizeOptions& options, const std::vect
 }
 
 Status resize(OpContext& op, const ResizeOptions& options, const std::vector<ResizeAxis>& axes) {
+  constexpr int64_t kLongest = int64_t{1} << 26;  // the weights of an axis are all held at once
   std::vector<int64_t> dims;
-  for (const ResizeAxis& axis : axes) dims.push_back(axis.output);
+  for (const ResizeAxis& axis : axes) {
+    dims.push_back(axis.output);
+    if (axis.output > kLongest && !is_untouched(options, axis))
+      return out_of_memory(fmt::format("an axis of {} elements is too long to be resized", axis.output));
+  }
   const Shape shape = PX_TRY(Shape::create(dims));
   if (shape.element_count() == 0) return op.set_output(0, PX_TRY(op.allocate(op.input(0).dtype(), shape)));
   if (op.input(0).element_count() == 0) return execution_error("X has no elements to make elements from");

@@ -1,8 +1,12 @@
-// Text: StringNormalizer, StringConcat, StringSplit, RegexFullMatch, TfIdfVectorizer. Letters are those of ASCII unless
-// a locale's case rules are asked for, which the reference does not know.
+// Text: StringNormalizer, StringConcat, StringSplit, RegexFullMatch, TfIdfVectorizer.
 #include <algorithm>
+#include <climits>
+#include <cwchar>
+#include <cwctype>
 #include <map>
+#include <memory>
 
+#include <locale.h>
 #include <re2/re2.h>
 
 #include "reference/ops/map.h"
@@ -11,17 +15,52 @@
 namespace parallax::reference {
 namespace {
 
-std::string change_case(std::string text, bool upper) {
-  for (char& letter : text) {
-    if (upper && letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
-    if (!upper && letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+// The case rules of one locale, in force for the calling thread as long as it lives.
+class CaseRules {
+ public:
+  // `name` as in the attribute locale. The default, en_US, changes letters as Unicode says, one for one: C.UTF-8 does
+  // that on every system.
+  static Result<std::unique_ptr<CaseRules>> create(const std::string& name) {
+    const bool plain = name.empty() || name.starts_with("en_") || name == "C";
+    const std::string wanted = plain ? "C.UTF-8" : name.find('.') == std::string::npos ? name + ".UTF-8" : name;
+    locale_t rules = newlocale(LC_CTYPE_MASK, wanted.c_str(), static_cast<locale_t>(nullptr));
+    if (rules == static_cast<locale_t>(nullptr))
+      return unsupported("this system does not have the locale '" + wanted + "'");
+    return std::unique_ptr<CaseRules>(new CaseRules(rules));
   }
-  return text;
-}
+  CaseRules(const CaseRules&) = delete;
+  CaseRules& operator=(const CaseRules&) = delete;
+  ~CaseRules() {
+    uselocale(previous_);
+    freelocale(rules_);
+  }
 
-bool is_ascii(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](char letter) { return static_cast<unsigned char>(letter) < 128; });
-}
+  // Errors: text that is not UTF-8.
+  Result<std::string> change(const std::string& text, bool upper) const {
+    std::string changed;
+    std::mbstate_t read{};
+    std::mbstate_t written{};
+    for (size_t place = 0; place < text.size();) {
+      wchar_t letter = 0;
+      const size_t used = std::mbrtowc(&letter, text.data() + place, text.size() - place, &read);
+      if (used > text.size()) return execution_error("a string is not UTF-8");
+      place += std::max<size_t>(1, used);  // 0 for the character 0
+      const auto other = static_cast<wchar_t>(upper ? std::towupper(static_cast<std::wint_t>(letter))
+                                                    : std::towlower(static_cast<std::wint_t>(letter)));
+      char bytes[MB_LEN_MAX];
+      const size_t count = std::wcrtomb(bytes, other, &written);
+      if (count > sizeof bytes) return execution_error("a letter has no UTF-8 form");
+      changed.append(bytes, count);
+    }
+    return changed;
+  }
+
+ private:
+  explicit CaseRules(locale_t rules) : rules_(rules), previous_(uselocale(rules)) {}
+
+  locale_t rules_;
+  locale_t previous_;
+};
 
 }  // namespace
 
@@ -35,14 +74,15 @@ Status op_string_normalizer(OpContext& op) {
     return execution_error("the input must be [C] or [1, C]");
   if (action != "LOWER" && action != "UPPER" && action != "NONE")
     return execution_error("attribute case_change_action is '" + action + "'");
-  std::vector<std::string> stopwords = op.find_strings("stopwords").value_or(std::vector<std::string>{});
-  const auto folded = [&](const std::string& text) { return sensitive ? text : change_case(text, false); };
-  for (std::string& word : stopwords) word = folded(word);
+  const auto rules = PX_TRY(CaseRules::create(op.find_string("locale").value_or("")));
+  std::vector<std::string> stopwords;
+  for (const std::string& word : op.find_strings("stopwords").value_or(std::vector<std::string>{}))
+    stopwords.push_back(sensitive ? word : PX_TRY(rules->change(word, false)));
   std::vector<std::string> kept;
   for (const std::string& text : input.as<std::string>()) {
-    if (!is_ascii(text) && (action != "NONE" || !sensitive)) return unsupported("the case of letters beyond ASCII");
-    if (std::find(stopwords.begin(), stopwords.end(), folded(text)) != stopwords.end()) continue;
-    kept.push_back(action == "NONE" ? text : change_case(text, action == "UPPER"));
+    const std::string folded = sensitive ? text : PX_TRY(rules->change(text, false));
+    if (std::find(stopwords.begin(), stopwords.end(), folded) != stopwords.end()) continue;
+    kept.push_back(action == "NONE" ? text : PX_TRY(rules->change(text, action == "UPPER")));
   }
   if (kept.empty()) kept.emplace_back();
   const auto count = static_cast<int64_t>(kept.size());
