@@ -70,6 +70,7 @@ case("reducemean_float32_long", "ReduceMean", 18, [np.concatenate([f32([2 ** 24]
 # ArgMax, ArgMin: versions, ties, NaN.
 TIES = f32([[3, 1, 3], [1, 3, 1]])
 case("argmax_last_of_ties", "ArgMax", 13, [TIES], {"axis": 1, "select_last_index": 1})
+case("argmax_first_of_ties", "ArgMax", 13, [TIES], {"axis": 1})
 case("argmin_last_of_ties_axis_0", "ArgMin", 13, [f32([[1, 2], [1, 2], [3, 0]])], {"axis": -2, "select_last_index": 1, "keepdims": 0})
 case("argmax_1", "ArgMax", 1, [A], {"axis": 2})
 case("argmax_11_negative_axis", "ArgMax", 11, [A], {"axis": -1, "keepdims": 0})
