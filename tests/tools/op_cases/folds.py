@@ -147,3 +147,9 @@ case("det_singular_and_permuted", "Det", 11, [f32([[[0, 1], [1, 0]], [[1, 2], [2
 case("det_float64_rank_2", "Det", 11, [f64([[2, 0, 1], [0, 3, 4], [5, 0, -1]])], outputs=[f64(-21)], spec="2 * 3 * -1 - 1 * 3 * 5")
 case("reducemin_uint64_of_nothing", "ReduceMin", 20, [u64([], [0, 1]), i64([0])], {"keepdims": 0}, outputs=[u64([2 ** 64 - 1])],
      spec="ReduceMin: of nothing the greatest value of the type")
+NANS = f32([[1, 7, NAN, NAN], [4, 5, 2, 5]])
+SORTED = "NaN counts as the greatest number, as numpy sorts; the specification is silent"
+case("argmax_nan_wins", "ArgMax", 13, [NANS], {"axis": 1, "keepdims": 0}, outputs=[i64([2, 1])], spec=SORTED, wrong={ORT: "passes NaN over"})
+case("topk_nan_first", "TopK", 11, [NANS, i64([3])], outputs=[f32([[NAN, NAN, 7], [5, 5, 4]]), i64([[2, 3, 1], [1, 3, 0]])], spec=SORTED, unasked=(EVALUATOR, ORT))
+case("topk_smallest_nan_last", "TopK", 11, [NANS, i64([3])], {"largest": 0}, outputs=[f32([[1, 7, NAN], [2, 4, 5]]), i64([[0, 1, 2], [2, 0, 1]])], spec=SORTED,
+     unasked=(EVALUATOR, ORT))
