@@ -91,16 +91,17 @@ Status matmul_integer(OpContext<Device>& op) {
   return {};
 }
 
-// sum * factor(i) rounded to even, plus the zero point, clamped to the type's range.
+// sum * factor(i) rounded to even, plus zero(i), clamped to the type's range.
 template <class Factor>
-void requantize(const int64_t* sums, const Factor& factor, double zero, const MutableView& y) {
+void requantize(const int64_t* sums, const Factor& factor, const PerLine& zero, const MutableView& y) {
   const bool is_signed = info_of(y.dtype).kind == DTypeKind::signed_integer;
   const int bits = bits_of(y.dtype);
   const double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0.0;
   const double high = std::ldexp(1.0, is_signed ? bits - 1 : bits) - 1;
   for (int64_t i = 0; i < y.element_count(); ++i) {
     const float scaled = static_cast<float>(sums[i]) * static_cast<float>(factor(i));
-    const auto value = static_cast<int64_t>(std::clamp(std::nearbyint(static_cast<double>(scaled)) + zero, low, high));
+    const auto value =
+        static_cast<int64_t>(std::clamp(std::nearbyint(static_cast<double>(scaled)) + zero(i), low, high));
     store_block<int64_t>(y.dtype, y.data, i, 1, &value);
   }
 }
@@ -111,11 +112,11 @@ Status qlinear_matmul(OpContext<Device>& op) {
   const Shape& shape = product_of.shape;
   const PerLine a_scale = PX_TRY(per_line(op, 1, shape, rank_of(shape) - 2));
   const PerLine b_scale = PX_TRY(per_line(op, 4, shape, rank_of(shape) - 1));
-  const double y_scale = PX_TRY(op.real_of_input(6));
-  const double y_zero = PX_TRY(op.real_of_input(7));
+  const PerLine y_scale = PX_TRY(per_line(op, 6, shape, rank_of(shape) - 2));
+  const PerLine y_zero = PX_TRY(per_line(op, 7, shape, rank_of(shape) - 2));
   const MutableView y = PX_TRY(op.make_output(0, op.input(7).dtype(), shape));
   requantize(
-      product_of.values, [&](int64_t i) { return a_scale(i) * b_scale(i) / y_scale; }, y_zero, y);
+      product_of.values, [&](int64_t i) { return a_scale(i) * b_scale(i) / y_scale(i); }, y_zero, y);
   return {};
 }
 
@@ -144,7 +145,8 @@ Status qlinear_conv(OpContext<Device>& op) {
   const PerLine w_scale = PX_TRY(per_line(op, 4, shape, 1));
   const double x_scale = PX_TRY(op.real_of_input(1));
   const double y_scale = PX_TRY(op.real_of_input(6));
-  const double y_zero = PX_TRY(op.real_of_input(7));
+  PerLine y_zero;
+  y_zero.values = {PX_TRY(op.real_of_input(7))};
   const MutableView sums = PX_TRY(op.scratch(DType::int64, shape));
   const int64_t in_plane = product(spatial), out_plane = product(window.out_spatial), taps = product(kernel);
   const int64_t per_group = w[0] / groups;
