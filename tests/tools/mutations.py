@@ -76,8 +76,8 @@ MUTATIONS = [
     # products
     ("MatMul", "matmul.cpp", "b{op.input(1), «walk.offset(1)» * size_b", "walk.offset(0)"),
     ("Gemm", "matmul.cpp", "results[index] += «beta * bias[index]»;", "bias[index]"),
-    ("MatMulInteger", "matmul.cpp", "count == 1 ? 0 : by_row ? «position / columns % rows» : position % columns;", "position % rows"),
-    ("QLinearMatMul", "matmul.cpp", "a_scale * scales[scales.size() == 1 ? 0 : column] / «y_scale»;", "1.0"),
+    ("MatMulInteger", "matmul.cpp", "values[index] -= «zeros[index]»;", "zeros[0]"),
+    ("QLinearMatMul", "matmul.cpp", "a_scale[index] * b_scale[index] / «y_scale[index]»;", "1.0"),
     ("Einsum", "einsum.cpp", "product = wrapping_multiply(«product», (*numbers[index])", "T{1}"),
     ("QuantizeLinear", "quantize.cpp", "round_to_dtype(division, numbers[index] / scales[«scale»]);", "int64_t{0}"),
     ("DequantizeLinear", "quantize.cpp", "(numbers[index] - «zeros[static_cast<size_t>(scale)]») * scales[scale];", "0.0"),

@@ -67,6 +67,10 @@ case("qlinearmatmul_ties_and_saturation", "QLinearMatMul", 10, [u8([[1, 2], [200
      u8(10)])
 case("qlinearmatmul_int8_batch", "QLinearMatMul", 21, [i8([[[1, -2], [3, 4]], [[100, -100], [7, 8]]]), f32(0.25), i8(1), i8([[[5, 6], [-7, 8]]]), f32(0.5), i8(-1),
      f32(0.5), i8(2)])
+rows = (np.array([[1, 2], [200, 255]]) - [[1], [3]]) @ (np.array([[1, 3], [0, 1]]) - [[2, 0]]) * np.array([[0.5], [0.25]]) * [[1, 0.5]]
+case("qlinearmatmul_by_row_and_column", "QLinearMatMul", 21, [u8([[1, 2], [200, 255]]), f32([0.5, 0.25]), u8([1, 3]), u8([[1, 3], [0, 1]]), f32([1, 0.5]),
+     u8([2, 0]), f32([0.125, 2]), u8([10, 100])], None, [np.clip(np.rint(rows / [[0.125], [2]]) + [[10], [100]], 0, 255).astype(np.uint8)],
+     spec="QLinearMatMul: scales and zero points of a and y are per row, those of b per column", unasked=(ORT, EVALUATOR))
 case("matmul_int32_wraps", "MatMul", 13, [i32([[2 ** 20, 7]]), i32([[2 ** 12], [3]])])
 case("matmul_uint64", "MatMul", 13, [u64([[2 ** 33, 1]]), u64([[2 ** 31], [5]])])
 case("matmul_float16_wide_sum", "MatMul", 13, [f16([[256, 256, -256, 1]]), f16([[200], [200], [200], [1]])], None, [f16([[51200]])],
