@@ -196,3 +196,42 @@ case("removepadding", "RemovePadding", [TOKENS, i32([2, 1])], None,
 case("restorepadding", "RestorePadding", [numbers([3, 4], 974), i32([[0, 1, 3], [2, 4, 5]])], None,
      [np.stack([np.concatenate([numbers([3, 4], 974)[:2], np.zeros([1, 4], np.float32)]),
                 np.concatenate([numbers([3, 4], 974)[2:], np.zeros([2, 4], np.float32)])])])
+
+# Operators that occur once.
+family_case("ms_simplifiedlayernormalization", "SimplifiedLayerNormalization", 17, [SMALL, GAMMA], {"axis": -1, "epsilon": 1e-5},
+            [single(layer_norm(SMALL, GAMMA, simplified=True))], spec="onnxruntime's operator in ai.onnx: x / sqrt(mean(x^2) + epsilon) * scale")
+case("biasdropout_inference", "BiasDropout", [X, BIAS, SKIP], None, [X + BIAS + SKIP], "nothing is dropped outside training")
+LAST = np.ascontiguousarray(IMAGE.transpose(0, 2, 3, 1))
+LAST_Z = np.ascontiguousarray(Z.transpose(0, 2, 3, 1))
+case("nhwcfusedconv_sum_relu", "NhwcFusedConv", [LAST, KERNEL, EACH, LAST_Z], PADS | {"activation": "Relu"},
+     [np.ascontiguousarray(np.maximum(plain + Z, 0).transpose(0, 2, 3, 1))])
+ADDED = single(numbers([2, 4], 981) * 0.01)
+joined = CHANNELS.astype(np.float64) + ADDED[:, :, None, None]
+parted = joined.reshape(2, 2, -1)
+parted = ((parted - parted.mean(-1, keepdims=True)) / np.sqrt(parted.var(-1, keepdims=True) + 1e-5)).reshape(CHANNELS.shape)
+case("skipgroupnorm", "SkipGroupNorm", [CHANNELS, G4, B4, ADDED], {"groups": 2, "activation": 0, "channels_last": 0, "epsilon": 1e-5},
+     [single(parted * G4[:, None, None] + B4[:, None, None]), single(joined)])
+QX, QW = u8(rng.integers(0, 256, (1, 4, 5, 2))), u8(rng.integers(0, 256, (3, 2, 2, 3)))
+sums = conv(QX.transpose(0, 3, 1, 2).astype(np.float64) - 100, QW.astype(np.float64) - 7) + np.reshape([5, -7, 11], [1, 3, 1, 1])
+case("qlinearconv_channels_last", "QLinearConv", [QX, f32(0.25), u8(100), QW, f32(0.5), u8(7), f32(384), u8(90), i32([5, -7, 11])], {"channels_last": 1},
+     [np.ascontiguousarray(quantize(sums * 0.125, 384, 90, np.uint8).transpose(0, 2, 3, 1))])
+QH, QWEIGHT = u8(rng.integers(0, 256, (2, 3, 4))), u8(rng.integers(0, 256, (4, 12)))
+q, k, v = (heads(part, 2) for part in np.split((QH.astype(np.float64) - 120) @ (QWEIGHT.astype(np.float64) - 130) * 0.0078125 * 0.015625 + ATTENTION_BIAS, 3, -1))
+case("qattention", "QAttention", [QH, QWEIGHT, ATTENTION_BIAS, f32(0.0078125), f32(0.015625), None, u8(120), u8(130)], {"num_heads": 2}, [single(attend(q, k, v))])
+NF4 = [-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0,
+       0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+       0.7229568362236023, 1]
+NIBBLES, LARGEST = rng.integers(0, 16, (3, 32)), f32([1, 0.5, 2, 0.25, 1.5, 3])
+weights = (np.array(NF4)[NIBBLES].reshape(-1, 16) * LARGEST.astype(np.float64)[:, None]).reshape(3, 32)
+TALL = numbers([2, 32], 982)
+case("matmulbnb4_nf4", "MatMulBnb4", [TALL, u8((NIBBLES[:, 0::2] << 4 | NIBBLES[:, 1::2]).reshape(-1)), LARGEST],
+     {"K": 32, "N": 3, "block_size": 16, "quant_type": 1}, [single(TALL.astype(np.float64) @ weights.T)])
+PACKED = numbers([5, 4], 983)
+each = [np.split(PACKED[rows].astype(np.float64)[None] @ WEIGHT + ATTENTION_BIAS, 3, -1) for rows in (slice(0, 2), slice(2, 5))]
+# Tokens first, then the places of padding.
+case("packedattention", "PackedAttention", [PACKED, WEIGHT, ATTENTION_BIAS, i32([[0, 1, 3], [4, 5, 2]]), i32([0, 2, 5])], {"num_heads": 2},
+     [single(np.concatenate([attend(*(heads(part, 2) for part in parts))[0] for parts in each]))])
+PK, PV = numbers([5, 4], 984), numbers([5, 4], 985)
+each = [[heads(part[rows][None], 2) for part in (PACKED, PK, PV)] for rows in (slice(0, 2), slice(2, 5))]
+case("packedmultiheadattention", "PackedMultiHeadAttention", [PACKED, PK, PV, None, i32([[0, 1, 3], [4, 5, 2]]), i32([0, 2, 5])], {"num_heads": 2},
+     [single(np.concatenate([attend(*parts)[0] for parts in each]))])
