@@ -6,7 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "inspector/model/link.h"
+#include "inspector/model/op_schema.h"
 #include "reference/reference.h"
+#include "reference/table.h"
 #include "runtime/plan/runtime.h"
 #include "tests/ops/op_case.h"
 
@@ -86,6 +89,33 @@ TEST(OpCases, TellRightFromConstantResults) {
       EXPECT_NE(op_case.constant, "") << op_case.name << " expects nothing but one value";
     else
       EXPECT_EQ(op_case.constant, "") << op_case.name << " expects more than one value";
+  }
+}
+
+void add_operators(const Graph& graph, std::set<std::string>& operators) {
+  for (const Node& node : graph.nodes) {
+    if (node.schema != nullptr)
+      operators.insert(std::string(node.schema->domain) + "/" + std::string(node.schema->name));
+    for (const Graph* body : bodies_of(node)) add_operators(*body, operators);
+  }
+}
+
+// Operators of the reference without a case, and where they are tested instead.
+const std::map<std::string, std::string> kWithoutCase = {
+    {"ai.onnx/ImageDecoder", "tests/reference: images are files"},
+    {"ai.onnx.preview/FlexAttention", "onnx's own cases: its bodies are graphs of scores"},
+    {"com.microsoft/DecoderMaskedMultiHeadAttention", "tests/tools/compare_nodes.py"},
+};
+
+TEST(OpCases, HoldEveryOperatorOfTheReference) {
+  std::set<std::string> operators;
+  for (const OpCase& op_case : all_cases()) {
+    add_operators(op_case.model->graph, operators);
+    for (const auto& function : op_case.model->functions) add_operators(function->body, operators);
+  }
+  for (const reference::OpRow& row : reference::op_rows()) {
+    const std::string name = std::string(row.domain) + "/" + std::string(row.op);
+    EXPECT_NE(operators.count(name), kWithoutCase.count(name)) << name << " has a case, or a reason, but not both";
   }
 }
 
