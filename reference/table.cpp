@@ -309,6 +309,16 @@ constexpr OpRow kRows[] = {
     {"DecoderMaskedMultiHeadAttention", kMicrosoft, 1, 1, op_ms_decoder_masked_multi_head_attention},
     {"MultiHeadAttention", kMicrosoft, 1, 1, op_ms_multi_head_attention},
     {"QAttention", kMicrosoft, 1, 1, op_ms_q_attention},
+    // ms_borrowed.cpp
+    {"CropAndResize", kMicrosoft, 1, 1, op_ms_crop_and_resize},
+    {"GridSample", kMicrosoft, 1, 1, op_ms_grid_sample},
+    {"Pad", kMicrosoft, 1, 1, op_ms_pad},
+    {"Range", kMicrosoft, 1, 1, op_ms_range},
+    {"ReduceSumInteger", kMicrosoft, 1, 1, op_ms_reduce_sum_integer},
+    {"SampleOp", kMicrosoft, 1, 1, op_ms_sample_op},
+    {"UnfoldTensor", kMicrosoft, 1, 1, op_ms_unfold_tensor},
+    // ms_experts.cpp
+    {"MoE", kMicrosoft, 1, 1, op_ms_moe},
     // ms_fused.cpp
     {"ConvTransposeWithDynamicPads", kMicrosoft, 1, 1, op_ms_conv_transpose_with_dynamic_pads},
     {"FusedConv", kMicrosoft, 1, 1, op_ms_fused_conv},
@@ -319,6 +329,15 @@ constexpr OpRow kRows[] = {
     {"NhwcConv", kMicrosoft, 1, 1, op_ms_nhwc_conv},
     {"NhwcFusedConv", kMicrosoft, 1, 1, op_ms_nhwc_conv},
     {"TransposeMatMul", kMicrosoft, 1, 1, op_ms_fused_matmul},
+    // ms_gated.cpp
+    {"BranchwiseRMSNorm", kMicrosoft, 1, 1, op_ms_branchwise_rms_norm},
+    {"GatedAdd", kMicrosoft, 1, 1, op_ms_gated_add},
+    {"GatedRMSNorm", kMicrosoft, 1, 1, op_ms_gated_rms_norm},
+    {"MatMulNBitsMlp", kMicrosoft, 1, 1, op_ms_matmul_nbits_mlp},
+    {"MatMulNBitsQkv", kMicrosoft, 1, 1, op_ms_matmul_nbits_qkv},
+    {"ScaledSiLU", kMicrosoft, 1, 1, op_ms_scaled_silu},
+    // ms_gather_quantized.cpp
+    {"GatherBlockQuantized", kMicrosoft, 1, 1, op_ms_gather_block_quantized},
     // ms_group_query_attention.cpp
     {"GroupQueryAttention", kMicrosoft, 1, 1, op_ms_group_query_attention},
     // ms_normalization.cpp
@@ -333,15 +352,11 @@ constexpr OpRow kRows[] = {
     {"PackedMultiHeadAttention", kMicrosoft, 1, 1, op_ms_packed_multi_head_attention},
     {"RemovePadding", kMicrosoft, 1, 1, op_ms_remove_padding},
     {"RestorePadding", kMicrosoft, 1, 1, op_ms_restore_padding},
-    // ms_rotary.cpp
-    {"RotaryEmbedding", kMicrosoft, 1, 1, op_ms_rotary_embedding},
-    // ms_quantized_matmul.cpp
-    {"DynamicQuantizeMatMul", kMicrosoft, 1, 1, op_ms_dynamic_quantize_matmul},
-    {"MatMulBnb4", kMicrosoft, 1, 1, op_ms_matmul_bnb4},
-    {"MatMulInteger16", kMicrosoft, 1, 1, op_ms_matmul_integer16},
-    {"MatMulIntegerToFloat", kMicrosoft, 1, 1, op_ms_matmul_integer_to_float},
-    {"MatMulNBits", kMicrosoft, 1, 1, op_ms_matmul_nbits},
-    {"QGemm", kMicrosoft, 1, 1, op_ms_q_gemm},
+    // ms_positions.cpp
+    {"GatedRelativePositionBias", kMicrosoft, 1, 1, op_ms_gated_relative_position_bias},
+    {"NGramRepeatBlock", kMicrosoft, 1, 1, op_ms_ngram_repeat_block},
+    {"QEmbedLayerNormalization", kMicrosoft, 1, 1, op_ms_q_embed_layer_normalization},
+    {"RelativePositionBias", kMicrosoft, 1, 1, op_ms_relative_position_bias},
     // ms_quantized.cpp
     {"MulInteger", kMicrosoft, 1, 1, op_ms_mul_integer},
     {"NhwcMaxPool", kMicrosoft, 1, 1, op_ms_nhwc_max_pool},
@@ -356,6 +371,15 @@ constexpr OpRow kRows[] = {
     {"QLinearSigmoid", kMicrosoft, 1, 1, op_ms_qlinear_sigmoid},
     {"QLinearSoftmax", kMicrosoft, 1, 1, op_ms_qlinear_softmax},
     {"QLinearWhere", kMicrosoft, 1, 1, op_ms_qlinear_where},
+    // ms_quantized_matmul.cpp
+    {"DynamicQuantizeMatMul", kMicrosoft, 1, 1, op_ms_dynamic_quantize_matmul},
+    {"MatMulBnb4", kMicrosoft, 1, 1, op_ms_matmul_bnb4},
+    {"MatMulInteger16", kMicrosoft, 1, 1, op_ms_matmul_integer16},
+    {"MatMulIntegerToFloat", kMicrosoft, 1, 1, op_ms_matmul_integer_to_float},
+    {"MatMulNBits", kMicrosoft, 1, 1, op_ms_matmul_nbits},
+    {"QGemm", kMicrosoft, 1, 1, op_ms_q_gemm},
+    // ms_rotary.cpp
+    {"RotaryEmbedding", kMicrosoft, 1, 1, op_ms_rotary_embedding},
     // ms_tensors.cpp
     {"CDist", kMicrosoft, 1, 1, op_ms_cdist},
     {"ComplexMul", kMicrosoft, 1, 1, op_ms_complex_mul},

@@ -46,7 +46,7 @@ Result<std::vector<Value>> run_inner(const OpContext& op, const InnerOp& inner, 
   Node node;
   node.op_type = inner.name;
   node.opset_version = inner.opset;
-  node.schema = OpsetRegistry::standard().find("ai.onnx", inner.name, inner.opset);
+  node.schema = OpsetRegistry::standard().find(inner.domain, inner.name, inner.opset);
   node.outputs.assign(outputs, 0);
   node.attributes = inner.attributes;
   const OpRow* row = node.schema == nullptr ? nullptr : find_row(node);

@@ -1,4 +1,4 @@
-// Operators of ai.onnx run inside another one: what a fused operator's page says it is made of. Floats pass between the
+// Operators run inside another one: what a fused operator's page says it is made of. Floats pass between the
 // parts as doubles, so that the whole rounds once.
 #pragma once
 
@@ -11,8 +11,9 @@ namespace parallax::reference {
 
 struct InnerOp {
   std::string name;
-  int64_t opset;  // of ai.onnx: the schema in force there is meant
+  int64_t opset;  // the schema in force there is meant
   std::vector<Attribute> attributes = {};
+  std::string domain = "ai.onnx";
 };
 
 Attribute int_attribute(std::string name, int64_t value);

@@ -343,6 +343,18 @@ Status op_ms_decoder_masked_multi_head_attention(OpContext& op);
 Status op_ms_multi_head_attention(OpContext& op);
 Status op_ms_q_attention(OpContext& op);
 
+// ms_borrowed.cpp
+Status op_ms_crop_and_resize(OpContext& op);
+Status op_ms_grid_sample(OpContext& op);
+Status op_ms_pad(OpContext& op);
+Status op_ms_range(OpContext& op);
+Status op_ms_reduce_sum_integer(OpContext& op);
+Status op_ms_sample_op(OpContext& op);
+Status op_ms_unfold_tensor(OpContext& op);
+
+// ms_experts.cpp
+Status op_ms_moe(OpContext& op);
+
 // ms_fused.cpp
 Status op_ms_conv_transpose_with_dynamic_pads(OpContext& op);
 Status op_ms_fused_conv(OpContext& op);
@@ -351,6 +363,17 @@ Status op_ms_fused_matmul(OpContext& op);
 Status op_ms_fused_matmul_activation(OpContext& op);
 Status op_ms_gemm_fast_gelu(OpContext& op);
 Status op_ms_nhwc_conv(OpContext& op);
+
+// ms_gated.cpp
+Status op_ms_branchwise_rms_norm(OpContext& op);
+Status op_ms_gated_add(OpContext& op);
+Status op_ms_gated_rms_norm(OpContext& op);
+Status op_ms_matmul_nbits_mlp(OpContext& op);
+Status op_ms_matmul_nbits_qkv(OpContext& op);
+Status op_ms_scaled_silu(OpContext& op);
+
+// ms_gather_quantized.cpp
+Status op_ms_gather_block_quantized(OpContext& op);
 
 // ms_group_query_attention.cpp
 Status op_ms_group_query_attention(OpContext& op);
@@ -369,16 +392,11 @@ Status op_ms_packed_multi_head_attention(OpContext& op);
 Status op_ms_remove_padding(OpContext& op);
 Status op_ms_restore_padding(OpContext& op);
 
-// ms_rotary.cpp
-Status op_ms_rotary_embedding(OpContext& op);
-
-// ms_quantized_matmul.cpp
-Status op_ms_dynamic_quantize_matmul(OpContext& op);
-Status op_ms_matmul_bnb4(OpContext& op);
-Status op_ms_matmul_integer16(OpContext& op);
-Status op_ms_matmul_integer_to_float(OpContext& op);
-Status op_ms_matmul_nbits(OpContext& op);
-Status op_ms_q_gemm(OpContext& op);
+// ms_positions.cpp
+Status op_ms_gated_relative_position_bias(OpContext& op);
+Status op_ms_ngram_repeat_block(OpContext& op);
+Status op_ms_q_embed_layer_normalization(OpContext& op);
+Status op_ms_relative_position_bias(OpContext& op);
 
 // ms_quantized.cpp
 Status op_ms_mul_integer(OpContext& op);
@@ -394,6 +412,17 @@ Status op_ms_qlinear_reduce_mean(OpContext& op);
 Status op_ms_qlinear_sigmoid(OpContext& op);
 Status op_ms_qlinear_softmax(OpContext& op);
 Status op_ms_qlinear_where(OpContext& op);
+
+// ms_quantized_matmul.cpp
+Status op_ms_dynamic_quantize_matmul(OpContext& op);
+Status op_ms_matmul_bnb4(OpContext& op);
+Status op_ms_matmul_integer16(OpContext& op);
+Status op_ms_matmul_integer_to_float(OpContext& op);
+Status op_ms_matmul_nbits(OpContext& op);
+Status op_ms_q_gemm(OpContext& op);
+
+// ms_rotary.cpp
+Status op_ms_rotary_embedding(OpContext& op);
 
 // ms_tensors.cpp
 Status op_ms_cdist(OpContext& op);

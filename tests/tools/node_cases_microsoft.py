@@ -326,7 +326,158 @@ def tensors():
     yield Case("Unique", [np.array([2.0, 1, 1, 3, 4, 3], np.float32)], None, 3, types=[F, I, I])
 
 
+def gather_quantized():
+    rng = rng_for("gather quantized")
+    for bits in (2, 4, 8):
+        data = rng.integers(0, 256, (6, 32 * bits // 8)).astype(np.uint8)
+        scales = rng.uniform(0.1, 1, (6, 2)).astype(np.float32)
+        zeros = rng.integers(0, 256, (6, -(-2 * bits // 8))).astype(np.uint8)
+        for indices in (np.array([[5, 0], [2, -1]]), np.array(3)):
+            options = {"bits": bits, "block_size": 16}
+            yield Case("GatherBlockQuantized", [data, indices, scales], options, types=[F])
+            yield Case("GatherBlockQuantized", [data, indices, scales, zeros], options, types=[F])
+    far = np.array([1, 9, -7])
+    rows = (data[[1, 0, 0]].astype(np.float64) - 128) * np.repeat(scales[[1, 0, 0]], 16, 1) * np.array([[1], [0], [0]])
+    yield Case("GatherBlockQuantized", [data, far, scales], {"bits": 8, "block_size": 16}, types=[F], expected=[rows],
+               note="the page: zeros for an index out of range")
+
+
+def experts():
+    rng = rng_for("experts")
+    normal = lambda *shape: (rng.normal(size=shape) * 0.5).astype(np.float32)
+    tokens, hidden, inner, count = 5, 8, 6, 4
+    x, router = normal(tokens, hidden), normal(tokens, count)
+    w1, w2, w3 = normal(count, inner, hidden), normal(count, hidden, inner), normal(count, inner, hidden)
+    b1, b2 = normal(count, inner), normal(count, hidden)
+
+    def answer(k, normalize, hidden_of):
+        p = np.exp(router.astype(np.float64))
+        p /= p.sum(-1, keepdims=True)
+        result = np.zeros((tokens, hidden))
+        for t in range(tokens):
+            best = np.argsort(-p[t], kind="stable")[:k]
+            for e in best:
+                result[t] += p[t, e] / (p[t, best].sum() if normalize else 1) * (w2[e] @ hidden_of(e, x[t].astype(np.float64)) + b2[e])
+        return result
+
+    functions = {"relu": lambda v: np.maximum(v, 0), "silu": lambda v: v / (1 + np.exp(-v)), "gelu": gelu, "identity": lambda v: v}
+    for name, function in functions.items():
+        for k, normalize in ((1, 0), (2, 1)):
+            expected = answer(k, normalize, lambda e, v: function(w1[e] @ v + b1[e]))
+            yield Case("MoE", [x, router, w1, b1, w2, b2], {"k": k, "normalize_routing_weights": normalize, "activation_type": name},
+                       expected=[expected] if name == "gelu" else None, note="the CPU kernel's gelu is the tanh approximation" * (name == "gelu"))
+    fused, bias = normal(count, 2 * inner, hidden), normal(count, 2 * inner)
+
+    def swiglu(g, l):
+        g, l = np.minimum(g, 0.75), np.clip(l, -0.75, 0.75)
+        return g / (1 + np.exp(-1.5 * g)) * (l + 0.5)
+
+    options = {"k": 2, "activation_type": "swiglu", "activation_alpha": 1.5, "activation_beta": 0.5, "swiglu_limit": 0.75}
+    for fusion in (1, 2):
+        take = (lambda y: (y[0::2], y[1::2])) if fusion == 1 else (lambda y: np.split(y, 2))
+        expected = answer(2, False, lambda e, v: swiglu(*take(fused[e] @ v + bias[e])))
+        yield Case("MoE", [x, router, fused, bias, w2, b2], {**options, "swiglu_fusion": fusion}, expected=[expected])
+    yield Case("MoE", [x, router, fused, bias, w2, b2], {**options, "swiglu_fusion": 1})
+    expected = answer(2, False, lambda e, v: swiglu(w1[e] @ v + b1[e], w3[e] @ v))
+    yield Case("MoE", [x, router, w1, b1, w2, b2, w3], options, expected=[expected])
+
+
+def gates():
+    rng = rng_for("gates")
+    normal = lambda *shape: rng.normal(size=shape).astype(np.float32)
+    x, y, gate = normal(2, 3, 8), normal(2, 3, 8), normal(2, 3, 1)
+    wide = x.astype(np.float64)
+    why = "no kernel on the CPU"
+    yield Case("GatedAdd", [x, y, gate], expected=[wide + y * gate], note=why)
+    norm = lambda v: v / np.sqrt((v * v).mean(-1, keepdims=True) + 1e-5)
+    scale = normal(4)
+    normed = norm(wide.reshape(2, 3, 2, 4)) * scale
+    for name, function in (("silu", lambda v: v / (1 + np.exp(-v))), ("sigmoid", lambda v: 1 / (1 + np.exp(-v)))):
+        yield Case("GatedRMSNorm", [x, scale, y], {"activation": name}, expected=[normed.reshape(2, 3, 8) * function(y.astype(np.float64))], note=why)
+    yield Case("BranchwiseRMSNorm", [x, scale], {"num_branches": 2}, expected=[normed.reshape(2, 3, 8)], note=why)
+    yield Case("BranchwiseRMSNorm", [x, normal(3, 8) * 0 + 2], expected=[2 * norm(wide)], note=why)
+    yield Case("ScaledSiLU", [x], {"alpha": 1.5}, expected=[1.5 * wide / (1 + np.exp(-1.5 * wide))], note=why)
+    b = rng.integers(0, 256, (2, 6, 1, 16)).astype(np.uint8)
+    scales = rng.uniform(0.05, 0.1, (2, 6, 1)).astype(np.float32)
+    a, skip, factor = normal(3, 32), normal(3, 32), normal(32)
+    weights = (np.stack([b & 15, b >> 4], -1).reshape(2, 6, 32) - 8.0) * scales
+    after = norm(a.astype(np.float64) + skip) * factor
+    up, gated = after @ weights[1].T, after @ weights[0].T
+    options = {"K": 32, "N": 6, "bits": 4, "block_size": 32}
+    inputs = [a, skip, factor, b[0], scales[0], None, b[1], scales[1], None]
+    yield Case("MatMulNBitsMlp", inputs[:8], {**options, "activation": "silu"}, 2, types=[F, F],
+               expected=[gated / (1 + np.exp(-gated)) * up, a + skip], note=why)
+    options = {"K": 32, "Nq": 6, "Nkv": 6, "bits": 4, "block_size": 32, "epsilon": 1e-5}
+    bias = normal(6)
+    yield Case("MatMulNBitsQkv", [*inputs[:5], bias, b[1], scales[1], None, b[0], scales[0]], options, 4, types=[F] * 4,
+               expected=[gated + bias, up, gated, a + skip], note=why)
+
+
+def positions():
+    rng = rng_for("positions")
+    normal = lambda *shape: rng.normal(size=shape).astype(np.float32)
+
+    def bucket(distance, buckets, farthest, both):
+        first = 0
+        if both:
+            buckets //= 2
+            first, distance = (buckets if distance > 0 else 0), abs(distance)
+        else:
+            distance = max(0, -distance)
+        exact = buckets // 2
+        if distance < exact:
+            return first + distance
+        return first + min(buckets - 1, exact + int(math.log(distance / exact) / math.log(farthest / exact) * (buckets - exact)))
+
+    for both in (0, 1):
+        table = normal(16, 3)
+        by_head = table.ravel().reshape(3, 16)
+        expected = [[[by_head[h, bucket(k - q, 16, 37, both)] for k in range(11)] for q in range(11)] for h in range(3)]
+        yield Case("RelativePositionBias", [table, np.array(11), np.array(11)], {"max_distance": 37, "is_bidirectional": both},
+                   expected=[np.array([expected])], note="no kernel on the CPU")
+    q, qb, rel, w, wb, eco = normal(2, 3, 8), normal(8), normal(1, 2, 3, 3), normal(4, 6), normal(6), normal(1, 2, 1, 1)
+    heads = (q.astype(np.float64) + qb).reshape(2, 3, 2, 4).transpose(0, 2, 1, 3)
+    u, r = np.split(1 / (1 + np.exp(-(heads @ w + wb).reshape(2, 2, 3, 2, 3).sum(-1))), 2, axis=-1)
+    yield Case("GatedRelativePositionBias", [q, qb, rel, w, wb, eco], {"num_heads": 2}, expected=[(u * (r * eco - 1) + 2) * rel],
+               note="no kernel on the CPU")
+    ids = np.array([[1, 2, 3, 1, 2], [4, 4, 4, 4, 4]])
+    yield Case("NGramRepeatBlock", [ids, normal(2, 6)], {"ngram_size": 3}, types=[F])
+    quantized = lambda *shape: rng.integers(0, 256, shape).astype(np.uint8)
+    tables = [quantized(9, 8), quantized(5, 8), quantized(2, 8), quantized(8), quantized(8)]
+    scales, zeros = [np.array(v, np.float32) for v in (0.01, 0.02, 0.03, 0.04, 0.05)], [np.array(v, np.uint8) for v in (120, 130, 125, 100, 128)]
+    ids, kinds, mask = rng.integers(0, 9, (2, 4)).astype(np.int32), rng.integers(0, 2, (2, 4)).astype(np.int32), np.ones((2, 4), np.int32)
+    mask[0, 2:] = 0
+    yield Case("QEmbedLayerNormalization", [ids, kinds, *tables, mask, *scales, *zeros], {"epsilon": 1e-6}, 2, types=[F, I32])
+
+
+def borrowed():
+    rng = rng_for("borrowed")
+    normal = lambda *shape: rng.normal(size=shape).astype(np.float32)
+    x = normal(3, 4)
+    for mode in ("constant", "reflect", "edge"):
+        yield Case("Pad", [x, np.array([1, 0, 0, 2])], {"mode": mode})
+        yield Case("Pad", [x, np.array([[1, 0, 0, 2]]), np.array([2.5], np.float32)], {"mode": mode})
+    yield Case("Range", [np.array(1.5, np.float32), np.array(4, np.float32)])
+    yield Case("Range", [np.array([2]), np.array([11]), np.array([4])], types=[I])
+    image, grid = normal(2, 3, 4, 5), rng.uniform(-1.2, 1.2, (2, 3, 3, 2)).astype(np.float32)
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            for align in (0, 1):
+                yield Case("GridSample", [image, grid], {"mode": mode, "padding_mode": padding, "align_corners": align}, tolerance=(1e-3, 1e-4))
+    q = rng.integers(0, 256, (2, 3, 4)).astype(np.uint8)
+    yield Case("ReduceSumInteger", [q], {"axes": [0, 2], "keepdims": 1}, types=[TensorProto.UINT32], expected=[q.sum((0, 2), keepdims=True)],
+               note="no kernel on the CPU")
+    slices = np.stack([x[:, s : s + 2] for s in (0, 2)], axis=1)
+    yield Case("UnfoldTensor", [x], {"dim": 1, "size": 2, "step": 2}, expected=[slices])
+    boxes, of = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [-0.2, 0.3, 0.6, 1.4], [0.7, 0.8, 0.2, 0.1]], np.float32), np.array([0, 1, 0, 1], np.int32)
+    for mode in ("bilinear", "nearest"):
+        for size in ([3, 4], [1, 2]):
+            yield Case("CropAndResize", [image, boxes, of, np.array(size, np.int32)], {"mode": mode, "extrapolation_value": 0.5})
+    yield Case("SampleOp", [x])
+
+
 def cases():
-    for family in (activations, products, convolutions, normalizations, quantized_products, quantized, tensors):
+    for family in (activations, products, convolutions, normalizations, quantized_products, quantized, tensors, gather_quantized, experts, gates,
+                   positions, borrowed):
         yield from family()
     yield from node_cases_attention.cases()
