@@ -228,3 +228,23 @@ parts = np.stack([spectrum.real, spectrum.imag], -1)
 case("rfft", "Rfft", [SIGNAL], {"signal_ndim": 1}, formula=[parts], kernel=False)
 case("irfft", "Irfft", [parts.astype(np.float32)], {"signal_ndim": 1}, formula=[SIGNAL], kernel=False)
 case("unique", "Unique", [f32([2, 1, 1, 3, 4, 3])], formula=[[2, 1, 3, 4], ([0, 1, 1, 2, 3, 2], np.int64), ([1, 2, 2, 1], np.int64)])
+
+# Tables, experts, gates.
+TABLE, TABLE_STEPS = u8(np.random.default_rng(945).integers(0, 256, (3, 8))), f32([[0.25], [0.5], [2]])
+nibbles = np.stack([TABLE & 15, TABLE >> 4], -1).reshape(3, 16).astype(np.float64)
+case("gatherblockquantized", "GatherBlockQuantized", [TABLE, i64([[2, 0], [-2, 2]]), TABLE_STEPS], {"block_size": 16},
+     formula=[(((nibbles - 8) * TABLE_STEPS)[[[2, 0], [1, 2]]], np.float32)])
+TOKENS2, ROUTER = numbers([3, 4], 946), numbers([3, 2], 947)
+W1, W2 = numbers([2, 5, 4], 948, scale=0.5), numbers([2, 4, 5], 949, scale=0.5)
+chosen = ROUTER.argmax(-1)
+share = softmax(wide(ROUTER)[0]).max(-1, keepdims=True)
+answers = np.stack([W2[e].astype(np.float64) @ np.maximum(0, W1[e].astype(np.float64) @ t) for e, t in zip(chosen, wide(TOKENS2)[0])])
+case("moe_relu", "MoE", [TOKENS2, ROUTER, W1, None, W2], {"k": 1}, formula=[share * answers])
+case("moe_normalized", "MoE", [TOKENS2, ROUTER, W1, None, W2], {"k": 1, "normalize_routing_weights": 1}, formula=[answers])
+PAIR, PAIR_SCALE, GATE = numbers([2, 6], 950), numbers([3], 951), numbers([2, 6], 952)
+case("gatedrmsnorm", "GatedRMSNorm", [PAIR, PAIR_SCALE, GATE], {"activation": "sigmoid", "epsilon": 0.0625},
+     formula=[(normalized(wide(PAIR)[0].reshape(2, 2, 3), False) * PAIR_SCALE).reshape(2, 6) * sigmoid(wide(GATE)[0])], kernel=False)
+case("gatedadd", "GatedAdd", [PAIR, GATE, numbers([2, 1], 953)], formula=[PAIR + wide(GATE)[0] * numbers([2, 1], 953)], kernel=False)
+case("unfoldtensor", "UnfoldTensor", [PAIR], {"dim": -1, "size": 3, "step": 2}, formula=[np.stack([PAIR[:, k:k + 3] for k in (0, 2)], 1)])
+case("ngramrepeatblock", "NGramRepeatBlock", [i64([[1, 2, 1], [0, 0, 0]]), numbers([2, 3], 954)], {"ngram_size": 2},
+     formula=[(np.where([[0, 0, 1], [1, 0, 0]], -np.inf, numbers([2, 3], 954)), np.float32)])
