@@ -35,7 +35,8 @@ constexpr Signature kSignatures[] = {
 
 bool begins(Bytes file, const Signature& signature) {
   if (file.size() < signature.offset + signature.bytes.size()) return false;
-  return std::equal(signature.bytes.begin(), signature.bytes.end(), file.begin() + signature.offset,
+  return std::equal(signature.bytes.begin(), signature.bytes.end(),
+                    file.begin() + static_cast<ptrdiff_t>(signature.offset),
                     [](char expected, uint8_t byte) { return static_cast<uint8_t>(expected) == byte; });
 }
 

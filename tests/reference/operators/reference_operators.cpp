@@ -133,7 +133,7 @@ std::vector<std::string> missing_lines(const Operators& operators) {
   for (const auto& [key, row] : operators) {
     const bool must = std::find(std::begin(kComplete), std::end(kComplete), key.first) != std::end(kComplete);
     const bool excused = std::any_of(std::begin(kLeftOut), std::end(kLeftOut),
-                                     [&](const LeftOut& left_out) { return left_out.op == key.second; });
+                                     [op = key.second](const LeftOut& left_out) { return left_out.op == op; });
     if (must && !excused && !row.missing.empty())
       lines.push_back(
           fmt::format("{}.{}: no function for version {}", key.first, key.second, fmt::join(row.missing, " ")));
