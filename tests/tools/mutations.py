@@ -139,7 +139,7 @@ MUTATIONS = [
     ("ConcatFromSequence", "sequence.cpp", "copy_run(item.tensor(), lead * run, output, lead * row + «done», run);", "int64_t{0}"),
     ("OptionalHasElement", "sequence.cpp", "!op.value(0).is_optional() || «!op.value(0).optional().item.empty()»", "true"),
     ("If", "control_flow.cpp", "const std::string_view branch = «condition» ? \"then_branch\"", "true"),
-    ("Loop", "control_flow.cpp", "for (int64_t iteration = 0; iteration < limit && «condition»; ++iteration)", "true"),
+    ("Loop", "control_flow.cpp", "Tensor::scalar<int64_t>(«iteration»), Tensor::scalar<bool>(condition)", "iteration + 1"),
     ("Scan", "control_flow.cpp", "axes[index].reversed ? «length - 1 - step» : step;", "step"),
     # com.microsoft and ai.onnx.ml
     ("SkipLayerNormalization", "ms_normalization.cpp", "1.0 / std::sqrt(variance / static_cast<double>(columns) + «epsilon»);", "0.0"),
