@@ -5,6 +5,7 @@
 #include "reference/ops/ops.h"
 #include "reference/ops/products.h"
 #include "reference/ops/quantized.h"
+#include "reference/ops/widest.h"
 #include "reference/ops/window.h"
 
 namespace parallax::reference {
@@ -75,6 +76,16 @@ std::vector<int64_t> kept_sources(const ConvPlan& plan) {
   return window_sources(plan, 0, places);
 }
 
+PX_WIDEST void gather(const double* from, const int64_t* positions, int64_t width, double* target) {
+  for (int64_t column = 0; column < width; ++column)
+    target[column] = positions[column] < 0 ? 0 : from[positions[column]];
+}
+
+PX_WIDEST void gather(const uint64_t* from, const int64_t* positions, int64_t width, uint64_t* target) {
+  for (int64_t column = 0; column < width; ++column)
+    target[column] = positions[column] < 0 ? 0 : from[positions[column]];
+}
+
 // The input elements under the windows [first, first + width), as the columns of a matrix with a row for each channel
 // and kernel element. Padding is 0.
 template <class Number>
@@ -88,10 +99,7 @@ void load_windows(const ConvPlan& plan, std::span<const int64_t> kept, std::span
   for (int64_t channel = 0; channel < plan.in; ++channel) {
     const Number* from = x.data() + channel * inner;
     for (int64_t element = 0; element < count; ++element) {
-      const int64_t* positions = sources + element * stride;
-      Number* target = panel.data() + (channel * count + element) * width;
-      for (int64_t column = 0; column < width; ++column)
-        target[column] = positions[column] < 0 ? Number{0} : from[positions[column]];
+      gather(from, sources + element * stride, width, panel.data() + (channel * count + element) * width);
     }
   }
 }
@@ -104,7 +112,7 @@ std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, st
   const int64_t places = plan.window.output_count();
   const int64_t elements = plan.window.kernel_count();
   const std::vector<int64_t> kept = kept_sources(plan);
-  for (int64_t index = 0; index < plan.batch * plan.groups; ++index) {
+  const auto convolve_group = [&](int64_t index) {
     const int64_t group = index % plan.groups;
     const auto input = x.subspan(static_cast<size_t>(index * plan.in * inner));
     ProductSpec<Number> spec;
@@ -125,6 +133,16 @@ std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, st
       std::copy(values.begin(), values.end(), results.begin() + (index * plan.out + row) * places + first);
     };
     sum_products(spec);
+  };
+  // Many small groups take a thread each; few large ones share the threads inside.
+  const int64_t count = plan.batch * plan.groups;
+  const int64_t work = count < 4 * thread_count() ? 0 : plan.out * places * plan.in * elements / 4;
+  if (work == 0) {
+    for (int64_t index = 0; index < count; ++index) convolve_group(index);
+  } else {
+    parallel_for(count, work, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) convolve_group(index);
+    });
   }
   return results;
 }

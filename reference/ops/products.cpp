@@ -12,7 +12,10 @@
 namespace parallax::reference {
 namespace {
 
-constexpr int64_t kRowsATask = 64;
+// Rows of a task share its panels; they are fewer where they are long, so that a task's operands stay in the cache.
+constexpr int64_t kMostRowsATask = 256;
+constexpr int64_t kLeastRowsATask = 32;
+constexpr int64_t kNumbersATask = int64_t{1} << 17;  // of its rows: 1 MiB
 constexpr int64_t kColumnsATask = 256;
 constexpr int64_t kDepthAStretch = 64;  // 64 lines of a panel are 16 KiB
 
@@ -78,14 +81,15 @@ class Task {
 template <class Number>
 void run(const ProductSpec<Number>& spec, TileKernel<Number> kernel) {
   const int64_t column_tasks = (spec.columns + kColumnsATask - 1) / kColumnsATask;
-  const int64_t row_tasks = (spec.rows + kRowsATask - 1) / kRowsATask;
+  const int64_t rows = std::clamp(kNumbersATask / std::max<int64_t>(1, spec.depth), kLeastRowsATask, kMostRowsATask);
+  const int64_t row_tasks = (spec.rows + rows - 1) / rows;
   const int64_t columns = std::min(spec.columns, kColumnsATask);
-  const int64_t work = std::max<int64_t>(1, spec.depth * columns * std::min(kRowsATask, spec.rows) / 4);
+  const int64_t work = std::max<int64_t>(1, spec.depth * columns * std::min(rows, spec.rows) / 4);
   parallel_for(column_tasks * row_tasks, work, [&](int64_t begin, int64_t end) {
     Task<Number> task(spec, kernel);
     for (int64_t index = begin; index < end; ++index) {
-      const int64_t row = index % row_tasks * kRowsATask, column = index / row_tasks * kColumnsATask;
-      task.run(row, std::min(spec.rows, row + kRowsATask), column, std::min(spec.columns, column + kColumnsATask));
+      const int64_t row = index % row_tasks * rows, column = index / row_tasks * kColumnsATask;
+      task.run(row, std::min(spec.rows, row + rows), column, std::min(spec.columns, column + kColumnsATask));
     }
   });
 }

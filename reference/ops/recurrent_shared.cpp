@@ -84,9 +84,12 @@ PX_WIDEST void add_products(std::span<const double> h, const double* weights, st
 std::vector<double> units_last(const std::vector<double>& r, int64_t hidden) {
   std::vector<double> turned(r.size());
   const int64_t square = hidden * hidden;
-  for (int64_t index = 0; index < static_cast<int64_t>(r.size()); ++index) {
-    const int64_t unit = index % square / hidden, k = index % hidden;
-    turned[static_cast<size_t>(index / square * square + k * hidden + unit)] = r[static_cast<size_t>(index)];
+  for (int64_t gate = 0; gate < static_cast<int64_t>(r.size()); gate += square) {
+    const double* from = r.data() + gate;
+    double* to = turned.data() + gate;
+    for (int64_t k = 0; k < hidden; ++k) {
+      for (int64_t unit = 0; unit < hidden; ++unit) to[k * hidden + unit] = from[unit * hidden + k];
+    }
   }
   return turned;
 }
