@@ -1,5 +1,6 @@
 """More cases of com.microsoft, beside microsoft.py: formulas of ContribOperators.md in numpy beside onnxruntime, which defines these operators."""
 import numpy as np
+import torch
 
 from .case import INF, boolean, f32, family, i8, i16, i32, i64, numbers, u8
 from .formulas import sigmoid
@@ -10,7 +11,7 @@ family_case = family("contrib")
 
 def case(name, op, inputs, attributes=None, outputs=None, spec="", **more):
     """`outputs` are computed by the definition; onnxruntime must agree where it has a kernel on the CPU."""
-    family_case(f"ms_{name}", op, 1, inputs, attributes, outputs, domain="com.microsoft", spec=f"ContribOperators.md, {op}{': ' * bool(spec)}{spec}", **more)
+    family_case(f"ms_{name}", op, 1, inputs, attributes, outputs, domain="com.microsoft", spec="" if "also" in more else f"ContribOperators.md, {op}{': ' * bool(spec)}{spec}", **more)
 
 
 def single(x):
@@ -235,3 +236,15 @@ PK, PV = numbers([5, 4], 984), numbers([5, 4], 985)
 each = [[heads(part[rows][None], 2) for part in (PACKED, PK, PV)] for rows in (slice(0, 2), slice(2, 5))]
 case("packedmultiheadattention", "PackedMultiHeadAttention", [PACKED, PK, PV, None, i32([[0, 1, 3], [4, 5, 2]]), i32([0, 2, 5])], {"num_heads": 2},
      [single(np.concatenate([attend(*parts)[0] for parts in each]))])
+case("pad_negative", "Pad", [f32([[1, 2, 3], [4, 5, 6]]), i64([1, -1, 0, 2]), f32([9])], None, [f32([[9, 9, 9, 9], [2, 3, 9, 9], [5, 6, 9, 9]])])
+case("range_default_step", "Range", [f32(1), f32(4)], None, [f32([1, 2, 3])], "delta is 1 by default")
+FIELD, POINTS = numbers([1, 2, 3, 4], 991), f32([[[[-1.2, -0.9], [0.1, 0.3], [0.75, 1.1]], [[-0.5, 0.5], [2.4, -0.25], [0, 0]]]])
+case("gridsample_border", "GridSample", [FIELD, POINTS], {"mode": "bilinear", "padding_mode": "border", "align_corners": 1}, None, also={
+    "torch": [torch.nn.functional.grid_sample(torch.from_numpy(FIELD), torch.from_numpy(POINTS), "bilinear", "border", True).numpy()]})
+COUNTS = i8(rng.integers(-128, 128, (2, 3, 2)))
+case("reducesuminteger", "ReduceSumInteger", [COUNTS], {"axes": [0, 2], "keepdims": 0}, [COUNTS.astype(np.int32).sum((0, 2), dtype=np.int32)])
+case("sampleop", "SampleOp", [X], None, [X], "the input")
+case("scaledsilu", "ScaledSiLU", [X], {"alpha": 1.5}, [single(1.5 * WIDE * sigmoid(1.5 * WIDE))])
+branches = SMALL.astype(np.float64).reshape(2, 3, 2, 4)
+branches = branches / np.sqrt((branches ** 2).mean(-1, keepdims=True) + 1e-5) * numbers([4], 992)
+case("branchwisermsnorm", "BranchwiseRMSNorm", [SMALL, numbers([4], 992)], {"num_branches": 2, "epsilon": 1e-5}, [single(branches.reshape(SMALL.shape))])
