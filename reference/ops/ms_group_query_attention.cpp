@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "reference/ops/map.h"
+#include "reference/ops/ms_cache_format.h"
 #include "reference/ops/ms_heads.h"
 #include "reference/ops/ms_rotary.h"
 #include "reference/ops/ms_shared.h"
@@ -90,12 +91,12 @@ Result<std::vector<Place>> read_places(const OpContext& op, int64_t batch, int64
 }
 
 // The cache after the new tokens: for each sample its past rows, then its new ones, then zeros up to `capacity`.
-Result<HeadBlock> extend_cache(const OpContext& op, size_t past_input, const HeadBlock& fresh,
-                               const std::vector<Place>& places, int64_t capacity) {
+Result<HeadBlock> extend_cache(const OpContext& op, size_t past_input, const CacheFormat& format,
+                               const HeadBlock& fresh, const std::vector<Place>& places, int64_t capacity) {
   HeadBlock cache = PX_TRY(HeadBlock::create(fresh.batch, fresh.heads, capacity, fresh.size));
   HeadBlock past;
   if (op.has_input(past_input)) {
-    past = PX_TRY(read_head_block(op, past_input));
+    past = PX_TRY(format.read(op, past_input));
     if (past.batch != fresh.batch || past.heads != fresh.heads || past.size != fresh.size) {
       return execution_error(
           fmt::format("a past of shape {} does not fit {}", past.shape().to_string(), fresh.shape().to_string()));
@@ -147,13 +148,7 @@ Status rotate(const OpContext& op, Tokens& tokens, const std::vector<Place>& pla
 }
 
 Status refuse_what_is_left_open(const OpContext& op) {
-  for (const char* name : {"k_quant_type", "v_quant_type"}) {
-    if (op.string_attribute(name) != "NONE") return unsupported(fmt::format("a quantised cache ({})", name));
-  }
   if (op.int_attribute("sliding_window_cache") != 0) return unsupported("sliding_window_cache");
-  for (size_t index : {size_t{kPastKey}, size_t{kPastValue}}) {
-    if (op.has_input(index) && !is_floating(op.input(index).dtype())) return unsupported("a quantised cache");
-  }
   if (op.has_input(kQNorm) != op.has_input(kKNorm)) return execution_error("q_norm_weight needs k_norm_weight");
   if (op.has_input(kPastKey) != op.has_input(kPastValue)) return execution_error("past_key needs past_value");
   return {};
@@ -188,7 +183,7 @@ Result<Weighing> plan_weighing(const OpContext& op, const std::vector<Place>& pl
 
 }  // namespace
 
-// ContribOperators.md, com.microsoft.GroupQueryAttention, with full-length float caches. As in onnxruntime's CPU
+// ContribOperators.md, com.microsoft.GroupQueryAttention, with full-length caches. As in onnxruntime's CPU
 // kernel: the first prompt is told by sequence_length equal to total_sequence_length and takes nothing from the past;
 // present has max(total_sequence_length, past length) rows, those behind a sample's last being zeros; smooth_softmax is
 // a head_sink of zeros.
@@ -212,8 +207,19 @@ Status op_ms_group_query_attention(OpContext& op) {
   }
   if (op.find_int("do_rotary").value_or(0) != 0) PX_TRY(rotate(op, tokens, places));
   const int64_t capacity = std::max({longest, cached, sequence});
-  const HeadBlock keys = PX_TRY(extend_cache(op, kPastKey, tokens.keys, places, capacity));
-  const HeadBlock values = PX_TRY(extend_cache(op, kPastValue, tokens.values, places, capacity));
+  const int64_t size = tokens.queries.size;
+  const std::string key_type = op.string_attribute("k_quant_type");
+  const std::string value_type = op.string_attribute("v_quant_type");
+  const auto key_format = PX_TRY(CacheFormat::create(op, kPastKey, kKScale, key_type, kv_heads, size));
+  const auto value_format = PX_TRY(CacheFormat::create(op, kPastValue, kVScale, value_type, kv_heads, size));
+  key_format.to_cache(tokens.keys);
+  value_format.to_cache(tokens.values);
+  HeadBlock keys = PX_TRY(extend_cache(op, kPastKey, key_format, tokens.keys, places, capacity));
+  HeadBlock values = PX_TRY(extend_cache(op, kPastValue, value_format, tokens.values, places, capacity));
+  PX_TRY(key_format.set_output(op, 1, keys));
+  PX_TRY(value_format.set_output(op, 2, values));
+  key_format.from_cache(keys);
+  value_format.from_cache(values);
   const Shape scores{tokens.queries.batch, heads, sequence, longest};
   const AttentionBias bias = PX_TRY(AttentionBias::create(op, kAttentionBias, scores));
   Weighing how = PX_TRY(plan_weighing(op, places, scores, bias));
@@ -221,11 +227,8 @@ Status op_ms_group_query_attention(OpContext& op) {
   const int64_t shown = op.int_attribute("qk_output");
   Answer answer = PX_TRY(weigh(tokens.queries, keys, values, how, op.wants_output(3) && shown != 0));
   const DType dtype = op.input(kQuery).dtype();
-  const DType cache_dtype = op.has_input(kPastKey) ? op.input(kPastKey).dtype() : dtype;
   const Shape joined{answer.values.batch, sequence, heads * answer.values.size};
   PX_TRY(op.set_output(0, dtype, joined, std::span<const double>(join_heads(answer.values))));
-  PX_TRY(op.set_output(1, cache_dtype, keys.shape(), std::span<const double>(keys.numbers)));
-  PX_TRY(op.set_output(2, cache_dtype, values.shape(), std::span<const double>(values.numbers)));
   if (!op.wants_output(3) || shown == 0) return {};
   // Scores of keys that a query does not see are shown as 0, as onnxruntime does.
   for (double& score : answer.scores) score = std::isinf(score) && score < 0 ? 0.0 : score;

@@ -161,6 +161,15 @@ def group_query():
     yield case(5, [5, 5], extra=[None, None, normal(heads)])
     yield case(1, [7, 7], 6, rope=True, extra=[np.array([[8], [9]], np.int64)])
     yield case(4, [4, 4], rope=True, extra=[np.array([[2, 3, 4, 5], [2, 3, 4, 5]], np.int64)])
+    for kind, code, bits, span in ((np.int8, TensorProto.INT8, 8, 0.05), (np.uint8, TensorProto.UINT8, 4, 0.4)):
+        for mode, shape in (("PER_TENSOR", (1,)), ("PER_CHANNEL", (1, shared, 1, size))):
+            row = size // (8 // bits)
+            q, k, v = normal(2, 1, heads * size), normal(2, 1, shared * size), normal(2, 1, shared * size)
+            past = [rng.integers(-100 if bits == 8 else 0, 100 if bits == 8 else 256, (2, shared, 6, row)).astype(kind) for _ in range(2)]
+            scales = [(span * rng.uniform(0.5, 1.5, shape)).astype(np.float32) for _ in range(2)]
+            yield Case("GroupQueryAttention", [q, k, v, *past, np.array([6, 6], np.int32), np.array(7, np.int32), *[None] * 5, *scales],
+                       {**counts, "k_quant_type": mode, "v_quant_type": mode, "kv_cache_bit_width": bits}, 3, types=[F, code, code],
+                       ulps=1 if bits == 8 else 0, note="a quantised cache")
     for shown in (1, 2):
         yield case(5, [5, 5], options={"qk_output": shown}, outputs=4)
 
