@@ -1,7 +1,6 @@
 // Statistics: right, the same with every instruction set and any number of threads, and changed by a permutation.
 #include "inspector/dump/statistics.h"
 
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -165,7 +164,6 @@ dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat fo
   auto* const target = static_cast<std::byte*>(aligned);
   dump::ChunkStatistics out{};
   dump::chunk_kernel(set)(format, data, count, 3 * dump::kChunkElements, is_copied ? target : nullptr, out);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (is_copied) {
     EXPECT_EQ(std::memcmp(target, data, size), 0) << "set " << static_cast<int>(set) << " count " << count;
     EXPECT_EQ(target[size], kUntouched) << "set " << static_cast<int>(set) << " count " << count;
