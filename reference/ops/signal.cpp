@@ -163,12 +163,19 @@ Status cosine_window(OpContext& op, double a0, double a1, double a2) {
   const std::array<int64_t, 1> dims{size};
   const Shape shape = PX_TRY(Shape::create(dims));
   const auto period = static_cast<double>(op.int_attribute("periodic") != 0 ? size : size - 1);
-  std::vector<double> values;
-  for (int64_t n = 0; n < size; ++n) {
-    const double angle = period == 0.0 ? 0.0 : 2.0 * std::numbers::pi * static_cast<double>(n) / period;
-    values.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
-  }
-  return set_as(op, dtype, shape, values);
+  Tensor output = PX_TRY(op.allocate(dtype, shape));
+  for_blocks(size, 40, [&](int64_t begin, int64_t end) {
+    std::vector<double> values;
+    for (int64_t n = begin; n < end; ++n) {
+      const double angle = period == 0.0 ? 0.0 : 2.0 * std::numbers::pi * static_cast<double>(n) / period;
+      values.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
+    }
+    if (is_floating(dtype)) return store<double>(output, begin, values);
+    std::vector<int64_t> whole;
+    for (double value : values) whole.push_back(truncate_to_int64(value));
+    store<int64_t>(output, begin, whole);
+  });
+  return op.set_output(0, std::move(output));
 }
 
 }  // namespace
