@@ -380,6 +380,9 @@ constexpr OpRow kRows[] = {
     {"QGemm", kMicrosoft, 1, 1, op_ms_q_gemm},
     // ms_rotary.cpp
     {"RotaryEmbedding", kMicrosoft, 1, 1, op_ms_rotary_embedding},
+    // ms_state.cpp
+    {"CausalConvWithState", kMicrosoft, 1, 1, op_ms_causal_conv_with_state},
+    {"LinearAttention", kMicrosoft, 1, 1, op_ms_linear_attention},
     // ms_tensors.cpp
     {"CDist", kMicrosoft, 1, 1, op_ms_cdist},
     {"ComplexMul", kMicrosoft, 1, 1, op_ms_complex_mul},

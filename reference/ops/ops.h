@@ -424,6 +424,10 @@ Status op_ms_q_gemm(OpContext& op);
 // ms_rotary.cpp
 Status op_ms_rotary_embedding(OpContext& op);
 
+// ms_state.cpp
+Status op_ms_causal_conv_with_state(OpContext& op);
+Status op_ms_linear_attention(OpContext& op);
+
 // ms_tensors.cpp
 Status op_ms_cdist(OpContext& op);
 Status op_ms_complex_mul(OpContext& op);

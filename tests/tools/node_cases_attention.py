@@ -213,6 +213,21 @@ def packed():
                expected=[attend(q, k, v, np.zeros((1, heads, longest, longest)))], note=why)
 
 
+def states():
+    rng = rng_for("states")
+    normal = lambda *shape: rng.normal(size=shape).astype(np.float32)
+    for activation in ("none", "silu"):
+        for more in ([], [normal(6)], [normal(6), normal(2, 6, 2)]):
+            yield Case("CausalConvWithState", [normal(2, 6, 5), normal(6, 1, 3), *more], {"activation": activation}, 2, types=[F, F])
+    for rule in ("linear", "gated", "delta", "gated_delta"):
+        q, k, v = normal(2, 3, 8), normal(2, 3, 8) * 0.5, normal(2, 3, 10)
+        decay, beta = -np.abs(normal(2, 3, 2)), 1 / (1 + np.exp(-normal(2, 3, 2)))
+        inputs = [q, k, v, normal(2, 2, 4, 5), decay if "gated" in rule else None, beta if "delta" in rule else None]
+        while inputs[-1] is None:
+            inputs.pop()
+        yield Case("LinearAttention", inputs, {"q_num_heads": 2, "kv_num_heads": 2, "update_rule": rule}, 2, types=[F, F])
+
+
 def cases():
-    for family in (attention, multi_head, rotary, group_query, packed):
+    for family in (attention, multi_head, rotary, group_query, packed, states):
         yield from family()

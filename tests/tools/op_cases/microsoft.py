@@ -248,3 +248,18 @@ case("gatedadd", "GatedAdd", [PAIR, GATE, numbers([2, 1], 953)], formula=[PAIR +
 case("unfoldtensor", "UnfoldTensor", [PAIR], {"dim": -1, "size": 3, "step": 2}, formula=[np.stack([PAIR[:, k:k + 3] for k in (0, 2)], 1)])
 case("ngramrepeatblock", "NGramRepeatBlock", [i64([[1, 2, 1], [0, 0, 0]]), numbers([2, 3], 954)], {"ngram_size": 2},
      formula=[(np.where([[0, 0, 1], [1, 0, 0]], -np.inf, numbers([2, 3], 954)), np.float32)])
+
+# States between steps.
+STREAM, TAPS, BEFORE = numbers([1, 2, 4], 960), numbers([2, 1, 3], 961), numbers([1, 2, 2], 962)
+virtual = np.concatenate(wide(BEFORE, STREAM), -1)
+filtered = sum(virtual[..., k:k + 4] * TAPS[:, 0, k, None] for k in range(3)) + np.array([[0.5], [-1]])
+case("causalconvwithstate", "CausalConvWithState", [STREAM, TAPS, f32([0.5, -1]), BEFORE], {"activation": "silu"},
+     formula=[filtered * sigmoid(filtered), virtual[..., 4:]])
+LQ, LK, LV, STATE = numbers([1, 3, 2], 963), numbers([1, 3, 2], 964), numbers([1, 3, 3], 965), numbers([1, 1, 2, 3], 966)
+DECAY = -np.abs(numbers([1, 3, 1], 967))
+state, seen_by = wide(STATE)[0][0, 0], []
+for step in range(3):
+    state = np.exp(np.float64(DECAY[0, step, 0])) * state + np.outer(LK[0, step].astype(np.float64), LV[0, step])
+    seen_by.append(0.5 * LQ[0, step].astype(np.float64) @ state)
+case("linearattention_gated", "LinearAttention", [LQ, LK, LV, STATE, DECAY], {"q_num_heads": 1, "kv_num_heads": 1, "update_rule": "gated", "scale": 0.5},
+     formula=[np.array([seen_by]), state[None, None]])
