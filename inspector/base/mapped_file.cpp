@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -26,6 +27,24 @@ Status write_all(int descriptor, std::string_view contents, const std::string& p
     contents.remove_prefix(static_cast<size_t>(written));
   }
   return {};
+}
+
+// Writes to a descriptor that was just opened, and closes it.
+Status write_pieces(int descriptor, std::span<const std::string_view> pieces, const std::string& path) {
+  if (descriptor < 0) return system_error(path, "create");
+  Status status;
+  for (const std::string_view piece : pieces) {
+    if (status.ok()) status = write_all(descriptor, piece, path);
+  }
+  if (::close(descriptor) != 0 && status.ok()) status = system_error(path, "write");
+  return status;
+}
+
+std::string link_target(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  const std::string target = resolved == nullptr ? path : resolved;
+  std::free(resolved);
+  return target;
 }
 
 }  // namespace
@@ -80,15 +99,15 @@ Status write_file(const std::string& path, std::string_view contents) {
 }
 
 Status write_file(const std::string& path, std::span<const std::string_view> pieces) {
-  const std::string temporary = path + ".part" + std::to_string(::getpid());
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return system_error(path, "create");
-  Status status;
-  for (const std::string_view piece : pieces) {
-    if (status.ok()) status = write_all(descriptor, piece, path);
+  struct stat info {};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return write_pieces(::open(path.c_str(), O_WRONLY | O_CLOEXEC), pieces, path);
   }
-  if (::close(descriptor) != 0 && status.ok()) status = system_error(path, "write");
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = system_error(path, "create");
+  const std::string target = exists ? link_target(path) : path;
+  const std::string temporary = target + ".part" + std::to_string(::getpid());
+  Status status = write_pieces(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), pieces, path);
+  if (status.ok() && std::rename(temporary.c_str(), target.c_str()) != 0) status = system_error(path, "create");
   if (!status.ok()) std::remove(temporary.c_str());
   return status;
 }

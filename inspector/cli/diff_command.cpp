@@ -1,8 +1,12 @@
 // `parallax diff`.
+#include <fmt/format.h>
+
+#include "inspector/base/log.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
 #include "inspector/workbench/open.h"
+#include "inspector/workbench/run.h"
 
 namespace parallax::cli {
 namespace {
@@ -21,6 +25,8 @@ class DiffCommand final : public Command {
     common_.apply();
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_files(a_, b_, policy));
+    for (const std::string& glob : idle_globs({}, policy, opened.comparison))
+      log_warning(fmt::format("'{}' matches no value", glob));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
     return exit_code_of(opened.comparison);
   }

@@ -188,7 +188,10 @@ void PolicyOptions::declare(CLI::App& app) {
   app.add_option("--per", per, "tolerance of the values that match; the last that matches counts; may be repeated")
       ->type_name("GLOB@rtol=X,atol=Y")
       ->allow_extra_args(false);
-  app.add_option("--policy-file", file, "tolerances from a JSON file")->type_name("F.json");
+  app.add_option("--policy-file", file,
+                 "tolerances from a JSON file: {\"default\": {\"rtol\": X, \"atol\": Y}, \"per\": [{\"glob\": G, "
+                 "\"rtol\": X, \"atol\": Y}, ...]}")
+      ->type_name("F.json");
 }
 
 Result<Policy> PolicyOptions::make() const {
@@ -218,9 +221,11 @@ void ReportOptions::declare(CLI::App& app) {
 }
 
 Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
-  // Files first: should one fail, its error is the one document on stdout.
+  // As JSON the files come first: should one fail, its error is the one document on stdout. As text a verdict is shown
+  // whatever becomes of the files.
+  if (!json) print(comparison_to_text(comparison, {top, stdout_takes_colour()}));
   const std::vector<std::string> written = PX_TRY(write_reports({csv, html, dot, svg}, comparison, graph));
-  print(json ? comparison_to_json(comparison) + "\n" : comparison_to_text(comparison, {top, stdout_takes_colour()}));
+  if (json) print(comparison_to_json(comparison) + "\n");
   for (const std::string& file : written) log_info(fmt::format("wrote {}", file));
   return {};
 }

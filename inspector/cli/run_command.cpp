@@ -69,6 +69,11 @@ class RunCommand final : public Command {
     const RunResult result = PX_TRY(run_models(request, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
     for (const std::string& file : result.written) log_info(fmt::format("wrote {}", file));
+    if (result.comparison.has_value()) {
+      for (const std::string& glob : idle_globs(has_two_sides(request) ? request.only : std::vector<std::string>{},
+                                                request.policy, *result.comparison))
+        log_warning(fmt::format("'{}' matches no value", glob));
+    }
     if (has_two_sides(request)) {
       PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));
       return exit_code_of(*result.comparison);

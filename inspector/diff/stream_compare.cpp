@@ -78,6 +78,7 @@ class StreamComparer::Impl {
   StreamSide& side(bool is_a) { return is_a ? a_ : b_; }
 
   CaptureLevel wants(bool is_a, const ValueSite& site);
+  bool is_wanted(const Observation& observation) const;
   Status begin_run(bool is_a, const RunInfo& run);
   Status begin_call(bool is_a);
   Status add_absent(bool is_a, const ValueSite& site, const Absence& absence);
@@ -104,7 +105,7 @@ class StreamComparer::Impl {
 
 CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueSite& site) {
   const std::string path = site.scope + site.escaped_name;
-  const auto matches = [&](const std::string& glob) { return glob_matches(glob, path); };
+  const auto matches = [&](const std::string& glob) { return glob_matches(static_glob(glob), path); };
   const bool is_wanted =
       options_.only.empty() || site.is_graph_output || std::any_of(options_.only.begin(), options_.only.end(), matches);
   if (!is_wanted) return CaptureLevel::none;
@@ -179,8 +180,16 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   return seen;
 }
 
+// Of one iteration or step, where the globs name it.
+bool StreamComparer::Impl::is_wanted(const Observation& observation) const {
+  if (options_.only.empty() || observation.site.is_graph_output) return true;
+  const std::string path = observation.path();
+  return std::ranges::any_of(options_.only, [&](const std::string& glob) { return glob_matches(glob, path); });
+}
+
 Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) {
   if (!diff::is_on_host(observation.value)) return {};  // said as "not captured" when all has ended
+  if (!is_wanted(observation)) return {};
   Seen seen = describe(is_a, observation);
   StreamSide& own = side(is_a);
   StreamSide& other = side(!is_a);

@@ -24,6 +24,7 @@ class DumpWriter::Impl {
   Impl(std::unique_ptr<RecordLog> log, const DumpWriterOptions& options) : log_(std::move(log)), options_(options) {}
 
   CaptureLevel wants(const ValueSite& site);
+  bool is_wanted(const std::string& path) const;
   Status begin_run(const RunInfo& run);
   Status begin_call(const CallInfo& call, std::span<const Value> inputs);
   Status observe(const Observation& observation);
@@ -79,9 +80,15 @@ CaptureLevel DumpWriter::Impl::wants(const ValueSite& site) {
   if (options_.only.empty()) return options_.level;
   const std::string path = site.scope + site.escaped_name;
   for (const std::string& glob : options_.only) {
-    if (glob_matches(glob, path)) return options_.level;
+    if (glob_matches(static_glob(glob), path)) return options_.level;
   }
   return CaptureLevel::none;
+}
+
+// Of one iteration or step, where the globs name it.
+bool DumpWriter::Impl::is_wanted(const std::string& path) const {
+  const auto matches = [&](const std::string& glob) { return glob_matches(glob, path); };
+  return options_.only.empty() || std::any_of(options_.only.begin(), options_.only.end(), matches);
 }
 
 Status DumpWriter::Impl::begin_run(const RunInfo& run) {
@@ -187,6 +194,7 @@ Status DumpWriter::Impl::observe(const Observation& observation) {
   const CaptureLevel wanted = wants(observation.site);
   if (wanted == CaptureLevel::none) return {};
   path_ = observation.path();
+  if (!is_wanted(path_)) return {};
   if (wanted == CaptureLevel::shape) return store(observation, observation.value, wanted);
   const Value value = PX_TRY_CONTEXT("value '" + path_ + "'", on_host(observation.value, observation.stream));
   const bool is_large =

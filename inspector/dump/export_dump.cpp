@@ -146,6 +146,15 @@ void order_by_graph(const DumpReader& reader, std::vector<Chosen>& values) {
   std::ranges::stable_sort(values, {}, place_of);
 }
 
+// Of a main graph, not of a body: bodies have inputs of their own.
+bool is_of_main_graph(const std::string& path) {
+  const auto parsed = parse_value_path(path);
+  const auto is_outer = [](const Frame& frame) {
+    return frame.kind == Frame::Kind::step || frame.kind == Frame::Kind::graph;
+  };
+  return parsed.ok() && std::ranges::all_of(parsed->frames, is_outer);
+}
+
 // The last value of each path whose elements are in the dump.
 Result<std::vector<Chosen>> choose(const DumpReader& reader, const Kind& kind, ExportReport& report) {
   std::vector<Chosen> values;
@@ -154,7 +163,8 @@ Result<std::vector<Chosen>> choose(const DumpReader& reader, const Kind& kind, E
   int64_t without_elements = 0;
   for (size_t index = entries.size(); index-- > 0;) {
     const DumpEntry& entry = entries[index];
-    const bool is_interface = entry.role == ValueSite::Role::input || entry.is_graph_output;
+    const bool is_input = entry.role == ValueSite::Role::input && is_of_main_graph(entry.path);
+    const bool is_interface = is_input || entry.is_graph_output;
     if (entry.absence.has_value() || (kind.write == kDataSet.write && !is_interface)) continue;
     if (entry.level != CaptureLevel::all || entry.type.kind == TypeInfo::Kind::unknown) {
       ++without_elements;

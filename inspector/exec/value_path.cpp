@@ -123,6 +123,23 @@ Result<ValuePath> parse_value_path(std::string_view text) {
   return path;
 }
 
+std::string static_glob(std::string_view glob) {
+  while (glob.starts_with("step[") || glob.starts_with("graph(")) {
+    const size_t end = glob.find(kSeparator);
+    if (end == std::string_view::npos) break;
+    glob.remove_prefix(end + kSeparator.size());
+  }
+  std::string result;
+  for (size_t at = 0; at < glob.size(); ++at) {
+    result += glob[at];
+    const size_t close = glob[at] == '[' ? glob.find_first_not_of("0123456789", at + 1) : std::string_view::npos;
+    if (close == std::string_view::npos || close == at + 1 || glob[close] != ']') continue;
+    result += '*';
+    at = close - 1;
+  }
+  return result;
+}
+
 // Backtracks to the last `*` and the last `**` only: linear in practice, and never exponential.
 bool glob_matches(std::string_view glob, std::string_view path) {
   constexpr size_t kNone = std::string_view::npos;

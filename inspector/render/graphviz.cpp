@@ -120,13 +120,13 @@ Result<std::string> draw_dot(std::string_view dot, std::string_view format, cons
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!finished)
-    return unsupported(fmt::format("Graphviz did not lay the graph out within {} s: {}", limits.seconds, kAdvice));
+    return io_error(fmt::format("Graphviz did not lay the graph out within {} s: {}", limits.seconds, kAdvice));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-    return unsupported("the program 'dot' is not installed (apt-get install graphviz); a .dot file needs no Graphviz");
+    return io_error("the program 'dot' is not installed (apt-get install graphviz); a .dot file needs no Graphviz");
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || picture.empty()) {
-    return unsupported(fmt::format("Graphviz failed on this graph (over {} MiB of memory, or a fault of its own): {}",
-                                   limits.memory_bytes >> 20, kAdvice));
+    return io_error(fmt::format("Graphviz failed on this graph (over {} MiB of memory, or a fault of its own): {}",
+                                limits.memory_bytes >> 20, kAdvice));
   }
   return picture;
 }

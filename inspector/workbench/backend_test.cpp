@@ -119,6 +119,9 @@ Result<CaseResult> run_data_set(const Model& model, Executor& executor, Session&
   const InputSet set = PX_TRY(make_inputs(model, inputs));
   const std::string contradiction = find_contradiction(model.graph, set);
   if (!contradiction.empty()) return failed(CaseStatus::unsupported, contradiction);
+  if (set.expected.empty() && !model.graph.outputs.empty()) {
+    return failed(CaseStatus::error, "'" + folder + "' holds no output_N.pb: there is nothing to compare with");
+  }
   NullObserver observer;
   const std::vector<Value> outputs = PX_TRY(session.run(set.values, observer));
   const auto named = named_outputs(model.graph, outputs, carries_doubles(executor));

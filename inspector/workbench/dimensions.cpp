@@ -168,6 +168,18 @@ void add_totals(DimSizes& sizes, const DimSizes& given) {
   }
 }
 
+// "past_and_sequence" and "past_plus_sequence" are the sum of the two, where the model has both.
+void add_sums(DimSizes& sizes, const DimSizes& given) {
+  for (auto& [name, size] : sizes) {
+    for (const std::string_view joint : {"_and_", "_plus_"}) {
+      const size_t at = name.find(joint);
+      if (at == std::string::npos || given.contains(name)) continue;
+      const auto left = sizes.find(name.substr(0, at)), right = sizes.find(name.substr(at + joint.size()));
+      if (left != sizes.end() && right != sizes.end()) size = left->second + right->second;
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<int64_t> evaluate_dimension(std::string_view expression, const DimSizes& sizes) {
@@ -186,6 +198,7 @@ DimSizes choose_dimensions(const Graph& graph, const DimSizes& given) {
     for (const std::string& name : names_in_dimension(text)) sizes.try_emplace(name, size_by_name(name));
   });
   add_totals(sizes, given);
+  add_sums(sizes, given);
   return sizes;
 }
 

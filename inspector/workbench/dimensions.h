@@ -23,7 +23,7 @@ std::optional<int64_t> evaluate_dimension(std::string_view expression, const Dim
 std::vector<std::string> names_in_dimension(std::string_view expression);
 
 // A size for every symbolic dimension of the graph's inputs: `given` first, then what its name suggests (batch 1, past
-// 4, others 8; "total..." is past + sequence where both exist).
+// 4, others 8; "total..." is past + sequence, and "x_and_y" is x + y, where both exist).
 DimSizes choose_dimensions(const Graph& graph, const DimSizes& given);
 
 // The shape of one input under these sizes. Dimensions with neither number nor name become 1, or 64 where they look

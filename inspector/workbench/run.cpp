@@ -250,6 +250,17 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
 
 }  // namespace
 
+std::vector<std::string> idle_globs(const std::vector<std::string>& only, const Policy& policy,
+                                    const Comparison& comparison) {
+  std::vector<std::string> globs = only;
+  for (const PolicyRule& rule : policy.rules) globs.push_back(rule.glob);
+  std::erase_if(globs, [&](const std::string& glob) {
+    const auto matches = [&](const ValueComparison& value) { return glob_matches(glob, value.path); };
+    return std::ranges::any_of(comparison.values, matches) || std::ranges::any_of(comparison.expected, matches);
+  });
+  return globs;
+}
+
 bool has_two_sides(const RunRequest& request) {
   return request.executors.size() == 2 || !request.against.empty() || request.repeat > 0 || !request.baseline.empty();
 }
@@ -258,6 +269,8 @@ Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& m
   PX_TRY(check_options(request));
   if (!request.save_baseline.empty() && has_two_sides(request))
     return usage_error("--save-baseline keeps one executor's run: give --with one name");
+  if (!request.dump_directory.empty() && request.capture == CaptureLevel::none)
+    return usage_error("--dump keeps values, and --capture none keeps none: leave one of the two out");
   if (request.repeat > 0) return run_repeated(request, make_executor);
   if (!request.baseline.empty()) return run_against_baseline(request, make_executor);
   return has_two_sides(request) ? run_pair(request, make_executor) : run_single(request, make_executor);

@@ -61,6 +61,10 @@ struct RunResult {
 // Errors as of everything inside; a failed node has been written to the dumps first.
 Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& make_executor);
 
+// The globs of --only and of tolerances that no compared value's path matches: most likely misspelt.
+std::vector<std::string> idle_globs(const std::vector<std::string>& only, const Policy& policy,
+                                    const Comparison& comparison);
+
 // True when the run compares two executions (and so makes a Comparison of values).
 bool has_two_sides(const RunRequest& request);
 

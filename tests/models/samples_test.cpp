@@ -94,6 +94,15 @@ TEST_P(Samples, OneExecutorIsJudgedByTheDataSet) {
 INSTANTIATE_TEST_SUITE_P(All, Samples, testing::ValuesIn(kSamples),
                          [](const testing::TestParamInfo<const char*>& parameter) { return parameter.param; });
 
+// A path that a report prints chooses that value, and no other iteration's.
+TEST(ControlFlowSamples, OneIterationCanBeChosen) {
+  const Answer answer = run_json({"run", sample("greedy_decoder/model.onnx"), "--with", "reference,cpu", "--inputs",
+                                  sample("greedy_decoder/test_data_set_0"), "--only", "decode.body[1]//picked"});
+  ASSERT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.messages;
+  EXPECT_FALSE(value_at(answer.document, "decode.body[1]//picked").is_null()) << answer.command;
+  EXPECT_TRUE(value_at(answer.document, "decode.body[2]//picked").is_null()) << answer.command;
+}
+
 // The first model's outputs are what the faulty one is expected to give: rounding does not explain the difference.
 TEST(FaultPair, OneExecutorDoesNotPassForItsRounding) {
   const Answer answer =

@@ -1,11 +1,14 @@
 // Mapping and writing whole files, and what happens where that is impossible.
 #include "inspector/base/mapped_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace parallax {
@@ -86,6 +89,23 @@ TEST_F(MappedFileTest, WritingOverAFolderFailsAndKeepsIt) {
   EXPECT_FALSE(write_file(path("folder"), "x").ok());
   EXPECT_TRUE(fs::is_directory(path("folder")));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(MappedFileTest, WritingFollowsLinksAndKeepsDevices) {
+  ASSERT_TRUE(write_file(path("real"), "old").ok());
+  fs::create_symlink(path("real"), path("link"));
+  ASSERT_TRUE(write_file(path("link"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("real")).value(), "new");
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(write_file(path("pipe"), "through").ok());
+  std::string text(16, ' ');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(reader, text.data(), text.size()))));
+  ::close(reader);
+  EXPECT_EQ(text, "through");
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
 }
 
 }  // namespace

@@ -68,5 +68,14 @@ TEST(FrameStack, KeepsThePrefix) {
   EXPECT_EQ(frames.prefix(), "");
 }
 
+TEST(Globs, StaticOnesStandForAnyIterationAndStep) {
+  EXPECT_EQ(static_glob("loop.body[12]//if.then//x"), "loop.body[*]//if.then//x");
+  EXPECT_EQ(static_glob("step[7]//logits"), "logits");
+  EXPECT_EQ(static_glob("graph(encoder)//step[*]//h"), "h");
+  EXPECT_EQ(static_glob("a[b]//c[]"), "a[b]//c[]");
+  EXPECT_TRUE(glob_matches(static_glob("loop.body[1]//x*"), "loop.body[*]//x_2"));
+  EXPECT_FALSE(glob_matches(static_glob("loop.body[1]//x*"), "other.body[*]//x_2"));
+}
+
 }  // namespace
 }  // namespace parallax

@@ -54,6 +54,13 @@ TEST(Dimensions, TotalsAreSums) {
   EXPECT_EQ(sizes.at("total_sequence_length"), 5 + sizes.at("past_sequence_length"));
 }
 
+TEST(Dimensions, JointNamesAreSums) {
+  const Graph graph = graph_with_inputs({{"past_and_sequence"}, {"past"}, {"sequence"}, {"salt_and_pepper"}});
+  const DimSizes sizes = choose_dimensions(graph, {{"sequence", 3}});
+  EXPECT_EQ(sizes.at("past_and_sequence"), 3 + sizes.at("past"));
+  EXPECT_EQ(sizes.at("salt_and_pepper"), 8);
+}
+
 TEST(Dimensions, GivenSizesAreKept) {
   const Graph graph = graph_with_inputs({{"batch", "sequence"}});
   EXPECT_EQ(concrete_shape(graph.values[0], choose_dimensions(graph, {{"batch", 7}})).take()[0], 7);
