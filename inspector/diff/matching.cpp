@@ -1,0 +1,163 @@
+// Two models matched: signatures, then the search over roots, then the aliases of what was paired.
+#include "inspector/diff/matching.h"
+
+#include <algorithm>
+
+#include "inspector/diff/matching_search.h"
+
+namespace parallax {
+namespace {
+
+using diff::FlatGraph;
+using diff::FlatNode;
+using diff::FlatValue;
+using diff::HashKey;
+using diff::MatchSide;
+using diff::mix;
+
+std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
+  std::vector<std::vector<int32_t>> groups(flat.values.size());
+  for (size_t id = 0; id < flat.values.size(); ++id)
+    groups[static_cast<size_t>(flat.values[id].root)].push_back(static_cast<int32_t>(id));
+  return groups;
+}
+
+bool same_dtype(const FlatValue& a, const FlatValue& b) {
+  return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
+}
+
+// Pairs the members of two groups of aliases: of equal path, of equal operator, of equal type; what is left over stands
+// beside the first of its type.
+void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
+                  const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
+  const auto add = [&](int32_t x, int32_t y, bool is_extra) {
+    ValueMatch match = like;
+    match.a = x;
+    match.b = y;
+    match.is_extra = is_extra;
+    const ValueSite &site_a = *a.value(x).site, &site_b = *b.value(y).site;
+    if (site_a.name == site_b.name) match.how = site_a.scope == site_b.scope ? MatchedBy::path : MatchedBy::name;
+    result.values.push_back(match);
+    if (is_extra) return;
+    result.b_of_a[static_cast<size_t>(x)] = y;
+    result.a_of_b[static_cast<size_t>(y)] = x;
+  };
+  const auto is_free_a = [&](int32_t x) { return result.b_of_a[static_cast<size_t>(x)] < 0; };
+  const auto is_free_b = [&](int32_t y) { return result.a_of_b[static_cast<size_t>(y)] < 0; };
+  const auto pair_where = [&](auto&& agree) {
+    for (const int32_t x : group_a) {
+      if (!is_free_a(x)) continue;
+      const auto fits = [&](int32_t y) { return is_free_b(y) && same_dtype(a.value(x), b.value(y)) && agree(x, y); };
+      const auto found = std::ranges::find_if(group_b, fits);
+      if (found != group_b.end()) add(x, *found, false);
+    }
+  };
+  const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).site->op == b.value(y).site->op; };
+  const auto same_path = [&](int32_t x, int32_t y) { return a.path(x) == b.path(y); };
+  pair_where([&](int32_t x, int32_t y) { return same_op(x, y) && same_path(x, y); });
+  pair_where(same_op);
+  pair_where([](int32_t, int32_t) { return true; });
+  if (is_free_a(group_a[0]) && is_free_b(group_b[0])) add(group_a[0], group_b[0], false);  // of other types
+  for (const int32_t x : group_a) {
+    const auto fits = [&](int32_t y) { return same_dtype(a.value(x), b.value(y)); };
+    const auto found = is_free_a(x) ? std::ranges::find_if(group_b, fits) : group_b.end();
+    if (found != group_b.end()) add(x, *found, true);
+  }
+  for (const int32_t y : group_b) {
+    const auto fits = [&](int32_t x) { return same_dtype(a.value(x), b.value(y)); };
+    const auto found = is_free_b(y) ? std::ranges::find_if(group_a, fits) : group_a.end();
+    if (found != group_a.end()) add(*found, y, true);
+  }
+}
+
+void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {
+  for (size_t index = 0; index < a.flat.nodes.size(); ++index) {
+    const FlatNode& node = a.flat.nodes[index];
+    if (a.node_match[index] < 0) continue;
+    const FlatNode& other = b.node(a.node_match[index]);
+    const bool is_repeated =
+        !result.nodes.empty() && result.nodes.back().place_a == node.place && result.nodes.back().a == node.id;
+    if (is_repeated) continue;  // another port of the same control-flow node
+    const bool is_same =
+        node.op == other.op && node.attributes == other.attributes && node.constants == other.constants;
+    result.nodes.push_back({node.place, node.id, other.place, other.id, is_same});
+  }
+}
+
+SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a, const Graph& b,
+                               const std::vector<ValueId>& in_b) {
+  SignatureMatch result;
+  result.a_of_b.assign(in_b.size(), -1);
+  const auto definition = [](const Graph& graph, ValueId id) -> const ValueDef& {
+    return graph.values[static_cast<size_t>(id)];
+  };
+  std::vector<bool> taken(in_a.size(), false);
+  bool any_name = false;
+  const auto take = [&](size_t index, auto&& fits) {
+    for (size_t candidate = 0; candidate < in_a.size() && result.a_of_b[index] < 0; ++candidate) {
+      if (taken[candidate] || !fits(definition(a, in_a[candidate]), definition(b, in_b[index]))) continue;
+      result.a_of_b[index] = static_cast<int32_t>(candidate);
+      taken[candidate] = true;
+    }
+  };
+  for (size_t index = 0; index < in_b.size(); ++index) {
+    take(index, [](const ValueDef& x, const ValueDef& y) { return x.name == y.name; });
+    any_name = any_name || result.a_of_b[index] >= 0;
+  }
+  if (any_name || in_a.size() < in_b.size()) return result;
+  result.by_position = true;
+  const auto same_type = [](const ValueDef& x, const ValueDef& y) {
+    if (x.type.kind != y.type.kind || x.type.dtype != y.type.dtype) return false;
+    return !x.type.dims.has_value() || !y.type.dims.has_value() || x.type.dims->size() == y.type.dims->size();
+  };
+  for (size_t index = 0; index < in_b.size(); ++index) take(index, same_type);
+  return result;
+}
+
+std::vector<HashKey> numbers_of_a(size_t count) {
+  std::vector<HashKey> numbers(count);
+  for (size_t index = 0; index < count; ++index) numbers[index] = index + 1;
+  return numbers;
+}
+
+std::vector<HashKey> numbers_of_b(const SignatureMatch& match) {
+  std::vector<HashKey> numbers;
+  for (size_t index = 0; index < match.a_of_b.size(); ++index) {
+    const int32_t in_a = match.a_of_b[index];
+    numbers.push_back(in_a >= 0 ? static_cast<HashKey>(in_a) + 1 : mix(0xB, index));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+SignatureMatch match_inputs(const Graph& a, const Graph& b) { return match_signature(a, a.inputs, b, b.inputs); }
+SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_signature(a, a.outputs, b, b.outputs); }
+
+ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
+  const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
+  MatchSide side_a(diff::flatten(a, numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size())));
+  MatchSide side_b(
+      diff::flatten(b, numbers_of_b(match_inputs(graph_a, graph_b)), numbers_of_b(match_outputs(graph_a, graph_b))));
+  ModelMatching result;
+  const diff::SearchResult found = diff::search_matches(side_a, side_b);
+  result.names_agree = found.names_agree;
+  result.b_of_a.assign(side_a.flat.values.size(), -1);
+  result.a_of_b.assign(side_b.flat.values.size(), -1);
+  const auto groups_a = aliases_of(side_a.flat), groups_b = aliases_of(side_b.flat);
+  for (size_t root = 0; root < groups_a.size(); ++root) {
+    const int32_t other = side_a.value_match[root];
+    if (other < 0) continue;
+    const auto likely = found.confidences.find(static_cast<int32_t>(root));
+    const double confidence = likely == found.confidences.end() ? 1.0 : likely->second;
+    const ValueMatch like{-1, -1, MatchedBy::structure, confidence, false};
+    pair_aliases(side_a, side_b, groups_a[root], groups_b[static_cast<size_t>(other)], like, result);
+  }
+  std::ranges::stable_sort(result.values, [](const ValueMatch& x, const ValueMatch& y) {
+    return x.a != y.a ? x.a < y.a : x.is_extra < y.is_extra;
+  });
+  list_nodes(side_a, side_b, result);
+  return result;
+}
+
+}  // namespace parallax

@@ -1,0 +1,265 @@
+// Two graphs that are one to a reader: renamed, reordered, folded, fused; and two that differ in one place, where all
+// else must still be paired.
+#include "inspector/diff/matching.h"
+
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "inspector/model/link.h"
+#include "tests/inspector/model/graph_builder.h"
+
+namespace parallax {
+namespace {
+
+using testing::GraphBuilder;
+
+Tensor weight(float first, int64_t count = 4) {
+  std::vector<float> values;
+  for (int64_t index = 0; index < count; ++index) values.push_back(first + 0.5F * static_cast<float>(index));
+  return Tensor::vector<float>(values);
+}
+
+std::shared_ptr<const Model> finished(const GraphBuilder& builder) {
+  auto model = std::make_shared<Model>(builder.model());
+  link_graph(model->graph);
+  return model;
+}
+
+// Paths of B by paths of A, nearest counterparts only.
+struct Matched {
+  explicit Matched(const std::shared_ptr<const Model>& model_a, const std::shared_ptr<const Model>& model_b)
+      : a(SiteTable::build(model_a).take()), b(SiteTable::build(model_b).take()), matching(match_models(a, b)) {
+    for (const ValueMatch& match : matching.values) {
+      if (match.is_extra) {
+        extra.emplace(path(a, match.a), path(b, match.b));
+      } else {
+        pairs[path(a, match.a)] = path(b, match.b);
+        how[path(a, match.a)] = match.how;
+      }
+    }
+  }
+  static std::string path(const SiteTable& table, int32_t id) {
+    const ValueSite& site = table.sites()[static_cast<size_t>(id)];
+    return site.scope + site.escaped_name;
+  }
+
+  SiteTable a, b;
+  ModelMatching matching;
+  std::map<std::string, std::string> pairs;
+  std::map<std::string, MatchedBy> how;
+  std::set<std::pair<std::string, std::string>> extra;
+};
+
+// Four layers of MatMul, Add and an activation, with a residual around the last two; `name` gives every name.
+struct Network {
+  std::string (*name)(const std::string&) = [](const std::string& text) { return text; };
+  std::string activation = "Relu";  // of layer 1
+  std::string sum = "Add";          // of the residual
+  float first_weight = 1;           // of layer 2
+  bool swaps_operands = false;
+
+  GraphBuilder build() const {
+    GraphBuilder builder(17);
+    builder.input(name("x"), "float32[2,4]");
+    std::string last = name("x");
+    for (int layer = 0; layer < 4; ++layer) {
+      const auto at = [&](const char* text) { return name(text + std::to_string(layer)); };
+      builder.initializer(at("w"), weight(layer == 2 ? first_weight : static_cast<float>(layer) + 2, 16));
+      builder.initializer(at("b"), weight(static_cast<float>(layer) + 7));
+      builder.node("MatMul", {last, at("w")}, {at("product")});
+      builder.node("Add", {at("product"), at("b")}, {at("sum")});
+      builder.node(layer == 1 ? activation : "Relu", {at("sum")}, {at("y")});
+      last = at("y");
+    }
+    const std::string first = name("y1");
+    builder.node(sum, swaps_operands ? std::vector{last, first} : std::vector{first, last}, {name("residual")});
+    builder.node("Softmax", {name("residual")}, {name("z")}, {{"axis", int64_t{-1}}});
+    builder.output(name("z"));
+    return builder;
+  }
+};
+
+std::string reversed(const std::string& text) { return "q" + std::string(text.rbegin(), text.rend()); }
+
+// Every value of A is paired with its own renamed self, but for those in `but`.
+void expect_all(const Matched& matched, std::string (*name)(const std::string&),
+                const std::set<std::string>& but = {}) {
+  for (const ValueSite& site : matched.a.sites()) {
+    const std::string path = std::string(site.name);
+    const auto found = matched.pairs.find(path);
+    if (but.contains(path)) continue;
+    ASSERT_NE(found, matched.pairs.end()) << path << " has no counterpart";
+    EXPECT_EQ(found->second, name(path));
+  }
+}
+
+TEST(Matching, EqualGraphsMatchByPath) {
+  const Matched matched(finished(Network{}.build()), finished(Network{}.build()));
+  expect_all(matched, Network{}.name);
+  EXPECT_EQ(matched.how.at("y2"), MatchedBy::path);
+  EXPECT_TRUE(matched.matching.names_agree);
+}
+
+TEST(Matching, EveryNameChanged) {
+  Network other;
+  other.name = reversed;
+  const Matched matched(finished(Network{}.build()), finished(other.build()));
+  expect_all(matched, reversed);
+  EXPECT_EQ(matched.how.at("y2"), MatchedBy::structure);
+  EXPECT_FALSE(matched.matching.names_agree);
+}
+
+TEST(Matching, NamesThatMeanSomethingElse) {
+  Network other;
+  // The names of layers 1 and 2 are exchanged, and those of their weights.
+  other.name = [](const std::string& text) {
+    if (text.ends_with('1')) return text.substr(0, text.size() - 1) + "2";
+    return text.ends_with('2') ? text.substr(0, text.size() - 1) + "1" : text;
+  };
+  const Matched matched(finished(Network{}.build()), finished(other.build()));
+  expect_all(matched, other.name);
+  other.first_weight = 3;
+  expect_all(Matched(finished(Network{}.build()), finished(other.build())), other.name);
+}
+
+TEST(Matching, AChangedWeightUnmatchesNothing) {
+  for (std::string (*name)(const std::string&) : {Network{}.name, +reversed}) {
+    Network other;
+    other.name = name;
+    other.first_weight = 1.5F;
+    const Matched matched(finished(Network{}.build()), finished(other.build()));
+    expect_all(matched, name);
+    size_t changed = 0;
+    for (const NodeMatch& node : matched.matching.nodes) changed += node.is_same_definition ? 0 : 1;
+    EXPECT_EQ(changed, 1U);
+  }
+}
+
+TEST(Matching, AnotherOperatorUnmatchesNothing) {
+  for (std::string (*name)(const std::string&) : {Network{}.name, +reversed}) {
+    Network other;
+    other.name = name;
+    other.activation = "Tanh";
+    expect_all(Matched(finished(Network{}.build()), finished(other.build())), name);
+    other.sum = "Sub";
+    expect_all(Matched(finished(Network{}.build()), finished(other.build())), name);
+  }
+}
+
+TEST(Matching, OperandsOfASumMaySwap) {
+  Network other;
+  other.name = reversed;
+  other.swaps_operands = true;
+  const Matched matched(finished(Network{}.build()), finished(other.build()));
+  expect_all(matched, reversed);
+  for (const NodeMatch& node : matched.matching.nodes) EXPECT_TRUE(node.is_same_definition);
+}
+
+TEST(Matching, NodesInAnotherOrder) {
+  const auto two_branches = [](bool first_left, std::string (*name)(const std::string&)) {
+    GraphBuilder builder(17);
+    builder.input(name("x"), "float32[4]").initializer(name("c"), weight(1)).initializer(name("d"), weight(2));
+    const auto left = [&] { builder.node("Mul", {name("x"), name("c")}, {name("left")}); };
+    const auto right = [&] { builder.node("Mul", {name("x"), name("d")}, {name("right")}); };
+    first_left ? left() : right();
+    first_left ? right() : left();
+    builder.node("Sub", {name("left"), name("right")}, {name("y")}).output(name("y"));
+    return finished(builder);
+  };
+  expect_all(Matched(two_branches(true, Network{}.name), two_branches(false, reversed)), reversed);
+}
+
+TEST(Matching, ANormalisationFoldedIntoAProduct) {
+  for (const bool keeps_names : {true, false}) {
+    GraphBuilder a(17), b(17);
+    const auto n = [&](const std::string& text) { return keeps_names ? text : reversed(text); };
+    a.input("x", "float32[1,4,6]").initializer("w", weight(1, 16)).initializer("bias", weight(3));
+    for (const char* name : {"scale", "shift", "mean", "var"}) a.initializer(name, weight(static_cast<float>(name[1])));
+    a.node("Conv", {"x", "w", "bias"}, {"conv"});
+    a.node("BatchNormalization", {"conv", "scale", "shift", "mean", "var"}, {"normal"});
+    a.node("Relu", {"normal"}, {"y"}).node("Exp", {"y"}, {"z"}).output("z");
+    b.input(n("x"), "float32[1,4,6]").initializer(n("w"), weight(9, 16)).initializer(n("bias"), weight(5));
+    b.node("Conv", {n("x"), n("w"), n("bias")}, {n("conv")});
+    b.node("Relu", {n("conv")}, {n("y")}).node("Exp", {n("y")}, {n("z")}).output(n("z"));
+    const Matched matched(finished(a), finished(b));
+    EXPECT_EQ(matched.pairs.at("normal"), n("conv"));
+    EXPECT_FALSE(matched.pairs.contains("conv"));
+    EXPECT_EQ(matched.pairs.at("y"), n("y"));
+  }
+}
+
+TEST(Matching, AProductAndASumAgainstGemm) {
+  GraphBuilder a(17), b(17);
+  a.input("x", "float32[2,4]").initializer("w", weight(1, 16)).initializer("b", weight(2));
+  b.input("in", "float32[2,4]").initializer("v", weight(1, 16)).initializer("c", weight(2));
+  a.node("MatMul", {"x", "w"}, {"product"}).node("Add", {"product", "b"}, {"sum"}).node("Relu", {"sum"}, {"y"});
+  b.node("Gemm", {"in", "v", "c"}, {"g"}).node("Relu", {"g"}, {"out"});
+  a.output("y");
+  b.output("out");
+  const Matched matched(finished(a), finished(b));
+  EXPECT_EQ(matched.pairs.at("sum"), "g");
+  EXPECT_EQ(matched.pairs.at("y"), "out");
+  EXPECT_FALSE(matched.pairs.contains("product"));
+}
+
+TEST(Matching, IdentitiesStandBesideWhatTheyPassOn) {
+  GraphBuilder a(17), b(17);
+  a.input("x", "float32[4]").node("Exp", {"x"}, {"e"}).node("Neg", {"e"}, {"y"}).output("y");
+  b.input("x", "float32[4]").node("Exp", {"x"}, {"e"}).node("Identity", {"e"}, {"same"}).node("Neg", {"same"}, {"y"});
+  b.output("y");
+  const Matched matched(finished(a), finished(b));
+  EXPECT_EQ(matched.pairs.at("e"), "e");
+  EXPECT_EQ(matched.pairs.at("y"), "y");
+  EXPECT_TRUE(matched.extra.contains({"e", "same"}));
+}
+
+TEST(Matching, AnInsertedNodeHasNoCounterpart) {
+  GraphBuilder a(17), b(17);
+  a.input("x", "float32[4]").node("Exp", {"x"}, {"e"}).node("Neg", {"e"}, {"n"}).node("Tanh", {"n"}, {"y"}).output("y");
+  b.input("i", "float32[4]").node("Exp", {"i"}, {"p"}).node("Abs", {"p"}, {"more"}).node("Neg", {"more"}, {"q"});
+  b.node("Tanh", {"q"}, {"r"}).output("r");
+  const Matched matched(finished(a), finished(b));
+  EXPECT_EQ(matched.pairs.at("e"), "p");
+  EXPECT_EQ(matched.pairs.at("n"), "q");
+  EXPECT_EQ(matched.pairs.at("y"), "r");
+}
+
+TEST(Matching, BodiesOfLoops) {
+  const auto looping = [](std::string (*name)(const std::string&), const std::string& activation) {
+    GraphBuilder body(17);
+    body.input(name("i"), "int64").input(name("go"), "bool").input(name("state"), "float32[4]").outer(name("step"));
+    body.node("Add", {name("state"), name("step")}, {name("next")}).node(activation, {name("next")}, {name("bent")});
+    body.node("Identity", {name("go")}, {name("on")}).output(name("on")).output(name("bent"));
+    const std::shared_ptr<Graph> inner = body.body();
+    link_graph(*inner);
+    GraphBuilder builder(17);
+    builder.input(name("x"), "float32[4]").initializer(name("step"), weight(1)).number(name("trips"), 3);
+    builder.node("Loop", {name("trips"), "", name("x")}, {name("y")}, {{"body", inner}});
+    builder.node("Neg", {name("y")}, {name("z")}).output(name("z"));
+    return finished(builder);
+  };
+  for (const char* activation : {"Tanh", "Exp"}) {
+    const Matched matched(looping(Network{}.name, "Tanh"), looping(reversed, activation));
+    EXPECT_EQ(matched.pairs.at("Loop_0.body[*]//next"), "Loop_0.body[*]//" + reversed("next"));
+    EXPECT_EQ(matched.pairs.at("Loop_0.body[*]//bent"), "Loop_0.body[*]//" + reversed("bent"));
+    EXPECT_EQ(matched.pairs.at("z"), reversed("z"));
+    EXPECT_EQ(matched.pairs.at("step"), reversed("step"));
+  }
+}
+
+TEST(Matching, SignaturesByNameElseInOrderByType) {
+  GraphBuilder a(17), b(17), c(17);
+  a.input("ids", "int64[1,4]").input("mask", "float32[1,4]");
+  b.input("mask", "float32[1,4]").input("ids", "int64[1,4]");
+  c.input("p", "float32[1,4]").input("q", "int64[1,4]");
+  const Graph in_a = a.graph(), in_b = b.graph(), in_c = c.graph();
+  EXPECT_EQ(match_inputs(in_a, in_b).a_of_b, (std::vector<int32_t>{1, 0}));
+  EXPECT_FALSE(match_inputs(in_a, in_b).by_position);
+  EXPECT_EQ(match_inputs(in_a, in_c).a_of_b, (std::vector<int32_t>{1, 0}));
+  EXPECT_TRUE(match_inputs(in_a, in_c).by_position);
+}
+
+}  // namespace
+}  // namespace parallax
