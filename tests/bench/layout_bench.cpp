@@ -1,0 +1,47 @@
+// Layout of transformer graphs as deep as real ones: flat, with one producer that feeds every block.
+#include <benchmark/benchmark.h>
+
+#include "inspector/render/layout.h"
+
+namespace parallax {
+namespace {
+
+// Some 50 operators a block: a residual stream, three branches for attention, two for the gate, and a mask for all.
+LayoutGraph transformer(int node_count) {
+  LayoutGraph graph;
+  const auto add = [&](std::initializer_list<int32_t> inputs) {
+    const auto box = static_cast<int32_t>(graph.boxes.size());
+    graph.boxes.push_back({120, 34});
+    for (int32_t input : inputs) graph.edges.push_back({input, box});
+    return box;
+  };
+  const auto chain = [&](int32_t from, int length) {
+    for (int i = 0; i < length; ++i) from = add({from});
+    return from;
+  };
+  const int32_t mask = add({});
+  int32_t stream = add({});
+  while (static_cast<int>(graph.boxes.size()) + 50 <= node_count) {
+    const int32_t norm = chain(stream, 6);
+    const int32_t query = chain(norm, 7), key = chain(norm, 8), value = chain(norm, 4);
+    const int32_t scores = add({add({add({query, key}), mask})});
+    const int32_t attention = add({stream, chain(add({scores, value}), 4)});
+    const int32_t second = chain(attention, 6);
+    stream = add({attention, chain(add({chain(second, 4), chain(second, 2)}), 1)});
+  }
+  while (static_cast<int>(graph.boxes.size()) < node_count) stream = add({stream});
+  return graph;
+}
+
+void layered(benchmark::State& state) {
+  const LayoutGraph graph = transformer(static_cast<int>(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(layered_layout(graph).width);
+  state.counters["nodes_per_second"] =
+      benchmark::Counter(static_cast<double>(graph.boxes.size()), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(layered)->Arg(1003)->Arg(10003)->Arg(100003)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace parallax
+
+BENCHMARK_MAIN();
