@@ -1,0 +1,41 @@
+// Blame: which node's own arithmetic is wrong, on which side, and what only inherited it. Works on two dumps, each side
+// with what is at hand: its model, its executor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inspector/base/cancel.h"
+#include "inspector/base/result.h"
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/policy.h"
+#include "inspector/dump/dump_reader.h"
+#include "inspector/exec/executor.h"
+
+namespace parallax {
+
+struct BlameSide {
+  std::shared_ptr<const DumpReader> dump;  // the values that are judged
+  std::shared_ptr<const Model> model;      // with weights; null: the dump's graph, and weights as they were captured
+  std::shared_ptr<Executor> executor;      // the one that made the dump, for second evidence; may be null
+  RunOptions options;                      // of that executor
+};
+
+struct BlameRequest {
+  BlameSide a, b;
+  std::shared_ptr<Executor> oracle;  // reference:double
+  Policy policy;
+  CancelToken cancel;
+};
+
+// Fills `comparison.causes`, the ranked list; nothing where the verdict is pass. `comparison` is that of the two dumps.
+// Errors: cancelled, corrupt_file. What cannot be judged (values that were not captured, nodes the oracle refuses) is
+// no error: a cause of unknown side says so.
+Status find_causes(const BlameRequest& request, Comparison& comparison);
+
+// The causes where both sides run one model: each node's captured outputs against the oracle on the same side's
+// captured inputs.
+Result<std::vector<Cause>> blame_executions(const BlameRequest& request, const Comparison& comparison);
+
+}  // namespace parallax
