@@ -36,6 +36,7 @@ std::span<const Verb> verbs();  // in the order of the help
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_test_command();
 std::unique_ptr<Command> make_bench_command();
+std::unique_ptr<Command> make_profile_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_show_command();

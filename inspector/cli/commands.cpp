@@ -10,6 +10,8 @@ constexpr Verb kVerbs[] = {
     {"test", "run ONNX backend-test folders", "parallax test samples --with cpu", make_test_command},
     {"bench", "latency and peak memory of a model", "parallax bench samples/cnn/model.onnx --with cpu",
      make_bench_command},
+    {"profile", "time by operator and node, and a trace", "parallax profile samples/cnn/model.onnx --with cpu",
+     make_profile_command},
     {"diff", "compare two dumps", "parallax diff out/A-reference.plx out/B-cpu.plx --top 10", make_diff_command},
     {"show", "text of a model's or a dump's graph, or an operator's signature",
      "parallax show samples/cnn/model.onnx --shapes", make_show_command},

@@ -1,0 +1,20 @@
+// What a node has to do at least: bytes it reads and writes, operations of the arithmetic its definition asks for. With
+// a time they give rates that can be held against a machine's limits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "inspector/model/ir.h"
+
+namespace parallax {
+
+struct NodeCost {
+  int64_t bytes = 0;  // of all inputs and outputs, each once
+  int64_t flops = 0;  // a multiplication and an addition count as two; 0 where elements are only moved
+};
+
+// Types with known dimensions; what is absent or no tensor has kind or dtype unknown and counts nothing.
+NodeCost cost_of_node(const Node& node, std::span<const TypeInfo> inputs, std::span<const TypeInfo> outputs);
+
+}  // namespace parallax

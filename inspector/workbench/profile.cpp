@@ -1,0 +1,311 @@
+// An observer that is told of shapes and times, and the tables made of what it saw.
+#include "inspector/workbench/profile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "inspector/model/import.h"
+#include "inspector/render/report_json.h"
+#include "inspector/workbench/node_cost.h"
+#include "inspector/workbench/run_side.h"
+
+namespace parallax {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::ordered_json;
+
+// A node that ran, for the trace.
+struct TraceEvent {
+  size_t node = 0;
+  double end_us = 0;
+  double ms = 0;
+};
+
+// Follows the frames of a run as a tree of static places, each with its nodes.
+class PlaceTree {
+ public:
+  void restart() { path_.assign(1, 0); }
+
+  void enter(const NodeSite& site, const Frame& frame) {
+    const Key key{site.graph, site.id, frame.kind};
+    const auto [found, is_new] = places_[path_.back()].children.try_emplace(key, places_.size());
+    const size_t child = found->second;
+    if (is_new) {
+      std::string text = to_string(frame);
+      if (const size_t bracket = text.rfind('['); frame.kind == Frame::Kind::body && bracket != std::string::npos)
+        text.replace(bracket, std::string::npos, "[*]");
+      const std::string scope = places_[path_.back()].scope + text + "//";
+      places_.push_back({scope, site.graph, {}, {}});
+    }
+    path_.push_back(child);
+  }
+  void leave() { path_.pop_back(); }
+
+  // The number of a node in the place where the run is, made by `make` the first time.
+  template <class Make>
+  size_t number_of(const NodeSite& site, const Make& make) {
+    std::vector<int64_t>& numbers = places_[path_.back()].numbers;
+    const auto id = static_cast<size_t>(site.id);
+    if (numbers.size() <= id) numbers.resize(site.graph->nodes.size(), -1);
+    if (numbers[id] < 0) numbers[id] = static_cast<int64_t>(make(places_[path_.back()].scope));
+    return static_cast<size_t>(numbers[id]);
+  }
+
+  // Graphs around the place where the run is, the innermost first.
+  template <class Visit>
+  void visit_enclosing(const Visit& visit) const {
+    for (auto place = path_.rbegin(); place != path_.rend(); ++place) {
+      if (places_[*place].enclosing != nullptr && visit(*places_[*place].enclosing)) return;
+    }
+  }
+
+ private:
+  using Key = std::tuple<const Graph*, NodeId, Frame::Kind>;
+  struct Place {
+    std::string scope;
+    const Graph* enclosing = nullptr;
+    std::map<Key, size_t> children;
+    std::vector<int64_t> numbers;  // by NodeId
+  };
+  std::vector<Place> places_{1};
+  std::vector<size_t> path_{0};
+};
+
+// Sees one run with all its shapes for what the nodes have to do; then, wanting no value, runs for their times.
+class ProfileObserver final : public Observer {
+ public:
+  enum class Mode : uint8_t { costs, times };
+  explicit ProfileObserver(Mode mode) : mode_(mode) {}
+
+  CaptureLevel wants(const ValueSite&) override {
+    return mode_ == Mode::costs ? CaptureLevel::shape : CaptureLevel::none;
+  }
+  bool wants_node_times() const override { return true; }
+
+  void begin_timed_run() {
+    run_begin_ = Clock::now();
+    tree_.restart();
+    events_.clear();
+    levels_.assign(1, {});
+  }
+
+  Status observe(const Observation& observation) override {
+    types_[observation.site.graph][observation.site.value] = type_of(observation.value);
+    return {};
+  }
+
+  Status enter_body(const NodeSite& site, const Frame& frame) override {
+    tree_.enter(site, frame);
+    levels_.emplace_back();
+    return {};
+  }
+
+  Status leave_body(const NodeSite&, const Frame&) override {
+    const double inside = levels_.back().nodes_ms;
+    levels_.pop_back();
+    levels_.back().bodies_ms += inside;
+    tree_.leave();
+    return {};
+  }
+
+  Status node_done(const NodeSite& site, double elapsed_ms) override {
+    Level& level = levels_.back();
+    const double alone = std::max(0.0, elapsed_ms - level.bodies_ms);
+    level.bodies_ms = 0;
+    level.nodes_ms += elapsed_ms;
+    const size_t number = tree_.number_of(site, [&](const std::string& scope) {
+      nodes_.push_back({scope, std::string(site.node), site.graph->nodes[static_cast<size_t>(site.id)].op_type});
+      return nodes_.size() - 1;
+    });
+    NodeProfile& node = nodes_[number];
+    node.calls += 1;
+    if (mode_ == Mode::times) {
+      node.ms += alone;
+      events_.push_back(
+          {number, std::chrono::duration<double, std::micro>(Clock::now() - run_begin_).count(), elapsed_ms});
+    } else {
+      const NodeCost cost = cost_of(site);
+      node.bytes += cost.bytes;
+      node.flops += cost.flops;
+    }
+    return {};
+  }
+
+  const std::vector<NodeProfile>& nodes() const { return nodes_; }
+  const std::vector<TraceEvent>& events() const { return events_; }  // of the last run
+
+ private:
+  struct Level {
+    double nodes_ms = 0;   // of the nodes that ran here
+    double bodies_ms = 0;  // of the bodies of the node that is running here
+  };
+
+  TypeInfo type_of_value(const Graph& graph, ValueId value) const {
+    if (value == kNoValue) return {};
+    if (const auto types = types_.find(&graph); types != types_.end()) {
+      if (const auto type = types->second.find(value); type != types->second.end()) return type->second;
+    }
+    const ValueDef& def = graph.values[static_cast<size_t>(value)];
+    TypeInfo type = def.type;
+    if (!def.is_outer) return type;
+    tree_.visit_enclosing([&](const Graph& enclosing) {
+      const ValueId outer = &enclosing == &graph ? kNoValue : enclosing.find_value(def.name);
+      if (outer != kNoValue) type = type_of_value(enclosing, outer);
+      return outer != kNoValue;
+    });
+    return type;
+  }
+
+  NodeCost cost_of(const NodeSite& site) const {
+    const Node& node = site.graph->nodes[static_cast<size_t>(site.id)];
+    std::vector<TypeInfo> inputs, outputs;
+    for (const ValueId id : node.inputs) inputs.push_back(type_of_value(*site.graph, id));
+    for (const ValueId id : node.outputs) outputs.push_back(type_of_value(*site.graph, id));
+    return cost_of_node(node, inputs, outputs);
+  }
+
+  Mode mode_;
+  PlaceTree tree_;
+  std::vector<Level> levels_{1};
+  std::vector<NodeProfile> nodes_;
+  std::vector<TraceEvent> events_;
+  std::unordered_map<const Graph*, std::unordered_map<ValueId, TypeInfo>> types_;
+  Clock::time_point run_begin_;
+};
+
+// Times per run, with the costs of the same nodes.
+std::vector<NodeProfile> merged(std::vector<NodeProfile> times, const std::vector<NodeProfile>& costs, int64_t runs) {
+  std::map<std::pair<std::string_view, std::string_view>, const NodeProfile*> by_name;
+  for (const NodeProfile& node : costs) by_name[{node.scope, node.node}] = &node;
+  for (NodeProfile& node : times) {
+    node.ms /= static_cast<double>(runs);
+    node.calls /= runs;
+    const auto cost = by_name.find({node.scope, node.node});
+    if (cost == by_name.end()) continue;
+    node.bytes = cost->second->bytes;
+    node.flops = cost->second->flops;
+  }
+  return times;
+}
+
+// Complete events ("X") of the trace event format, in microseconds.
+std::string trace_of(const std::vector<TraceEvent>& events, const std::vector<NodeProfile>& nodes) {
+  ordered_json list = ordered_json::array();
+  for (const TraceEvent& event : events) {
+    const NodeProfile& node = nodes[event.node];
+    list.push_back({{"name", node.scope + node.node},
+                    {"cat", node.op},
+                    {"ph", "X"},
+                    {"ts", std::max(0.0, event.end_us - 1e3 * event.ms)},
+                    {"dur", 1e3 * event.ms},
+                    {"pid", 1},
+                    {"tid", 1},
+                    {"args", {{"op", node.op}, {"bytes", node.bytes}, {"flops", node.flops}}}});
+  }
+  return json_text({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(list)}});
+}
+
+std::vector<OperatorProfile> by_operator(const std::vector<NodeProfile>& nodes) {
+  std::map<std::string, OperatorProfile> rows;
+  double total = 0;
+  for (const NodeProfile& node : nodes) {
+    OperatorProfile& row = rows[node.op];
+    row.op = node.op;
+    row.count += node.calls;
+    row.ms += node.ms;
+    total += node.ms;
+  }
+  std::vector<OperatorProfile> ops;
+  for (auto& [op, row] : rows) {
+    row.share = total > 0 ? row.ms / total : 0;
+    ops.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(ops, std::ranges::greater(), &OperatorProfile::ms);
+  return ops;
+}
+
+double per_second(int64_t count, double ms) { return ms > 0 ? static_cast<double>(count) / (ms * 1e6) : 0; }
+
+}  // namespace
+
+Result<ProfileResult> profile_model(const RunRequest& request, int64_t iterations,
+                                    const ExecutorFactory& make_executor) {
+  PX_TRY(check_options(request));
+  const auto model = PX_TRY(import_model(request.model));
+  InputSet inputs = PX_TRY(make_inputs(*model, request.inputs));
+  RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
+  ProfileResult result;
+  result.notes = std::move(inputs.notes);
+  result.executor = side.executor->name();
+  result.device = side.executor->device();
+  result.iterations = iterations;
+  ProfileObserver costs(ProfileObserver::Mode::costs);
+  PX_TRY(side.session->run(side.inputs, costs));  // makes plans and packed weights, too
+  ProfileObserver times(ProfileObserver::Mode::times);
+  for (int64_t iteration = 0; iteration < iterations; ++iteration) {
+    times.begin_timed_run();
+    const auto begin = Clock::now();
+    PX_TRY(side.session->run(side.inputs, times));
+    result.total_ms += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  }
+  result.total_ms /= static_cast<double>(iterations);
+  result.nodes = merged(times.nodes(), costs.nodes(), iterations);
+  result.ops = by_operator(result.nodes);
+  result.trace = trace_of(times.events(), result.nodes);
+  return result;
+}
+
+std::string profile_to_text(const ProfileResult& result, int64_t top) {
+  std::string text = fmt::format("{} on {}: {:.3f} ms a run, mean of {}\n\n", result.executor, result.device,
+                                 result.total_ms, result.iterations);
+  text += fmt::format("{:<28} {:>7} {:>12} {:>7}\n", "operator", "count", "ms", "share");
+  for (const OperatorProfile& op : result.ops) {
+    text += fmt::format("{:<28} {:>7} {:>12.4f} {:>6.1f}%\n", op.op, op.count, op.ms, 100 * op.share);
+  }
+  std::vector<const NodeProfile*> nodes;
+  for (const NodeProfile& node : result.nodes) nodes.push_back(&node);
+  std::ranges::stable_sort(nodes, [](const auto* a, const auto* b) { return a->ms > b->ms; });
+  const size_t shown = top < 0 ? nodes.size() : std::min(nodes.size(), static_cast<size_t>(top));
+  size_t width = 28;
+  for (size_t index = 0; index < shown; ++index)
+    width = std::max(width, nodes[index]->scope.size() + nodes[index]->node.size());
+  text +=
+      fmt::format("\n{:<{}} {:<20} {:>7} {:>12} {:>9} {:>9}\n", "node", width, "op", "calls", "ms", "GB/s", "GFLOP/s");
+  for (size_t index = 0; index < shown; ++index) {
+    const NodeProfile& node = *nodes[index];
+    text += fmt::format("{:<{}} {:<20} {:>7} {:>12.4f} {:>9.2f} {:>9.2f}\n", node.scope + node.node, width, node.op,
+                        node.calls, node.ms, per_second(node.bytes, node.ms), per_second(node.flops, node.ms));
+  }
+  if (shown < nodes.size()) text += fmt::format("... and {} nodes more (--top -1 lists all)\n", nodes.size() - shown);
+  return text;
+}
+
+std::string profile_to_json(const ProfileResult& result) {
+  ordered_json json{{"exec", result.executor},
+                    {"device", result.device},
+                    {"iterations", result.iterations},
+                    {"total_ms", result.total_ms}};
+  json["ops"] = ordered_json::array();
+  for (const OperatorProfile& op : result.ops)
+    json["ops"].push_back({{"op", op.op}, {"count", op.count}, {"ms", op.ms}, {"share", op.share}});
+  json["nodes"] = ordered_json::array();
+  for (const NodeProfile& node : result.nodes) {
+    json["nodes"].push_back({{"node", node.node},
+                             {"op", node.op},
+                             {"scope", node.scope},
+                             {"calls", node.calls},
+                             {"ms", node.ms},
+                             {"bytes", node.bytes},
+                             {"flops", node.flops}});
+  }
+  return json_text(json);
+}
+
+}  // namespace parallax
