@@ -215,16 +215,21 @@ void ReportOptions::declare(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(-1, 1'000'000'000));
   app.add_option("--csv", csv, "write a table of all values")->type_name("F");
+  app.add_option("--junit", junit, "write the verdict and every value as test cases for a CI server")->type_name("F");
   app.add_option("--html", html, "write a report for a browser")->type_name("F");
   app.add_option("--dot", dot, "write the graph, coloured by severity, as dot")->type_name("F");
   app.add_option("--svg", svg, "write the graph, coloured by severity, as a picture")->type_name("F");
+  app.add_option("--netron", netron, "write severities as an attachment for Netron")->type_name("F");
+  app.add_option("--model-explorer", model_explorer, "write severities as node data for Model Explorer")
+      ->type_name("F");
 }
 
 Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
   // As JSON the files come first: should one fail, its error is the one document on stdout. As text a verdict is shown
   // whatever becomes of the files.
   if (!json) print(comparison_to_text(comparison, {top, stdout_takes_colour()}));
-  const std::vector<std::string> written = PX_TRY(write_reports({csv, html, dot, svg}, comparison, graph));
+  const std::vector<std::string> written =
+      PX_TRY(write_reports({csv, junit, html, dot, svg, netron, model_explorer}, comparison, graph));
   if (json) print(comparison_to_json(comparison) + "\n");
   for (const std::string& file : written) log_info(fmt::format("wrote {}", file));
   return {};

@@ -48,9 +48,9 @@ struct PolicyOptions {
   Result<Policy> make() const;
 };
 
-// --csv, --html, --dot, --svg and --top
+// --csv, --junit, --html, --dot, --svg, --netron, --model-explorer and --top
 struct ReportOptions {
-  std::string csv, html, dot, svg;
+  std::string csv, junit, html, dot, svg, netron, model_explorer;
   int64_t top = 10;
   void declare(CLI::App& app);
   // Writes the files asked for and prints the text or JSON form. `graph` (may be null) is what pictures are drawn of.

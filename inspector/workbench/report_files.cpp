@@ -7,6 +7,7 @@
 #include "inspector/base/mapped_file.h"
 #include "inspector/render/dot.h"
 #include "inspector/render/graphviz.h"
+#include "inspector/render/report_exchange.h"
 #include "inspector/render/report_html.h"
 #include "inspector/render/report_text.h"
 
@@ -48,6 +49,9 @@ Result<std::vector<std::string>> write_reports(const ReportFiles& files, const C
     return {};
   };
   if (!files.csv.empty()) PX_TRY(write(files.csv, comparison_to_csv(comparison)));
+  if (!files.junit.empty()) PX_TRY(write(files.junit, comparison_to_junit(comparison)));
+  if (!files.netron.empty()) PX_TRY(write(files.netron, comparison_to_netron(comparison)));
+  if (!files.model_explorer.empty()) PX_TRY(write(files.model_explorer, comparison_to_model_explorer(comparison)));
   if (!files.dot.empty()) {
     DotOptions options;
     options.comparison = &comparison;

@@ -1,4 +1,4 @@
-// The files that --csv, --html, --dot and --svg write from one comparison.
+// The files that --csv, --junit, --html, --dot, --svg, --netron and --model-explorer write from one comparison.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 namespace parallax {
 
 struct ReportFiles {
-  std::string csv, html, dot, svg;  // paths; empty: not wanted
+  // Paths; empty: not wanted.
+  std::string csv = {}, junit = {}, html = {}, dot = {}, svg = {}, netron = {}, model_explorer = {};
 };
 
 // Yields what was written. Pictures need `graph` (usage error without). A graph too large to be drawn whole is drawn

@@ -1,0 +1,165 @@
+// Formats: JUnit as Jenkins' junit-10.xsd has it; Netron's "netron:attachment"; Model Explorer's custom node data.
+#include "inspector/render/report_exchange.h"
+
+#include <cmath>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "inspector/render/report_json.h"
+#include "inspector/render/severity_style.h"
+
+namespace parallax {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Text of an attribute; what XML 1.0 has no character for becomes a question mark.
+std::string xml(std::string_view text) {
+  std::string escaped;
+  for (const char character : text) {
+    switch (character) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += static_cast<unsigned char>(character) < 0x20 ? '?' : character;
+    }
+  }
+  return escaped;
+}
+
+std::string describe(const ValueComparison& value) {
+  std::string text = fmt::format("severity {:.4g}", value.severity);
+  if (value.metrics.has_value())
+    text +=
+        fmt::format(", max |a-b| {:.4g}, {} of its elements differ", value.metrics->max_abs, value.metrics->mismatches);
+  text += fmt::format(", limit rtol {:.4g} atol {:.4g}", value.limit.rtol, value.limit.atol);
+  return text;
+}
+
+std::string test_case(const ValueComparison& value) {
+  std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
+                                 xml(value.op.empty() ? "input" : value.op), xml(value.path));
+  switch (value.verdict) {
+    case Verdict::pass:
+      return text + "/>\n";
+    case Verdict::diverged:
+      return text +
+             fmt::format(">\n      <failure type=\"diverged\" message=\"{}\">node {}</failure>\n    </testcase>\n",
+                         xml(describe(value)), xml(value.node));
+    case Verdict::mistrusted:
+    case Verdict::not_compared:
+      break;
+  }
+  return text + fmt::format(">\n      <skipped message=\"{}: {}\"/>\n    </testcase>\n", name_of(value.verdict),
+                            xml(value.reason));
+}
+
+std::string verdict_case(const Comparison& comparison) {
+  if (comparison.verdict == OverallVerdict::pass) return "    <testcase classname=\"parallax\" name=\"verdict\"/>\n";
+  std::string where = "nothing that decides was compared";
+  if (comparison.first_divergence.has_value()) {
+    where = fmt::format("first divergence: {} ({}), value {}", comparison.first_divergence->node,
+                        comparison.first_divergence->op, comparison.first_divergence->path);
+  }
+  for (const Cause& cause : comparison.causes) where += fmt::format("; cause {}: {}", cause.rank, cause.why);
+  return fmt::format(
+      "    <testcase classname=\"parallax\" name=\"verdict\">\n      <failure type=\"{}\" message=\"{}\"/>\n"
+      "    </testcase>\n",
+      name_of(comparison.verdict), xml(where));
+}
+
+bool is_in_main_graph(const ValueComparison& value) { return value.path.find("//") == std::string::npos; }
+
+// A number, or the word the other documents use for what JSON has no number for.
+ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+// Netron matches the part of a name before its first line break, and reads no other.
+std::string target_of(std::string_view name) { return std::string(name.substr(0, name.find('\n'))); }
+
+void add_entry(ordered_json& list, std::string_view kind, const std::string& target, std::string_view name,
+               ordered_json value) {
+  list.push_back({{"kind", kind}, {"target", target}, {"name", name}, {"value", std::move(value)}});
+}
+
+}  // namespace
+
+std::string comparison_to_junit(const Comparison& comparison) {
+  const ComparisonSummary& summary = comparison.summary;
+  const int64_t verdict_fails = comparison.verdict == OverallVerdict::pass ? 0 : 1;
+  double seconds = 0;
+  for (const ComparedExecution& execution : comparison.executions) seconds += execution.wall_ms / 1e3;
+  int64_t diverged = summary.diverged;
+  std::string cases = verdict_case(comparison);
+  for (const ValueComparison& value : comparison.values) cases += test_case(value);
+  for (const ValueComparison& value : comparison.expected) {
+    diverged += value.verdict == Verdict::diverged ? 1 : 0;
+    cases += test_case(value);
+  }
+  const size_t total = 1 + comparison.values.size() + comparison.expected.size();
+  const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"0\"", total, diverged + verdict_fails);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {}>\n  <testsuite name=\"parallax\" {} skipped=\"{}\" "
+      "time=\"{:.3f}\">\n{}  </testsuite>\n</testsuites>\n",
+      counts, counts, summary.mistrusted + summary.not_compared, seconds, cases);
+}
+
+std::string comparison_to_netron(const Comparison& comparison) {
+  ordered_json metrics = ordered_json::array();
+  ordered_json metadata = ordered_json::array();
+  add_entry(metadata, "model", "", "parallax verdict", name_of(comparison.verdict));
+  for (const Cause& cause : comparison.causes)
+    add_entry(metadata, "node", target_of(cause.node), fmt::format("parallax cause {}", cause.rank), cause.why);
+  std::unordered_map<std::string, const ValueComparison*> worst_of_node;
+  for (const ValueComparison& value : comparison.values) {
+    if (!is_in_main_graph(value)) continue;
+    const std::string target = target_of(value.path);
+    add_entry(metadata, "value", target, "parallax",
+              value.reason.empty() ? std::string(name_of(value.verdict))
+                                   : fmt::format("{}: {}", name_of(value.verdict), value.reason));
+    if (value.metrics.has_value()) {
+      add_entry(metrics, "value", target, "severity", number(value.severity));
+      add_entry(metrics, "value", target, "max_abs", number(value.metrics->max_abs));
+      add_entry(metrics, "value", target, "rmse", number(value.metrics->rmse));
+    }
+    const ValueComparison*& worst = worst_of_node[value.node];
+    if (!value.node.empty() && (worst == nullptr || is_worse(value, *worst))) worst = &value;
+  }
+  for (const ValueComparison& value : comparison.values) {
+    const auto worst = worst_of_node.find(value.node);
+    if (value.node.empty() || worst == worst_of_node.end() || worst->second != &value) continue;
+    add_entry(metadata, "node", target_of(value.node), "parallax", style_of(value).badge);
+    if (value.metrics.has_value())
+      add_entry(metrics, "node", target_of(value.node), "severity", number(value.severity));
+  }
+  return json_text({{"signature", "netron:attachment"}, {"metadata", metadata}, {"metrics", metrics}});
+}
+
+std::string comparison_to_model_explorer(const Comparison& comparison) {
+  ordered_json results = ordered_json::object();
+  for (const ValueComparison& value : comparison.values) {
+    if (!is_in_main_graph(value)) continue;
+    const SeverityStyle style = style_of(value);
+    const bool is_judged = value.verdict == Verdict::pass || value.verdict == Verdict::diverged;
+    results[value.path] = {{"value", is_judged ? number(value.severity) : ordered_json(style.badge)},
+                           {"bgColor", style.fill},
+                           {"textColor", style.text}};
+  }
+  return json_text({{"results", std::move(results)}});
+}
+
+}  // namespace parallax

@@ -1,0 +1,21 @@
+// A comparison in the formats of other programs: JUnit for CI servers, and severities for two graph viewers.
+#pragma once
+
+#include <string>
+
+#include "inspector/diff/comparison.h"
+
+namespace parallax {
+
+// JUnit's XML: the verdict is the first test case, then one for each value. What diverged is a failure; what was
+// mistrusted or not compared is skipped, with the reason.
+std::string comparison_to_junit(const Comparison& comparison);
+
+// Netron's attachment (JSON, to be dropped on the open model): verdict, severity and errors of each value of the main
+// graph, and of the node that makes it.
+std::string comparison_to_netron(const Comparison& comparison);
+
+// Model Explorer's custom node data (JSON) for one graph: severity by output tensor name, in the reports' colours.
+std::string comparison_to_model_explorer(const Comparison& comparison);
+
+}  // namespace parallax

@@ -1,0 +1,99 @@
+// A comparison in other programs' formats: each document is read back and held against the comparison.
+#include "inspector/render/report_exchange.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace parallax {
+namespace {
+
+using nlohmann::json;
+
+ValueComparison value_of(std::string path, std::string node, Verdict verdict, double severity) {
+  ValueComparison value;
+  value.path = value.a = value.b = std::move(path);
+  value.node = std::move(node);
+  value.op = value.node.empty() ? "" : "Split";
+  value.verdict = verdict;
+  value.severity = severity;
+  if (verdict == Verdict::not_compared) {
+    value.reason = "fused into <add>";
+  } else {
+    value.metrics = Metrics{};
+    value.metrics->max_abs = severity / 2;
+  }
+  return value;
+}
+
+Comparison example() {
+  Comparison comparison;
+  comparison.values = {value_of("x", "", Verdict::pass, 0), value_of("left", "split", Verdict::pass, 0.25),
+                       value_of("ri\"ght", "split", Verdict::diverged, std::numeric_limits<double>::infinity()),
+                       value_of("loop.body[0]//x", "inner", Verdict::diverged, 3),
+                       value_of("gone", "mul", Verdict::not_compared, 0)};
+  conclude(comparison);
+  Cause cause;
+  cause.node = "split";
+  cause.why = "sizes & order";
+  comparison.causes = {cause};
+  return comparison;
+}
+
+int64_t count_of(const std::string& text, std::string_view part) {
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(ReportJunit, CountsWhatItLists) {
+  const std::string text = comparison_to_junit(example());
+  EXPECT_EQ(count_of(text, "<testcase "), 6);
+  EXPECT_EQ(count_of(text, "<failure "), 3);  // the verdict and two values
+  EXPECT_EQ(count_of(text, "<skipped "), 1);
+  EXPECT_NE(text.find("tests=\"6\" failures=\"3\" errors=\"0\" skipped=\"1\""), std::string::npos) << text;
+  EXPECT_NE(text.find("not_compared: fused into &lt;add&gt;"), std::string::npos);
+  EXPECT_NE(text.find("name=\"ri&quot;ght\""), std::string::npos);
+  EXPECT_NE(text.find("sizes &amp; order"), std::string::npos);
+}
+
+TEST(ReportJunit, APassFailsNothing) {
+  Comparison comparison;
+  comparison.values = {value_of("y", "node", Verdict::pass, 0.5)};
+  conclude(comparison);
+  const std::string text = comparison_to_junit(comparison);
+  EXPECT_EQ(count_of(text, "<failure "), 0);
+  EXPECT_NE(text.find("tests=\"2\" failures=\"0\""), std::string::npos) << text;
+}
+
+json entries_of(const json& list, std::string_view kind, const std::string& target) {
+  json found = json::object();
+  for (const json& entry : list) {
+    if (entry["kind"] == kind && entry["target"] == target) found[entry["name"].get<std::string>()] = entry["value"];
+  }
+  return found;
+}
+
+TEST(ReportNetron, TellsOfValuesAndTheirNodes) {
+  const json document = json::parse(comparison_to_netron(example()));
+  EXPECT_EQ(document["signature"], "netron:attachment");
+  EXPECT_EQ(entries_of(document["metrics"], "value", "left")["severity"], 0.25);
+  EXPECT_EQ(entries_of(document["metrics"], "value", "left")["max_abs"], 0.125);
+  EXPECT_EQ(entries_of(document["metrics"], "node", "split")["severity"], "inf");  // the worse of its two outputs
+  EXPECT_EQ(entries_of(document["metadata"], "value", "gone")["parallax"], "not_compared: fused into <add>");
+  EXPECT_EQ(entries_of(document["metadata"], "node", "split")["parallax cause 1"], "sizes & order");
+  EXPECT_EQ(entries_of(document["metadata"], "model", "")["parallax verdict"], "diverged");
+  for (const json& entry : document["metadata"]) EXPECT_NE(entry["target"], "inner") << "bodies are no nodes there";
+}
+
+TEST(ReportModelExplorer, ColoursByTensorName) {
+  const json results = json::parse(comparison_to_model_explorer(example()))["results"];
+  EXPECT_EQ(results.size(), 4U);
+  EXPECT_EQ(results["left"]["value"], 0.25);
+  EXPECT_EQ(results["ri\"ght"]["value"], "inf");
+  EXPECT_NE(results["left"]["bgColor"], results["ri\"ght"]["bgColor"]);
+}
+
+}  // namespace
+}  // namespace parallax
