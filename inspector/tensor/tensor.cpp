@@ -1,9 +1,13 @@
 // Allocation and sharing of tensor payloads.
 #include "inspector/tensor/tensor.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #include <sys/mman.h>
 
@@ -21,7 +25,7 @@ std::shared_ptr<std::byte> allocate_strings(size_t count) {
   return {reinterpret_cast<std::byte*>(strings), [strings](std::byte*) { delete[] strings; }};
 }
 
-// Large payloads are mapped one by one: freed, they go back to the system at once. On the heap they would lie between
+// Large payloads are mapped one by one: freed, they go back to the system. On the heap they would lie between
 // small blocks that live longer, and what a run holds at its end would grow with the number of values that came and
 // went. The sanitizers watch only the heap.
 #ifdef PARALLAX_SANITIZED
@@ -30,10 +34,57 @@ constexpr size_t kMappedBytes = SIZE_MAX;
 constexpr size_t kMappedBytes = size_t{256} << 10;
 #endif
 
+// The last mappings that were freed, for the next payloads of their sizes: a run's values come and go in the same few
+// sizes, and to touch fresh pages costs more than to fill them. What is kept is little beside any model that has such
+// payloads.
+class FreedMappings {
+ public:
+  static FreedMappings& instance() {
+    static auto* const mappings = new FreedMappings;  // payloads may outlive every static object
+    return *mappings;
+  }
+
+  std::byte* take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(kept_.rbegin(), kept_.rend(), [=](const auto& kept) { return kept.size() == bytes; });
+    if (found == kept_.rend()) return nullptr;
+    std::byte* memory = found->data();
+    kept_.erase(std::next(found).base());
+    kept_bytes_ -= bytes;
+    return memory;
+  }
+
+  void give(std::byte* memory, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    while (!kept_.empty() && bytes <= kMostBytes && kept_bytes_ + bytes > kMostBytes) {
+      ::munmap(kept_.front().data(), kept_.front().size());
+      kept_bytes_ -= kept_.front().size();
+      kept_.erase(kept_.begin());
+    }
+    if (bytes > kMostBytes) {
+      ::munmap(memory, bytes);
+      return;
+    }
+    kept_.push_back({memory, bytes});
+    kept_bytes_ += bytes;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{16} << 20;
+  std::mutex mutex_;
+  std::vector<std::span<std::byte>> kept_;  // the last freed at the end
+  size_t kept_bytes_ = 0;
+};
+
 std::shared_ptr<std::byte> map_bytes(size_t bytes) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  return {static_cast<std::byte*>(memory), [bytes](std::byte* pointer) { ::munmap(pointer, bytes); }};
+  std::byte* memory = FreedMappings::instance().take(bytes);
+  if (memory == nullptr) {
+    void* fresh = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return nullptr;
+    memory = static_cast<std::byte*>(fresh);
+  }
+  return {memory, [bytes](std::byte* pointer) { FreedMappings::instance().give(pointer, bytes); }};
 }
 
 std::shared_ptr<std::byte> allocate_bytes(size_t bytes) {

@@ -1,9 +1,11 @@
 // Activation functions. Each is the formula of its operator's page in the specification.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "reference/ops/elementary.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 
@@ -35,9 +37,7 @@ Status op_celu(OpContext& op) {
   return map_floats(op, [=](double x) { return x > 0 ? x : alpha * std::expm1(x / alpha); });
 }
 
-Status op_sigmoid(OpContext& op) {
-  return map_floats(op, [](double x) { return 1.0 / (1.0 + std::exp(-x)); });
-}
+Status op_sigmoid(OpContext& op) { return map_blocks(op, sigmoid_each); }
 
 Status op_hard_sigmoid(OpContext& op) {
   const double alpha = op.float_attribute("alpha");
@@ -102,7 +102,13 @@ Status op_mish(OpContext& op) {
 // Swish-24: x * sigmoid(alpha * x)
 Status op_swish(OpContext& op) {
   const double alpha = op.float_attribute("alpha");
-  return map_floats(op, [=](double x) { return x / (1.0 + std::exp(-alpha * x)); });
+  return map_blocks(op, [=](std::span<double> values) {
+    std::array<double, kBlock> sigmoids;
+    const auto sigmoid = std::span(sigmoids).first(values.size());
+    for (size_t index = 0; index < values.size(); ++index) sigmoid[index] = alpha * values[index];
+    sigmoid_each(sigmoid);
+    for (size_t index = 0; index < values.size(); ++index) values[index] *= sigmoid[index];
+  });
 }
 
 // SwiGLU-28: Swish of the gate A, times B; the two have one shape.

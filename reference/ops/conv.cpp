@@ -1,12 +1,13 @@
 // Convolutions: Conv, ConvTranspose, ConvInteger, QLinearConv, as sums of products over the elements of a window.
 #include <algorithm>
+#include <array>
+#include <functional>
 
+#include "reference/ops/conv_input.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 #include "reference/ops/products.h"
 #include "reference/ops/quantized.h"
-#include "reference/ops/widest.h"
-#include "reference/ops/window.h"
 
 namespace parallax::reference {
 namespace {
@@ -76,94 +77,149 @@ std::vector<int64_t> kept_sources(const ConvPlan& plan) {
   return window_sources(plan, 0, places);
 }
 
-PX_WIDEST void gather(const double* from, const int64_t* positions, int64_t width, double* target) {
-  for (int64_t column = 0; column < width; ++column)
-    target[column] = positions[column] < 0 ? 0 : from[positions[column]];
-}
-
-PX_WIDEST void gather(const uint64_t* from, const int64_t* positions, int64_t width, uint64_t* target) {
-  for (int64_t column = 0; column < width; ++column)
-    target[column] = positions[column] < 0 ? 0 : from[positions[column]];
-}
-
 // The input elements under the windows [first, first + width), as the columns of a matrix with a row for each channel
 // and kernel element. Padding is 0.
 template <class Number>
-void load_windows(const ConvPlan& plan, std::span<const int64_t> kept, std::span<const Number> x, int64_t first,
-                  int64_t width, std::span<Number> panel) {
+void gather_windows(const ConvPlan& plan, std::span<const int64_t> kept, std::span<const Number> x, int64_t first,
+                    int64_t width, std::span<Number> panel) {
   const int64_t count = plan.window.kernel_count();
   const int64_t inner = plan.window.input_count();
   const std::vector<int64_t> made = kept.empty() ? window_sources(plan, first, width) : std::vector<int64_t>{};
   const int64_t stride = kept.empty() ? width : plan.window.output_count();
   const int64_t* sources = kept.empty() ? made.data() : kept.data() + first;
+  Number* target = panel.data();
   for (int64_t channel = 0; channel < plan.in; ++channel) {
     const Number* from = x.data() + channel * inner;
-    for (int64_t element = 0; element < count; ++element) {
-      gather(from, sources + element * stride, width, panel.data() + (channel * count + element) * width);
+    for (int64_t element = 0; element < count; ++element, target += width) {
+      const int64_t* positions = sources + element * stride;
+      for (int64_t column = 0; column < width; ++column)
+        target[column] = positions[column] < 0 ? Number{0} : from[positions[column]];
     }
   }
 }
 
+// One convolution: X and W in tensors, and a function that takes stretches of an output channel's sums.
 template <class Number>
-std::vector<Number> convolve(const ConvPlan& plan, std::span<const Number> x, std::span<const Number> w,
-                             bool has_exact_products = false) {
-  std::vector<Number> results(static_cast<size_t>(plan.result.element_count()));
-  const int64_t inner = plan.window.input_count();
-  const int64_t places = plan.window.output_count();
-  const int64_t elements = plan.window.kernel_count();
-  const std::vector<int64_t> kept = kept_sources(plan);
-  const auto convolve_group = [&](int64_t index) {
-    const int64_t group = index % plan.groups;
-    const auto input = x.subspan(static_cast<size_t>(index * plan.in * inner));
+struct Convolution {
+  const ConvPlan& plan;
+  TensorView x, w;
+  bool has_exact_products = false;
+  // `channel` counts through all samples; `first` is the place of values[0] in it. Called from several threads.
+  std::function<void(int64_t channel, int64_t first, std::span<const Number> values)> store = {};
+
+  void load_weights(int64_t group, int64_t row, std::span<Number> values) const {
+    const int64_t elements = plan.window.kernel_count();
+    load_lines<Number>(w,
+                       {.begin = plan.weight_index(group, row, 0, 0),
+                        .stride = plan.transposed ? plan.out * elements : elements,
+                        .lines = plan.in,
+                        .width = elements},
+                       values);
+  }
+
+  // The sums of one sample and group as products of matrices, given how the windows are laid in a panel.
+  template <class LoadColumns>
+  void multiply(int64_t index, const LoadColumns& load_columns) const {
     ProductSpec<Number> spec;
     spec.has_exact_products = has_exact_products;
     spec.rows = plan.out;
-    spec.columns = places;
-    spec.depth = plan.in * elements;
-    spec.load_row = [&](int64_t row, std::span<Number> values) {
-      for (size_t k = 0; k < values.size(); ++k) {
-        const auto from = static_cast<int64_t>(k) / elements;
-        values[k] = w[static_cast<size_t>(plan.weight_index(group, row, from, static_cast<int64_t>(k) % elements))];
-      }
-    };
-    spec.load_columns = [&](int64_t first, int64_t width, std::span<Number> panel) {
-      load_windows(plan, std::span(kept), input, first, width, panel);
-    };
+    spec.columns = plan.window.output_count();
+    spec.depth = plan.in * plan.window.kernel_count();
+    spec.load_row = [&](int64_t row, std::span<Number> values) { load_weights(index % plan.groups, row, values); };
+    spec.load_columns = load_columns;
     spec.store = [&](int64_t row, int64_t first, std::span<const Number> values) {
-      std::copy(values.begin(), values.end(), results.begin() + (index * plan.out + row) * places + first);
+      store(index * plan.out + row, first, values);
     };
     sum_products(spec);
-  };
-  // Many small groups take a thread each; few large ones share the threads inside.
-  const int64_t count = plan.batch * plan.groups;
-  const int64_t work = count < 4 * thread_count() ? 0 : plan.out * places * plan.in * elements / 4;
-  if (work == 0) {
-    for (int64_t index = 0; index < count; ++index) convolve_group(index);
-  } else {
+  }
+
+  // The same without a panel, one output channel after the other: for groups that have few.
+  void add(int64_t index, const PaddedLayout& layout, std::span<const Number> planes) const {
+    constexpr int64_t kStretch = 512;
+    const int64_t places = plan.window.output_count();
+    std::vector<Number> weights(layout.offsets().size());
+    std::array<Number, kStretch> sums;
+    for (int64_t first = 0; first < places; first += kStretch) {
+      const int64_t width = std::min(kStretch, places - first);
+      const std::vector<WindowRun> runs = layout.runs_of(first, width);
+      for (int64_t row = 0; row < plan.out; ++row) {
+        load_weights(index % plan.groups, row, weights);
+        sums.fill(Number{0});
+        add_windows(planes.data(), layout.offsets(), weights, runs, layout.step(), sums.data());
+        store(index * plan.out + row, first, std::span<const Number>(sums).first(static_cast<size_t>(width)));
+      }
+    }
+  }
+
+  void run() const {
+    constexpr int64_t kFewRows = 4;
+    const int64_t inner = plan.in * plan.window.input_count();
+    const PaddedLayout layout(plan.window, plan.in);
+    const bool is_padded = !plan.transposed && layout.is_compact();
+    const std::vector<int64_t> kept = is_padded ? std::vector<int64_t>{} : kept_sources(plan);
+    const auto run_group = [&](int64_t index) {
+      if (!is_padded) {
+        std::vector<Number> numbers(static_cast<size_t>(inner));
+        load<Number>(x, index * inner, std::span(numbers));
+        return multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
+          gather_windows<Number>(plan, kept, numbers, first, width, panel);
+        });
+      }
+      const std::vector<Number> planes = layout.load_planes<Number>(x, index * inner);
+      if (plan.out < kFewRows) return add(index, layout, planes);
+      multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
+        copy_windows(planes.data(), layout.offsets(), layout.runs_of(first, width), layout.step(), panel.data());
+      });
+    };
+    // Many small groups take a thread each; few large ones share the threads inside.
+    const int64_t count = plan.batch * plan.groups;
+    const int64_t work = plan.out * plan.window.output_count() * plan.in * plan.window.kernel_count() / 4;
+    if (count < 4 * thread_count()) {
+      for (int64_t index = 0; index < count; ++index) run_group(index);
+      return;
+    }
     parallel_for(count, work, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index) convolve_group(index);
+      for (int64_t index = begin; index < end; ++index) run_group(index);
     });
   }
-  return results;
-}
-
-// The channel that element `index` of the result belongs to.
-int64_t channel_of(const ConvPlan& plan, size_t index) {
-  return static_cast<int64_t>(index) / plan.window.output_count() % (plan.groups * plan.out);
-}
+};
 
 Status convolve_floats(OpContext& op, bool transposed) {
   const ConvPlan plan = PX_TRY(plan_conv(op, op.input(0).shape(), op.input(1).shape(), transposed));
-  const Numbers<double> x(op.input(0));
-  const Numbers<double> w(op.input(1));
-  std::vector<double> results =
-      convolve<double>(plan, x.span(), w.span(), have_exact_products(op.input(0).dtype(), op.input(1).dtype()));
+  const int64_t channels = plan.groups * plan.out;
+  std::vector<double> bias(static_cast<size_t>(channels), 0.0);
   if (op.has_input(2)) {
-    const Numbers<double> bias(op.input(2));
-    if (bias.size() != plan.groups * plan.out) return execution_error("B must hold one number for each output channel");
-    for (size_t index = 0; index < results.size(); ++index) results[index] += bias[channel_of(plan, index)];
+    if (op.input(2).element_count() != channels)
+      return execution_error("B must hold one number for each output channel");
+    load<double>(op.input(2), 0, bias);
   }
-  return op.set_output(0, op.input(0).dtype(), plan.result, std::span<const double>(results));
+  Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), plan.result));
+  Convolution<double> convolution{plan, op.input(0), op.input(1)};
+  convolution.has_exact_products = have_exact_products(op.input(0).dtype(), op.input(1).dtype());
+  convolution.store = [&](int64_t channel, int64_t first, std::span<const double> sums) {
+    std::array<double, kBlock> results;
+    const double added = bias[static_cast<size_t>(channel % channels)];
+    for (size_t index = 0; index < sums.size(); ++index) results[index] = sums[index] + added;
+    store<double>(output, channel * plan.window.output_count() + first,
+                  std::span<const double>(results).first(sums.size()));
+  };
+  convolution.run();
+  return op.set_output(0, std::move(output));
+}
+
+// The sums of integers modulo 2^64, in the order of the result.
+std::vector<uint64_t> convolve_integers(const ConvPlan& plan, const Shape& x_shape, const std::vector<uint64_t>& x,
+                                        const Shape& w_shape, const std::vector<uint64_t>& w) {
+  const auto view = [](const Shape& shape, const std::vector<uint64_t>& numbers) {
+    return TensorView{DType::uint64, shape, reinterpret_cast<const std::byte*>(numbers.data()), Device{}};
+  };
+  std::vector<uint64_t> sums(static_cast<size_t>(plan.result.element_count()));
+  Convolution<uint64_t> convolution{plan, view(x_shape, x), view(w_shape, w)};
+  convolution.store = [&](int64_t channel, int64_t first, std::span<const uint64_t> values) {
+    std::copy(values.begin(), values.end(), sums.begin() + channel * plan.window.output_count() + first);
+  };
+  convolution.run();
+  return sums;
 }
 
 // Integers less a zero point that is one number, or one for each slice of axis 0.
@@ -189,7 +245,8 @@ Status op_conv_integer(OpContext& op) {
   const ConvPlan plan = PX_TRY(plan_conv(op, op.input(0).shape(), op.input(1).shape(), false));
   const auto x = PX_TRY(less_zero_point(op.input(0), op.has_input(2) ? &op.input(2) : nullptr));
   const auto w = PX_TRY(less_zero_point(op.input(1), op.has_input(3) ? &op.input(3) : nullptr));
-  return op.set_output(0, DType::int32, plan.result, std::span<const uint64_t>(convolve<uint64_t>(plan, x, w)));
+  const auto sums = convolve_integers(plan, op.input(0).shape(), x, op.input(1).shape(), w);
+  return op.set_output(0, DType::int32, plan.result, std::span<const uint64_t>(sums));
 }
 
 // The bias is quantised with scale x_scale * w_scale and zero point 0.
@@ -207,11 +264,11 @@ Status op_qlinear_conv(OpContext& op) {
   const std::vector<int64_t> bias =
       op.has_input(8) ? to_int64s(op.input(8)) : std::vector<int64_t>(static_cast<size_t>(channels), 0);
   if (static_cast<int64_t>(bias.size()) != channels) return execution_error("B must hold one number for each channel");
-  const std::vector<uint64_t> sums = convolve<uint64_t>(plan, x, w);
+  const auto sums = convolve_integers(plan, op.input(0).shape(), x, op.input(3).shape(), w);
   const DType dtype = op.input(7).dtype();
   std::vector<int64_t> results;
   for (size_t index = 0; index < sums.size(); ++index) {
-    const int64_t channel = channel_of(plan, index);
+    const int64_t channel = static_cast<int64_t>(index) / plan.window.output_count() % channels;
     const auto sum =
         static_cast<double>(wrapping_add(static_cast<int64_t>(sums[index]), bias[static_cast<size_t>(channel)]));
     const double scale = x_scale * w_scale[w_scale.size() == 1 ? 0 : channel] / y_scale;

@@ -91,6 +91,22 @@ Status map_floats(OpContext& op, F f) {
   return map_one<double>(op, op.input(0), op.input(0).dtype(), kWork, f);
 }
 
+// A floating input and an output of its type; f replaces the numbers of a block.
+template <class F>
+Status map_blocks(OpContext& op, F f) {
+  const Tensor& input = op.input(0);
+  if (!is_floating(input.dtype())) return unsupported(fmt::format("element type {}", name_of(input.dtype())));
+  Tensor output = PX_TRY(op.allocate(input.dtype(), input.shape()));
+  for_blocks(input.element_count(), 2, [&](int64_t begin, int64_t end) {
+    std::array<double, kBlock> numbers;
+    const auto block = std::span(numbers).first(static_cast<size_t>(end - begin));
+    load<double>(input, begin, block);
+    f(block);
+    store<double>(output, begin, block);
+  });
+  return op.set_output(0, std::move(output));
+}
+
 // Any numbers, and an output of their type; f is generic.
 template <class F>
 Status map_numbers(OpContext& op, F f) {

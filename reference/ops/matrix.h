@@ -1,8 +1,9 @@
 // Matrices as operators see them: numbers with a row and a column stride, and their product.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <span>
-#include <vector>
 
 #include "reference/ops/numbers.h"
 #include "reference/ops/products.h"
@@ -63,16 +64,20 @@ struct StoredMatrix {
 
   void load_columns(int64_t first_column, int64_t width, std::span<Number> panel) const {
     if (!is_transposed) {
-      for (int64_t k = 0; k < rows; ++k) {
-        const auto line = panel.subspan(static_cast<size_t>(k * width), static_cast<size_t>(width));
-        load<Number>(view, first + k * columns + first_column, line);
-      }
-      return;
+      const Lines lines{.begin = first + first_column, .stride = columns, .lines = rows, .width = width};
+      return load_lines<Number>(view, lines, panel);
     }
-    std::vector<Number> column(static_cast<size_t>(rows));
-    for (int64_t j = 0; j < width; ++j) {
-      load<Number>(view, first + (first_column + j) * rows, std::span(column));
-      for (int64_t k = 0; k < rows; ++k) panel[static_cast<size_t>(k * width + j)] = column[static_cast<size_t>(k)];
+    // A stretch of every column at a time: what it spreads over stays in the first-level cache.
+    constexpr int64_t kStretch = 64;
+    std::array<Number, kStretch> stretch;
+    for (int64_t begin = 0; begin < rows; begin += kStretch) {
+      const int64_t count = std::min(kStretch, rows - begin);
+      for (int64_t j = 0; j < width; ++j) {
+        load<Number>(view, first + (first_column + j) * rows + begin,
+                     std::span(stretch).first(static_cast<size_t>(count)));
+        Number* target = panel.data() + begin * width + j;
+        for (int64_t k = 0; k < count; ++k) target[k * width] = stretch[static_cast<size_t>(k)];
+      }
     }
   }
 };

@@ -18,6 +18,7 @@ inline constexpr int64_t kFill = -1;
 // Elements of a size known to the compiler.
 template <class Unit>
 struct WholeElements {
+  static constexpr bool is_plain = true;  // an element is one Unit
   const Unit* source;
   Unit* target;
   void copy(int64_t from, int64_t to) const { target[to] = source[from]; }
@@ -25,6 +26,7 @@ struct WholeElements {
 
 // Elements of less than a byte.
 struct PackedElements {
+  static constexpr bool is_plain = false;
   const std::byte* source;
   std::byte* target;
   int bits;

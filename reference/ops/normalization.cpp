@@ -1,5 +1,6 @@
 // Normalisations: LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization, GroupNormalization,
 // MeanVarianceNormalization, LpNormalization, LRN. Means and variances are computed in two passes, in double.
+#include <array>
 #include <cmath>
 
 #include "reference/ops/map.h"
@@ -31,17 +32,37 @@ DType stash_type_of(const OpContext& op) {
   return op.find_int("stash_type").value_or(1) == 16 ? DType::bfloat16 : DType::float32;
 }
 
-// An optional input broadcast to the shape of X; `otherwise` where it is not there.
-Result<std::vector<double>> broadcast_or(const OpContext& op, size_t index, const Shape& shape, double otherwise) {
-  std::vector<double> values(static_cast<size_t>(shape.element_count()), otherwise);
-  if (!op.has_input(index)) return values;
-  if (!broadcasts_to(op.input(index).shape(), shape)) {
-    return execution_error(fmt::format("input {} of shape {} does not broadcast to {}", index,
-                                       op.input(index).shape().to_string(), shape.to_string()));
+// An optional input broadcast to the shape of X, `otherwise` where it is not there. Where it is the same for every row
+// of the axes from `axis` on, as it mostly is, it is kept for one.
+class Factors {
+ public:
+  static Result<Factors> create(const OpContext& op, size_t index, const Shape& shape, size_t axis, double otherwise) {
+    Factors factors;
+    factors.row_ = count_of(shape, axis, shape.rank());
+    if (!op.has_input(index)) {
+      factors.values_.assign(static_cast<size_t>(factors.row_), otherwise);
+      return factors;
+    }
+    const Tensor& input = op.input(index);
+    if (!broadcasts_to(input.shape(), shape)) {
+      return execution_error(fmt::format("input {} of shape {} does not broadcast to {}", index,
+                                         input.shape().to_string(), shape.to_string()));
+    }
+    const Shape row = Shape(shape.dims().subspan(axis));
+    factors.differs_ = !broadcasts_to(input.shape(), row);
+    const Shape& kept = factors.differs_ ? shape : row;
+    factors.values_.resize(static_cast<size_t>(kept.element_count()));
+    BroadcastInput(input, kept).read<double>(0, factors.values_);
+    return factors;
   }
-  BroadcastInput(op.input(index), shape).read<double>(0, values);
-  return values;
-}
+
+  const double* of_row(int64_t row) const { return values_.data() + (differs_ ? row * row_ : 0); }
+
+ private:
+  int64_t row_ = 0;
+  bool differs_ = false;
+  std::vector<double> values_;
+};
 
 Status expect_channels(const OpContext& op, size_t first, size_t last, int64_t channels) {
   for (size_t index = first; index <= last; ++index) {
@@ -64,28 +85,30 @@ Status op_layer_normalization(OpContext& op) {
   const double epsilon = op.float_attribute("epsilon");
   const int64_t rows = count_of(shape, 0, axis);
   const int64_t count = count_of(shape, axis, shape.rank());
-  const Numbers<double> numbers(x);
-  const std::vector<double> scale = PX_TRY(broadcast_or(op, 1, shape, 1.0));
-  const std::vector<double> bias = PX_TRY(broadcast_or(op, 2, shape, 0.0));
-  std::vector<double> results(scale.size());
+  const Factors scales = PX_TRY(Factors::create(op, 1, shape, axis, 1.0));
+  const Factors biases = PX_TRY(Factors::create(op, 2, shape, axis, 0.0));
+  Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
   std::vector<double> means(static_cast<size_t>(rows));
   std::vector<double> inverse_deviations(means.size());
   parallel_for(rows, 4 * count, [&](int64_t begin, int64_t end) {
+    std::vector<double> numbers(static_cast<size_t>(count));
     for (int64_t row = begin; row < end; ++row) {
-      const Moments moments = moments_of(count, [&](int64_t k) { return numbers[row * count + k]; });
+      load<double>(x, row * count, numbers);
+      const Moments moments = moments_of(count, [&](int64_t k) { return numbers[static_cast<size_t>(k)]; });
       const double inverse = 1.0 / std::sqrt(moments.variance + epsilon);
       means[static_cast<size_t>(row)] = moments.mean;
       inverse_deviations[static_cast<size_t>(row)] = inverse;
-      for (int64_t index = row * count; index < (row + 1) * count; ++index) {
-        const auto at = static_cast<size_t>(index);
-        results[at] = (numbers[index] - moments.mean) * inverse * scale[at] + bias[at];
-      }
+      const double* scale = scales.of_row(row);
+      const double* bias = biases.of_row(row);
+      for (size_t k = 0; k < numbers.size(); ++k)
+        numbers[k] = (numbers[k] - moments.mean) * inverse * scale[k] + bias[k];
+      store<double>(output, row * count, numbers);
     }
   });
   std::vector<int64_t> dims(shape.begin(), shape.end());
   std::fill(dims.begin() + static_cast<ptrdiff_t>(axis), dims.end(), 1);
   const Shape reduced = PX_TRY(Shape::create(dims));
-  PX_TRY(op.set_output(0, x.dtype(), shape, std::span<const double>(results)));
+  PX_TRY(op.set_output(0, std::move(output)));
   PX_TRY(op.set_output(1, stash_type_of(op), reduced, std::span<const double>(means)));
   return op.set_output(2, stash_type_of(op), reduced, std::span<const double>(inverse_deviations));
 }
@@ -97,21 +120,22 @@ Status op_rms_normalization(OpContext& op) {
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), shape.rank()));
   const double epsilon = op.float_attribute("epsilon");
   const int64_t count = count_of(shape, axis, shape.rank());
-  const Numbers<double> numbers(x);
-  const std::vector<double> scale = PX_TRY(broadcast_or(op, 1, shape, 1.0));
-  std::vector<double> results(scale.size());
+  const Factors scales = PX_TRY(Factors::create(op, 1, shape, axis, 1.0));
+  // Y has the type of the scale (parameter V), which may be wider than that of X.
+  Tensor output = PX_TRY(op.allocate(op.input(1).dtype(), shape));
   parallel_for(count_of(shape, 0, axis), 4 * count, [&](int64_t begin, int64_t end) {
+    std::vector<double> numbers(static_cast<size_t>(count));
     for (int64_t row = begin; row < end; ++row) {
+      load<double>(x, row * count, numbers);
       double squares = 0;
-      for (int64_t index = row * count; index < (row + 1) * count; ++index) squares += numbers[index] * numbers[index];
+      for (double number : numbers) squares += number * number;
       const double root = std::sqrt(squares / static_cast<double>(count) + epsilon);
-      for (int64_t index = row * count; index < (row + 1) * count; ++index) {
-        results[static_cast<size_t>(index)] = numbers[index] / root * scale[static_cast<size_t>(index)];
-      }
+      const double* scale = scales.of_row(row);
+      for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = numbers[k] / root * scale[k];
+      store<double>(output, row * count, numbers);
     }
   });
-  // Y has the type of the scale (parameter V), which may be wider than that of X.
-  return op.set_output(0, op.input(1).dtype(), shape, std::span<const double>(results));
+  return op.set_output(0, std::move(output));
 }
 
 namespace {
@@ -142,7 +166,17 @@ Status set_moments(OpContext& op, const Shape& shape, const std::vector<Moments>
   return op.set_output(4, op.input(4).dtype(), shape, std::span<const double>(batch_variance));
 }
 
-// (x - mean) / sqrt(var + epsilon) * scale + B, for each channel, or for each element of a sample.
+// Of one channel over all samples.
+Moments channel_moments(const Tensor& x, int64_t channel, int64_t channels, int64_t inner) {
+  const int64_t samples = x.shape()[0];
+  std::vector<double> numbers(static_cast<size_t>(samples * inner));
+  load_lines<double>(x, {.begin = channel * inner, .stride = channels * inner, .lines = samples, .width = inner},
+                     numbers);
+  return moments_of(samples * inner, [&](int64_t k) { return numbers[static_cast<size_t>(k)]; });
+}
+
+// (x - mean) / sqrt(var + epsilon) * scale + B, for each channel, or for each element of a sample. The quotient of
+// scale and deviation is taken once a channel.
 Status normalize_batch(OpContext& op, const BatchPlan& plan) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();
@@ -152,24 +186,35 @@ Status normalize_batch(OpContext& op, const BatchPlan& plan) {
   const int64_t inner = count_of(shape, first_inner, shape.rank());
   PX_TRY(expect_channels(op, 1, 4, channels));
   const double epsilon = op.float_attribute("epsilon");
-  const Numbers<double> numbers(x), scale(op.input(1)), bias(op.input(2)), mean(op.input(3)), variance(op.input(4));
-  std::vector<double> results(static_cast<size_t>(numbers.size()));
-  std::vector<Moments> batch(static_cast<size_t>(channels));
-  parallel_for(channels, 4 * shape[0] * inner, [&](int64_t begin, int64_t end) {
+  const Numbers<double> scale(op.input(1)), bias(op.input(2)), mean(op.input(3)), variance(op.input(4));
+  std::vector<Moments> moments(static_cast<size_t>(channels));
+  std::vector<double> factor(moments.size());
+  parallel_for(channels, plan.training ? 4 * shape[0] * inner : 1, [&](int64_t begin, int64_t end) {
     for (int64_t channel = begin; channel < end; ++channel) {
-      const auto position = [&](int64_t k) { return (k / inner * channels + channel) * inner + k % inner; };
-      Moments moments{mean[channel], variance[channel]};
-      if (plan.training) moments = moments_of(shape[0] * inner, [&](int64_t k) { return numbers[position(k)]; });
-      batch[static_cast<size_t>(channel)] = moments;
-      const double deviation = std::sqrt(moments.variance + epsilon);
-      for (int64_t k = 0; k < shape[0] * inner; ++k) {
-        const int64_t at = position(k);
-        results[static_cast<size_t>(at)] = (numbers[at] - moments.mean) / deviation * scale[channel] + bias[channel];
-      }
+      Moments& own = moments[static_cast<size_t>(channel)];
+      own = plan.training ? channel_moments(x, channel, channels, inner) : Moments{mean[channel], variance[channel]};
+      factor[static_cast<size_t>(channel)] = scale[channel] / std::sqrt(own.variance + epsilon);
     }
   });
-  PX_TRY(op.set_output(0, x.dtype(), shape, std::span<const double>(results)));
-  return plan.training ? set_moments(op, op.input(3).shape(), batch) : Status{};
+  Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
+  for_blocks(x.element_count(), 2, [&](int64_t begin, int64_t end) {
+    std::array<double, kBlock> block;
+    const auto numbers = std::span(block).first(static_cast<size_t>(end - begin));
+    load<double>(x, begin, numbers);
+    // Stretches of one channel.
+    for (int64_t at = begin; at < end;) {
+      const int64_t channel = at / inner % channels;
+      const int64_t next = std::min(end, (at / inner + 1) * inner);
+      const double m = moments[static_cast<size_t>(channel)].mean, f = factor[static_cast<size_t>(channel)];
+      for (; at < next; ++at) {
+        double& number = numbers[static_cast<size_t>(at - begin)];
+        number = (number - m) * f + bias[channel];
+      }
+    }
+    store<double>(output, begin, numbers);
+  });
+  PX_TRY(op.set_output(0, std::move(output)));
+  return plan.training ? set_moments(op, op.input(3).shape(), moments) : Status{};
 }
 
 }  // namespace

@@ -1,11 +1,22 @@
 // Storing with one rounding, or wrapping to the integer's width.
 #include "reference/ops/numbers.h"
 
+#include <algorithm>
 #include <complex>
 #include <limits>
 
+#include "reference/ops/widest.h"
+
 namespace parallax::reference {
 namespace {
+
+// The two conversions that most of a run's elements go through.
+PX_WIDEST void widen(const float* from, int64_t count, double* to) {
+  for (int64_t index = 0; index < count; ++index) to[index] = from[index];
+}
+PX_WIDEST void round(const double* from, int64_t count, float* to) {
+  for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index]);
+}
 
 template <class Stored>
 void store_cast(Tensor& tensor, int64_t begin, std::span<const int64_t> values) {
@@ -24,6 +35,28 @@ void store_packed_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t
 }
 
 }  // namespace
+
+void load_lines(const TensorView& view, const Lines& lines, double* out) {
+  if (lines.lines == 0 || lines.width == 0) return;
+  const int64_t end = lines.begin + (lines.lines - 1) * lines.stride + lines.width;
+  PX_CHECK(view.device.is_host() && lines.begin >= 0 && end <= view.element_count());
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    const int64_t from = lines.begin + line * lines.stride;
+    double* to = out + line * lines.width;
+    if (view.dtype == DType::float32) {
+      widen(reinterpret_cast<const float*>(view.data) + from, lines.width, to);
+    } else {
+      load_doubles(view, from, {to, static_cast<size_t>(lines.width)});
+    }
+  }
+}
+
+void load_lines(const TensorView& view, const Lines& lines, int64_t* out) {
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    const std::span<int64_t> to(out + line * lines.width, static_cast<size_t>(lines.width));
+    load_int64s(view, lines.begin + line * lines.stride, to);
+  }
+}
 
 int64_t truncate_to_int64(double value) {
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
@@ -52,7 +85,10 @@ void store_complex(Tensor& tensor, std::span<const double> real, std::span<const
 
 void store_rounded(Tensor& tensor, int64_t begin, std::span<const double> values) {
   PX_CHECK(is_floating(tensor.dtype()));
-  store_doubles(tensor, begin, values);
+  if (tensor.dtype() != DType::float32) return store_doubles(tensor, begin, values);
+  const auto count = static_cast<int64_t>(values.size());
+  PX_CHECK(begin >= 0 && begin + count <= tensor.element_count());
+  round(values.data(), count, reinterpret_cast<float*>(tensor.mutable_data()) + begin);
 }
 
 void store_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t> values) {

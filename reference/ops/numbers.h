@@ -16,14 +16,30 @@
 
 namespace parallax::reference {
 
-// T is double, int64_t or uint64_t.
+// `lines` stretches of `width` elements each, `stride` elements apart in the tensor and adjacent in `out`.
+struct Lines {
+  int64_t begin = 0;
+  int64_t stride = 0;
+  int64_t lines = 1;
+  int64_t width = 0;
+};
+void load_lines(const TensorView& view, const Lines& lines, double* out);
+void load_lines(const TensorView& view, const Lines& lines, int64_t* out);
+
+// T is double, int64_t or uint64_t, which keeps its bits.
+template <class T>
+void load_lines(const TensorView& view, const Lines& lines, std::span<T> out) {
+  PX_CHECK(static_cast<int64_t>(out.size()) >= lines.lines * lines.width);
+  if constexpr (std::is_same_v<T, double>) {
+    load_lines(view, lines, out.data());
+  } else {
+    load_lines(view, lines, reinterpret_cast<int64_t*>(out.data()));
+  }
+}
+
 template <class T>
 void load(const TensorView& view, int64_t begin, std::span<T> out) {
-  if constexpr (std::is_same_v<T, double>) {
-    load_doubles(view, begin, out);
-  } else {
-    load_int64s(view, begin, {reinterpret_cast<int64_t*>(out.data()), out.size()});  // uint64 keeps its bits
-  }
+  load_lines<T>(view, {.begin = begin, .width = static_cast<int64_t>(out.size())}, out);
 }
 
 void store_rounded(Tensor& tensor, int64_t begin, std::span<const double> values);

@@ -1,6 +1,7 @@
 // Pools: MaxPool, AveragePool, LpPool, their global forms, MaxRoiPool, MaxUnpool.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "reference/ops/map.h"
@@ -22,18 +23,32 @@ Result<Shape> pooled_shape(const OpContext& op, const Window& window) {
   return Shape::create(dims);
 }
 
-// Calls each(result index, plane, place, positions) for every window of every plane (sample and channel).
+// Calls each(result index, plane, place, positions) for every window of every plane (sample and channel), with the
+// positions of its elements that lie in the input, not in the padding. A plane is walked over many windows at a time.
 template <class Each>
 void for_windows(const Window& window, int64_t planes, const Each& each) {
+  constexpr int64_t kPlaces = 64;
   const int64_t places = window.output_count();
-  parallel_for(places, planes * window.kernel_count() * 3, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> positions(static_cast<size_t>(window.kernel_count()));
-    for (int64_t place = begin; place < end; ++place) {
-      window.sources(place, positions);
-      for (int64_t plane = 0; plane < planes; ++plane)
-        each(static_cast<size_t>(plane * places + place), plane, place, positions);
-    }
-  });
+  parallel_for((places + kPlaces - 1) / kPlaces, kPlaces * planes * window.kernel_count() * 2,
+               [&](int64_t first, int64_t last) {
+                 std::vector<int64_t> positions(static_cast<size_t>(window.kernel_count()));
+                 std::vector<std::vector<int64_t>> inside(static_cast<size_t>(kPlaces));
+                 for (int64_t begin = first * kPlaces; begin < std::min(places, last * kPlaces); begin += kPlaces) {
+                   const int64_t end = std::min(places, begin + kPlaces);
+                   for (int64_t place = begin; place < end; ++place) {
+                     window.sources(place, positions);
+                     auto& list = inside[static_cast<size_t>(place - begin)];
+                     list.clear();
+                     std::copy_if(positions.begin(), positions.end(), std::back_inserter(list),
+                                  [](int64_t position) { return position >= 0; });
+                   }
+                   for (int64_t plane = 0; plane < planes; ++plane) {
+                     for (int64_t place = begin; place < end; ++place)
+                       each(static_cast<size_t>(plane * places + place), plane, place,
+                            inside[static_cast<size_t>(place - begin)]);
+                   }
+                 }
+               });
 }
 
 int64_t planes_of(const OpContext& op) { return op.input(0).shape()[0] * op.input(0).shape()[1]; }
@@ -96,27 +111,29 @@ Status op_max_pool(OpContext& op) {
     using T = decltype(number);
     const Numbers<T> numbers(x);
     std::vector<T> results(indices.size());
-    for_windows(
-        window, planes_of(op), [&](size_t result, int64_t plane, int64_t, const std::vector<int64_t>& positions) {
-          int64_t best = -1;
-          for (int64_t position : positions) {
-            if (position < 0) continue;
-            const T value = numbers[plane * inner + position];
-            if (best < 0 ||
-                (!is_nan(numbers[plane * inner + best]) && (is_nan(value) || value > numbers[plane * inner + best])))
-              best = position;
-          }
-          // A window that lies in the padding alone has no element: it gives the least value.
-          if (best < 0) {
-            if constexpr (std::is_same_v<T, double>)
-              results[result] = -std::numeric_limits<T>::infinity();
-            else
-              results[result] = static_cast<T>(integer_limits(x.dtype()).first);
-            return;
-          }
-          results[result] = numbers[plane * inner + best];
-          indices[result] = plane * inner + (by_column ? column_major(window, best) : best);
-        });
+    for_windows(window, planes_of(op),
+                [&](size_t result, int64_t plane, int64_t, const std::vector<int64_t>& positions) {
+                  // A window that lies in the padding alone has no element: it gives the least value.
+                  if (positions.empty()) {
+                    if constexpr (std::is_same_v<T, double>)
+                      results[result] = -std::numeric_limits<T>::infinity();
+                    else
+                      results[result] = static_cast<T>(integer_limits(x.dtype()).first);
+                    return;
+                  }
+                  const T* elements = numbers.data() + plane * inner;
+                  int64_t best = positions[0];
+                  T highest = elements[best];
+                  for (int64_t position : positions) {
+                    const T value = elements[position];
+                    if (value > highest || (is_nan(value) && !is_nan(highest))) {
+                      highest = value;
+                      best = position;
+                    }
+                  }
+                  results[result] = highest;
+                  indices[result] = plane * inner + (by_column ? column_major(window, best) : best);
+                });
     return op.set_output(0, x.dtype(), shape, std::span<const T>(results));
   }));
   return op.set_output(1, DType::int64, shape, std::span<const int64_t>(indices));
@@ -134,12 +151,8 @@ Status op_average_pool(OpContext& op) {
   for_windows(
       window, planes_of(op), [&](size_t result, int64_t plane, int64_t place, const std::vector<int64_t>& positions) {
         double sum = 0;
-        int64_t inside = 0;
-        for (int64_t position : positions) {
-          if (position < 0) continue;
-          sum += numbers[plane * inner + position];
-          ++inside;
-        }
+        for (int64_t position : positions) sum += numbers[plane * inner + position];
+        auto inside = static_cast<int64_t>(positions.size());
         if (count_padding) {
           inside = 1;
           const Walk<1> at(window.output, {none}, place);
@@ -164,7 +177,7 @@ Status op_lp_pool(OpContext& op) {
   for_windows(window, planes_of(op), [&](size_t result, int64_t plane, int64_t, const std::vector<int64_t>& positions) {
     double sum = 0;
     for (int64_t position : positions) {
-      if (position >= 0) sum += std::pow(std::fabs(numbers[plane * inner + position]), p);
+      sum += std::pow(std::fabs(numbers[plane * inner + position]), p);
     }
     results[result] = power_mean_root(sum, p);
   });

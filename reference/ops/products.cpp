@@ -3,7 +3,6 @@
 #include "reference/ops/products.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "inspector/base/thread_pool.h"
@@ -34,24 +33,35 @@ template <class Number>
 class Task {
  public:
   Task(const ProductSpec<Number>& spec, TileKernel<Number> kernel)
-      : spec_(spec), kernel_(kernel), panel_(static_cast<size_t>(spec.depth * kPanelWidth)) {}
+      : spec_(spec),
+        kernel_(kernel),
+        row_(static_cast<size_t>(spec.depth)),
+        panel_(static_cast<size_t>(spec.depth * kPanelWidth)) {}
 
   void run(int64_t first_row, int64_t last_row, int64_t first_column, int64_t last_column) {
     first_row_ = first_row;
     row_count_ = last_row - first_row;
-    // Rows that fill up the last tile are zero.
-    const int64_t padded = (row_count_ + kTileRows - 1) / kTileRows * kTileRows;
-    rows_.assign(static_cast<size_t>(padded * spec_.depth), Number{0});
-    for (int64_t row = 0; row < row_count_; ++row) {
-      spec_.load_row(first_row + row, std::span(rows_).subspan(static_cast<size_t>(row * spec_.depth),
-                                                               static_cast<size_t>(spec_.depth)));
-    }
+    load_rows();
     for (int64_t first = first_column; first < last_column; first += kPanelWidth) {
       run_panel(first, std::min(kPanelWidth, last_column - first));
     }
   }
 
  private:
+  // As the kernel reads them: the rows of a tile side by side. Rows that fill up the last tile are zero.
+  void load_rows() {
+    const int64_t tiles = (row_count_ + kTileRows - 1) / kTileRows;
+    rows_.resize(static_cast<size_t>(tiles * kTileRows * spec_.depth));
+    for (int64_t row = 0; row < tiles * kTileRows; ++row) {
+      if (row < row_count_)
+        spec_.load_row(first_row_ + row, row_);
+      else
+        std::fill(row_.begin(), row_.end(), Number{0});
+      Number* target = rows_.data() + row / kTileRows * kTileRows * spec_.depth + row % kTileRows;
+      for (int64_t k = 0; k < spec_.depth; ++k) target[k * kTileRows] = row_[static_cast<size_t>(k)];
+    }
+  }
+
   void run_panel(int64_t first_column, int64_t width) {
     spec_.load_columns(first_column, width, std::span(panel_).first(static_cast<size_t>(spec_.depth * width)));
     if (width < kPanelWidth) spread(panel_, spec_.depth, width);
@@ -59,10 +69,8 @@ class Task {
     for (int64_t k = 0; k < spec_.depth; k += kDepthAStretch) {
       const int64_t depth = std::min(kDepthAStretch, spec_.depth - k);
       for (int64_t row = 0; row < row_count_; row += kTileRows) {
-        std::array<const Number*, kTileRows> rows;
-        for (int64_t r = 0; r < kTileRows; ++r)
-          rows[static_cast<size_t>(r)] = rows_.data() + (row + r) * spec_.depth + k;
-        kernel_(rows.data(), panel_.data() + k * kPanelWidth, depth, sums_.data() + row * kPanelWidth);
+        const Number* rows = rows_.data() + row * spec_.depth + k * kTileRows;
+        kernel_(rows, panel_.data() + k * kPanelWidth, depth, sums_.data() + row * kPanelWidth);
       }
     }
     for (int64_t row = 0; row < row_count_; ++row) {
@@ -75,7 +83,7 @@ class Task {
   TileKernel<Number> kernel_;
   int64_t first_row_ = 0;
   int64_t row_count_ = 0;
-  std::vector<Number> rows_, panel_, sums_;
+  std::vector<Number> row_, rows_, panel_, sums_;
 };
 
 template <class Number>

@@ -5,5 +5,6 @@ namespace parallax::reference {
 
 TileKernel<double> rounded_products_kernel() { return tile_kernel<double>(); }
 TileKernel<uint64_t> integer_products_kernel() { return tile_kernel<uint64_t>(); }
+TileKernel<double> rounded_row_kernel() { return tile_kernel<double, 1>(); }
 
 }  // namespace parallax::reference

@@ -9,7 +9,8 @@
 
 namespace parallax::reference {
 
-using Activation = std::function<double(double)>;
+// Replaces every number by its function.
+using Activation = std::function<void(std::span<double>)>;
 
 // The sizes, inputs and options of one node. `gates` is 1, 3 or 4.
 struct Recurrence {
@@ -19,7 +20,7 @@ struct Recurrence {
   bool reverse_only = false;
   double clip = 0;  // 0: none
   std::vector<double> b, initial_h;
-  std::vector<double> recurrent;  // R with the units last: [directions, gates, hidden (of h), hidden]
+  std::vector<double> recurrent;  // R in panels of units: [directions, gates, panels, hidden (of h), kPanelWidth]
   std::vector<double> projected;  // X W^T + Wb of every step: [directions, steps * batch in X's order, gates, hidden]
   std::vector<int64_t> lengths;   // of each sample
   std::vector<Activation> activations;  // of all directions, in order
@@ -28,18 +29,24 @@ struct Recurrence {
   static Result<Recurrence> create(const OpContext& op, int64_t gates,
                                    const std::vector<std::string>& default_activations);
 
-  size_t activations_per_direction() const { return activations.size() / static_cast<size_t>(directions); }
-  double clipped(double value) const;
+  // Room for one number of every hidden unit.
+  std::vector<double> unit_row() const { return std::vector<double>(static_cast<size_t>(hidden)); }
   // x[t, sample] * W[gate]^T + its bias, and h * R[gate]^T + its bias, for every hidden unit.
   std::span<const double> input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const;
-  std::vector<double> hidden_sums(int64_t direction, int64_t gate, std::span<const double> h) const;
+  void hidden_sums(int64_t direction, int64_t gate, std::span<const double> h, std::span<double> sums) const;
+  // The sum of the two.
+  void gate_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample, std::span<const double> h,
+                 std::span<double> sums) const;
+  // function(values), once they are clipped.
+  void activate(const Activation& function, std::span<double> values) const;
 };
 
-// One sample's state going one step: h (and whatever else the cell keeps) in place.
-using CellStep = std::function<void(int64_t direction, int64_t sample, int64_t step, std::span<double> h)>;
+// One sample going one step in one direction: h (and whatever else the cell keeps) in place.
+using CellStep = std::function<void(int64_t step, std::span<double> h)>;
+using MakeCell = std::function<CellStep(int64_t direction, int64_t sample)>;
 
 // Runs all directions over all steps and sets Y (output 0) and Y_h (output 1).
-Status run_recurrence(OpContext& op, const Recurrence& plan, const CellStep& step);
+Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell);
 
 // A [directions, batch, hidden] state as output `index`, with the layout asked.
 Status set_state(OpContext& op, size_t index, const Recurrence& plan, const std::vector<double>& state);

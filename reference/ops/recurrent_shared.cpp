@@ -1,11 +1,13 @@
 // The shared half of RNN, GRU and LSTM.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "reference/ops/elementary.h"
 #include "reference/ops/indexing.h"
 #include "reference/ops/matrix.h"
+#include "reference/ops/products_kernel.h"
 #include "reference/ops/recurrent.h"
-#include "reference/ops/widest.h"
 
 namespace parallax::reference {
 namespace {
@@ -17,22 +19,31 @@ struct ActivationRow {
   bool has_beta;
   double alpha;
   double beta;
-  double (*function)(double x, double alpha, double beta);
+  void (*function)(std::span<double> values, double alpha, double beta);
 };
 
+// A function of one number as a function of many.
+template <class F>
+constexpr auto each(F) {
+  return +[](std::span<double> values, double alpha, double beta) {
+    for (double& x : values) x = F{}(x, alpha, beta);
+  };
+}
+
 constexpr ActivationRow kActivations[] = {
-    {"Relu", false, false, 0, 0, [](double x, double, double) { return x < 0 ? 0.0 : x; }},
-    {"Tanh", false, false, 0, 0, [](double x, double, double) { return std::tanh(x); }},
-    {"Sigmoid", false, false, 0, 0, [](double x, double, double) { return 1.0 / (1.0 + std::exp(-x)); }},
-    {"Affine", true, true, 1, 0, [](double x, double a, double b) { return a * x + b; }},
-    {"LeakyRelu", true, false, 0.01, 0, [](double x, double a, double) { return x < 0 ? a * x : x; }},
-    {"ThresholdedRelu", true, false, 1, 0, [](double x, double a, double) { return x > a ? x : 0.0; }},
-    {"ScaledTanh", true, true, 1, 1, [](double x, double a, double b) { return a * std::tanh(b * x); }},
-    {"HardSigmoid", true, true, 0.2, 0.5, [](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); }},
-    {"Elu", true, false, 1, 0, [](double x, double a, double) { return x < 0 ? a * std::expm1(x) : x; }},
-    {"Softsign", false, false, 0, 0, [](double x, double, double) { return x / (1.0 + std::fabs(x)); }},
+    {"Relu", false, false, 0, 0, each([](double x, double, double) { return x < 0 ? 0.0 : x; })},
+    {"Tanh", false, false, 0, 0, [](std::span<double> values, double, double) { tanh_each(values); }},
+    {"Sigmoid", false, false, 0, 0, [](std::span<double> values, double, double) { sigmoid_each(values); }},
+    {"Affine", true, true, 1, 0, each([](double x, double a, double b) { return a * x + b; })},
+    {"LeakyRelu", true, false, 0.01, 0, each([](double x, double a, double) { return x < 0 ? a * x : x; })},
+    {"ThresholdedRelu", true, false, 1, 0, each([](double x, double a, double) { return x > a ? x : 0.0; })},
+    {"ScaledTanh", true, true, 1, 1, each([](double x, double a, double b) { return a * std::tanh(b * x); })},
+    {"HardSigmoid", true, true, 0.2, 0.5,
+     each([](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); })},
+    {"Elu", true, false, 1, 0, each([](double x, double a, double) { return x < 0 ? a * std::expm1(x) : x; })},
+    {"Softsign", false, false, 0, 0, each([](double x, double, double) { return x / (1.0 + std::fabs(x)); })},
     {"Softplus", false, false, 0, 0,
-     [](double x, double, double) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }},
+     each([](double x, double, double) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); })},
 };
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -54,7 +65,7 @@ Result<std::vector<Activation>> read_activations(const OpContext& op, const std:
     if (row == std::end(kActivations)) return unsupported(fmt::format("activation '{}'", name));
     const double alpha = row->has_alpha && next_alpha < alphas.size() ? alphas[next_alpha++] : row->alpha;
     const double beta = row->has_beta && next_beta < betas.size() ? betas[next_beta++] : row->beta;
-    activations.emplace_back([row, alpha, beta](double x) { return row->function(x, alpha, beta); });
+    activations.emplace_back([row, alpha, beta](std::span<double> values) { row->function(values, alpha, beta); });
   }
   return activations;
 }
@@ -70,25 +81,19 @@ Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std:
   return std::vector<double>(numbers.span().begin(), numbers.span().end());
 }
 
-// sums[unit] += h[k] * weights[k, unit], k upward in each sum; lanes take different units.
-PX_WIDEST void add_products(std::span<const double> h, const double* weights, std::span<double> sums) {
-  const auto count = static_cast<int64_t>(sums.size());
-  double* target = sums.data();
-  for (const double factor : h) {
-    for (int64_t unit = 0; unit < count; ++unit) target[unit] += factor * weights[unit];
-    weights += count;
-  }
-}
+int64_t panels_of(int64_t hidden) { return (hidden + kPanelWidth - 1) / kPanelWidth; }
 
-// R as it is given, [directions, gates * hidden, hidden of h], with the last two axes of each gate exchanged.
-std::vector<double> units_last(const std::vector<double>& r, int64_t hidden) {
-  std::vector<double> turned(r.size());
-  const int64_t square = hidden * hidden;
-  for (int64_t gate = 0; gate < static_cast<int64_t>(r.size()); gate += square) {
-    const double* from = r.data() + gate;
-    double* to = turned.data() + gate;
-    for (int64_t k = 0; k < hidden; ++k) {
-      for (int64_t unit = 0; unit < hidden; ++unit) to[k * hidden + unit] = from[unit * hidden + k];
+// R as it is given, [directions, gates * hidden, hidden of h], in panels of kPanelWidth units of a gate, the last one
+// filled up with zeros.
+std::vector<double> in_panels(const std::vector<double>& r, int64_t hidden) {
+  const int64_t square = hidden * hidden, panels = panels_of(hidden) * hidden * kPanelWidth;
+  std::vector<double> turned(
+      static_cast<size_t>(static_cast<int64_t>(r.size()) / std::max<int64_t>(1, square) * panels));
+  for (int64_t gate = 0; gate * square < static_cast<int64_t>(r.size()); ++gate) {
+    for (int64_t unit = 0; unit < hidden; ++unit) {
+      const double* from = r.data() + gate * square + unit * hidden;
+      double* to = turned.data() + gate * panels + unit / kPanelWidth * hidden * kPanelWidth + unit % kPanelWidth;
+      for (int64_t k = 0; k < hidden; ++k) to[k * kPanelWidth] = from[k];
     }
   }
   return turned;
@@ -140,7 +145,7 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   const auto w = PX_TRY(read_weights(op, 1, {plan.directions, gates * plan.hidden, plan.inputs}));
   const auto r = PX_TRY(read_weights(op, 2, {plan.directions, gates * plan.hidden, plan.hidden}));
   plan.b = PX_TRY(read_weights(op, 3, {plan.directions, 2 * gates * plan.hidden}));
-  plan.recurrent = units_last(r, plan.hidden);
+  plan.recurrent = in_panels(r, plan.hidden);
   plan.projected = project(plan, x.span(), w, have_exact_products(plan.dtype, op.input(1).dtype()));
   PX_TRY(make_shape({plan.steps, plan.directions, plan.batch, plan.hidden}));
   plan.lengths.assign(static_cast<size_t>(plan.batch), plan.steps);
@@ -164,20 +169,37 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   return plan;
 }
 
-double Recurrence::clipped(double value) const { return clip > 0 ? std::clamp(value, -clip, clip) : value; }
-
 std::span<const double> Recurrence::input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const {
   const int64_t place = batch_first ? sample * steps + step : step * batch + sample;
   const int64_t first = ((direction * steps * batch + place) * gates + gate) * hidden;
   return std::span(projected).subspan(static_cast<size_t>(first), static_cast<size_t>(hidden));
 }
 
-std::vector<double> Recurrence::hidden_sums(int64_t direction, int64_t gate, std::span<const double> h) const {
-  std::vector<double> sums(static_cast<size_t>(hidden), 0.0);
-  add_products(h, recurrent.data() + (direction * gates + gate) * hidden * hidden, sums);
+// Each sum runs over h upward from 0, the bias comes last.
+void Recurrence::hidden_sums(int64_t direction, int64_t gate, std::span<const double> h, std::span<double> sums) const {
+  const TileKernel<double> kernel = rounded_row_kernel();
   const double* bias = b.data() + ((direction * 2 + 1) * gates + gate) * hidden;
-  for (size_t unit = 0; unit < sums.size(); ++unit) sums[unit] += bias[unit];
-  return sums;
+  const double* panel = recurrent.data() + (direction * gates + gate) * panels_of(hidden) * hidden * kPanelWidth;
+  for (int64_t first = 0; first < hidden; first += kPanelWidth, panel += hidden * kPanelWidth) {
+    std::array<double, kPanelWidth> line{};
+    kernel(h.data(), panel, hidden, line.data());
+    for (int64_t unit = first; unit < std::min(hidden, first + kPanelWidth); ++unit)
+      sums[static_cast<size_t>(unit)] = line[static_cast<size_t>(unit - first)] + bias[unit];
+  }
+}
+
+void Recurrence::gate_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample, std::span<const double> h,
+                           std::span<double> sums) const {
+  const auto from_input = input_sums(direction, gate, step, sample);
+  hidden_sums(direction, gate, h, sums);
+  for (size_t unit = 0; unit < sums.size(); ++unit) sums[unit] = from_input[unit] + sums[unit];
+}
+
+void Recurrence::activate(const Activation& function, std::span<double> values) const {
+  if (clip > 0) {
+    for (double& value : values) value = std::clamp(value, -clip, clip);
+  }
+  function(values);
 }
 
 Result<std::vector<double>> read_state(const OpContext& op, size_t index, const Recurrence& plan) {
@@ -206,7 +228,7 @@ Status set_state(OpContext& op, size_t index, const Recurrence& plan, const std:
 }
 
 // A sample runs for its own length; Y is 0 beyond it and Y_h is its state after its last step.
-Status run_recurrence(OpContext& op, const Recurrence& plan, const CellStep& step) {
+Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell) {
   std::vector<double> states = plan.initial_h;
   std::vector<double> y(static_cast<size_t>(plan.steps * plan.directions * plan.batch * plan.hidden), 0.0);
   parallel_for(plan.directions * plan.batch, plan.steps * plan.hidden * plan.gates * (plan.inputs + plan.hidden),
@@ -217,10 +239,11 @@ Status run_recurrence(OpContext& op, const Recurrence& plan, const CellStep& ste
                    const auto h = std::span(states).subspan(static_cast<size_t>(row * plan.hidden),
                                                             static_cast<size_t>(plan.hidden));
                    const int64_t length = plan.lengths[static_cast<size_t>(sample)];
+                   const CellStep step = make_cell(direction, sample);
                    const bool backward = plan.reverse_only || direction == 1;
                    for (int64_t count = 0; count < length; ++count) {
                      const int64_t time = backward ? length - 1 - count : count;
-                     step(direction, sample, time, h);
+                     step(time, h);
                      // Y is [steps, directions, batch, hidden], or [batch, steps, directions, hidden] with the batch
                      // first.
                      const int64_t target = plan.batch_first

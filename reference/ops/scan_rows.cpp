@@ -10,14 +10,14 @@ namespace parallax::reference {
 namespace {
 
 // The lines of a tensor along one axis: element k of line i lies at base(i) + k * inner.
-struct Lines {
+struct AxisLines {
   int64_t count = 0;   // of lines
   int64_t length = 0;  // of each
   int64_t inner = 1;
   int64_t base(int64_t line) const { return line / inner * length * inner + line % inner; }
 };
 
-Lines lines_of(const Shape& shape, size_t axis) {
+AxisLines lines_of(const Shape& shape, size_t axis) {
   const int64_t inner = count_of(shape, axis + 1, shape.rank());
   return {count_of(shape, 0, axis) * inner, shape[axis], inner};
 }
@@ -29,7 +29,7 @@ Status accumulate(OpContext& op, int64_t start, Fold fold) {
   const size_t axis = PX_TRY(normalize_axis(given_axis, x.shape().rank()));
   const bool exclusive = op.int_attribute("exclusive") != 0;
   const bool reverse = op.int_attribute("reverse") != 0;
-  const Lines lines = lines_of(x.shape(), axis);
+  const AxisLines lines = lines_of(x.shape(), axis);
   return with_number_type(x.dtype(), [&](auto number) -> Status {
     using T = decltype(number);
     const Numbers<T> numbers(x);
@@ -60,7 +60,7 @@ Status arg_best(OpContext& op, Better better) {
   const Shape& shape = data.shape();
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), shape.rank()));
   const bool last = op.find_int("select_last_index").value_or(0) != 0;
-  const Lines lines = lines_of(shape, axis);
+  const AxisLines lines = lines_of(shape, axis);
   if (lines.length == 0) return execution_error("the axis has no elements");
   std::vector<int64_t> dims(shape.begin(), shape.end());
   if (op.int_attribute("keepdims") != 0)
@@ -127,12 +127,12 @@ Status op_top_k(OpContext& op) {
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("axis"), x.shape().rank()));
   const int64_t k = op.since_version() < 10 ? op.int_attribute("k") : PX_TRY(op.int64_of_input(1));
   const bool largest = op.find_int("largest").value_or(1) != 0;
-  const Lines lines = lines_of(x.shape(), axis);
+  const AxisLines lines = lines_of(x.shape(), axis);
   if (k < 0 || k > lines.length)
     return execution_error(fmt::format("k is {}, the axis has {} elements", k, lines.length));
   const Shape shape = PX_TRY(with_dim(x.shape(), axis, k));
   std::vector<int64_t> indices(static_cast<size_t>(shape.element_count()));
-  const Lines out = lines_of(shape, axis);
+  const AxisLines out = lines_of(shape, axis);
   PX_TRY(with_number_type(x.dtype(), [&](auto number) -> Status {
     using T = decltype(number);
     const Numbers<T> numbers(x);

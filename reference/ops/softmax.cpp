@@ -1,7 +1,10 @@
 // Softmax, LogSoftmax, Hardmax: over one axis since version 13, before over all axes from `axis` on.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "reference/ops/elementary.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 
@@ -29,66 +32,85 @@ Result<Rows> rows_of(const OpContext& op) {
   return Rows{count_of(shape, 0, axis), shape[axis], count_of(shape, axis + 1, shape.rank())};
 }
 
-// Calls row(read, write) for each row, with functions of the position within it.
+// Replaces the numbers of each row by row(numbers).
 template <class Row>
 Status for_rows(OpContext& op, const Row& row) {
   const Tensor& input = op.input(0);
   if (!is_floating(input.dtype())) return unsupported(fmt::format("element type {}", name_of(input.dtype())));
   const Rows rows = PX_TRY(rows_of(op));
-  const Numbers<double> numbers(input);
-  std::vector<double> results(static_cast<size_t>(numbers.size()));
-  parallel_for(rows.outer * rows.inner, 20 * rows.count, [&](int64_t begin, int64_t end) {
+  Tensor output = PX_TRY(op.allocate(input.dtype(), input.shape()));
+  parallel_for(rows.outer * rows.inner, 4 * rows.count, [&](int64_t begin, int64_t end) {
+    std::vector<double> numbers(static_cast<size_t>(rows.count));
     for (int64_t index = begin; index < end; ++index) {
       const int64_t base = index / rows.inner * rows.count * rows.inner + index % rows.inner;
-      row(
-          rows.count, [&, base](int64_t k) { return numbers[base + k * rows.inner]; },
-          [&, base](int64_t k) -> double& { return results[static_cast<size_t>(base + k * rows.inner)]; });
+      if (rows.inner == 1) {
+        load<double>(input, base, numbers);
+        row(numbers);
+        store<double>(output, base, numbers);
+        continue;
+      }
+      load_lines<double>(input, {.begin = base, .stride = rows.inner, .lines = rows.count, .width = 1}, numbers);
+      row(numbers);
+      for (int64_t k = 0; k < rows.count; ++k)
+        store<double>(output, base + k * rows.inner, std::span(numbers).subspan(static_cast<size_t>(k), 1));
     }
   });
-  return op.set_output(0, input.dtype(), input.shape(), std::span<const double>(results));
+  return op.set_output(0, std::move(output));
 }
 
 // NaN wins, so that a row with NaN becomes NaN as a whole.
-template <class Read>
-double highest_of(int64_t count, const Read& read) {
+double highest_of(std::span<const double> row) {
   double highest = -std::numeric_limits<double>::infinity();
-  for (int64_t k = 0; k < count; ++k) {
-    if (std::isnan(read(k))) return read(k);
-    highest = std::max(highest, read(k));
+  for (double x : row) {
+    if (std::isnan(x)) return x;
+    highest = std::max(highest, x);
   }
   return highest;
+}
+
+// Replaces x by x - max.
+void subtract_highest(std::span<double> row) {
+  const double highest = highest_of(row);
+  for (double& x : row) x -= highest;
+}
+
+double sum_of(std::span<const double> row) {
+  double sum = 0;
+  for (double x : row) sum += x;
+  return sum;
 }
 
 }  // namespace
 
 // exp(x - max) / sum(exp(x - max)). A row of -inf alone is NaN, as the formula says.
 Status op_softmax(OpContext& op) {
-  return for_rows(op, [](int64_t count, const auto& read, const auto& write) {
-    const double highest = highest_of(count, read);
-    double sum = 0;
-    for (int64_t k = 0; k < count; ++k) sum += write(k) = std::exp(read(k) - highest);
-    for (int64_t k = 0; k < count; ++k) write(k) /= sum;
+  return for_rows(op, [](std::span<double> row) {
+    subtract_highest(row);
+    exp_each(row);
+    const double sum = sum_of(row);
+    for (double& x : row) x /= sum;
   });
 }
 
 // x - max - log(sum(exp(x - max)))
 Status op_log_softmax(OpContext& op) {
-  return for_rows(op, [](int64_t count, const auto& read, const auto& write) {
-    const double highest = highest_of(count, read);
-    double sum = 0;
-    for (int64_t k = 0; k < count; ++k) sum += std::exp(read(k) - highest);
-    for (int64_t k = 0; k < count; ++k) write(k) = read(k) - highest - std::log(sum);
+  return for_rows(op, [](std::span<double> row) {
+    subtract_highest(row);
+    std::vector<double> powers(row.begin(), row.end());
+    exp_each(powers);
+    const double log_of_sum = std::log(sum_of(powers));
+    for (double& x : row) x -= log_of_sum;
   });
 }
 
 // 1 at the first of the greatest elements, 0 elsewhere.
 Status op_hardmax(OpContext& op) {
-  return for_rows(op, [](int64_t count, const auto& read, const auto& write) {
-    int64_t best = 0;
-    for (int64_t k = 1; k < count; ++k) {
-      if (read(k) > read(best)) best = k;
+  return for_rows(op, [](std::span<double> row) {
+    size_t best = 0;
+    for (size_t k = 1; k < row.size(); ++k) {
+      if (row[k] > row[best]) best = k;
     }
-    for (int64_t k = 0; k < count; ++k) write(k) = k == best ? 1.0 : 0.0;
+    for (size_t k = 0; k < row.size(); ++k) row[k] = k == best ? 1.0 : 0.0;
   });
 }
 

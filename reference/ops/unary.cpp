@@ -1,6 +1,7 @@
 // Elementwise functions of one input: rounding, roots, exponentials, trigonometry, tests.
 #include <cmath>
 
+#include "reference/ops/elementary.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
@@ -58,9 +59,7 @@ Status op_sqrt(OpContext& op) {
 Status op_reciprocal(OpContext& op) {
   return map_floats(op, [](double x) { return 1.0 / x; });
 }
-Status op_exp(OpContext& op) {
-  return map_floats(op, [](double x) { return std::exp(x); });
-}
+Status op_exp(OpContext& op) { return map_blocks(op, exp_each); }
 Status op_log(OpContext& op) {
   return map_floats(op, [](double x) { return std::log(x); });
 }
@@ -91,9 +90,7 @@ Status op_sinh(OpContext& op) {
 Status op_cosh(OpContext& op) {
   return map_floats(op, [](double x) { return std::cosh(x); });
 }
-Status op_tanh(OpContext& op) {
-  return map_floats(op, [](double x) { return std::tanh(x); });
-}
+Status op_tanh(OpContext& op) { return map_blocks(op, tanh_each); }
 Status op_asinh(OpContext& op) {
   return map_floats(op, [](double x) { return std::asinh(x); });
 }
