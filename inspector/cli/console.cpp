@@ -23,6 +23,19 @@ bool stdout_takes_colour() {
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
+namespace {
+
+// Names in messages come from files and arguments: none of them may steer the terminal.
+std::string without_control_characters(std::string text) {
+  for (char& character : text) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (byte < 0x20 || byte == 0x7F) character = byte == '\n' || byte == '\t' ? ' ' : '?';
+  }
+  return text;
+}
+
+}  // namespace
+
 int report_error(const Error& error, bool json) {
   if (json) {
     print(error_to_json(error) + "\n");
@@ -31,7 +44,8 @@ int report_error(const Error& error, bool json) {
     std::string place;
     if (!error.node.empty()) place = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + error.op);
     const bool named = !error.node.empty() && error.message.find("'" + error.node + "'") != std::string::npos;
-    fmt::print(stderr, "parallax: {}: {}{}\n", name_of(error.code), error.message, named ? "" : place);
+    const std::string sentence = error.message + (named ? "" : place);
+    fmt::print(stderr, "parallax: {}: {}\n", name_of(error.code), without_control_characters(sentence));
   }
   return exit_code(error.code);
 }

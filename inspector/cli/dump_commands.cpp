@@ -74,10 +74,11 @@ class CheckCommand final : public Command {
     app.add_option("FILE", file_, "a dump (every CRC, index, reference) or a model (its validity)")
         ->required()
         ->type_name("F.plx|MODEL");
-    common_.declare(app, false);
+    common_.declare(app, true);
   }
 
   Result<int> execute() override {
+    common_.apply();
     const CheckReport report = PX_TRY(check_file(file_));
     print(common_.json ? check_to_json(report) + "\n" : check_to_text(report));
     if (report.problems.empty()) return 0;

@@ -1,6 +1,8 @@
 // The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
+#include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,10 +37,21 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
   return std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
 }
 
+// The first word, when it looks like a verb and is none.
+std::optional<std::string> unknown_verb(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front().starts_with('-')) return std::nullopt;
+  const std::span<const Verb> known = verbs();
+  if (std::ranges::find(known, arguments.front(), &Verb::name) != known.end()) return std::nullopt;
+  std::string names;
+  for (const Verb& verb : known) names += (names.empty() ? "" : ", ") + std::string(verb.name);
+  return "there is no verb '" + arguments.front() + "' (known: " + names + ")";
+}
+
 int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
   const bool json = asks_for_json(arguments);
+  if (const auto problem = unknown_verb(arguments)) return report_error(usage_error(*problem), json);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     program.app.parse(reversed);

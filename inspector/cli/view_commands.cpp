@@ -10,6 +10,7 @@
 #include "inspector/render/dot.h"
 #include "inspector/render/graph_text.h"
 #include "inspector/render/graphviz.h"
+#include "inspector/workbench/checks.h"
 #include "inspector/workbench/doctor.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/operator_help.h"
@@ -25,7 +26,7 @@ class ShowCommand final : public Command {
     app.add_flag("--shapes", text_.shapes, "types of every node's outputs");
     app.add_option("--depth", text_.depth, "fold scopes below this depth into a line each")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(0, 1'000'000));
     common_.declare(app, false);
   }
 
@@ -53,14 +54,15 @@ class DotCommand final : public Command {
     app.add_option("FILES", files_, "a model, a dump, or two dumps A B to compare")->required()->expected(1, 2);
     app.add_option("--depth", dot_.depth, "draw scopes below this depth as one box each")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(0, 1'000'000));
     app.add_option("--focus", dot_.focus, "draw only what is near this value or node")->type_name("PATH");
     app.add_option("-o", output_, "where to write (default: dot on stdout)")->type_name("F.dot|F.svg|F.png");
     policy_.declare(app);
-    common_.declare(app, false);
+    common_.declare(app, true);
   }
 
   Result<int> execute() override {
+    common_.apply();
     Comparison comparison;
     std::shared_ptr<const Model> model;
     if (files_.size() == 2) {
@@ -75,11 +77,15 @@ class DotCommand final : public Command {
       model = PX_TRY(open_graph(files_.front()));
     }
     const std::string text = PX_TRY(graph_to_dot(model->graph, dot_));
-    if (output_.empty()) {
-      print(text);
-    } else {
+    if (!output_.empty()) {
       PX_TRY(write_graph_picture(text, output_));
       log_info(fmt::format("wrote {}", output_));
+    }
+    if (common_.json) {
+      print(output_.empty() ? fmt::format("{{\"dot\": {}}}\n", quoted_json(text))
+                            : fmt::format("{{\"written\": {}}}\n", quoted_json(output_)));
+    } else if (output_.empty()) {
+      print(text);
     }
     return 0;
   }

@@ -39,8 +39,13 @@ Result<CheckReport> check_file(const std::string& path) {
       return report;
     }
   }
-  for (DumpProblem& problem : PX_TRY(check_dump(path)))
-    report.problems.push_back({std::move(problem.where), std::move(problem.message)});
+  auto found = check_dump(path);
+  if (!found.ok()) {
+    if (found.error().code != ErrorCode::corrupt_file) return std::move(found).error();
+    report.problems.push_back({"file", found.error().message});
+    return report;
+  }
+  for (DumpProblem& problem : *found) report.problems.push_back({std::move(problem.where), std::move(problem.message)});
   return report;
 }
 

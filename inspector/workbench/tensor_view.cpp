@@ -239,6 +239,20 @@ Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
                                  similar.empty() ? " (parallax tensor DUMP lists them)" : similar + "'?"));
 }
 
+namespace {
+
+// A tensor of which a sample was kept: its own statistics, then the elements there are.
+std::string sample_text(const TensorStatistics& statistics, const TensorView& sample, int64_t element_count,
+                        const TensorViewOptions& options) {
+  std::string text = statistics_text(statistics);
+  text +=
+      fmt::format("a sample was kept, {} of its {} elements, evenly spread:\n", sample.element_count(), element_count);
+  if (options.histogram) text += histogram_text(sample);
+  return options.statistics_only ? text : text + elements_text(sample);
+}
+
+}  // namespace
+
 Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const TensorViewOptions& options) {
   const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
   std::string text = fmt::format("{}: {}\n", entry.path,
@@ -249,7 +263,11 @@ Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const 
       text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
     return text;
   }
-  if (entry.level == CaptureLevel::sample) text += "a sample of its elements was kept:\n";
+  const bool is_sample = entry.level == CaptureLevel::sample && entry.statistics.has_value();
+  if (is_sample && options.slice.empty()) {
+    const Value sample = PX_TRY(dump.load(index));
+    return text + sample_text(*entry.statistics, sample.tensor(), entry.statistics->count, options);
+  }
   for (const Tensor& tensor : PX_TRY(load_tensors(dump, index, options.slice))) {
     if (entry.type.kind != TypeInfo::Kind::tensor || !options.slice.empty()) {
       text += fmt::format("{}{}\n", name_of(tensor.dtype()), tensor.shape().to_string());
@@ -273,7 +291,13 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
   const auto tensors = PX_TRY(load_tensors(dump, index, options.slice));
   if (entry.type.kind == TypeInfo::Kind::tensor && tensors.size() == 1) {
     json.update(tensor_document(tensors.front(), options));
-    if (entry.level == CaptureLevel::sample) json["level"] = "sample";
+    if (entry.level == CaptureLevel::sample) {
+      json["level"] = "sample";  // `values` are some of the tensor's elements
+      if (options.slice.empty()) {
+        json["shape"] = dims_of(entry.type);
+        json["stats"] = entry.statistics.has_value() ? statistics_json(*entry.statistics) : ordered_json(nullptr);
+      }
+    }
   } else {
     json["dtype"] = to_string(entry.type);
     json["shape"] = nullptr;
