@@ -25,6 +25,30 @@ bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 namespace {
 
+std::string& command() {
+  static std::string text;
+  return text;
+}
+
+std::string quoted_for_shell(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char character : word) character == '\'' ? quoted.append("'\\''") : quoted.append(1, character);
+  return quoted + "'";
+}
+
+}  // namespace
+
+void keep_command(const std::vector<std::string>& arguments) {
+  command() = "parallax";
+  for (const std::string& argument : arguments) command() += " " + quoted_for_shell(argument);
+}
+
+const std::string& kept_command() { return command(); }
+
+namespace {
+
 // Names in messages come from files and arguments: none of them may steer the terminal.
 std::string without_control_characters(std::string text) {
   for (char& character : text) {

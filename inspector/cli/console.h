@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "inspector/base/result.h"
 
@@ -13,6 +14,10 @@ void print(std::string_view text);  // to stdout, as it is
 bool flush_output();                // false when stdout could not take everything (a full disk)
 bool stdout_takes_colour();         // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();
+
+// The command line of this process, quoted for a shell: what reports tell people to repeat.
+void keep_command(const std::vector<std::string>& arguments);
+const std::string& kept_command();
 
 // Prints the error (as JSON on stdout with `json`, else one sentence on stderr) and yields its exit code.
 int report_error(const Error& error, bool json);

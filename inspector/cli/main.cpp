@@ -50,6 +50,7 @@ std::optional<std::string> unknown_verb(const std::vector<std::string>& argument
 int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
+  keep_command(arguments);
   const bool json = asks_for_json(arguments);
   if (const auto problem = unknown_verb(arguments)) return report_error(usage_error(*problem), json);
   try {

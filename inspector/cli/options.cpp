@@ -229,7 +229,7 @@ Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bo
   // whatever becomes of the files.
   if (!json) print(comparison_to_text(comparison, {top, stdout_takes_colour()}));
   const std::vector<std::string> written =
-      PX_TRY(write_reports({csv, junit, html, dot, svg, netron, model_explorer}, comparison, graph));
+      PX_TRY(write_reports({csv, junit, html, dot, svg, netron, model_explorer, kept_command()}, comparison, graph));
   if (json) print(comparison_to_json(comparison) + "\n");
   for (const std::string& file : written) log_info(fmt::format("wrote {}", file));
   return {};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/compare.h"
+#include "inspector/diff/error_picture.h"
 #include "inspector/diff/judge.h"
 #include "inspector/diff/value_compare.h"
 
@@ -192,6 +193,7 @@ class DumpComparer {
     if (!same_type(a.type, b_.entry(in_b).type, result)) return {};
     diff::judge_values(value_a, value_b, context, result);
     if (result.metrics.has_value()) judge_.found_difference(a.path, result.metrics->rmse);
+    if (a.level == CaptureLevel::all) gallery_.consider(value_a, value_b, result);
     if (a.level == CaptureLevel::sample) {
       diff::describe_type(a.type, result);
       if (result.metrics.has_value())
@@ -232,6 +234,7 @@ class DumpComparer {
 
   DumpSide a_, b_;
   Judge judge_;
+  PictureGallery gallery_;
   const CompareOptions& options_;
   bool widen_;
   std::vector<Placed> values_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct Limit {
   LimitSource from = LimitSource::table;
 };
 
+struct ErrorPicture;  // error_picture.h
+
 struct ValueComparison {
   std::string path;  // in A; in B where A has none
   std::string a;     // path in A, empty when absent there
@@ -42,6 +45,7 @@ struct ValueComparison {
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
   bool is_graph_output = false;
+  std::shared_ptr<const ErrorPicture> picture;  // of some diverged values; null otherwise
 };
 
 struct ComparedExecution {

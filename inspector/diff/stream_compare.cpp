@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "inspector/diff/compare.h"
+#include "inspector/diff/error_picture.h"
 #include "inspector/diff/stream_side.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/exec/value_path.h"
@@ -94,6 +95,7 @@ class StreamComparer::Impl {
 
   StreamOptions options_;
   diff::Judge judge_;
+  PictureGallery gallery_;
   std::mutex mutex_;
   std::condition_variable moved_;
   StreamSide a_, b_;
@@ -238,7 +240,10 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   comparison.is_graph_output = comparison.is_graph_output || in_b.placed.comparison.is_graph_output;
   const Limit limit = judge_.limit_of(in_a.number, comparison.path);
   const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_};
-  diff::judge_values(is_a ? value : counterpart.value, is_a ? counterpart.value : value, context, comparison);
+  const Value& value_a = is_a ? value : counterpart.value;
+  const Value& value_b = is_a ? counterpart.value : value;
+  diff::judge_values(value_a, value_b, context, comparison);
+  gallery_.consider(value_a, value_b, comparison);
   if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);
   const std::lock_guard lock(mutex_);
   results_.push_back(std::move(in_a.placed));

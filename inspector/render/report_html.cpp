@@ -1,12 +1,15 @@
 // Fills the template of assets/report with a comparison.
 #include "inspector/render/report_html.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/render/error_svg.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_template.h"
 #include "inspector/render/severity_style.h"
@@ -37,6 +40,12 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+// Graphviz writes an XML prologue that has no place inside HTML.
+std::string svg_of(const std::string& drawn) {
+  const size_t begin = drawn.find("<svg");
+  return begin == std::string::npos ? std::string() : drawn.substr(begin);
+}
+
 // A card with a verdict shows the values of that verdict when it is clicked.
 std::string card(std::string_view title, int64_t count, std::string_view verdict = {}) {
   if (verdict.empty() || count == 0)
@@ -55,33 +64,85 @@ std::string execution_row(const ComparedExecution& execution) {
       execution.wall_ms, escaped(settings));
 }
 
-std::string first_divergence(const Comparison& comparison) {
-  if (!comparison.first_divergence.has_value()) return {};
-  const FirstDivergence& first = *comparison.first_divergence;
-  const std::string node =
-      first.node.empty() ? "" : fmt::format(" at node <code>{}</code> ({})", escaped(first.node), escaped(first.op));
-  return fmt::format("<div class=\"first\">First divergence: <code>{}</code>{}</div>\n", escaped(first.path), node);
-}
-
-std::string causes(const Comparison& comparison) {
-  if (comparison.causes.empty()) return {};
-  std::string text = "<h2>Causes</h2>\n<ol>\n";
-  for (const Cause& cause : comparison.causes) {
-    text += fmt::format("<li><code>{}</code> ({}), introduced {:.3g}, inherited {:.3g}: {}</li>\n", escaped(cause.node),
-                        escaped(cause.op), cause.introduced, cause.inherited, escaped(cause.why));
+const ValueComparison* find_value(const Comparison& comparison, std::string_view path) {
+  for (const ValueComparison& value : comparison.values) {
+    if (value.path == path) return &value;
   }
-  return text + "</ol>\n";
+  return nullptr;
 }
 
-std::string summary(const Comparison& comparison) {
+// What to look at, one card each: the causes, or the first divergence where no cause is known.
+struct Finding {
+  std::string title;  // HTML
+  std::string text;   // HTML
+  std::string path;
+};
+
+std::vector<Finding> findings(const Comparison& comparison) {
+  std::vector<Finding> list;
+  for (const Cause& cause : comparison.causes) {
+    Finding& finding = list.emplace_back();
+    finding.title = fmt::format("{}. <code>{}</code> <span class=\"dim\">{}</span>", cause.rank, escaped(cause.node),
+                                escaped(cause.op));
+    finding.text = fmt::format(
+        "<p>{}</p><p class=\"dim\">introduced {:.3g}, inherited {:.3g} (1 is the limit); side {}; value "
+        "<code>{}</code>",
+        escaped(cause.why), cause.introduced, cause.inherited, name_of(cause.side), escaped(cause.path));
+    if (!cause.source_module.empty() || !cause.source_line.empty())
+      finding.text +=
+          fmt::format("; from <code>{}</code> {}", escaped(cause.source_module), escaped(cause.source_line));
+    finding.text += "</p>";
+    finding.path = cause.path;
+  }
+  if (list.empty() && comparison.first_divergence.has_value()) {
+    const FirstDivergence& first = *comparison.first_divergence;
+    list.push_back({fmt::format("First divergence: <code>{}</code> <span class=\"dim\">{}</span>", escaped(first.node),
+                                escaped(first.op)),
+                    fmt::format("<p class=\"dim\">value <code>{}</code></p>", escaped(first.path)), first.path});
+  }
+  return list;
+}
+
+std::string finding_card(const Comparison& comparison, const Finding& finding, const std::string& neighbourhood) {
+  std::string text = fmt::format("<div class=\"finding\"><h3>{}</h3>\n{}\n", finding.title, finding.text);
+  std::string pictures;
+  const ValueComparison* value = find_value(comparison, finding.path);
+  if (value != nullptr && value->picture != nullptr) {
+    const double largest = std::max(std::abs(value->picture->low), std::abs(value->picture->high));
+    pictures += "<div class=\"column\">" +
+                error_map_svg(*value->picture, value->limit.atol + value->limit.rtol * largest) +
+                histograms_svg(*value->picture) + "</div>";
+  }
+  if (!neighbourhood.empty()) pictures += svg_of(neighbourhood);
+  if (!pictures.empty()) text += "<div class=\"evidence\">" + pictures + "</div>\n";
+  return text + "</div>\n";
+}
+
+std::string causes(const Comparison& comparison, const ReportPictures& pictures) {
+  const std::vector<Finding> list = findings(comparison);
+  if (list.empty()) return {};
+  std::string text = comparison.causes.empty() ? "" : "<h2>Causes</h2>\n";
+  for (size_t index = 0; index < list.size(); ++index) {
+    text +=
+        finding_card(comparison, list[index], index < pictures.causes.size() ? pictures.causes[index] : std::string());
+  }
+  return text;
+}
+
+std::string repetition(const std::string& command) {
+  return command.empty() ? std::string()
+                         : fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", escaped(command));
+}
+
+std::string summary(const Comparison& comparison, const ReportPictures& pictures) {
   const ComparisonSummary& counts = comparison.summary;
   std::string text = "<div class=\"cards\">\n" + card("values", counts.values) + card("compared", counts.compared) +
                      card("passed", counts.passed, "pass") + card("diverged", counts.diverged, "diverged") +
                      card("mistrusted", counts.mistrusted, "mistrusted") +
                      card("not compared", counts.not_compared, "not_compared") + "</div>\n";
-  text += first_divergence(comparison) + causes(comparison) + "<h2>Executions</h2>\n<table class=\"sides\">\n";
+  text += causes(comparison, pictures) + "<h2>Executions</h2>\n<table class=\"sides\">\n";
   for (const ComparedExecution& execution : comparison.executions) text += execution_row(execution);
-  return text + "</table>\n";
+  return text + "</table>\n" + repetition(pictures.command);
 }
 
 // The document and, for each value, how it looks. "</" would end the script element that holds it.
@@ -102,19 +163,17 @@ std::string data(const Comparison& comparison) {
   return safe;
 }
 
-// Graphviz writes an XML prologue that has no place inside HTML.
-std::string picture(const std::string& svg) {
-  const size_t begin = svg.find("<svg");
-  if (begin == std::string::npos) return {};
-  return "<h2>Graph</h2>\n<div class=\"picture\">" + svg.substr(begin) + "</div>\n";
+std::string graph(const std::string& drawn) {
+  const std::string svg = svg_of(drawn);
+  return svg.empty() ? std::string() : "<h2>Graph</h2>\n<div class=\"picture\">" + svg + "</div>\n";
 }
 
 }  // namespace
 
-std::string comparison_to_html(const Comparison& comparison, const std::string& svg) {
+std::string comparison_to_html(const Comparison& comparison, const ReportPictures& pictures) {
   const std::map<std::string_view, std::string> parts = {{"verdict", std::string(name_of(comparison.verdict))},
-                                                         {"summary", summary(comparison)},
-                                                         {"picture", picture(svg)},
+                                                         {"summary", summary(comparison, pictures)},
+                                                         {"picture", graph(pictures.graph)},
                                                          {"version", PARALLAX_VERSION},
                                                          {"data", data(comparison)}};
   std::string page;

@@ -1,14 +1,21 @@
-// A comparison as one HTML file that needs nothing beside it: verdict, first divergence, a table to sort and filter,
-// the picture.
+// A comparison as one HTML file that needs nothing beside it: verdict, causes with their neighbourhoods and errors,
+// a table to sort and filter, the graph.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "inspector/diff/comparison.h"
 
 namespace parallax {
 
-// `svg` is the graph's picture as Graphviz writes it; empty: no picture.
-std::string comparison_to_html(const Comparison& comparison, const std::string& svg);
+// What stands beside the comparison itself. Pictures are as Graphviz writes them; what is empty is left out.
+struct ReportPictures {
+  std::string graph;
+  std::vector<std::string> causes;  // the neighbourhood of each of the first causes, or of the first divergence
+  std::string command;              // that makes this comparison again
+};
+
+std::string comparison_to_html(const Comparison& comparison, const ReportPictures& pictures);
 
 }  // namespace parallax

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMaxOpenNodes = 400;  // beyond, dot's layout takes minutes and the picture is no longer read
 constexpr int kDeepestFold = 3;
+constexpr size_t kDrawnCauses = 5;
 
 // The whole graph, or the deepest view of it with folded scopes that Graphviz draws in time.
 Result<std::string> draw(const Graph& graph, const Comparison& comparison) {
@@ -34,6 +35,28 @@ Result<std::string> draw(const Graph& graph, const Comparison& comparison) {
     if (options.depth <= 0) return picture;
   }
   return unsupported("the graph could not be drawn");
+}
+
+// What is around the first causes, or around the first divergence where no cause is known. A neighbourhood that cannot
+// be drawn is left out: the report says its cause in words.
+std::vector<std::string> draw_causes(const Graph& graph, const Comparison& comparison) {
+  std::vector<std::string> paths;
+  for (const Cause& cause : comparison.causes) paths.push_back(cause.path);
+  if (paths.empty() && comparison.first_divergence.has_value()) paths.push_back(comparison.first_divergence->path);
+  if (paths.size() > kDrawnCauses) paths.resize(kDrawnCauses);
+  std::vector<std::string> pictures;
+  for (const std::string& path : paths) {
+    DotOptions options;
+    options.comparison = &comparison;
+    options.focus = path;
+    options.focus_steps = 2;
+    GraphvizLimits limits;
+    limits.seconds = 5;
+    const auto dot = graph_to_dot(graph, options);
+    auto picture = dot.ok() ? draw_dot(*dot, "svg", limits) : Result<std::string>(std::string());
+    pictures.push_back(picture.ok() ? std::move(picture).take() : std::string());
+  }
+  return pictures;
 }
 
 }  // namespace
@@ -70,7 +93,10 @@ Result<std::vector<std::string>> write_reports(const ReportFiles& files, const C
     }
   }
   if (!files.svg.empty()) PX_TRY(write(files.svg, picture));
-  if (!files.html.empty()) PX_TRY(write(files.html, comparison_to_html(comparison, picture)));
+  if (!files.html.empty()) {
+    const auto causes = graph == nullptr ? std::vector<std::string>() : draw_causes(*graph, comparison);
+    PX_TRY(write(files.html, comparison_to_html(comparison, {picture, causes, files.command})));
+  }
   return written;
 }
 

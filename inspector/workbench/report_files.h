@@ -13,6 +13,7 @@ namespace parallax {
 struct ReportFiles {
   // Paths; empty: not wanted.
   std::string csv = {}, junit = {}, html = {}, dot = {}, svg = {}, netron = {}, model_explorer = {};
+  std::string command = {};  // that makes this comparison again, for reports that say so
 };
 
 // Yields what was written. Pictures need `graph` (usage error without). A graph too large to be drawn whole is drawn

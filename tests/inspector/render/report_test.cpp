@@ -111,7 +111,7 @@ TEST(ReportCsv, QuotesWhatNeedsQuotes) {
 TEST(ReportHtml, IsOneFileWithTheSameDocument) {
   Comparison comparison = example();
   comparison.values[0].node = "</script><b>";
-  const std::string page = comparison_to_html(comparison, "<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>");
+  const std::string page = comparison_to_html(comparison, {"<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>", {}, ""});
   EXPECT_EQ(page.find("{{"), std::string::npos);
   EXPECT_NE(page.find("<span class=\"verdict diverged\">diverged</span>"), std::string::npos);
   EXPECT_NE(page.find("<code>layer&lt;0&gt;/add, &quot;x&quot;</code>"), std::string::npos);
