@@ -3,10 +3,14 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "inspector/diff/compare.h"
 #include "inspector/diff/error_picture.h"
 #include "inspector/diff/judge.h"
+#include "inspector/diff/matching.h"
+#include "inspector/diff/model_differences.h"
+#include "inspector/diff/path_links.h"
 #include "inspector/diff/value_compare.h"
 
 namespace parallax {
@@ -32,6 +36,7 @@ class DumpSide {
       if (Result<std::shared_ptr<const Model>> loaded = dump.model(static_cast<int32_t>(graph)); loaded.ok())
         model = loaded.take();
     }
+    model_ = model;
     sites_ = std::make_unique<SiteIndex>(std::move(model));
     const auto entries = dump.entries();
     for (size_t index = 0; index < entries.size(); ++index) {
@@ -50,7 +55,12 @@ class DumpSide {
   const std::vector<int32_t>& order() const { return order_; }
   const std::unordered_map<std::string, std::vector<int32_t>>& by_path() const { return by_path_; }
   const ValueSite* site(std::string_view path) const { return sites_->find(path); }
+  template <class Visit>
+  void each_site(Visit&& visit) const {
+    sites_->each(std::forward<Visit>(visit));
+  }
   const DumpReader& dump() const { return dump_; }
+  const std::shared_ptr<const Model>& model() const { return model_; }
 
   const Absence* absence(std::string_view path) const {
     const auto found = absent_.find(diff::static_path(path));
@@ -70,13 +80,14 @@ class DumpSide {
 
  private:
   const DumpReader& dump_;
+  std::shared_ptr<const Model> model_;
   std::unique_ptr<SiteIndex> sites_;
   std::vector<int32_t> order_;
   std::unordered_map<std::string, std::vector<int32_t>> by_path_;
   std::unordered_map<std::string, int32_t> absent_;
 };
 
-// Entry of B for each entry of A, by path, then by name.
+// Entry of B for each entry of A.
 struct Matching {
   std::unordered_map<int32_t, int32_t> b_of_a;
   std::unordered_map<int32_t, int32_t> a_of_b;
@@ -89,30 +100,80 @@ struct Matching {
   }
 };
 
-using Named = std::unordered_map<std::string, std::vector<int32_t>>;
-
-Named unmatched_by_name(const DumpSide& side, const std::unordered_map<int32_t, int32_t>& matched) {
-  Named named;
-  for (const int32_t index : side.order()) {
-    if (!matched.contains(index)) named[side.entry(index).name].push_back(index);
-  }
-  return named;
+bool runs_one_model(const DumpReader& a, const DumpReader& b) {
+  if (a.executions().empty() || b.executions().empty()) return false;
+  const std::string& sha256 = a.executions().front().model_sha256;
+  return !sha256.empty() && sha256 == b.executions().front().model_sha256;
 }
 
-Matching match(const DumpSide& a, const DumpSide& b, bool by_name) {
-  Matching matching;
+// Two dumps of different graphs: what the graphs say of each other.
+diff::PathLinks links_between(const DumpSide& a, const DumpSide& b) {
+  diff::PathLinks links;
+  if (a.model() == nullptr || b.model() == nullptr || runs_one_model(a.dump(), b.dump())) return links;
+  const auto sites_a = SiteTable::build(a.model()), sites_b = SiteTable::build(b.model());
+  if (!sites_a.ok() || !sites_b.ok()) return links;
+  for (const PathMatch& match : matched_paths(*sites_a, *sites_b, match_models(*sites_a, *sites_b))) links.link(match);
+  links.close();
+  return links;
+}
+
+void match_by_path(const DumpSide& a, const DumpSide& b, const diff::PathLinks& links, Matching& matching) {
   for (const auto& [path, in_a] : a.by_path()) {
-    const auto in_b = b.by_path().find(path);
+    const bool is_linked = links.is_closed() && a.site(path) != nullptr;
+    const auto in_b = b.by_path().find(is_linked ? links.b_path_of(path) : path);
     if (in_b == b.by_path().end()) continue;
+    if (links.is_closed() && !is_linked && b.site(path) != nullptr) continue;
     const size_t count = std::min(in_a.size(), in_b->second.size());  // repeated calls pair up in order
-    for (size_t k = 0; k < count; ++k) matching.link(in_a[k], in_b->second[k], MatchedBy::path);
+    const MatchedBy how = in_b->first == path ? MatchedBy::path : links.how(path);
+    for (size_t k = 0; k < count; ++k) matching.link(in_a[k], in_b->second[k], how);
   }
+}
+
+using Groups = std::unordered_map<std::string, std::vector<int32_t>>;
+
+// Unmatched entries by a key; an empty key leaves one out.
+template <class KeyOf>
+Groups unmatched(const DumpSide& side, const std::unordered_map<int32_t, int32_t>& matched, KeyOf&& key_of) {
+  Groups groups;
+  for (const int32_t index : side.order()) {
+    if (matched.contains(index)) continue;
+    if (std::string key = key_of(side.entry(index)); !key.empty()) groups[std::move(key)].push_back(index);
+  }
+  return groups;
+}
+
+std::string name_key(const DumpEntry& entry) { return entry.name; }
+
+// Type, shape and statistics: values that agree in all of them are one value. Nothing for what is small or uniform.
+std::string content_key(const DumpEntry& entry) {
+  constexpr int64_t kEnough = 8;
+  if (!entry.statistics.has_value() || entry.statistics->count < kEnough) return "";
+  if (!(entry.statistics->min < entry.statistics->max) || !is_floating(entry.type.dtype)) return "";
+  const TensorStatistics& s = *entry.statistics;
+  return fmt::format("{} {} {} {} {} {}", to_string(entry.type), s.min, s.max, s.l2, s.nan,
+                     fmt::join(s.projections, " "));
+}
+
+void match_groups(const Groups& in_a, const Groups& in_b, MatchedBy how, bool only_single, Matching& matching) {
+  for (const auto& [key, entries_a] : in_a) {
+    const auto entries_b = in_b.find(key);
+    if (entries_b == in_b.end() || entries_a.size() != entries_b->second.size()) continue;
+    if (only_single && entries_a.size() != 1) continue;
+    for (size_t k = 0; k < entries_a.size(); ++k) matching.link(entries_a[k], entries_b->second[k], how);
+  }
+}
+
+Matching match(const DumpSide& a, const DumpSide& b, const diff::PathLinks& links, bool by_name) {
+  Matching matching;
+  match_by_path(a, b, links, matching);
   if (!by_name) return matching;
-  const Named named_a = unmatched_by_name(a, matching.b_of_a), named_b = unmatched_by_name(b, matching.a_of_b);
-  for (const auto& [name, in_a] : named_a) {
-    const auto in_b = named_b.find(name);
-    if (in_b == named_b.end() || in_a.size() != in_b->second.size()) continue;
-    for (size_t k = 0; k < in_a.size(); ++k) matching.link(in_a[k], in_b->second[k], MatchedBy::name);
+  if (!links.is_closed()) {
+    match_groups(unmatched(a, matching.b_of_a, name_key), unmatched(b, matching.a_of_b, name_key), MatchedBy::name,
+                 false, matching);
+  }
+  if (!runs_one_model(a.dump(), b.dump())) {
+    match_groups(unmatched(a, matching.b_of_a, content_key), unmatched(b, matching.a_of_b, content_key),
+                 MatchedBy::content, true, matching);
   }
   return matching;
 }
@@ -131,10 +192,20 @@ bool is_exact_tensor(const TypeInfo& type) { return !is_floating(type.dtype) && 
 class DumpComparer {
  public:
   DumpComparer(const DumpReader& a, const DumpReader& b, const Policy& policy, const CompareOptions& options)
-      : a_(a), b_(b), judge_(policy), options_(options), widen_(carries_double(a) || carries_double(b)) {}
+      : a_(a),
+        b_(b),
+        judge_(policy),
+        judge_b_(policy),
+        options_(options),
+        links_(options.match_by_name ? links_between(a_, b_) : diff::PathLinks{}),
+        widen_(carries_double(a) || carries_double(b) || links_.is_closed()) {
+    if (!links_.is_closed()) return;
+    a_.each_site([&](const ValueSite& site) { differences_.add(true, site); });
+    b_.each_site([&](const ValueSite& site) { differences_.add(false, site); });
+  }
 
   Result<std::vector<ValueComparison>> run() {
-    const Matching matching = match(a_, b_, options_.match_by_name);
+    const Matching matching = match(a_, b_, links_, options_.match_by_name);
     for (const int32_t index : a_.order()) {
       if (options_.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the comparison was cancelled");
       Placed& placed = add(a_, index);
@@ -154,10 +225,12 @@ class DumpComparer {
       Placed& placed = add(b_, index);
       placed.order_in_b = index;
       placed.comparison.b = placed.comparison.path;
-      diff::set_not_compared(placed.comparison, a_.reason_for(placed.comparison.path, "A"));
+      diff::set_not_compared(placed.comparison, a_.reason_for(links_.a_path_of(placed.comparison.path), "A"));
     }
     add_absent_in_both();
-    return diff::in_order(std::move(values_));
+    std::vector<ValueComparison> values = diff::in_order(std::move(values_));
+    if (links_.is_closed()) differences_.excuse_constants(values);
+    return values;
   }
 
  private:
@@ -170,10 +243,12 @@ class DumpComparer {
   // Values that neither plan has: each once, so that nothing of the source graph goes unsaid.
   void add_absent_in_both() {
     for (const auto& [path, index] : a_.absent()) {
-      if (b_.absence(path) == nullptr) continue;
+      const std::string path_b = links_.b_path_of(path);
+      if (b_.absence(path_b) == nullptr) continue;
       Placed& placed = add(a_, index);
       placed.order_in_a = index;
-      placed.comparison.a = placed.comparison.b = placed.comparison.path;
+      placed.comparison.a = placed.comparison.path;
+      placed.comparison.b = path_b;
       diff::set_not_compared(placed.comparison, diff::reason_of(*a_.entry(index).absence));
     }
   }
@@ -189,10 +264,20 @@ class DumpComparer {
     const DType fallback = value_a.is_tensor() ? value_a.tensor().dtype() : DType::undefined;
     const DType declared = widen_ ? diff::declared_type(site, fallback) : fallback;
     const int64_t number = judge_.add(a.path, site, value_a, declared);
-    diff::CompareContext context{judge_.limit_of(number, a.path), is_exempt(a), widen_};
+    Limit limit = judge_.limit_of(number, a.path);
+    if (links_.is_closed()) {
+      const DType carried = value_b.is_tensor() ? value_b.tensor().dtype() : DType::undefined;
+      const int64_t number_b = judge_b_.add(b_.entry(in_b).path, b_.site(b_.entry(in_b).path), value_b,
+                                            differences_.type_that_rounds(carried));
+      limit = diff::wider(limit, judge_b_.limit_of(number_b, b_.entry(in_b).path));
+    }
+    diff::CompareContext context{limit, is_exempt(a), widen_};
     if (!same_type(a.type, b_.entry(in_b).type, result)) return {};
     diff::judge_values(value_a, value_b, context, result);
-    if (result.metrics.has_value()) judge_.found_difference(a.path, result.metrics->rmse);
+    if (result.metrics.has_value()) {
+      judge_.found_difference(a.path, result.metrics->rmse);
+      if (links_.is_closed()) judge_b_.found_difference(b_.entry(in_b).path, result.metrics->rmse);
+    }
     if (a.level == CaptureLevel::all) gallery_.consider(value_a, value_b, result);
     if (a.level == CaptureLevel::sample) {
       diff::describe_type(a.type, result);
@@ -217,7 +302,7 @@ class DumpComparer {
   Status compare_statistics(const DumpEntry& a, int32_t in_b, const ValueSite* site, ValueComparison& result) {
     Limit limit;
     if (a.statistics.has_value()) limit = judge_.limit_of(judge_.add(a.path, site, a.type, *a.statistics), a.path);
-    if (in_b == kNone) return diff::set_not_compared(result, b_.reason_for(a.path, "B")), Status{};
+    if (in_b == kNone) return diff::set_not_compared(result, b_.reason_for(links_.b_path_of(a.path), "B")), Status{};
     const DumpEntry& b = b_.entry(in_b);
     if (!same_type(a.type, b.type, result)) return {};
     if (!a.statistics.has_value() || !b.statistics.has_value() || a.type.dtype == DType::string) {
@@ -233,9 +318,11 @@ class DumpComparer {
   }
 
   DumpSide a_, b_;
-  Judge judge_;
+  Judge judge_, judge_b_;
   PictureGallery gallery_;
   const CompareOptions& options_;
+  diff::PathLinks links_;
+  diff::ModelDifferences differences_;
   bool widen_;
   std::vector<Placed> values_;
 };

@@ -21,6 +21,11 @@ class SiteIndex {
   // Null model or one whose sites cannot be listed: an empty index.
   explicit SiteIndex(std::shared_ptr<const Model> model);
   const ValueSite* find(std::string_view path) const;
+  template <class Visit>
+  void each(Visit&& visit) const {
+    if (table_ == nullptr) return;
+    for (const ValueSite& site : table_->sites()) visit(site);
+  }
 
  private:
   std::unique_ptr<SiteTable> table_;

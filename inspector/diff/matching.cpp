@@ -84,6 +84,37 @@ void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {
   }
 }
 
+// Graph outputs are what the two models are asked for: they are each other's nearest counterparts, whatever makes them.
+void pair_output(int32_t a, int32_t b, ModelMatching& result) {
+  int32_t& of_a = result.b_of_a[static_cast<size_t>(a)];
+  int32_t& of_b = result.a_of_b[static_cast<size_t>(b)];
+  if (of_a == b) return;
+  if (of_a >= 0) result.a_of_b[static_cast<size_t>(of_a)] = -1;
+  if (of_b >= 0) result.b_of_a[static_cast<size_t>(of_b)] = -1;
+  of_a = b;
+  of_b = a;
+  std::erase_if(result.values, [&](const ValueMatch& match) { return match.a == a && match.b == b; });
+  for (ValueMatch& match : result.values) match.is_extra = match.is_extra || match.a == a || match.b == b;
+  result.values.push_back({a, b, MatchedBy::structure, 0.5, false});
+}
+
+void pair_outputs(const SiteTable& a, const SiteTable& b, ModelMatching& result) {
+  const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
+  const SignatureMatch outputs = match_outputs(graph_a, graph_b);
+  for (size_t index = 0; index < outputs.a_of_b.size(); ++index) {
+    if (outputs.a_of_b[index] < 0) continue;
+    const ValueId in_a = graph_a.outputs[static_cast<size_t>(outputs.a_of_b[index])], in_b = graph_b.outputs[index];
+    const ValueSite* site_a = a.main().values[static_cast<size_t>(in_a)];
+    const ValueSite* site_b = b.main().values[static_cast<size_t>(in_b)];
+    if (site_a == nullptr || site_b == nullptr) continue;
+    pair_output(site_a->id, site_b->id, result);
+    if (site_a->name != site_b->name) continue;
+    for (ValueMatch& match : result.values) {
+      if (match.a == site_a->id && match.b == site_b->id) match.how = MatchedBy::path;
+    }
+  }
+}
+
 SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a, const Graph& b,
                                const std::vector<ValueId>& in_b) {
   SignatureMatch result;
@@ -153,6 +184,7 @@ ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
     const ValueMatch like{-1, -1, MatchedBy::structure, confidence, false};
     pair_aliases(side_a, side_b, groups_a[root], groups_b[static_cast<size_t>(other)], like, result);
   }
+  pair_outputs(a, b, result);
   std::ranges::stable_sort(result.values, [](const ValueMatch& x, const ValueMatch& y) {
     return x.a != y.a ? x.a < y.a : x.is_extra < y.is_extra;
   });

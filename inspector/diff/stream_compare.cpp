@@ -8,6 +8,7 @@
 
 #include "inspector/diff/compare.h"
 #include "inspector/diff/error_picture.h"
+#include "inspector/diff/model_differences.h"
 #include "inspector/diff/stream_side.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/exec/value_path.h"
@@ -53,7 +54,12 @@ Result<Value> keep(const Value& value, bool is_constant) {
 
 class StreamComparer::Impl {
  public:
-  Impl(Policy policy, StreamOptions options) : options_(std::move(options)), judge_(std::move(policy)) {}
+  Impl(Policy policy, StreamOptions options)
+      : options_(std::move(options)), judge_(policy), judge_b_(std::move(policy)) {
+    if (!options_.matches.has_value()) return;
+    for (const PathMatch& match : *options_.matches) links_.link(match);
+    links_.close();
+  }
 
   Observer& observer(bool is_a) { return is_a ? observer_a_ : observer_b_; }
   Comparison finish();
@@ -96,10 +102,12 @@ class StreamComparer::Impl {
   StreamOptions options_;
   diff::Judge judge_;
   PictureGallery gallery_;
+  diff::Judge judge_b_;  // of two models: B's own rounding counts as well
+  diff::ModelDifferences differences_;
   std::mutex mutex_;
   std::condition_variable moved_;
   StreamSide a_, b_;
-  diff::NameLinks links_;
+  diff::PathLinks links_;
   std::vector<Placed> results_;
   bool widen_ = false;  // a side carries floats as double
   SideObserver observer_a_{*this, true}, observer_b_{*this, false};
@@ -116,6 +124,7 @@ CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueSite& site) {
   entry.description.path = path;
   diff::describe_producer(site, entry.description);
   const std::lock_guard lock(mutex_);
+  if (links_.is_closed()) differences_.add(is_a, site);
   side(is_a).sites.insert_or_assign(path, std::move(entry));
   return CaptureLevel::all;
 }
@@ -139,8 +148,8 @@ Status StreamComparer::Impl::begin_call(bool is_a) {
 
 // Both sides' sites are known: values of B that came early get the keys that A's will have.
 void StreamComparer::Impl::link_names() {
-  if (!options_.match_by_name) return;
-  links_.update(a_, b_);
+  if (!options_.match_by_name || links_.is_closed()) return;
+  diff::link_names(a_, b_, links_);
   std::vector<std::string> renamed;
   for (const auto& [key, seen] : b_.waiting) {
     if (links_.a_path_of(seen.placed.comparison.path) != seen.placed.comparison.path) renamed.push_back(key);
@@ -174,11 +183,12 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   diff::describe_type(type_of(observation.value), comparison);
   seen.is_exempt = observation.site.is_constant_like || observation.site.role != ValueSite::Role::node_output;
   seen.bytes = payload_bytes(observation.value);
-  if (!is_a) return seen;
+  if (!is_a && !links_.is_closed()) return seen;
   DType dtype = observation.value.is_tensor() ? observation.value.tensor().dtype() : DType::undefined;
-  const bool carried_wide = a_.run.executor.ends_with(":double");
+  const bool carried_wide = side(is_a).run.executor.ends_with(":double");
   if (carried_wide) dtype = diff::declared_type(&observation.site, dtype);
-  seen.number = judge_.add(comparison.path, &observation.site, observation.value, dtype);
+  if (!is_a) dtype = differences_.type_that_rounds(dtype);
+  seen.number = (is_a ? judge_ : judge_b_).add(comparison.path, &observation.site, observation.value, dtype);
   return seen;
 }
 
@@ -236,15 +246,18 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   in_a.placed.order_in_b = in_b.placed.order_in_b;
   ValueComparison& comparison = in_a.placed.comparison;
   comparison.b = in_b.placed.comparison.path;
-  comparison.matched_by = comparison.path == comparison.b ? MatchedBy::path : MatchedBy::name;
+  comparison.matched_by = comparison.path == comparison.b ? MatchedBy::path : links_.how(comparison.path);
   comparison.is_graph_output = comparison.is_graph_output || in_b.placed.comparison.is_graph_output;
-  const Limit limit = judge_.limit_of(in_a.number, comparison.path);
-  const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_};
+  Limit limit = judge_.limit_of(in_a.number, comparison.path);
+  if (links_.is_closed()) limit = diff::wider(limit, judge_b_.limit_of(in_b.number, comparison.b));
+  const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_ || links_.is_closed()};
   const Value& value_a = is_a ? value : counterpart.value;
   const Value& value_b = is_a ? counterpart.value : value;
   diff::judge_values(value_a, value_b, context, comparison);
   gallery_.consider(value_a, value_b, comparison);
   if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);
+  if (links_.is_closed() && comparison.metrics.has_value())
+    judge_b_.found_difference(comparison.b, comparison.metrics->rmse);
   const std::lock_guard lock(mutex_);
   results_.push_back(std::move(in_a.placed));
 }
@@ -281,10 +294,12 @@ void StreamComparer::Impl::add_unseen_outputs() {
 
 void StreamComparer::Impl::add_absent_in_both() {
   for (const auto& [path, absence] : a_.absent) {
-    if (!b_.absent.contains(path)) continue;
+    const std::string path_b = links_.b_path_of(path);
+    if (!b_.absent.contains(path_b)) continue;
     Placed& placed = results_.emplace_back();
     placed.comparison = a_.sites[path].description;
-    placed.comparison.a = placed.comparison.b = path;
+    placed.comparison.a = path;
+    placed.comparison.b = path_b;
     placed.order_in_a = a_.next_order++;
     diff::set_not_compared(placed.comparison, diff::reason_of(absence));
   }
@@ -306,6 +321,7 @@ Comparison StreamComparer::Impl::finish() {
   comparison.executions = {describe_execution(a_.run, Side::a, a_.wall_ms),
                            describe_execution(b_.run, Side::b, b_.wall_ms)};
   comparison.values = diff::in_order(std::exchange(results_, {}));
+  if (links_.is_closed()) differences_.excuse_constants(comparison.values);
   conclude(comparison);
   return comparison;
 }

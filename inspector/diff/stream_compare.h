@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "inspector/diff/comparison.h"
+#include "inspector/diff/path_links.h"
 #include "inspector/diff/policy.h"
 #include "inspector/exec/observer.h"
 
@@ -19,6 +21,8 @@ struct StreamOptions {
       size_t{8} << 20;  // each side; a single larger value is let through, and so is what arrives out of order
   std::vector<std::string> only;  // globs over paths; empty: all. Graph outputs are always compared
   bool match_by_name = true;      // as CompareOptions::match_by_name
+  // Two models: which values are to be compared, and no others (matching.h).
+  std::optional<std::vector<PathMatch>> matches;
 };
 
 class StreamComparer {

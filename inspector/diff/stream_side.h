@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "inspector/diff/judge.h"
+#include "inspector/diff/path_links.h"
 #include "inspector/exec/observer.h"
 
 namespace parallax::diff {
@@ -55,15 +56,7 @@ struct StreamSide {
   Seen take(const std::string& key);
 };
 
-// Paths of B that stand for other paths in A: sites that have no counterpart of equal path, but one of equal ONNX name.
-class NameLinks {
- public:
-  void update(const StreamSide& a, const StreamSide& b);
-  std::string a_path_of(const std::string& b_path) const;
-  std::string b_path_of(const std::string& a_path) const;
-
- private:
-  std::unordered_map<std::string, std::string> a_of_b_, b_of_a_;  // static paths
-};
+// Links sites that have no counterpart of equal path, but one of equal ONNX name.
+void link_names(const StreamSide& a, const StreamSide& b, PathLinks& links);
 
 }  // namespace parallax::diff

@@ -172,14 +172,17 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.notes = prepared.inputs.notes;
   result.model_a = prepared.model_a;
   result.model_b = prepared.model_b;
-  const auto inputs_b = request.against.empty()
-                            ? prepared.inputs.values
-                            : PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b));
+  const auto inputs_b =
+      request.against.empty()
+          ? prepared.inputs.values
+          : PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b, result.notes));
   RunSide a =
       PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
   RunSide b = PX_TRY(prepare_side(request, request.executors.back(), prepared.model_b, inputs_b, make_executor));
   PX_TRY(open_dumps(request, a, b, result));
-  StreamComparer comparer(request.policy, stream_options(request));
+  StreamOptions stream = stream_options(request);
+  if (!request.against.empty()) stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
+  StreamComparer comparer(request.policy, std::move(stream));
   PX_TRY(run_side_by_side(a, b, comparer, request.progress));
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/compare.h"
+#include "inspector/diff/matching.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
@@ -86,16 +87,22 @@ Status RunSide::run(Observer* watcher) {
   return status;
 }
 
-Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b) {
+Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
+                                            std::vector<std::string>& notes) {
+  const SignatureMatch match = match_inputs(a.graph, b.graph);
+  const auto name_of_input = [](const Graph& graph, size_t index) -> const std::string& {
+    return graph.values[static_cast<size_t>(graph.inputs[index])].name;
+  };
   std::vector<Value> result;
-  for (ValueId id : b.graph.inputs) {
-    const ValueDef& input = b.graph.values[static_cast<size_t>(id)];
-    const auto same_name = [&](ValueId candidate) {
-      return a.graph.values[static_cast<size_t>(candidate)].name == input.name;
-    };
-    const auto found = std::find_if(a.graph.inputs.begin(), a.graph.inputs.end(), same_name);
-    if (found != a.graph.inputs.end()) {
-      result.push_back(values[static_cast<size_t>(found - a.graph.inputs.begin())]);
+  for (size_t index = 0; index < b.graph.inputs.size(); ++index) {
+    const ValueDef& input = b.graph.values[static_cast<size_t>(b.graph.inputs[index])];
+    const int32_t in_a = match.a_of_b[index];
+    if (in_a >= 0) {
+      result.push_back(values[static_cast<size_t>(in_a)]);
+      if (match.by_position)
+        notes.push_back(
+            fmt::format("input '{}' of '{}' takes the data of '{}': no input has a name that both models know",
+                        input.name, b.path, name_of_input(a.graph, static_cast<size_t>(in_a))));
     } else if (input.initializer_index >= 0) {
       result.emplace_back();
     } else {
@@ -105,6 +112,13 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
     }
   }
   return result;
+}
+
+Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a,
+                                           const std::shared_ptr<const Model>& b) {
+  const SiteTable sites_a = PX_TRY(SiteTable::build(a));
+  const SiteTable sites_b = PX_TRY(SiteTable::build(b));
+  return matched_paths(sites_a, sites_b, match_models(sites_a, sites_b));
 }
 
 ComparedExecution describe_side(const RunSide& side, Side which) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "inspector/diff/path_links.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/exec/executor.h"
 #include "inspector/exec/tee_observer.h"
@@ -37,8 +38,14 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
                              std::shared_ptr<const Model> model, std::vector<Value> inputs,
                              const ExecutorFactory& make_executor);
 
-// The values of A's inputs in the order of B's, by name. Errors: usage, when B has an input that A lacks.
-Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b);
+// The values of A's inputs in the order of B's: by name, or by type and order where no name is known to both, which
+// `notes` then say. Errors: usage, when B has an input that A lacks.
+Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
+                                            std::vector<std::string>& notes);
+
+// Which values of two models stand for each other.
+Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a,
+                                           const std::shared_ptr<const Model>& b);
 
 ComparedExecution describe_side(const RunSide& side, Side which);
 // Outputs under their names; with `carries_doubles` (reference:double) floats rounded to their declared types, as

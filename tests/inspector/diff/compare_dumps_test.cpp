@@ -1,5 +1,6 @@
 // Two dumps compared: the same verdicts as of two running executors, by payload, sample or statistics.
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -118,8 +119,23 @@ TEST_F(Dumps, ValuesOfEqualNameMatchAcrossPlaces) {
 
 TEST_F(Dumps, WithNothingInCommonAreInconclusive) {
   const auto a = dump("a.plx", [](Player& player) { player.sees("x", tensor_of(1)); });
-  const auto b = dump("b.plx", [](Player& player) { player.sees("y", tensor_of(1)); });
+  const auto b = dump("b.plx", [](Player& player) { player.sees("y", tensor_of(2)); });
   EXPECT_EQ(compare(*a, *b).verdict, OverallVerdict::inconclusive);
+}
+
+TEST_F(Dumps, OfForeignNamesMatchByContent) {
+  const auto a = dump("a.plx", [](Player& player) {
+    player.sees("x", tensor_of(1)).sees("y", tensor_of(5)).sees("twice", tensor_of(7)).sees("again", tensor_of(7));
+  });
+  const auto b = dump(
+      "b.plx", [](Player& player) { player.sees("p", tensor_of(5)).sees("q", tensor_of(1)).sees("r", tensor_of(7)); });
+  const Comparison comparison = compare(*a, *b);
+  std::map<std::string, ValueComparison> by_path;
+  for (const ValueComparison& value : comparison.values) by_path[value.path] = value;
+  EXPECT_EQ(by_path.at("x").b, "q");
+  EXPECT_EQ(by_path.at("x").matched_by, MatchedBy::content);
+  EXPECT_EQ(by_path.at("y").b, "p");
+  EXPECT_EQ(by_path.at("twice").verdict, Verdict::not_compared);  // two could be meant
 }
 
 TEST_F(Dumps, ToleranceRulesGoByPath) {

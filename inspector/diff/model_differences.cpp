@@ -1,0 +1,86 @@
+// Half-precision islands, and constants that differ without effect.
+#include "inspector/diff/model_differences.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "inspector/diff/paths.h"
+#include "inspector/diff/value_compare.h"
+
+namespace parallax::diff {
+namespace {
+
+bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+bool holds_data(const ValueSite& site) {
+  return site.role == ValueSite::Role::initializer || (site.op == "Constant" && site.domain.empty());
+}
+
+}  // namespace
+
+Limit wider(const Limit& a, const Limit& b) {
+  if (a.from == LimitSource::user) return a;
+  return {std::max(a.rtol, b.rtol), std::max(a.atol, b.atol), a.from};
+}
+
+void ModelDifferences::add(bool is_a, const ValueSite& site) {
+  if (site.graph == nullptr || site.value == kNoValue) return;
+  const ValueDef& definition = site.graph->values[static_cast<size_t>(site.value)];
+  const bool computes = site.role == ValueSite::Role::node_output && !site.is_constant_like && site.op != "Cast";
+  if (!is_a && computes && is_half(definition.type.dtype)) ++shares_b_.half;
+  if (!is_a && computes && definition.type.dtype == DType::float32) ++shares_b_.wide;
+  if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
+  if (!is_a || !(holds_data(site) || site.is_constant_like)) return;
+  std::vector<std::string>& effects = made_with_[site.scope + site.escaped_name];
+  for (const NodeId reader : definition.readers) {
+    const Node& node = site.graph->nodes[static_cast<size_t>(reader)];
+    effects.push_back(site.scope + escape_name(node.display_name) + ".");  // in its bodies
+    for (const ValueId output : node.outputs) {
+      if (output == kNoValue) continue;
+      effects.push_back(site.scope + escape_name(site.graph->values[static_cast<size_t>(output)].name));
+    }
+  }
+}
+
+DType ModelDifferences::type_that_rounds(DType carried) const {
+  return is_half(carried) && shares_b_.half <= shares_b_.wide ? DType::float32 : carried;
+}
+
+bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
+                                         const std::unordered_set<std::string>& compared) const {
+  const std::optional<DType> dtype = dtype_from_name(constant.dtype);
+  if (dtype.has_value() && !is_floating(*dtype)) return true;
+  if (half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32) return true;
+  const auto effects = made_with_.find(static_path(constant.path));
+  return std::ranges::none_of(effects->second, [&](const std::string& effect) { return compared.contains(effect); });
+}
+
+void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) const {
+  std::unordered_set<std::string> wrong;  // static paths, and the beginnings of those in bodies
+  std::unordered_set<std::string> compared;
+  for (const ValueComparison& value : values) {
+    const std::string path = static_path(value.path);
+    if (value.verdict != Verdict::not_compared) compared.insert(path);
+    if (value.verdict != Verdict::diverged) continue;
+    wrong.insert(path);
+    for (size_t at = path.find("//"); at != std::string::npos; at = path.find("//", at + 2)) {
+      const size_t dot = path.rfind('.', at);
+      if (dot != std::string::npos) wrong.insert(path.substr(0, dot + 1));
+    }
+  }
+  // From the last to the first: a constant made of constants is excused before those are looked at.
+  for (size_t index = values.size(); index-- > 0;) {
+    ValueComparison& value = values[index];
+    const std::string path = static_path(value.path);
+    const auto constant = made_with_.find(path);
+    if (value.verdict != Verdict::diverged || constant == made_with_.end() || value.is_graph_output) continue;
+    if (std::ranges::any_of(constant->second, [&](const std::string& effect) { return wrong.contains(effect); }))
+      continue;
+    if (!may_be_written_so(value, compared)) continue;
+    value.verdict = Verdict::not_compared;
+    value.reason = "another constant, to the same effect";
+    wrong.erase(path);
+  }
+}
+
+}  // namespace parallax::diff

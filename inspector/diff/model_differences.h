@@ -1,0 +1,43 @@
+// What comparing the values of two different models needs beside pairs of values: whose element types count, and which
+// differences of constants are no more than another way to write the same.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "inspector/diff/comparison.h"
+#include "inspector/exec/observer.h"
+
+namespace parallax::diff {
+
+// A limit that holds for both.
+Limit wider(const Limit& a, const Limit& b);
+
+class ModelDifferences {
+ public:
+  // A site of either model; all of them before anything else is asked.
+  void add(bool is_a, const ValueSite& site);
+
+  // The type whose rounding counts for a value of B: a model in half precision may round like one; single nodes in half
+  // within a model of floats may not.
+  DType type_that_rounds(DType carried) const;
+
+  // A constant that differs while nothing that is computed with it does is another way to write the same, where that is
+  // likely: nothing made with it has a counterpart (a normalisation folded into weights), it is kept in half, or it is
+  // integer (the shape of a Reshape). Such are not compared.
+  void excuse_constants(std::vector<ValueComparison>& values) const;
+
+ private:
+  bool may_be_written_so(const ValueComparison& constant, const std::unordered_set<std::string>& compared) const;
+
+  struct Shares {
+    int64_t half = 0, wide = 0;
+  };
+  Shares shares_b_;
+  std::unordered_set<std::string> half_in_b_;                            // static paths
+  std::unordered_map<std::string, std::vector<std::string>> made_with_;  // static paths in A: a constant's effects
+};
+
+}  // namespace parallax::diff
