@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
+#include "inspector/base/mapped_file.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
@@ -14,6 +15,7 @@
 #include "inspector/workbench/doctor.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/operator_help.h"
+#include "inspector/workbench/report_files.h"
 
 namespace parallax::cli {
 namespace {
@@ -76,9 +78,14 @@ class DotCommand final : public Command {
     } else {
       model = PX_TRY(open_graph(files_.front()));
     }
+    const bool is_whole = dot_.depth < 0 && dot_.focus.empty();
     const std::string text = PX_TRY(graph_to_dot(model->graph, dot_));
     if (!output_.empty()) {
-      PX_TRY(write_graph_picture(text, output_));
+      if (is_whole && output_.ends_with(".svg")) {
+        PX_TRY(write_file(output_, draw_graph(model->graph, dot_.comparison)));
+      } else {
+        PX_TRY(write_graph_picture(text, output_));
+      }
       log_info(fmt::format("wrote {}", output_));
     }
     if (common_.json) {

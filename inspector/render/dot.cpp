@@ -5,13 +5,13 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
+#include "inspector/render/node_verdicts.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -30,36 +30,6 @@ std::string quoted(std::string_view text) {
     }
   }
   return result + "\"";
-}
-
-// The worst comparison of each node, by the static path of the graph it stands in ("loop.body[*]//") and the node's
-// name.
-using NodeVerdicts = std::unordered_map<std::string, const ValueComparison*>;
-
-std::string static_scope(const std::string& path) {
-  std::string scope;
-  const size_t end = path.rfind("//");
-  if (end == std::string::npos) return scope;
-  for (size_t at = 0; at < end + 2; ++at) {
-    scope += path[at];
-    if (path[at] != '[') continue;
-    const size_t close = path.find(']', at);
-    if (close == std::string::npos) continue;
-    scope += '*';
-    at = close - 1;
-  }
-  return scope;
-}
-
-NodeVerdicts collect_verdicts(const Comparison* comparison) {
-  NodeVerdicts verdicts;
-  if (comparison == nullptr) return verdicts;
-  for (const ValueComparison& value : comparison->values) {
-    if (value.node.empty()) continue;
-    const ValueComparison*& worst = verdicts[static_scope(value.path) + value.node];
-    if (worst == nullptr || is_worse(value, *worst)) worst = &value;
-  }
-  return verdicts;
 }
 
 // Nodes of the main graph within `steps` edges of the value's producer and readers.
@@ -99,7 +69,7 @@ Result<std::set<NodeId>> nodes_near(const Graph& graph, const DotOptions& option
 
 class DotWriter {
  public:
-  DotWriter(const DotOptions& options, NodeVerdicts verdicts) : options_(options), verdicts_(std::move(verdicts)) {}
+  explicit DotWriter(const DotOptions& options) : options_(options), verdicts_(options.comparison) {}
 
   std::string write(const Graph& graph, const std::set<NodeId>* only) {
     text_ =
@@ -183,8 +153,7 @@ class DotWriter {
   }
 
   const ValueComparison* verdict_of(const Graph& graph, NodeId id, const std::string& scope) const {
-    const auto found = verdicts_.find(scope + graph.nodes[static_cast<size_t>(id)].display_name);
-    return found == verdicts_.end() ? nullptr : found->second;
+    return verdicts_.find(scope, graph.nodes[static_cast<size_t>(id)]);
   }
 
   static std::string with_badge(const std::string& label, const ValueComparison* worst) {
@@ -220,15 +189,11 @@ class DotWriter {
   void write_body(const Node& node, const std::string& attribute, const Graph& body, const std::string& scope,
                   const std::string& prefix, const std::string& owner, int indent) {
     if (++body_depth_ <= kMaxBodyDepth) {
-      const std::string frame = attribute.empty()            ? ".call"
-                                : attribute == "then_branch" ? ".then"
-                                : attribute == "else_branch" ? ".else"
-                                                             : ".body[*]";
       line(indent, fmt::format("subgraph cluster_{} {{", prefix));
       line(indent + 1,
            fmt::format("label={}; style=\"rounded,dashed\"; color=\"#4477AA\";",
                        quoted(shorten(node.display_name, kMaxLabel) + (attribute.empty() ? "" : " " + attribute))));
-      write_graph(body, scope + escape_name(node.display_name) + frame + "//", prefix, indent + 1, nullptr);
+      write_graph(body, scope_of_body(scope, node, attribute), prefix, indent + 1, nullptr);
       line(indent, "}");
       if (!body.order.empty()) {
         edges_ +=
@@ -311,7 +276,7 @@ class DotWriter {
 }  // namespace
 
 Result<std::string> graph_to_dot(const Graph& graph, const DotOptions& options) {
-  DotWriter writer(options, collect_verdicts(options.comparison));
+  DotWriter writer(options);
   if (options.focus.empty()) return writer.write(graph, nullptr);
   const std::set<NodeId> near = PX_TRY(nodes_near(graph, options));
   return writer.write(graph, &near);

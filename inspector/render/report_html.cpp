@@ -147,16 +147,15 @@ std::string summary(const Comparison& comparison, const ReportPictures& pictures
 
 // The document and, for each value, how it looks. "</" would end the script element that holds it.
 std::string data(const Comparison& comparison) {
-  nlohmann::json styles = nlohmann::json::array();
+  nlohmann::ordered_json styles = nlohmann::ordered_json::array();
   for (const auto* values : {&comparison.values, &comparison.expected}) {
     for (const ValueComparison& value : *values) {
       const SeverityStyle style = style_of(value);
       styles.push_back({style.fill, style.text, style.badge});
     }
   }
-  const std::string text = "{\"report\": " + comparison_to_json(comparison) +
-                           ", \"styles\": " + styles.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                           "}";
+  const nlohmann::ordered_json document{{"report", comparison_json(comparison)}, {"styles", std::move(styles)}};
+  const std::string text = document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   std::string safe;
   safe.reserve(text.size());
   for (const char c : text) c == '<' ? safe.append("\\u003c") : safe.append(1, c);

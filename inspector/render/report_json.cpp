@@ -86,7 +86,9 @@ ordered_json list_of(const std::vector<Item>& items) {
 
 }  // namespace
 
-std::string comparison_to_json(const Comparison& comparison) {
+std::string comparison_to_json(const Comparison& comparison) { return json_text(comparison_json(comparison)); }
+
+nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   const ComparisonSummary& summary = comparison.summary;
   ordered_json json{{"parallax", PARALLAX_VERSION}, {"verdict", name_of(comparison.verdict)}};
   json["executions"] = list_of(comparison.executions);
@@ -102,7 +104,7 @@ std::string comparison_to_json(const Comparison& comparison) {
   json["causes"] = list_of(comparison.causes);
   json["values"] = list_of(comparison.values);
   if (comparison.has_expected) json["expected"] = list_of(comparison.expected);
-  return json_text(json);
+  return json;
 }
 
 std::string json_text(const nlohmann::ordered_json& json) {

@@ -13,6 +13,7 @@
 namespace parallax {
 
 std::string comparison_to_json(const Comparison& comparison);
+nlohmann::ordered_json comparison_json(const Comparison& comparison);
 
 // Any document as it is printed; bytes that are no UTF-8 (names may hold any) are replaced.
 std::string json_text(const nlohmann::ordered_json& json);

@@ -1,11 +1,11 @@
-// Writes each report, folding large graphs until Graphviz can draw them.
+// Writes each report.
 #include "inspector/workbench/report_files.h"
 
 #include <fmt/format.h>
 
-#include "inspector/base/log.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/render/dot.h"
+#include "inspector/render/graph_svg.h"
 #include "inspector/render/graphviz.h"
 #include "inspector/render/report_exchange.h"
 #include "inspector/render/report_html.h"
@@ -14,28 +14,9 @@
 namespace parallax {
 namespace {
 
-constexpr int64_t kMaxOpenNodes = 400;  // beyond, dot's layout takes minutes and the picture is no longer read
-constexpr int kDeepestFold = 3;
+constexpr int64_t kMaxGraphvizNodes = 300;  // beyond, its layout takes seconds, soon minutes
+constexpr int64_t kMaxPageNodes = 2500;     // beyond, a page with the whole graph in it is too heavy to be sent
 constexpr size_t kDrawnCauses = 5;
-
-// The whole graph, or the deepest view of it with folded scopes that Graphviz draws in time.
-Result<std::string> draw(const Graph& graph, const Comparison& comparison) {
-  DotOptions options;
-  options.comparison = &comparison;
-  const bool is_large = count_nodes(graph) > kMaxOpenNodes;
-  GraphvizLimits limits;
-  limits.seconds = 20;
-  for (options.depth = is_large ? kDeepestFold : -1; options.depth >= -1; --options.depth) {
-    auto picture = draw_dot(PX_TRY(graph_to_dot(graph, options)), "svg", limits);
-    if (picture.ok()) {
-      if (options.depth >= 0)
-        log_warning(fmt::format("the graph is large: its picture has the scopes below depth {} folded", options.depth));
-      return picture;
-    }
-    if (options.depth <= 0) return picture;
-  }
-  return unsupported("the graph could not be drawn");
-}
 
 // What is around the first causes, or around the first divergence where no cause is known. A neighbourhood that cannot
 // be drawn is left out: the report says its cause in words.
@@ -61,6 +42,21 @@ std::vector<std::string> draw_causes(const Graph& graph, const Comparison& compa
 
 }  // namespace
 
+std::string draw_graph(const Graph& graph, const Comparison* comparison) {
+  if (count_nodes(graph) <= kMaxGraphvizNodes) {
+    DotOptions options;
+    options.comparison = comparison;
+    GraphvizLimits limits;
+    limits.seconds = 10;
+    const auto dot = graph_to_dot(graph, options);
+    if (dot.ok()) {
+      auto picture = draw_dot(*dot, "svg", limits);
+      if (picture.ok()) return std::move(picture).take();
+    }
+  }
+  return graph_to_svg(graph, comparison);
+}
+
 Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison,
                                                const Graph* graph) {
   const bool needs_graph = !files.dot.empty() || !files.svg.empty();
@@ -81,21 +77,14 @@ Result<std::vector<std::string>> write_reports(const ReportFiles& files, const C
     const std::string dot = PX_TRY(graph_to_dot(*graph, options));
     PX_TRY(write(files.dot, dot));
   }
-  std::string picture;
-  if (!files.svg.empty() || (!files.html.empty() && graph != nullptr)) {
-    auto drawn = draw(*graph, comparison);
-    if (drawn.ok()) {
-      picture = std::move(drawn).take();
-    } else if (!files.svg.empty()) {
-      return std::move(drawn).error();
-    } else {
-      log_warning(fmt::format("{} has no picture: {}", files.html, drawn.error().message));
-    }
-  }
-  if (!files.svg.empty()) PX_TRY(write(files.svg, picture));
+  if (!files.svg.empty()) PX_TRY(write(files.svg, draw_graph(*graph, &comparison)));
   if (!files.html.empty()) {
-    const auto causes = graph == nullptr ? std::vector<std::string>() : draw_causes(*graph, comparison);
-    PX_TRY(write(files.html, comparison_to_html(comparison, {picture, causes, files.command})));
+    ReportPictures pictures{{}, {}, files.command};
+    if (graph != nullptr) {
+      pictures.causes = draw_causes(*graph, comparison);
+      if (count_nodes(*graph) <= kMaxPageNodes) pictures.graph = draw_graph(*graph, &comparison);
+    }
+    PX_TRY(write(files.html, comparison_to_html(comparison, pictures)));
   }
   return written;
 }

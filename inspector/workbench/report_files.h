@@ -16,8 +16,12 @@ struct ReportFiles {
   std::string command = {};  // that makes this comparison again, for reports that say so
 };
 
-// Yields what was written. Pictures need `graph` (usage error without). A graph too large to be drawn whole is drawn
-// with its scopes folded as far as needed, and a warning says so; a report without its picture is still a report.
+// A graph as SVG: small ones as Graphviz draws them, others (and where Graphviz is not installed) by our own layout.
+// `comparison` colours it; may be null.
+std::string draw_graph(const Graph& graph, const Comparison* comparison);
+
+// Yields what was written. Pictures need `graph` (usage error without). A page of a very large graph shows the
+// neighbourhoods of its causes, not the whole graph.
 Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison,
                                                const Graph* graph);
 

@@ -1,6 +1,7 @@
 // Layout of transformer graphs as deep as real ones: flat, with one producer that feeds every block.
 #include <benchmark/benchmark.h>
 
+#include "inspector/render/graph_svg.h"
 #include "inspector/render/layout.h"
 
 namespace parallax {
@@ -40,6 +41,37 @@ void layered(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(graph.boxes.size()), benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(layered)->Arg(1003)->Arg(10003)->Arg(100003)->Unit(benchmark::kMillisecond);
+
+// The same graph as nodes with names and types, drawn.
+Graph nodes_of(const LayoutGraph& boxes) {
+  Graph graph;
+  graph.nodes.resize(boxes.boxes.size());
+  graph.values.resize(boxes.boxes.size());
+  for (size_t index = 0; index < boxes.boxes.size(); ++index) {
+    const auto id = static_cast<int32_t>(index);
+    Node& node = graph.nodes[index];
+    node.op_type = "Relu";
+    node.display_name = "/layers." + std::to_string(index / 50) + "/act/Relu_" + std::to_string(index);
+    node.outputs = {id};
+    ValueDef& value = graph.values[index];
+    value.name = node.display_name + "_output_0";
+    value.producer = id;
+    value.output_index = 0;
+    graph.order.push_back(id);
+  }
+  for (const LayoutEdge& edge : boxes.edges) {
+    graph.nodes[static_cast<size_t>(edge.to)].inputs.push_back(edge.from);
+    graph.values[static_cast<size_t>(edge.from)].readers.push_back(edge.to);
+  }
+  graph.outputs = {static_cast<ValueId>(graph.values.size()) - 1};
+  return graph;
+}
+
+void svg(benchmark::State& state) {
+  const Graph graph = nodes_of(transformer(static_cast<int>(state.range(0))));
+  for (auto _ : state) benchmark::DoNotOptimize(graph_to_svg(graph, nullptr).size());
+}
+BENCHMARK(svg)->Arg(10003)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace parallax
