@@ -1,0 +1,304 @@
+// Walks the pairs of matched values that differ, runs both definitions of each on A's values, and names the node whose
+// definition makes the difference.
+#include "inspector/diff/blame_models.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/blame_models_regions.h"
+#include "inspector/diff/blame_models_why.h"
+#include "inspector/diff/matching_attributes.h"
+#include "inspector/diff/path_links.h"
+#include "inspector/diff/value_compare.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/scope_tree.h"
+
+namespace parallax {
+namespace {
+
+using diff::Instance;
+using diff::ModelSide;
+using diff::PlacedNode;
+using diff::Region;
+
+// Definitions that mean the same part by the rounding of constants alone (weights folded in float32): this much of a
+// value's size, when the oracle runs both.
+constexpr double kSameDefinition = 2e-6;
+constexpr size_t kMostInstances = 24;  // of one value in bodies that are looked at
+constexpr size_t kMostCauses = 100;
+
+// How far b is from a, in units of `limit`.
+struct Distance {
+  double severity = 0;
+  double relative_rms = 0;  // 0 for what is exact and equal, infinite for what is exact and not
+};
+
+Distance distance_between(const Value& a, const Value& b, const Limit& limit) {
+  ValueComparison result;
+  diff::judge_values(a, b, {limit, true, true}, result);
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (result.verdict == Verdict::not_compared || !result.metrics.has_value()) return {infinity, infinity};
+  const Metrics& metrics = *result.metrics;
+  if (metrics.severity == 0) return {0, 0};
+  const bool is_float = !a.is_tensor() || is_floating(a.tensor().dtype()) || is_complex(a.tensor().dtype());
+  const bool same_class = metrics.nan_a == metrics.nan_b && metrics.inf_a == metrics.inf_b;
+  if (!is_float || !same_class || metrics.rms_a == 0) return {metrics.severity, infinity};
+  return {metrics.severity, metrics.max_abs / metrics.rms_a};
+}
+
+struct Root {
+  PlacedNode node;
+  bool in_a = true;  // else it is B's: inserted
+  std::string path;
+  std::string why;
+  double introduced = 0;
+  double inherited = 0;
+  double size = 0;  // of what was introduced, relative to the value
+  double confidence = 1;
+  int64_t first_iteration = -1;
+  int64_t order = 0;
+};
+
+class ModelBlame {
+ public:
+  ModelBlame(const BlameRequest& request, const Comparison& comparison, std::unique_ptr<ModelSide> a,
+             std::unique_ptr<ModelSide> b)
+      : request_(request),
+        a_(std::move(a)),
+        b_(std::move(b)),
+        matching_(match_models(a_->sites(), b_->sites())),
+        regions_(*a_, *b_, matching_) {
+    for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
+    for (const ValueComparison& value : comparison.values) by_path_.emplace(value.path, &value);
+    for (const NodeMatch& match : matching_.nodes) {
+      partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
+      partners_[&PlacedNode{match.place_b, match.b}.node()] = &match;
+    }
+  }
+
+  Result<std::vector<Cause>> run() {
+    for (const ValueMatch& match : matching_.values) {
+      if (request_.cancel.is_cancelled())
+        return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
+      if (!match.is_extra && is_suspect(match)) PX_TRY(look_at(match));
+    }
+    return causes();
+  }
+
+ private:
+  bool is_suspect(const ValueMatch& match) const;
+  bool reads_the_same(const PlacedNode& a, const PlacedNode& b) const;
+  bool holds_root(const PlacedNode& node, const Instance& instance) const;
+  Status look_at(const ValueMatch& match);
+  Result<bool> look_at(const ValueMatch& match, const std::string& path);
+  void add_root(const ValueMatch& match, const Region& region, const std::string& path, Root root);
+  void name_node(const ValueMatch& match, const Region& region, Root& root) const;
+  Limit limit_at(const std::string& path) const;
+  std::vector<Cause> causes();
+
+  const BlameRequest& request_;
+  std::unique_ptr<ModelSide> a_, b_;
+  ModelMatching matching_;
+  diff::RegionRunner regions_;
+  diff::PathLinks links_;
+  std::unordered_map<std::string, const ValueComparison*> by_path_;
+  std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
+  std::vector<Root> roots_;
+  std::string unjudged_;
+};
+
+// The inputs of `b` are the counterparts of those of `a`, with nothing between.
+bool ModelBlame::reads_the_same(const PlacedNode& a, const PlacedNode& b) const {
+  const std::vector<ValueId>&in_a = a.node().inputs, &in_b = b.node().inputs;
+  if (in_a.size() != in_b.size()) return false;
+  for (size_t port = 0; port < in_b.size(); ++port) {
+    const int32_t y = ModelSide::site_read(*b.place, in_b[port]);
+    const auto is_counterpart = [&](ValueId input) {
+      const int32_t x = ModelSide::site_read(*a.place, input);
+      if (x < 0 || y < 0) return x == y;
+      // The content of constants is part of the definition, which has been compared.
+      return matching_.b_of_a[static_cast<size_t>(x)] == y || (a_->is_constant(x) && b_->is_constant(y));
+    };
+    const bool found =
+        diff::commutes(a.node()) ? std::ranges::any_of(in_a, is_counterpart) : is_counterpart(in_a[port]);
+    if (!found) return false;
+  }
+  return true;
+}
+
+// Not where both sides do the same to the same: such a node can only hand on what it inherits.
+bool ModelBlame::is_suspect(const ValueMatch& match) const {
+  if (a_->is_constant(match.a) || b_->is_constant(match.b)) return false;
+  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  if (a.id == kNoNode || b.id == kNoNode) return a.id != b.id;
+  if (a_->site(match.a).is_constant_like && b_->site(match.b).is_constant_like) return false;
+  const auto partner = partners_.find(&a.node());
+  if (partner == partners_.end()) return true;
+  const NodeMatch& node = *partner->second;
+  const bool is_pair = node.place_b == b.place && node.b == b.id && node.is_same_definition;
+  if (!is_pair || !reads_the_same(a, b)) return true;
+  const auto holds_graph = [](const Attribute& attribute) {
+    return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
+  };
+  return a.node().function != nullptr || std::ranges::any_of(a.node().attributes, holds_graph);
+}
+
+// Whether a root has been found inside a body of `node`: then that is what is wrong with the node.
+bool ModelBlame::holds_root(const PlacedNode& node, const Instance& instance) const {
+  const std::string frame = diff::path_in(instance, node.place->scope) + escape_name(node.node().display_name) + ".";
+  return std::ranges::any_of(roots_, [&](const Root& root) { return root.path.starts_with(frame); });
+}
+
+Limit ModelBlame::limit_at(const std::string& path) const {
+  const auto found = by_path_.find(path);
+  const bool is_known = found != by_path_.end() && found->second->verdict != Verdict::not_compared;
+  if (is_known && (found->second->limit.rtol > 0 || found->second->limit.atol > 0)) return found->second->limit;
+  return {1e-5, 1e-7, LimitSource::table};
+}
+
+Status ModelBlame::look_at(const ValueMatch& match) {
+  size_t seen = 0;
+  for (const std::string& path : a_->captured_paths(match.a)) {
+    if (++seen > kMostInstances) break;
+    auto is_root = look_at(match, path);
+    if (!is_root.ok()) {
+      const ErrorCode code = is_root.error().code;
+      if (code == ErrorCode::cancelled || code == ErrorCode::corrupt_file) return Status(is_root.error());
+      unjudged_ = is_root.error().message;
+      break;
+    }
+    if (*is_root) break;
+  }
+  return {};
+}
+
+Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& path) {
+  const Value value_a = PX_TRY(a_->captured(path));
+  const Value value_b = PX_TRY(b_->captured(links_.b_path_of(path)));
+  const Limit limit = limit_at(path);
+  const double whole = value_b.is_absent() ? 0 : distance_between(value_a, value_b, limit).severity;
+  if (!value_b.is_absent() && whole == 0) return false;
+  const Instance instance = diff::instance_of(path);
+  if (holds_root(a_->producer(match.a), instance)) return false;
+  const Region region = PX_TRY(regions_.run(match.a, match.b, instance));
+  const Distance introduced = distance_between(region.expected, region.found, limit);
+  if (!(introduced.relative_rms > kSameDefinition)) return false;
+  Root root;
+  root.introduced = introduced.severity;
+  root.inherited = value_b.is_absent() ? 0 : distance_between(region.found, value_b, limit).severity;
+  root.size = introduced.relative_rms;
+  add_root(match, region, path, std::move(root));
+  return true;
+}
+
+void ModelBlame::add_root(const ValueMatch& match, const Region& region, const std::string& path, Root root) {
+  root.path = path;
+  root.confidence = match.confidence;
+  root.order = static_cast<int64_t>(roots_.size());
+  const Instance instance = diff::instance_of(path);
+  if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
+  name_node(match, region, root);
+  for (Root& known : roots_) {  // another output of the same node, or the same node seen from another value
+    if (!(known.node == root.node)) continue;
+    known.introduced = std::max(known.introduced, root.introduced);
+    return;
+  }
+  roots_.push_back(std::move(root));
+}
+
+void ModelBlame::name_node(const ValueMatch& match, const Region& region, Root& root) const {
+  std::vector<PlacedNode> only_a, only_b;
+  std::vector<std::pair<PlacedNode, PlacedNode>> changed;
+  const auto has = [](const std::vector<PlacedNode>& nodes, const PlacedNode& node) {
+    return std::ranges::find(nodes, node) != nodes.end();
+  };
+  for (const PlacedNode& node : region.nodes_a) {
+    const auto found = partners_.find(&node.node());
+    const PlacedNode other =
+        found == partners_.end() ? PlacedNode{} : PlacedNode{found->second->place_b, found->second->b};
+    if (other.place != nullptr && has(region.nodes_b, other)) {
+      if (!diff::difference_of(*a_, node, *b_, other, matching_).empty()) changed.emplace_back(node, other);
+    } else if (node.node().op_type != "Identity") {
+      only_a.push_back(node);
+    }
+  }
+  for (const PlacedNode& node : region.nodes_b) {
+    const auto found = partners_.find(&node.node());
+    const PlacedNode other =
+        found == partners_.end() ? PlacedNode{} : PlacedNode{found->second->place_a, found->second->a};
+    const bool is_paired = other.place != nullptr && has(region.nodes_a, other);
+    if (!is_paired && node.node().op_type != "Identity") only_b.push_back(node);
+  }
+  const PlacedNode made_by = a_->producer(match.a);
+  const bool only_casts =
+      std::ranges::all_of(only_b, [](const PlacedNode& node) { return node.node().op_type == "Cast"; });
+  root.node = made_by;
+  if (only_a.empty() && !only_b.empty() && only_casts) {
+    root.why = "in B it stands between casts to a type of less precision";
+  } else if (only_a.size() == 1 && only_b.size() == 1) {
+    root.node = only_a.front();
+    root.why = diff::difference_of(*a_, only_a.front(), *b_, only_b.front(), matching_);
+  } else if (!changed.empty()) {
+    root.node = changed.front().first;
+    root.why = diff::difference_of(*a_, root.node, *b_, changed.front().second, matching_);
+  } else if (only_a.empty() && !only_b.empty()) {
+    root.node = only_b.front();
+    root.in_a = false;
+    root.why = fmt::format("B has this {} node before A's '{}', and A has none", root.node.node().op_type,
+                           made_by.node().display_name);
+  } else if (!only_a.empty() && only_b.empty()) {
+    root.node = only_a.front();
+    root.why = fmt::format("B has no {} node here", root.node.node().op_type);
+  } else if (!only_a.empty()) {
+    root.node = has(only_a, made_by) ? made_by : only_a.back();
+    root.why =
+        fmt::format("B makes this of {} other nodes, which compute something else on the same values", only_b.size());
+  } else {
+    root.why = diff::difference_of(*a_, made_by, *b_, b_->producer(match.b), matching_);
+  }
+  if (root.why.empty()) root.why = "on A's own values B's definition gives another result";
+}
+
+std::vector<Cause> ModelBlame::causes() {
+  // What is surely the same value comes before what may have been paired wrongly; then by what was added to it.
+  std::ranges::stable_sort(roots_, [](const Root& x, const Root& y) {
+    const bool x_is_sure = x.confidence >= 0.6, y_is_sure = y.confidence >= 0.6;
+    return x_is_sure != y_is_sure ? x_is_sure : x.order < y.order;
+  });
+  std::vector<Cause> result;
+  for (const Root& root : roots_) {
+    if (result.size() == kMostCauses) break;
+    Cause cause;
+    cause.rank = static_cast<int32_t>(result.size()) + 1;
+    const Node& node = root.node.node();
+    cause.node = node.display_name;
+    cause.op = node.op_type;
+    cause.path = root.path;
+    cause.introduced = root.introduced;
+    cause.inherited = root.inherited;
+    cause.side = Side::b;
+    cause.why = root.why;
+    if (root.first_iteration >= 0) cause.why += fmt::format(" (from iteration {} on)", root.first_iteration);
+    const SourceLocation source = source_of(node);
+    cause.source_module = source.module;
+    cause.source_line = source.line;
+    result.push_back(std::move(cause));
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<Cause>> blame_models(const BlameRequest& request, const Comparison& comparison) {
+  if (request.oracle == nullptr) return std::vector<Cause>{};
+  auto a = PX_TRY(ModelSide::create(request.a, request.oracle));
+  auto b = PX_TRY(ModelSide::create(request.b, request.oracle));
+  return ModelBlame(request, comparison, std::move(a), std::move(b)).run();
+}
+
+}  // namespace parallax

@@ -1,0 +1,14 @@
+// Blame where the two sides run different models: a node is to blame when B's definition, on A's values, does not make
+// what A's makes. Both are run by the oracle, so that no rounding stands between them.
+#pragma once
+
+#include <vector>
+
+#include "inspector/diff/blame.h"
+
+namespace parallax {
+
+// The causes of a comparison of two models, ranked. Errors: cancelled, corrupt_file.
+Result<std::vector<Cause>> blame_models(const BlameRequest& request, const Comparison& comparison);
+
+}  // namespace parallax

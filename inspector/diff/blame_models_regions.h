@@ -1,0 +1,47 @@
+// Regions: what lies between a pair of matched values and the matched values before them, on both sides, and what each
+// side's part makes of A's values.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/diff/blame_models_side.h"
+#include "inspector/diff/matching.h"
+
+namespace parallax::diff {
+
+struct Region {
+  Value expected;                   // what A's nodes make of A's values
+  Value found;                      // what B's nodes make of the same
+  std::vector<PlacedNode> nodes_a;  // that were run, inputs before readers; those that make constants left out
+  std::vector<PlacedNode> nodes_b;
+};
+
+class RegionRunner {
+ public:
+  RegionRunner(const ModelSide& a, const ModelSide& b, const ModelMatching& matching)
+      : a_(a), b_(b), matching_(matching) {}
+
+  // Errors: those of the oracle; usage, when a value is not to be had.
+  Result<Region> run(int32_t target_a, int32_t target_b, const Instance& instance) const;
+
+ private:
+  struct Walk {
+    const Instance& instance;
+    bool in_a = true;
+    int32_t target = -1;
+    std::vector<PlacedNode> nodes;
+    std::unordered_map<int32_t, Value> values;
+    int depth = 0;
+  };
+
+  Result<Value> value_of(int32_t id, Walk& walk) const;
+  Result<Value> compute(int32_t id, Walk& walk) const;
+  // A's captured value for a value of either side, where that is known without computing; else absent.
+  Result<Value> known(int32_t id, const Walk& walk) const;
+
+  const ModelSide &a_, &b_;
+  const ModelMatching& matching_;
+};
+
+}  // namespace parallax::diff

@@ -1,0 +1,136 @@
+// Sites, captured values and single nodes of one of two models.
+#include "inspector/diff/blame_models_side.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/paths.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/link.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr std::string_view kAnyIteration = "[*]";
+
+Result<std::shared_ptr<const Model>> model_of(const BlameSide& side) {
+  if (side.model != nullptr) return side.model;
+  for (size_t graph = 0; side.dump != nullptr && graph < side.dump->graphs().size(); ++graph) {
+    if (!side.dump->graphs()[graph].is_executed) return side.dump->model(static_cast<int32_t>(graph));
+  }
+  return usage_error("a dump holds no graph, and blame between two models needs both");
+}
+
+}  // namespace
+
+Instance instance_of(std::string_view path) {
+  Instance instance;
+  const auto parsed = parse_value_path(path);
+  if (!parsed.ok()) return instance;
+  for (const Frame& frame : parsed->frames) {
+    if (frame.kind == Frame::Kind::graph || frame.kind == Frame::Kind::step) instance.outer += to_string(frame) + "//";
+    if (frame.kind == Frame::Kind::body) instance.iterations.push_back(frame.index);
+  }
+  return instance;
+}
+
+std::string path_in(const Instance& instance, std::string_view static_text) {
+  std::string path = instance.outer;
+  size_t used = 0;
+  for (size_t at = static_text.find(kAnyIteration); at != std::string_view::npos;
+       at = static_text.find(kAnyIteration)) {
+    if (used == instance.iterations.size()) return {};
+    path += fmt::format("{}[{}]", static_text.substr(0, at), instance.iterations[used++]);
+    static_text.remove_prefix(at + kAnyIteration.size());
+  }
+  return path.append(static_text);
+}
+
+Result<std::unique_ptr<ModelSide>> ModelSide::create(const BlameSide& side, std::shared_ptr<Executor> oracle) {
+  auto model = PX_TRY(model_of(side));
+  SiteTable sites = PX_TRY(SiteTable::build(model));
+  return std::unique_ptr<ModelSide>(new ModelSide(side, std::move(model), std::move(sites), std::move(oracle)));
+}
+
+ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, SiteTable sites,
+                     std::shared_ptr<Executor> oracle)
+    : dump_(side.dump), model_(std::move(model)), sites_(std::move(sites)), oracle_(std::move(oracle)) {
+  options_.keep_casts = true;
+  places_.resize(sites_.sites().size());
+  add_places(sites_.main());
+  const auto entries = dump_->entries();
+  for (size_t index = 0; index < entries.size(); ++index) {
+    const DumpEntry& entry = entries[index];
+    if (entry.execution > 0 || entry.absence.has_value() || entry.level != CaptureLevel::all) continue;
+    const bool is_new = entries_.emplace(entry.path, static_cast<int32_t>(index)).second;
+    if (is_new) paths_[diff::static_path(entry.path)].push_back(entry.path);
+  }
+}
+
+void ModelSide::add_places(const GraphSites& place) {
+  for (const ValueSite* site : place.values) {
+    if (site != nullptr) places_[static_cast<size_t>(site->id)] = &place;
+  }
+  for (const auto& child : place.children) add_places(*child.sites);
+}
+
+PlacedNode ModelSide::producer(int32_t id) const {
+  const ValueSite& value = site(id);
+  return {&place_of(id), value.graph->values[static_cast<size_t>(value.value)].producer};
+}
+
+int32_t ModelSide::site_read(const GraphSites& place, ValueId value) {
+  if (value == kNoValue) return -1;
+  if (const ValueSite* site = place.values[static_cast<size_t>(value)]; site != nullptr) return site->id;
+  const auto outer = place.outer.find(value);
+  if (outer != place.outer.end() && outer->second != nullptr) return outer->second->id;
+  // Read by a body of a node of this graph, and defined further out.
+  const std::string& name = place.graph->values[static_cast<size_t>(value)].name;
+  for (const GraphSites* around = place.parent; around != nullptr; around = around->parent) {
+    const ValueId found = around->graph->find_value(name);
+    if (found == kNoValue || around->values[static_cast<size_t>(found)] == nullptr) continue;
+    return around->values[static_cast<size_t>(found)]->id;
+  }
+  return -1;
+}
+
+bool ModelSide::is_constant(int32_t id) const {
+  const ValueSite& value = site(id);
+  return value.role == ValueSite::Role::initializer || (value.op == "Constant" && value.domain.empty());
+}
+
+const std::vector<std::string>& ModelSide::captured_paths(int32_t id) const {
+  static const std::vector<std::string> kNone;
+  const auto found = paths_.find(static_path(id));
+  return found == paths_.end() ? kNone : found->second;
+}
+
+Result<Value> ModelSide::captured(const std::string& path) const {
+  const auto found = entries_.find(path);
+  return found == entries_.end() ? Value() : dump_->load(found->second);
+}
+
+Value ModelSide::stored(int32_t id) const {
+  const ValueSite& value = site(id);
+  const ValueDef& definition = value.graph->values[static_cast<size_t>(value.value)];
+  if (definition.initializer_index < 0) return {};
+  const StoredTensor& stored = value.graph->initializers[static_cast<size_t>(definition.initializer_index)];
+  return stored.external_location == kLeftOutOfDump ? Value() : Value(stored.tensor);
+}
+
+Result<std::vector<Value>> ModelSide::replay(const PlacedNode& placed, const ValueOf& value_of) const {
+  const Node& node = placed.node();
+  std::unique_ptr<NodeReplay>& replay = replays_[&node];
+  if (replay == nullptr) replay = std::make_unique<NodeReplay>(model_, *placed.place->graph, node, oracle_, options_);
+  std::vector<Value> values;
+  for (const ValueId read : replay->reads()) {
+    const int32_t id = site_read(*placed.place, read);
+    if (id < 0) return usage_error(fmt::format("node '{}' reads a value that is not to be had", node.display_name));
+    values.push_back(PX_TRY(value_of(id)));
+    if (values.back().is_absent()) return usage_error(fmt::format("value '{}' was not captured", site(id).name));
+  }
+  return replay->run(values);
+}
+
+}  // namespace parallax::diff

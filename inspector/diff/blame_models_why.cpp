@@ -1,0 +1,195 @@
+// Says in what two definitions differ.
+#include "inspector/diff/blame_models_why.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "inspector/diff/matching_attributes.h"
+#include "inspector/model/op_schema.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+struct TextOf {
+  std::string operator()(float value) const { return fmt::format("{:.7g}", value); }
+  std::string operator()(int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(const std::string& value) const { return fmt::format("'{}'", value); }
+  std::string operator()(const std::vector<float>& values) const {
+    return fmt::format("[{:.7g}]", fmt::join(values, ","));
+  }
+  std::string operator()(const std::vector<int64_t>& values) const {
+    return fmt::format("[{}]", fmt::join(values, ","));
+  }
+  std::string operator()(const std::vector<std::string>& values) const {
+    return fmt::format("[{}]", fmt::join(values, ","));
+  }
+  template <class T>
+  std::string operator()(const T&) const {
+    return "another";
+  }
+};
+
+std::string text_of(const Node& node, const std::string& name) {
+  if (const Attribute* attribute = find_attribute(node, name); attribute != nullptr)
+    return std::visit(TextOf{}, attribute->value);
+  const AttributeSchema* schema = node.schema == nullptr ? nullptr : node.schema->attribute(name);
+  const std::string value = schema == nullptr ? "" : to_string(schema->default_value);
+  return value.empty() ? "not given" : value + " (the default)";
+}
+
+// The node with one attribute alone, so that its meaning can be compared.
+HashKey hash_alone(const PlacedNode& placed, const std::string& name) {
+  Node alone = placed.node();
+  std::erase_if(alone.attributes, [&](const Attribute& attribute) { return attribute.name != name; });
+  return hash_attributes(*placed.place->graph, alone);
+}
+
+std::string attribute_difference(const PlacedNode& a, const PlacedNode& b) {
+  std::vector<std::string> names;
+  for (const PlacedNode* placed : {&a, &b}) {
+    for (const Attribute& attribute : placed->node().attributes) {
+      if (std::ranges::find(names, attribute.name) == names.end()) names.push_back(attribute.name);
+    }
+  }
+  for (const std::string& name : names) {
+    if (hash_alone(a, name) == hash_alone(b, name)) continue;
+    return fmt::format("attribute {} is {} in B and {} in A", name, text_of(b.node(), name), text_of(a.node(), name));
+  }
+  return {};
+}
+
+std::vector<int64_t> index_of(int64_t element, const Shape& shape) {
+  std::vector<int64_t> index(shape.rank());
+  for (size_t axis = shape.rank(); axis-- > 0;) {
+    index[axis] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return index;
+}
+
+bool is_transposed(const Tensor& a, const Tensor& b) {
+  if (a.shape().rank() != 2 || b.shape().rank() != 2) return false;
+  const int64_t rows = a.shape()[0], columns = a.shape()[1];
+  if (rows < 2 || columns < 2 || b.shape()[0] != columns || b.shape()[1] != rows) return false;
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const int64_t mirrored = (element % columns) * rows + element / columns;
+    if (element_as_double(a, element) != element_as_double(b, mirrored)) return false;
+  }
+  return true;
+}
+
+// b = factor * a, within the rounding of floats.
+std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
+  double ab = 0, aa = 0;
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const double x = element_as_double(a, element);
+    ab += x * element_as_double(b, element);
+    aa += x * x;
+  }
+  if (aa == 0 || !std::isfinite(ab / aa)) return std::nullopt;
+  const double factor = ab / aa;
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const double x = element_as_double(a, element) * factor;
+    if (std::abs(x - element_as_double(b, element)) > 1e-6 * std::abs(x)) return std::nullopt;
+  }
+  return factor;
+}
+
+Value constant_of(const ModelSide& side, int32_t id) {
+  Value value = side.stored(id);
+  if (!value.is_absent()) return value;
+  const auto& paths = side.captured_paths(id);
+  auto captured = paths.empty() ? Result<Value>(Value()) : side.captured(paths.front());
+  return captured.ok() ? captured.take() : Value();
+}
+
+std::string operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                               const PlacedNode& node_b, const ModelMatching& matching) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  std::vector<size_t> moved;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]),
+                  y = ModelSide::site_read(*node_b.place, in_b[port]);
+    if (x < 0 || y < 0 || matching.b_of_a[static_cast<size_t>(x)] == y) continue;
+    moved.push_back(port);
+  }
+  if (moved.empty() ||
+      (moved.size() > 1 && commutes(node_a.node()) && moved.size() == in_a.size() && in_a.size() == 2 &&
+       matching.b_of_a[static_cast<size_t>(ModelSide::site_read(*node_a.place, in_a[0]))] ==
+           ModelSide::site_read(*node_b.place, in_b[1])))
+    return {};
+  const auto name = [](const ModelSide& side, const PlacedNode& node, size_t port) {
+    const int32_t id = ModelSide::site_read(*node.place, node.node().inputs[port]);
+    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.site(id).name);
+  };
+  if (moved.size() == 2) {
+    const int32_t first = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
+    if (matching.b_of_a[static_cast<size_t>(first)] == ModelSide::site_read(*node_b.place, in_b[moved[1]]))
+      return "the operands are swapped in B";
+  }
+  const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
+  const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
+  if (in_a_too < 0) return {};
+  return fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
+                     a.site(in_a_too).name, name(a, node_a, moved[0]));
+}
+
+}  // namespace
+
+std::string difference_of_constants(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))
+    return {};
+  if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
+  if (a.element_count() != b.element_count())
+    return fmt::format("its shape is {} in B and {} in A", b.shape().to_string(), a.shape().to_string());
+  int64_t count = 0, first = -1;
+  bool is_zero = true;
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const double x = element_as_double(a, element), y = element_as_double(b, element);
+    is_zero = is_zero && y == 0;
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (first < 0) first = element;
+    ++count;
+  }
+  if (count == 0) return {};
+  if (is_transposed(a, b)) return "it is transposed in B";
+  const std::string element =
+      a.element_count() == 1
+          ? fmt::format("it is {:.7g} in B and {:.7g} in A", element_as_double(b, 0), element_as_double(a, 0))
+          : fmt::format("element [{}] is {:.7g} in B and {:.7g} in A", fmt::join(index_of(first, a.shape()), ","),
+                        element_as_double(b, first), element_as_double(a, first));
+  if (count == 1 || a.element_count() == 1) return element;
+  if (is_zero) return "it is all zeros in B";
+  if (const auto factor = factor_between(a, b)) return fmt::format("it is {:.6g} times A's in B", *factor);
+  return fmt::format("{} of {} elements differ; {}", count, a.element_count(), element);
+}
+
+std::string difference_of(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
+                          const ModelMatching& matching) {
+  const Node &in_a = node_a.node(), &in_b = node_b.node();
+  if (hash_operator(in_a) != hash_operator(in_b))
+    return fmt::format("the operator is {} in B and {} in A", in_b.op_type, in_a.op_type);
+  if (std::string text = attribute_difference(node_a, node_b); !text.empty()) return text;
+  for (const auto& [x, y] : [&] {
+         std::vector<std::pair<int32_t, int32_t>> pairs;
+         for (size_t port = 0; port < std::min(in_a.inputs.size(), in_b.inputs.size()); ++port) {
+           pairs.emplace_back(ModelSide::site_read(*node_a.place, in_a.inputs[port]),
+                              ModelSide::site_read(*node_b.place, in_b.inputs[port]));
+         }
+         return pairs;
+       }()) {
+    if (x < 0 || y < 0 || !a.is_constant(x) || !b.is_constant(y)) continue;
+    const Value value_a = constant_of(a, x), value_b = constant_of(b, y);
+    if (!value_a.is_tensor() || !value_b.is_tensor()) continue;
+    const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
+    if (!text.empty()) return fmt::format("it reads another constant '{}': {}", a.site(x).name, text);
+  }
+  return operand_difference(a, node_a, b, node_b, matching);
+}
+
+}  // namespace parallax::diff

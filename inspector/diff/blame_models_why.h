@@ -1,0 +1,21 @@
+// In what the definitions of two nodes differ, in words: operator, attributes, constants, operands; and nodes that only
+// one of the models has.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inspector/diff/blame_models_side.h"
+#include "inspector/diff/matching.h"
+
+namespace parallax::diff {
+
+// Empty where nothing in the definitions differs.
+std::string difference_of(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
+                          const ModelMatching& matching);
+
+// The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
+// empty. Empty for equal ones.
+std::string difference_of_constants(const Tensor& a, const Tensor& b);
+
+}  // namespace parallax::diff
