@@ -196,12 +196,10 @@ Status convolve_floats(OpContext& op, bool transposed) {
   Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), plan.result));
   Convolution<double> convolution{plan, op.input(0), op.input(1)};
   convolution.has_exact_products = have_exact_products(op.input(0).dtype(), op.input(1).dtype());
-  convolution.store = [&](int64_t channel, int64_t first, std::span<const double> sums) {
-    std::array<double, kBlock> results;
+  convolution.store = [&, places = plan.window.output_count()](int64_t channel, int64_t first,
+                                                               std::span<const double> sums) {
     const double added = bias[static_cast<size_t>(channel % channels)];
-    for (size_t index = 0; index < sums.size(); ++index) results[index] = sums[index] + added;
-    store<double>(output, channel * plan.window.output_count() + first,
-                  std::span<const double>(results).first(sums.size()));
+    store_sums(output, channel * places + first, sums, added);
   };
   convolution.run();
   return op.set_output(0, std::move(output));

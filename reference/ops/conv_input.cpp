@@ -64,6 +64,21 @@ PX_WIDEST void add_windows(const uint64_t* x, std::span<const int64_t> offsets, 
   add_all(x, offsets, weights, runs, step, sums);
 }
 
+PX_WIDEST void raise_to_windows(const double* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs,
+                                int64_t step, double* best) {
+  for (const int64_t offset : offsets) {
+    double* target = best;
+    for (const WindowRun& run : runs) {
+      const double* from = x + offset + run.from;
+      for (int64_t column = 0; column < run.count; ++column) {
+        const double value = from[column * step];
+        target[column] = value > target[column] || value != value ? value : target[column];
+      }
+      target += run.count;
+    }
+  }
+}
+
 PaddedLayout::PaddedLayout(const Window& window, int64_t channels)
     : window_(window), channels_(channels), extent_(window.rank()), strides_(window.rank()) {
   // From the first element of the first window to the last of the last one.

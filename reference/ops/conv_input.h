@@ -1,5 +1,5 @@
-// What the windows of a convolution read: the input of one group as numbers, its padding written out, so that windows
-// are stretches of it.
+// What the windows of convolutions and pools read: planes of the input as numbers, their padding written out, so that
+// windows are stretches of them.
 #pragma once
 
 #include <span>
@@ -28,6 +28,10 @@ void add_windows(const double* x, std::span<const int64_t> offsets, std::span<co
 void add_windows(const uint64_t* x, std::span<const int64_t> offsets, std::span<const uint64_t> weights,
                  std::span<const WindowRun> runs, int64_t step, uint64_t* sums);
 
+// best[column] = the greatest of itself and the same elements; NaN wins.
+void raise_to_windows(const double* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs, int64_t step,
+                      double* best);
+
 // Where windows lie in planes [channels, extent...] that hold the padding too.
 class PaddedLayout {
  public:
@@ -42,8 +46,16 @@ class PaddedLayout {
 
   // The planes of `channels` channels that begin at element `first` of x.
   template <class Number>
-  std::vector<Number> load_planes(const TensorView& x, int64_t first) const {
-    std::vector<Number> planes(static_cast<size_t>(channels_ * plane_));
+  std::vector<Number> load_planes(const TensorView& x, int64_t first, Number padding = {}) const {
+    std::vector<Number> planes(static_cast<size_t>(channels_ * plane_), padding);
+    if (extent_ == window_.input && origin_ == 0) {  // no padding
+      parallel_for(channels_, plane_, [&](int64_t begin, int64_t end) {
+        const auto target =
+            std::span(planes).subspan(static_cast<size_t>(begin * plane_), static_cast<size_t>((end - begin) * plane_));
+        load<Number>(x, first + begin * plane_, target);
+      });
+      return planes;
+    }
     const size_t last = window_.rank() - 1;
     // What windows reach of a line, behind `space` elements of padding.
     const int64_t space = window_.pads_begin[last];

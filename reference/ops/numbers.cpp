@@ -11,8 +11,16 @@ namespace parallax::reference {
 namespace {
 
 // The two conversions that most of a run's elements go through.
-PX_WIDEST void widen(const float* from, int64_t count, double* to) {
-  for (int64_t index = 0; index < count; ++index) to[index] = from[index];
+PX_WIDEST void widen(const float* from, const Lines& lines, double* to) {
+  from += lines.begin;
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    for (int64_t index = 0; index < lines.width; ++index) to[index] = from[index];
+    from += lines.stride;
+    to += lines.width;
+  }
+}
+PX_WIDEST void round(const double* from, int64_t count, double added, float* to) {
+  for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index] + added);
 }
 PX_WIDEST void round(const double* from, int64_t count, float* to) {
   for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index]);
@@ -40,14 +48,10 @@ void load_lines(const TensorView& view, const Lines& lines, double* out) {
   if (lines.lines == 0 || lines.width == 0) return;
   const int64_t end = lines.begin + (lines.lines - 1) * lines.stride + lines.width;
   PX_CHECK(view.device.is_host() && lines.begin >= 0 && end <= view.element_count());
+  if (view.dtype == DType::float32) return widen(reinterpret_cast<const float*>(view.data), lines, out);
   for (int64_t line = 0; line < lines.lines; ++line) {
-    const int64_t from = lines.begin + line * lines.stride;
-    double* to = out + line * lines.width;
-    if (view.dtype == DType::float32) {
-      widen(reinterpret_cast<const float*>(view.data) + from, lines.width, to);
-    } else {
-      load_doubles(view, from, {to, static_cast<size_t>(lines.width)});
-    }
+    const std::span<double> to(out + line * lines.width, static_cast<size_t>(lines.width));
+    load_doubles(view, lines.begin + line * lines.stride, to);
   }
 }
 
@@ -89,6 +93,17 @@ void store_rounded(Tensor& tensor, int64_t begin, std::span<const double> values
   const auto count = static_cast<int64_t>(values.size());
   PX_CHECK(begin >= 0 && begin + count <= tensor.element_count());
   round(values.data(), count, reinterpret_cast<float*>(tensor.mutable_data()) + begin);
+}
+
+void store_sums(Tensor& tensor, int64_t begin, std::span<const double> values, double added) {
+  if (tensor.dtype() != DType::float32) {
+    std::vector<double> sums(values.begin(), values.end());
+    for (double& sum : sums) sum += added;
+    return store_rounded(tensor, begin, sums);
+  }
+  const auto count = static_cast<int64_t>(values.size());
+  PX_CHECK(begin >= 0 && begin + count <= tensor.element_count());
+  round(values.data(), count, added, reinterpret_cast<float*>(tensor.mutable_data()) + begin);
 }
 
 void store_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t> values) {

@@ -44,6 +44,8 @@ void load(const TensorView& view, int64_t begin, std::span<T> out) {
 
 void store_rounded(Tensor& tensor, int64_t begin, std::span<const double> values);
 void store_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t> values);
+// values[i] + added, rounded.
+void store_sums(Tensor& tensor, int64_t begin, std::span<const double> values, double added);
 
 template <class T>
 void store(Tensor& tensor, int64_t begin, std::span<const T> values) {

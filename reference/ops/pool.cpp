@@ -1,9 +1,11 @@
 // Pools: MaxPool, AveragePool, LpPool, their global forms, MaxRoiPool, MaxUnpool.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
 
+#include "reference/ops/conv_input.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"
@@ -89,6 +91,30 @@ Status pool_planes(OpContext& op, const Finish& finish) {
   return op.set_output(0, x.dtype(), pooled, std::span<const double>(results));
 }
 
+// MaxPool of floats where the indices are not asked for: a stretch of windows at a time.
+Status max_values(OpContext& op, const PaddedLayout& layout, const Shape& shape) {
+  constexpr double kLeast = -std::numeric_limits<double>::infinity();
+  constexpr int64_t kStretch = 512;
+  const Tensor& x = op.input(0);
+  const int64_t inner = count_of(x.shape(), 2, x.shape().rank());
+  const int64_t places = count_of(shape, 2, shape.rank());
+  Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
+  const auto work = places * static_cast<int64_t>(layout.offsets().size()) + inner;
+  parallel_for(planes_of(op), work, [&](int64_t begin, int64_t end) {
+    std::array<double, kStretch> best;
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const std::vector<double> numbers = layout.load_planes<double>(x, plane * inner, kLeast);
+      for (int64_t first = 0; first < places; first += kStretch) {
+        const int64_t width = std::min(kStretch, places - first);
+        best.fill(kLeast);
+        raise_to_windows(numbers.data(), layout.offsets(), layout.runs_of(first, width), layout.step(), best.data());
+        store<double>(output, plane * places + first, std::span<const double>(best).first(static_cast<size_t>(width)));
+      }
+    }
+  });
+  return op.set_output(0, std::move(output));
+}
+
 double power_mean_root(double sum, double p) { return std::pow(sum, 1.0 / p); }
 
 // The attribute p: a whole number since version 2, a float in version 1.
@@ -104,6 +130,8 @@ Status op_max_pool(OpContext& op) {
   const Tensor& x = op.input(0);
   const Window window = PX_TRY(pool_window(op));
   const Shape shape = PX_TRY(pooled_shape(op, window));
+  const PaddedLayout layout(window, 1);
+  if (!op.wants_output(1) && is_floating(x.dtype()) && layout.is_compact()) return max_values(op, layout, shape);
   const bool by_column = op.find_int("storage_order").value_or(0) != 0;
   const int64_t inner = window.input_count();
   std::vector<int64_t> indices(static_cast<size_t>(shape.element_count()));

@@ -3,6 +3,7 @@
 #include "reference/ops/products.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "inspector/base/thread_pool.h"
@@ -16,7 +17,9 @@ constexpr int64_t kMostRowsATask = 256;
 constexpr int64_t kLeastRowsATask = 32;
 constexpr int64_t kNumbersATask = int64_t{1} << 17;  // of its rows: 1 MiB
 constexpr int64_t kColumnsATask = 256;
-constexpr int64_t kDepthAStretch = 64;  // 64 lines of a panel are 16 KiB
+constexpr int64_t kMostPanels = kColumnsATask / kPanelWidth;
+constexpr int64_t kSumsAtOnce = int64_t{1} << 13;  // 64 KiB
+constexpr int64_t kDepthAStretch = 64;             // 64 lines of a panel are 16 KiB
 
 // A panel narrower than kPanelWidth is packed to its own width; it is spread so that the kernel sees full lines.
 template <class Number>
@@ -42,8 +45,10 @@ class Task {
     first_row_ = first_row;
     row_count_ = last_row - first_row;
     load_rows();
-    for (int64_t first = first_column; first < last_column; first += kPanelWidth) {
-      run_panel(first, std::min(kPanelWidth, last_column - first));
+    const int64_t wide =
+        std::clamp(kSumsAtOnce / std::max<int64_t>(1, row_count_) / kPanelWidth, int64_t{1}, kMostPanels);
+    for (int64_t first = first_column; first < last_column; first += wide * kPanelWidth) {
+      run_panels(first, std::min(wide * kPanelWidth, last_column - first));
     }
   }
 
@@ -62,20 +67,34 @@ class Task {
     }
   }
 
-  void run_panel(int64_t first_column, int64_t width) {
+  // Some panels, so that the stretches of the rows that are stored are not too short.
+  void run_panels(int64_t first_column, int64_t width) {
+    const int64_t padded_rows = (row_count_ + kTileRows - 1) / kTileRows * kTileRows;
+    const int64_t panels = (width + kPanelWidth - 1) / kPanelWidth;
+    const int64_t sums_a_panel = padded_rows * kPanelWidth;
+    sums_.assign(static_cast<size_t>(panels * sums_a_panel), Number{0});
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const int64_t first = panel * kPanelWidth;
+      add_panel(first_column + first, std::min(kPanelWidth, width - first), sums_.data() + panel * sums_a_panel);
+    }
+    std::array<Number, kMostPanels * kPanelWidth> line;
+    for (int64_t row = 0; row < row_count_; ++row) {
+      for (int64_t panel = 0; panel < panels; ++panel)
+        std::copy_n(sums_.data() + panel * sums_a_panel + row * kPanelWidth, kPanelWidth,
+                    line.data() + panel * kPanelWidth);
+      spec_.store(first_row_ + row, first_column, std::span<const Number>(line).first(static_cast<size_t>(width)));
+    }
+  }
+
+  void add_panel(int64_t first_column, int64_t width, Number* sums) {
     spec_.load_columns(first_column, width, std::span(panel_).first(static_cast<size_t>(spec_.depth * width)));
     if (width < kPanelWidth) spread(panel_, spec_.depth, width);
-    sums_.assign(static_cast<size_t>((row_count_ + kTileRows - 1) / kTileRows * kTileRows * kPanelWidth), Number{0});
     for (int64_t k = 0; k < spec_.depth; k += kDepthAStretch) {
       const int64_t depth = std::min(kDepthAStretch, spec_.depth - k);
       for (int64_t row = 0; row < row_count_; row += kTileRows) {
         const Number* rows = rows_.data() + row * spec_.depth + k * kTileRows;
-        kernel_(rows, panel_.data() + k * kPanelWidth, depth, sums_.data() + row * kPanelWidth);
+        kernel_(rows, panel_.data() + k * kPanelWidth, depth, sums + row * kPanelWidth);
       }
-    }
-    for (int64_t row = 0; row < row_count_; ++row) {
-      const auto line = std::span<const Number>(sums_).subspan(static_cast<size_t>(row * kPanelWidth));
-      spec_.store(first_row_ + row, first_column, line.first(static_cast<size_t>(width)));
     }
   }
 

@@ -70,51 +70,57 @@ Result<std::vector<Activation>> read_activations(const OpContext& op, const std:
   return activations;
 }
 
+// That an input has the shape wanted, or is not there.
+Status expect_shape(const OpContext& op, size_t index, std::initializer_list<int64_t> dims) {
+  const Shape wanted = PX_TRY(make_shape(dims));
+  if (!op.has_input(index) || op.input(index).shape() == wanted) return {};
+  return execution_error(fmt::format("input {} has shape {}, it must have {}", index,
+                                     op.input(index).shape().to_string(), wanted.to_string()));
+}
+
+// The numbers of an optional input, zeros where it is not there.
 Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std::initializer_list<int64_t> dims) {
   const Shape wanted = PX_TRY(make_shape(dims));
-  if (!op.has_input(index)) return std::vector<double>(static_cast<size_t>(wanted.element_count()), 0.0);
-  if (!(op.input(index).shape() == wanted)) {
-    return execution_error(fmt::format("input {} has shape {}, it must have {}", index,
-                                       op.input(index).shape().to_string(), wanted.to_string()));
-  }
-  const Numbers<double> numbers(op.input(index));
-  return std::vector<double>(numbers.span().begin(), numbers.span().end());
+  PX_TRY(expect_shape(op, index, dims));
+  std::vector<double> numbers(static_cast<size_t>(wanted.element_count()));
+  if (op.has_input(index)) load<double>(op.input(index), 0, numbers);
+  return numbers;
 }
 
 int64_t panels_of(int64_t hidden) { return (hidden + kPanelWidth - 1) / kPanelWidth; }
 
 // R as it is given, [directions, gates * hidden, hidden of h], in panels of kPanelWidth units of a gate, the last one
 // filled up with zeros.
-std::vector<double> in_panels(const std::vector<double>& r, int64_t hidden) {
-  const int64_t square = hidden * hidden, panels = panels_of(hidden) * hidden * kPanelWidth;
-  std::vector<double> turned(
-      static_cast<size_t>(static_cast<int64_t>(r.size()) / std::max<int64_t>(1, square) * panels));
-  for (int64_t gate = 0; gate * square < static_cast<int64_t>(r.size()); ++gate) {
-    for (int64_t unit = 0; unit < hidden; ++unit) {
-      const double* from = r.data() + gate * square + unit * hidden;
-      double* to = turned.data() + gate * panels + unit / kPanelWidth * hidden * kPanelWidth + unit % kPanelWidth;
-      for (int64_t k = 0; k < hidden; ++k) to[k * kPanelWidth] = from[k];
+std::vector<double> in_panels(const Tensor& r, int64_t gates, int64_t hidden) {
+  const int64_t panels = panels_of(hidden);
+  std::vector<double> turned(static_cast<size_t>(gates * panels * hidden * kPanelWidth));
+  std::vector<double> units(static_cast<size_t>(hidden * kPanelWidth));
+  for (int64_t panel = 0; panel < gates * panels; ++panel) {
+    const int64_t first = panel % panels * kPanelWidth;
+    const int64_t count = std::min(kPanelWidth, hidden - first);
+    load<double>(r, (panel / panels * hidden + first) * hidden,
+                 std::span(units).first(static_cast<size_t>(count * hidden)));
+    double* line = turned.data() + panel * hidden * kPanelWidth;
+    for (int64_t k = 0; k < hidden; ++k, line += kPanelWidth) {
+      for (int64_t unit = 0; unit < count; ++unit) line[unit] = units[static_cast<size_t>(unit * hidden + k)];
     }
   }
   return turned;
 }
 
 // X W^T + Wb of all steps at once.
-std::vector<double> project(const Recurrence& plan, std::span<const double> x, std::span<const double> w,
-                            bool has_exact_products) {
+std::vector<double> project(const Recurrence& plan, const Tensor& x, const Tensor& w) {
   const int64_t places = plan.steps * plan.batch, width = plan.gates * plan.hidden;
   std::vector<double> projected(static_cast<size_t>(plan.directions * places * width));
-  const Matrix<double> inputs{x, places, plan.inputs, plan.inputs, 1};
   for (int64_t direction = 0; direction < plan.directions; ++direction) {
-    const auto weights = w.subspan(static_cast<size_t>(direction * width * plan.inputs));
-    const auto sums = std::span(projected).subspan(static_cast<size_t>(direction * places * width),
-                                                   static_cast<size_t>(places * width));
-    multiply(inputs, Matrix<double>{weights, width, plan.inputs, plan.inputs, 1}.transposed(), sums,
-             has_exact_products);
-    for (size_t index = 0; index < sums.size(); ++index) {
-      const int64_t row = static_cast<int64_t>(index) % width;
-      sums[index] += plan.b[static_cast<size_t>(direction * 2 * width + row)];
-    }
+    const StoredMatrix<double> inputs{x, 0, places, plan.inputs};
+    const StoredMatrix<double> weights{w, direction * width * plan.inputs, plan.inputs, width, true};
+    const double* bias = plan.b.data() + direction * 2 * width;
+    multiply_stored(inputs, weights, [&](int64_t place, int64_t first, std::span<const double> sums) {
+      double* target = projected.data() + (direction * places + place) * width + first;
+      for (size_t index = 0; index < sums.size(); ++index)
+        target[index] = sums[index] + bias[static_cast<size_t>(first) + index];
+    });
   }
   return projected;
 }
@@ -141,12 +147,12 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   plan.reverse_only = direction == "reverse";
   plan.clip = op.find_float("clip").value_or(0.0);
   plan.dtype = op.input(0).dtype();
-  const Numbers<double> x(op.input(0));
-  const auto w = PX_TRY(read_weights(op, 1, {plan.directions, gates * plan.hidden, plan.inputs}));
-  const auto r = PX_TRY(read_weights(op, 2, {plan.directions, gates * plan.hidden, plan.hidden}));
-  plan.b = PX_TRY(read_weights(op, 3, {plan.directions, 2 * gates * plan.hidden}));
-  plan.recurrent = in_panels(r, plan.hidden);
-  plan.projected = project(plan, x.span(), w, have_exact_products(plan.dtype, op.input(1).dtype()));
+  const int64_t width = gates * plan.hidden;
+  PX_TRY(expect_shape(op, 1, {plan.directions, width, plan.inputs}));
+  PX_TRY(expect_shape(op, 2, {plan.directions, width, plan.hidden}));
+  plan.b = PX_TRY(read_weights(op, 3, {plan.directions, 2 * width}));
+  plan.recurrent = in_panels(op.input(2), plan.directions * gates, plan.hidden);
+  plan.projected = project(plan, op.input(0), op.input(1));
   PX_TRY(make_shape({plan.steps, plan.directions, plan.batch, plan.hidden}));
   plan.lengths.assign(static_cast<size_t>(plan.batch), plan.steps);
   if (op.has_input(4)) plan.lengths = PX_TRY(op.int64s_of_input(4));
