@@ -42,6 +42,7 @@ std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_show_command();
 std::unique_ptr<Command> make_dot_command();
 std::unique_ptr<Command> make_tensor_command();
+std::unique_ptr<Command> make_extract_command();
 std::unique_ptr<Command> make_import_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_check_command();

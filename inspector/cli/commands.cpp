@@ -19,6 +19,8 @@ constexpr Verb kVerbs[] = {
      "parallax dot samples/cnn/model.onnx -o cnn.svg", make_dot_command},
     {"tensor", "values of a dump: the list, or one value's elements",
      "parallax tensor out/B-cpu.plx logits --slice 0,: --stats", make_tensor_command},
+    {"extract", "a part of a model as a model of its own, with its data as a test_data_set",
+     "parallax extract samples/cnn/model.onnx --from max_pool2d --to add -o part", make_extract_command},
     {"import", "make a dump from tensors of other kinds", "parallax import tensors.npz -o tensors.plx",
      make_import_command},
     {"export", "write a dump's tensors as other kinds", "parallax export out/B-cpu.plx -o tensors.npz",

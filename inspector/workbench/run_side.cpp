@@ -127,16 +127,14 @@ ComparedExecution describe_side(const RunSide& side, Side which) {
 
 namespace {
 
-Value round_to_declared(const Value& value, const TypeInfo& declared);
-
 std::vector<Value> round_items(const std::vector<Value>& items, const TypeInfo& declared) {
   std::vector<Value> rounded;
   for (const Value& item : items) rounded.push_back(round_to_declared(item, declared));
   return rounded;
 }
 
-// A float64 that stands for a narrower declared float (reference:double carries all floats so), rounded to that type;
-// within sequences and optionals too.
+}  // namespace
+
 Value round_to_declared(const Value& value, const TypeInfo& declared) {
   if (value.is_sequence() && declared.kind == TypeInfo::Kind::sequence) {
     TypeInfo element = value.sequence().element_type;
@@ -164,8 +162,6 @@ Value round_to_declared(const Value& value, const TypeInfo& declared) {
   store_doubles(*rounded, 0, value.tensor().as<double>());
   return rounded.take();
 }
-
-}  // namespace
 
 std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs, bool carries_doubles) {
   std::vector<NamedValue> named;

@@ -48,6 +48,9 @@ Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a
                                            const std::shared_ptr<const Model>& b);
 
 ComparedExecution describe_side(const RunSide& side, Side which);
+// A float64 that stands for a narrower declared float (reference:double carries all floats so), rounded to that type;
+// within sequences and optionals too.
+Value round_to_declared(const Value& value, const TypeInfo& declared);
 // Outputs under their names; with `carries_doubles` (reference:double) floats rounded to their declared types, as
 // expected ones are.
 std::vector<NamedValue> named_outputs(const Graph& graph, const std::vector<Value>& outputs, bool carries_doubles);

@@ -1,0 +1,31 @@
+// Extract: a part of a model as a model of its own. Names stay as they were.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inspector/tensor/value.h"
+#include "inspector/transform/part.h"
+
+namespace parallax::transform {
+
+// What one execution computed at a part's edges; absent where that is not known.
+struct PartData {
+  std::vector<Value> inputs;   // as Part::inputs
+  std::vector<Value> outputs;  // as Part::outputs
+};
+
+// The part with what it needs: nodes, initializers, functions, operator sets. Inputs and outputs have the types and
+// shapes of `data`, else those declared. A node without a name of its own gets its display name, which would change
+// with the nodes around it. Errors: invalid_model, where the part is no valid model (an output of unknown type, say).
+Result<std::shared_ptr<Model>> extract_model(const Part& part, const PartData& data = {});
+
+// The same for value paths, without data.
+Result<std::shared_ptr<Model>> extract_model(const std::shared_ptr<const Model>& model,
+                                             const std::vector<std::string>& from, const std::vector<std::string>& to);
+
+// Fills in what follows from a graph that was put together: edges, operators, types. Errors: as extract_model.
+Result<std::shared_ptr<Model>> finish_model(const Model& model);
+
+}  // namespace parallax::transform

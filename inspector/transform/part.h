@@ -1,0 +1,35 @@
+// Part: nodes of one graph cut out of a model, with the values that go in and come out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inspector/transform/place.h"
+
+namespace parallax::transform {
+
+struct PartValue {
+  ValueId id = kNoValue;  // in the place's graph
+  std::string name;
+  std::string path;  // where the value was computed: behind the place's frames, or of a graph around it
+};
+
+struct Part {
+  Place place;
+  std::vector<NodeId> nodes;      // in execution order
+  std::vector<PartValue> inputs;  // what is computed elsewhere
+  std::vector<PartValue> outputs;
+  std::vector<ValueId> stored;  // read, and given by initializers
+};
+
+// What is needed to compute `to` from `from`, as value paths of one graph (`from` may also name values of graphs around
+// it that it reads). Whatever else is needed and not computed from them is an input, too; without `from` these are the
+// graph's inputs. Errors: usage.
+Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& from,
+                       const std::vector<std::string>& to);
+
+// These nodes of the place's graph. Outputs are what others read of them and what the graph gives back; all they make
+// where that is nothing.
+Part part_of_nodes(const Place& place, std::vector<NodeId> nodes);
+
+}  // namespace parallax::transform

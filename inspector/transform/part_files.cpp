@@ -1,0 +1,65 @@
+// Writes models and data sets into folders.
+#include "inspector/transform/part_files.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "inspector/model/export.h"
+
+namespace parallax::transform {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return io_error(fmt::format("cannot create folder '{}': {}", folder, error.message()));
+  return {};
+}
+
+// What an earlier data set left: more inputs than there are now would be taken for this one's.
+Status remove_old_files(const std::string& folder) {
+  std::vector<fs::path> old;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if ((name.starts_with("input_") || name.starts_with("output_")) && name.ends_with(".pb"))
+      old.push_back(entry->path());
+  }
+  for (const fs::path& path : old) {
+    if (!error) fs::remove(path, error);
+  }
+  if (error) return io_error(fmt::format("cannot clear folder '{}': {}", folder, error.message()));
+  return {};
+}
+
+Status write_values(const std::vector<PartValue>& edges, const std::vector<Value>& values, const std::string& folder,
+                    std::string_view kind) {
+  for (size_t index = 0; index < std::min(edges.size(), values.size()); ++index) {
+    if (values[index].is_absent()) continue;
+    PX_TRY(write_value_file(fmt::format("{}/{}_{}.pb", folder, kind, index), {edges[index].name, values[index]}));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> write_model(const Model& model, const std::string& directory, const std::string& name) {
+  PX_TRY(make_folder(directory));
+  const std::string path = directory + "/" + name;
+  PX_TRY(export_model(model, path));
+  return path;
+}
+
+Result<std::string> write_data_set(const Part& part, const PartData& data, const std::string& directory) {
+  const std::string folder = directory + "/test_data_set_0";
+  PX_TRY(make_folder(folder));
+  PX_TRY(remove_old_files(folder));
+  PX_TRY(write_values(part.inputs, data.inputs, folder, "input"));
+  PX_TRY(write_values(part.outputs, data.outputs, folder, "output"));
+  return folder;
+}
+
+}  // namespace parallax::transform

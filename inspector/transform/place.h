@@ -1,0 +1,61 @@
+// Place: where a value path leads: the graph its last frame stands for in one execution, and the graphs around it whose
+// values it may read.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/ir.h"
+
+namespace parallax::transform {
+
+// One graph as it is executed behind one sequence of frames.
+struct Scope {
+  const Graph* graph = nullptr;
+  std::string prefix;         // the frames' text: "" or "loop.body[3]//"
+  std::set<ValueId> omitted;  // formal inputs of a function that the call leaves out
+};
+
+struct Place {
+  std::shared_ptr<const Model> model;
+  std::vector<Scope> scopes;                        // innermost first: the place itself, then those it sees
+  const Function* function = nullptr;               // whose body the place is or lies in: its operator sets hold
+  std::vector<std::shared_ptr<const Graph>> bound;  // functions' bodies as they are called: kept alive here
+
+  const Graph& graph() const { return *scopes.front().graph; }
+  const std::string& prefix() const { return scopes.front().prefix; }
+  std::string path_of(ValueId id) const;
+};
+
+// What a value of a place's graph names: itself, or a value of a graph around it.
+struct Definition {
+  const Scope* scope = nullptr;
+  ValueId id = kNoValue;
+  const ValueDef& value() const { return scope->graph->values[static_cast<size_t>(id)]; }
+  std::string path() const { return scope->prefix + escape_name(value().name); }
+  bool is_omitted() const { return scope->omitted.contains(id); }
+  // Whether an initializer gives the value (also as the default of an input).
+  bool is_stored() const { return value().initializer_index >= 0 || value().sparse_initializer_index >= 0; }
+};
+std::optional<Definition> definition_of(const Place& place, ValueId id);
+
+// Errors: usage, where a frame names no node, or a node without such a body.
+Result<Place> find_place(std::shared_ptr<const Model> model, std::span<const Frame> frames);
+
+struct LocatedValue {
+  Place place;
+  ValueId id = kNoValue;
+};
+// Errors: usage, naming paths that look alike.
+Result<LocatedValue> locate_value(std::shared_ptr<const Model> model, const std::string& path);
+
+// What a node reads: its inputs, each once, then what its bodies read from around them.
+std::vector<ValueId> reads_of(const Graph& graph, const Node& node);
+
+}  // namespace parallax::transform
