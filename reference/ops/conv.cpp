@@ -134,53 +134,71 @@ struct Convolution {
   }
 
   // The same without a panel, one output channel after the other: for groups that have few.
-  void add(int64_t index, const PaddedLayout& layout, std::span<const Number> planes) const {
-    constexpr int64_t kStretch = 512;
+  void add(int64_t index, const PaddedLayout& layout, std::span<const Number> planes,
+           std::span<const std::vector<WindowRun>> runs) const {
     const int64_t places = plan.window.output_count();
     std::vector<Number> weights(layout.offsets().size());
     std::array<Number, kStretch> sums;
     for (int64_t first = 0; first < places; first += kStretch) {
       const int64_t width = std::min(kStretch, places - first);
-      const std::vector<WindowRun> runs = layout.runs_of(first, width);
       for (int64_t row = 0; row < plan.out; ++row) {
         load_weights(index % plan.groups, row, weights);
         sums.fill(Number{0});
-        add_windows(planes.data(), layout.offsets(), weights, runs, layout.step(), sums.data());
+        add_windows(planes.data(), layout.offsets(), weights, runs[static_cast<size_t>(first / kStretch)],
+                    layout.step(), sums.data());
         store(index * plan.out + row, first, std::span<const Number>(sums).first(static_cast<size_t>(width)));
       }
     }
   }
 
+  // Sums of one sample and group, with the windows gathered element by element: for a transposed convolution, and where
+  // padding would take too much room.
+  void run_gathered(int64_t index, std::span<const int64_t> kept) const {
+    const int64_t inner = plan.in * plan.window.input_count();
+    std::vector<Number> numbers(static_cast<size_t>(inner));
+    load<Number>(x, index * inner, std::span(numbers));
+    multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
+      gather_windows<Number>(plan, kept, numbers, first, width, panel);
+    });
+  }
+
   void run() const {
     constexpr int64_t kFewRows = 4;
-    const int64_t inner = plan.in * plan.window.input_count();
     const PaddedLayout layout(plan.window, plan.in);
-    const bool is_padded = !plan.transposed && layout.is_compact();
-    const std::vector<int64_t> kept = is_padded ? std::vector<int64_t>{} : kept_sources(plan);
-    const auto run_group = [&](int64_t index) {
-      if (!is_padded) {
-        std::vector<Number> numbers(static_cast<size_t>(inner));
-        load<Number>(x, index * inner, std::span(numbers));
-        return multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
-          gather_windows<Number>(plan, kept, numbers, first, width, panel);
+    const int64_t places = plan.window.output_count();
+    if (plan.transposed || !layout.is_compact()) {
+      const std::vector<int64_t> kept = kept_sources(plan);
+      return for_groups([&](int64_t begin, int64_t end) {
+        for (int64_t index = begin; index < end; ++index) run_gathered(index, kept);
+      });
+    }
+    const bool is_narrow = plan.out < kFewRows;
+    std::vector<std::vector<WindowRun>> runs;
+    for (int64_t first = 0; is_narrow && first < places; first += kStretch)
+      runs.push_back(layout.runs_of(first, std::min(kStretch, places - first)));
+    for_groups([&](int64_t begin, int64_t end) {
+      std::vector<Number> planes;
+      for (int64_t index = begin; index < end; ++index) {
+        layout.load_planes(x, index * plan.in * plan.window.input_count(), planes);
+        if (is_narrow) {
+          add(index, layout, planes, runs);
+          continue;
+        }
+        multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
+          copy_windows(planes.data(), layout.offsets(), layout.runs_of(first, width), layout.step(), panel.data());
         });
       }
-      const std::vector<Number> planes = layout.load_planes<Number>(x, index * inner);
-      if (plan.out < kFewRows) return add(index, layout, planes);
-      multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
-        copy_windows(planes.data(), layout.offsets(), layout.runs_of(first, width), layout.step(), panel.data());
-      });
-    };
-    // Many small groups take a thread each; few large ones share the threads inside.
-    const int64_t count = plan.batch * plan.groups;
-    const int64_t work = plan.out * plan.window.output_count() * plan.in * plan.window.kernel_count() / 4;
-    if (count < 4 * thread_count()) {
-      for (int64_t index = 0; index < count; ++index) run_group(index);
-      return;
-    }
-    parallel_for(count, work, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index) run_group(index);
     });
+  }
+
+ private:
+  static constexpr int64_t kStretch = 512;
+
+  // Many small groups take a thread each; few large ones share the threads inside.
+  void for_groups(const std::function<void(int64_t begin, int64_t end)>& body) const {
+    const int64_t count = plan.batch * plan.groups;
+    if (count < 4 * thread_count()) return body(0, count);
+    parallel_for(count, plan.out * plan.window.output_count() * plan.in * plan.window.kernel_count() / 4, body);
   }
 };
 

@@ -44,40 +44,41 @@ class PaddedLayout {
   std::span<const int64_t> offsets() const { return offsets_; }
   std::vector<WindowRun> runs_of(int64_t first, int64_t width) const;
 
-  // The planes of `channels` channels that begin at element `first` of x.
+  // The planes of `channels` channels that begin at element `first` of x. Planes that held others before keep their
+  // padding.
   template <class Number>
-  std::vector<Number> load_planes(const TensorView& x, int64_t first, Number padding = {}) const {
-    std::vector<Number> planes(static_cast<size_t>(channels_ * plane_), padding);
-    if (extent_ == window_.input && origin_ == 0) {  // no padding
-      parallel_for(channels_, plane_, [&](int64_t begin, int64_t end) {
-        const auto target =
-            std::span(planes).subspan(static_cast<size_t>(begin * plane_), static_cast<size_t>((end - begin) * plane_));
-        load<Number>(x, first + begin * plane_, target);
-      });
-      return planes;
-    }
-    const size_t last = window_.rank() - 1;
-    // What windows reach of a line, behind `space` elements of padding.
-    const int64_t space = window_.pads_begin[last];
-    const int64_t count = std::min(window_.input[last], extent_[last] - space);
-    if (count <= 0) return planes;
-    const std::span<const int64_t> outer = std::span(window_.input).first(last);
-    const int64_t lines = window_.input_count() / window_.input[last];
-    parallel_for(channels_, lines * count, [&](int64_t begin, int64_t end) {
-      for (int64_t channel = begin; channel < end; ++channel) {
-        Walk<1> walk(outer, {std::span(strides_).first(last)});
-        for (int64_t line = 0; line < lines; ++line, walk.next()) {
-          if (!is_reached(walk)) continue;
-          const auto target = std::span(planes).subspan(static_cast<size_t>(channel * plane_ + origin_ + walk.offset()),
-                                                        static_cast<size_t>(count));
-          load<Number>(x, first + (channel * lines + line) * window_.input[last], target);
-        }
+  void load_planes(const TensorView& x, int64_t first, std::vector<Number>& planes, Number padding = {}) const {
+    const auto count = static_cast<size_t>(channels_ * plane_);
+    if (planes.size() != count) planes.assign(count, padding);
+    const bool is_bare = extent_ == window_.input && origin_ == 0;  // no padding
+    parallel_for(channels_, plane_, [&](int64_t begin, int64_t end) {
+      if (!is_bare) {
+        for (int64_t channel = begin; channel < end; ++channel) load_lines_of(x, first, channel, planes);
+        return;
       }
+      const auto target =
+          std::span(planes).subspan(static_cast<size_t>(begin * plane_), static_cast<size_t>((end - begin) * plane_));
+      load<Number>(x, first + begin * plane_, target);
     });
-    return planes;
   }
 
  private:
+  // The lines of one channel that windows reach, each behind its padding.
+  template <class Number>
+  void load_lines_of(const TensorView& x, int64_t first, int64_t channel, std::vector<Number>& planes) const {
+    const size_t last = window_.rank() - 1;
+    const int64_t count = std::min(window_.input[last], extent_[last] - window_.pads_begin[last]);
+    if (count <= 0) return;
+    const int64_t lines = window_.input_count() / window_.input[last];
+    Walk<1> walk(std::span(window_.input).first(last), {std::span(strides_).first(last)});
+    for (int64_t line = 0; line < lines; ++line, walk.next()) {
+      if (!is_reached(walk)) continue;
+      const auto target = std::span(planes).subspan(static_cast<size_t>(channel * plane_ + origin_ + walk.offset()),
+                                                    static_cast<size_t>(count));
+      load<Number>(x, first + (channel * lines + line) * window_.input[last], target);
+    }
+  }
+
   // Whether a line of the input lies within the extent, which may end before the input does.
   bool is_reached(const Walk<1>& walk) const {
     for (size_t axis = 0; axis + 1 < window_.rank(); ++axis) {

@@ -102,8 +102,9 @@ Status max_values(OpContext& op, const PaddedLayout& layout, const Shape& shape)
   const auto work = places * static_cast<int64_t>(layout.offsets().size()) + inner;
   parallel_for(planes_of(op), work, [&](int64_t begin, int64_t end) {
     std::array<double, kStretch> best;
+    std::vector<double> numbers;
     for (int64_t plane = begin; plane < end; ++plane) {
-      const std::vector<double> numbers = layout.load_planes<double>(x, plane * inner, kLeast);
+      layout.load_planes<double>(x, plane * inner, numbers, kLeast);
       for (int64_t first = 0; first < places; first += kStretch) {
         const int64_t width = std::min(kStretch, places - first);
         best.fill(kLeast);

@@ -108,7 +108,11 @@ class Task {
 template <class Number>
 void run(const ProductSpec<Number>& spec, TileKernel<Number> kernel) {
   const int64_t column_tasks = (spec.columns + kColumnsATask - 1) / kColumnsATask;
-  const int64_t rows = std::clamp(kNumbersATask / std::max<int64_t>(1, spec.depth), kLeastRowsATask, kMostRowsATask);
+  int64_t rows = std::clamp(kNumbersATask / std::max<int64_t>(1, spec.depth), kLeastRowsATask, kMostRowsATask);
+  // Shorter tasks where there would not be two for every thread.
+  const int64_t wanted_tasks = thread_count() == 1 ? 1 : 2 * thread_count();
+  while (rows > kLeastRowsATask && (spec.rows + rows - 1) / rows * column_tasks < wanted_tasks) rows /= 2;
+  rows -= rows % kTileRows;
   const int64_t row_tasks = (spec.rows + rows - 1) / rows;
   const int64_t columns = std::min(spec.columns, kColumnsATask);
   const int64_t work = std::max<int64_t>(1, spec.depth * columns * std::min(rows, spec.rows) / 4);
