@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/blame_models_guilt.h"
 #include "inspector/diff/blame_models_regions.h"
-#include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/value_compare.h"
@@ -52,8 +52,7 @@ Distance distance_between(const Value& a, const Value& b, const Limit& limit) {
 }
 
 struct Root {
-  PlacedNode node;
-  bool in_a = true;  // else it is B's: inserted
+  PlacedNode node;  // in A; in B where it was inserted
   std::string path;
   std::string why;
   double introduced = 0;
@@ -96,8 +95,7 @@ class ModelBlame {
   bool holds_root(const PlacedNode& node, const Instance& instance) const;
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
-  void add_root(const ValueMatch& match, const Region& region, const std::string& path, Root root);
-  void name_node(const ValueMatch& match, const Region& region, Root& root) const;
+  void add_roots(const ValueMatch& match, const Region& region, const std::string& path, Root root);
   Limit limit_at(const std::string& path) const;
   std::vector<Cause> causes();
 
@@ -122,7 +120,8 @@ bool ModelBlame::reads_the_same(const PlacedNode& a, const PlacedNode& b) const 
       const int32_t x = ModelSide::site_read(*a.place, input);
       if (x < 0 || y < 0) return x == y;
       // The content of constants is part of the definition, which has been compared.
-      return matching_.b_of_a[static_cast<size_t>(x)] == y || (a_->is_constant(x) && b_->is_constant(y));
+      return matching_.b_of_a[static_cast<size_t>(x)] == y ||
+             (a_->follows_from_constants(x) && b_->follows_from_constants(y));
     };
     const bool found =
         diff::commutes(a.node()) ? std::ranges::any_of(in_a, is_counterpart) : is_counterpart(in_a[port]);
@@ -133,10 +132,9 @@ bool ModelBlame::reads_the_same(const PlacedNode& a, const PlacedNode& b) const 
 
 // Not where both sides do the same to the same: such a node can only hand on what it inherits.
 bool ModelBlame::is_suspect(const ValueMatch& match) const {
-  if (a_->is_constant(match.a) || b_->is_constant(match.b)) return false;
+  if (a_->follows_from_constants(match.a) || b_->follows_from_constants(match.b)) return false;
   const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
   if (a.id == kNoNode || b.id == kNoNode) return a.id != b.id;
-  if (a_->site(match.a).is_constant_like && b_->site(match.b).is_constant_like) return false;
   const auto partner = partners_.find(&a.node());
   if (partner == partners_.end()) return true;
   const NodeMatch& node = *partner->second;
@@ -192,76 +190,27 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   root.introduced = introduced.severity;
   root.inherited = value_b.is_absent() ? 0 : distance_between(region.found, value_b, limit).severity;
   root.size = introduced.relative_rms;
-  add_root(match, region, path, std::move(root));
+  add_roots(match, region, path, std::move(root));
   return true;
 }
 
-void ModelBlame::add_root(const ValueMatch& match, const Region& region, const std::string& path, Root root) {
+void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, Root root) {
   root.path = path;
   root.confidence = match.confidence;
-  root.order = static_cast<int64_t>(roots_.size());
   const Instance instance = diff::instance_of(path);
   if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
-  name_node(match, region, root);
-  for (Root& known : roots_) {  // another output of the same node, or the same node seen from another value
-    if (!(known.node == root.node)) continue;
-    known.introduced = std::max(known.introduced, root.introduced);
-    return;
-  }
-  roots_.push_back(std::move(root));
-}
-
-void ModelBlame::name_node(const ValueMatch& match, const Region& region, Root& root) const {
-  std::vector<PlacedNode> only_a, only_b;
-  std::vector<std::pair<PlacedNode, PlacedNode>> changed;
-  const auto has = [](const std::vector<PlacedNode>& nodes, const PlacedNode& node) {
-    return std::ranges::find(nodes, node) != nodes.end();
-  };
-  for (const PlacedNode& node : region.nodes_a) {
-    const auto found = partners_.find(&node.node());
-    const PlacedNode other =
-        found == partners_.end() ? PlacedNode{} : PlacedNode{found->second->place_b, found->second->b};
-    if (other.place != nullptr && has(region.nodes_b, other)) {
-      if (!diff::difference_of(*a_, node, *b_, other, matching_).empty()) changed.emplace_back(node, other);
-    } else if (node.node().op_type != "Identity") {
-      only_a.push_back(node);
+  for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region)) {
+    root.node = guilty.node;
+    root.why = guilty.why;
+    root.order = static_cast<int64_t>(roots_.size());
+    // Another output of the same node, or the same node seen from another value.
+    const auto known = std::ranges::find(roots_, root.node, &Root::node);
+    if (known == roots_.end()) {
+      roots_.push_back(root);
+    } else {
+      known->introduced = std::max(known->introduced, root.introduced);
     }
   }
-  for (const PlacedNode& node : region.nodes_b) {
-    const auto found = partners_.find(&node.node());
-    const PlacedNode other =
-        found == partners_.end() ? PlacedNode{} : PlacedNode{found->second->place_a, found->second->a};
-    const bool is_paired = other.place != nullptr && has(region.nodes_a, other);
-    if (!is_paired && node.node().op_type != "Identity") only_b.push_back(node);
-  }
-  const PlacedNode made_by = a_->producer(match.a);
-  const bool only_casts =
-      std::ranges::all_of(only_b, [](const PlacedNode& node) { return node.node().op_type == "Cast"; });
-  root.node = made_by;
-  if (only_a.empty() && !only_b.empty() && only_casts) {
-    root.why = "in B it stands between casts to a type of less precision";
-  } else if (only_a.size() == 1 && only_b.size() == 1) {
-    root.node = only_a.front();
-    root.why = diff::difference_of(*a_, only_a.front(), *b_, only_b.front(), matching_);
-  } else if (!changed.empty()) {
-    root.node = changed.front().first;
-    root.why = diff::difference_of(*a_, root.node, *b_, changed.front().second, matching_);
-  } else if (only_a.empty() && !only_b.empty()) {
-    root.node = only_b.front();
-    root.in_a = false;
-    root.why = fmt::format("B has this {} node before A's '{}', and A has none", root.node.node().op_type,
-                           made_by.node().display_name);
-  } else if (!only_a.empty() && only_b.empty()) {
-    root.node = only_a.front();
-    root.why = fmt::format("B has no {} node here", root.node.node().op_type);
-  } else if (!only_a.empty()) {
-    root.node = has(only_a, made_by) ? made_by : only_a.back();
-    root.why =
-        fmt::format("B makes this of {} other nodes, which compute something else on the same values", only_b.size());
-  } else {
-    root.why = diff::difference_of(*a_, made_by, *b_, b_->producer(match.b), matching_);
-  }
-  if (root.why.empty()) root.why = "on A's own values B's definition gives another result";
 }
 
 std::vector<Cause> ModelBlame::causes() {

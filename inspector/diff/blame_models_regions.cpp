@@ -32,6 +32,7 @@ Result<Value> RegionRunner::known(int32_t id, const Walk& walk) const {
     if (Value stored = side.stored(id); !stored.is_absent()) return stored;
     return side.captured(path_in(walk.instance, side.static_path(id)));
   }
+  if (side.follows_from_constants(id)) return Value();  // part of the side's own definition
   const int32_t other = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
   const bool is_source = side.site(id).role != ValueSite::Role::node_output;
   if (other < 0 && !is_source) return Value();
@@ -61,8 +62,7 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   auto outputs = side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;
   if (!outputs.ok()) return std::move(outputs).error();
-  if (!side.site(id).is_constant_like && !side.is_constant(id) &&
-      std::ranges::find(walk.nodes, placed) == walk.nodes.end())
+  if (!side.follows_from_constants(id) && std::ranges::find(walk.nodes, placed) == walk.nodes.end())
     walk.nodes.push_back(placed);
   const Node& node = placed.node();
   for (size_t index = 0; index < node.outputs.size(); ++index) {

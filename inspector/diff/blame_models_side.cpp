@@ -59,6 +59,7 @@ ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, 
   options_.keep_casts = true;
   places_.resize(sites_.sites().size());
   add_places(sites_.main());
+  find_constants();
   const auto entries = dump_->entries();
   for (size_t index = 0; index < entries.size(); ++index) {
     const DumpEntry& entry = entries[index];
@@ -73,6 +74,24 @@ void ModelSide::add_places(const GraphSites& place) {
     if (site != nullptr) places_[static_cast<size_t>(site->id)] = &place;
   }
   for (const auto& child : place.children) add_places(*child.sites);
+}
+
+void ModelSide::find_constants() {
+  from_constants_.assign(sites_.sites().size(), false);
+  for (const ValueSite& value : sites_.sites()) {  // a node's inputs come before its outputs
+    bool from_constants = is_constant(value.id);
+    if (!from_constants && value.role == ValueSite::Role::node_output) {
+      const PlacedNode placed = producer(value.id);
+      const std::vector<ValueId>& inputs = placed.node().inputs;
+      const auto is_from_constants = [&](ValueId input) {
+        const int32_t id = site_read(*placed.place, input);
+        return input == kNoValue || (id >= 0 && from_constants_[static_cast<size_t>(id)]);
+      };
+      const bool holds_graph = !bodies_of(placed.node()).empty() || placed.node().function != nullptr;
+      from_constants = !inputs.empty() && !holds_graph && std::ranges::all_of(inputs, is_from_constants);
+    }
+    from_constants_[static_cast<size_t>(value.id)] = from_constants;
+  }
 }
 
 PlacedNode ModelSide::producer(int32_t id) const {

@@ -43,6 +43,8 @@ class ModelSide {
   // The site that a value read at `place` stands for; -1 when there is none.
   static int32_t site_read(const GraphSites& place, ValueId value);
   bool is_constant(int32_t id) const;  // an initializer or the output of a Constant
+  // Computed from constants alone, or one itself.
+  bool follows_from_constants(int32_t id) const { return from_constants_[static_cast<size_t>(id)]; }
 
   // Instances of a value that were captured in full, in order.
   const std::vector<std::string>& captured_paths(int32_t id) const;
@@ -58,6 +60,7 @@ class ModelSide {
   ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, SiteTable sites,
             std::shared_ptr<Executor> oracle);
   void add_places(const GraphSites& place);
+  void find_constants();
 
   std::shared_ptr<const DumpReader> dump_;
   std::shared_ptr<const Model> model_;
@@ -65,6 +68,7 @@ class ModelSide {
   std::shared_ptr<Executor> oracle_;
   RunOptions options_;
   std::vector<const GraphSites*> places_;  // by site
+  std::vector<bool> from_constants_;       // likewise
   std::unordered_map<std::string, int32_t> entries_;
   std::unordered_map<std::string, std::vector<std::string>> paths_;  // by static path
   mutable std::unordered_map<const Node*, std::unique_ptr<NodeReplay>> replays_;

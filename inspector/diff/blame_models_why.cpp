@@ -100,6 +100,7 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
   return factor;
 }
 
+// Of an initializer, or as it was captured where nodes made it.
 Value constant_of(const ModelSide& side, int32_t id) {
   Value value = side.stored(id);
   if (!value.is_absent()) return value;
@@ -108,35 +109,12 @@ Value constant_of(const ModelSide& side, int32_t id) {
   return captured.ok() ? captured.take() : Value();
 }
 
-std::string operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                               const PlacedNode& node_b, const ModelMatching& matching) {
-  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
-  std::vector<size_t> moved;
-  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]),
-                  y = ModelSide::site_read(*node_b.place, in_b[port]);
-    if (x < 0 || y < 0 || matching.b_of_a[static_cast<size_t>(x)] == y) continue;
-    moved.push_back(port);
-  }
-  if (moved.empty() ||
-      (moved.size() > 1 && commutes(node_a.node()) && moved.size() == in_a.size() && in_a.size() == 2 &&
-       matching.b_of_a[static_cast<size_t>(ModelSide::site_read(*node_a.place, in_a[0]))] ==
-           ModelSide::site_read(*node_b.place, in_b[1])))
-    return {};
-  const auto name = [](const ModelSide& side, const PlacedNode& node, size_t port) {
-    const int32_t id = ModelSide::site_read(*node.place, node.node().inputs[port]);
-    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.site(id).name);
-  };
-  if (moved.size() == 2) {
-    const int32_t first = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
-    if (matching.b_of_a[static_cast<size_t>(first)] == ModelSide::site_read(*node_b.place, in_b[moved[1]]))
-      return "the operands are swapped in B";
-  }
-  const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
-  const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
-  if (in_a_too < 0) return {};
-  return fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
-                     a.site(in_a_too).name, name(a, node_a, moved[0]));
+std::string constant_difference(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
+  if (in_a < 0 || in_b < 0 || !a.follows_from_constants(in_a) || !b.follows_from_constants(in_b)) return {};
+  const Value value_a = constant_of(a, in_a), value_b = constant_of(b, in_b);
+  if (!value_a.is_tensor() || !value_b.is_tensor()) return {};
+  const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
+  return text.empty() ? "" : fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text);
 }
 
 }  // namespace
@@ -169,27 +147,49 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   return fmt::format("{} of {} elements differ; {}", count, a.element_count(), element);
 }
 
-std::string difference_of(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
-                          const ModelMatching& matching) {
+std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                  const PlacedNode& node_b) {
   const Node &in_a = node_a.node(), &in_b = node_b.node();
   if (hash_operator(in_a) != hash_operator(in_b))
     return fmt::format("the operator is {} in B and {} in A", in_b.op_type, in_a.op_type);
   if (std::string text = attribute_difference(node_a, node_b); !text.empty()) return text;
-  for (const auto& [x, y] : [&] {
-         std::vector<std::pair<int32_t, int32_t>> pairs;
-         for (size_t port = 0; port < std::min(in_a.inputs.size(), in_b.inputs.size()); ++port) {
-           pairs.emplace_back(ModelSide::site_read(*node_a.place, in_a.inputs[port]),
-                              ModelSide::site_read(*node_b.place, in_b.inputs[port]));
-         }
-         return pairs;
-       }()) {
-    if (x < 0 || y < 0 || !a.is_constant(x) || !b.is_constant(y)) continue;
-    const Value value_a = constant_of(a, x), value_b = constant_of(b, y);
-    if (!value_a.is_tensor() || !value_b.is_tensor()) continue;
-    const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
-    if (!text.empty()) return fmt::format("it reads another constant '{}': {}", a.site(x).name, text);
+  for (size_t port = 0; port < std::min(in_a.inputs.size(), in_b.inputs.size()); ++port) {
+    std::string text = constant_difference(a, ModelSide::site_read(*node_a.place, in_a.inputs[port]), b,
+                                           ModelSide::site_read(*node_b.place, in_b.inputs[port]));
+    if (!text.empty()) return text;
   }
-  return operand_difference(a, node_a, b, node_b, matching);
+  return {};
+}
+
+std::string operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                               const PlacedNode& node_b, const ModelMatching& matching) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  std::vector<size_t> moved;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]),
+                  y = ModelSide::site_read(*node_b.place, in_b[port]);
+    if (x < 0 || y < 0 || matching.b_of_a[static_cast<size_t>(x)] == y) continue;
+    moved.push_back(port);
+  }
+  if (moved.empty() ||
+      (moved.size() > 1 && commutes(node_a.node()) && moved.size() == in_a.size() && in_a.size() == 2 &&
+       matching.b_of_a[static_cast<size_t>(ModelSide::site_read(*node_a.place, in_a[0]))] ==
+           ModelSide::site_read(*node_b.place, in_b[1])))
+    return {};
+  const auto name = [](const ModelSide& side, const PlacedNode& node, size_t port) {
+    const int32_t id = ModelSide::site_read(*node.place, node.node().inputs[port]);
+    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.site(id).name);
+  };
+  if (moved.size() == 2) {
+    const int32_t first = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
+    if (matching.b_of_a[static_cast<size_t>(first)] == ModelSide::site_read(*node_b.place, in_b[moved[1]]))
+      return "the operands are swapped in B";
+  }
+  const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
+  const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
+  if (in_a_too < 0) return {};
+  return fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
+                     a.site(in_a_too).name, name(a, node_a, moved[0]));
 }
 
 }  // namespace parallax::diff

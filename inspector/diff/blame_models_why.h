@@ -10,9 +10,13 @@
 
 namespace parallax::diff {
 
-// Empty where nothing in the definitions differs.
-std::string difference_of(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
-                          const ModelMatching& matching);
+// Operator, attributes and constants. Empty where nothing in them differs.
+std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                  const PlacedNode& node_b);
+
+// Which values the two read. Empty where these stand for each other.
+std::string operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                               const PlacedNode& node_b, const ModelMatching& matching);
 
 // The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
 // empty. Empty for equal ones.

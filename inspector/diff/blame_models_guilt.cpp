@@ -1,0 +1,86 @@
+// Takes a region apart: nodes that both sides have, changed ones, and what only one side has.
+#include "inspector/diff/blame_models_guilt.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/blame_models_why.h"
+
+namespace parallax::diff {
+namespace {
+
+struct Parts {
+  std::vector<PlacedNode> only_a, only_b;
+  std::vector<std::pair<PlacedNode, PlacedNode>> changed;
+};
+
+bool has(const std::vector<PlacedNode>& nodes, const PlacedNode& node) {
+  return std::ranges::find(nodes, node) != nodes.end();
+}
+
+bool is_cast(const PlacedNode& node) { return node.node().op_type == "Cast"; }
+
+// Moves or renames elements: seldom what is wrong where something else is.
+bool only_moves(const PlacedNode& node) {
+  constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
+                                                       "Squeeze",  "Flatten", "Unsqueeze"};
+  return std::ranges::find(kMoving, node.node().op_type) != kMoving.end();
+}
+
+Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Region& region) {
+  Parts parts;
+  std::vector<PlacedNode> paired_b;
+  for (const PlacedNode& node : region.nodes_a) {
+    const auto is_it = [&](const NodeMatch& match) { return match.place_a == node.place && match.a == node.id; };
+    const auto found = std::ranges::find_if(matching.nodes, is_it);
+    const PlacedNode other = found == matching.nodes.end() ? PlacedNode{} : PlacedNode{found->place_b, found->b};
+    if (other.place != nullptr && has(region.nodes_b, other)) {
+      paired_b.push_back(other);
+      if (!definition_difference(a, node, b, other).empty()) parts.changed.emplace_back(node, other);
+    } else if (node.node().op_type != "Identity") {
+      parts.only_a.push_back(node);
+    }
+  }
+  for (const PlacedNode& node : region.nodes_b) {
+    if (!has(paired_b, node) && node.node().op_type != "Identity") parts.only_b.push_back(node);
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                 const ValueMatch& target, const Region& region) {
+  const Parts parts = take_apart(a, b, matching, region);
+  const PlacedNode made_by = a.producer(target.a);
+  std::vector<Guilty> guilty;
+  for (const auto& [node_a, node_b] : parts.changed)
+    guilty.push_back({node_a, definition_difference(a, node_a, b, node_b)});
+  const bool is_explained = !guilty.empty();
+  const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
+  const auto first_a = std::ranges::find_if(parts.only_a, counts), first_b = std::ranges::find_if(parts.only_b, counts);
+  const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
+  if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1) {
+    guilty.push_back({*first_a, definition_difference(a, *first_a, b, *first_b)});
+  } else if (!has_a && has_b && std::ranges::all_of(parts.only_b, is_cast)) {
+    guilty.push_back({made_by, "in B it stands between casts to a type of less precision"});
+  } else if (!has_a && has_b) {
+    guilty.push_back({*first_b, fmt::format("B has this {} node before what stands for A's '{}', and A has none",
+                                            first_b->node().op_type, made_by.node().display_name)});
+  } else if (has_a && !has_b) {
+    guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+  } else if (has_a) {
+    guilty.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
+                      fmt::format("B makes this of {} other nodes, which compute something else of the same values",
+                                  parts.only_b.size())});
+  }
+  if (guilty.empty()) guilty.push_back({made_by, operand_difference(a, made_by, b, b.producer(target.b), matching)});
+  for (Guilty& one : guilty) {
+    if (one.why.empty()) one.why = "on A's own values B's definition gives another result";
+  }
+  return guilty;
+}
+
+}  // namespace parallax::diff

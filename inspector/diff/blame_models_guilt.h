@@ -1,0 +1,20 @@
+// Guilt: which nodes of a region, whose two sides make different things of the same values, are defined otherwise.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inspector/diff/blame_models_regions.h"
+
+namespace parallax::diff {
+
+struct Guilty {
+  PlacedNode node;  // in A; in B where A has none
+  std::string why;
+};
+
+// At least one.
+std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                 const ValueMatch& target, const Region& region);
+
+}  // namespace parallax::diff
