@@ -259,6 +259,7 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   if (links_.is_closed() && comparison.metrics.has_value())
     judge_b_.found_difference(comparison.b, comparison.metrics->rmse);
   const std::lock_guard lock(mutex_);
+  if (options_.on_value) options_.on_value(comparison);
   results_.push_back(std::move(in_a.placed));
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ struct StreamOptions {
   bool match_by_name = true;      // as CompareOptions::match_by_name
   // Two models: which values are to be compared, and no others (matching.h).
   std::optional<std::vector<PathMatch>> matches;
+  // Told of each pair when it has been compared, one at a time, from the thread that compared it; must be quick.
+  std::function<void(const ValueComparison&)> on_value;
 };
 
 class StreamComparer {

@@ -118,6 +118,7 @@ LimitsByPath limits_by_rounding(const RunRequest& request, const Prepared& prepa
 StreamOptions stream_options(const RunRequest& request) {
   StreamOptions options;
   options.only = request.only;
+  options.on_value = request.on_value;
   // A glob that no path can match leaves the graph's outputs, which are always compared.
   if (request.capture.value_or(CaptureLevel::all) == CaptureLevel::none) options.only = {""};
   return options;

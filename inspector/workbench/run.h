@@ -39,6 +39,8 @@ struct RunRequest {
   std::string baseline;       // a kept dump that stands as side A
   std::string save_baseline;  // where to write a dump of statistics
   ProgressCallback progress;
+  // Two sides: each value as soon as it has been compared, one after the other, from whichever side's thread came last.
+  std::function<void(const ValueComparison&)> on_value;
 };
 
 struct OutputSummary {

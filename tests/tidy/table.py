@@ -43,12 +43,13 @@ LIBRARIES = [
     (r"(zstd|zip|zlib)\.h", ["inspector/dump"]),
     (r"graphviz/", ["inspector/render"]),
     (r"re2/", ["reference/ops"]),
-    (r"(turbojpeg|png|tiffio|openjpeg)\.h|webp/", ["reference/images"]),
+    (r"png\.h", ["reference/images", "gui/app"]),
+    (r"(turbojpeg|tiffio|openjpeg)\.h|webp/", ["reference/images"]),
     (r"CLI/", ["inspector/cli"]),
     (r"(oneapi/|dnnl|omp\.h|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
     (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|cooperative_groups|thrust/)", ["runtime/device"]),
     (r"(dlpack/)", ["inspector/tensor", "runtime/device", "python"]),
-    (r"(GLFW/|GL/|imgui|implot)", ["gui"]),
+    (r"(GLFW/|GL/|EGL/|imgui|backends/imgui|implot)", ["gui", "tests/gui"]),
     (r"pybind11/", ["python"]),
 ]
 

@@ -1,0 +1,159 @@
+// The program `parallax-gui`: a window on a model, a dump or two dumps; with --shot and --script, pictures without a
+// display.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gui/app/png_file.h"
+#include "gui/app/script.h"
+#include "gui/app/settings.h"
+#include "inspector/base/mapped_file.h"
+#include "inspector/executors/make_executor.h"
+
+namespace parallax::gui {
+namespace {
+
+constexpr const char* kHelp = R"(parallax-gui [MODEL | DUMP | A.plx B.plx]
+
+Shows where two executions of an ONNX model part: the graph coloured by error, and every element of every value.
+Press ? for the keys.
+
+  --shot F.png        draw once to a picture and end; needs no display
+  --state S.json      how it is to look (see gui/README.md)
+  --script F          do what a script says and end; needs no display
+  --state-out F.json  write what is shown, at the end
+  --size WxH          of window or picture (1280x720)
+  --scale X           size of text and lines (1; what the screen asks for in a window)
+  --window            scripts run in a window, too
+  --help, --version
+)";
+
+struct Options {
+  std::vector<std::string> files;
+  std::string shot, state, script, state_out;
+  StageOptions stage;
+  bool window = false, help = false, version = false;
+};
+
+Status parse_size(const std::string& text, StageOptions& stage) {
+  const bool is_size = std::sscanf(text.c_str(), "%dx%d", &stage.width, &stage.height) == 2;
+  const auto fits = [](int length) { return length >= 64 && length <= 8192; };
+  if (is_size && fits(stage.width) && fits(stage.height)) return {};
+  return usage_error("--size needs WIDTHxHEIGHT, each from 64 to 8192");
+}
+
+Result<Options> parse(const std::vector<std::string>& arguments) {
+  Options options;
+  struct Flag {
+    std::string_view name;
+    bool* target;
+  };
+  const std::array<Flag, 3> flags = {
+      {{"--window", &options.window}, {"--help", &options.help}, {"--version", &options.version}}};
+  struct Text {
+    std::string_view name;
+    std::string* target;
+  };
+  const std::array<Text, 4> texts = {{{"--shot", &options.shot},
+                                      {"--state", &options.state},
+                                      {"--script", &options.script},
+                                      {"--state-out", &options.state_out}}};
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (!argument.starts_with("--")) {
+      options.files.push_back(argument);
+      continue;
+    }
+    const auto flag = std::ranges::find(flags, argument, &Flag::name);
+    if (flag != flags.end()) {
+      *flag->target = true;
+      continue;
+    }
+    if (i + 1 == arguments.size())
+      return usage_error(fmt::format("'{}' is no option, or needs a value (see --help)", argument));
+    const std::string& value = arguments[++i];
+    const auto text = std::ranges::find(texts, argument, &Text::name);
+    if (text != texts.end()) {
+      *text->target = value;
+    } else if (argument == "--scale") {
+      options.stage.scale = std::strtof(value.c_str(), nullptr);
+    } else if (argument == "--size") {
+      PX_TRY(parse_size(value, options.stage));
+    } else {
+      return usage_error(fmt::format("there is no option '{}' (see --help)", argument));
+    }
+  }
+  if (options.files.size() > 2) return usage_error("name one model, one dump, or two dumps");
+  return options;
+}
+
+// Pictures and scripts: what fails ends the program, for nobody is there to dismiss a message.
+Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
+  settle(stage, ui);
+  if (!options.files.empty() && ui.viewer->document() == nullptr) {
+    return usage_error(ui.viewer->messages.empty() ? "nothing could be opened" : ui.viewer->messages.back());
+  }
+  if (!options.state.empty()) {
+    const std::string state = PX_TRY(read_file(options.state));
+    PX_TRY(apply_view(*ui.viewer, state));
+    settle(stage, ui);
+  }
+  if (!options.script.empty()) {
+    const std::string script = PX_TRY(read_file(options.script));
+    PX_TRY(run_script(script, options.script, stage, ui));
+  }
+  if (!options.shot.empty()) PX_TRY(write_png(options.shot, stage.picture()));
+  return {};
+}
+
+Status run_attended(Ui& ui, Window& window) {
+  const std::string path = settings_path();
+  load_settings(path, ui);
+  Viewer& viewer = *ui.viewer;
+  viewer.opened = [&](std::span<const std::string> files) {
+    for (const std::string& file : files) add_recent(viewer, file);
+  };
+  window.loop(
+      ui, [&] { viewer.poll(); }, [&](std::vector<std::string> files) { viewer.open(std::move(files)); });
+  return save_settings(path, ui);
+}
+
+Result<int> run(const std::vector<std::string>& arguments) {
+  const Options options = PX_TRY(parse(arguments));
+  if (options.help || options.version) {
+    std::fputs(options.help ? kHelp : "parallax-gui " PARALLAX_VERSION "\n", stdout);
+    return 0;
+  }
+  Viewer viewer(make_executor);
+  Ui ui;
+  ui.viewer = &viewer;
+  const bool unattended = !options.shot.empty() || !options.script.empty() || !options.state_out.empty();
+  std::unique_ptr<Stage> stage;
+  Window* window = nullptr;
+  if (unattended && !options.window) {
+    stage = PX_TRY(make_offscreen_stage(options.stage, ui));
+  } else {
+    auto made = PX_TRY(make_window(options.stage, ui));
+    window = made.get();
+    stage = std::move(made);
+  }
+  if (!options.files.empty()) viewer.open(options.files);
+  PX_TRY(unattended ? run_unattended(options, *stage, ui) : run_attended(ui, *window));
+  if (!options.state_out.empty()) PX_TRY(write_file(options.state_out, view_to_json(viewer)));
+  return 0;
+}
+
+}  // namespace
+}  // namespace parallax::gui
+
+int main(int argc, char** argv) {
+  const auto result = parallax::gui::run({argv + 1, argv + argc});
+  if (result.ok()) return *result;
+  std::fprintf(stderr, "parallax-gui: %s\n", result.error().message.c_str());
+  return parallax::exit_code(result.error().code);
+}

@@ -1,0 +1,46 @@
+// Uses libpng's simplified interface: whole pictures, no state.
+#include "gui/app/png_file.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+#include <png.h>
+
+namespace parallax::gui {
+namespace {
+
+png_image blank() {
+  png_image image;
+  std::memset(&image, 0, sizeof image);
+  image.version = PNG_IMAGE_VERSION;
+  return image;
+}
+
+}  // namespace
+
+Status write_png(const std::string& path, const Picture& picture) {
+  png_image image = blank();
+  image.width = static_cast<png_uint_32>(picture.width);
+  image.height = static_cast<png_uint_32>(picture.height);
+  image.format = PNG_FORMAT_RGBA;
+  if (png_image_write_to_file(&image, path.c_str(), 0, picture.rgba.data(), 0, nullptr) == 0) {
+    return io_error(fmt::format("cannot write '{}': {}", path, image.message));
+  }
+  return {};
+}
+
+Result<Picture> read_png(const std::string& path) {
+  png_image image = blank();
+  if (png_image_begin_read_from_file(&image, path.c_str()) == 0) {
+    return io_error(fmt::format("cannot read '{}': {}", path, image.message));
+  }
+  image.format = PNG_FORMAT_RGBA;
+  Picture picture{static_cast<int>(image.width), static_cast<int>(image.height),
+                  std::vector<uint8_t>(PNG_IMAGE_SIZE(image))};
+  if (png_image_finish_read(&image, nullptr, picture.rgba.data(), 0, nullptr) == 0) {
+    return io_error(fmt::format("cannot read '{}': {}", path, image.message));
+  }
+  return picture;
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,31 @@
+// Scripts: a person's doings as lines of text, for tests, demonstrations and pictures.
+//   open FILE [FILE]     files by their paths
+//   run MODEL [A,B]      a model on two executors
+//   wait-idle            until no job is left
+//   select PATH          a value path or a node
+//   key CHORD            as in the command table: "Shift+N"
+//   click NAME           the middle of a named widget
+//   double-click NAME
+//   type TEXT            into the text field that has the keyboard
+//   do COMMAND           by its id: "graph.fit"
+//   state JSON           as --state
+//   resize WIDTH HEIGHT
+//   shot FILE.png
+//   state-out FILE.json
+//   expect POINTER VALUE the view's JSON must hold VALUE there
+//   # a comment
+#pragma once
+
+#include <string>
+
+#include "gui/app/stage.h"
+
+namespace parallax::gui {
+
+// Errors name the line that failed.
+Status run_script(const std::string& text, const std::string& name, Stage& stage, Ui& ui);
+
+// Frames until nothing is left to settle, jobs included.
+void settle(Stage& stage, Ui& ui);
+
+}  // namespace parallax::gui

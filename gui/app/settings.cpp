@@ -1,0 +1,65 @@
+// Lines of "key value".
+#include "gui/app/settings.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "inspector/base/mapped_file.h"
+#include "inspector/base/text.h"
+
+namespace parallax::gui {
+namespace {
+
+constexpr size_t kMostRecent = 10;
+
+float share_from(std::string_view text, float otherwise) {
+  const float value = std::strtof(std::string(text).c_str(), nullptr);
+  return value >= 0.1F && value <= 0.7F ? value : otherwise;
+}
+
+}  // namespace
+
+std::string settings_path() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  if (config != nullptr && *config != 0) return std::string(config) + "/parallax/gui.conf";
+  return home == nullptr || *home == 0 ? "" : std::string(home) + "/.config/parallax/gui.conf";
+}
+
+void load_settings(const std::string& path, Ui& ui) {
+  const auto text = read_file(path);
+  if (!text.ok()) return;  // the first start
+  for (std::string_view line : split(*text, '\n')) {
+    const size_t blank = line.find(' ');
+    if (blank == std::string_view::npos) continue;
+    const std::string_view key = line.substr(0, blank), value = line.substr(blank + 1);
+    if (key == "theme") ui.viewer->is_dark = value != "light";
+    if (key == "left") ui.left = share_from(value, ui.left);
+    if (key == "right") ui.right = share_from(value, ui.right);
+    if (key == "bottom") ui.bottom = share_from(value, ui.bottom);
+    if (key == "recent" && ui.viewer->recent.size() < kMostRecent) ui.viewer->recent.emplace_back(value);
+  }
+}
+
+Status save_settings(const std::string& path, const Ui& ui) {
+  if (path.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  std::string text = fmt::format("theme {}\nleft {:.3f}\nright {:.3f}\nbottom {:.3f}\n",
+                                 ui.viewer->is_dark ? "dark" : "light", ui.left, ui.right, ui.bottom);
+  for (const std::string& recent : ui.viewer->recent) text += "recent " + recent + "\n";
+  return write_file(path, text);
+}
+
+void add_recent(Viewer& viewer, const std::string& path) {
+  std::error_code error;
+  const std::string whole = std::filesystem::absolute(path, error).string();
+  std::erase(viewer.recent, whole);
+  viewer.recent.insert(viewer.recent.begin(), whole);
+  if (viewer.recent.size() > kMostRecent) viewer.recent.resize(kMostRecent);
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,57 @@
+// Stage: where frames are shown. A window for people, or a picture in memory for scripts and tests.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gui/panels/ui.h"
+#include "inspector/base/result.h"
+
+namespace parallax::gui {
+
+struct Picture {
+  int width = 0, height = 0;
+  std::vector<uint8_t> rgba;  // rows from the top
+};
+
+// What a script's mouse does, instead of the real one.
+struct ScriptedMouse {
+  bool is_on = false;
+  ImVec2 place{-1, -1};
+  bool is_down = false;
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  // Draws one frame of `ui`. `mouse` may be off.
+  virtual void frame(Ui& ui, const ScriptedMouse& mouse) = 0;
+  virtual Picture picture() = 0;  // of the last frame
+  virtual void resize(int width, int height) = 0;
+};
+
+struct StageOptions {
+  int width = 1280, height = 720;
+  float scale = 0;  // 0: as the screen asks for
+};
+
+// Without a display: EGL without a surface. Errors: unsupported, saying what is missing.
+Result<std::unique_ptr<Stage>> make_offscreen_stage(const StageOptions& options, Ui& ui);
+
+// A window. Errors: unsupported (no display).
+class Window : public Stage {
+ public:
+  // Until the window is closed. `each_frame` is called before a frame is drawn, `dropped` with files.
+  virtual void loop(Ui& ui, const std::function<void()>& each_frame,
+                    const std::function<void(std::vector<std::string>)>& dropped) = 0;
+};
+Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui);
+
+// For both: textures of the current GL context.
+ImTextureID make_gl_texture(ImTextureID old, int width, int height, const uint32_t* pixels);
+Picture read_gl_picture(int width, int height);
+
+}  // namespace parallax::gui

@@ -1,0 +1,153 @@
+// The window: GLFW and OpenGL 3.3. Sleeps until something happens.
+#define GLFW_INCLUDE_NONE
+#include <algorithm>
+
+#include <GL/gl.h>
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <imgui.h>
+
+#include "gui/app/keys.h"
+#include "gui/app/stage.h"
+#include "gui/panels/panels.h"
+
+namespace parallax::gui {
+namespace {
+
+constexpr int kFramesAfterEvent = 3;  // ImGui settles within so many
+
+// What the callbacks leave for the loop. Keys come from here and not from ImGui, which looks once a frame and misses
+// what is pressed and released in between.
+struct Events {
+  std::vector<std::string> keys;
+  std::vector<std::string> dropped;
+  int frames_left = kFramesAfterEvent;
+  std::string failure;
+};
+
+Events& events_of(GLFWwindow* window) { return *static_cast<Events*>(glfwGetWindowUserPointer(window)); }
+
+void note_event(GLFWwindow* window) { events_of(window).frames_left = kFramesAfterEvent; }
+
+void set_callbacks(GLFWwindow* window) {
+  glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int, int action, int modifiers) {
+    note_event(w);
+    if (action == GLFW_RELEASE) return;
+    if (const std::string chord = chord_of(key, modifiers); !chord.empty()) events_of(w).keys.push_back(chord);
+  });
+  glfwSetCharCallback(window, [](GLFWwindow* w, unsigned int) { note_event(w); });
+  glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { note_event(w); });
+  glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { note_event(w); });
+  glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { note_event(w); });
+  glfwSetWindowSizeCallback(window, [](GLFWwindow* w, int, int) { note_event(w); });
+  glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { note_event(w); });
+  glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
+    note_event(w);
+    for (int i = 0; i < count; ++i) events_of(w).dropped.emplace_back(paths[i]);
+  });
+}
+
+class GlfwWindow final : public Window {
+ public:
+  explicit GlfwWindow(GLFWwindow* window) : window_(window) {
+    glfwSetWindowUserPointer(window, &events_);
+    set_callbacks(window);  // before ImGui's own, which call these
+    ImGui_ImplGlfw_InitForOpenGL(window, true);
+  }
+  ~GlfwWindow() override {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui_ImplGlfw_Shutdown();
+    ImGui::DestroyContext();
+    glfwDestroyWindow(window_);
+    glfwTerminate();
+  }
+
+  void resize(int width, int height) override { glfwSetWindowSize(window_, width, height); }
+
+  void frame(Ui& ui, const ScriptedMouse& mouse) override {
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    if (mouse.is_on) {
+      ImGui::GetIO().MousePos = mouse.place;
+      ImGui::GetIO().MouseDown[0] = mouse.is_down;
+    }
+    ui.keys.insert(ui.keys.end(), events_.keys.begin(), events_.keys.end());
+    events_.keys.clear();
+    ImGui::NewFrame();
+    draw_frame(ui);
+    ImGui::Render();
+    glfwGetFramebufferSize(window_, &width_, &height_);
+    glViewport(0, 0, width_, height_);
+    glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    glfwSwapBuffers(window_);
+    glfwPollEvents();
+  }
+
+  Picture picture() override {
+    glReadBuffer(GL_FRONT);
+    return read_gl_picture(width_, height_);
+  }
+
+  void loop(Ui& ui, const std::function<void()>& each_frame,
+            const std::function<void(std::vector<std::string>)>& dropped) override {
+    ui.viewer->wake = [] { glfwPostEmptyEvent(); };
+    while (glfwWindowShouldClose(window_) == 0 && !ui.viewer->wants_quit) {
+      if (events_.frames_left <= 0) wait(ui);
+      --events_.frames_left;
+      if (!events_.dropped.empty()) dropped(std::exchange(events_.dropped, {}));
+      each_frame();
+      frame(ui, {});
+      if (!ui.viewer->clipboard.empty())
+        glfwSetClipboardString(window_, std::exchange(ui.viewer->clipboard, {}).c_str());
+    }
+  }
+
+ private:
+  void wait(const Ui& ui) {
+    constexpr double kProgressSeconds = 0.1, kCaretSeconds = 0.4;
+    if (ui.viewer->is_busy()) {
+      glfwWaitEventsTimeout(kProgressSeconds);
+    } else if (ImGui::GetIO().WantTextInput) {
+      glfwWaitEventsTimeout(kCaretSeconds);
+    } else {
+      glfwWaitEvents();
+    }
+    events_.frames_left = std::max(events_.frames_left, 1);
+  }
+
+  GLFWwindow* window_;
+  Events events_;
+  int width_ = 0, height_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui) {
+  if (glfwInit() == GLFW_FALSE) {
+    return unsupported("cannot open a window: there is no display (use --shot or --script to draw without one)");
+  }
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  GLFWwindow* window = glfwCreateWindow(options.width, options.height, "Parallax", nullptr, nullptr);
+  if (window == nullptr) {
+    glfwTerminate();
+    return unsupported("cannot open a window: OpenGL 3.3 is not there");
+  }
+  glfwMakeContextCurrent(window);
+  glfwSwapInterval(1);
+  float scale_x = 1, scale_y = 1;
+  glfwGetWindowContentScale(window, &scale_x, &scale_y);
+  ImGui::CreateContext();
+  ImGui::GetIO().IniFilename = nullptr;
+  ui.scale = options.scale > 0 ? options.scale : std::max(1.0F, scale_x);
+  ui.fonts = bake_fonts(ui.scale);
+  ui.make_texture = make_gl_texture;
+  auto stage = std::make_unique<GlfwWindow>(window);
+  ImGui_ImplOpenGL3_Init("#version 330");
+  return std::unique_ptr<Window>(std::move(stage));
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,185 @@
+// The bars above and below: menus, search, what colours mean, messages, status.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "gui/panels/panels.h"
+
+namespace parallax::gui {
+namespace {
+
+// "Ctrl+Up" as people write it: "Ctrl+↑".
+std::string readable_keys(std::string_view keys) {
+  std::string text(keys.substr(0, keys.find(' ')));
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"Up", "\u2191"},      {"Down", "\u2193"},   {"Left", "\u2190"}, {"Right", "\u2192"}, {"LeftBracket", "["},
+      {"RightBracket", "]"}, {"Period", "."},      {"Comma", ","},     {"Slash", "/"},      {"Equal", "+"},
+      {"Minus", "-"},        {"PageDown", "PgDn"}, {"PageUp", "PgUp"}, {"Escape", "Esc"}};
+  const size_t at = text.rfind('+') == std::string::npos ? 0 : text.rfind('+') + 1;
+  for (const auto& [name, shown] : kNames) {
+    if (text.substr(at) == name) return text == "Shift+Slash" ? "?" : text.substr(0, at) + shown;
+  }
+  return text;
+}
+
+void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
+  const std::string popup = fmt::format("menu {}", title);
+  if (ImGui::Button(title)) ImGui::OpenPopup(popup.c_str());
+  ui.mark(fmt::format("menu.{}", title));
+  ImGui::SameLine(0, 2);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {8 * ui.scale, 8 * ui.scale});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8 * ui.scale, 5 * ui.scale});
+  if (ImGui::BeginPopup(popup.c_str())) {
+    for (const Command& command : commands()) {
+      if (command.group != group) continue;
+      const std::string keys = readable_keys(command.keys);
+      if (ImGui::MenuItem(command.title.data(), keys.c_str())) command.run(*ui.viewer);
+      ui.mark(std::string(command.id));
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar(2);
+}
+
+int resize_text(ImGuiInputTextCallbackData* data) {
+  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+    auto* text = static_cast<std::string*>(data->UserData);
+    text->resize(static_cast<size_t>(data->BufTextLen));
+    data->Buf = text->data();
+  }
+  return 0;
+}
+
+void draw_search(Ui& ui, float width) {
+  Viewer& viewer = *ui.viewer;
+  if (ui.search_field != viewer.search() && !ImGui::IsAnyItemActive()) ui.search_field = viewer.search();
+  ImGui::SetNextItemWidth(width);
+  if (viewer.focus_search) ImGui::SetKeyboardFocusHere();
+  viewer.focus_search = false;
+  const bool changed = ImGui::InputTextWithHint("##search", "search: name, op:MatMul, err>1e-3, nan",
+                                                ui.search_field.data(), ui.search_field.capacity() + 1,
+                                                ImGuiInputTextFlags_CallbackResize, resize_text, &ui.search_field);
+  ui.mark("search");
+  if (changed) viewer.set_search(ui.search_field);
+  if (!viewer.search_problem().empty()) {
+    tooltip(viewer.search_problem().c_str());
+  } else {
+    tooltip(
+        "Words and conditions that must all hold:\nop:MatMul  dtype:float16  shape:1x8  err>1e-3  rel>0.01  ulp>4  "
+        "sev>1\nnan  inf  diverged  pass  mistrusted  missing");
+  }
+}
+
+void draw_colour_by(Ui& ui, float width) {
+  GraphView& graph = ui.viewer->graph;
+  const auto& current = colourings()[static_cast<size_t>(graph.colour_by())];
+  ImGui::SetNextItemWidth(width);
+  const std::string label = fmt::format("colour: {}", current.title);
+  if (ImGui::BeginCombo("##colour", label.c_str())) {
+    for (const ColourByInfo& colouring : colourings()) {
+      if (ImGui::Selectable(colouring.title.data(), colouring.by == graph.colour_by()))
+        graph.set_colour_by(colouring.by);
+    }
+    ImGui::EndCombo();
+  }
+  ui.mark("colour_by");
+  tooltip("What the colours of the graph stand for");
+}
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+std::string title_of(const Document& document) {
+  std::string title = file_name(document.files.front());
+  if (document.files.size() > 1) title = fmt::format("A {}   B {}", title, file_name(document.files.back()));
+  return title;
+}
+
+void draw_verdict(Ui& ui, const Comparison& comparison) {
+  const bool bad = comparison.verdict == OverallVerdict::diverged;
+  const bool good = comparison.verdict == OverallVerdict::pass;
+  const ImU32 colour = bad ? ui.theme().bad : good ? ui.theme().good : ui.theme().dim;
+  ImGui::PushStyleColor(ImGuiCol_Text, colour);
+  ImGui::TextUnformatted(name_of(comparison.verdict).data());
+  ImGui::PopStyleColor();
+  const ComparisonSummary& s = comparison.summary;
+  ImGui::SameLine(0, 8);
+  ImGui::TextDisabled("%s", fmt::format("{} of {} values compared, {} diverged{}", s.compared, s.values, s.diverged,
+                                        s.mistrusted > 0 ? fmt::format(", {} mistrusted", s.mistrusted) : "")
+                                .c_str());
+}
+
+}  // namespace
+
+void draw_menu(Ui& ui) {
+  ImGui::SetCursorPos({6 * ui.scale, 5 * ui.scale});
+  for (const auto& [title, group] :
+       {std::pair{"File", "File"}, {"Go", "Go"}, {"View", "View"}, {"Graph", "Graph"}, {"Tensor", "Tensor"}}) {
+    draw_menu_of(ui, title, group);
+  }
+  const float search = 300 * ui.scale, colour = 190 * ui.scale;
+  const float from_menus = ImGui::GetCursorPosX();
+  const float right = ImGui::GetWindowWidth() - search - colour - 14 * ui.scale;
+  if (const Document* document = ui.viewer->document(); document != nullptr) {
+    ImGui::SetCursorPosX(from_menus + 12 * ui.scale);
+    ImGui::AlignTextToFramePadding();
+    const std::string title =
+        cut_text(ui.fonts.base, ui.fonts.base->FontSize, title_of(*document), right - from_menus - 24 * ui.scale);
+    ImGui::TextUnformatted(title.c_str());
+    ImGui::SameLine(0, 0);
+  }
+  ImGui::SetCursorPosX(right);
+  draw_search(ui, search);
+  ImGui::SameLine(0, 6 * ui.scale);
+  draw_colour_by(ui, colour);
+}
+
+void draw_messages(Ui& ui) {
+  const std::string& message = ui.viewer->messages.back();
+  const ImVec2 at = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x, at.y + size.y}, faded(ui.theme().bad, 0.22F));
+  ImGui::SetCursorPos({10 * ui.scale, 5 * ui.scale});
+  ImGui::AlignTextToFramePadding();
+  const size_t more = ui.viewer->messages.size() - 1;
+  const std::string text = more > 0 ? fmt::format("{}   (and {} more)", message, more) : message;
+  ImGui::TextUnformatted(cut_text(ui.fonts.base, ui.fonts.base->FontSize, text, size.x - 110 * ui.scale).c_str());
+  tooltip(message.c_str());
+  ImGui::SameLine(size.x - 90 * ui.scale);
+  if (small_button(ui, "Dismiss", "dismiss")) ui.viewer->messages.pop_back();
+}
+
+void draw_status(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  ImGui::SetCursorPos({8 * ui.scale, 0});
+  ImGui::AlignTextToFramePadding();
+  const Document* document = viewer.document();
+  if (document != nullptr && document->comparison != nullptr) {
+    draw_verdict(ui, *document->comparison);
+  } else if (document != nullptr) {
+    ImGui::TextDisabled("%s", fmt::format("{} values", document->rows.size()).c_str());
+  } else {
+    ImGui::TextDisabled("nothing is open");
+  }
+  if (!viewer.note.empty()) {
+    ImGui::SameLine(0, 24 * ui.scale);
+    ImGui::TextUnformatted(
+        cut_text(ui.fonts.base, ui.fonts.base->FontSize, viewer.note, ImGui::GetWindowWidth() * 0.35F).c_str());
+  }
+  const float right = ImGui::GetWindowWidth();
+  if (const DocumentJob* job = viewer.job(); job != nullptr) {
+    ImGui::SameLine(right - 420 * ui.scale);
+    const float share = job->total() > 0 ? static_cast<float>(job->done()) / static_cast<float>(job->total()) : 0;
+    const std::string text =
+        job->total() > 0 ? fmt::format("{} {}/{}", job->title(), job->done(), job->total()) : job->title() + "...";
+    ImGui::ProgressBar(share, {220 * ui.scale, ImGui::GetFrameHeight() - 4 * ui.scale}, text.c_str());
+    ImGui::SameLine(0, 6);
+    if (small_button(ui, "Cancel", "job.cancel")) viewer.cancel_job();
+  }
+  if (viewer.graph.has_graph()) {
+    const std::string zoom = fmt::format("{:.0f} %   ? keys", viewer.graph.camera.zoom * 100);
+    ImGui::SameLine(right - ImGui::CalcTextSize(zoom.c_str()).x - 10 * ui.scale);
+    ImGui::TextDisabled("%s", zoom.c_str());
+  }
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,225 @@
+// What the painter does for each box and wire.
+#include "gui/panels/canvas_painter.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace parallax::gui {
+namespace {
+
+constexpr float kLeastText = 6.5F;       // pixels; smaller text is left out
+constexpr float kStraightBelow = 0.35F;  // zoom below which wires are drawn without curves
+
+}  // namespace
+
+CanvasPainter::CanvasPainter(Ui& ui, ImDrawList* list, ImVec2 corner, ImVec2 size)
+    : ui_(ui),
+      graph_(ui.viewer->graph),
+      scene_(ui.viewer->graph.scene()),
+      list_(list),
+      corner_(corner),
+      size_(size),
+      zoom_(ui.viewer->graph.camera.zoom) {}
+
+ImVec2 CanvasPainter::to_screen(float x, float y) const {
+  return {corner_.x + (x - graph_.camera.x) * zoom_, corner_.y + (y - graph_.camera.y) * zoom_};
+}
+
+bool CanvasPainter::in_sight(ImVec2 least, ImVec2 greatest) const {
+  return least.x <= corner_.x + size_.x && greatest.x >= corner_.x && least.y <= corner_.y + size_.y &&
+         greatest.y >= corner_.y;
+}
+
+const ImFont* CanvasPainter::font_for(float size) const {
+  for (const ImFont* font : ui_.fonts.sans) {
+    if (font->FontSize >= size * 0.95F) return font;
+  }
+  return ui_.fonts.sans.back();
+}
+
+bool CanvasPainter::is_emphasised(const SceneWire& wire) const {
+  const int32_t selected = ui_.viewer->item(), hovered = ui_.hovered_item;
+  return wire.from == selected || wire.to == selected || (hovered >= 0 && wire.from == hovered);
+}
+
+void CanvasPainter::draw_wires() {
+  const Theme& theme = ui_.theme();
+  const SceneWire* hovered = ui_.hovered_wire >= 0 ? &scene_.wires[static_cast<size_t>(ui_.hovered_wire)] : nullptr;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (const SceneWire& wire : scene_.wires) {
+      const bool same_value = hovered != nullptr && wire.source == hovered->source && wire.value == hovered->value;
+      const bool strong = is_emphasised(wire) || same_value;
+      if (strong != (pass == 1)) continue;
+      const ImU32 colour = strong ? theme.accent : faded(theme.wire, 0.75F);
+      if (wire.kind == EdgeKind::led) {
+        draw_wire(wire, colour, strong ? 2.0F * ui_.scale : 1.0F * ui_.scale);
+      } else if (zoom_ > kStraightBelow) {
+        draw_stub(wire, colour);
+      }
+    }
+  }
+}
+
+void CanvasPainter::draw_wire(const SceneWire& wire, ImU32 colour, float thickness) const {
+  const auto& points = wire.points;
+  const ImVec2 begin = to_screen(points.front().x, points.front().y), end = to_screen(points.back().x, points.back().y);
+  if (end.y < corner_.y || begin.y > corner_.y + size_.y) return;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const ImVec2 a = to_screen(points[i - 1].x, points[i - 1].y), b = to_screen(points[i].x, points[i].y);
+    if (b.y < corner_.y || a.y > corner_.y + size_.y) continue;
+    const bool is_upright = std::abs(a.x - b.x) < 1;
+    if (is_upright || zoom_ < kStraightBelow) {
+      list_->AddLine(a, b, colour, thickness);
+    } else {
+      const float bend = (b.y - a.y) * 0.5F;
+      list_->AddBezierCubic(a, {a.x, a.y + bend}, {b.x, b.y - bend}, b, colour, thickness, zoom_ > 1 ? 0 : 12);
+    }
+  }
+  const float arrow = 4.5F * std::min(zoom_, 1.3F) * ui_.scale;
+  if (zoom_ > kStraightBelow)
+    list_->AddTriangleFilled(end, {end.x - arrow * 0.6F, end.y - arrow * 1.4F},
+                             {end.x + arrow * 0.6F, end.y - arrow * 1.4F}, colour);
+}
+
+// A value that many read is not led across the picture: a short tail with a dot at each reader.
+void CanvasPainter::draw_stub(const SceneWire& wire, ImU32 colour) const {
+  const int32_t index = scene_.box_of_item[static_cast<size_t>(wire.to)];
+  if (index < 0) return;
+  const SceneBox& box = scene_.boxes[static_cast<size_t>(index)];
+  // Stubs of one box stand side by side from its right upper corner, by the value they bring.
+  const float place = box.width - 10 - 9 * static_cast<float>((wire.source + wire.value) % 4);
+  const ImVec2 foot = to_screen(box.x + place, box.y), head = to_screen(box.x + place, box.y - 9);
+  if (!in_sight({head.x - 60, head.y}, {foot.x + 60, foot.y})) return;
+  list_->AddLine(head, foot, colour, ui_.scale);
+  list_->AddCircleFilled(head, 2.6F * std::min(zoom_, 1.2F) * ui_.scale, colour, 10);
+}
+
+void CanvasPainter::draw_boxes() {
+  for (const SceneBox& box : scene_.boxes) {
+    const ImVec2 least = to_screen(box.x, box.y), greatest = to_screen(box.x + box.width, box.y + box.height);
+    if (!in_sight(least, greatest)) continue;
+    ++boxes_drawn_;
+    if (box.is_open) {
+      draw_frame(box, least, greatest);
+    } else {
+      draw_box(box);
+    }
+  }
+}
+
+void CanvasPainter::outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 greatest, float rounding) const {
+  const Theme& theme = ui_.theme();
+  const bool is_selected = item == ui_.viewer->item();
+  if (ui_.viewer->is_hit(item)) {
+    const float away = 3 * ui_.scale;
+    list_->AddRect({least.x - away, least.y - away}, {greatest.x + away, greatest.y + away},
+                   IM_COL32(0x33, 0xBB, 0xEE, 255), rounding + away, 0, 2 * ui_.scale);
+  }
+  const ImU32 colour = is_selected ? theme.accent : is_bad ? theme.bad : theme.border;
+  const float width = is_selected ? 3.0F : is_bad ? 2.0F : 1.0F;
+  list_->AddRect(least, greatest, colour, rounding, 0, width * ui_.scale);
+}
+
+void CanvasPainter::draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greatest) const {
+  const Theme& theme = ui_.theme();
+  const GraphItem& item = graph_.items().item(box.item);
+  const bool is_deep = item.depth % 2 == 0;
+  const float rounding = 8 * zoom_;
+  list_->AddRectFilled(least, greatest, is_deep ? theme.frame : faded(theme.raised, 0.45F), rounding);
+  outline(box.item, false, least, greatest, rounding);
+  const float size = 13 * zoom_ * ui_.scale;
+  if (size < kLeastText) return;
+  const ImFont* font = font_for(size);
+  const std::string title = item.title + (item.detail.empty() ? "" : "  " + item.detail);
+  const std::string text = cut_text(font, size, title, greatest.x - least.x - 16 * zoom_);
+  list_->AddText(font, size, {least.x + 8 * zoom_, least.y + 5 * zoom_}, theme.dim, text.c_str());
+}
+
+void CanvasPainter::draw_box(const SceneBox& box) {
+  const Theme& theme = ui_.theme();
+  const GraphItem& item = graph_.items().item(box.item);
+  const ItemLook look = graph_.look(box.item);
+  const ImVec2 least = to_screen(box.x, box.y), greatest = to_screen(box.x + box.width, box.y + box.height);
+  const bool is_pill = item.kind == GraphItem::Kind::input || item.kind == GraphItem::Kind::output;
+  const float rounding = (is_pill ? box.height / 2 : 5.0F) * zoom_;
+  if (greatest.y - least.y < 3) {
+    list_->AddRectFilled(least, greatest, look.is_neutral ? theme.dim : to_imgui(look.fill));
+    return;
+  }
+  if (item.has_children()) {  // a closed block: a second sheet below the first
+    const float shift = 4 * zoom_;
+    list_->AddRectFilled({least.x + shift, least.y + shift}, {greatest.x + shift, greatest.y + shift}, theme.raised,
+                         rounding);
+    list_->AddRect({least.x + shift, least.y + shift}, {greatest.x + shift, greatest.y + shift}, theme.border,
+                   rounding);
+  }
+  const bool neutral = look.is_neutral;
+  list_->AddRectFilled(least, greatest, neutral ? theme.node : to_imgui(look.fill), rounding);
+  if (look.is_hatched) {
+    list_->PushClipRect(least, greatest, true);
+    for (float x = least.x - (greatest.y - least.y); x < greatest.x; x += 7 * ui_.scale) {
+      list_->AddLine({x, greatest.y}, {x + (greatest.y - least.y), least.y}, faded(theme.dim, 0.35F));
+    }
+    list_->PopClipRect();
+  }
+  outline(box.item, look.is_bad, least, greatest, rounding);
+  const ImU32 text = neutral ? theme.text : to_imgui(readable_on(look.fill));
+  draw_text(item, look, least, greatest, text, neutral ? theme.dim : faded(text, 0.75F));
+}
+
+void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec2 least, ImVec2 greatest, ImU32 text,
+                              ImU32 dim) const {
+  const float size = 13 * zoom_ * ui_.scale, small = 11 * zoom_ * ui_.scale;
+  if (size < kLeastText) return;
+  const float pad = 7 * zoom_ * ui_.scale, width = greatest.x - least.x - 2 * pad;
+  const ImFont* font = font_for(size);
+  const bool is_pill = item.kind == GraphItem::Kind::input || item.kind == GraphItem::Kind::output;
+  if (is_pill) {
+    const std::string title = cut_text(font, small, item.title, width);
+    const ImVec2 extent = font->CalcTextSizeA(small, FLT_MAX, 0, title.c_str());
+    list_->AddText(font, small, {(least.x + greatest.x - extent.x) / 2, (least.y + greatest.y - extent.y) / 2}, text,
+                   title.c_str());
+    return;
+  }
+  std::string first = item.kind == GraphItem::Kind::node ? item.detail : item.title,
+              second = item.kind == GraphItem::Kind::node ? item.title : "";
+  if (item.kind == GraphItem::Kind::group)
+    second = (item.detail.empty() ? "" : item.detail + ", ") + fmt::format("{} nodes", item.node_count);
+  float badge_width = 0;
+  if (!look.badge.empty()) badge_width = font->CalcTextSizeA(small, FLT_MAX, 0, look.badge.c_str()).x + 4 * zoom_;
+  first = cut_text(font, size, first, std::max(width - badge_width, width * 0.4F));
+  list_->AddText(font, size, {least.x + pad, least.y + 4 * zoom_ * ui_.scale}, text, first.c_str());
+  if (badge_width > 0) {
+    list_->PushClipRect(least, greatest, true);
+    list_->AddText(font, small, {greatest.x - pad - badge_width + 4 * zoom_, least.y + 5.5F * zoom_ * ui_.scale}, text,
+                   look.badge.c_str());
+    list_->PopClipRect();
+  }
+  second = cut_text(font, small, second, width);
+  list_->AddText(font, small, {least.x + pad, least.y + 21 * zoom_ * ui_.scale}, dim, second.c_str());
+}
+
+int32_t CanvasPainter::wire_at(ImVec2 screen) const {
+  const float reach = 5 * ui_.scale;
+  int32_t best = -1;
+  float nearest = reach;
+  for (size_t w = 0; w < scene_.wires.size(); ++w) {
+    const auto& points = scene_.wires[w].points;
+    for (size_t i = 1; i < points.size(); ++i) {
+      const ImVec2 a = to_screen(points[i - 1].x, points[i - 1].y), b = to_screen(points[i].x, points[i].y);
+      if (screen.y < a.y - reach || screen.y > b.y + reach) continue;
+      const float t = b.y > a.y ? std::clamp((screen.y - a.y) / (b.y - a.y), 0.0F, 1.0F) : 0;
+      const float away =
+          std::abs(screen.x - (a.x + (b.x - a.x) * (t * t * (3 - 2 * t))));  // as the curve runs, closely
+      if (away >= nearest) continue;
+      nearest = away;
+      best = static_cast<int32_t>(w);
+    }
+  }
+  return best;
+}
+
+}  // namespace parallax::gui

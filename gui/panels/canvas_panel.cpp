@@ -1,0 +1,220 @@
+// The graph canvas: the mouse on it, the legend, and the ribbon of all values beside it.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gui/panels/canvas_painter.h"
+#include "gui/panels/panels.h"
+
+namespace parallax::gui {
+namespace {
+
+void move_about(Ui& ui, ImVec2 corner) {
+  GraphView& graph = ui.viewer->graph;
+  const ImGuiIO& io = ImGui::GetIO();
+  const bool dragged = ImGui::IsItemActive() && (ImGui::IsMouseDragging(ImGuiMouseButton_Left) ||
+                                                 ImGui::IsMouseDragging(ImGuiMouseButton_Middle));
+  if (dragged) {
+    graph.camera.x -= io.MouseDelta.x / graph.camera.zoom;
+    graph.camera.y -= io.MouseDelta.y / graph.camera.zoom;
+  }
+  if (!ImGui::IsItemHovered() || (io.MouseWheel == 0 && io.MouseWheelH == 0)) return;
+  if (io.KeyCtrl) {
+    graph.zoom_at(io.MousePos.x - corner.x, io.MousePos.y - corner.y, std::pow(1.15F, io.MouseWheel));
+  } else {
+    const float step = 60 * ui.scale / graph.camera.zoom;
+    graph.camera.x -= (io.KeyShift ? io.MouseWheel : io.MouseWheelH) * step;
+    graph.camera.y -= io.KeyShift ? 0 : io.MouseWheel * step;
+  }
+}
+
+void click(Ui& ui, int32_t item) {
+  Viewer& viewer = *ui.viewer;
+  const ImGuiIO& io = ImGui::GetIO();
+  const ImVec2 moved = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
+  const bool was_click = ImGui::IsItemDeactivated() && std::abs(moved.x) + std::abs(moved.y) < 5;
+  if (was_click && item > 0) viewer.select_item(item);
+  const bool twice = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+  if (twice && item > 0 && viewer.graph.can_open(item)) {
+    viewer.graph.set_open(item, !viewer.graph.is_open(item), io.KeyAlt);
+  }
+}
+
+std::string value_text(const GraphView& graph, const SceneWire& wire) {
+  const GraphItem& source = graph.items().item(wire.source);
+  const ValueDef& value = source.graph->values[static_cast<size_t>(wire.value)];
+  return fmt::format("{}\n{}", value.name, to_string(value.type));
+}
+
+void show_tooltip(Ui& ui, int32_t item) {
+  const GraphView& graph = ui.viewer->graph;
+  if (item > 0) {
+    const GraphItem& shown = graph.items().item(item);
+    const ItemSummary& summary = graph.summary(item);
+    std::string text = shown.title + (shown.detail.empty() ? "" : "\n" + shown.detail);
+    if (shown.has_children())
+      text += fmt::format("\n{} nodes{}", shown.node_count,
+                          shown.like > 1 ? fmt::format(", {} blocks like this", shown.like) : "");
+    if (summary.diverged + summary.passed + summary.mistrusted + summary.not_compared > 0) {
+      text += fmt::format("\n{} diverged, {} passed, {} mistrusted, {} not compared", summary.diverged, summary.passed,
+                          summary.mistrusted, summary.not_compared);
+    }
+    if (graph.can_open(item)) text += "\ndouble click, or Enter: open or close";
+    ImGui::SetTooltip("%s", text.c_str());
+  } else if (ui.hovered_wire >= 0) {
+    ImGui::SetTooltip("%s",
+                      value_text(graph, ui.viewer->graph.scene().wires[static_cast<size_t>(ui.hovered_wire)]).c_str());
+  }
+}
+
+void draw_legend(Ui& ui, ImVec2 corner, ImVec2 size) {
+  const auto legend = ui.viewer->graph.legend();
+  if (!ui.viewer->show_legend || legend.empty()) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float line = 17 * ui.scale, swatch = 12 * ui.scale, pad = 8 * ui.scale;
+  float width = 0;
+  for (const LegendEntry& entry : legend) width = std::max(width, ImGui::CalcTextSize(entry.text.c_str()).x);
+  const std::string title(colourings()[static_cast<size_t>(ui.viewer->graph.colour_by())].title);
+  width = std::max(width + swatch + 8 * ui.scale, ImGui::CalcTextSize(title.c_str()).x) + 2 * pad;
+  const float height = line * static_cast<float>(legend.size() + 1) + 2 * pad;
+  const ImVec2 at{corner.x + 10 * ui.scale, corner.y + size.y - height - 10 * ui.scale};
+  list->AddRectFilled(at, {at.x + width, at.y + height}, faded(ui.theme().panel, 0.94F), 6 * ui.scale);
+  list->AddRect(at, {at.x + width, at.y + height}, ui.theme().border, 6 * ui.scale);
+  float y = at.y + pad;
+  list->AddText({at.x + pad, y}, ui.theme().dim, title.c_str());
+  for (const LegendEntry& entry : legend) {
+    y += line;
+    const ImVec2 a{at.x + pad, y + 2 * ui.scale}, b{a.x + swatch, a.y + swatch};
+    list->AddRectFilled(a, b, entry.is_neutral ? ui.theme().node : to_imgui(entry.fill), 3);
+    if (entry.is_hatched) list->AddLine({a.x, b.y}, {b.x, a.y}, ui.theme().dim);
+    list->AddRect(a, b, ui.theme().border, 3);
+    list->AddText({b.x + 8 * ui.scale, y}, ui.theme().text, entry.text.c_str());
+  }
+}
+
+}  // namespace
+
+void draw_canvas(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(corner, {corner.x + size.x, corner.y + size.y}, ui.theme().canvas);
+  if (!viewer.graph.has_graph()) {
+    ImGui::SetCursorPos({20 * ui.scale, 20 * ui.scale});
+    ImGui::TextDisabled("This dump holds no graph. Its values are in the table (F4).");
+    return;
+  }
+  const bool resized = viewer.graph.canvas_width != size.x || viewer.graph.canvas_height != size.y;
+  if (resized) {
+    // What was in the middle stays there.
+    viewer.graph.camera.x += (viewer.graph.canvas_width - size.x) / 2 / viewer.graph.camera.zoom;
+    viewer.graph.camera.y += (viewer.graph.canvas_height - size.y) / 2 / viewer.graph.camera.zoom;
+    viewer.graph.canvas_width = size.x;
+    viewer.graph.canvas_height = size.y;
+  }
+  ImGui::InvisibleButton("graph", size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonMiddle);
+  ui.mark("graph");
+  move_about(ui, corner);
+  const Camera& camera = viewer.graph.camera;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  int32_t item = -1;
+  ui.hovered_item = ui.hovered_wire = -1;
+  list->PushClipRect(corner, {corner.x + size.x, corner.y + size.y}, true);
+  if (ImGui::IsItemHovered()) {
+    item = viewer.graph.item_at(camera.x + (mouse.x - corner.x) / camera.zoom,
+                                camera.y + (mouse.y - corner.y) / camera.zoom);
+    const bool on_frame = item <= 0 || (viewer.graph.can_open(item) && viewer.graph.is_open(item)) ||
+                          viewer.graph.items().item(item).kind == GraphItem::Kind::body;
+    if (on_frame) ui.hovered_wire = CanvasPainter(ui, list, corner, size).wire_at(mouse);
+    ui.hovered_item = on_frame ? -1 : item;
+  }
+  click(ui, item);
+  CanvasPainter painter(ui, list, corner, size);  // after the click: it may have changed the scene
+  if (ui.hovered_wire >= static_cast<int32_t>(viewer.graph.scene().wires.size())) ui.hovered_wire = -1;
+  // Frames first, wires over them, nodes over the wires.
+  painter.draw_boxes();
+  painter.draw_wires();
+  for (const SceneBox& box : viewer.graph.scene().boxes) {
+    const ImVec2 a{corner.x + (box.x - camera.x) * camera.zoom, corner.y + (box.y - camera.y) * camera.zoom};
+    ui.mark("item:" + viewer.graph.items().item(box.item).title, a,
+            {a.x + box.width * camera.zoom, a.y + (box.is_open ? 20.0F : box.height) * camera.zoom});
+  }
+  list->PopClipRect();
+  draw_legend(ui, corner, size);
+  if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) show_tooltip(ui, item);
+}
+
+namespace {
+
+// The worst of the values that fall on one pixel of the ribbon.
+ImU32 ribbon_colour(const Ui& ui, const Document& document, size_t begin, size_t end) {
+  const ValueComparison* worst = nullptr;
+  for (size_t row = begin; row < end; ++row) {
+    const ValueComparison* value = document.compared(static_cast<int32_t>(row));
+    if (value == nullptr || value->verdict == Verdict::not_compared) continue;
+    if (worst == nullptr || value->severity > worst->severity) worst = value;
+  }
+  if (worst == nullptr) return faded(ui.theme().dim, 0.25F);
+  if (worst->severity < 0.1) return ui.theme().node;
+  const double t = worst->severity < 1 ? 0.12 : std::min(0.9, 0.42 + 0.16 * std::log10(worst->severity));
+  return to_imgui(magnitude_colour(std::isfinite(worst->severity) ? t : 0.9));
+}
+
+}  // namespace
+
+void draw_ribbon(Ui& ui) {
+  const Document& document = *ui.viewer->document();
+  const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(corner, {corner.x + size.x, corner.y + size.y}, ui.theme().panel);
+  ImGui::InvisibleButton("ribbon", size);
+  ui.mark("ribbon");
+  const size_t count = document.rows.size();
+  if (count == 0 || size.y < 4) return;
+  const auto bands = std::min(count, static_cast<size_t>(size.y));
+  const float band = size.y / static_cast<float>(bands);
+  for (size_t i = 0; i < bands; ++i) {
+    const float y = corner.y + band * static_cast<float>(i);
+    const ImU32 colour =
+        ribbon_colour(ui, document, count * i / bands, std::max(count * i / bands + 1, count * (i + 1) / bands));
+    list->AddRectFilled({corner.x + 3 * ui.scale, y},
+                        {corner.x + size.x - 3 * ui.scale, y + std::max(1.0F, band - (band > 4 ? 1.0F : 0.0F))},
+                        colour);
+  }
+  if (ui.viewer->row() >= 0) {
+    const float y = corner.y + size.y * (static_cast<float>(ui.viewer->row()) + 0.5F) / static_cast<float>(count);
+    list->AddRect({corner.x, y - 3 * ui.scale}, {corner.x + size.x, y + 3 * ui.scale}, ui.theme().accent, 0, 0,
+                  2 * ui.scale);
+  }
+  const auto at = static_cast<int32_t>((ImGui::GetIO().MousePos.y - corner.y) / size.y * static_cast<float>(count));
+  const int32_t row = std::clamp(at, 0, static_cast<int32_t>(count) - 1);
+  if (ImGui::IsItemActive() && row != ui.viewer->row()) ui.viewer->select_row(row);
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip("%d of %zu: %s", row + 1, count, document.rows[static_cast<size_t>(row)].path.c_str());
+}
+
+void draw_welcome(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  ImGui::GetWindowDrawList()->AddRectFilled(corner, {corner.x + size.x, corner.y + size.y}, ui.theme().canvas);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8 * ui.scale, 8 * ui.scale});
+  ImGui::SetCursorPos({size.x * 0.5F - 190 * ui.scale, size.y * 0.3F});
+  ImGui::BeginGroup();
+  ImGui::PushFont(ui.fonts.sans[ui.fonts.sans.size() - 2]);
+  ImGui::TextUnformatted("Parallax");
+  ImGui::PopFont();
+  ImGui::TextDisabled("Shows where two executions of an ONNX model part.");
+  ImGui::Dummy({0, 6 * ui.scale});
+  if (small_button(ui, "Open a model, a dump or two dumps", "welcome.open")) viewer.show_open = true;
+  if (small_button(ui, "Run a model on two executors", "welcome.run")) viewer.show_run = true;
+  ImGui::TextDisabled("or drop the files here");
+  for (size_t i = 0; i < std::min<size_t>(6, viewer.recent.size()); ++i) {
+    if (i == 0) ImGui::Dummy({0, 6 * ui.scale});
+    if (ImGui::Selectable(viewer.recent[i].c_str(), false, 0, {380 * ui.scale, 0})) viewer.open({viewer.recent[i]});
+  }
+  ImGui::EndGroup();
+  ImGui::PopStyleVar();
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,193 @@
+// What opens over the windows: the palette of commands, the keys, opening, running.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "gui/panels/panels.h"
+#include "inspector/base/text.h"
+
+namespace parallax::gui {
+namespace {
+
+int resize_text(ImGuiInputTextCallbackData* data) {
+  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+    auto* text = static_cast<std::string*>(data->UserData);
+    text->resize(static_cast<size_t>(data->BufTextLen));
+    data->Buf = text->data();
+  }
+  return 0;
+}
+
+bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0) {
+  return ImGui::InputTextWithHint(label, hint, text.data(), text.capacity() + 1,
+                                  flags | ImGuiInputTextFlags_CallbackResize, resize_text, &text);
+}
+
+bool begin_dialog(Ui& ui, const char* name, float width, float height) {
+  const ImVec2 display = ImGui::GetIO().DisplaySize;
+  const ImVec2 size{std::min(width * ui.scale, display.x * 0.92F),
+                    height > 0 ? std::min(height * ui.scale, display.y * 0.85F) : 0};
+  ImGui::SetNextWindowPos({display.x / 2, display.y * 0.12F}, ImGuiCond_Always, {0.5F, 0});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {14 * ui.scale, 12 * ui.scale});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * ui.scale);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.theme().panel);
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                                      ImGuiWindowFlags_NoCollapse;
+  const bool visible = ImGui::Begin(name, nullptr, kFlags);
+  if (ImGui::IsWindowAppearing()) ImGui::SetWindowFocus();
+  return visible;
+}
+
+void end_dialog() {
+  ImGui::End();
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(3);
+}
+
+bool was_pressed(const Ui& ui, std::string_view chord) {
+  return std::find(ui.keys.begin(), ui.keys.end(), chord) != ui.keys.end();
+}
+
+void draw_palette(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  if (begin_dialog(ui, "palette", 520, 420)) {
+    if (ImGui::IsWindowAppearing()) {
+      ui.palette_field.clear();
+      ui.palette_at = 0;
+    }
+    ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(-1);
+    if (text_field("##command", "type what you want to do", ui.palette_field)) ui.palette_at = 0;
+    ui.mark("palette.field");
+    const auto found = find_commands(ui.palette_field);
+    ui.palette_at += (was_pressed(ui, "Down") ? 1 : 0) - (was_pressed(ui, "Up") ? 1 : 0);
+    ui.palette_at = std::clamp(ui.palette_at, 0, std::max(0, static_cast<int>(found.size()) - 1));
+    const Command* chosen =
+        was_pressed(ui, "Enter") && !found.empty() ? found[static_cast<size_t>(ui.palette_at)] : nullptr;
+    ImGui::BeginChild("found");
+    for (size_t i = 0; i < found.size(); ++i) {
+      const Command& command = *found[i];
+      if (ImGui::Selectable(fmt::format("{}: {}##{}", command.group, command.title, command.id).c_str(),
+                            static_cast<int>(i) == ui.palette_at))
+        chosen = &command;
+      ui.mark("palette:" + std::string(command.id));
+      const std::string keys(command.keys);
+      ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(keys.c_str()).x);
+      ImGui::TextDisabled("%s", keys.c_str());
+    }
+    ImGui::EndChild();
+    if (chosen != nullptr) {
+      viewer.show_palette = false;
+      chosen->run(viewer);
+    }
+  }
+  end_dialog();
+}
+
+void draw_help(Ui& ui) {
+  if (begin_dialog(ui, "help", 860, 620)) {
+    ImGui::TextUnformatted("Keys");
+    ImGui::SameLine(ImGui::GetWindowWidth() - 80 * ui.scale);
+    if (small_button(ui, "Close", "help.close")) ui.viewer->show_help = false;
+    ImGui::Separator();
+    if (ImGui::BeginTable("keys", 4, ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp)) {
+      int column = 0;
+      for (const Command& command : commands()) {
+        if (command.keys.empty()) continue;
+        if (column == 0) ImGui::TableNextRow();
+        ImGui::TableSetColumnIndex(column);
+        ImGui::TextDisabled("%s", std::string(command.keys).c_str());
+        ImGui::TableSetColumnIndex(column + 1);
+        ImGui::TextUnformatted(command.title.data());
+        column = (column + 2) % 4;
+      }
+      ImGui::EndTable();
+    }
+  }
+  end_dialog();
+}
+
+void draw_open(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  if (begin_dialog(ui, "open", 640, 0)) {
+    ImGui::TextUnformatted("Open a model (.onnx), a dump (.plx), or two dumps");
+    ImGui::SetNextItemWidth(-1);
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    const bool entered = text_field("##path", "path, or two paths with a blank between them", ui.path_field,
+                                    ImGuiInputTextFlags_EnterReturnsTrue);
+    ui.mark("open.path");
+    ImGui::Dummy({0, 4 * ui.scale});
+    const bool pressed = small_button(ui, "Open", "open.ok");
+    ImGui::SameLine();
+    if (small_button(ui, "Cancel", "open.cancel")) viewer.show_open = false;
+    for (const std::string& recent : viewer.recent) {
+      if (ImGui::Selectable(recent.c_str())) ui.path_field = recent;
+    }
+    if ((entered || pressed) && !ui.path_field.empty()) {
+      std::vector<std::string> files;
+      for (std::string_view part : split(ui.path_field, ' ')) {
+        if (!part.empty()) files.emplace_back(part);
+      }
+      viewer.show_open = false;
+      viewer.open(std::move(files));
+    }
+  }
+  end_dialog();
+}
+
+void executor_combo(Ui& ui, const char* label, std::string& executor) {
+  ImGui::SetNextItemWidth(170 * ui.scale);
+  if (ImGui::BeginCombo(label, executor.c_str())) {
+    for (const char* name : {"reference", "reference:double", "cpu", "cuda"}) {
+      if (ImGui::Selectable(name, executor == name)) executor = name;
+    }
+    ImGui::EndCombo();
+  }
+}
+
+void draw_run(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  RunForm& form = viewer.run_form;
+  if (begin_dialog(ui, "run", 640, 0)) {
+    ImGui::TextUnformatted("Run a model on two executors and compare every value");
+    ImGui::Dummy({0, 2 * ui.scale});
+    ImGui::SetNextItemWidth(-110 * ui.scale);
+    text_field("model", "path of the model (.onnx)", form.model);
+    ui.mark("run.model");
+    ImGui::SetNextItemWidth(-110 * ui.scale);
+    text_field("against", "a second model as side B; empty: the same", form.against);
+    ui.mark("run.against");
+    ImGui::SetNextItemWidth(-110 * ui.scale);
+    text_field("inputs", "a test_data_set folder, .npz or .safetensors; empty: generated", form.inputs);
+    ui.mark("run.inputs");
+    executor_combo(ui, "A", form.executor_a);
+    ImGui::SameLine(0, 20 * ui.scale);
+    executor_combo(ui, "B", form.executor_b);
+    ImGui::Checkbox("nothing is fused or folded away", &form.observe_all);
+    ImGui::SameLine(0, 20 * ui.scale);
+    ImGui::Checkbox("keep all elements", &form.keep_values);
+    ImGui::Dummy({0, 4 * ui.scale});
+    if (small_button(ui, "Run", "run.ok") && !form.model.empty()) {
+      viewer.show_run = false;
+      viewer.run(form);
+    }
+    ImGui::SameLine();
+    if (small_button(ui, "Cancel", "run.cancel")) viewer.show_run = false;
+  }
+  end_dialog();
+}
+
+}  // namespace
+
+void draw_dialogs(Ui& ui) {
+  if (ui.viewer->show_palette) draw_palette(ui);
+  if (ui.viewer->show_help) draw_help(ui);
+  if (ui.viewer->show_open) draw_open(ui);
+  if (ui.viewer->show_run) draw_run(ui);
+}
+
+}  // namespace parallax::gui

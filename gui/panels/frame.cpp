@@ -1,0 +1,152 @@
+// The frame around all windows: fixed panes with splitters between them, and the way of the keys.
+#include <algorithm>
+
+#include "gui/panels/panels.h"
+
+namespace parallax::gui {
+namespace {
+
+// A bar that is dragged; gives the new share.
+void splitter(Ui& ui, const char* name, bool vertical, float length, float whole, float& share, bool grows_right) {
+  const float thickness = 5 * ui.scale;
+  ImGui::InvisibleButton(name, vertical ? ImVec2(thickness, length) : ImVec2(length, thickness));
+  ui.mark(name);
+  const bool active = ImGui::IsItemActive();
+  if (ImGui::IsItemHovered() || active) {
+    ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
+    ImGui::GetWindowDrawList()->AddRectFilled(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), ui.theme().accent);
+  }
+  if (!active) return;
+  const float delta = (vertical ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y) / whole;
+  share = std::clamp(share + (grows_right ? delta : -delta), 0.1F, 0.7F);
+}
+
+struct Panes {
+  float left = 0, right = 0, bottom = 0;  // sizes in pixels; 0: not shown
+};
+
+Panes panes_of(const Ui& ui, ImVec2 area) {
+  const Preset preset = ui.viewer->preset;
+  Panes panes{area.x * ui.left, area.x * ui.right, area.y * ui.bottom};
+  if (preset == Preset::graph || preset == Preset::tensor) panes.left = 0;
+  if (preset == Preset::tensor) panes.bottom = area.y * std::max(ui.bottom, 0.52F);
+  if (preset == Preset::graph || preset == Preset::table) panes.bottom = 0;
+  if (preset == Preset::table) panes.left = area.x * 0.56F;
+  return panes;
+}
+
+void draw_left(Ui& ui, const Panes& panes, float height, float width) {
+  if (panes.left == 0) return;
+  ImGui::BeginChild("lists", {panes.left, height});
+  draw_lists(ui);
+  ImGui::EndChild();
+  ImGui::SameLine(0, 0);
+  splitter(ui, "splitter.left", true, height, width, ui.left, true);
+  ImGui::SameLine(0, 0);
+}
+
+void draw_centre(Ui& ui, float width, float height) {
+  const float ribbon = ui.viewer->document() != nullptr ? 16 * ui.scale : 0;
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::BeginChild("canvas", {width - ribbon, height}, false,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  if (ui.viewer->document() == nullptr) {
+    draw_welcome(ui);
+  } else {
+    draw_canvas(ui);
+  }
+  ImGui::EndChild();
+  if (ribbon > 0) {
+    ImGui::SameLine(0, 0);
+    ImGui::BeginChild("ribbon", {ribbon, height}, false, ImGuiWindowFlags_NoScrollbar);
+    draw_ribbon(ui);
+    ImGui::EndChild();
+  }
+  ImGui::PopStyleVar();
+}
+
+void draw_bottom(Ui& ui, const Panes& panes, float width, float height) {
+  splitter(ui, "splitter.bottom", false, width, height, ui.bottom, false);
+  ImGui::BeginChild("tensor", {width, panes.bottom}, false,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  draw_tensor(ui);
+  ImGui::EndChild();
+}
+
+void draw_panes(Ui& ui, ImVec2 area) {
+  if (ui.viewer->tensor_maximised) {
+    ImGui::BeginChild("tensor", area, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+    draw_tensor(ui);
+    return ImGui::EndChild();
+  }
+  const Panes panes = panes_of(ui, area);
+  const float bar = 5 * ui.scale;
+  const float main_width = area.x - panes.right - bar;
+  ImGui::BeginChild("main", {main_width, area.y}, false,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  const float upper = area.y - (panes.bottom > 0 ? panes.bottom + bar : 0);
+  draw_left(ui, panes, upper, area.x);
+  draw_centre(ui, main_width - (panes.left > 0 ? panes.left + bar : 0), upper);
+  if (panes.bottom > 0) draw_bottom(ui, panes, main_width, area.y);
+  ImGui::EndChild();
+  ImGui::SameLine(0, 0);
+  splitter(ui, "splitter.right", true, area.y, area.x, ui.right, false);
+  ImGui::SameLine(0, 0);
+  ImGui::BeginChild("inspector", {panes.right, area.y});
+  draw_inspector(ui);
+  ImGui::EndChild();
+}
+
+// Keys that write into a text field belong to it.
+bool writes_text(const std::string& chord) {
+  const bool has_modifier = chord.starts_with("Ctrl+") || chord.starts_with("Alt+");
+  const bool is_function = chord.size() >= 2 && chord[0] == 'F' && chord[1] >= '1' && chord[1] <= '9';
+  return !has_modifier && !is_function && chord != "Escape";
+}
+
+}  // namespace
+
+bool handle_key(Ui& ui, const std::string& chord) {
+  Viewer& viewer = *ui.viewer;
+  const bool is_typing = ImGui::GetIO().WantTextInput || viewer.show_palette || viewer.show_open || viewer.show_run;
+  if (is_typing && writes_text(chord)) return false;
+  const Command* command = command_for_key(chord);
+  return command != nullptr && command->run(viewer);
+}
+
+void draw_frame(Ui& ui) {
+  ui.widgets.clear();
+  apply_theme(ui.theme(), ui.scale);
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                                      ImGuiWindowFlags_NoScrollWithMouse;
+  ImGui::Begin("Parallax", nullptr, kFlags);
+  const float bar = ImGui::GetFrameHeight() + 10 * ui.scale, status = ImGui::GetFrameHeight();
+  ImGui::BeginChild("menu", {size.x, bar}, false, ImGuiWindowFlags_NoScrollbar);
+  draw_menu(ui);
+  ImGui::EndChild();
+  float used = bar + status;
+  if (!ui.viewer->messages.empty()) {
+    ImGui::BeginChild("messages", {size.x, bar}, false, ImGuiWindowFlags_NoScrollbar);
+    draw_messages(ui);
+    ImGui::EndChild();
+    used += bar;
+  }
+  draw_panes(ui, {size.x, size.y - used});
+  ImGui::BeginChild("status", {size.x, status}, false, ImGuiWindowFlags_NoScrollbar);
+  draw_status(ui);
+  ImGui::EndChild();
+  ImGui::End();
+  ImGui::PopStyleVar(2);
+  draw_dialogs(ui);
+  // After the windows: they know by now whether a text field is being written in.
+  for (const std::string& chord : ui.keys) handle_key(ui, chord);
+  ui.keys.clear();
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,92 @@
+// The inspector at the right: what is known of the node and the value selected.
+#include <fmt/format.h>
+
+#include "gui/panels/panels.h"
+
+namespace parallax::gui {
+namespace {
+
+ImU32 colour_of(const Theme& theme, InspectorLine::Kind kind) {
+  switch (kind) {
+    case InspectorLine::Kind::good:
+      return theme.good;
+    case InspectorLine::Kind::bad:
+      return theme.bad;
+    case InspectorLine::Kind::link:
+      return theme.accent;
+    case InspectorLine::Kind::header:
+      return theme.dim;
+    default:
+      return theme.text;
+  }
+}
+
+void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& line) {
+  ImGui::TableNextRow();
+  ImGui::TableSetColumnIndex(0);
+  ImGui::TextDisabled("%s", line.key.c_str());
+  ImGui::TableSetColumnIndex(1);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour_of(ui.theme(), line.kind));
+  if (line.kind == InspectorLine::Kind::link) {
+    if (ImGui::Selectable(fmt::format("{}##{}", line.a, line.link).c_str())) ui.viewer->select_path(line.link);
+    ui.mark("link:" + section.title + ":" + line.key);
+    tooltip(line.a.c_str());
+  } else {
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextUnformatted(line.a.c_str());
+    ImGui::PopTextWrapPos();
+  }
+  if (!line.b.empty()) {
+    ImGui::TableSetColumnIndex(2);
+    ImGui::TextUnformatted(line.b.c_str());
+  }
+  ImGui::PopStyleColor();
+}
+
+void draw_section(Ui& ui, const InspectorSection& section) {
+  bool has_b = false;
+  for (const InspectorLine& line : section.lines) has_b = has_b || !line.b.empty();
+  ImGui::Dummy({0, 3 * ui.scale});
+  ImGui::PushStyleColor(ImGuiCol_Header, ui.theme().raised);
+  const bool is_open = ImGui::CollapsingHeader(section.title.c_str(), ImGuiTreeNodeFlags_DefaultOpen);
+  ImGui::PopStyleColor();
+  if (!is_open || !ImGui::BeginTable(section.title.c_str(), has_b ? 3 : 2, ImGuiTableFlags_SizingStretchProp)) return;
+  ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthFixed,
+                          (section.title == "Inputs" || section.title == "Outputs" ? 16 : 78) * ui.scale);
+  if (has_b) ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1);
+  if (has_b) ImGui::TableSetupColumn("b", ImGuiTableColumnFlags_WidthStretch, 1);
+  for (const InspectorLine& line : section.lines) draw_line(ui, section, line);
+  ImGui::EndTable();
+}
+
+}  // namespace
+
+void draw_inspector(Ui& ui) {
+  const InspectorView view = ui.viewer->inspector();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6 * ui.scale, 4 * ui.scale});
+  ImGui::SetCursorPos({10 * ui.scale, 8 * ui.scale});
+  ImGui::BeginChild("inside",
+                    {ImGui::GetContentRegionAvail().x - 4 * ui.scale, ImGui::GetContentRegionAvail().y - 4 * ui.scale},
+                    false);
+  if (view.title.empty()) {
+    ImGui::TextDisabled("Select a node or a value.");
+  } else {
+    ImGui::PushFont(ui.fonts.sans[3]);
+    ImGui::TextUnformatted(
+        cut_text(ui.fonts.sans[3], ui.fonts.sans[3]->FontSize, view.title, ImGui::GetContentRegionAvail().x).c_str());
+    ImGui::PopFont();
+    tooltip(view.title.c_str());
+    ImGui::TextDisabled("%s", view.subtitle.c_str());
+    for (const InspectorSection& section : view.sections) draw_section(ui, section);
+    if (!view.command.empty()) {
+      ImGui::Dummy({0, 6 * ui.scale});
+      if (small_button(ui, "Copy the command that repeats this", "copy_command"))
+        find_command("tensor.copy_command")->run(*ui.viewer);
+      tooltip(view.command.c_str());
+    }
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+}
+
+}  // namespace parallax::gui

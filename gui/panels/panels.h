@@ -1,0 +1,28 @@
+// The windows of the program: each draws one part of the Viewer into the child window it is called in.
+#pragma once
+
+#include "gui/panels/ui.h"
+
+namespace parallax::gui {
+
+// The whole frame, between ImGui::NewFrame and ImGui::Render. Handles the keys that have come in.
+void draw_frame(Ui& ui);
+
+void draw_menu(Ui& ui);
+void draw_status(Ui& ui);
+void draw_messages(Ui& ui);
+void draw_lists(Ui& ui);   // alerts, table, causes
+void draw_canvas(Ui& ui);  // the graph
+void draw_ribbon(Ui& ui);  // all values in execution order, as one strip
+void draw_inspector(Ui& ui);
+void draw_tensor(Ui& ui);
+void draw_dialogs(Ui& ui);  // palette, help, open, run
+void draw_welcome(Ui& ui);  // what stands where nothing is open
+
+// ---- what the canvas is made of
+struct CanvasPainter;
+
+// Gives a chord to the viewer, unless a text field wants it. False when nobody did.
+bool handle_key(Ui& ui, const std::string& chord);
+
+}  // namespace parallax::gui

@@ -1,0 +1,118 @@
+// Themes and small helpers of all windows.
+#include "gui/panels/ui.h"
+
+#include <cfloat>
+
+namespace parallax::gui {
+namespace {
+
+constexpr ImU32 rgb(uint32_t hex) {
+  return IM_COL32(static_cast<int>(hex >> 16 & 255), static_cast<int>(hex >> 8 & 255), static_cast<int>(hex & 255),
+                  255);
+}
+
+constexpr Theme kDark = {rgb(0x191B1F), rgb(0x22252A), rgb(0x2E3238), rgb(0x3D424A), rgb(0xE6E8EB),
+                         rgb(0x9BA3AD), rgb(0x5AA9FF), rgb(0x6CC58A), rgb(0xFF8A5C), rgb(0x3A404A),
+                         rgb(0x24282E), rgb(0x16181B), rgb(0x7C8694)};
+constexpr Theme kLight = {rgb(0xECEEF1), rgb(0xFAFBFC), rgb(0xE7EAEE), rgb(0xC3C9D1), rgb(0x1B1F24),
+                          rgb(0x5B636E), rgb(0x0B66C3), rgb(0x1D7F3F), rgb(0xB5400B), rgb(0xE3E8EE),
+                          rgb(0xF4F6F8), rgb(0xFFFFFF), rgb(0x8A94A0)};
+
+ImVec4 vec(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
+
+}  // namespace
+
+const Theme& theme_of(bool is_dark) { return is_dark ? kDark : kLight; }
+
+void Ui::mark(std::string name) { mark(std::move(name), ImGui::GetItemRectMin(), ImGui::GetItemRectMax()); }
+
+void Ui::mark(std::string name, ImVec2 least, ImVec2 greatest) { widgets[std::move(name)] = {least, greatest}; }
+
+void apply_theme(const Theme& theme, float scale) {
+  ImGuiStyle style;
+  style.WindowRounding = 0;
+  style.FrameRounding = 4;
+  style.PopupRounding = 6;
+  style.ChildRounding = 0;
+  style.GrabRounding = 4;
+  style.ScrollbarSize = 11;
+  style.WindowPadding = {8, 8};
+  style.FramePadding = {7, 3};
+  style.ItemSpacing = {7, 4};
+  style.CellPadding = {5, 2};
+  style.WindowBorderSize = 0;
+  style.ChildBorderSize = 0;
+  style.PopupBorderSize = 1;
+  style.ScaleAllSizes(scale);
+  ImVec4* colours = style.Colors;
+  colours[ImGuiCol_Text] = vec(theme.text);
+  colours[ImGuiCol_TextDisabled] = vec(theme.dim);
+  colours[ImGuiCol_WindowBg] = vec(theme.background);
+  colours[ImGuiCol_ChildBg] = vec(theme.panel);
+  colours[ImGuiCol_PopupBg] = vec(theme.panel);
+  colours[ImGuiCol_Border] = vec(theme.border);
+  colours[ImGuiCol_BorderShadow] = {0, 0, 0, 0};
+  colours[ImGuiCol_FrameBg] = vec(theme.raised);
+  colours[ImGuiCol_FrameBgHovered] = vec(theme.border);
+  colours[ImGuiCol_FrameBgActive] = vec(theme.border);
+  colours[ImGuiCol_MenuBarBg] = vec(theme.panel);
+  colours[ImGuiCol_ScrollbarBg] = {0, 0, 0, 0};
+  colours[ImGuiCol_ScrollbarGrab] = vec(theme.border);
+  colours[ImGuiCol_ScrollbarGrabHovered] = vec(theme.dim);
+  colours[ImGuiCol_ScrollbarGrabActive] = vec(theme.dim);
+  colours[ImGuiCol_CheckMark] = vec(theme.accent);
+  colours[ImGuiCol_SliderGrab] = vec(faded(theme.accent, 0.45F));  // text stands over it
+  colours[ImGuiCol_SliderGrabActive] = vec(faded(theme.accent, 0.6F));
+  colours[ImGuiCol_Button] = vec(theme.raised);
+  colours[ImGuiCol_ButtonHovered] = vec(theme.border);
+  colours[ImGuiCol_ButtonActive] = vec(theme.border);
+  colours[ImGuiCol_Header] = vec(faded(theme.accent, 0.32F));
+  colours[ImGuiCol_HeaderHovered] = vec(faded(theme.accent, 0.18F));
+  colours[ImGuiCol_HeaderActive] = vec(faded(theme.accent, 0.4F));
+  colours[ImGuiCol_Separator] = vec(theme.border);
+  colours[ImGuiCol_TableHeaderBg] = vec(theme.raised);
+  colours[ImGuiCol_TableBorderStrong] = vec(theme.border);
+  colours[ImGuiCol_TableBorderLight] = vec(faded(theme.border, 0.5F));
+  colours[ImGuiCol_TableRowBg] = {0, 0, 0, 0};
+  colours[ImGuiCol_TableRowBgAlt] = vec(faded(theme.raised, 0.35F));
+  colours[ImGuiCol_PlotHistogram] = vec(theme.accent);
+  colours[ImGuiCol_TextSelectedBg] = vec(faded(theme.accent, 0.4F));
+  colours[ImGuiCol_ModalWindowDimBg] = {0, 0, 0, 0.4F};
+  ImGui::GetStyle() = style;
+}
+
+ImU32 to_imgui(Colour colour) { return IM_COL32(colour.r, colour.g, colour.b, colour.a); }
+
+ImU32 faded(ImU32 colour, float opacity) {
+  const auto alpha = static_cast<ImU32>(opacity * 255.0F);
+  return (colour & ~static_cast<ImU32>(IM_COL32_A_MASK)) | alpha << IM_COL32_A_SHIFT;
+}
+
+bool small_button(Ui& ui, const char* label, const char* name, bool is_on) {
+  if (is_on) {
+    ImGui::PushStyleColor(ImGuiCol_Button, faded(ui.theme().accent, 0.9F));
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, ui.theme().accent);
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.viewer->is_dark ? IM_COL32(10, 14, 20, 255) : IM_COL32_WHITE);
+  }
+  const bool pressed = ImGui::Button(label);
+  if (is_on) ImGui::PopStyleColor(3);
+  ui.mark(name);
+  return pressed;
+}
+
+void tooltip(const char* text) {
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text);
+}
+
+std::string cut_text(const ImFont* font, float size, std::string_view text, float width) {
+  const auto width_of = [&](std::string_view part) {
+    return font->CalcTextSizeA(size, FLT_MAX, 0, part.data(), part.data() + part.size()).x;
+  };
+  if (width_of(text) <= width) return std::string(text);
+  const float dots = width_of("...");
+  const char* end = nullptr;
+  font->CalcTextSizeA(size, std::max(1.0F, width - dots), 0, text.data(), text.data() + text.size(), &end);
+  return std::string(text.data(), end) + "...";
+}
+
+}  // namespace parallax::gui

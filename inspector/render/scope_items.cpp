@@ -1,0 +1,249 @@
+// Builds the tree of items from scopes and sites.
+#include "inspector/render/scope_items.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "inspector/model/scope_tree.h"
+#include "inspector/render/graph_labels.h"
+#include "inspector/render/scope_sections.h"
+
+namespace parallax {
+namespace {
+
+uint64_t mix(uint64_t a, uint64_t b) {
+  return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2))) * 0xFF51AFD7ED558CCDULL;
+}
+
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return hash;
+}
+
+}  // namespace
+
+class ItemBuilder {
+ public:
+  ItemBuilder(GraphItems& target, int32_t section) : target_(target), section_(section) {}
+
+  void build(const GraphSites& sites) {
+    GraphItem root;
+    root.kind = GraphItem::Kind::group;
+    root.title = sites.graph->name;
+    root.graph = sites.graph;
+    items().push_back(std::move(root));
+    add_graph(sites, 0, nullptr);
+    cut_long_groups();
+    finish();
+  }
+
+ private:
+  using Producers = std::vector<int32_t>;  // item that makes each value of a graph, -1 for none
+
+  std::vector<GraphItem>& items() { return target_.items_; }
+  GraphItem& item(int32_t index) { return target_.items_[static_cast<size_t>(index)]; }
+
+  int32_t add(GraphItem::Kind kind, int32_t parent, std::string title, std::string detail, const GraphSites& sites) {
+    GraphItem added;
+    added.kind = kind;
+    added.parent = parent;
+    added.depth = item(parent).depth + 1;
+    added.title = std::move(title);
+    added.detail = std::move(detail);
+    added.scope = sites.scope;
+    added.graph = sites.graph;
+    const auto index = static_cast<int32_t>(items().size());
+    items().push_back(std::move(added));
+    item(parent).children.push_back(index);
+    return index;
+  }
+
+  // Values of the enclosing graph that a body reads have their producers there.
+  void add_graph(const GraphSites& sites, int32_t parent, const Producers* enclosing) {
+    const Graph& graph = *sites.graph;
+    Producers producers(graph.values.size(), -1);
+    if (enclosing != nullptr && sites.parent != nullptr) {
+      if (const auto outer = sites.outer_values(*sites.parent->graph); outer.ok()) {
+        for (const auto& [inside, outside] : *outer) {
+          producers[static_cast<size_t>(inside)] = (*enclosing)[static_cast<size_t>(outside)];
+        }
+      }
+    }
+    for (ValueId input : graph.inputs) {
+      const ValueDef& value = graph.values[static_cast<size_t>(input)];
+      if (value.initializer_index >= 0) continue;
+      const int32_t leaf = add(GraphItem::Kind::input, parent, value.name, to_string(value.type), sites);
+      item(leaf).value = input;
+      producers[static_cast<size_t>(input)] = leaf;
+      target_.inputs_.emplace(sites.scope + value.name, leaf);
+    }
+    const ScopeTree tree = build_scope_tree(graph);
+    std::vector<int32_t> group_of_scope(tree.scopes.size(), -1);
+    group_of_scope[0] = parent;
+    for (NodeId id : graph.order) add_node(sites, id, tree, group_of_scope, producers);
+    for (ValueId output : graph.outputs) {
+      const ValueDef& value = graph.values[static_cast<size_t>(output)];
+      const int32_t leaf = add(GraphItem::Kind::output, parent, value.name, to_string(value.type), sites);
+      item(leaf).value = output;
+      add_wire(producers, output, leaf);
+    }
+  }
+
+  void add_wire(const Producers& producers, ValueId value, int32_t reader) {
+    if (value == kNoValue) return;
+    const int32_t from = producers[static_cast<size_t>(value)];
+    if (from >= 0) target_.wires_.push_back({from, reader, value});
+  }
+
+  int32_t group_of(const GraphSites& sites, const ScopeTree& tree, int32_t scope, std::vector<int32_t>& groups) {
+    int32_t& group = groups[static_cast<size_t>(scope)];
+    if (group >= 0) return group;
+    const Scope& place = tree.scopes[static_cast<size_t>(scope)];
+    const int32_t parent = group_of(sites, tree, place.parent, groups);
+    group = add(GraphItem::Kind::group, parent, place.name, place.class_name, sites);
+    return group;
+  }
+
+  void add_node(const GraphSites& sites, NodeId id, const ScopeTree& tree, std::vector<int32_t>& groups,
+                Producers& producers) {
+    const Node& node = sites.graph->nodes[static_cast<size_t>(id)];
+    const int32_t group = group_of(sites, tree, tree.scope_of_node[static_cast<size_t>(id)], groups);
+    const int32_t leaf = add(GraphItem::Kind::node, group, node.display_name, qualified_op(node), sites);
+    item(leaf).node = id;
+    target_.nodes_.emplace(sites.scope + node.display_name, leaf);
+    for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
+      const ValueId input = node.inputs[slot];
+      const auto before = node.inputs.begin() + static_cast<std::ptrdiff_t>(slot);
+      if (std::find(node.inputs.begin(), before, input) == before) add_wire(producers, input, leaf);
+    }
+    for (ValueId output : node.outputs) {
+      if (output != kNoValue) producers[static_cast<size_t>(output)] = leaf;
+    }
+    for (const GraphSites::Child& child : sites.children) {
+      if (child.node != id || child.sites == nullptr) continue;
+      const std::string title = child.attribute.empty() ? std::string("call") : child.attribute;
+      const int32_t body = add(GraphItem::Kind::body, leaf, title, "", *child.sites);
+      item(body).node = id;
+      add_graph(*child.sites, body, &producers);
+    }
+  }
+
+  // ---- long groups ----
+
+  uint64_t structure_of(int32_t index) {
+    GraphItem& it = item(index);
+    if (it.structure != 0) return it.structure;
+    uint64_t hash = mix(hash_of(it.kind == GraphItem::Kind::node ? it.detail : ""), static_cast<uint64_t>(it.kind));
+    for (int32_t child : std::vector<int32_t>(it.children)) hash = mix(hash, structure_of(child));
+    return item(index).structure = hash | 1;
+  }
+
+  void cut_long_groups() {
+    const auto count = static_cast<int32_t>(items().size());
+    for (int32_t index = 0; index < count; ++index) {
+      if (static_cast<int32_t>(item(index).children.size()) > section_) cut(index);
+    }
+  }
+
+  void cut(int32_t index) {
+    std::vector<int32_t> members, first, last;
+    for (int32_t child : std::vector<int32_t>(item(index).children)) {
+      const auto kind = item(child).kind;
+      (kind == GraphItem::Kind::input ? first : kind == GraphItem::Kind::output ? last : members).push_back(child);
+    }
+    std::vector<uint64_t> structure;
+    for (int32_t member : members) structure.push_back(structure_of(member));
+    const auto sections = find_sections(structure, static_cast<size_t>(section_));
+    if (sections.size() < 2) return;
+    item(index).children = first;
+    int blocks = 0, parts = 0;
+    for (const Section& section : sections) {
+      const bool stays = section.count == 1 && item(members[section.begin]).kind == GraphItem::Kind::group;
+      if (stays) {
+        item(index).children.push_back(members[section.begin]);
+        continue;
+      }
+      GraphItem group;
+      group.kind = GraphItem::Kind::group;
+      group.parent = index;
+      group.title = section.is_repeat ? fmt::format("block {}", blocks++) : fmt::format("part {}", ++parts);
+      group.scope = item(members[section.begin]).scope;
+      group.graph = item(members[section.begin]).graph;
+      group.children.assign(members.begin() + static_cast<std::ptrdiff_t>(section.begin),
+                            members.begin() + static_cast<std::ptrdiff_t>(section.begin + section.count));
+      const auto added = static_cast<int32_t>(items().size());
+      for (int32_t member : group.children) item(member).parent = added;
+      items().push_back(std::move(group));
+      item(index).children.push_back(added);
+    }
+    auto& children = item(index).children;
+    children.insert(children.end(), last.begin(), last.end());
+  }
+
+  // ---- what is known when all stand ----
+
+  void finish() {
+    count_below(0, 0);
+    for (GraphItem& group : items()) {
+      std::map<uint64_t, int32_t> like;
+      for (int32_t child : group.children) ++like[item(child).structure];
+      for (int32_t child : group.children) item(child).like = like[item(child).structure];
+    }
+  }
+
+  int32_t count_below(int32_t index, int32_t depth) {
+    item(index).depth = depth;
+    item(index).structure = 0;
+    int32_t count = item(index).kind == GraphItem::Kind::node ? 1 : 0;
+    for (int32_t child : std::vector<int32_t>(item(index).children)) count += count_below(child, depth + 1);
+    structure_of(index);
+    return item(index).node_count = count;
+  }
+
+  GraphItems& target_;
+  int32_t section_;
+};
+
+Result<std::shared_ptr<const GraphItems>> GraphItems::build(std::shared_ptr<const Model> model, int32_t section) {
+  auto result = std::shared_ptr<GraphItems>(new GraphItems());
+  result->model_ = model;
+  result->sites_ = std::make_unique<SiteTable>(PX_TRY(SiteTable::build(std::move(model))));
+  ItemBuilder(*result, section).build(result->sites_->main());
+  return std::shared_ptr<const GraphItems>(std::move(result));
+}
+
+int32_t GraphItems::find_node(std::string_view scope, std::string_view node) const {
+  const auto found = nodes_.find(std::string(scope) + std::string(node));
+  return found == nodes_.end() ? -1 : found->second;
+}
+
+int32_t GraphItems::find_input(std::string_view scope, std::string_view value) const {
+  const auto found = inputs_.find(std::string(scope) + std::string(value));
+  return found == inputs_.end() ? -1 : found->second;
+}
+
+bool GraphItems::is_inside(int32_t index, int32_t group) const {
+  while (index >= 0 && index != group) index = item(index).parent;
+  return index == group;
+}
+
+std::string static_scope_of(std::string_view path) {
+  const size_t end = path.rfind("//");
+  if (end == std::string_view::npos) return "";
+  std::string scope;
+  std::string_view frames = path.substr(0, end + 2);
+  while (!frames.empty()) {
+    const size_t length = frames.find("//") + 2;
+    std::string_view frame = frames.substr(0, length);
+    frames.remove_prefix(length);
+    if (frame.starts_with("step[") || frame.starts_with("graph(")) continue;
+    const size_t open = frame.ends_with("]//") ? frame.rfind('[') : std::string_view::npos;
+    scope += open == std::string_view::npos ? std::string(frame) : std::string(frame.substr(0, open)) + "[*]//";
+  }
+  return scope;
+}
+
+}  // namespace parallax

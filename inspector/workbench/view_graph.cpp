@@ -1,0 +1,200 @@
+// Opening, closing, moving about.
+#include "inspector/workbench/view_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace parallax {
+namespace {
+
+constexpr int32_t kOpenAtOnce = 150;  // nodes: a graph of that many is readable when all is open
+constexpr float kLeastReadableZoom = 0.45F;
+
+}  // namespace
+
+void GraphView::set_document(std::shared_ptr<const Document> document) {
+  const bool same_graph = document_ != nullptr && document != nullptr && document_->items == document->items;
+  document_ = std::move(document);
+  if (!has_graph()) {
+    open_.clear();
+    summaries_.clear();
+    scene_ = {};
+    return;
+  }
+  if (!same_graph) {
+    maker_ = std::make_unique<SceneMaker>(document_->items);
+    open_.assign(document_->items->items().size(), false);
+    is_stale_ = true;
+  }
+  summarise();
+  if (!same_graph) {
+    open_first_view();
+    fit();
+  }
+}
+
+// Few nodes: all scopes open. Many: closed, but for the way to the first divergence.
+void GraphView::open_first_view() {
+  const bool is_small = items().item(0).node_count <= kOpenAtOnce;
+  for (size_t i = 0; is_small && i < open_.size(); ++i) {
+    open_[i] = items().items()[i].kind == GraphItem::Kind::group;
+  }
+  if (document_->comparison == nullptr || !document_->comparison->first_divergence.has_value()) return;
+  const int32_t row = document_->find_row(document_->comparison->first_divergence->path);
+  if (row >= 0 && document_->rows[static_cast<size_t>(row)].item >= 0) {
+    reveal(document_->rows[static_cast<size_t>(row)].item);
+  }
+}
+
+const Scene& GraphView::scene() {
+  if (is_stale_ && has_graph()) {
+    scene_ = maker_->make(open_);
+    is_stale_ = false;
+    ++layouts_made_;
+  }
+  return scene_;
+}
+
+bool GraphView::can_open(int32_t item) const {
+  return items().item(item).has_children() && items().item(item).kind != GraphItem::Kind::body && item != 0;
+}
+
+// What was clicked stays where it is on the screen.
+void GraphView::relayout_keeping(int32_t item) {
+  const auto place = [&]() -> const SceneBox* {
+    const int32_t box = scene_.box_of_item.empty() ? -1 : scene_.box_of_item[static_cast<size_t>(item)];
+    return box < 0 ? nullptr : &scene_.boxes[static_cast<size_t>(box)];
+  };
+  const SceneBox* before = place();
+  const LayoutPoint old = before == nullptr ? LayoutPoint{} : LayoutPoint{before->x + before->width / 2, before->y};
+  const bool was_drawn = before != nullptr;
+  is_stale_ = true;
+  scene();
+  const SceneBox* after = place();
+  if (!was_drawn || after == nullptr) return;
+  camera.x += after->x + after->width / 2 - old.x;
+  camera.y += after->y - old.y;
+}
+
+void GraphView::set_open(int32_t item, bool open, bool recursive) {
+  scene();
+  open_[static_cast<size_t>(item)] = open;
+  if (recursive) {
+    for (size_t i = 0; i < open_.size(); ++i) {
+      const auto kind = items().items()[i].kind;
+      const bool opens = kind == GraphItem::Kind::group || !open;
+      if (opens && items().is_inside(static_cast<int32_t>(i), item)) open_[i] = open;
+    }
+  }
+  relayout_keeping(item);
+}
+
+void GraphView::open_all() {
+  for (size_t i = 0; i < open_.size(); ++i) open_[i] = items().items()[i].has_children();
+  is_stale_ = true;
+}
+
+void GraphView::close_all() {
+  open_.assign(open_.size(), false);
+  is_stale_ = true;
+}
+
+void GraphView::reveal(int32_t item) {
+  for (int32_t at = items().item(item).parent; at > 0; at = items().item(at).parent) {
+    if (open_[static_cast<size_t>(at)] || items().item(at).kind == GraphItem::Kind::body) continue;
+    open_[static_cast<size_t>(at)] = true;
+    is_stale_ = true;
+  }
+}
+
+void GraphView::fit() {
+  const Scene& all = scene();
+  if (all.width <= 0 || all.height <= 0) return;
+  const float whole = std::min(canvas_width / all.width, canvas_height / all.height);
+  const float by_width = canvas_width / all.width;
+  camera.zoom =
+      std::clamp(whole >= kLeastReadableZoom ? whole : std::max(by_width, kLeastReadableZoom), kLeastZoom, 1.0F);
+  camera.x = all.width / 2 - canvas_width / camera.zoom / 2;
+  const bool is_taller = all.height * camera.zoom > canvas_height;
+  camera.y = is_taller ? -8 / camera.zoom : all.height / 2 - canvas_height / camera.zoom / 2;
+}
+
+void GraphView::centre_on(int32_t item) {
+  if (!has_graph() || item < 0) return;
+  const Scene& all = scene();
+  const int32_t shown = all.shown_as[static_cast<size_t>(item)];
+  const int32_t index = shown < 0 ? -1 : all.box_of_item[static_cast<size_t>(shown)];
+  if (index < 0) return;
+  const SceneBox& box = all.boxes[static_cast<size_t>(index)];
+  if (camera.zoom < kLeastReadableZoom) camera.zoom = 0.8F;
+  const float x = box.x + box.width / 2, y = box.y + std::min(box.height, 40.0F) / 2;
+  const float screen_x = (x - camera.x) * camera.zoom, screen_y = (y - camera.y) * camera.zoom;
+  const bool in_sight = screen_x > canvas_width * 0.1F && screen_x < canvas_width * 0.9F &&
+                        screen_y > canvas_height * 0.1F && screen_y < canvas_height * 0.85F;
+  if (in_sight) return;
+  camera.x = x - canvas_width / camera.zoom / 2;
+  camera.y = y - canvas_height / camera.zoom / 2;
+}
+
+void GraphView::zoom_at(float screen_x, float screen_y, float factor) {
+  const float zoom = std::clamp(camera.zoom * factor, kLeastZoom, kGreatestZoom);
+  camera.x += screen_x / camera.zoom - screen_x / zoom;
+  camera.y += screen_y / camera.zoom - screen_y / zoom;
+  camera.zoom = zoom;
+}
+
+std::vector<int32_t> GraphView::producers_of(int32_t item) {
+  std::vector<int32_t> result;
+  for (const SceneWire& wire : scene().wires) {
+    if (wire.to == item && std::find(result.begin(), result.end(), wire.from) == result.end()) {
+      result.push_back(wire.from);
+    }
+  }
+  return result;
+}
+
+std::vector<int32_t> GraphView::readers_of(int32_t item) {
+  std::vector<int32_t> result;
+  for (const SceneWire& wire : scene().wires) {
+    if (wire.from == item && std::find(result.begin(), result.end(), wire.to) == result.end()) {
+      result.push_back(wire.to);
+    }
+  }
+  return result;
+}
+
+// Among the members of its group: to the left or right where there is one at its height, else before or after it.
+int32_t GraphView::neighbour(int32_t item, int step) {
+  if (item <= 0) return -1;
+  const Scene& all = scene();
+  const auto box_of = [&](int32_t index) -> const SceneBox* {
+    const int32_t box = all.box_of_item[static_cast<size_t>(index)];
+    return box < 0 ? nullptr : &all.boxes[static_cast<size_t>(box)];
+  };
+  const SceneBox* own = box_of(item);
+  if (own == nullptr) return -1;
+  int32_t best = -1;
+  float distance = 0;
+  for (int32_t sibling : items().item(items().item(item).parent).children) {
+    const SceneBox* box = box_of(sibling);
+    if (sibling == item || box == nullptr || box->y != own->y) continue;
+    const float away = (box->x - own->x) * static_cast<float>(step);
+    if (away > 0 && (best < 0 || away < distance)) {
+      best = sibling;
+      distance = away;
+    }
+  }
+  return best;
+}
+
+int32_t GraphView::item_at(float world_x, float world_y) {
+  int32_t found = -1;
+  for (const SceneBox& box : scene().boxes) {  // inner boxes come after those around them
+    const bool inside =
+        world_x >= box.x && world_x < box.x + box.width && world_y >= box.y && world_y < box.y + box.height;
+    if (inside) found = box.item;
+  }
+  return found;
+}
+
+}  // namespace parallax

@@ -1,0 +1,108 @@
+// GraphView: which groups are open, where things stand, what colour they have, and what part of it is looked at.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/render/scope_layout.h"
+#include "inspector/workbench/view_colours.h"
+#include "inspector/workbench/view_document.h"
+
+namespace parallax {
+
+enum class ColourBy : uint8_t { severity, max_abs, rmse, cosine, ulp, nan, introduced, op };
+struct ColourByInfo {
+  ColourBy by;
+  std::string_view name;  // in settings and states
+  std::string_view title;
+};
+std::span<const ColourByInfo> colourings();
+
+// What is known below an item: of a node its own values, of a group those of all its nodes.
+struct ItemSummary {
+  int32_t worst_row = -1;
+  double number = -1;  // of what colours are by; below 0: nothing known
+  int32_t diverged = 0, passed = 0, mistrusted = 0, not_compared = 0;
+};
+
+struct ItemLook {
+  Colour fill;
+  bool is_neutral = true;   // fill is the theme's
+  bool is_hatched = false;  // fused, folded, absent
+  bool is_bad = false;      // a thick border: colour is never the only sign
+  std::string badge;        // "37x", "fused into X"; short
+};
+
+struct LegendEntry {
+  Colour fill;
+  bool is_neutral = false;
+  bool is_hatched = false;
+  std::string text;
+};
+
+// screen = (world - origin) * zoom
+struct Camera {
+  float x = 0, y = 0, zoom = 1;
+};
+constexpr float kLeastZoom = 0.02F, kGreatestZoom = 3.0F;
+
+class GraphView {
+ public:
+  // Keeps what is open where the graph is the same.
+  void set_document(std::shared_ptr<const Document> document);
+  bool has_graph() const { return document_ != nullptr && document_->items != nullptr; }
+  const GraphItems& items() const { return *document_->items; }
+
+  const Scene& scene();  // laid out when needed
+  bool is_open(int32_t item) const { return open_[static_cast<size_t>(item)]; }
+  bool can_open(int32_t item) const;
+  void set_open(int32_t item, bool open, bool recursive = false);
+  void open_all();
+  void close_all();
+  void reveal(int32_t item);  // opens every group around it
+  int64_t layouts_made() const { return layouts_made_; }
+
+  ColourBy colour_by() const { return colour_by_; }
+  void set_colour_by(ColourBy by);
+  // Only values of this iteration count, in families that have several; -1: the worst of all.
+  void set_iteration(int64_t iteration);
+  int64_t iteration() const { return iteration_; }
+  const ItemSummary& summary(int32_t item) const { return summaries_[static_cast<size_t>(item)]; }
+  ItemLook look(int32_t item) const;
+  std::vector<LegendEntry> legend() const;
+
+  Camera camera;
+  float canvas_width = 800, canvas_height = 600;
+  void fit();                    // the whole graph, or its width where it is too tall to be read
+  void centre_on(int32_t item);  // only when it is not well in sight already
+  void zoom_at(float screen_x, float screen_y, float factor);
+
+  // Items joined to this one in the picture, in order: those that feed it, or those that read it.
+  std::vector<int32_t> producers_of(int32_t item);
+  std::vector<int32_t> readers_of(int32_t item);
+  int32_t neighbour(int32_t item, int step);  // the sibling drawn beside it; -1 at the end
+  int32_t item_at(float world_x, float world_y);
+
+ private:
+  void open_first_view();
+  void summarise();
+  void add_row(ItemSummary& summary, int32_t row) const;
+  double number_of(int32_t row) const;
+  double share_of(double number) const;  // along the ramp, by the range of all numbers
+  void relayout_keeping(int32_t item);
+
+  std::shared_ptr<const Document> document_;
+  std::unique_ptr<SceneMaker> maker_;
+  std::vector<bool> open_;
+  Scene scene_;
+  bool is_stale_ = true;
+  int64_t layouts_made_ = 0;
+  ColourBy colour_by_ = ColourBy::severity;
+  int64_t iteration_ = -1;
+  double least_ = 0, greatest_ = 0;  // of the numbers above 0
+  std::vector<ItemSummary> summaries_;
+};
+
+}  // namespace parallax

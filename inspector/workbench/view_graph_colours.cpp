@@ -1,0 +1,217 @@
+// What colours the graph: the numbers of items, their ramp, and the legend that explains it.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "inspector/exec/value_path.h"
+#include "inspector/render/graph_labels.h"
+#include "inspector/render/severity_style.h"
+#include "inspector/workbench/view_graph.h"
+
+namespace parallax {
+namespace {
+
+constexpr std::array<ColourByInfo, 8> kColourings = {{{ColourBy::severity, "severity", "error / limit"},
+                                                      {ColourBy::max_abs, "max_abs", "largest |a-b|"},
+                                                      {ColourBy::rmse, "rmse", "RMS of a-b"},
+                                                      {ColourBy::cosine, "cosine", "cosine distance"},
+                                                      {ColourBy::ulp, "ulp", "largest ULP"},
+                                                      {ColourBy::nan, "nan", "NaN and Inf"},
+                                                      {ColourBy::introduced, "introduced", "introduced error"},
+                                                      {ColourBy::op, "op", "operator"}}};
+
+// Severity has fixed steps, so that colours mean the same in every model.
+struct SeverityStep {
+  double from;
+  double t;  // along the ramp
+  const char* text;
+};
+constexpr std::array<SeverityStep, 5> kSteps = {{{0.1, 0.12, "0.1 to 1: passes"},
+                                                 {1, 0.42, "1 to 10"},
+                                                 {10, 0.58, "10 to 100"},
+                                                 {100, 0.74, "100 to 10 000"},
+                                                 {1e4, 0.9, "beyond, NaN, Inf"}}};
+constexpr Colour kMistrustedColour{0xBB, 0xCC, 0xEE};
+
+int64_t iteration_of(const std::string& path) {
+  const size_t body = path.find(".body[");
+  if (body == std::string::npos) return -1;
+  return std::strtoll(path.c_str() + body + 6, nullptr, 10);
+}
+
+std::string number_text(double number) {
+  if (std::isinf(number)) return "inf";
+  return number >= 1e4 ? fmt::format("{:.0e}", number) : fmt::format("{:.3g}", number);
+}
+
+}  // namespace
+
+std::span<const ColourByInfo> colourings() { return kColourings; }
+
+void GraphView::set_colour_by(ColourBy by) {
+  colour_by_ = by;
+  if (has_graph()) summarise();
+}
+
+void GraphView::set_iteration(int64_t iteration) {
+  iteration_ = iteration;
+  if (has_graph()) summarise();
+}
+
+// Below 0: nothing known. Larger is worse for all of them.
+double GraphView::number_of(int32_t row) const {
+  const ValueComparison* value = document_->compared(row);
+  if (colour_by_ == ColourBy::nan && value == nullptr) {
+    const int32_t entry = document_->rows[static_cast<size_t>(row)].entry_a;
+    if (entry < 0) return -1;
+    const auto& statistics = document_->a->entries()[static_cast<size_t>(entry)].statistics;
+    if (!statistics.has_value()) return -1;
+    return static_cast<double>(statistics->nan + statistics->positive_inf + statistics->negative_inf);
+  }
+  if (value == nullptr || value->verdict == Verdict::not_compared) return -1;
+  if (colour_by_ == ColourBy::severity) return value->severity;
+  if (colour_by_ == ColourBy::introduced) {
+    for (const Cause& cause : document_->comparison->causes) {
+      if (cause.path == value->path || (cause.path.empty() && cause.node == value->node)) return cause.introduced;
+    }
+    return 0;
+  }
+  if (!value->metrics.has_value()) return -1;
+  const Metrics& metrics = *value->metrics;
+  switch (colour_by_) {
+    case ColourBy::max_abs:
+      return metrics.max_abs;
+    case ColourBy::rmse:
+      return metrics.rmse;
+    case ColourBy::cosine:
+      return std::isnan(metrics.cosine) ? -1 : std::max(0.0, 1 - metrics.cosine);
+    case ColourBy::ulp:
+      return metrics.max_ulp;
+    case ColourBy::nan:
+      return static_cast<double>(metrics.nan_a + metrics.nan_b + metrics.inf_a + metrics.inf_b);
+    default:
+      return -1;
+  }
+}
+
+void GraphView::add_row(ItemSummary& summary, int32_t row) const {
+  const ValueRow& value_row = document_->rows[static_cast<size_t>(row)];
+  if (iteration_ >= 0) {
+    const int64_t iteration = iteration_of(value_row.path);
+    if (iteration >= 0 && iteration != iteration_) return;
+  }
+  const double number = number_of(row);
+  const ValueComparison* value = document_->compared(row);
+  const ValueComparison* worst = document_->compared(summary.worst_row);
+  const bool worse = value != nullptr && worst != nullptr ? is_worse(*value, *worst) : number > summary.number;
+  if (summary.worst_row < 0 || worse) summary.worst_row = row;
+  summary.number = std::max(summary.number, number);
+  if (value == nullptr) return;
+  summary.diverged += value->verdict == Verdict::diverged;
+  summary.passed += value->verdict == Verdict::pass;
+  summary.mistrusted += value->verdict == Verdict::mistrusted;
+  summary.not_compared += value->verdict == Verdict::not_compared;
+}
+
+void GraphView::summarise() {
+  const auto& all = items().items();
+  summaries_.assign(all.size(), {});
+  least_ = greatest_ = 0;
+  std::vector<int32_t> by_depth(all.size());
+  for (size_t i = 0; i < all.size(); ++i) by_depth[i] = static_cast<int32_t>(i);
+  std::stable_sort(by_depth.begin(), by_depth.end(),
+                   [&](int32_t a, int32_t b) { return items().item(a).depth > items().item(b).depth; });
+  for (int32_t index : by_depth) {
+    ItemSummary& summary = summaries_[static_cast<size_t>(index)];
+    for (int32_t row : document_->rows_of_item[static_cast<size_t>(index)]) add_row(summary, row);
+    if (summary.number > 0 && std::isfinite(summary.number)) {
+      least_ = least_ == 0 ? summary.number : std::min(least_, summary.number);
+      greatest_ = std::max(greatest_, summary.number);
+    }
+    const int32_t parent = items().item(index).parent;
+    if (parent < 0) continue;
+    ItemSummary& outer = summaries_[static_cast<size_t>(parent)];
+    const ValueComparison* own = document_->compared(summary.worst_row);
+    const ValueComparison* known = document_->compared(outer.worst_row);
+    const bool worse = own != nullptr && (known == nullptr || is_worse(*own, *known));
+    if (outer.worst_row < 0 || worse) outer.worst_row = summary.worst_row;
+    outer.number = std::max(outer.number, summary.number);
+    outer.diverged += summary.diverged;
+    outer.passed += summary.passed;
+    outer.mistrusted += summary.mistrusted;
+    outer.not_compared += summary.not_compared;
+  }
+}
+
+double GraphView::share_of(double number) const {
+  if (!std::isfinite(number)) return 1;
+  const double low = std::log10(std::max(least_, 1e-300)), high = std::log10(std::max(greatest_, 1e-300));
+  return high > low ? 0.1 + 0.8 * (std::log10(number) - low) / (high - low) : 0.5;
+}
+
+ItemLook GraphView::look(int32_t index) const {
+  ItemLook look;
+  const ItemSummary& all = summary(index);
+  const GraphItem& item = items().item(index);
+  if (colour_by_ == ColourBy::op) {
+    look.is_neutral = item.kind != GraphItem::Kind::node;
+    if (!look.is_neutral) look.fill = category_colour(item.detail);
+    return look;
+  }
+  const ValueComparison* worst = document_->compared(all.worst_row);
+  look.is_bad = all.diverged > 0;
+  const bool only_missing = all.not_compared > 0 && all.diverged + all.passed + all.mistrusted == 0;
+  if (only_missing) {
+    look.fill = kMissingColour;
+    look.is_hatched = true;
+    look.badge = worst != nullptr ? shorten(worst->reason, 24) : "not compared";
+    return look;
+  }
+  if (colour_by_ == ColourBy::severity && worst != nullptr && worst->verdict == Verdict::mistrusted) {
+    look.fill = kMistrustedColour;
+    look.is_neutral = false;
+    look.badge = "mistrusted";
+    return look;
+  }
+  if (all.number <= 0) return look;
+  look.badge = number_text(all.number) + (colour_by_ == ColourBy::severity ? "x" : "");
+  if (colour_by_ == ColourBy::severity) {
+    for (const SeverityStep& step : kSteps) {
+      if (all.number < step.from) continue;
+      look.fill = magnitude_colour(step.t);
+      look.is_neutral = false;
+    }
+    if (look.is_neutral) look.badge.clear();
+    return look;
+  }
+  look.is_neutral = false;
+  look.fill = colour_by_ == ColourBy::nan ? kNanColour : magnitude_colour(share_of(all.number));
+  return look;
+}
+
+std::vector<LegendEntry> GraphView::legend() const {
+  std::vector<LegendEntry> legend;
+  if (colour_by_ == ColourBy::op) return {{{}, true, false, "a colour for each operator"}};
+  if (document_ == nullptr || !document_->is_pair()) return legend;
+  if (colour_by_ == ColourBy::severity) {
+    legend.push_back({{}, true, false, "below 0.1"});
+    for (const SeverityStep& step : kSteps) legend.push_back({magnitude_colour(step.t), false, false, step.text});
+    legend.push_back({kMistrustedColour, false, false, "mistrusted"});
+  } else if (colour_by_ == ColourBy::nan) {
+    legend.push_back({{}, true, false, "none"});
+    legend.push_back({kNanColour, false, false, "holds NaN or Inf"});
+  } else {
+    legend.push_back({{}, true, false, "0"});
+    if (greatest_ > 0) {
+      legend.push_back({magnitude_colour(share_of(least_)), false, false, number_text(least_)});
+      if (greatest_ > least_)
+        legend.push_back({magnitude_colour(share_of(greatest_)), false, false, number_text(greatest_)});
+    }
+  }
+  legend.push_back({kMissingColour, false, true, "not compared"});
+  return legend;
+}
+
+}  // namespace parallax

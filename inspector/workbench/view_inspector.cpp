@@ -1,0 +1,223 @@
+// Writes the inspector's sections.
+#include "inspector/workbench/view_inspector.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "inspector/model/scope_tree.h"
+#include "inspector/render/graph_labels.h"
+
+namespace parallax {
+namespace {
+
+using Kind = InspectorLine::Kind;
+
+std::string number_text(double number) { return fmt::format("{:.6g}", number); }
+
+// A word that the shell takes as it stands.
+std::string shell_word(const std::string& text) {
+  const bool is_plain = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./-+=:,%").find(c) != std::string_view::npos;
+  });
+  if (is_plain) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string path_of(const GraphItem& item, ValueId id) {
+  return item.scope + escape_name(item.graph->values[static_cast<size_t>(id)].name);
+}
+
+std::string operand_line(const Graph& graph, ValueId id) {
+  const ValueDef& value = graph.values[static_cast<size_t>(id)];
+  const std::string type = to_string(value.type);
+  return type == "?" ? shorten(operand_text(graph, id), 60) : shorten(operand_text(graph, id), 60) + "  " + type;
+}
+
+InspectorSection operands(const GraphItem& item, const std::vector<ValueId>& values, std::string title) {
+  InspectorSection section{std::move(title), {}};
+  for (size_t slot = 0; slot < values.size(); ++slot) {
+    InspectorLine line;
+    line.key = std::to_string(slot);
+    if (values[slot] == kNoValue) {
+      line.a = "(omitted)";
+    } else {
+      line.a = operand_line(*item.graph, values[slot]);
+      line.kind = Kind::link;
+      line.link = path_of(item, values[slot]);
+    }
+    section.lines.push_back(std::move(line));
+  }
+  return section;
+}
+
+void add_node(const GraphItem& item, InspectorView& view) {
+  const Node& node = item.graph->nodes[static_cast<size_t>(item.node)];
+  view.title = node.display_name;
+  view.subtitle = versioned_op_name(node);
+  if (!item.scope.empty()) view.subtitle += "  in " + item.scope.substr(0, item.scope.size() - 2);
+  InspectorSection attributes{"Attributes", {}};
+  for (const Attribute& attribute : node.attributes) {
+    const std::string text = attribute_text(attribute);
+    const size_t at = text.find('=');
+    attributes.lines.push_back(
+        {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1), "", Kind::text, ""});
+  }
+  const SourceLocation source = source_of(node);
+  if (!source.module.empty()) attributes.lines.push_back({"module", source.module, "", Kind::text, ""});
+  if (!source.line.empty()) attributes.lines.push_back({"source", source.line, "", Kind::text, ""});
+  if (!attributes.lines.empty()) view.sections.push_back(std::move(attributes));
+  view.sections.push_back(operands(item, node.inputs, "Inputs"));
+  view.sections.push_back(operands(item, node.outputs, "Outputs"));
+}
+
+void add_group(const GraphItem& item, InspectorView& view) {
+  view.title = item.title.empty() ? "graph" : item.title;
+  view.subtitle = item.detail.empty() ? fmt::format("{} nodes", item.node_count)
+                                      : fmt::format("{}, {} nodes", item.detail, item.node_count);
+  if (item.like > 1) view.subtitle += fmt::format(", one of {} alike", item.like);
+}
+
+void add_verdict(const Document& document, const ValueComparison& value, InspectorView& view) {
+  InspectorSection section{"Verdict", {}};
+  const bool bad = value.verdict == Verdict::diverged;
+  const bool was_compared = value.verdict != Verdict::not_compared;
+  section.lines.push_back({"verdict", std::string(name_of(value.verdict)), "",
+                           bad                              ? Kind::bad
+                           : value.verdict == Verdict::pass ? Kind::good
+                                                            : Kind::text,
+                           ""});
+  if (!value.reason.empty()) section.lines.push_back({"why", value.reason, "", Kind::text, ""});
+  if (was_compared) {
+    section.lines.push_back(
+        {"severity", fmt::format("{:.4g} x limit", value.severity), "", bad ? Kind::bad : Kind::text, ""});
+    section.lines.push_back(
+        {"limit", fmt::format("rtol {:.3g}, atol {:.3g}", value.limit.rtol, value.limit.atol), "", Kind::text, ""});
+    constexpr std::array<std::string_view, 3> kFrom = {"table of rounding bounds", "measured noise", "user"};
+    section.lines.push_back(
+        {"limit from", std::string(kFrom[static_cast<size_t>(value.limit.from)]), "", Kind::text, ""});
+  }
+  if (value.noise_rel_l2.has_value())
+    section.lines.push_back({"noise", fmt::format("rel L2 {:.3g}", *value.noise_rel_l2), "", Kind::text, ""});
+  if (!value.b.empty() && value.b != value.a)
+    section.lines.push_back(
+        {"matched", fmt::format("{} by {}", value.b, name_of(value.matched_by)), "", Kind::text, ""});
+  for (const Cause& cause : document.comparison->causes) {
+    if (cause.node != value.node || cause.why.empty()) continue;
+    section.lines.push_back({fmt::format("cause {}", cause.rank), cause.why, "", Kind::bad, ""});
+  }
+  view.sections.push_back(std::move(section));
+}
+
+void add_metrics(const ValueComparison& value, InspectorView& view) {
+  if (!value.metrics.has_value()) return;
+  const Metrics& m = *value.metrics;
+  InspectorSection section{"Difference", {}};
+  const auto add = [&](std::string key, std::string text) {
+    section.lines.push_back({std::move(key), std::move(text), "", Kind::text, ""});
+  };
+  add("max |a-b|", number_text(m.max_abs));
+  add("max rel", number_text(m.max_rel));
+  add("mean |a-b|", number_text(m.mean_abs));
+  add("RMS", number_text(m.rmse));
+  add("rel L2", number_text(m.rel_l2));
+  add("cosine", fmt::format("{:.9g}", m.cosine));
+  add("SNR", number_text(m.snr_db) + " dB");
+  add("max ULP", number_text(m.max_ulp));
+  add("mismatches", fmt::format("{} of {}", m.mismatches, m.count));
+  if (!m.worst_index.empty()) {
+    add("worst at", fmt::format("[{}]", fmt::join(m.worst_index, ",")));
+    add("  a, b", fmt::format("{:.9g}, {:.9g}", m.worst_a, m.worst_b));
+  }
+  view.sections.push_back(std::move(section));
+}
+
+const TensorStatistics* statistics_of(const DumpReader* dump, int32_t entry) {
+  if (dump == nullptr || entry < 0) return nullptr;
+  const auto& statistics = dump->entries()[static_cast<size_t>(entry)].statistics;
+  return statistics.has_value() ? &*statistics : nullptr;
+}
+
+void add_statistics(const Document& document, const ValueRow& row, InspectorView& view) {
+  const TensorStatistics* a = statistics_of(document.a.get(), row.entry_a);
+  const TensorStatistics* b = statistics_of(document.b.get(), row.entry_b);
+  if (a == nullptr && b == nullptr) return;
+  InspectorSection section{"Statistics", {}};
+  if (document.b != nullptr) section.lines.push_back({"", "A", "B", Kind::header, ""});
+  const auto add = [&](const char* key, auto text) {
+    section.lines.push_back({key, a == nullptr ? "-" : text(*a), b == nullptr ? "" : text(*b), Kind::text, ""});
+  };
+  add("count", [](const TensorStatistics& s) { return std::to_string(s.count); });
+  add("min", [](const TensorStatistics& s) { return number_text(s.min); });
+  add("max", [](const TensorStatistics& s) { return number_text(s.max); });
+  add("mean", [](const TensorStatistics& s) { return number_text(s.mean); });
+  add("std", [](const TensorStatistics& s) { return number_text(s.std); });
+  add("zeros", [](const TensorStatistics& s) { return std::to_string(s.zeros); });
+  add("NaN", [](const TensorStatistics& s) { return std::to_string(s.nan); });
+  add("+Inf", [](const TensorStatistics& s) { return std::to_string(s.positive_inf); });
+  add("-Inf", [](const TensorStatistics& s) { return std::to_string(s.negative_inf); });
+  view.sections.push_back(std::move(section));
+}
+
+std::string command_for(const Document& document, const ValueRow& row) {
+  if (document.a != nullptr && document.b != nullptr) {
+    return fmt::format("parallax diff {} {}", shell_word(document.a->path()), shell_word(document.b->path()));
+  }
+  if (document.a != nullptr) {
+    return fmt::format("parallax tensor {} {}", shell_word(document.a->path()), shell_word(row.path));
+  }
+  if (document.comparison != nullptr && document.model != nullptr && document.comparison->executions.size() == 2) {
+    return fmt::format("parallax run {} --with {},{}", shell_word(document.model->path),
+                       document.comparison->executions[0].name, document.comparison->executions[1].name);
+  }
+  return document.model == nullptr ? "" : fmt::format("parallax show {}", shell_word(document.model->path));
+}
+
+}  // namespace
+
+InspectorView inspect(const Document& document, int32_t item, int32_t row) {
+  InspectorView view;
+  if (item >= 0 && document.items != nullptr) {
+    const GraphItem& shown = document.items->item(item);
+    if (shown.kind == GraphItem::Kind::node) {
+      add_node(shown, view);
+    } else if (shown.kind == GraphItem::Kind::group || shown.kind == GraphItem::Kind::body) {
+      add_group(shown, view);
+    } else {
+      view.title = shown.title;
+      view.subtitle = (shown.kind == GraphItem::Kind::input ? "input  " : "output  ") + shown.detail;
+    }
+  }
+  if (row < 0) return view;
+  const ValueRow& value = document.rows[static_cast<size_t>(row)];
+  if (view.title.empty()) {
+    view.title = value.node.empty() ? value.path : value.node;
+    view.subtitle = value.op;
+  }
+  InspectorSection identity{"Value", {}};
+  identity.lines.push_back({"path", value.path, "", Kind::text, ""});
+  identity.lines.push_back({"type", value.dtype + (value.shape.empty() ? "" : " " + value.shape), "", Kind::text, ""});
+  view.sections.insert(view.sections.begin(), std::move(identity));
+  const ValueComparison* compared = document.compared(row);
+  if (compared != nullptr) {
+    const size_t before = view.sections.size();
+    add_verdict(document, *compared, view);
+    add_metrics(*compared, view);
+    add_statistics(document, value, view);
+    // The verdict is what people look for first.
+    std::rotate(view.sections.begin() + 1, view.sections.begin() + static_cast<std::ptrdiff_t>(before),
+                view.sections.end());
+  } else {
+    add_statistics(document, value, view);
+  }
+  view.command = command_for(document, value);
+  return view;
+}
+
+}  // namespace parallax

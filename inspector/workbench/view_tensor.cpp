@@ -1,0 +1,227 @@
+// Slices and elements.
+#include "inspector/workbench/view_tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "inspector/diff/metrics.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax {
+namespace {
+
+constexpr std::array<TensorModeInfo, 7> kModes = {{
+    {TensorMode::a, "a", "A", "the expected side", false},
+    {TensorMode::b, "b", "B", "the other side", true},
+    {TensorMode::difference, "difference", "A-B", "signed difference", true},
+    {TensorMode::absolute, "absolute", "|A-B|", "absolute difference", true},
+    {TensorMode::relative, "relative", "rel", "|a-b| / |a|", true},
+    {TensorMode::ulp, "ulp", "ULP", "difference in units in the last place", true},
+    {TensorMode::severity, "severity", "sev", "difference as a multiple of its limit", true},
+}};
+
+std::string bits_text(const TensorView& view, int64_t element) {
+  if (is_sub_byte(view.dtype)) {
+    return fmt::format("{:x}", load_packed(view.data, bits_of(view.dtype), element));
+  }
+  const auto size = static_cast<size_t>(bits_of(view.dtype) / 8);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(view.data) + static_cast<size_t>(element) * size;
+  std::string text;
+  for (size_t i = size; i > 0; --i) text += fmt::format("{:02x}", bytes[i - 1]);
+  return text;
+}
+
+// The element alone, copied: what the comparison says of it is what it says of whole tensors.
+Tensor single(const TensorView& view, int64_t element) {
+  const Shape one{1};
+  Tensor tensor = Tensor::zeros(view.dtype, one).take();
+  if (is_sub_byte(view.dtype)) {
+    const int bits = bits_of(view.dtype);
+    store_packed(tensor.mutable_data(), bits, 0, load_packed(view.data, bits, element));
+  } else {
+    const auto size = static_cast<size_t>(bits_of(view.dtype) / 8);
+    std::copy_n(view.data + static_cast<size_t>(element) * size, size, tensor.mutable_data());
+  }
+  return tensor;
+}
+
+Metrics metrics_of(const Tensor& a, const Tensor& b, int64_t element, const Limit& limit) {
+  return compare_views(single(a, element), single(b, element), {limit.rtol, limit.atol});
+}
+
+}  // namespace
+
+std::span<const TensorModeInfo> tensor_modes() { return kModes; }
+
+Result<TensorModel> TensorModel::make(Tensor a, Tensor b, Limit limit) {
+  if (a.dtype() == DType::string) return usage_error("strings have no numbers to look at");
+  if (b.defined() && (b.dtype() != a.dtype() || !(b.shape() == a.shape()))) {
+    return usage_error(fmt::format("A is {}{} and B is {}{}: they cannot be laid over each other", name_of(a.dtype()),
+                                   a.shape().to_string(), name_of(b.dtype()), b.shape().to_string()));
+  }
+  return TensorModel(std::move(a), std::move(b), limit);
+}
+
+TensorModel::TensorModel(Tensor a, Tensor b, Limit limit) : a_(std::move(a)), b_(std::move(b)), limit_(limit) {
+  const auto rank = static_cast<int>(a_.shape().rank());
+  if (rank >= 2) {
+    row_axis_ = rank - 2;
+    column_axis_ = rank - 1;
+  }
+  index_.assign(a_.shape().rank(), 0);
+  strides_.assign(a_.shape().rank(), 1);
+  for (size_t axis = a_.shape().rank(); axis-- > 1;) strides_[axis - 1] = strides_[axis] * a_.shape()[axis];
+}
+
+int64_t TensorModel::rows() const {
+  const int64_t count = a_.element_count();
+  if (row_axis_ < 0) return (count + kFold - 1) / kFold;
+  return a_.shape()[static_cast<size_t>(row_axis_)];
+}
+
+int64_t TensorModel::columns() const {
+  if (column_axis_ < 0) return std::min(a_.element_count(), kFold);
+  return a_.shape()[static_cast<size_t>(column_axis_)];
+}
+
+void TensorModel::set_axes(int row_axis, int column_axis) {
+  const auto rank = static_cast<int>(a_.shape().rank());
+  if (rank < 2 || row_axis < 0 || column_axis < 0 || row_axis >= rank || column_axis >= rank) return;
+  if (row_axis == column_axis) {
+    if (row_axis == row_axis_) {
+      row_axis = column_axis_;
+    } else {
+      column_axis = row_axis_;
+    }
+  }
+  row_axis_ = row_axis;
+  column_axis_ = column_axis;
+}
+
+void TensorModel::set_index(int axis, int64_t at) {
+  const auto i = static_cast<size_t>(axis);
+  if (i < index_.size()) index_[i] = std::clamp<int64_t>(at, 0, std::max<int64_t>(0, a_.shape()[i] - 1));
+}
+
+bool TensorModel::step_slice(int step) {
+  for (auto axis = static_cast<int>(index_.size()) - 1; axis >= 0; --axis) {
+    const auto i = static_cast<size_t>(axis);
+    if (axis == row_axis_ || axis == column_axis_) continue;
+    const int64_t next = index_[i] + step;
+    if (next >= 0 && next < a_.shape()[i]) {
+      index_[i] = next;
+      return true;
+    }
+    index_[i] = step > 0 ? 0 : std::max<int64_t>(0, a_.shape()[i] - 1);
+  }
+  return false;
+}
+
+std::string TensorModel::slice_text() const {
+  if (row_axis_ < 0) return index_.empty() ? "" : ":";
+  std::string text;
+  for (size_t axis = 0; axis < index_.size(); ++axis) {
+    const auto i = static_cast<int>(axis);
+    const bool is_shown = i == row_axis_ || i == column_axis_;
+    text += (axis == 0 ? "" : ",") + (is_shown ? std::string(":") : std::to_string(index_[axis]));
+  }
+  return text;
+}
+
+void TensorModel::show(int64_t element) {
+  if (element < 0 || element >= a_.element_count()) return;
+  const auto multi = multi_index(element);
+  for (size_t axis = 0; axis < multi.size(); ++axis) index_[axis] = multi[axis];
+}
+
+int64_t TensorModel::base() const {
+  int64_t element = 0;
+  for (size_t axis = 0; axis < index_.size(); ++axis) {
+    const auto i = static_cast<int>(axis);
+    if (i != row_axis_ && i != column_axis_) element += index_[axis] * strides_[axis];
+  }
+  return element;
+}
+
+int64_t TensorModel::element_at(int64_t row, int64_t column) const {
+  if (row < 0 || column < 0 || row >= rows() || column >= columns()) return -1;
+  if (row_axis_ < 0) {
+    const int64_t element = row * kFold + column;
+    return element < a_.element_count() ? element : -1;
+  }
+  if (a_.element_count() == 0) return -1;
+  return base() + row * strides_[static_cast<size_t>(row_axis_)] + column * strides_[static_cast<size_t>(column_axis_)];
+}
+
+std::pair<int64_t, int64_t> TensorModel::place_of(int64_t element) const {
+  if (row_axis_ < 0) return {element / kFold, element % kFold};
+  const auto multi = multi_index(element);
+  return {multi[static_cast<size_t>(row_axis_)], multi[static_cast<size_t>(column_axis_)]};
+}
+
+std::vector<int64_t> TensorModel::multi_index(int64_t element) const {
+  std::vector<int64_t> multi(a_.shape().rank());
+  for (size_t axis = 0; axis < multi.size(); ++axis) {
+    multi[axis] = element / strides_[axis];
+    element %= strides_[axis];
+  }
+  return multi;
+}
+
+int64_t TensorModel::element_of(std::span<const int64_t> multi) const {
+  if (multi.size() != index_.size()) return -1;
+  int64_t element = 0;
+  for (size_t axis = 0; axis < multi.size(); ++axis) {
+    if (multi[axis] < 0 || multi[axis] >= a_.shape()[axis]) return -1;
+    element += multi[axis] * strides_[axis];
+  }
+  return element;
+}
+
+double TensorModel::number(TensorMode mode, int64_t element) const {
+  const double a = element_as_double(a_, element);
+  if (mode == TensorMode::a || !b_.defined()) return a;
+  const double b = element_as_double(b_, element);
+  switch (mode) {
+    case TensorMode::b:
+      return b;
+    case TensorMode::difference:
+      return a == b ? 0 : a - b;  // equal infinities differ by nothing
+    case TensorMode::absolute:
+      return a == b ? 0 : std::abs(a - b);
+    case TensorMode::relative:
+      return a == b ? 0 : std::abs(a - b) / std::abs(a);
+    case TensorMode::ulp:
+      return a == b ? 0 : metrics_of(a_, b_, element, limit_).max_ulp;
+    default:
+      return a == b ? 0 : metrics_of(a_, b_, element, limit_).severity;
+  }
+}
+
+ElementView TensorModel::describe(int64_t element) const {
+  ElementView view;
+  view.index = fmt::format("[{}]", fmt::join(multi_index(element), ","));
+  view.a = element_to_string(a_, element);
+  view.hex_a = bits_text(a_, element);
+  if (!b_.defined()) return view;
+  view.b = element_to_string(b_, element);
+  view.hex_b = bits_text(b_, element);
+  view.difference = fmt::format("{:.6g}", number(TensorMode::difference, element));
+  const Metrics metrics = metrics_of(a_, b_, element, limit_);
+  view.relative = fmt::format("{:.4g}", metrics.max_rel);
+  view.ulp = fmt::format("{:.4g}", metrics.max_ulp);
+  view.severity = fmt::format("{:.4g}", metrics.severity);
+  return view;
+}
+
+std::string TensorModel::cell_text(TensorMode mode, int64_t element) const {
+  if (mode == TensorMode::a && !is_floating(dtype())) return element_to_string(a_, element);
+  return fmt::format("{:.3g}", number(mode, element));
+}
+
+}  // namespace parallax

@@ -1,0 +1,115 @@
+// TensorModel: one value of both sides, element by element: which two axes are looked at, in which measure, in which
+// range, and what stands at each place.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/diff/comparison.h"
+#include "inspector/tensor/tensor.h"
+#include "inspector/workbench/view_colours.h"
+
+namespace parallax {
+
+enum class TensorMode : uint8_t { a, b, difference, absolute, relative, ulp, severity };
+struct TensorModeInfo {
+  TensorMode mode;
+  std::string_view name;   // in states
+  std::string_view title;  // on buttons
+  std::string_view meaning;
+  bool needs_both;
+};
+std::span<const TensorModeInfo> tensor_modes();
+
+struct ValueRange {
+  double low = 0;
+  double high = 1;
+};
+
+// Colours of a slice, one pixel an element, or a block of elements where there are more than pixels: then the pixel
+// shows the worst of its block, so that a single bad element is seen.
+struct HeatImage {
+  int32_t width = 0, height = 0;
+  std::vector<uint32_t> pixels;  // RGBA, red in the lowest byte
+  int64_t block_rows = 1, block_columns = 1;
+};
+
+struct ElementView {
+  std::string index;  // "[0,3,5]"
+  std::string a, b;
+  std::string hex_a, hex_b;  // bits, most significant first
+  std::string difference, relative, ulp, severity;
+};
+
+// Counts of the slice's finite elements in equal bins, specials apart.
+struct SliceHistogram {
+  double low = 0, high = 0;
+  std::vector<int64_t> a, b;
+  int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0;
+};
+
+struct ChannelRow {
+  int64_t index = 0;
+  double min = 0, max = 0, mean = 0, max_abs = 0;  // of A, and of |a-b|
+  int64_t nan = 0;
+};
+
+class TensorModel {
+ public:
+  // B may be undefined: then only A is shown. Errors: usage, when the shapes or the element types differ, or for
+  // strings, whose elements have no place on a scale.
+  static Result<TensorModel> make(Tensor a, Tensor b, Limit limit);
+
+  bool has_b() const { return b_.defined(); }
+  DType dtype() const { return a_.dtype(); }
+  const Shape& shape() const { return a_.shape(); }
+
+  // The picture. A tensor of rank 0 or 1 is laid in rows of kFold elements.
+  static constexpr int64_t kFold = 64;
+  int64_t rows() const;
+  int64_t columns() const;
+  int row_axis() const { return row_axis_; }
+  int column_axis() const { return column_axis_; }
+  void set_axes(int row_axis, int column_axis);              // swaps where they would be equal
+  std::span<const int64_t> index() const { return index_; }  // of the axes that are not shown
+  void set_index(int axis, int64_t at);                      // kept within the axis
+  bool step_slice(int step);                                 // along the last axis not shown; false where there is none
+  std::string slice_text() const;                            // "0,3,:,:" as --slice of `parallax tensor` takes it
+  void show(int64_t element);                                // brings an element into the picture
+  // Index of the element at a place; -1 outside.
+  int64_t element_at(int64_t row, int64_t column) const;
+  std::pair<int64_t, int64_t> place_of(int64_t element) const;  // its row and column, if shown
+  std::vector<int64_t> multi_index(int64_t element) const;
+  int64_t element_of(std::span<const int64_t> multi_index) const;  // -1 when it is none
+
+  double number(TensorMode mode, int64_t element) const;
+  ElementView describe(int64_t element) const;
+  std::string cell_text(TensorMode mode, int64_t element) const;
+  ValueRange autofit(TensorMode mode) const;  // of the slice; symmetric about 0 for differences
+  HeatImage image(TensorMode mode, ValueRange range, int32_t greatest_side = 1024) const;
+  SliceHistogram histogram(size_t bins = 64) const;
+  // Elements of the slice that are out of the ordinary in this measure, worst first, at most `count`.
+  std::vector<int64_t> worst(TensorMode mode, size_t count) const;
+  std::vector<ChannelRow> channels(int axis) const;
+  static Colour colour_of(TensorMode mode, double number, ValueRange range);
+
+ private:
+  TensorModel(Tensor a, Tensor b, Limit limit);
+  template <class Visit>
+  void for_each(Visit visit) const;  // visit(row, column, element) over the slice
+  int64_t base() const;              // of the slice: the element at row 0, column 0
+
+  Tensor a_, b_;
+  Limit limit_;
+  int row_axis_ = -1, column_axis_ = -1;
+  std::vector<int64_t> index_;
+  std::vector<int64_t> strides_;
+};
+
+}  // namespace parallax

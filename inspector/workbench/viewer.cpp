@@ -1,0 +1,354 @@
+// Selection, lists, and what follows from them.
+#include "inspector/workbench/viewer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "inspector/exec/value_path.h"
+
+namespace parallax {
+
+Viewer::Viewer(ExecutorFactory make_executor) : make_executor_(std::move(make_executor)) {}
+
+// ---- files and jobs ----
+
+void Viewer::open(std::vector<std::string> files) {
+  files_ = files;
+  was_touched_ = false;
+  job_ = DocumentJob::open(std::move(files), {}, wake);
+}
+
+void Viewer::reload() {
+  if (files_.empty()) return;
+  open(files_);
+  was_touched_ = true;
+}
+
+void Viewer::run(const RunForm& form) {
+  RunRequest request;
+  request.model = form.model;
+  request.against = form.against;
+  request.executors = {form.executor_a, form.executor_b};
+  request.inputs.source = form.inputs;
+  request.options.observe_all = form.observe_all;
+  if (form.keep_values) {
+    std::error_code error;
+    const auto folder = std::filesystem::temp_directory_path(error) / fmt::format("parallax-gui-{}", ::getpid());
+    request.dump_directory = folder.string();
+  }
+  was_touched_ = false;
+  job_ = DocumentJob::run(std::move(request), make_executor_, wake);
+}
+
+void Viewer::cancel_job() {
+  if (job_ != nullptr) job_->cancel();
+}
+
+bool Viewer::poll() {
+  if (job_ == nullptr) return false;
+  const bool has_ended = !job_->is_running();  // looked at first: what it posts at its end is taken below
+  bool changed = false;
+  for (auto& news : job_->take()) {
+    changed = true;
+    if (news.ok()) {
+      show(std::move(news).take());
+    } else {
+      fail(news.error());
+    }
+  }
+  if (!has_ended) return changed;
+  job_.reset();
+  if (document_ != nullptr && opened && !files_.empty()) opened(files_);
+  return true;
+}
+
+void Viewer::wait_idle() {
+  while (job_ != nullptr) {
+    job_->wait();
+    poll();
+  }
+}
+
+void Viewer::fail(const Error& error) { messages.push_back(error.message); }
+
+void Viewer::show(std::shared_ptr<const Document> document) {
+  const std::string path = row_ >= 0 && document_ != nullptr ? document_->rows[static_cast<size_t>(row_)].path : "";
+  const bool same_graph = document_ != nullptr && document_->items == document->items;
+  const bool had_comparison = document_ != nullptr && document_->comparison != nullptr;
+  document_ = std::move(document);
+  if (document_->files.size() == 1 && document_->a == nullptr) run_form.model = document_->files.front();
+  graph.set_document(document_);
+  bookmarks_.clear();
+  history_.clear();
+  history_at_ = 0;
+  item_ = same_graph ? item_ : -1;
+  row_ = -1;
+  for (const std::string& remark : document_->remarks) {
+    if (std::find(messages.begin(), messages.end(), remark) == messages.end()) messages.push_back(remark);
+  }
+  if (tensor_.mode == TensorMode::a && document_->is_pair()) tensor_.mode = TensorMode::absolute;
+  if (!document_->is_pair()) tensor_.mode = TensorMode::a;
+  refresh_lists();
+  if (was_touched_ && select_path(path)) return;
+  const bool newly_compared = document_->comparison != nullptr && !had_comparison;
+  if (path.empty() || newly_compared || !select_path(path)) select_first();
+  was_touched_ = false;
+}
+
+// The cause that explains most, else the first divergence, else nothing but the whole graph.
+void Viewer::select_first() {
+  row_ = item_ = -1;
+  load_tensor();
+  if (document_->comparison == nullptr) return;
+  const Comparison& comparison = *document_->comparison;
+  if (!comparison.causes.empty() && select_path(comparison.causes.front().path)) return;
+  if (comparison.first_divergence.has_value()) select_path(comparison.first_divergence->path);
+}
+
+// ---- selection ----
+
+void Viewer::remember() {
+  if (is_walking_) return;
+  if (!history_.empty() && history_[history_at_] == std::pair(item_, row_)) return;
+  history_.resize(history_.empty() ? 0 : history_at_ + 1);
+  history_.emplace_back(item_, row_);
+  history_at_ = history_.size() - 1;
+}
+
+bool Viewer::select_row(int32_t row) {
+  if (document_ == nullptr || row < 0 || static_cast<size_t>(row) >= document_->rows.size()) return false;
+  const bool is_new = row != row_;
+  row_ = row;
+  was_touched_ = true;
+  item_ = document_->rows[static_cast<size_t>(row)].item;
+  if (item_ >= 0) {
+    graph.reveal(item_);
+    graph.centre_on(item_);
+  }
+  if (is_new || !tensor_.model.has_value()) load_tensor();
+  remember();
+  return true;
+}
+
+bool Viewer::select_item(int32_t item) {
+  if (!graph.has_graph() || item < 0) return false;
+  const int32_t worst = graph.summary(item).worst_row;
+  was_touched_ = true;
+  item_ = item;
+  const bool is_new = worst != row_;
+  row_ = worst;
+  if (is_new) load_tensor();
+  graph.centre_on(item);
+  remember();
+  return true;
+}
+
+bool Viewer::select_path(const std::string& path) {
+  if (document_ == nullptr) return false;
+  const int32_t row = document_->find_row(path);
+  if (row >= 0) return select_row(row);
+  const int32_t item =
+      document_->items == nullptr
+          ? -1
+          : document_->items->find_node(static_scope_of(path),
+                                        path.substr(path.rfind("//") == std::string::npos ? 0 : path.rfind("//") + 2));
+  if (item < 0) return false;
+  graph.reveal(item);
+  return select_item(item);
+}
+
+void Viewer::select_element(int64_t element) {
+  tensor_.element = element;
+  if (tensor_.model.has_value() && element >= 0) {
+    const std::string before = tensor_.model->slice_text();
+    tensor_.model->show(element);
+    if (tensor_.model->slice_text() != before) ++tensor_.version;
+  }
+}
+
+int Viewer::alert_at() const {
+  for (size_t i = 0; i < alerts_.size(); ++i) {
+    if (alerts_[i].row == row_) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+bool Viewer::step_alert(int step) {
+  if (alerts_.empty()) return false;
+  if (step > 0) {
+    for (const Alert& alert : alerts_) {
+      if (alert.row > row_) return select_row(alert.row);
+    }
+    return false;
+  }
+  for (auto alert = alerts_.rbegin(); alert != alerts_.rend(); ++alert) {
+    if (alert->row < row_) return select_row(alert->row);
+  }
+  return false;
+}
+
+bool Viewer::step_row(int step) { return select_row(row_ < 0 ? 0 : row_ + step); }
+
+// The same value in the next iteration (or step).
+bool Viewer::step_iteration(int step) {
+  if (row_ < 0) return false;
+  const auto& family =
+      document_->rows_of_family[static_cast<size_t>(document_->rows[static_cast<size_t>(row_)].family)];
+  const auto at = std::find(family.begin(), family.end(), row_) - family.begin() + step;
+  if (at < 0 || at >= static_cast<std::ptrdiff_t>(family.size())) return false;
+  const TensorPane before = tensor_;
+  if (!select_row(family[static_cast<size_t>(at)])) return false;
+  // What was looked at stays under the glass.
+  if (before.model.has_value() && tensor_.model.has_value() && before.model->shape() == tensor_.model->shape()) {
+    select_element(before.element);
+  }
+  return true;
+}
+
+bool Viewer::go(int step) {
+  if (history_.empty()) return false;
+  const size_t to = history_at_ + static_cast<size_t>(step);
+  if (to >= history_.size()) return false;
+  history_at_ = to;
+  is_walking_ = true;
+  const auto [item, row] = history_[to];
+  const bool moved = row >= 0 && (item < 0 || document_->rows[static_cast<size_t>(row)].item == item)
+                         ? select_row(row)
+                         : select_item(item);
+  is_walking_ = false;
+  return moved;
+}
+
+void Viewer::toggle_bookmark() {
+  if (row_ < 0) return;
+  const auto found = std::find(bookmarks_.begin(), bookmarks_.end(), row_);
+  if (found != bookmarks_.end()) {
+    bookmarks_.erase(found);
+  } else {
+    bookmarks_.push_back(row_);
+  }
+}
+
+InspectorView Viewer::inspector() const {
+  return document_ == nullptr ? InspectorView{} : inspect(*document_, item_, row_);
+}
+
+// ---- lists ----
+
+void Viewer::refresh_lists() {
+  alerts_ = make_alerts(*document_);
+  set_search(search_);
+}
+
+void Viewer::set_table_order(TableOrder order) {
+  table_order_ = order;
+  if (document_ != nullptr) table_rows_ = sorted_rows(*document_, std::move(table_rows_), order);
+}
+
+void Viewer::set_search(std::string text) {
+  search_ = std::move(text);
+  search_problem_.clear();
+  if (document_ == nullptr) return;
+  auto query = SearchQuery::parse(search_);
+  if (!query.ok()) {
+    search_problem_ = query.error().message;
+    return;
+  }
+  std::vector<int32_t> rows = find_rows(*document_, *query);
+  hits_.assign(graph.has_graph() ? graph.items().items().size() : 0, false);
+  for (int32_t row : rows) {
+    for (int32_t at = document_->rows[static_cast<size_t>(row)].item; at >= 0; at = graph.items().item(at).parent) {
+      hits_[static_cast<size_t>(at)] = true;
+    }
+  }
+  table_rows_ = sorted_rows(*document_, std::move(rows), table_order_);
+}
+
+bool Viewer::is_hit(int32_t item) const {
+  return !search_.empty() && static_cast<size_t>(item) < hits_.size() && hits_[static_cast<size_t>(item)];
+}
+
+// ---- tensor ----
+
+namespace {
+
+Result<Tensor> tensor_of(const DumpReader* dump, int32_t entry) {
+  if (dump == nullptr || entry < 0) return Tensor();
+  const DumpEntry& kept = dump->entries()[static_cast<size_t>(entry)];
+  if (kept.absence.has_value()) return Tensor();
+  if (kept.level != CaptureLevel::all)
+    return usage_error("its elements were not kept in full; statistics are on the right");
+  const Value value = PX_TRY(dump->load(entry));
+  if (!value.is_tensor()) return usage_error(fmt::format("it is {}, not one tensor", to_string(kept.type)));
+  return value.tensor();
+}
+
+}  // namespace
+
+void Viewer::load_tensor() {
+  tensor_.model.reset();
+  tensor_.problem.clear();
+  tensor_.element = -1;
+  tensor_.is_auto_range = true;
+  ++tensor_.version;
+  if (row_ < 0) return;
+  const ValueRow& row = document_->rows[static_cast<size_t>(row_)];
+  const ValueComparison* compared = document_->compared(row_);
+  auto a = tensor_of(document_->a.get(), row.entry_a);
+  auto b = tensor_of(document_->b.get(), row.entry_b);
+  if (!a.ok() || !b.ok()) {
+    tensor_.problem = a.ok() ? b.error().message : a.error().message;
+    return;
+  }
+  if (!a->defined() && !b->defined()) {
+    tensor_.problem = document_->a == nullptr ? "no values here: run the model, or open a dump of a run"
+                                              : "this value was not captured";
+    return;
+  }
+  const bool only_b = !a->defined();
+  auto model =
+      TensorModel::make(only_b ? *b : *a, only_b ? Tensor() : *b, compared == nullptr ? Limit{} : compared->limit);
+  if (!model.ok()) {
+    tensor_.problem = model.error().message;
+    model = TensorModel::make(*a, Tensor(), {});
+    if (!model.ok()) return;
+  }
+  tensor_.model = std::move(model).take();
+  if (!tensor_.model->has_b()) {
+    tensor_.mode = TensorMode::a;
+  }
+  if (compared != nullptr && compared->metrics.has_value() && compared->verdict == Verdict::diverged) {
+    select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  }
+  refresh_range();
+}
+
+void Viewer::set_tensor_mode(TensorMode mode) {
+  const bool possible = tensor_.model.has_value() && (tensor_.model->has_b() || mode == TensorMode::a);
+  if (!possible) return;
+  tensor_.mode = mode;
+  tensor_.is_auto_range = true;
+  refresh_range();
+}
+
+void Viewer::refresh_range() {
+  ++tensor_.version;
+  if (tensor_.model.has_value() && tensor_.is_auto_range) tensor_.range = tensor_.model->autofit(tensor_.mode);
+}
+
+void Viewer::worst_element() {
+  if (!tensor_.model.has_value()) return;
+  const ValueComparison* compared = document_->compared(row_);
+  if (compared != nullptr && compared->metrics.has_value() && !compared->metrics->worst_index.empty()) {
+    select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  } else if (const auto worst = tensor_.model->worst(tensor_.mode, 1); !worst.empty()) {
+    select_element(worst.front());
+  }
+  refresh_range();
+}
+
+}  // namespace parallax

@@ -1,0 +1,166 @@
+// Viewer: everything the graphical program knows apart from pixels. Windows draw it, keys and scripts command it, tests
+// ask it; it needs no window.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/workbench/document_job.h"
+#include "inspector/workbench/view_graph.h"
+#include "inspector/workbench/view_inspector.h"
+#include "inspector/workbench/view_table.h"
+#include "inspector/workbench/view_tensor.h"
+
+namespace parallax {
+
+enum class Preset : uint8_t { all, graph, tensor, table };
+enum class LeftTab : uint8_t { alerts, table, causes };
+
+// One value under the glass.
+struct TensorPane {
+  std::optional<TensorModel> model;
+  std::string problem;  // why there is no model: "not captured", ...
+  TensorMode mode = TensorMode::a;
+  bool is_auto_range = true;
+  ValueRange range;
+  bool specials_only = false;  // everything but NaN and Inf is greyed
+  bool hex = false;
+  int64_t element = -1;  // picked
+  int64_t version = 0;   // counts changes of what the picture shows
+};
+
+struct RunForm {
+  std::string model;
+  std::string against;
+  std::string executor_a = "reference", executor_b = "cpu";
+  std::string inputs;  // a test_data_set_N folder; empty: generated
+  bool observe_all = false;
+  bool keep_values = true;
+};
+
+class Viewer {
+ public:
+  explicit Viewer(ExecutorFactory make_executor = {});
+
+  // ---- files and jobs; poll() brings what they made
+  void open(std::vector<std::string> files);
+  void run(const RunForm& form);
+  void reload();
+  bool poll();  // true when something new is shown
+  bool is_busy() const { return job_ != nullptr; }
+  const DocumentJob* job() const { return job_.get(); }
+  void cancel_job();
+  void wait_idle();  // until no job is left
+  void show(std::shared_ptr<const Document> document);
+  const Document* document() const { return document_.get(); }
+  std::function<void()> wake;                                // called from the job's thread
+  std::function<void(std::span<const std::string>)> opened;  // for recent files
+
+  // ---- selection
+  int32_t item() const { return item_; }
+  int32_t row() const { return row_; }
+  bool select_row(int32_t row);    // false for a row that is not there
+  bool select_item(int32_t item);  // and its worst value
+  bool select_path(const std::string& path);
+  void select_element(int64_t element);
+  int alert_at() const;  // of the row selected; -1
+  bool step_alert(int step);
+  bool step_row(int step);
+  bool step_iteration(int step);
+  bool go(int step);  // through what was selected before
+  void toggle_bookmark();
+  const std::vector<int32_t>& bookmarks() const { return bookmarks_; }
+  InspectorView inspector() const;
+
+  // ---- lists
+  const std::vector<Alert>& alerts() const { return alerts_; }
+  const std::vector<int32_t>& table_rows() const { return table_rows_; }
+  TableOrder table_order() const { return table_order_; }
+  void set_table_order(TableOrder order);
+  const std::string& search() const { return search_; }
+  void set_search(std::string text);
+  const std::string& search_problem() const { return search_problem_; }
+  bool is_searching() const { return !search_.empty(); }
+  bool is_hit(int32_t item) const;  // of the search, or a group around one
+
+  // ---- tensor
+  TensorPane& tensor() { return tensor_; }
+  const TensorPane& tensor() const { return tensor_; }
+  void set_tensor_mode(TensorMode mode);
+  void refresh_range();
+  void worst_element();
+
+  // ---- what windows show
+  GraphView graph;
+  Preset preset = Preset::all;
+  LeftTab left_tab = LeftTab::alerts;
+  bool is_dark = true;
+  bool show_help = false, show_palette = false, show_open = false, show_run = false, show_legend = true;
+  bool focus_search = false;  // the search box takes the keyboard with the next frame
+  bool wants_quit = false;
+  bool tensor_maximised = false;
+  RunForm run_form;
+  std::vector<std::string> recent;
+  std::vector<std::string> messages;  // errors, newest last; dismissed one by one
+  std::string note;                   // what a command has done, for the status line
+  std::string clipboard;              // what a command wants copied; taken by the window
+  void fail(const Error& error);
+
+ private:
+  void remember();
+  void load_tensor();
+  void refresh_lists();
+  void select_first();
+
+  ExecutorFactory make_executor_;
+  std::unique_ptr<DocumentJob> job_;
+  std::shared_ptr<const Document> document_;
+  std::vector<std::string> files_;
+  int32_t item_ = -1, row_ = -1;
+  std::vector<std::pair<int32_t, int32_t>> history_;  // item and row
+  size_t history_at_ = 0;
+  bool is_walking_ = false;
+  bool was_touched_ =
+      false;  // the person has selected something: a result that comes later does not move the selection
+  std::vector<int32_t> bookmarks_;
+  std::vector<Alert> alerts_;
+  std::vector<int32_t> table_rows_;
+  TableOrder table_order_;
+  std::string search_, search_problem_;
+  std::vector<bool> hits_;
+  TensorPane tensor_;
+  std::string scratch_folder_;
+};
+
+// ---- commands: one table feeds the keys, the menus, the palette and the help
+
+struct Command {
+  std::string_view id;     // "go.next_divergence", for scripts
+  std::string_view group;  // "Go"
+  std::string_view title;
+  std::string_view keys;  // chords separated by blanks: "N", "Ctrl+Shift+E F5"
+  bool (*run)(Viewer&);   // false when there was nothing to do
+};
+std::span<const Command> commands();
+const Command* find_command(std::string_view id);
+const Command* command_for_key(std::string_view chord);  // "Shift+N"
+// Commands whose title or group holds all words, best first.
+std::vector<const Command*> find_commands(std::string_view words);
+
+// ---- the view as JSON: what --state reads and --state-out writes
+
+// Everything that is shown: document, selection, lists, inspector, tensor.
+std::string view_to_json(Viewer& viewer);
+// Applies the keys that are there: "select", "colour_by", "search", "preset", "theme", "tab", "open", "mode", "slice",
+// "element", "zoom", ... Errors: usage, naming the key.
+Status apply_view(Viewer& viewer, const std::string& json);
+// Whether the view's JSON holds `value` (JSON, or plain text) at a JSON pointer: "/selection/node". Errors: usage,
+// saying what is there instead.
+Status expect_view(Viewer& viewer, const std::string& pointer, const std::string& value);
+
+}  // namespace parallax

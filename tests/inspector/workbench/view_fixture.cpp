@@ -1,0 +1,134 @@
+// Makes the dumps, each once a process.
+#include "tests/inspector/workbench/view_fixture.h"
+
+#include <filesystem>
+
+#include <unistd.h>
+
+#include "inspector/base/check.h"
+#include "inspector/base/mapped_file.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/model/export.h"
+#include "inspector/model/import.h"
+#include "inspector/workbench/open.h"
+#include "inspector/workbench/run.h"
+
+namespace parallax::view_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("parallax-views-" + std::to_string(::getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() {
+    std::error_code error;
+    fs::remove_all(path, error);
+  }
+};
+
+// A copy of the model with the largest weight that `reader` reads changed in one element.
+std::string with_changed_weight(const std::string& path, const std::string& name, const std::string& weight) {
+  Model model = *import_model(path).take();
+  model.file.reset();
+  model.sha256.clear();
+  for (StoredTensor& stored : model.graph.initializers) {
+    if (stored.name != weight) continue;
+    stored.tensor = stored.tensor.clone().take();
+    auto values = stored.tensor.mutable_as<float>();
+    values[values.size() / 2] += 3;
+  }
+  const std::string changed = scratch(name + ".onnx");
+  PX_CHECK(export_model(model, changed).ok());
+  return changed;
+}
+
+Dumps run(const std::string& a, const std::string& b, const std::string& name, const std::string& inputs) {
+  RunRequest request;
+  request.model = a;
+  request.against = b;
+  request.executors = {"reference"};
+  request.inputs.source = inputs;
+  request.dump_directory = scratch(name);
+  const auto ran = run_models(request, make_executor);
+  PX_CHECK(ran.ok());
+  return {ran->written.at(0), ran->written.at(1)};
+}
+
+// The weight of a Llama layer that one MatMul reads, two thirds into the layer: neither its first nor its last node.
+std::pair<std::string, std::string> weight_and_reader(const Model& model) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (NodeId id : model.graph.order) {
+    const Node& node = model.graph.nodes[static_cast<size_t>(id)];
+    if (node.op_type != "MatMul" || node.inputs.size() != 2) continue;
+    const ValueDef& weight = model.graph.values[static_cast<size_t>(node.inputs[1])];
+    if (weight.initializer_index >= 0 && weight.readers.size() == 1) found.emplace_back(weight.name, node.display_name);
+  }
+  PX_CHECK(found.size() > 2);
+  return found[found.size() * 2 / 3];
+}
+
+constexpr const char* kLogModel = R"(ir_version: 8
+opset_import { version: 17 }
+graph {
+  name: "log"
+  NODES
+  input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } dim { dim_value: 8 } } } } }
+  output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } dim { dim_value: 8 } } } } }
+}
+)";
+
+std::string log_model(const std::string& name, const std::string& first_op) {
+  std::string text = kLogModel;
+  const std::string nodes = "node { name: \"first\" op_type: \"" + first_op + "\" input: \"x\" output: \"p\" }\n" +
+                            "  node { name: \"logarithm\" op_type: \"Log\" input: \"p\" output: \"y\" }";
+  text.replace(text.find("NODES"), 5, nodes);
+  const std::string path = scratch(name);
+  PX_CHECK(write_file(path, text).ok());
+  return path;
+}
+
+}  // namespace
+
+std::string sample(const std::string& name) { return std::string(PX_SOURCE_DIR) + "/samples/" + name; }
+
+std::string scratch(const std::string& name) {
+  static const Folder folder;
+  return (folder.path / name).string();
+}
+
+const Dumps& llama_fault() {
+  static const Dumps dumps = [] {
+    const std::string path = sample("llama_layer/model.onnx");
+    const auto [weight, reader] = weight_and_reader(*import_model(path).take());
+    return run(path, with_changed_weight(path, "llama", weight), "llama", sample("llama_layer/test_data_set_0"));
+  }();
+  return dumps;
+}
+
+std::string llama_guilty_node() {
+  return weight_and_reader(*import_model(sample("llama_layer/model.onnx")).take()).second;
+}
+
+const Dumps& loop_fault() {
+  static const Dumps dumps = [] {
+    const std::string path = sample("greedy_decoder/model.onnx");
+    return run(path, with_changed_weight(path, "loop", "score_weight"), "loop",
+               sample("greedy_decoder/test_data_set_0"));
+  }();
+  return dumps;
+}
+
+const Dumps& nan_fault() {
+  static const Dumps dumps =
+      run(log_model("abs.textproto", "Abs"), log_model("identity.textproto", "Identity"), "nan", "");
+  return dumps;
+}
+
+std::shared_ptr<const Document> opened(const Dumps& dumps) {
+  const auto document = open_document({dumps.a, dumps.b});
+  PX_CHECK(document.ok());
+  return with_comparison(**document, compare_files(dumps.a, dumps.b, {}).take().comparison);
+}
+
+}  // namespace parallax::view_test

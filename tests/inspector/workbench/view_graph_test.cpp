@@ -1,0 +1,159 @@
+// The graph view: what is open, what is drawn, what colour it has, and that nothing jumps.
+#include "inspector/workbench/view_graph.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/inspector/workbench/view_fixture.h"
+
+namespace parallax {
+namespace {
+
+using view_test::opened;
+
+struct Shown {
+  std::shared_ptr<const Document> document;
+  GraphView graph;
+  explicit Shown(const view_test::Dumps& dumps) : document(opened(dumps)) { graph.set_document(document); }
+  int32_t item(const std::string& node, const std::string& scope = "") const {
+    return graph.items().find_node(scope, node);
+  }
+  const SceneBox* box(int32_t index) {
+    const int32_t at = graph.scene().box_of_item[static_cast<size_t>(index)];
+    return at < 0 ? nullptr : &graph.scene().boxes[static_cast<size_t>(at)];
+  }
+};
+
+TEST(GraphView, ASmallGraphIsOpenAndItsWorstNodeIsMarked) {
+  Shown shown(view_test::llama_fault());
+  const int32_t guilty = shown.item(view_test::llama_guilty_node());
+  ASSERT_GE(guilty, 0);
+  ASSERT_NE(shown.box(guilty), nullptr);
+  const ItemLook look = shown.graph.look(guilty);
+  EXPECT_TRUE(look.is_bad);
+  EXPECT_FALSE(look.is_neutral);
+  EXPECT_TRUE(look.badge.ends_with("x")) << look.badge;
+  EXPECT_GT(shown.graph.summary(0).diverged, 0);
+  EXPECT_EQ(shown.graph.summary(0).diverged, shown.document->comparison->summary.diverged);
+}
+
+TEST(GraphView, WhatWasToggledStaysWhereItIsOnTheScreen) {
+  Shown shown(view_test::loop_fault());
+  const int32_t loop = shown.item("decode");
+  ASSERT_GE(loop, 0);
+  ASSERT_TRUE(shown.graph.can_open(loop));
+  shown.graph.set_open(loop, false);
+  const float before = (shown.box(loop)->y - shown.graph.camera.y) * shown.graph.camera.zoom;
+  shown.graph.set_open(loop, true);
+  EXPECT_TRUE(shown.graph.is_open(loop));
+  EXPECT_NEAR((shown.box(loop)->y - shown.graph.camera.y) * shown.graph.camera.zoom, before, 0.5);
+  EXPECT_NE(shown.box(shown.item("score_state", "decode.body[*]//")), nullptr);
+  shown.graph.set_open(loop, false);
+  EXPECT_EQ(shown.box(shown.item("score_state", "decode.body[*]//")), nullptr);
+}
+
+TEST(GraphView, AClosedLoopShowsTheWorstOfItsBody) {
+  Shown shown(view_test::loop_fault());
+  const int32_t loop = shown.item("decode");
+  const int32_t inside = shown.item("score_state", "decode.body[*]//");
+  ASSERT_GE(inside, 0);
+  EXPECT_GT(shown.graph.summary(inside).diverged, 0);
+  EXPECT_GE(shown.graph.summary(loop).diverged, shown.graph.summary(inside).diverged);
+  EXPECT_GE(shown.graph.summary(loop).number, shown.graph.summary(inside).number);
+}
+
+TEST(GraphView, AChosenIterationCountsAlone) {
+  Shown shown(view_test::loop_fault());
+  const int32_t inside = shown.item("score_state", "decode.body[*]//");
+  const auto all = shown.graph.summary(inside);
+  shown.graph.set_iteration(0);
+  const auto first = shown.graph.summary(inside);
+  EXPECT_LT(first.diverged + first.passed, all.diverged + all.passed);
+  EXPECT_EQ(shown.document->rows[static_cast<size_t>(first.worst_row)].path, "decode.body[0]//scores");
+}
+
+TEST(GraphView, RevealOpensTheWayToANode) {
+  Shown shown(view_test::loop_fault());
+  shown.graph.close_all();
+  const int32_t inside = shown.item("score_state", "decode.body[*]//");
+  EXPECT_EQ(shown.box(inside), nullptr);
+  shown.graph.reveal(inside);
+  EXPECT_NE(shown.box(inside), nullptr);
+}
+
+TEST(GraphView, ProducersAndReadersAreNeighboursInThePicture) {
+  Shown shown(view_test::nan_fault());
+  const int32_t first = shown.item("first"), logarithm = shown.item("logarithm");
+  EXPECT_EQ(shown.graph.readers_of(first), std::vector<int32_t>{logarithm});
+  EXPECT_EQ(shown.graph.producers_of(logarithm), std::vector<int32_t>{first});
+}
+
+TEST(GraphView, ColoursFollowWhatTheyAreBy) {
+  Shown shown(view_test::nan_fault());
+  const int32_t logarithm = shown.item("logarithm"), first = shown.item("first");
+  shown.graph.set_colour_by(ColourBy::nan);
+  EXPECT_EQ(shown.graph.look(logarithm).fill, kNanColour);
+  EXPECT_TRUE(shown.graph.look(first).is_neutral);
+  shown.graph.set_colour_by(ColourBy::op);
+  EXPECT_EQ(shown.graph.look(logarithm).fill, category_colour("Log"));
+  EXPECT_EQ(shown.graph.look(first).fill, category_colour("Abs"));
+  for (const ColourByInfo& info : colourings()) {
+    shown.graph.set_colour_by(info.by);
+    EXPECT_FALSE(shown.graph.legend().empty()) << info.name;
+  }
+}
+
+TEST(GraphView, CentreOnMovesOnlyWhenTheNodeIsOutOfSight) {
+  Shown shown(view_test::llama_fault());
+  const int32_t guilty = shown.item(view_test::llama_guilty_node());
+  shown.graph.camera = {-100000, -100000, 1};
+  shown.graph.centre_on(guilty);
+  const Camera moved = shown.graph.camera;
+  const SceneBox* box = shown.box(guilty);
+  EXPECT_NEAR((box->x + box->width / 2 - moved.x) * moved.zoom, shown.graph.canvas_width / 2, 1);
+  shown.graph.camera.x += 30;
+  shown.graph.centre_on(guilty);
+  EXPECT_FLOAT_EQ(shown.graph.camera.x, moved.x + 30);
+}
+
+TEST(GraphView, ZoomKeepsThePointUnderTheMouse) {
+  Shown shown(view_test::nan_fault());
+  shown.graph.camera = {10, 20, 1};
+  shown.graph.zoom_at(200, 100, 1.5F);
+  EXPECT_NEAR(shown.graph.camera.x + 200 / shown.graph.camera.zoom, 210, 1e-3);
+  EXPECT_NEAR(shown.graph.camera.y + 100 / shown.graph.camera.zoom, 120, 1e-3);
+  shown.graph.zoom_at(0, 0, 1e9F);
+  EXPECT_FLOAT_EQ(shown.graph.camera.zoom, kGreatestZoom);
+}
+
+TEST(GraphView, APlaceIsFoundInItsInnermostBox) {
+  Shown shown(view_test::loop_fault());
+  const int32_t inside = shown.item("score_state", "decode.body[*]//");
+  shown.graph.reveal(inside);
+  const SceneBox* box = shown.box(inside);
+  EXPECT_EQ(shown.graph.item_at(box->x + 2, box->y + 2), inside);
+  EXPECT_EQ(shown.graph.item_at(-50, -50), -1);
+}
+
+TEST(Colours, RampsKeepTheirOrderInGrey) {
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_GE(luminance(magnitude_colour(i / 40.0)), luminance(magnitude_colour((i + 1) / 40.0)));
+    EXPECT_LE(luminance(value_colour(i / 40.0)), luminance(value_colour((i + 1) / 40.0)));
+  }
+  EXPECT_GT(luminance(signed_colour(0)), luminance(signed_colour(1)));
+  EXPECT_GT(luminance(signed_colour(0)), luminance(signed_colour(-1)));
+}
+
+// WCAG 2.1 asks for 4.5 to 1 in text.
+TEST(Colours, TextIsReadableOnEveryFill) {
+  for (int i = 0; i <= 100; ++i) {
+    for (const Colour fill : {magnitude_colour(i / 100.0), value_colour(i / 100.0), signed_colour(i / 50.0 - 1)}) {
+      const double a = luminance(fill), b = luminance(readable_on(fill));
+      EXPECT_GE((std::max(a, b) + 0.05) / (std::min(a, b) + 0.05), 4.0) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace parallax

@@ -1,0 +1,198 @@
+// The tensor model against elements that are known: slices, measures, ranges, pictures, worst elements.
+#include "inspector/workbench/view_tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace parallax {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+Tensor floats(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::from<float>(shape, std::span<const float>(values));
+}
+
+Tensor counting(const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(shape.element_count()));
+  std::iota(values.begin(), values.end(), 0.0F);
+  return floats(shape, values);
+}
+
+Limit limit_of(double rtol, double atol) {
+  Limit limit;
+  limit.rtol = rtol;
+  limit.atol = atol;
+  return limit;
+}
+
+TensorModel model_of(const Tensor& a, const Tensor& b = {}) { return TensorModel::make(a, b, limit_of(0, 0.5)).take(); }
+
+Colour pixel(const HeatImage& image, int row, int column) {
+  const uint32_t p = image.pixels[static_cast<size_t>(row * image.width + column)];
+  return {static_cast<uint8_t>(p), static_cast<uint8_t>(p >> 8), static_cast<uint8_t>(p >> 16)};
+}
+
+TEST(TensorModel, ShowsTheLastTwoAxesAndStepsThroughTheOthers) {
+  TensorModel model = model_of(counting(Shape{2, 3, 4, 5}));
+  EXPECT_EQ(model.rows(), 4);
+  EXPECT_EQ(model.columns(), 5);
+  EXPECT_EQ(model.slice_text(), "0,0,:,:");
+  EXPECT_EQ(model.element_at(1, 2), 7);
+  EXPECT_TRUE(model.step_slice(1));
+  EXPECT_EQ(model.slice_text(), "0,1,:,:");
+  EXPECT_EQ(model.element_at(0, 0), 20);
+  EXPECT_TRUE(model.step_slice(1));
+  EXPECT_TRUE(model.step_slice(1));  // carries into the axis before
+  EXPECT_EQ(model.slice_text(), "1,0,:,:");
+  EXPECT_EQ(model.element_at(3, 4), 79);
+  EXPECT_EQ(model.element_at(4, 0), -1);
+}
+
+TEST(TensorModel, AnyTwoAxesMayBeShownAndNeverOneTwice) {
+  TensorModel model = model_of(counting(Shape{2, 3, 4}));
+  model.set_axes(0, 2);
+  EXPECT_EQ(model.rows(), 2);
+  EXPECT_EQ(model.element_at(1, 3), 15);
+  model.set_axes(2, 2);
+  EXPECT_NE(model.row_axis(), model.column_axis());
+  model.set_axes(0, 9);
+  EXPECT_LT(model.column_axis(), 3);
+}
+
+TEST(TensorModel, VectorsAreFoldedAndScalarsAreOneCell) {
+  const TensorModel vector = model_of(counting(Shape{100}));
+  EXPECT_EQ(vector.rows(), 2);
+  EXPECT_EQ(vector.columns(), 64);
+  EXPECT_EQ(vector.element_at(1, 35), 99);
+  EXPECT_EQ(vector.element_at(1, 36), -1);
+  EXPECT_EQ(vector.place_of(70), std::pair(int64_t{1}, int64_t{6}));
+  const TensorModel scalar = model_of(floats(Shape{}, {2.5F}));
+  EXPECT_EQ(scalar.rows() * scalar.columns(), 1);
+  EXPECT_EQ(scalar.describe(0).a, "2.5");
+}
+
+TEST(TensorModel, ShowBringsAnElementIntoThePicture) {
+  TensorModel model = model_of(counting(Shape{2, 3, 4, 5}));
+  model.show(119);
+  EXPECT_EQ(model.slice_text(), "1,2,:,:");
+  EXPECT_EQ(model.place_of(119), std::pair(int64_t{3}, int64_t{4}));
+  const std::vector<int64_t> index = {1, 2, 3, 4}, outside = {1, 2, 3, 5};
+  EXPECT_EQ(model.element_of(index), 119);
+  EXPECT_EQ(model.element_of(outside), -1);
+}
+
+TEST(TensorModel, MeasuresAreThoseOfTheComparison) {
+  const TensorModel model =
+      model_of(floats(Shape{1, 4}, {2, -4, 1, 0}), floats(Shape{1, 4}, {3, -4, std::nextafter(1.0F, 2.0F), 0.25F}));
+  EXPECT_DOUBLE_EQ(model.number(TensorMode::difference, 0), -1);
+  EXPECT_DOUBLE_EQ(model.number(TensorMode::absolute, 0), 1);
+  EXPECT_DOUBLE_EQ(model.number(TensorMode::relative, 0), 0.5);
+  EXPECT_DOUBLE_EQ(model.number(TensorMode::severity, 0), 2);
+  EXPECT_DOUBLE_EQ(model.number(TensorMode::severity, 3), 0.5);
+  EXPECT_DOUBLE_EQ(model.number(TensorMode::ulp, 2), 1);
+  for (const TensorModeInfo& info : tensor_modes()) {
+    EXPECT_EQ(model.number(info.mode, 1), info.mode < TensorMode::difference ? -4 : 0) << info.name;
+  }
+}
+
+TEST(TensorModel, AnElementIsShownExactlyWithItsBits) {
+  const TensorModel model = model_of(floats(Shape{1, 1}, {1}), floats(Shape{1, 1}, {1.5F}));
+  const ElementView view = model.describe(0);
+  EXPECT_EQ(view.index, "[0,0]");
+  EXPECT_EQ(view.hex_a, "3f800000");
+  EXPECT_EQ(view.hex_b, "3fc00000");
+  EXPECT_EQ(view.b, "1.5");
+  EXPECT_EQ(view.severity, "1");
+}
+
+TEST(TensorModel, EqualInfinitiesDifferByNothing) {
+  const TensorModel model = model_of(floats(Shape{1, 2}, {kInf, kInf}), floats(Shape{1, 2}, {kInf, -kInf}));
+  EXPECT_EQ(model.number(TensorMode::difference, 0), 0);
+  EXPECT_EQ(model.number(TensorMode::severity, 1), INFINITY);
+}
+
+TEST(TensorModel, RangesIgnoreWhatIsNotFinite) {
+  const TensorModel model = model_of(floats(Shape{1, 4}, {-2, kNan, 6, kInf}), floats(Shape{1, 4}, {-2, 0, 9, 0}));
+  EXPECT_EQ(model.autofit(TensorMode::a).low, -2);
+  EXPECT_EQ(model.autofit(TensorMode::a).high, 9);  // A and B share theirs
+  EXPECT_EQ(model.autofit(TensorMode::difference).low, -model.autofit(TensorMode::difference).high);
+  EXPECT_EQ(model.autofit(TensorMode::absolute).low, 0);
+}
+
+TEST(TensorModel, SpecialsHaveColoursOfTheirOwn) {
+  const TensorModel model = model_of(floats(Shape{1, 4}, {kNan, kInf, -kInf, 1}));
+  const HeatImage image = model.image(TensorMode::a, {0, 2});
+  EXPECT_EQ(pixel(image, 0, 0), kNanColour);
+  EXPECT_EQ(pixel(image, 0, 1), kPositiveInfColour);
+  EXPECT_EQ(pixel(image, 0, 2), kNegativeInfColour);
+  EXPECT_EQ(pixel(image, 0, 3), value_colour(0.5));
+}
+
+TEST(TensorModel, ASingleBadElementIsSeenInAPictureOfFewerPixels) {
+  std::vector<float> values(512 * 512, 1), other = values;
+  other[300 * 512 + 77] = 2;
+  const TensorModel model = model_of(floats(Shape{512, 512}, values), floats(Shape{512, 512}, other));
+  for (const TensorMode mode : {TensorMode::absolute, TensorMode::severity, TensorMode::ulp}) {
+    const ValueRange range = mode == TensorMode::absolute ? ValueRange{0, 1} : ValueRange{0, 2};
+    const HeatImage image = model.image(mode, range, 64);
+    EXPECT_EQ(image.width, 64);
+    EXPECT_EQ(image.block_rows, 8);
+    const Colour bad = pixel(image, 300 / 8, 77 / 8), good = pixel(image, 0, 0);
+    EXPECT_NE(bad, good);
+    EXPECT_EQ(std::count(image.pixels.begin(), image.pixels.end(), image.pixels[0]), 64 * 64 - 1);
+  }
+}
+
+TEST(TensorModel, WorstElementsComeWorstFirst) {
+  const TensorModel model =
+      model_of(floats(Shape{2, 3}, {0, 0, 0, 0, 0, 0}), floats(Shape{2, 3}, {0, 3, kNan, 1, 0, -5}));
+  EXPECT_EQ(model.worst(TensorMode::absolute, 10), (std::vector<int64_t>{2, 5, 1, 3}));
+  EXPECT_EQ(model.worst(TensorMode::absolute, 2), (std::vector<int64_t>{2, 5}));
+}
+
+TEST(TensorModel, HistogramsCountEveryElementOnce) {
+  const TensorModel model =
+      model_of(floats(Shape{2, 3}, {0, 1, 2, 3, kNan, kInf}), floats(Shape{2, 3}, {0, 0, 0, 0, 0, 4}));
+  const SliceHistogram histogram = model.histogram(4);
+  EXPECT_EQ(std::accumulate(histogram.a.begin(), histogram.a.end(), int64_t{0}), 4);
+  EXPECT_EQ(std::accumulate(histogram.b.begin(), histogram.b.end(), int64_t{0}), 6);
+  EXPECT_EQ(histogram.nan_a, 1);
+  EXPECT_EQ(histogram.inf_a, 1);
+  EXPECT_EQ(histogram.b.front(), 5);
+  EXPECT_EQ(histogram.high, 4);
+}
+
+TEST(TensorModel, ChannelsHaveTheirOwnFigures) {
+  const TensorModel model = model_of(floats(Shape{2, 2}, {1, 3, kNan, 5}), floats(Shape{2, 2}, {1, 4, 0, 5}));
+  const auto rows = model.channels(0);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].mean, 2);
+  EXPECT_EQ(rows[0].max_abs, 1);
+  EXPECT_EQ(rows[1].nan, 1);
+  EXPECT_EQ(rows[1].min, 5);
+}
+
+TEST(TensorModel, NarrowTypesAndIntegersAreRead) {
+  Tensor packed = Tensor::zeros(DType::int4, Shape{1, 3}).take();
+  packed.mutable_data()[0] = std::byte{0x87};  // 7, -8
+  packed.mutable_data()[1] = std::byte{0x01};
+  const TensorModel model = model_of(packed);
+  EXPECT_EQ(model.number(TensorMode::a, 0), 7);
+  EXPECT_EQ(model.number(TensorMode::a, 1), -8);
+  EXPECT_EQ(model.describe(1).hex_a, "8");
+  EXPECT_EQ(model.cell_text(TensorMode::a, 2), "1");
+}
+
+TEST(TensorModel, RefusesWhatCannotBeLaidOverEachOther) {
+  EXPECT_EQ(TensorModel::make(counting(Shape{2, 3}), counting(Shape{3, 2}), {}).error().code, ErrorCode::usage);
+  EXPECT_FALSE(TensorModel::make(counting(Shape{2}), Tensor::scalar<int32_t>(1), {}).ok());
+}
+
+}  // namespace
+}  // namespace parallax

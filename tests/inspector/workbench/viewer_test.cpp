@@ -1,0 +1,266 @@
+// The viewer as a person uses it: keys lead to the fault, through a loop's iterations, to NaN; what is shown is told.
+#include "inspector/workbench/viewer.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "inspector/executors/make_executor.h"
+#include "tests/inspector/workbench/view_fixture.h"
+
+namespace parallax {
+namespace {
+
+using view_test::Dumps;
+
+class Person {
+ public:
+  explicit Person(const Dumps& dumps) : Person(std::vector<std::string>{dumps.a, dumps.b}) {}
+  explicit Person(std::vector<std::string> files) : viewer(make_executor) {
+    viewer.open(std::move(files));
+    viewer.wait_idle();
+  }
+  bool press(std::string_view chord) {
+    const Command* command = command_for_key(chord);
+    return command != nullptr && command->run(viewer);
+  }
+  std::string path() const {
+    return viewer.row() < 0 ? "" : viewer.document()->rows[static_cast<size_t>(viewer.row())].path;
+  }
+  std::string node() const {
+    return viewer.row() < 0 ? "" : viewer.document()->rows[static_cast<size_t>(viewer.row())].node;
+  }
+  nlohmann::json shown() { return nlohmann::json::parse(view_to_json(viewer)); }
+
+  Viewer viewer;
+};
+
+TEST(Viewer, OpeningTwoDumpsSelectsTheFaultWithoutAKey) {
+  Person person(view_test::llama_fault());
+  EXPECT_EQ(person.node(), view_test::llama_guilty_node());
+  ASSERT_TRUE(person.viewer.tensor().model.has_value());
+  // Its worst element is picked, and differs beyond its limit.
+  const int64_t element = person.viewer.tensor().element;
+  ASSERT_GE(element, 0);
+  EXPECT_GT(person.viewer.tensor().model->number(TensorMode::severity, element), 1);
+}
+
+TEST(Viewer, KeysStepThroughTheDivergencesAndBack) {
+  Person person(view_test::llama_fault());
+  const std::string first = person.path();
+  ASSERT_GT(person.viewer.alerts().size(), 1U);
+  ASSERT_TRUE(person.press("N"));
+  const std::string second = person.path();
+  EXPECT_NE(second, first);
+  EXPECT_EQ(person.viewer.alert_at(), 1);
+  EXPECT_TRUE(person.press("Shift+N"));
+  EXPECT_EQ(person.path(), first);
+  EXPECT_FALSE(person.press("Shift+N"));
+  EXPECT_TRUE(person.press("Alt+Right") || person.press("Alt+Left"));
+  while (person.press("N")) {
+  }
+  EXPECT_EQ(person.viewer.alert_at(), static_cast<int>(person.viewer.alerts().size()) - 1);
+  EXPECT_TRUE(person.press("Home"));
+  EXPECT_EQ(person.path(), first);
+}
+
+TEST(Viewer, KeysStepThroughTheIterationsOfALoop) {
+  Person person(view_test::loop_fault());
+  ASSERT_TRUE(person.viewer.select_path("decode.body[0]//scores"));
+  person.viewer.select_element(1);
+  ASSERT_TRUE(person.press("Period"));
+  EXPECT_EQ(person.path(), "decode.body[1]//scores");
+  EXPECT_EQ(person.viewer.tensor().element, 1);  // what was looked at stays under the glass
+  EXPECT_TRUE(person.press("Comma"));
+  EXPECT_EQ(person.path(), "decode.body[0]//scores");
+  EXPECT_FALSE(person.press("Comma"));
+}
+
+TEST(Viewer, HistoryGoesBackAndForward) {
+  Person person(view_test::llama_fault());
+  const std::string first = person.path();
+  ASSERT_TRUE(person.press("RightBracket"));
+  const std::string second = person.path();
+  ASSERT_TRUE(person.press("RightBracket"));
+  ASSERT_TRUE(person.press("Alt+Left"));
+  EXPECT_EQ(person.path(), second);
+  ASSERT_TRUE(person.press("Alt+Left"));
+  EXPECT_EQ(person.path(), first);
+  EXPECT_FALSE(person.press("Alt+Left"));
+  ASSERT_TRUE(person.press("Alt+Right"));
+  EXPECT_EQ(person.path(), second);
+}
+
+TEST(Viewer, BookmarksAreSetClearedAndVisited) {
+  Person person(view_test::llama_fault());
+  const std::string marked = person.path();
+  ASSERT_TRUE(person.press("Ctrl+B"));
+  ASSERT_TRUE(person.press("N"));
+  ASSERT_TRUE(person.press("Ctrl+1"));
+  EXPECT_EQ(person.path(), marked);
+  EXPECT_FALSE(person.press("Ctrl+2"));
+  ASSERT_TRUE(person.press("Ctrl+B"));
+  EXPECT_TRUE(person.viewer.bookmarks().empty());
+}
+
+TEST(Viewer, ProducersAndReadersAreAKeyAway) {
+  Person person(view_test::nan_fault());
+  ASSERT_TRUE(person.viewer.select_path("y"));
+  ASSERT_TRUE(person.press("Ctrl+Up"));
+  EXPECT_EQ(person.path(), "p");
+  ASSERT_TRUE(person.press("Ctrl+Down"));
+  EXPECT_EQ(person.path(), "y");
+}
+
+TEST(Viewer, NaNIsFoundAndShownAlone) {
+  Person person(view_test::nan_fault());
+  person.viewer.set_search("nan");
+  ASSERT_EQ(person.viewer.table_rows().size(), 1U);
+  ASSERT_TRUE(person.viewer.select_row(person.viewer.table_rows()[0]));
+  EXPECT_TRUE(person.viewer.is_hit(person.viewer.item()));
+  ASSERT_TRUE(person.press("2"));
+  ASSERT_TRUE(person.press("M"));
+  EXPECT_TRUE(person.viewer.tensor().specials_only);
+  ASSERT_TRUE(person.press("E"));
+  EXPECT_EQ(person.shown()["tensor"]["element"]["b"], "nan");
+}
+
+TEST(Viewer, TensorKeysMoveTheElementAndChangeTheMeasure) {
+  Person person(view_test::nan_fault());
+  ASSERT_TRUE(person.viewer.select_path("p"));
+  person.viewer.select_element(9);
+  EXPECT_TRUE(person.press("Left"));
+  EXPECT_EQ(person.viewer.tensor().element, 8);
+  EXPECT_FALSE(person.press("Left"));  // the edge
+  EXPECT_TRUE(person.press("Down"));
+  EXPECT_EQ(person.viewer.tensor().element, 16);
+  EXPECT_TRUE(person.press("3"));
+  EXPECT_EQ(person.viewer.tensor().mode, TensorMode::difference);
+  EXPECT_EQ(person.viewer.tensor().range.low, -person.viewer.tensor().range.high);
+  EXPECT_TRUE(person.press("1"));
+  person.viewer.tensor().range = {-7, 7};
+  person.viewer.tensor().is_auto_range = false;
+  EXPECT_TRUE(person.press("A"));
+  EXPECT_NE(person.viewer.tensor().range.low, -7);
+}
+
+TEST(Viewer, AModelAloneSaysThatItHasNoValues) {
+  Person person(std::vector<std::string>{view_test::sample("llama_layer/model.onnx")});
+  ASSERT_NE(person.viewer.document(), nullptr);
+  ASSERT_TRUE(person.viewer.select_row(3));
+  EXPECT_FALSE(person.viewer.tensor().model.has_value());
+  EXPECT_NE(person.viewer.tensor().problem.find("run the model"), std::string::npos);
+  EXPECT_FALSE(person.press("N"));
+  EXPECT_FALSE(person.press("4"));
+}
+
+TEST(Viewer, OneDumpShowsItsValuesAndNoComparison) {
+  Person person(std::vector<std::string>{view_test::nan_fault().b});
+  ASSERT_TRUE(person.viewer.select_path("y"));
+  ASSERT_TRUE(person.viewer.tensor().model.has_value());
+  EXPECT_FALSE(person.viewer.tensor().model->has_b());
+  EXPECT_FALSE(person.press("4"));
+  EXPECT_TRUE(person.viewer.alerts().empty());
+  EXPECT_NE(person.viewer.inspector().command.find("parallax tensor "), std::string::npos);
+}
+
+TEST(Viewer, WhatCannotBeOpenedIsAMessageThatCanBeDismissed) {
+  Person person(view_test::nan_fault());
+  const std::string before = person.path();
+  person.viewer.open({view_test::scratch("nothing.plx")});
+  person.viewer.wait_idle();
+  ASSERT_EQ(person.viewer.messages.size(), 1U);
+  EXPECT_NE(person.viewer.messages[0].find("nothing.plx"), std::string::npos);
+  EXPECT_EQ(person.path(), before);  // what was open stays
+  EXPECT_TRUE(person.press("Escape"));
+  EXPECT_TRUE(person.viewer.messages.empty());
+}
+
+TEST(Viewer, ARunFillsTheSameViewAndKeepsItsElements) {
+  Viewer viewer(make_executor);
+  RunForm form;
+  form.model = view_test::sample("llama_layer/model.onnx");
+  form.observe_all = true;
+  viewer.run(form);
+  EXPECT_TRUE(viewer.is_busy());
+  viewer.wait_idle();
+  EXPECT_TRUE(viewer.messages.empty()) << viewer.messages.front();
+  ASSERT_NE(viewer.document(), nullptr);
+  ASSERT_NE(viewer.document()->comparison, nullptr);
+  EXPECT_EQ(viewer.document()->comparison->verdict, OverallVerdict::pass);
+  ASSERT_TRUE(viewer.select_row(static_cast<int32_t>(viewer.document()->rows.size()) - 1));
+  ASSERT_TRUE(viewer.tensor().model.has_value()) << viewer.tensor().problem;
+  EXPECT_TRUE(viewer.tensor().model->has_b());
+}
+
+TEST(Viewer, ARunThatCannotBeMadeSaysWhy) {
+  Viewer viewer(make_executor);
+  RunForm form;
+  form.model = view_test::sample("llama_layer/model.onnx");
+  form.executor_b = "abacus";
+  viewer.run(form);
+  viewer.wait_idle();
+  ASSERT_EQ(viewer.messages.size(), 1U);
+  EXPECT_NE(viewer.messages[0].find("abacus"), std::string::npos);
+  EXPECT_NE(viewer.document(), nullptr);  // the graph is there all the same
+}
+
+TEST(Viewer, AViewIsAppliedFromItsJsonAndToldAgain) {
+  Person person(view_test::llama_fault());
+  const std::string state =
+      R"({"colour_by": "ulp", "search": "op:MatMul", "preset": "tensor", "theme": "light", "mode": "difference", "tab": "table"})";
+  ASSERT_TRUE(apply_view(person.viewer, state).ok());
+  const auto shown = person.shown();
+  EXPECT_EQ(shown["graph"]["colour_by"], "ulp");
+  EXPECT_EQ(shown["search"], "op:MatMul");
+  EXPECT_EQ(shown["preset"], "tensor");
+  EXPECT_EQ(shown["theme"], "light");
+  EXPECT_EQ(shown["tensor"]["mode"], "difference");
+  EXPECT_EQ(shown["lists"]["row_count"], person.viewer.table_rows().size());
+  EXPECT_EQ(shown["selection"]["verdict"], "diverged");
+  EXPECT_FALSE(apply_view(person.viewer, R"({"colour_by": "taste"})").ok());
+  EXPECT_FALSE(apply_view(person.viewer, R"({"colour": "ulp"})").ok());
+  EXPECT_FALSE(apply_view(person.viewer, "no json").ok());
+  EXPECT_TRUE(expect_view(person.viewer, "/selection/verdict", "diverged").ok());
+  EXPECT_FALSE(expect_view(person.viewer, "/selection/verdict", "pass").ok());
+}
+
+TEST(Commands, HaveUniqueNamesAndKeys) {
+  std::set<std::string_view> ids, keys;
+  for (const Command& command : commands()) {
+    EXPECT_TRUE(ids.insert(command.id).second) << command.id;
+    EXPECT_EQ(find_command(command.id), &command);
+    std::string_view rest = command.keys;
+    while (!rest.empty()) {
+      const std::string_view key = rest.substr(0, rest.find(' '));
+      EXPECT_TRUE(keys.insert(key).second) << key;
+      EXPECT_EQ(command_for_key(key), &command);
+      rest.remove_prefix(std::min(rest.size(), key.size() + 1));
+    }
+  }
+  EXPECT_EQ(command_for_key("Ctrl+Alt+Q"), nullptr);
+  EXPECT_EQ(command_for_key(""), nullptr);
+}
+
+TEST(Commands, AreFoundByTheirWords) {
+  const auto found = find_commands("next diverg");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]->id, "go.next_divergence");
+  EXPECT_EQ(find_commands("").size(), commands().size());
+  EXPECT_TRUE(find_commands("no such thing").empty());
+}
+
+// Pressed in any order, with nothing open and with something open, no key does harm.
+TEST(Commands, NoneDoesHarmWithoutADocument) {
+  Viewer viewer;
+  for (const Command& command : commands()) command.run(viewer);
+  Person person(view_test::nan_fault());
+  for (const Command& command : commands()) command.run(person.viewer);
+  person.viewer.wait_idle();
+  EXPECT_NE(person.viewer.document(), nullptr);
+}
+
+}  // namespace
+}  // namespace parallax
