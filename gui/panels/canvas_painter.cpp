@@ -56,7 +56,7 @@ void CanvasPainter::draw_wires() {
       const ImU32 colour = strong ? theme.accent : faded(theme.wire, 0.75F);
       if (wire.kind == EdgeKind::led) {
         draw_wire(wire, colour, strong ? 2.0F * ui_.scale : 1.0F * ui_.scale);
-      } else if (zoom_ > kStraightBelow) {
+      } else if (zoom_ > kStraightBelow * ui_.scale) {
         draw_stub(wire, colour);
       }
     }
@@ -71,15 +71,15 @@ void CanvasPainter::draw_wire(const SceneWire& wire, ImU32 colour, float thickne
     const ImVec2 a = to_screen(points[i - 1].x, points[i - 1].y), b = to_screen(points[i].x, points[i].y);
     if (b.y < corner_.y || a.y > corner_.y + size_.y) continue;
     const bool is_upright = std::abs(a.x - b.x) < 1;
-    if (is_upright || zoom_ < kStraightBelow) {
+    if (is_upright || zoom_ < kStraightBelow * ui_.scale) {
       list_->AddLine(a, b, colour, thickness);
     } else {
       const float bend = (b.y - a.y) * 0.5F;
       list_->AddBezierCubic(a, {a.x, a.y + bend}, {b.x, b.y - bend}, b, colour, thickness, zoom_ > 1 ? 0 : 12);
     }
   }
-  const float arrow = 4.5F * std::min(zoom_, 1.3F) * ui_.scale;
-  if (zoom_ > kStraightBelow)
+  const float arrow = 4.5F * std::min(zoom_, 1.3F * ui_.scale);
+  if (zoom_ > kStraightBelow * ui_.scale)
     list_->AddTriangleFilled(end, {end.x - arrow * 0.6F, end.y - arrow * 1.4F},
                              {end.x + arrow * 0.6F, end.y - arrow * 1.4F}, colour);
 }
@@ -94,7 +94,7 @@ void CanvasPainter::draw_stub(const SceneWire& wire, ImU32 colour) const {
   const ImVec2 foot = to_screen(box.x + place, box.y), head = to_screen(box.x + place, box.y - 9);
   if (!in_sight({head.x - 60, head.y}, {foot.x + 60, foot.y})) return;
   list_->AddLine(head, foot, colour, ui_.scale);
-  list_->AddCircleFilled(head, 2.6F * std::min(zoom_, 1.2F) * ui_.scale, colour, 10);
+  list_->AddCircleFilled(head, 2.6F * std::min(zoom_, 1.2F * ui_.scale), colour, 10);
 }
 
 void CanvasPainter::draw_boxes() {
@@ -130,7 +130,7 @@ void CanvasPainter::draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greates
   const float rounding = 8 * zoom_;
   list_->AddRectFilled(least, greatest, is_deep ? theme.frame : faded(theme.raised, 0.45F), rounding);
   outline(box.item, false, least, greatest, rounding);
-  const float size = 13 * zoom_ * ui_.scale;
+  const float size = 13 * zoom_;
   if (size < kLeastText) return;
   const ImFont* font = font_for(size);
   const std::string title = item.title + (item.detail.empty() ? "" : "  " + item.detail);
@@ -172,9 +172,9 @@ void CanvasPainter::draw_box(const SceneBox& box) {
 
 void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec2 least, ImVec2 greatest, ImU32 text,
                               ImU32 dim) const {
-  const float size = 13 * zoom_ * ui_.scale, small = 11 * zoom_ * ui_.scale;
+  const float size = 13 * zoom_, small = 11 * zoom_;
   if (size < kLeastText) return;
-  const float pad = 7 * zoom_ * ui_.scale, width = greatest.x - least.x - 2 * pad;
+  const float pad = 7 * zoom_, width = greatest.x - least.x - 2 * pad;
   const ImFont* font = font_for(size);
   const bool is_pill = item.kind == GraphItem::Kind::input || item.kind == GraphItem::Kind::output;
   if (is_pill) {
@@ -191,15 +191,15 @@ void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec
   float badge_width = 0;
   if (!look.badge.empty()) badge_width = font->CalcTextSizeA(small, FLT_MAX, 0, look.badge.c_str()).x + 4 * zoom_;
   first = cut_text(font, size, first, std::max(width - badge_width, width * 0.4F));
-  list_->AddText(font, size, {least.x + pad, least.y + 4 * zoom_ * ui_.scale}, text, first.c_str());
+  list_->AddText(font, size, {least.x + pad, least.y + 4 * zoom_}, text, first.c_str());
   if (badge_width > 0) {
     list_->PushClipRect(least, greatest, true);
-    list_->AddText(font, small, {greatest.x - pad - badge_width + 4 * zoom_, least.y + 5.5F * zoom_ * ui_.scale}, text,
+    list_->AddText(font, small, {greatest.x - pad - badge_width + 4 * zoom_, least.y + 5.5F * zoom_}, text,
                    look.badge.c_str());
     list_->PopClipRect();
   }
   second = cut_text(font, small, second, width);
-  list_->AddText(font, small, {least.x + pad, least.y + 21 * zoom_ * ui_.scale}, dim, second.c_str());
+  list_->AddText(font, small, {least.x + pad, least.y + 21 * zoom_}, dim, second.c_str());
 }
 
 int32_t CanvasPainter::wire_at(ImVec2 screen) const {

@@ -106,6 +106,10 @@ void draw_canvas(Ui& ui) {
     return;
   }
   const bool resized = viewer.graph.canvas_width != size.x || viewer.graph.canvas_height != size.y;
+  if (viewer.graph.pixel_scale != ui.scale) {
+    viewer.graph.camera.zoom *= ui.scale / viewer.graph.pixel_scale;
+    viewer.graph.pixel_scale = ui.scale;
+  }
   if (resized) {
     // What was in the middle stays there.
     viewer.graph.camera.x += (viewer.graph.canvas_width - size.x) / 2 / viewer.graph.camera.zoom;

@@ -21,12 +21,14 @@ void fit(Ui& ui, const TensorModel& model, ImVec2 size) {
              columns = static_cast<float>(std::max<int64_t>(1, model.columns()));
   ui.heat_zoom = std::min({size.x / columns, size.y / rows, 48 * ui.scale});
   ui.heat_origin = {(size.x - columns * ui.heat_zoom) / 2, std::max(0.0F, (size.y - rows * ui.heat_zoom) / 2)};
-  if (columns * ui.heat_zoom < size.x * 0.7F) ui.heat_origin.x = 0;
+  ui.heat_size = size;
+  ui.heat_is_fitted = true;
 }
 
 void zoom_and_drag(Ui& ui, ImVec2 corner, ImVec2 size) {
   const ImGuiIO& io = ImGui::GetIO();
   if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left)) {
+    ui.heat_is_fitted = false;
     ui.heat_origin.x += io.MouseDelta.x;
     ui.heat_origin.y += io.MouseDelta.y;
   }
@@ -37,6 +39,7 @@ void zoom_and_drag(Ui& ui, ImVec2 corner, ImVec2 size) {
   ui.heat_origin.x = at.x - (at.x - ui.heat_origin.x) * zoom / ui.heat_zoom;
   ui.heat_origin.y = at.y - (at.y - ui.heat_origin.y) * zoom / ui.heat_zoom;
   ui.heat_zoom = zoom;
+  ui.heat_is_fitted = false;
 }
 
 void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
@@ -115,7 +118,8 @@ void draw_heat_map(Ui& ui) {
     ImGui::TextDisabled("this tensor has no elements");
     return;
   }
-  if (ui.heat_zoom <= 0) fit(ui, model, size);
+  const bool was_resized = ui.heat_size.x != size.x || ui.heat_size.y != size.y;
+  if (ui.heat_zoom <= 0 || (was_resized && ui.heat_is_fitted)) fit(ui, model, size);
   ImGui::InvisibleButton("heat", size);
   ui.mark("heat");
   zoom_and_drag(ui, corner, size);

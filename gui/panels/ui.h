@@ -59,7 +59,9 @@ struct Ui {
   HeatImage heat_image;
   SliceHistogram histogram;
   std::vector<int64_t> worst;
-  float heat_zoom = 0;  // pixels an element; 0: fitted
+  float heat_zoom = 0;         // pixels an element; 0: to be fitted
+  bool heat_is_fitted = true;  // nobody has zoomed or dragged
+  ImVec2 heat_size{0, 0};      // of the pane it was fitted to
   ImVec2 heat_origin{0, 0};
   int32_t scrolled_row = -1;  // the table has been scrolled to it
 

@@ -112,8 +112,8 @@ void GraphView::fit() {
   if (all.width <= 0 || all.height <= 0) return;
   const float whole = std::min(canvas_width / all.width, canvas_height / all.height);
   const float by_width = canvas_width / all.width;
-  camera.zoom =
-      std::clamp(whole >= kLeastReadableZoom ? whole : std::max(by_width, kLeastReadableZoom), kLeastZoom, 1.0F);
+  const float readable = kLeastReadableZoom * pixel_scale;
+  camera.zoom = std::clamp(whole >= readable ? whole : std::max(by_width, readable), kLeastZoom, pixel_scale);
   camera.x = all.width / 2 - canvas_width / camera.zoom / 2;
   const bool is_taller = all.height * camera.zoom > canvas_height;
   camera.y = is_taller ? -8 / camera.zoom : all.height / 2 - canvas_height / camera.zoom / 2;
@@ -126,7 +126,7 @@ void GraphView::centre_on(int32_t item) {
   const int32_t index = shown < 0 ? -1 : all.box_of_item[static_cast<size_t>(shown)];
   if (index < 0) return;
   const SceneBox& box = all.boxes[static_cast<size_t>(index)];
-  if (camera.zoom < kLeastReadableZoom) camera.zoom = 0.8F;
+  if (camera.zoom < kLeastReadableZoom * pixel_scale) camera.zoom = 0.8F * pixel_scale;
   const float x = box.x + box.width / 2, y = box.y + std::min(box.height, 40.0F) / 2;
   const float screen_x = (x - camera.x) * camera.zoom, screen_y = (y - camera.y) * camera.zoom;
   const bool in_sight = screen_x > canvas_width * 0.1F && screen_x < canvas_width * 0.9F &&

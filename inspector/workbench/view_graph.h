@@ -46,7 +46,7 @@ struct LegendEntry {
 struct Camera {
   float x = 0, y = 0, zoom = 1;
 };
-constexpr float kLeastZoom = 0.02F, kGreatestZoom = 3.0F;
+constexpr float kLeastZoom = 0.02F, kGreatestZoom = 4.0F;
 
 class GraphView {
  public:
@@ -75,6 +75,7 @@ class GraphView {
 
   Camera camera;
   float canvas_width = 800, canvas_height = 600;
+  float pixel_scale = 1;         // of the screen: how many pixels an ordinary one would be
   void fit();                    // the whole graph, or its width where it is too tall to be read
   void centre_on(int32_t item);  // only when it is not well in sight already
   void zoom_at(float screen_x, float screen_y, float factor);

@@ -1,0 +1,125 @@
+// The built program, driven by scripts as people would: without a display, and in a window under Xvfb.
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "gui/app/png_file.h"
+#include "inspector/base/mapped_file.h"
+#include "tests/inspector/workbench/view_fixture.h"
+
+namespace parallax::gui {
+namespace {
+
+struct Answer {
+  int exit_code = -1;
+  std::string text;
+};
+
+Answer run(const std::string& arguments, const std::string& before = "") {
+  const std::string command = before + " '" PX_GUI_PROGRAM "' " + arguments + " 2>&1";
+  FILE* pipe = ::popen(command.c_str(), "r");
+  Answer answer;
+  std::array<char, 4096> buffer{};
+  for (size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    answer.text.append(buffer.data(), count);
+  const int status = ::pclose(pipe);
+  answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return answer;
+}
+
+std::string files_of(const view_test::Dumps& dumps) { return "'" + dumps.a + "' '" + dumps.b + "'"; }
+std::string script(const std::string& name) {
+  return " --script '" PX_SOURCE_DIR "/tests/gui/scripts/" + name + ".script'";
+}
+
+bool has_egl() {
+  static const bool has = run("--shot '" + view_test::scratch("probe.png") + "'").exit_code == 0;
+  return has;
+}
+
+#define PX_NEEDS_EGL \
+  if (!has_egl()) GTEST_SKIP() << "no EGL driver here"
+
+// The name of the guilty node goes into the script that looks for it.
+std::string with_node(const std::string& name, const std::string& node) {
+  std::string text = *read_file(PX_SOURCE_DIR "/tests/gui/scripts/" + name + ".script");
+  for (size_t at = 0; (at = text.find("GUILTY", at)) != std::string::npos;) text.replace(at, 6, node);
+  const std::string path = view_test::scratch(name + ".script");
+  EXPECT_TRUE(write_file(path, text).ok());
+  return " --script '" + path + "'";
+}
+
+TEST(Program, FindsASeededFaultInAtMostFourKeys) {
+  PX_NEEDS_EGL;
+  const Answer answer =
+      run(files_of(view_test::llama_fault()) + with_node("find_fault", view_test::llama_guilty_node()));
+  EXPECT_EQ(answer.exit_code, 0) << answer.text;
+}
+
+TEST(Program, StepsThroughTheIterationsOfALoop) {
+  PX_NEEDS_EGL;
+  const Answer answer = run(files_of(view_test::loop_fault()) + script("loop_iterations"));
+  EXPECT_EQ(answer.exit_code, 0) << answer.text;
+}
+
+TEST(Program, LooksAtNaN) {
+  PX_NEEDS_EGL;
+  const Answer answer = run(files_of(view_test::nan_fault()) + script("look_at_nan"));
+  EXPECT_EQ(answer.exit_code, 0) << answer.text;
+}
+
+TEST(Program, WritesThePictureAndTheViewItWasAskedFor) {
+  PX_NEEDS_EGL;
+  const std::string state = view_test::scratch("state.json"), shot = view_test::scratch("shot.png"),
+                    out = view_test::scratch("out.json");
+  ASSERT_TRUE(write_file(state, R"({"theme": "light", "preset": "graph", "colour_by": "max_abs"})").ok());
+  const Answer answer = run(files_of(view_test::llama_fault()) + " --size 900x700 --state '" + state + "' --shot '" +
+                            shot + "' --state-out '" + out + "'");
+  ASSERT_EQ(answer.exit_code, 0) << answer.text;
+  const auto picture = read_png(shot);
+  ASSERT_TRUE(picture.ok());
+  EXPECT_EQ(picture->width, 900);
+  EXPECT_EQ(picture->height, 700);
+  const std::string told = *read_file(out);
+  EXPECT_NE(told.find("\"preset\": \"graph\""), std::string::npos);
+  EXPECT_NE(told.find("\"colour_by\": \"max_abs\""), std::string::npos);
+  EXPECT_NE(told.find(view_test::llama_guilty_node()), std::string::npos);
+}
+
+TEST(Program, AFailedExpectationNamesItsLine) {
+  PX_NEEDS_EGL;
+  const std::string path = view_test::scratch("wrong.script");
+  ASSERT_TRUE(write_file(path, "# comment\nkey N\nexpect /selection/node nobody\n").ok());
+  const Answer answer = run(files_of(view_test::llama_fault()) + " --script '" + path + "'");
+  EXPECT_EQ(answer.exit_code, 2);
+  EXPECT_NE(answer.text.find("wrong.script:3"), std::string::npos) << answer.text;
+}
+
+TEST(Program, WrongUseIsToldInASentence) {
+  EXPECT_EQ(run("--sideways").exit_code, 2);
+  EXPECT_EQ(run("--size 3x3 --shot x.png").exit_code, 2);
+  EXPECT_EQ(run("a b c").exit_code, 2);
+  EXPECT_EQ(run("--help").exit_code, 0);
+  EXPECT_EQ(run("--version").exit_code, 0);
+  if (has_egl())
+    EXPECT_EQ(run("'" + view_test::scratch("none.plx") + "' --shot '" + view_test::scratch("x.png") + "'").exit_code,
+              2);
+}
+
+// A real window, a real X server: the same script must do the same.
+TEST(Program, RunsInAWindowUnderXvfb) {
+  if (std::system("command -v xvfb-run >/dev/null 2>&1") != 0) GTEST_SKIP() << "no xvfb-run here";
+  const std::string out = view_test::scratch("window.json");
+  const Answer answer = run(files_of(view_test::llama_fault()) + " --window" +
+                                with_node("find_fault", view_test::llama_guilty_node()) + " --state-out '" + out + "'",
+                            "LIBGL_ALWAYS_SOFTWARE=1 xvfb-run -a -s '-screen 0 1400x900x24'");
+  ASSERT_EQ(answer.exit_code, 0) << answer.text;
+  EXPECT_NE((*read_file(out)).find(view_test::llama_guilty_node()), std::string::npos);
+}
+
+}  // namespace
+}  // namespace parallax::gui
