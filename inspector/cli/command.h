@@ -43,6 +43,7 @@ std::unique_ptr<Command> make_show_command();
 std::unique_ptr<Command> make_dot_command();
 std::unique_ptr<Command> make_tensor_command();
 std::unique_ptr<Command> make_extract_command();
+std::unique_ptr<Command> make_reduce_command();
 std::unique_ptr<Command> make_import_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_check_command();

@@ -21,6 +21,8 @@ constexpr Verb kVerbs[] = {
      "parallax tensor out/B-cpu.plx logits --slice 0,: --stats", make_tensor_command},
     {"extract", "a part of a model as a model of its own, with its data as a test_data_set",
      "parallax extract samples/cnn/model.onnx --from max_pool2d --to add -o part", make_extract_command},
+    {"reduce", "the smallest part of a model that still fails, with its data",
+     "parallax reduce samples/fault_pair/A.onnx --against samples/fault_pair/B.onnx -o small", make_reduce_command},
     {"import", "make a dump from tensors of other kinds", "parallax import tensors.npz -o tensors.plx",
      make_import_command},
     {"export", "write a dump's tensors as other kinds", "parallax export out/B-cpu.plx -o tensors.npz",

@@ -54,7 +54,7 @@ class Builder {
     graph_.metadata = source_.metadata;
   }
 
-  Result<Graph> build(const PartData& data) {
+  Graph build(const PartData& data) {
     for (size_t index = 0; index < part_.inputs.size(); ++index) {
       const ValueId id = place_value(part_.inputs[index].id);
       graph_.inputs.push_back(id);
@@ -100,9 +100,9 @@ class Builder {
     const ValueDef& value = definition.value();
     const ValueId id = place_value(source_id);
     graph_.values[static_cast<size_t>(id)].has_value_info = value.has_value_info;
-    if (value.initializer_index >= 0) {
-      graph_.initializers.push_back(
-          definition.scope->graph->initializers[static_cast<size_t>(value.initializer_index)]);
+    if (const StoredTensor* tensor = stored_tensor(definition)) {
+      graph_.initializers.push_back(*tensor);
+      graph_.initializers.back().name = value.name;
       graph_.initializer_values.push_back(id);
     } else {
       const auto index = static_cast<size_t>(value.sparse_initializer_index);
@@ -152,8 +152,7 @@ Error first_problem(const ModelProblem& problem) {
 
 }  // namespace
 
-Result<std::shared_ptr<Model>> finish_model(const Model& model) {
-  auto finished = copy_model(model);
+Result<std::shared_ptr<Model>> finish_model(std::shared_ptr<Model> finished) {
   finished->unparsed.clear();
   Graph& graph = finished->graph;
   forget_inferred_types(graph);
@@ -174,14 +173,18 @@ Result<std::shared_ptr<Model>> finish_model(const Model& model) {
   return finished;
 }
 
-Result<std::shared_ptr<Model>> extract_model(const Part& part, const PartData& data) {
+std::shared_ptr<Model> assemble_model(const Part& part, const PartData& data) {
   const Model& source = *part.place.model;
   Model model = source;
   model.path = fmt::format("part of '{}'", source.path);
   model.ir_version = std::max(source.ir_version, kIrOfFreeInitializers);
   if (part.place.function != nullptr) model.opset_imports = part.place.function->opset_imports;
-  model.graph = PX_TRY(Builder(part).build(data));
-  return finish_model(model);
+  model.graph = Builder(part).build(data);
+  return copy_model(model);
+}
+
+Result<std::shared_ptr<Model>> extract_model(const Part& part, const PartData& data) {
+  return finish_model(assemble_model(part, data));
 }
 
 Result<std::shared_ptr<Model>> extract_model(const std::shared_ptr<const Model>& model,

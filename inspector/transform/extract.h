@@ -25,7 +25,13 @@ Result<std::shared_ptr<Model>> extract_model(const Part& part, const PartData& d
 Result<std::shared_ptr<Model>> extract_model(const std::shared_ptr<const Model>& model,
                                              const std::vector<std::string>& from, const std::vector<std::string>& to);
 
-// Fills in what follows from a graph that was put together: edges, operators, types. Errors: as extract_model.
-Result<std::shared_ptr<Model>> finish_model(const Model& model);
+// ---- the two halves of extract_model, for those who change the model in between ----
+
+// A model of its own (bodies are copied, weights are not) with unlinked graph.
+std::shared_ptr<Model> assemble_model(const Part& part, const PartData& data);
+
+// Fills in edges, operators and types, and drops functions and operator sets that are not used. Errors: as
+// extract_model.
+Result<std::shared_ptr<Model>> finish_model(std::shared_ptr<Model> model);
 
 }  // namespace parallax::transform

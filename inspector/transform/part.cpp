@@ -117,7 +117,8 @@ void add_sources(Part& part, const std::vector<ValueId>& first, const std::vecto
     if (std::ranges::find(first, id) != first.end()) return;
     const auto definition = definition_of(part.place, id);
     if (definition.has_value() && definition->is_omitted()) return;
-    if (definition.has_value() && definition->is_stored()) {
+    if (definition.has_value() &&
+        (definition->value().sparse_initializer_index >= 0 || stored_tensor(*definition) != nullptr)) {
       part.stored.push_back(id);
     } else {
       add_input(part, id);
@@ -133,32 +134,41 @@ void add_sources(Part& part, const std::vector<ValueId>& first, const std::vecto
 
 }  // namespace
 
-Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& from,
-                       const std::vector<std::string>& to) {
+Part part_between(const Place& place, const std::vector<ValueId>& from, const std::vector<ValueId>& to) {
   Part part;
-  std::vector<ValueId> to_ids;
-  part.place = PX_TRY(locate_targets(model, to, to_ids));
-  const Graph& graph = part.place.graph();
-  std::vector<ValueId> from_ids;
-  for (const std::string& path : from) {
-    const LocatedValue located = PX_TRY(locate_value(model, path));
-    const ValueId id = PX_TRY(value_in(part.place, located, path));
-    if (std::ranges::find(from_ids, id) == from_ids.end()) from_ids.push_back(id);
-  }
-  PX_TRY(check_dependence(graph, from, from_ids, to, to_ids));
-  const Cone cone = cone_of(graph, to_ids, from_ids);
+  part.place = place;
+  const Graph& graph = place.graph();
+  const Cone cone = cone_of(graph, to, from);
   for (const NodeId node : graph.order) {
     if (cone.nodes[static_cast<size_t>(node)]) part.nodes.push_back(node);
   }
-  std::vector<ValueId> reads;
+  std::vector<ValueId> reads, first;
   for (size_t id = 0; id < graph.values.size(); ++id) {
     const NodeId producer = graph.values[id].producer;
     const bool is_made = producer != kNoNode && cone.nodes[static_cast<size_t>(producer)];
     if (cone.reached[id] && !is_made) reads.push_back(static_cast<ValueId>(id));
   }
-  add_sources(part, from_ids, reads);
-  for (const ValueId id : to_ids) part.outputs.push_back({id, value_at(graph, id).name, part.place.path_of(id)});
+  for (const ValueId id : from) {
+    if (reaches(cone, id)) first.push_back(id);
+  }
+  add_sources(part, first, reads);
+  for (const ValueId id : to) part.outputs.push_back({id, value_at(graph, id).name, part.place.path_of(id)});
   return part;
+}
+
+Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& from,
+                       const std::vector<std::string>& to) {
+  std::vector<ValueId> to_ids;
+  const Place place = PX_TRY(locate_targets(model, to, to_ids));
+  const Graph& graph = place.graph();
+  std::vector<ValueId> from_ids;
+  for (const std::string& path : from) {
+    const LocatedValue located = PX_TRY(locate_value(model, path));
+    const ValueId id = PX_TRY(value_in(place, located, path));
+    if (std::ranges::find(from_ids, id) == from_ids.end()) from_ids.push_back(id);
+  }
+  PX_TRY(check_dependence(graph, from, from_ids, to, to_ids));
+  return part_between(place, from_ids, to_ids);
 }
 
 Part part_of_nodes(const Place& place, std::vector<NodeId> nodes) {

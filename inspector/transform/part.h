@@ -19,7 +19,7 @@ struct Part {
   std::vector<NodeId> nodes;      // in execution order
   std::vector<PartValue> inputs;  // what is computed elsewhere
   std::vector<PartValue> outputs;
-  std::vector<ValueId> stored;  // read, and given by initializers
+  std::vector<ValueId> stored;  // read, and given by initializers or by Constant nodes that are no part of it
 };
 
 // What is needed to compute `to` from `from`, as value paths of one graph (`from` may also name values of graphs around
@@ -27,6 +27,10 @@ struct Part {
 // graph's inputs. Errors: usage.
 Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& from,
                        const std::vector<std::string>& to);
+
+// What computes the values `to` of the place's graph from `from`, as far as it is needed: nothing is checked. Values of
+// `to` that nothing computes, or that are among `from`, are outputs all the same.
+Part part_between(const Place& place, const std::vector<ValueId>& from, const std::vector<ValueId>& to);
 
 // These nodes of the place's graph. Outputs are what others read of them and what the graph gives back; all they make
 // where that is nothing.

@@ -129,6 +129,17 @@ std::optional<Definition> definition_of(const Place& place, ValueId id) {
   return std::nullopt;
 }
 
+const StoredTensor* stored_tensor(const Definition& definition) {
+  const ValueDef& value = definition.value();
+  const Graph& graph = *definition.scope->graph;
+  if (value.initializer_index >= 0) return &graph.initializers[static_cast<size_t>(value.initializer_index)];
+  if (value.producer == kNoNode) return nullptr;
+  const Node& node = graph.nodes[static_cast<size_t>(value.producer)];
+  const bool is_constant = node.op_type == "Constant" && (node.domain.empty() || node.domain == "ai.onnx");
+  const Attribute* attribute = is_constant ? find_attribute(node, "value") : nullptr;
+  return attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
+}
+
 Result<Place> find_place(std::shared_ptr<const Model> model, std::span<const Frame> frames) {
   Place place;
   place.scopes.push_back({&model->graph, "", {}});

@@ -40,10 +40,11 @@ struct Definition {
   const ValueDef& value() const { return scope->graph->values[static_cast<size_t>(id)]; }
   std::string path() const { return scope->prefix + escape_name(value().name); }
   bool is_omitted() const { return scope->omitted.contains(id); }
-  // Whether an initializer gives the value (also as the default of an input).
-  bool is_stored() const { return value().initializer_index >= 0 || value().sparse_initializer_index >= 0; }
 };
 std::optional<Definition> definition_of(const Place& place, ValueId id);
+
+// The initializer (also one that is an input's default) or the Constant node's tensor that gives the value, or null.
+const StoredTensor* stored_tensor(const Definition& definition);
 
 // Errors: usage, where a frame names no node, or a node without such a body.
 Result<Place> find_place(std::shared_ptr<const Model> model, std::span<const Frame> frames);

@@ -55,15 +55,6 @@ std::string why_not_computed(const std::string& path, const DumpReader& dump) {
   return fmt::format("'{}' was not executed in this run", to_string(frame));
 }
 
-Result<Value> load_value(const Part& part, const PartValue& edge, const DumpReader& dump) {
-  const int32_t entry = dump.find(edge.path);
-  if (entry < 0 || dump.entries()[static_cast<size_t>(entry)].absence.has_value()) return Value();
-  Value value = PX_TRY(dump.load(entry));
-  const auto definition = definition_of(part.place, edge.id);
-  const bool carries_doubles = dump.executions().front().executor == "reference:double";
-  return carries_doubles && definition.has_value() ? round_to_declared(value, definition->value().type) : value;
-}
-
 std::vector<std::string> edge_paths(const Part& part) {
   std::vector<std::string> paths;
   for (const auto* edges : {&part.inputs, &part.outputs}) {
@@ -140,14 +131,23 @@ Status capture_values(RunSide& side, const std::vector<std::string>& paths, cons
   return ran.ok() ? std::move(finished) : std::move(ran);
 }
 
+Result<Value> load_part_value(const Part& part, const PartValue& edge, const DumpReader& dump) {
+  const int32_t entry = dump.find(edge.path);
+  if (entry < 0 || dump.entries()[static_cast<size_t>(entry)].absence.has_value()) return Value();
+  Value value = PX_TRY(dump.load(entry));
+  const auto definition = definition_of(part.place, edge.id);
+  const bool carries_doubles = dump.executions().front().executor == "reference:double";
+  return carries_doubles && definition.has_value() ? round_to_declared(value, definition->value().type) : value;
+}
+
 Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
   PartData data;
   for (const PartValue& edge : part.inputs) {
-    data.inputs.push_back(PX_TRY(load_value(part, edge, dump)));
+    data.inputs.push_back(PX_TRY(load_part_value(part, edge, dump)));
     if (data.inputs.back().is_absent())
       return usage_error(fmt::format("'{}' is needed: {}", edge.path, why_not_computed(edge.path, dump)));
   }
-  for (const PartValue& edge : part.outputs) data.outputs.push_back(PX_TRY(load_value(part, edge, dump)));
+  for (const PartValue& edge : part.outputs) data.outputs.push_back(PX_TRY(load_part_value(part, edge, dump)));
   return data;
 }
 

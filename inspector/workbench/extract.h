@@ -49,6 +49,9 @@ std::shared_ptr<const Model> with_given_defaults(std::shared_ptr<const Model> mo
 // Runs the side once and captures the values at `paths` (all but weights where empty) into a dump at `dump_path`.
 Status capture_values(RunSide& side, const std::vector<std::string>& paths, const std::string& dump_path);
 
+// The value at one of the part's edges out of such a dump, of its declared type; absent where it was not computed.
+Result<Value> load_part_value(const transform::Part& part, const transform::PartValue& edge, const DumpReader& dump);
+
 // The part's values out of such a dump. Errors: usage, where an input was not computed in that run.
 Result<transform::PartData> load_part_data(const transform::Part& part, const DumpReader& dump);
 

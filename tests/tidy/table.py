@@ -56,7 +56,7 @@ LIBRARIES = [
 # Headers of the operating system and the compiler; C++'s own have no ending and need no entry.
 SYSTEM_HEADERS = (
     r"(sys|linux|asm|netinet|arpa)/.*|.*intrin\.h|arm_(acle|neon)\.h|"
-    r"(cpuid|dirent|dlfcn|errno|fcntl|fenv|float|ftw|getopt|inttypes|libgen|limits|link|locale|malloc|math|poll|pthread|sched|signal|"
+    r"(cpuid|dirent|dlfcn|errno|fcntl|fenv|float|ftw|getopt|inttypes|libgen|limits|link|locale|malloc|math|poll|pthread|regex|sched|signal|"
     r"spawn|stdint|stdio|stdlib|string|strings|termios|time|unistd|glob|fnmatch|pwd|langinfo|execinfo)\.h"
 )
 

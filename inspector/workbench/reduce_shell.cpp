@@ -1,0 +1,81 @@
+// fork, exec, wait.
+#include "inspector/workbench/reduce_shell.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "inspector/base/mapped_file.h"
+
+namespace parallax {
+namespace {
+
+constexpr int kPollMs = 10;
+
+Error failed(const char* what) { return io_error(fmt::format("--check: cannot {}: {}", what, std::strerror(errno))); }
+
+// In the child: only calls that are safe between fork and exec.
+[[noreturn]] void become_shell(const char* command, int log) {
+  ::setpgid(0, 0);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  ::dup2(log, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  ::execl("/bin/sh", "sh", "-c", command, static_cast<char*>(nullptr));
+  ::_exit(127);
+}
+
+// Waits for the child, but no longer than the limit; answers whether it ended by itself.
+bool wait_for(pid_t child, double timeout_s, int& status) {
+  if (timeout_s <= 0) {
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    return true;
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  while (std::chrono::steady_clock::now() < end) {
+    if (::waitpid(child, &status, WNOHANG) == child) return true;
+    ::poll(nullptr, 0, kPollMs);
+  }
+  ::kill(-child, SIGKILL);
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return false;
+}
+
+}  // namespace
+
+Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, const std::string& log) {
+  const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return failed("write its output");
+  const pid_t child = ::fork();
+  if (child == 0) become_shell(command.c_str(), file);
+  ::close(file);
+  if (child < 0) return failed("start a process");
+  ::setpgid(child, child);  // by both, so that it holds before either goes on
+  ShellOutcome outcome;
+  int status = 0;
+  outcome.timed_out = !wait_for(child, timeout_s, status);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.output = PX_TRY(read_file(log));
+  return outcome;
+}
+
+std::string shell_quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char character : text) {
+    if (character == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += character;
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace parallax
