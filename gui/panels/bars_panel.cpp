@@ -9,20 +9,6 @@
 namespace parallax::gui {
 namespace {
 
-// "Ctrl+Up" as people write it: "Ctrl+↑".
-std::string readable_keys(std::string_view keys) {
-  std::string text(keys.substr(0, keys.find(' ')));
-  constexpr std::pair<const char*, const char*> kNames[] = {
-      {"Up", "\u2191"},      {"Down", "\u2193"},   {"Left", "\u2190"}, {"Right", "\u2192"}, {"LeftBracket", "["},
-      {"RightBracket", "]"}, {"Period", "."},      {"Comma", ","},     {"Slash", "/"},      {"Equal", "+"},
-      {"Minus", "-"},        {"PageDown", "PgDn"}, {"PageUp", "PgUp"}, {"Escape", "Esc"}};
-  const size_t at = text.rfind('+') == std::string::npos ? 0 : text.rfind('+') + 1;
-  for (const auto& [name, shown] : kNames) {
-    if (text.substr(at) == name) return text == "Shift+Slash" ? "?" : text.substr(0, at) + shown;
-  }
-  return text;
-}
-
 void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   const std::string popup = fmt::format("menu {}", title);
   if (ImGui::Button(title)) ImGui::OpenPopup(popup.c_str());
@@ -33,7 +19,7 @@ void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   if (ImGui::BeginPopup(popup.c_str())) {
     for (const Command& command : commands()) {
       if (command.group != group) continue;
-      const std::string keys = readable_keys(command.keys);
+      const std::string keys = readable_keys(command.keys.substr(0, command.keys.find(' ')));
       if (ImGui::MenuItem(command.title.data(), keys.c_str())) command.run(*ui.viewer);
       ui.mark(std::string(command.id));
     }

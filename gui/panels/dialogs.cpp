@@ -52,6 +52,12 @@ bool was_pressed(const Ui& ui, std::string_view chord) {
   return std::find(ui.keys.begin(), ui.keys.end(), chord) != ui.keys.end();
 }
 
+std::string all_keys(const Command& command) {
+  std::string text;
+  for (std::string_view chord : split(command.keys, ' ')) text += (text.empty() ? "" : "  ") + readable_keys(chord);
+  return text;
+}
+
 void draw_palette(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (begin_dialog(ui, "palette", 520, 420)) {
@@ -75,7 +81,7 @@ void draw_palette(Ui& ui) {
                             static_cast<int>(i) == ui.palette_at))
         chosen = &command;
       ui.mark("palette:" + std::string(command.id));
-      const std::string keys(command.keys);
+      const std::string keys = all_keys(command);
       ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(keys.c_str()).x);
       ImGui::TextDisabled("%s", keys.c_str());
     }
@@ -100,7 +106,7 @@ void draw_help(Ui& ui) {
         if (command.keys.empty()) continue;
         if (column == 0) ImGui::TableNextRow();
         ImGui::TableSetColumnIndex(column);
-        ImGui::TextDisabled("%s", std::string(command.keys).c_str());
+        ImGui::TextDisabled("%s", all_keys(command).c_str());
         ImGui::TableSetColumnIndex(column + 1);
         ImGui::TextUnformatted(command.title.data());
         column = (column + 2) % 4;

@@ -2,6 +2,7 @@
 #include "gui/panels/ui.h"
 
 #include <cfloat>
+#include <utility>
 
 namespace parallax::gui {
 namespace {
@@ -86,6 +87,19 @@ ImU32 to_imgui(Colour colour) { return IM_COL32(colour.r, colour.g, colour.b, co
 ImU32 faded(ImU32 colour, float opacity) {
   const auto alpha = static_cast<ImU32>(opacity * 255.0F);
   return (colour & ~static_cast<ImU32>(IM_COL32_A_MASK)) | alpha << IM_COL32_A_SHIFT;
+}
+
+std::string readable_keys(std::string_view chord) {
+  const std::string text(chord);
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"Up", "\u2191"},      {"Down", "\u2193"},   {"Left", "\u2190"}, {"Right", "\u2192"}, {"LeftBracket", "["},
+      {"RightBracket", "]"}, {"Period", "."},      {"Comma", ","},     {"Slash", "/"},      {"Equal", "+"},
+      {"Minus", "-"},        {"PageDown", "PgDn"}, {"PageUp", "PgUp"}, {"Escape", "Esc"}};
+  const size_t at = text.rfind('+') == std::string::npos ? 0 : text.rfind('+') + 1;
+  for (const auto& [name, shown] : kNames) {
+    if (text.substr(at) == name) return text == "Shift+Slash" ? "?" : text.substr(0, at) + shown;
+  }
+  return text;
 }
 
 bool small_button(Ui& ui, const char* label, const char* name, bool is_on) {

@@ -79,6 +79,8 @@ ImU32 faded(ImU32 colour, float opacity);
 // A button that names itself in the register; highlighted when `is_on`.
 bool small_button(Ui& ui, const char* label, const char* name, bool is_on = false);
 void tooltip(const char* text);
+// "Ctrl+Up" as people write it: with an arrow.
+std::string readable_keys(std::string_view chord);
 // Cuts a text to a width, "..." at its end.
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width);
 

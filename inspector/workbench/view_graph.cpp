@@ -8,7 +8,7 @@ namespace parallax {
 namespace {
 
 constexpr int32_t kOpenAtOnce = 150;  // nodes: a graph of that many is readable when all is open
-constexpr float kLeastReadableZoom = 0.45F;
+constexpr float kLeastReadableZoom = 0.55F;
 
 }  // namespace
 

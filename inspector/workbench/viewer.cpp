@@ -99,14 +99,17 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   was_touched_ = false;
 }
 
-// The cause that explains most, else the first divergence, else nothing but the whole graph.
+// The cause that explains most, else the first divergence, else the value that comes nearest to its limit.
 void Viewer::select_first() {
   row_ = item_ = -1;
   load_tensor();
+  if (alerts_.empty() && left_tab == LeftTab::alerts) left_tab = LeftTab::table;
   if (document_->comparison == nullptr) return;
+  if (!alerts_.empty()) left_tab = LeftTab::alerts;
   const Comparison& comparison = *document_->comparison;
   if (!comparison.causes.empty() && select_path(comparison.causes.front().path)) return;
-  if (comparison.first_divergence.has_value()) select_path(comparison.first_divergence->path);
+  if (comparison.first_divergence.has_value() && select_path(comparison.first_divergence->path)) return;
+  if (graph.has_graph()) select_row(graph.summary(0).worst_row);
 }
 
 // ---- selection ----

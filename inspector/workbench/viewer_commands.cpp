@@ -54,6 +54,7 @@ bool close_outer(Viewer& v) {
 template <Preset kPreset>
 bool set_preset(Viewer& v) {
   v.preset = kPreset;
+  if (kPreset == Preset::table) v.left_tab = LeftTab::table;
   v.tensor_maximised = false;
   return true;
 }

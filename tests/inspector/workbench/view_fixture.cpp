@@ -72,17 +72,18 @@ constexpr const char* kLogModel = R"(ir_version: 8
 opset_import { version: 17 }
 graph {
   name: "log"
-  NODES
+  node { name: "first" op_type: "Abs" input: "x" output: "p" }
+  node { name: "shift" op_type: "Add" input: "p" input: "c" output: "q" }
+  node { name: "logarithm" op_type: "Log" input: "q" output: "y" }
+  initializer { name: "c" data_type: 1 float_data: SHIFT }
   input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } dim { dim_value: 8 } } } } }
   output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } dim { dim_value: 8 } } } } }
 }
 )";
 
-std::string log_model(const std::string& name, const std::string& first_op) {
+std::string log_model(const std::string& name, const std::string& shift) {
   std::string text = kLogModel;
-  const std::string nodes = "node { name: \"first\" op_type: \"" + first_op + "\" input: \"x\" output: \"p\" }\n" +
-                            "  node { name: \"logarithm\" op_type: \"Log\" input: \"p\" output: \"y\" }";
-  text.replace(text.find("NODES"), 5, nodes);
+  text.replace(text.find("SHIFT"), 5, shift);
   const std::string path = scratch(name);
   PX_CHECK(write_file(path, text).ok());
   return path;
@@ -120,8 +121,7 @@ const Dumps& loop_fault() {
 }
 
 const Dumps& nan_fault() {
-  static const Dumps dumps =
-      run(log_model("abs.textproto", "Abs"), log_model("identity.textproto", "Identity"), "nan", "");
+  static const Dumps dumps = run(log_model("above.textproto", "1"), log_model("below.textproto", "-1"), "nan", "");
   return dumps;
 }
 

@@ -17,7 +17,7 @@ const Dumps& llama_fault();
 std::string llama_guilty_node();
 // A Loop that decodes greedily; in B its score weight is changed.
 const Dumps& loop_fault();
-// y = Log(Abs(x)) against y = Log(x): NaN in B alone.
+// y = Log(|x| + 1) against y = Log(|x| - 1): NaN in B alone.
 const Dumps& nan_fault();
 
 std::string sample(const std::string& name);   // path below samples/

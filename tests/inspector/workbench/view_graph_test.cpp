@@ -84,9 +84,9 @@ TEST(GraphView, RevealOpensTheWayToANode) {
 
 TEST(GraphView, ProducersAndReadersAreNeighboursInThePicture) {
   Shown shown(view_test::nan_fault());
-  const int32_t first = shown.item("first"), logarithm = shown.item("logarithm");
-  EXPECT_EQ(shown.graph.readers_of(first), std::vector<int32_t>{logarithm});
-  EXPECT_EQ(shown.graph.producers_of(logarithm), std::vector<int32_t>{first});
+  const int32_t shift = shown.item("shift"), logarithm = shown.item("logarithm");
+  EXPECT_EQ(shown.graph.readers_of(shift), std::vector<int32_t>{logarithm});
+  EXPECT_EQ(shown.graph.producers_of(logarithm), std::vector<int32_t>{shift});
 }
 
 TEST(GraphView, ColoursFollowWhatTheyAreBy) {

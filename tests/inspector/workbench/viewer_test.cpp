@@ -109,7 +109,7 @@ TEST(Viewer, ProducersAndReadersAreAKeyAway) {
   Person person(view_test::nan_fault());
   ASSERT_TRUE(person.viewer.select_path("y"));
   ASSERT_TRUE(person.press("Ctrl+Up"));
-  EXPECT_EQ(person.path(), "p");
+  EXPECT_EQ(person.path(), "q");
   ASSERT_TRUE(person.press("Ctrl+Down"));
   EXPECT_EQ(person.path(), "y");
 }
@@ -129,7 +129,7 @@ TEST(Viewer, NaNIsFoundAndShownAlone) {
 
 TEST(Viewer, TensorKeysMoveTheElementAndChangeTheMeasure) {
   Person person(view_test::nan_fault());
-  ASSERT_TRUE(person.viewer.select_path("p"));
+  ASSERT_TRUE(person.viewer.select_path("q"));
   person.viewer.select_element(9);
   EXPECT_TRUE(person.press("Left"));
   EXPECT_EQ(person.viewer.tensor().element, 8);
