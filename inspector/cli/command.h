@@ -48,5 +48,6 @@ std::unique_ptr<Command> make_import_command();
 std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_repair_command();
+std::unique_ptr<Command> make_rewrite_command();
 
 }  // namespace parallax::cli

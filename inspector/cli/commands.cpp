@@ -23,6 +23,8 @@ constexpr Verb kVerbs[] = {
      "parallax extract samples/cnn/model.onnx --from max_pool2d --to add -o part", make_extract_command},
     {"reduce", "the smallest part of a model that still fails, with its data",
      "parallax reduce samples/fault_pair/A.onnx --against samples/fault_pair/B.onnx -o small", make_reduce_command},
+    {"rewrite", "a model as the fast executor rewrites it", "parallax rewrite samples/cnn/model.onnx -o rewritten.onnx",
+     make_rewrite_command},
     {"import", "make a dump from tensors of other kinds", "parallax import tensors.npz -o tensors.plx",
      make_import_command},
     {"export", "write a dump's tensors as other kinds", "parallax export out/B-cpu.plx -o tensors.npz",

@@ -67,6 +67,7 @@ struct PreparedConv {
   memory::desc source;
   memory::desc target;
   memory::desc filters;
+  bool activates = false;  // the primitive applies the activation itself
 };
 
 template <class Forward>
@@ -75,6 +76,32 @@ void describe(PreparedConv& prepared, const typename Forward::primitive_desc& de
   prepared.source = description.src_desc();
   prepared.target = description.dst_desc();
   prepared.filters = description.weights_desc();
+}
+
+// What oneDNN applies as it stores; false for what it does not have.
+bool append_eltwise(const Activation& activation, dnnl::primitive_attr& attributes) {
+  using Kind = Activation::Kind;
+  using dnnl::algorithm;
+  dnnl::post_ops operations;
+  const auto append = [&](algorithm chosen, float alpha, float beta) {
+    operations.append_eltwise(1.0F, chosen, alpha, beta);
+    attributes.set_post_ops(operations);
+    return true;
+  };
+  switch (activation.kind) {
+    case Kind::relu:
+      return append(algorithm::eltwise_relu, 0, 0);
+    case Kind::leaky_relu:
+      return append(algorithm::eltwise_relu, activation.alpha, 0);
+    case Kind::sigmoid:
+      return append(algorithm::eltwise_logistic, 0, 0);
+    case Kind::clip:
+      return append(algorithm::eltwise_clip, activation.alpha, activation.beta);
+    case Kind::hard_swish:  // x * max(0, min(1, x / 6 + 1 / 2))
+      return append(algorithm::eltwise_hardswish, 0, 0);
+    default:
+      return false;
+  }
 }
 
 std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias) {
@@ -92,8 +119,11 @@ std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transpose
                                                        bias, target, strides, dilations_of(problem), begin, end},
                                                       onednn_engine()});
   } else {
+    dnnl::primitive_attr attributes;
+    prepared->activates = append_eltwise(problem.activation, attributes);
     describe<dnnl::convolution_forward>(*prepared, {{kind, dnnl::algorithm::convolution_direct, source, weights, bias,
                                                      target, strides, dilations_of(problem), begin, end},
+                                                    attributes,
                                                     onednn_engine()});
   }
   return prepared;
@@ -103,8 +133,15 @@ std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias) 
   CacheKey key(transposed ? "deconv" : "conv");
   key.add(problem.batch).add(problem.in_channels).add(problem.out_channels).add(problem.groups).add(with_bias);
   key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
+  key.add(problem.activation.kind).add(problem.activation.alpha).add(problem.activation.beta);
   key.add_all(problem.dilations).add_all(problem.pads_begin).add_all(problem.pads_end);
   return key.text();
+}
+
+void activate(const ConvProblem& problem, float* y) {
+  if (problem.activation.kind == Activation::Kind::none) return;
+  const int64_t planes = problem.batch * problem.out_channels;
+  finish_rows<float>(planes, product(problem.out_spatial), nullptr, nullptr, problem.activation, y);
 }
 
 void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const float* x, const float* filters,
@@ -128,6 +165,7 @@ void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const f
   prepared->primitive.execute(onednn_stream(), arguments);
   if (!direct) dnnl::reorder(target, plain_target).execute(onednn_stream(), target, plain_target);
   onednn_stream().wait();
+  if (!prepared->activates) activate(problem, y);
 }
 
 bool fits_onednn(const ConvProblem& problem) {
@@ -149,7 +187,11 @@ double work_of(const ConvProblem& problem) {
 
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,
             float* y) {
-  if (!fits_onednn(problem)) return conv_loops(problem, x, filters, bias, y), Status{};
+  if (!fits_onednn(problem)) {
+    conv_loops(problem, x, filters, bias, y);
+    activate(problem, y);
+    return {};
+  }
   return guard_onednn([&] {
     const OpenMpThreads threads(library_thread_count(work_of(problem)));
     run(queue, problem, false, x, filters, bias, y);

@@ -1,6 +1,7 @@
 // conv: convolution and its transpose: oneDNN in float (filters reordered once), plain loops for double and integers.
 #pragma once
 
+#include "runtime/device/activation.h"
 #include "runtime/device/ints.h"
 #include "runtime/device/queue_cpu.h"
 
@@ -21,6 +22,7 @@ struct ConvProblem {
   Ints pads_begin;
   Ints pads_end;
   bool filters_are_constant = false;
+  Activation activation;  // of the float convolution's result; the others have none
   int64_t spatial_rank() const { return kernel.size(); }
 };
 

@@ -4,6 +4,7 @@
 #include "runtime/device/conv.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/spatial.h"
 
@@ -14,12 +15,6 @@ Ints spatial_of(const Shape& shape) {
   Ints spatial;
   for (int64_t axis = 2; axis < rank_of(shape); ++axis) spatial.push_back(dim_of(shape, axis));
   return spatial;
-}
-
-Result<Shape> output_shape(const ConvProblem& problem) {
-  Ints dims{problem.batch, problem.out_channels};
-  for (int64_t dim : problem.out_spatial) dims.push_back(dim);
-  return shape_of(dims);
 }
 
 // What Conv and ConvTranspose have in common; `channels_per_group` is the filters' axis 1.
@@ -43,6 +38,8 @@ Result<ConvProblem> common_problem(const OpCall& op, const Shape& x, const Shape
   return problem;
 }
 
+}  // namespace
+
 Result<ConvProblem> conv_problem(const OpCall& op, const Shape& x, const Shape& filters) {
   ConvProblem problem = PX_TRY(common_problem(op, x, filters));
   problem.out_channels = filters[0];
@@ -58,6 +55,14 @@ Result<ConvProblem> conv_problem(const OpCall& op, const Shape& x, const Shape& 
   problem.out_spatial = window.out_spatial;
   return problem;
 }
+
+Result<Shape> output_shape(const ConvProblem& problem) {
+  Ints dims{problem.batch, problem.out_channels};
+  for (int64_t dim : problem.out_spatial) dims.push_back(dim);
+  return shape_of(dims);
+}
+
+namespace {
 
 // One axis of the transpose: out = stride * (in - 1) + output_padding + extent - pads, or 'output_shape' says it and
 // the pads follow.

@@ -1,8 +1,8 @@
-// Dropout where nothing is dropped: in inference, or with ratio 0. With a ratio in training it is random, and
-// unsupported here.
+// Dropout where nothing is dropped: in inference, or with ratio 0. With a ratio in training it draws (random.cpp).
 #include "runtime/device/blocks.h"
 #include "runtime/device/copy.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/random_dropout.h"
 
 namespace parallax::runtime {
 namespace {
@@ -29,6 +29,7 @@ Status dropout(OpContext<Device>& op) {
   const bool training = PX_TRY(is_training(op));
   const double ratio = PX_TRY(ratio_of(op));
   if (training && ratio != 0.0) {
+    if constexpr (std::is_same_v<Device, Cpu>) return random_dropout(op, ratio);
     return unsupported("random dropping has no kernel here; --fallback=reference runs it");
   }
   op.alias_output(0, 0, x.shape());

@@ -67,5 +67,19 @@ template <class Device>
 Rows<Device> quantized_product_rows();
 template <class Device>
 Rows<Device> dropout_rows();
+template <class Device>
+Rows<Device> ms_activation_rows();
+template <class Device>
+Rows<Device> ms_product_rows();
+template <class Device>
+Rows<Device> ms_conv_rows();
+template <class Device>
+Rows<Device> ms_norm_rows();
+template <class Device>
+Rows<Device> ms_quantized_rows();
+template <class Device>
+Rows<Device> ms_tensor_rows();
+template <class Device>
+Rows<Device> random_rows();
 
 }  // namespace parallax::runtime

@@ -24,6 +24,7 @@ struct OpInput {
 
 class OpCall {
  public:
+  // `seed`: a hash of the frames the node runs in (32-bit FNV-1a of their text), for operators that draw.
   OpCall(const Node& node, std::span<const OpInput> inputs, uint64_t seed);
 
   const Node& node() const { return node_; }

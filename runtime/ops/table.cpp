@@ -14,20 +14,24 @@ namespace {
 
 std::vector<KernelRow<Cpu>> all_rows() {
   std::vector<KernelRow<Cpu>> rows;
-  for (const Rows<Cpu> family : {activation_rows<Cpu>(),   arithmetic_rows<Cpu>(),
-                                 logic_rows<Cpu>(),        cast_rows<Cpu>(),
-                                 view_rows<Cpu>(),         movement_rows<Cpu>(),
-                                 indexing_rows<Cpu>(),     scattering_rows<Cpu>(),
-                                 sorting_rows<Cpu>(),      reduction_rows<Cpu>(),
-                                 softmax_rows<Cpu>(),      normalization_rows<Cpu>(),
-                                 channel_norm_rows<Cpu>(), matmul_rows<Cpu>(),
-                                 convolution_rows<Cpu>(),  pooling_rows<Cpu>(),
-                                 resize_rows<Cpu>(),       attention_rows<Cpu>(),
-                                 einsum_rows<Cpu>(),       recurrent_rows<Cpu>(),
-                                 quantize_rows<Cpu>(),     quantized_product_rows<Cpu>(),
-                                 detection_rows<Cpu>(),    signal_rows<Cpu>(),
-                                 loss_rows<Cpu>(),         dropout_rows<Cpu>(),
-                                 sequence_rows<Cpu>(),     generator_rows<Cpu>()}) {
+  for (const Rows<Cpu> family : {activation_rows<Cpu>(),    arithmetic_rows<Cpu>(),
+                                 logic_rows<Cpu>(),         cast_rows<Cpu>(),
+                                 view_rows<Cpu>(),          movement_rows<Cpu>(),
+                                 indexing_rows<Cpu>(),      scattering_rows<Cpu>(),
+                                 sorting_rows<Cpu>(),       reduction_rows<Cpu>(),
+                                 softmax_rows<Cpu>(),       normalization_rows<Cpu>(),
+                                 channel_norm_rows<Cpu>(),  matmul_rows<Cpu>(),
+                                 convolution_rows<Cpu>(),   pooling_rows<Cpu>(),
+                                 resize_rows<Cpu>(),        attention_rows<Cpu>(),
+                                 einsum_rows<Cpu>(),        recurrent_rows<Cpu>(),
+                                 quantize_rows<Cpu>(),      quantized_product_rows<Cpu>(),
+                                 detection_rows<Cpu>(),     signal_rows<Cpu>(),
+                                 loss_rows<Cpu>(),          dropout_rows<Cpu>(),
+                                 sequence_rows<Cpu>(),      generator_rows<Cpu>(),
+                                 ms_activation_rows<Cpu>(), ms_product_rows<Cpu>(),
+                                 ms_conv_rows<Cpu>(),       ms_norm_rows<Cpu>(),
+                                 random_rows<Cpu>(),        ms_quantized_rows<Cpu>(),
+                                 ms_tensor_rows<Cpu>()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   return rows;

@@ -90,14 +90,25 @@ class Builder {
 
   void note_constants() {
     GraphEdit& edit = plan_->edit;
-    plan_->is_constant.resize(graph_.values.size(), 0);
+    plan_->constants.resize(edit.constants.size());
+    plan_->is_constant.resize(edit.constants.size(), 0);
     for (size_t value = 0; value < edit.constants.size(); ++value) {
       plan_->is_constant[value] = edit.constants[value].is_absent() ? 0 : 1;
+      if (!edit.is_added(static_cast<ValueId>(value))) continue;
+      plan_->constants[value] = edit.constants[value];
+      request_.weight_bytes += static_cast<int64_t>(payload_bytes(edit.constants[value]));
     }
     for (const ValueAbsence& absence : edit.absences) {
       const auto value = static_cast<size_t>(absence.value);
       if (absence.kind == ValueAbsence::Kind::folded) plan_->constants[value] = edit.constants[value];
     }
+  }
+
+  DType known_dtype(ValueId value) const {
+    if (value == kNoValue) return DType::undefined;
+    if (plan_->edit.is_added(value)) return plan_->constants[static_cast<size_t>(value)].tensor().dtype();
+    const TypeInfo& type = graph_.values[static_cast<size_t>(value)].type;
+    return type.kind == TypeInfo::Kind::tensor ? type.dtype : DType::undefined;
   }
 
   Status choose_function(Step& step) {
@@ -106,11 +117,7 @@ class Builder {
     step.control = find_control(node);
     if (step.control != nullptr) return {};
     std::vector<DType> dtypes;
-    for (ValueId input : step.inputs) {
-      const bool known =
-          input != kNoValue && graph_.values[static_cast<size_t>(input)].type.kind == TypeInfo::Kind::tensor;
-      dtypes.push_back(known ? graph_.values[static_cast<size_t>(input)].type.dtype : DType::undefined);
-    }
+    for (ValueId input : step.inputs) dtypes.push_back(known_dtype(input));
     auto kernel = find_kernel<Cpu>(node, dtypes);
     if (kernel.ok()) return step.kernel = *kernel, Status{};
     if (request_.options->fallback == nullptr) {
@@ -150,7 +157,7 @@ class Builder {
 
   // Walks backwards: the first node met that reads a value is its last reader. Graph outputs stay.
   void find_last_readers() {
-    std::vector<bool> needed(graph_.values.size(), false);
+    std::vector<bool> needed(plan_->constants.size(), false);
     for (ValueId output : plan_->outputs) needed[static_cast<size_t>(output)] = true;
     for (auto step = plan_->steps.rbegin(); step != plan_->steps.rend(); ++step) {
       const auto touch = [&](ValueId value) {

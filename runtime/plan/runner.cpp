@@ -2,6 +2,7 @@
 #include "runtime/plan/runner.h"
 
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,13 @@ int64_t input_with_payload(std::span<const OpInput> inputs, const Value& output)
     }
   }
   return -1;
+}
+
+// FNV-1a, 32 bits, of the frames' text: what random operators start from, so that each iteration draws anew.
+uint64_t seed_of(const FrameStack& frames) {
+  uint32_t hash = 2166136261U;
+  for (char letter : frames.prefix()) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return hash;
 }
 
 std::string expected_type(const Value& value) { return value.is_absent() ? "nothing" : to_string(type_of(value)); }
@@ -74,6 +82,7 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
                                         bool announce) {
   if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
   if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
+  frame_seed_ = seed_of(frames_);
   PX_TRY(observer_.begin_call(info, inputs));
   if (announce) PX_TRY(announce_absent(plan));
   auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
@@ -98,7 +107,7 @@ Status Runner::announce_absent(const GraphPlan& plan) {
 
 Result<std::vector<Value>> Runner::run_graph(const GraphPlan& plan, std::vector<Value> inputs, ActiveGraph* enclosing,
                                              const BodyPlan* body) {
-  ActiveGraph active{plan, std::vector<Value>(plan.graph->values.size()), plan.is_constant};
+  ActiveGraph active{plan, std::vector<Value>(plan.constants.size()), plan.is_constant};
   if (body != nullptr) {
     for (const auto& [inner, outer] : body->outer) {
       active.values[static_cast<size_t>(inner)] = enclosing->values[static_cast<size_t>(outer)];
@@ -134,6 +143,7 @@ Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
     const auto id = static_cast<size_t>(absence.value);
     if (absence.kind == ValueAbsence::Kind::folded) active.values[id] = plan.constants[id];
   }
+  for (size_t id = graph.values.size(); id < plan.constants.size(); ++id) active.values[id] = plan.constants[id];
   return {};
 }
 
@@ -179,7 +189,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
     }
   }
   PX_TRY(check_arguments(step, inputs));
-  OpContext<Cpu> op(*step.node, inputs, options_.seed, queue_);
+  OpContext<Cpu> op(*step.node, inputs, frame_seed_, queue_);
   if (step.control == nullptr) {
     const KernelRow<Cpu>* kernel = PX_TRY(kernel_for(step, inputs));
     PX_TRY(kernel->run(op));
@@ -203,7 +213,9 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
   const Frame frame{kind, std::string(step.site.node), index};
   PX_TRY(told(observer_.enter_body(step.site, frame)));
   frames_.push(frame);
+  const uint64_t outer_seed = std::exchange(frame_seed_, seed_of(frames_));
   auto outputs = run_graph(*body->plan, std::move(inputs), &active, body);
+  frame_seed_ = outer_seed;
   frames_.pop();
   if (!outputs.ok()) return outputs;
   PX_TRY(told(observer_.leave_body(step.site, frame)));

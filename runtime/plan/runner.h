@@ -47,6 +47,7 @@ class Runner {
   Queue<Cpu>& queue_;
   Observer& observer_;
   FrameStack frames_;
+  uint64_t frame_seed_ = 0;  // see OpCall
   bool wants_times_;
   bool observer_failed_ = false;
   bool failure_told_ = false;

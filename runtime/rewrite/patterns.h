@@ -8,5 +8,23 @@ namespace parallax::runtime {
 void drop_identities(GraphEdit& edit, const RewriteContext& context);
 void drop_dropouts(GraphEdit& edit, const RewriteContext& context);
 void fold_constants(GraphEdit& edit, const RewriteContext& context);
+void clean_casts(GraphEdit& edit, const RewriteContext& context);
+void clean_reshapes(GraphEdit& edit, const RewriteContext& context);
+void clean_transposes(GraphEdit& edit, const RewriteContext& context);
+void drop_duplicates(GraphEdit& edit, const RewriteContext& context);
+void drop_dead_nodes(GraphEdit& edit, const RewriteContext& context);
+void fuse_gelus(GraphEdit& edit, const RewriteContext& context);
+void fuse_swishes(GraphEdit& edit, const RewriteContext& context);
+void fuse_layer_norms(GraphEdit& edit, const RewriteContext& context);
+void fuse_rms_norms(GraphEdit& edit, const RewriteContext& context);
+void fuse_skip_norms(GraphEdit& edit, const RewriteContext& context);
+void fuse_matmul_transposes(GraphEdit& edit, const RewriteContext& context);
+void fuse_matmul_scales(GraphEdit& edit, const RewriteContext& context);
+void fuse_matmul_biases(GraphEdit& edit, const RewriteContext& context);
+void fuse_linear_activations(GraphEdit& edit, const RewriteContext& context);
+void fuse_linear_residuals(GraphEdit& edit, const RewriteContext& context);
+void fold_conv_norms(GraphEdit& edit, const RewriteContext& context);
+void fuse_conv_residuals(GraphEdit& edit, const RewriteContext& context);
+void fuse_conv_activations(GraphEdit& edit, const RewriteContext& context);
 
 }  // namespace parallax::runtime

@@ -8,11 +8,33 @@
 namespace parallax::runtime {
 namespace {
 
+// Clean-up first, so that formulas stand bare; whole formulas before their parts; what uses values up last.
 constexpr Pattern kPatterns[] = {
     {"identity", true, "Identity is dropped; its readers read what it read", drop_identities},
     {"dropout", true, "Dropout in inference is dropped like Identity", drop_dropouts},
     {"constant-folding", true, "nodes that depend on weights alone are computed once, before the first run",
      fold_constants},
+    {"cast", true, "a Cast to the type its input has, or back from a wider type, is dropped", clean_casts},
+    {"reshape", true, "a Reshape that changes nothing is dropped; a Reshape of a Reshape becomes one", clean_reshapes},
+    {"transpose", true, "two Transposes become one, or none", clean_transposes},
+    {"duplicate", true, "a node that computes what an earlier one has computed is dropped", drop_duplicates},
+    {"gelu", true, "GELU from its parts, with erf (Gelu) or tanh (FastGelu)", fuse_gelus},
+    {"swish", true, "x * Sigmoid(a x) becomes QuickGelu", fuse_swishes},
+    {"layer-norm", true, "LayerNormalization from its parts", fuse_layer_norms},
+    {"rms-norm", true, "SimplifiedLayerNormalization (RMSNorm) from its parts", fuse_rms_norms},
+    {"matmul-transpose", true, "a Transpose of the last two axes goes into the MatMul that reads it (FusedMatMul)",
+     fuse_matmul_transposes},
+    {"matmul-scale", true, "a product times or over one number becomes FusedMatMul", fuse_matmul_scales},
+    {"matmul-bias", true, "MatMul with a constant matrix, and Add of a constant vector, become Linear",
+     fuse_matmul_biases},
+    {"linear-activation", true, "Linear or Gemm and an activation become one", fuse_linear_activations},
+    {"conv-batchnorm", true, "BatchNormalization after Conv goes into its filters and bias", fold_conv_norms},
+    {"conv-add", true, "Conv and Add of a value of the same shape become FusedConv", fuse_conv_residuals},
+    {"conv-activation", true, "Conv and an activation become one", fuse_conv_activations},
+    {"skip-norm", true, "the sum with a residual goes into the norm that reads it (SkipLayerNormalization)",
+     fuse_skip_norms},
+    {"linear-add", true, "Linear and Add of a value of the same shape become one", fuse_linear_residuals},
+    {"dead", true, "nodes whose results nothing reads are dropped", drop_dead_nodes},
 };
 
 }  // namespace
@@ -27,12 +49,42 @@ ValueId GraphEdit::resolve(ValueId value) const {
 void GraphEdit::alias(ValueId value, ValueId target) {
   target = resolve(target);
   stands_for[static_cast<size_t>(value)] = target;
-  absences.push_back({value, ValueAbsence::Kind::aliased, source->values[static_cast<size_t>(target)].name});
+  if (captured[static_cast<size_t>(value)]) captured[static_cast<size_t>(target)] = true;
+  absences.push_back({value, ValueAbsence::Kind::aliased, name_of(target)});
 }
 
 void GraphEdit::fold(ValueId value, Value constant) {
   constants[static_cast<size_t>(value)] = std::move(constant);
   absences.push_back({value, ValueAbsence::Kind::folded, ""});
+}
+
+const Tensor* GraphEdit::constant(ValueId value) const {
+  if (value == kNoValue) return nullptr;
+  const auto index = static_cast<size_t>(resolve(value));
+  if (constants[index].is_tensor()) return &constants[index].tensor();
+  if (index >= source->values.size() || pinned[index] || source->values[index].producer == kNoNode) return nullptr;
+  const Node& node = source->nodes[static_cast<size_t>(source->values[index].producer)];
+  if (node.op_type != "Constant" || node.schema == nullptr) return nullptr;
+  const Attribute* attribute = find_attribute(node, "value");
+  const auto* stored = attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
+  return stored == nullptr ? nullptr : &stored->tensor;
+}
+
+ValueId GraphEdit::add_constant(Tensor tensor) {
+  const auto id = static_cast<ValueId>(constants.size());
+  constants.emplace_back(std::move(tensor));
+  stands_for.push_back(id);
+  pinned.push_back(false);
+  captured.push_back(false);
+  return id;
+}
+
+std::string GraphEdit::name_of(ValueId value) const {
+  const size_t own = source->values.size();
+  if (!is_added(value)) return source->values[static_cast<size_t>(value)].name;
+  std::string name = "rewrite_constant_" + std::to_string(static_cast<size_t>(value) - own);
+  while (source->find_value(name) != kNoValue) name += "_";
+  return name;
 }
 
 std::span<const Pattern> rewrite_patterns() { return kPatterns; }
@@ -50,6 +102,14 @@ GraphEdit begin_edit(const Graph& graph) {
   for (size_t value = 0; value < graph.values.size(); ++value) edit.stands_for.push_back(static_cast<ValueId>(value));
   edit.constants.resize(graph.values.size());
   edit.pinned.resize(graph.values.size(), false);
+  edit.captured.resize(graph.values.size(), false);
+  for (size_t value = 0; value < graph.values.size(); ++value) {
+    for (NodeId reader : graph.values[value].readers) {
+      const auto& inputs = graph.nodes[static_cast<size_t>(reader)].inputs;
+      if (std::find(inputs.begin(), inputs.end(), static_cast<ValueId>(value)) == inputs.end())
+        edit.captured[value] = true;
+    }
+  }
   for (size_t index = 0; index < graph.initializers.size(); ++index) {
     const ValueId value = graph.initializer_values[index];
     if (graph.values[static_cast<size_t>(value)].input_index >= 0) continue;  // a caller may give another

@@ -16,8 +16,9 @@
 namespace parallax::runtime {
 
 struct PlannedNode {
-  NodeId id = kNoNode;         // the source node at whose place it runs
-  const Node* node = nullptr;  // that node, or one that a pattern made (owned by GraphEdit::made)
+  NodeId id = kNoNode;               // the source node at whose place it runs
+  const Node* node = nullptr;        // that node, or one that a pattern made (owned by GraphEdit::made)
+  std::vector<NodeId> sources = {};  // of a made node: the source nodes whose work it does
 };
 
 // Why a value of the source graph is not computed.
@@ -28,7 +29,7 @@ struct ValueAbsence {
   std::string into;  // the fused node's name, or the value it is an alias of
 };
 
-// A graph being rewritten. Values keep the ids of the source graph.
+// A graph being rewritten. Values keep the ids of the source graph; constants that patterns add get ids after them.
 struct GraphEdit {
   const Graph* source = nullptr;
   std::vector<PlannedNode> nodes;   // in execution order
@@ -36,12 +37,20 @@ struct GraphEdit {
   std::vector<ValueId> stands_for;  // by ValueId: the value that is read in its place; itself unless aliased
   std::vector<Value> constants;     // by ValueId: known before the run (initializers, folded values), else absent
   std::vector<bool> pinned;         // by ValueId: must be computed (outputs, overridden values)
+  std::vector<bool> captured;       // by ValueId: read by a body that a node holds
   std::vector<ValueAbsence> absences;
 
   ValueId resolve(ValueId value) const;  // follows stands_for
   // Lets every reader of `value` read `target` instead; the node that made it is dropped by the caller.
   void alias(ValueId value, ValueId target);
   void fold(ValueId value, Value constant);
+  // The constant that is known under this id: an initializer, a folded value, or what a Constant node holds.
+  const Tensor* constant(ValueId value) const;
+  // A constant that the source graph does not have.
+  ValueId add_constant(Tensor tensor);
+  bool is_added(ValueId value) const { return static_cast<size_t>(value) >= source->values.size(); }
+  // Names added constants too.
+  std::string name_of(ValueId value) const;
 };
 
 // Runs one node on constant inputs. An error means: leave the node where it is.

@@ -1,0 +1,137 @@
+// Activation: what a product or a convolution does to each element of its result before it is stored.
+#pragma once
+
+#include "runtime/device/map.h"
+#include "runtime/device/math.h"
+
+namespace parallax::runtime {
+
+struct Activation {
+  enum class Kind : uint8_t {
+    none,
+    relu,
+    sigmoid,
+    tanh,
+    leaky_relu,    // alpha
+    clip,          // alpha: lowest, beta: highest
+    hard_sigmoid,  // max(0, min(1, alpha x + beta))
+    hard_swish,
+    softsign,
+    gelu,       // with erf
+    fast_gelu,  // with tanh
+    swish,      // x sigmoid(alpha x)
+  };
+  Kind kind = Kind::none;
+  float alpha = 0;
+  float beta = 0;
+};
+
+namespace activation_detail {
+
+template <Activation::Kind kKind>
+struct Apply {
+  float alpha, beta;
+  template <class T>
+  PX_HD T operator()(T x) const {
+    using Kind = Activation::Kind;
+    [[maybe_unused]] const T a = static_cast<T>(alpha);
+    [[maybe_unused]] const T b = static_cast<T>(beta);
+    if constexpr (kKind == Kind::relu) return x < T(0) ? T(0) : x;
+    if constexpr (kKind == Kind::sigmoid) return math::sigmoid(x);
+    if constexpr (kKind == Kind::tanh) return math::tanh(x);
+    if constexpr (kKind == Kind::leaky_relu) return x < T(0) ? a * x : x;
+    if constexpr (kKind == Kind::clip) return math::minimum(b, math::maximum(a, x));
+    if constexpr (kKind == Kind::hard_sigmoid) return math::maximum(T(0), math::minimum(T(1), a * x + b));
+    if constexpr (kKind == Kind::hard_swish) return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5)));
+    if constexpr (kKind == Kind::softsign) return x / (T(1) + std::fabs(x));
+    if constexpr (kKind == Kind::gelu)
+      return T(0.5) * x * (T(1) + math::erf(x * static_cast<T>(0.70710678118654752440)));
+    if constexpr (kKind == Kind::fast_gelu) {
+      const T inner = static_cast<T>(0.79788456080286535588) * (x + static_cast<T>(0.044715) * x * x * x);
+      return T(0.5) * x * (T(1) + math::tanh(inner));
+    }
+    if constexpr (kKind == Kind::swish) return x * math::sigmoid(a * x);
+    return x;
+  }
+};
+
+}  // namespace activation_detail
+
+// Calls visit with the functor of the activation.
+template <class Visit>
+void visit_activation(const Activation& activation, const Visit& visit) {
+  using Kind = Activation::Kind;
+  using activation_detail::Apply;
+  const float a = activation.alpha;
+  const float b = activation.beta;
+  switch (activation.kind) {
+    case Kind::none:
+      return visit(Apply<Kind::none>{a, b});
+    case Kind::relu:
+      return visit(Apply<Kind::relu>{a, b});
+    case Kind::sigmoid:
+      return visit(Apply<Kind::sigmoid>{a, b});
+    case Kind::tanh:
+      return visit(Apply<Kind::tanh>{a, b});
+    case Kind::leaky_relu:
+      return visit(Apply<Kind::leaky_relu>{a, b});
+    case Kind::clip:
+      return visit(Apply<Kind::clip>{a, b});
+    case Kind::hard_sigmoid:
+      return visit(Apply<Kind::hard_sigmoid>{a, b});
+    case Kind::hard_swish:
+      return visit(Apply<Kind::hard_swish>{a, b});
+    case Kind::softsign:
+      return visit(Apply<Kind::softsign>{a, b});
+    case Kind::gelu:
+      return visit(Apply<Kind::gelu>{a, b});
+    case Kind::fast_gelu:
+      return visit(Apply<Kind::fast_gelu>{a, b});
+    case Kind::swish:
+      return visit(Apply<Kind::swish>{a, b});
+  }
+}
+
+// y = activation(y + bias) + residual in place, y being rows of `columns`; bias is one row, residual as large as y;
+// both may be null.
+template <class C>
+void finish_rows(int64_t rows, int64_t columns, const C* bias, const C* residual, const Activation& activation, C* y) {
+  visit_activation(activation, [&](auto apply) {
+    parallel_for(rows, columns * 4, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        C* line = y + row * columns;
+        const C* other = residual == nullptr ? nullptr : residual + row * columns;
+        vectorised(0, columns, [=](int64_t first, int64_t last) {
+          if (bias != nullptr && other != nullptr) {
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i] + bias[i]) + other[i];
+          } else if (bias != nullptr) {
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i] + bias[i]);
+          } else if (other != nullptr) {
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i]) + other[i];
+          } else {
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i]);
+          }
+        });
+      }
+    });
+  });
+}
+
+// y = activation(y + residual) in place.
+template <class C>
+void finish_sum(int64_t count, const C* residual, const Activation& activation, C* y) {
+  visit_activation(activation, [&](auto apply) {
+    parallel_for(count, 4, [&](int64_t begin, int64_t end) {
+      vectorised(begin, end, [=](int64_t first, int64_t last) {
+        PX_INDEPENDENT_ITERATIONS
+        for (int64_t i = first; i < last; ++i) y[i] = apply(y[i] + residual[i]);
+      });
+    });
+  });
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,38 @@
+// An operator as a part of another: operators of com.microsoft that are a chain of standard ones run those.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "runtime/ops/op_context.h"
+
+namespace parallax::runtime {
+
+struct InnerOp {
+  std::string_view op;
+  int64_t version = 1;  // of the domain's operator set
+  std::vector<Attribute> attributes = {};
+  std::string_view domain = "ai.onnx";
+  size_t output_count = 1;
+};
+
+Attribute inner_int(std::string name, int64_t value);
+Attribute inner_float(std::string name, double value);
+Attribute inner_ints(std::string name, std::vector<int64_t> values);
+
+// Attributes of the running node among `names`, for the inner one.
+std::vector<Attribute> passed_on(const OpCall& op, std::initializer_list<std::string_view> names);
+
+// All outputs. Inputs may be absent values. Errors: those of the inner operator, with its name in front.
+Result<std::vector<Value>> run_inner_all(OpContext<Cpu>& op, const InnerOp& inner, std::span<const Value> inputs);
+// The first output, a tensor.
+Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::span<const Value> inputs);
+Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::initializer_list<Value> inputs);
+
+// Chains in short.
+Result<Tensor> inner_cast(OpContext<Cpu>& op, const Tensor& tensor, DType to);
+Result<Tensor> inner_transpose(OpContext<Cpu>& op, const Tensor& tensor, std::vector<int64_t> order);
+Result<Tensor> inner_binary(OpContext<Cpu>& op, std::string_view name, const Tensor& a, const Tensor& b);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,162 @@
+// com.microsoft's activations and what is fused in front of them: Gelu, BiasGelu, FastGelu, QuickGelu, BiasSplitGelu,
+// BiasAdd, BiasDropout, BiasSoftmax. Formulas: onnxruntime's ContribOperators.md.
+#include <fmt/format.h>
+
+#include "runtime/device/activation.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/inner_op.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = OpContext<Cpu>;
+
+// y = activation(x + bias), the bias (input 1) one row where it is given.
+Status biased(Context& op, const Activation& activation) {
+  const Tensor& x = op.input(0);
+  const Ints dims(x.shape());
+  const bool has_bias = op.has_input(1);
+  const int64_t columns = dims.empty() ? 1 : dims.back();
+  if (has_bias && (dims.empty() || !(op.input(1).shape() == Shape{columns}))) {
+    return execution_error(fmt::format("a bias of shape {} for an input of shape {}", op.input(1).shape().to_string(),
+                                       x.shape().to_string()));
+  }
+  const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
+  visit_activation(activation, [&](auto apply) {
+    const auto with_bias = [apply](auto value, auto add) { return apply(value + add); };
+    const Status ran =
+        has_bias ? map<Floats>(op.queue(), with_bias, y, std::array<TensorView, 2>{x.view(), op.input(1).view()})
+                 : map<Floats>(op.queue(), apply, y, std::array<TensorView, 1>{x.view()});
+    PX_CHECK(ran.ok());  // the rows name floats alone
+  });
+  return {};
+}
+
+Status gelu(Context& op) { return biased(op, {Activation::Kind::gelu}); }
+Status fast_gelu(Context& op) { return biased(op, {Activation::Kind::fast_gelu}); }
+Status quick_gelu(Context& op) { return biased(op, {Activation::Kind::swish, static_cast<float>(op.real("alpha"))}); }
+
+struct AddThree {
+  template <class T>
+  T operator()(T x, T bias, T skip) const {
+    return x + bias + skip;
+  }
+};
+struct AddTwo {
+  template <class T>
+  T operator()(T x, T y) const {
+    return x + y;
+  }
+};
+
+// X + bias + skip.
+Status bias_add(Context& op) {
+  const Tensor& x = op.input(0);
+  if (x.shape().rank() != 3 || !(op.input(1).shape() == Shape{x.shape()[2]}) || !(op.input(2).shape() == x.shape()))
+    return execution_error("X must be [N, S, C], the bias [C], the skip as X");
+  const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0, 2}));
+  return map<Floats>(op.queue(), AddThree{}, y,
+                     std::array<TensorView, 3>{x.view(), op.input(1).view(), op.input(2).view()});
+}
+
+// X + bias cut in two along the last axis; the left part times Gelu of the right.
+Status bias_split_gelu(Context& op) {
+  const Tensor& x = op.input(0);
+  if (x.shape().rank() != 3 || x.shape()[2] % 2 != 0 || !(op.input(1).shape() == Shape{x.shape()[2]}))
+    return execution_error("X must be [N, S, D] with an even D, the bias [D]");
+  const int64_t half = x.shape()[2] / 2;
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), Shape{x.shape()[0], x.shape()[1], half}));
+  return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    const activation_detail::Apply<Activation::Kind::gelu> gelu_of{0, 0};
+    parallel_for(x.shape()[0] * x.shape()[1], half * 8, [&](int64_t begin, int64_t end) {
+      std::vector<C> row(static_cast<size_t>(2 * half)), bias(static_cast<size_t>(2 * half));
+      load_block<C>(op.input(1).dtype(), op.input(1).view().data, 0, 1, 2 * half, bias.data());
+      for (int64_t at = begin; at < end; ++at) {
+        load_block<C>(x.dtype(), x.view().data, at * 2 * half, 1, 2 * half, row.data());
+        const C* in = row.data();
+        const C* add = bias.data();
+        C* out = row.data();
+        vectorised(0, half, [=](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) out[i] = (in[i] + add[i]) * gelu_of(in[i + half] + add[i + half]);
+        });
+        store_block<C>(y.dtype, y.data, at * half, half, row.data());
+      }
+    });
+    return {};
+  });
+}
+
+// data + bias + residual; the mask is all true.
+Status bias_dropout(Context& op) {
+  const Tensor& x = op.input(0);
+  if (op.has_input(4) && PX_TRY(op.integer_of_input(4)) != 0) {
+    const double ratio = op.has_input(3) ? PX_TRY(op.real_of_input(3)) : 0.5;
+    if (ratio != 0.0) return unsupported("training with a ratio above 0: its random numbers are onnxruntime's own");
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  if (op.has_input(2)) {
+    PX_TRY(map<Floats>(op.queue(), AddThree{}, y,
+                       std::array<TensorView, 3>{x.view(), op.input(1).view(), op.input(2).view()}));
+  } else {
+    PX_TRY(map<Floats>(op.queue(), AddTwo{}, y, std::array<TensorView, 2>{x.view(), op.input(1).view()}));
+  }
+  if (!op.wants_output(1)) return {};
+  const MutableView mask = PX_TRY(op.make_output(1, DType::bool_, x.shape()));
+  std::fill_n(mask.data, x.element_count(), std::byte{1});
+  return {};
+}
+
+// Softmax of data + bias over all axes from `axis` on, seen as one. The bias has the softmax's part and batches in
+// front: with is_inner_broadcast each serves a run of the data's rows, else all of it is repeated.
+Status bias_softmax(Context& op) {
+  const Tensor& x = op.input(0);
+  const Tensor& bias = op.input(1);
+  const Ints dims(x.shape());
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), dims.size()));
+  const int64_t rows = product(dims, 0, axis);
+  const int64_t columns = product(dims, axis, dims.size());
+  const int64_t batches = columns == 0 ? 0 : bias.element_count() / columns;
+  if (columns > 0 && rows > 0 && (batches == 0 || bias.element_count() % columns != 0 || rows % batches != 0)) {
+    return execution_error(fmt::format("a bias of shape {} does not fit data of shape {} from axis {} on",
+                                       bias.shape().to_string(), x.shape().to_string(), axis));
+  }
+  if (x.element_count() == 0) {
+    PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+    return {};
+  }
+  const bool inner = op.integer("is_inner_broadcast") != 0;
+  const Shape seen = inner ? Shape{batches, rows / batches, columns} : Shape{rows / batches, batches, columns};
+  const Shape added = inner ? Shape{batches, 1, columns} : Shape{1, batches, columns};
+  const Tensor sums = PX_TRY(inner_binary(op, "Add", x.reshaped(seen), bias.reshaped(added)));
+  const Tensor y = PX_TRY(run_inner(op, {"Softmax", 13, {inner_int("axis", -1)}}, {sums}));
+  op.set_output(0, y.reshaped(x.shape()));
+  return {};
+}
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr KernelRow<Cpu> row(std::string_view op, Kernel<Cpu> run) {
+  KernelRow<Cpu> made{op, kFloats, run};
+  made.domain = kMicrosoft;
+  return made;
+}
+
+constexpr KernelRow<Cpu> kRows[] = {
+    row("BiasAdd", bias_add),
+    row("BiasDropout", bias_dropout),
+    row("BiasGelu", gelu),
+    row("BiasSoftmax", bias_softmax),
+    row("BiasSplitGelu", bias_split_gelu),
+    row("FastGelu", fast_gelu),
+    row("Gelu", gelu),
+    row("QuickGelu", quick_gelu),
+};
+
+}  // namespace
+
+template <>
+Rows<Cpu> ms_activation_rows() {
+  return kRows;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,108 @@
+// Convolutions with something fused to them: com.microsoft FusedConv, NhwcConv, NhwcFusedConv,
+// ConvTransposeWithDynamicPads, and our own Conv with more activations.
+#include <numeric>
+
+#include "runtime/device/gemm.h"
+#include "runtime/ops/activation_attributes.h"
+#include "runtime/ops/conv_problem.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/inner_op.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = OpContext<Cpu>;
+
+// activation(Conv(X, W, B) + Z), in float.
+Status fused_in_float(Context& op, ConvProblem problem, const Activation& activation) {
+  const MutableView y = PX_TRY(op.make_output(0, DType::float32, output_shape(problem)));
+  const bool has_sum = op.has_input(3);
+  if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
+    return execution_error("B must have one value for each output channel");
+  if (has_sum && !(op.input(3).shape() == y.shape)) return execution_error("Z does not have the result's shape");
+  if (!has_sum) problem.activation = activation;
+  float* target = reinterpret_cast<float*>(y.data);
+  PX_TRY(conv(op.queue(), problem, op.input(0).as<float>().data(), op.input(1).as<float>().data(),
+              op.has_input(2) ? op.input(2).as<float>().data() : nullptr, target));
+  if (has_sum) finish_sum<float>(y.element_count(), op.input(3).as<float>().data(), activation, target);
+  return {};
+}
+
+// The same for other types: by the parts.
+Result<Tensor> convolved(Context& op, const Tensor& x) {
+  std::vector<Value> inputs{x, op.value(1)};
+  if (op.has_input(2)) inputs.push_back(op.value(2));
+  const InnerOp inner{"Conv", 11, passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})};
+  return run_inner(op, inner, inputs);
+}
+
+Status finish(Context& op, Tensor y, const Activation& activation) {
+  if (op.has_input(3)) {
+    if (!(op.input(3).shape() == y.shape())) return execution_error("Z does not have the result's shape");
+    y = PX_TRY(inner_binary(op, "Add", y, op.input(3)));
+  }
+  const MutableView out = PX_TRY(op.make_output(0, y.dtype(), y.shape()));
+  Status ran;
+  visit_activation(activation,
+                   [&](auto apply) { ran = map<Floats>(op.queue(), apply, out, std::array<TensorView, 1>{y.view()}); });
+  return ran;
+}
+
+Status fused_conv(Context& op) {
+  const Activation activation = PX_TRY(activation_of_conv(op));
+  if (op.input(1).dtype() != op.input(0).dtype()) return execution_error("X and W have different element types");
+  if (op.input(0).dtype() == DType::float32)
+    return fused_in_float(op, PX_TRY(conv_problem(op, op.input(0).shape(), op.input(1).shape())), activation);
+  return finish(op, PX_TRY(convolved(op, op.input(0))), activation);
+}
+
+// X and Y are [N, D1, ..., C]; W as for Conv.
+Status nhwc_conv(Context& op) {
+  const Activation activation = PX_TRY(activation_of_conv(op));
+  const int64_t rank = rank_of(op.input(0).shape());
+  if (rank < 3) return execution_error("X must be [N, D1, ..., C]");
+  std::vector<int64_t> first{0, rank - 1}, last{0};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) first.push_back(axis);
+  for (int64_t axis = 2; axis < rank; ++axis) last.push_back(axis);
+  last.push_back(1);
+  const Tensor x = PX_TRY(inner_transpose(op, op.input(0), first));
+  const Tensor y = PX_TRY(convolved(op, x));
+  return finish(op, PX_TRY(inner_transpose(op, y, last)), activation);
+}
+
+// ConvTranspose whose pads are input 2.
+Status conv_transpose_with_pads(Context& op) {
+  std::vector<Attribute> attributes =
+      passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "strides"});
+  if (op.has_input(2)) {
+    const Ints pads = PX_TRY(op.integers_of_input(2));
+    attributes.push_back(inner_ints("pads", {pads.begin(), pads.end()}));
+  }
+  std::vector<Value> inputs{op.value(0), op.value(1)};
+  if (op.has_input(3)) inputs.push_back(op.value(3));
+  op.set_output(0, PX_TRY(run_inner(op, {"ConvTranspose", 11, std::move(attributes)}, inputs)));
+  return {};
+}
+
+constexpr KernelRow<Cpu> row(std::string_view op, Kernel<Cpu> run, std::string_view domain = "com.microsoft") {
+  KernelRow<Cpu> made{op, kFloats, run};
+  made.domain = domain;
+  return made;
+}
+
+constexpr KernelRow<Cpu> kRows[] = {
+    row("ConvTransposeWithDynamicPads", conv_transpose_with_pads),
+    row("FusedConv", fused_conv),
+    row("NhwcConv", nhwc_conv),
+    row("NhwcFusedConv", nhwc_conv),
+    row("Conv", fused_conv, "parallax.fused"),
+};
+
+}  // namespace
+
+template <>
+Rows<Cpu> ms_conv_rows() {
+  return kRows;
+}
+
+}  // namespace parallax::runtime

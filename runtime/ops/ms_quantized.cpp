@@ -1,0 +1,191 @@
+// com.microsoft's operators on 8-bit tensors, each the operator of ai.onnx between Dequantize and Quantize: QLinearAdd,
+// QLinearMul, QLinearWhere, QLinearConcat, QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearReduceMean,
+// QLinearAveragePool, QLinearGlobalAveragePool, QLinearConv, NhwcMaxPool, MulInteger.
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "runtime/device/map.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/inner_op.h"
+#include "runtime/ops/quantised_values.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = OpContext<Cpu>;
+
+Status set_quantised(Context& op, const Tensor& y, int64_t scale, int64_t zero_point, DType dtype) {
+  Tensor quantised = PX_TRY(quantised_values(op, y, scale, zero_point, dtype));
+  op.set_output(0, std::move(quantised));
+  return {};
+}
+
+// ---- Two operands and more ----
+
+Status combine(Context& op, std::string_view name) {
+  const Tensor a = PX_TRY(real_values(op, {0, 1, 2}));
+  const Tensor b = PX_TRY(real_values(op, {3, 4, 5}));
+  const Tensor y = PX_TRY(inner_binary(op, name, a, b));
+  return set_quantised(op, y, 6, 7, op.input(0).dtype());
+}
+Status add(Context& op) { return combine(op, "Add"); }
+Status multiply(Context& op) { return combine(op, "Mul"); }
+
+Status where(Context& op) {
+  const Tensor x = PX_TRY(real_values(op, {1, 2, 3}));
+  const Tensor y = PX_TRY(real_values(op, {4, 5, 6}));
+  const Tensor z = PX_TRY(run_inner(op, {"Where", 16}, {op.value(0), x, y}));
+  return set_quantised(op, z, 7, 8, op.input(1).dtype());
+}
+
+// After Y's scale and zero point, three inputs for each tensor.
+Status concat(Context& op) {
+  const int64_t count = op.input_count();
+  if (count < 5 || count % 3 != 2) return execution_error("each tensor needs a scale and a zero point");
+  std::vector<Value> parts;
+  for (int64_t index = 2; index < count; index += 3) {
+    if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
+    if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
+    if ((dtype_bit(op.input(index).dtype()) & kInts) == 0)
+      return execution_error("a tensor to be joined is not quantised");
+    Tensor part = PX_TRY(real_values(op, {index, index + 1, index + 2}));
+    parts.emplace_back(std::move(part));
+  }
+  const Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", op.integer("axis"))}}, parts));
+  return set_quantised(op, y, 0, 1, op.input(1).dtype());
+}
+
+Status multiply_integers(Context& op) {
+  const Tensor a = PX_TRY(real_values(op, {0, -1, 1}));
+  const Tensor b = PX_TRY(real_values(op, {2, -1, 3}));
+  const Tensor product = PX_TRY(inner_binary(op, "Mul", a, b));
+  Tensor y = PX_TRY(inner_cast(op, product, DType::int32));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+// ---- One operand: X, its scale and zero point, those of Y ----
+
+Status through(Context& op, const InnerOp& inner) {
+  const Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
+  const Tensor y = PX_TRY(run_inner(op, inner, {x}));
+  return set_quantised(op, y, 3, 4, op.input(0).dtype());
+}
+
+Status leaky_relu(Context& op) { return through(op, {"LeakyRelu", 16, {inner_float("alpha", op.real("alpha"))}}); }
+Status sigmoid(Context& op) { return through(op, {"Sigmoid", 13}); }
+Status softmax(Context& op) {
+  return through(op, {"Softmax", op.integer("opset"), {inner_int("axis", op.integer("axis"))}});
+}
+Status reduce_mean(Context& op) { return through(op, {"ReduceMean", 13, passed_on(op, {"axes", "keepdims"})}); }
+
+// ---- Windows, whose channels may come last ----
+
+std::vector<int64_t> channels_first(int64_t rank) {
+  std::vector<int64_t> order{0, rank - 1};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) order.push_back(axis);
+  return order;
+}
+std::vector<int64_t> channels_last(int64_t rank) {
+  std::vector<int64_t> order{0};
+  for (int64_t axis = 2; axis < rank; ++axis) order.push_back(axis);
+  order.push_back(1);
+  return order;
+}
+
+// The operator on x with its channels second.
+Result<Tensor> windowed(Context& op, bool last, const InnerOp& inner, Tensor x, std::vector<Value> more = {}) {
+  const int64_t rank = rank_of(x.shape());
+  if (rank < 3) return execution_error("X has shape " + x.shape().to_string());
+  if (last) x = PX_TRY(inner_transpose(op, x, channels_first(rank)));
+  std::vector<Value> inputs{std::move(x)};
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  Tensor y = PX_TRY(run_inner(op, inner, inputs));
+  if (last) y = PX_TRY(inner_transpose(op, y, channels_last(rank)));
+  return y;
+}
+
+Status pooled(Context& op, const InnerOp& inner) {
+  Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
+  const Tensor y = PX_TRY(windowed(op, op.integer("channels_last") != 0, inner, std::move(x)));
+  return set_quantised(op, y, 3, 4, op.input(0).dtype());
+}
+
+Status average_pool(Context& op) {
+  return pooled(op, {"AveragePool", 11,
+                     passed_on(op, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"})});
+}
+Status global_average_pool(Context& op) { return pooled(op, {"GlobalAveragePool", 1}); }
+
+Status max_pool(Context& op) {
+  const InnerOp inner{"MaxPool", 12,
+                      passed_on(op, {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"})};
+  Tensor y = PX_TRY(windowed(op, true, inner, op.input(0)));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+Status convolution(Context& op) {
+  const InnerOp inner{"QLinearConv", 10,
+                      passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})};
+  std::vector<Value> more;
+  for (int64_t index = 1; index < op.input_count(); ++index)
+    more.push_back(op.has_input(index) ? op.value(index) : Value());
+  Tensor y = PX_TRY(windowed(op, op.integer("channels_last") != 0, inner, op.input(0), std::move(more)));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+// ---- Those of ai.onnx with the same meaning ----
+
+Status quantize(Context& op) {
+  std::vector<Value> inputs{op.value(0), op.value(1)};
+  if (op.has_input(2)) inputs.push_back(op.value(2));
+  Tensor y = PX_TRY(run_inner(op, {"QuantizeLinear", 21, passed_on(op, {"axis", "block_size"})}, inputs));
+  op.set_output(0, std::move(y));
+  return {};
+}
+Status dequantize(Context& op) {
+  std::vector<Value> inputs{op.value(0), op.value(1)};
+  if (op.has_input(2)) inputs.push_back(op.value(2));
+  Tensor y = PX_TRY(run_inner(op, {"DequantizeLinear", 21, passed_on(op, {"axis", "block_size"})}, inputs));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
+
+constexpr KernelRow<Cpu> row(std::string_view op, uint32_t dtypes, Kernel<Cpu> run, int64_t dtype_input = 0) {
+  KernelRow<Cpu> made{op, dtypes, run};
+  made.domain = "com.microsoft";
+  made.dtype_input = dtype_input;
+  return made;
+}
+
+constexpr KernelRow<Cpu> kRows[] = {
+    row("DequantizeLinear", kAnyTensor, dequantize),
+    row("MulInteger", kBytes, multiply_integers),
+    row("NhwcMaxPool", kBytes, max_pool),
+    row("QLinearAdd", kBytes, add),
+    row("QLinearAveragePool", kBytes, average_pool),
+    row("QLinearConcat", kAnyTensor, concat),
+    row("QLinearConv", kBytes, convolution),
+    row("QLinearGlobalAveragePool", kBytes, global_average_pool),
+    row("QLinearLeakyRelu", kBytes, leaky_relu),
+    row("QLinearMul", kBytes, multiply),
+    row("QLinearReduceMean", kBytes, reduce_mean),
+    row("QLinearSigmoid", kBytes, sigmoid),
+    row("QLinearSoftmax", kBytes, softmax),
+    row("QLinearWhere", kBool, where),
+    row("QuantizeLinear", kFloats, quantize),
+};
+
+}  // namespace
+
+template <>
+Rows<Cpu> ms_quantized_rows() {
+  return kRows;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,10 @@
+// Dropout in training, which draws like the random operators.
+#pragma once
+
+#include "runtime/ops/op_context.h"
+
+namespace parallax::runtime {
+
+Status random_dropout(OpContext<Cpu>& op, double ratio);
+
+}  // namespace parallax::runtime

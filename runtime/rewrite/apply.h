@@ -1,0 +1,17 @@
+// A rewritten graph as a model: what the executor plans, written down as ONNX.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "runtime/rewrite/rewrite.h"
+
+namespace parallax::runtime {
+
+// A copy of `model` with the patterns applied to its graph and to the bodies in it; bodies of functions stay as they
+// are. A fused node names its source nodes in its metadata ("parallax.sources"). A fused operator that no published
+// domain has becomes a model-local function of the nodes it stands for.
+Result<std::shared_ptr<const Model>> apply_rewrite(const Model& model, std::span<const Pattern* const> patterns,
+                                                   const RewriteContext& context);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,259 @@
+// Bookkeeping of a graph while patterns change it.
+#include "runtime/rewrite/fuser.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "inspector/model/opset_registry.h"
+#include "inspector/tensor/elements.h"
+#include "runtime/rewrite/fused_ops.h"
+
+namespace parallax::runtime {
+namespace {
+
+template <class T>
+Attribute attribute(std::string name, AttributeType type, T value) {
+  Attribute made;
+  made.name = std::move(name);
+  made.type = type;
+  made.value = std::move(value);
+  return made;
+}
+
+template <class T>
+const T* stored(const Node& node, std::string_view name) {
+  const Attribute* found = find_attribute(node, name);
+  return found == nullptr ? nullptr : std::get_if<T>(&found->value);
+}
+
+template <class T>
+const T* by_default(const Node& node, std::string_view name) {
+  const AttributeSchema* found = node.schema == nullptr ? nullptr : node.schema->attribute(name);
+  return found == nullptr ? nullptr : std::get_if<T>(&found->default_value);
+}
+
+bool contains(std::span<const size_t> positions, size_t position) {
+  return std::find(positions.begin(), positions.end(), position) != positions.end();
+}
+
+}  // namespace
+
+Fuser::Fuser(GraphEdit& edit)
+    : edit_(edit), nodes_(edit.nodes), producers_(edit.constants.size(), kNowhere), readers_(edit.constants.size()) {
+  for (size_t position = 0; position < nodes_.size(); ++position) note(position);
+}
+
+Fuser::~Fuser() {
+  std::erase_if(nodes_, [](const PlannedNode& planned) { return planned.node == nullptr; });
+}
+
+const Node* Fuser::at(size_t position, std::string_view op) const {
+  const Node* node = position == kNowhere ? nullptr : nodes_[position].node;
+  if (node == nullptr || node->op_type != op || !is_standard(*node) || node->function != nullptr) return nullptr;
+  const auto used =
+      std::count_if(node->outputs.begin(), node->outputs.end(), [](ValueId output) { return output != kNoValue; });
+  return used == 1 && node->outputs[0] != kNoValue ? node : nullptr;
+}
+
+ValueId Fuser::input(const Node& node, size_t index) const {
+  return index < node.inputs.size() && node.inputs[index] != kNoValue ? edit_.resolve(node.inputs[index]) : kNoValue;
+}
+
+size_t Fuser::producer(ValueId value) const {
+  return value == kNoValue || static_cast<size_t>(value) >= producers_.size() ? kNowhere
+                                                                              : producers_[static_cast<size_t>(value)];
+}
+
+size_t Fuser::producer(ValueId value, std::string_view op) const {
+  const size_t position = producer(value);
+  return at(position, op) != nullptr ? position : kNowhere;
+}
+
+size_t Fuser::only_reader(ValueId value) const {
+  const auto index = static_cast<size_t>(value);
+  if (index >= readers_.size() || edit_.pinned[index] || edit_.captured[index]) return kNowhere;
+  return readers_[index].size() == 1 ? readers_[index][0] : kNowhere;
+}
+
+std::optional<double> Fuser::scalar(ValueId value) const {
+  const Tensor* tensor = edit_.constant(value);
+  if (tensor == nullptr || tensor->element_count() != 1 || !is_floating(tensor->dtype())) return std::nullopt;
+  return element_as_double(tensor->view(), 0);
+}
+
+DType Fuser::dtype_of(ValueId value) const {
+  if (const Tensor* tensor = edit_.constant(value)) return tensor->dtype();
+  if (value == kNoValue || edit_.is_added(value)) return DType::undefined;
+  const TypeInfo& type = edit_.source->values[static_cast<size_t>(value)].type;
+  return type.kind == TypeInfo::Kind::tensor ? type.dtype : DType::undefined;
+}
+
+std::optional<std::vector<Dim>> Fuser::dims_of(ValueId value) const {
+  if (const Tensor* tensor = edit_.constant(value)) {
+    std::vector<Dim> dims;
+    for (int64_t dim : tensor->shape()) dims.push_back({dim, ""});
+    return dims;
+  }
+  if (value == kNoValue || edit_.is_added(value)) return std::nullopt;
+  const TypeInfo& type = edit_.source->values[static_cast<size_t>(value)].type;
+  return type.kind == TypeInfo::Kind::tensor ? type.dims : std::nullopt;
+}
+
+Node Fuser::make(std::string_view domain, std::string_view op, size_t place, std::vector<ValueId> inputs,
+                 std::vector<ValueId> outputs) const {
+  const Node& root = *nodes_[place].node;
+  Node made;
+  made.name = root.display_name;
+  made.display_name = root.display_name;
+  made.op_type = std::string(op);
+  made.domain = domain == "ai.onnx" ? "" : std::string(domain);
+  made.inputs = std::move(inputs);
+  made.outputs = std::move(outputs);
+  made.opset_version = domain == "ai.onnx" ? root.opset_version : 1;
+  made.schema = domain == kFusedDomain
+                    ? fused_schema(op)
+                    : OpsetRegistry::standard().find(domain, op, std::max<int64_t>(1, made.opset_version));
+  return made;
+}
+
+bool Fuser::is_free(ValueId value, std::span<const size_t> members) const {
+  const auto index = static_cast<size_t>(value);
+  if (edit_.pinned[index] || edit_.captured[index]) return false;
+  return std::all_of(readers_[index].begin(), readers_[index].end(),
+                     [&](size_t reader) { return contains(members, reader); });
+}
+
+bool Fuser::replace(std::span<const size_t> given, size_t place, Node made) {
+  if (made.schema == nullptr) return false;
+  const std::set<size_t> unique(given.begin(), given.end());
+  const std::vector<size_t> members(unique.begin(), unique.end());
+  std::vector<ValueId> lost;
+  for (size_t member : members) {
+    for (ValueId output : nodes_[member].node->outputs) {
+      const bool kept = std::find(made.outputs.begin(), made.outputs.end(), output) != made.outputs.end();
+      if (output == kNoValue || kept) continue;
+      if (!is_free(output, members)) return false;
+      lost.push_back(output);
+    }
+  }
+  for (ValueId needed : made.inputs) {
+    const size_t from = producer(needed);
+    if (from != kNowhere && (from >= place || contains(members, from))) return false;
+  }
+  for (ValueId output : made.outputs) {  // what it makes earlier or later than before must suit the readers
+    if (output == kNoValue) continue;
+    for (size_t reader : readers_[static_cast<size_t>(output)]) {
+      if (reader <= place && !contains(members, reader)) return false;
+    }
+  }
+  std::set<NodeId> sources;
+  for (size_t member : members) {
+    const PlannedNode& planned = nodes_[member];
+    if (planned.sources.empty()) sources.insert(planned.id);
+    sources.insert(planned.sources.begin(), planned.sources.end());
+  }
+  for (size_t member : members) forget(member);
+  for (ValueId value : lost) edit_.absences.push_back({value, ValueAbsence::Kind::fused, made.display_name});
+  for (ValueAbsence& absence : edit_.absences) {  // fused earlier into a node that is itself taken up now
+    if (absence.kind != ValueAbsence::Kind::fused) continue;
+    const NodeId maker = edit_.source->values[static_cast<size_t>(absence.value)].producer;
+    if (sources.contains(maker)) absence.into = made.display_name;
+  }
+  edit_.made.push_back(std::move(made));
+  nodes_[place].node = &edit_.made.back();
+  nodes_[place].sources.assign(sources.begin(), sources.end());
+  note(place);
+  return true;
+}
+
+void Fuser::remove(size_t position, ValueAbsence::Kind kind) {
+  for (ValueId output : nodes_[position].node->outputs) {
+    if (output != kNoValue) edit_.absences.push_back({output, kind, ""});
+  }
+  forget(position);
+}
+
+bool Fuser::alias(size_t position, ValueId target) {
+  const ValueId value = nodes_[position].node->outputs[0];
+  if (edit_.pinned[static_cast<size_t>(value)]) return false;
+  edit_.alias(value, target);
+  const auto from = static_cast<size_t>(value);
+  const auto to = static_cast<size_t>(edit_.resolve(value));
+  forget(position);
+  readers_[to].insert(readers_[to].end(), readers_[from].begin(), readers_[from].end());
+  readers_[from].clear();
+  return true;
+}
+
+void Fuser::forget(size_t position) {
+  for (ValueId value : nodes_[position].node->inputs) {
+    if (value == kNoValue) continue;
+    auto& readers = readers_[static_cast<size_t>(edit_.resolve(value))];
+    const auto found = std::find(readers.begin(), readers.end(), position);
+    if (found != readers.end()) readers.erase(found);
+  }
+  for (ValueId output : nodes_[position].node->outputs) {
+    if (output != kNoValue) producers_[static_cast<size_t>(output)] = kNowhere;
+  }
+  nodes_[position].node = nullptr;
+}
+
+void Fuser::note(size_t position) {
+  producers_.resize(edit_.constants.size(), kNowhere);
+  readers_.resize(edit_.constants.size());
+  for (ValueId value : nodes_[position].node->inputs) {
+    if (value != kNoValue) readers_[static_cast<size_t>(edit_.resolve(value))].push_back(position);
+  }
+  for (ValueId output : nodes_[position].node->outputs) {
+    if (output != kNoValue) producers_[static_cast<size_t>(output)] = position;
+  }
+}
+
+Attribute int_attribute(std::string name, int64_t value) {
+  return attribute(std::move(name), AttributeType::int_, value);
+}
+Attribute float_attribute(std::string name, double value) {
+  return attribute(std::move(name), AttributeType::float_, static_cast<float>(value));
+}
+Attribute text_attribute(std::string name, std::string value) {
+  return attribute(std::move(name), AttributeType::string, std::move(value));
+}
+Attribute ints_attribute(std::string name, std::vector<int64_t> values) {
+  return attribute(std::move(name), AttributeType::ints, std::move(values));
+}
+Attribute floats_attribute(std::string name, std::vector<float> values) {
+  return attribute(std::move(name), AttributeType::floats, std::move(values));
+}
+
+int64_t int_of(const Node& node, std::string_view name, int64_t otherwise) {
+  if (const auto* value = stored<int64_t>(node, name)) return *value;
+  if (const auto* value = by_default<int64_t>(node, name)) return *value;
+  return otherwise;
+}
+
+double float_of(const Node& node, std::string_view name, double otherwise) {
+  if (const auto* value = stored<float>(node, name)) return static_cast<double>(*value);
+  if (const auto* value = by_default<float>(node, name)) return static_cast<double>(*value);
+  return otherwise;
+}
+
+std::string text_of(const Node& node, std::string_view name, std::string otherwise) {
+  if (const auto* value = stored<std::string>(node, name)) return *value;
+  if (const auto* value = by_default<std::string_view>(node, name)) return std::string(*value);
+  return otherwise;
+}
+
+std::optional<std::vector<int64_t>> ints_of(const Node& node, std::string_view name) {
+  const auto* value = stored<std::vector<int64_t>>(node, name);
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
+
+bool is_standard(const Node& node) { return node.domain.empty() || node.domain == "ai.onnx"; }
+
+bool is_near(double value, double wanted, DType dtype) {
+  const double tolerance = dtype == DType::float16 ? 1e-3 : dtype == DType::bfloat16 ? 8e-3 : 1e-6;
+  return std::fabs(value - wanted) <= tolerance * std::fabs(wanted);
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,85 @@
+// Fuser: a graph being edited as patterns see it: who makes a value, who reads it, and the one way to put a node in the
+// place of several. A replacement that would lose a value somebody else reads is refused.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/rewrite/rewrite.h"
+
+namespace parallax::runtime {
+
+class Fuser {
+ public:
+  static constexpr size_t kNowhere = SIZE_MAX;
+
+  explicit Fuser(GraphEdit& edit);
+  Fuser(const Fuser&) = delete;
+  Fuser& operator=(const Fuser&) = delete;
+  ~Fuser();  // drops the nodes that were replaced
+
+  GraphEdit& edit() { return edit_; }
+
+  // ---- Nodes by position, in execution order; null once replaced ----
+  size_t count() const { return nodes_.size(); }
+  const Node* at(size_t position) const { return nodes_[position].node; }
+  // The node at `position` when it is this operator of the standard and has one output in use.
+  const Node* at(size_t position, std::string_view op) const;
+
+  // ---- Values ----
+  ValueId input(const Node& node, size_t index) const;  // aliases resolved; kNoValue when omitted
+  size_t producer(ValueId value) const;                 // position, or kNowhere
+  size_t producer(ValueId value, std::string_view op) const;
+  const std::vector<size_t>& readers(ValueId value) const { return readers_[static_cast<size_t>(value)]; }
+  // The only place that reads it; kNowhere when there are several, or when it is an output, overridden or captured.
+  size_t only_reader(ValueId value) const;
+  bool is_private(ValueId value) const { return only_reader(value) != kNowhere; }
+  // Known to be the very same on every run: the only element, or all of it.
+  std::optional<double> scalar(ValueId value) const;
+  DType dtype_of(ValueId value) const;
+  std::optional<std::vector<Dim>> dims_of(ValueId value) const;
+
+  // ---- Changes ----
+  // A node of the given operator; its schema is looked up, its name made from those it stands for.
+  Node make(std::string_view domain, std::string_view op, size_t place, std::vector<ValueId> inputs,
+            std::vector<ValueId> outputs) const;
+  // Puts `made` at `place`, one of `members`, and takes all members out. What they made and `made` does not is
+  // announced as fused into it. False, and nothing is changed, when such a value is needed elsewhere, or when an input
+  // of `made` is not there yet at `place`.
+  bool replace(std::span<const size_t> members, size_t place, Node made);
+  // Takes out a node whose outputs nothing needs any more; each is announced as `kind`.
+  void remove(size_t position, ValueAbsence::Kind kind);
+  // Takes out a node; readers of its only output read `target` instead.
+  bool alias(size_t position, ValueId target);
+
+ private:
+  void forget(size_t position);
+  void note(size_t position);
+  bool is_free(ValueId value, std::span<const size_t> members) const;
+
+  GraphEdit& edit_;
+  std::vector<PlannedNode>& nodes_;
+  std::vector<size_t> producers_;             // by ValueId
+  std::vector<std::vector<size_t>> readers_;  // by ValueId: positions, once for each read
+};
+
+// ---- Attributes ----
+
+Attribute int_attribute(std::string name, int64_t value);
+Attribute float_attribute(std::string name, double value);
+Attribute text_attribute(std::string name, std::string value);
+Attribute ints_attribute(std::string name, std::vector<int64_t> values);
+Attribute floats_attribute(std::string name, std::vector<float> values);
+
+// The attribute's value, the schema's default, or `otherwise`.
+int64_t int_of(const Node& node, std::string_view name, int64_t otherwise);
+double float_of(const Node& node, std::string_view name, double otherwise);
+std::string text_of(const Node& node, std::string_view name, std::string otherwise);
+std::optional<std::vector<int64_t>> ints_of(const Node& node, std::string_view name);
+
+bool is_standard(const Node& node);
+bool is_near(double value, double wanted, DType dtype);  // equal but for the rounding of a constant stored as `dtype`
+
+}  // namespace parallax::runtime

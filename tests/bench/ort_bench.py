@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Side by side with PyPI onnxruntime: the same models, inputs and threads, runs taken in turn, ratios printed.
+
+Usage: ort_bench.py PARALLAX [--threads N] [--rounds N] [--only NAME] [--work DIR]
+
+Needs numpy, onnx and onnxruntime. A ratio is onnxruntime's time over ours: above 1 we are faster. Models are made here
+with random weights; onnxruntime runs with its default optimisation. In each round both sides measure for a moment, one
+after the other, and the ratio is that of the two medians over all rounds.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import ort_models  # noqa: E402
+
+
+def tensor_shape(value):
+    return [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
+
+
+def make_inputs(model, folder):
+    """Writes one .npy for each input; yields onnxruntime's feed and parallax's options."""
+    rng = np.random.default_rng(0)
+    feed, options = {}, []
+    for value in model.graph.input:
+        kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        shape = tensor_shape(value)
+        data = rng.integers(0, 100, shape).astype(kind) if kind.kind in "iu" else rng.standard_normal(shape).astype(kind)
+        path = folder / f"{value.name}.npy"
+        np.save(path, data)
+        feed[value.name] = data
+        options += ["--input", f"{value.name}={path}"]
+    return feed, options
+
+
+def ort_session(path, threads):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def ort_times(session, feed, seconds):
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 3:
+        begin = time.perf_counter()
+        session.run(None, feed)
+        times.append((time.perf_counter() - begin) * 1e3)
+    return times
+
+
+def our_times(program, path, options, threads, iterations):
+    command = [program, "bench", str(path), "--with", "cpu", "--threads", str(threads), "--iterations", str(iterations),
+               "--json", *options]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    if answer.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}\n{answer.stderr}")
+    return json.loads(answer.stdout)
+
+
+def measure(program, name, path, arguments):
+    folder = path.parent / name
+    folder.mkdir(exist_ok=True)
+    feed, options = make_inputs(onnx.load(str(path), load_external_data=False), folder)
+    session = ort_session(path, arguments.threads)
+    theirs, ours = [], []
+    for _ in range(arguments.rounds):
+        block = ort_times(session, feed, 0.7)
+        theirs.append(statistics.median(block))
+        ours.append(our_times(program, path, options, arguments.threads, max(3, min(2000, len(block))))["latency_ms"]["median"])
+    return statistics.median(theirs), statistics.median(ours)
+
+
+def measure_load(program, name, path, arguments):
+    """Load and first run, each in a fresh process."""
+    folder = path.parent / name
+    folder.mkdir(exist_ok=True)
+    feed, options = make_inputs(onnx.load(str(path), load_external_data=False), folder)
+    code = ("import sys,time,numpy as np,onnxruntime as ort\n"
+            "t=time.perf_counter()\n"
+            "o=ort.SessionOptions();o.intra_op_num_threads=int(sys.argv[2])\n"
+            "s=ort.InferenceSession(sys.argv[1],o,providers=['CPUExecutionProvider'])\n"
+            "s.run(None,{a.split('=')[0]:np.load(a.split('=',1)[1]) for a in sys.argv[3:]})\n"
+            "print((time.perf_counter()-t)*1e3)")
+    theirs, ours = [], []
+    for _ in range(arguments.rounds):
+        answer = subprocess.run([sys.executable, "-c", code, str(path), str(arguments.threads), *options[1::2]],
+                                capture_output=True, text=True, check=True)
+        theirs.append(float(answer.stdout))
+        result = our_times(program, path, options, arguments.threads, 1)
+        ours.append(result["load_ms"] + result["latency_ms"]["min"])
+    return statistics.median(theirs), statistics.median(ours)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", metavar="PARALLAX")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="models whose name holds this")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("ort_bench_models"))
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    print(f"onnxruntime {ort.__version__}, {arguments.threads} threads, {arguments.rounds} rounds")
+    print(f"{'model':<16} {'ort ms':>10} {'ours ms':>10} {'ratio':>7}  goal")
+    for name, (make, goal) in ort_models.MODELS.items():
+        if arguments.only not in name:
+            continue
+        path = arguments.work / f"{name}.onnx"
+        if not path.exists():
+            onnx.save(make(), str(path))
+        run = measure_load if name.startswith("load") else measure
+        theirs, ours = run(arguments.program, name, path, arguments)
+        print(f"{name:<16} {theirs:10.3f} {ours:10.3f} {theirs / ours:7.2f}  {goal}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

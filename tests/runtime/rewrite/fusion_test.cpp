@@ -1,0 +1,173 @@
+// Fusing patterns on graphs as exporters write them: what they make, what they announce, and what stops them.
+#include <algorithm>
+
+#include "inspector/model/export.h"
+#include "inspector/tensor/elements.h"
+#include "runtime/rewrite/apply.h"
+#include "runtime/rewrite/fuser.h"
+#include "tests/runtime/rewrite/graph_text.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Ops = std::vector<std::string>;
+
+std::string erf_gelu(const std::string& x, const std::string& y) {
+  return graph_node("Div", {x, "sqrt2"}, "g1") + graph_node("Erf", {"g1"}, "g2") +
+         graph_node("Add", {"g2", "one"}, "g3") + graph_node("Mul", {x, "g3"}, "g4") +
+         graph_node("Mul", {"g4", "half"}, y) + weight_of("sqrt2", {}, {1.4142135}) + weight_of("one", {}, {1}) +
+         weight_of("half", {}, {0.5});
+}
+
+TEST(Fusion, GeluFromItsPartsWithErf) {
+  const auto model = model_from(erf_gelu("x", "y") + graph_input("x", {2, 3}) + graph_output("y", {2, 3}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"gelu"});
+  EXPECT_EQ(operators_of(edit), Ops{"Gelu"});
+  EXPECT_EQ(edit.nodes[0].node->domain, "com.microsoft");
+  EXPECT_EQ(edit.nodes[0].sources.size(), 5U);
+  expect_all_accounted(edit);
+}
+
+TEST(Fusion, ValueThatIsNeededElsewhereStopsIt) {
+  const std::string graph = erf_gelu("x", "y") + graph_input("x", {2, 3}) + graph_output("y", {2, 3});
+  const auto as_output = model_from(graph + graph_output("g2", {2, 3}));
+  const auto read = model_from(graph + graph_node("Neg", {"g3"}, "z") + graph_output("z", {2, 3}));
+  const auto plain = model_from(graph);
+  ASSERT_TRUE(as_output && read && plain);
+  EXPECT_EQ(rewritten(*as_output, {"gelu"}).nodes.size(), 5U);
+  EXPECT_EQ(rewritten(*read, {"gelu"}).nodes.size(), 6U);
+  EXPECT_EQ(rewritten(*plain, {"gelu"}, {"g1"}).nodes.size(), 5U);
+}
+
+TEST(Fusion, OtherNumbersAreNoGelu) {
+  std::string graph = erf_gelu("x", "y") + graph_input("x", {2, 3}) + graph_output("y", {2, 3});
+  graph.replace(graph.find("1.41421"), 7, "1.42000");
+  const auto model = model_from(graph);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(rewritten(*model, {"gelu"}).nodes.size(), 5U);
+}
+
+std::string layer_norm(const std::string& x, const std::string& y) {
+  return graph_node("ReduceMean", {x}, "m", ints("axes", {-1})) + graph_node("Sub", {x, "m"}, "d") +
+         graph_node("Pow", {"d", "two"}, "p") + graph_node("ReduceMean", {"p"}, "v", ints("axes", {-1})) +
+         graph_node("Add", {"v", "eps"}, "e") + graph_node("Sqrt", {"e"}, "s") + graph_node("Div", {"d", "s"}, "n") +
+         graph_node("Mul", {"n", "scale"}, "c") + graph_node("Add", {"c", "bias"}, y) + weight_of("two", {}, {2}) +
+         weight_of("eps", {}, {0.001}) + weight_of("scale", {4}, {1, 2, 3, 4}) + weight_of("bias", {4}, {0, 1, 0, 1});
+}
+
+TEST(Fusion, ResidualAndLayerNormKeepTheSumThatIsReadAgain) {
+  const auto model =
+      model_from(graph_node("Add", {"a", "b"}, "x") + layer_norm("x", "y") + graph_node("Mul", {"x", "y"}, "z") +
+                 graph_input("a", {2, 3, 4}) + graph_input("b", {2, 3, 4}) + graph_output("z", {2, 3, 4}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"layer-norm", "skip-norm"});
+  EXPECT_EQ(operators_of(edit), (Ops{"SkipLayerNormalization", "Mul"}));
+  const Node& fused = *edit.nodes[0].node;
+  ASSERT_EQ(fused.outputs.size(), 4U);
+  EXPECT_EQ(fused.outputs[3], model->graph.find_value("x"));
+  EXPECT_FLOAT_EQ(static_cast<float>(float_of(fused, "epsilon", 0)), 0.001F);
+  expect_all_accounted(edit);
+}
+
+TEST(Fusion, MeanOverAnotherAxisIsNoLayerNorm) {
+  std::string graph = layer_norm("x", "y") + graph_input("x", {2, 4, 4}) + graph_output("y", {2, 4, 4});
+  graph.replace(graph.find("ints: -1"), 8, "ints: 1 ");
+  const auto model = model_from(graph);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(rewritten(*model, {"layer-norm"}).nodes.size(), 9U);
+}
+
+// Filters 2 and -3, factor 10 / sqrt(0.24 + 0.01) = 20: weights 40 and -60, bias (0.5 - 1) * 20 + 7 = -3.
+TEST(Fusion, BatchNormalizationGoesIntoTheFilters) {
+  const auto model =
+      model_from(graph_node("Conv", {"x", "w", "b"}, "c") +
+                 graph_node("BatchNormalization", {"c", "scale", "shift", "mean", "variance"}, "y",
+                            "attribute { name: \"epsilon\" type: FLOAT f: 0.01 } ") +
+                 weight_of("w", {1, 2, 1, 1}, {2, -3}) + weight_of("b", {1}, {0.5}) + weight_of("scale", {1}, {10}) +
+                 weight_of("shift", {1}, {7}) + weight_of("mean", {1}, {1}) + weight_of("variance", {1}, {0.24}) +
+                 graph_input("x", {1, 2, 3, 3}) + graph_output("y", {1, 1, 3, 3}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"conv-batchnorm"});
+  ASSERT_EQ(operators_of(edit), Ops{"Conv"});
+  const Node& conv = *edit.nodes[0].node;
+  ASSERT_TRUE(edit.is_added(conv.inputs[1]) && edit.is_added(conv.inputs[2]));
+  EXPECT_NEAR(element_as_double(edit.constant(conv.inputs[1])->view(), 0), 40, 1e-3);
+  EXPECT_NEAR(element_as_double(edit.constant(conv.inputs[1])->view(), 1), -60, 1e-3);
+  EXPECT_NEAR(element_as_double(edit.constant(conv.inputs[2])->view(), 0), -3, 1e-3);
+  expect_all_accounted(edit);
+}
+
+std::string linear(const std::string& activation) {
+  return graph_node("MatMul", {"x", "w"}, "p") + graph_node("Add", {"b", "p"}, "q") +
+         graph_node(activation, {"q"}, "y") + weight_of("w", {2, 3}, {1, 2, 3, 4, 5, 6}) +
+         weight_of("b", {3}, {1, 2, 3}) + graph_input("x", {5, 4, 2}) + graph_output("y", {5, 4, 3});
+}
+
+TEST(Fusion, ProductBiasAndActivation) {
+  const auto model = model_from(linear("Relu"));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"matmul-bias", "linear-activation"});
+  ASSERT_EQ(operators_of(edit), Ops{"Linear"});
+  EXPECT_EQ(text_of(*edit.nodes[0].node, "activation", ""), "Relu");
+  EXPECT_EQ(edit.nodes[0].sources.size(), 3U);
+  ASSERT_EQ(edit.absences.size(), 2U);
+  for (const ValueAbsence& absence : edit.absences) EXPECT_EQ(absence.into, "y_node");
+  expect_all_accounted(edit);
+}
+
+TEST(Fusion, TransposeAndFactorGoIntoTheProduct) {
+  const auto model =
+      model_from(graph_node("Transpose", {"k"}, "t", ints("perm", {0, 2, 1})) + graph_node("MatMul", {"q", "t"}, "p") +
+                 graph_node("Div", {"p", "root"}, "y") + weight_of("root", {}, {4}) + graph_input("q", {2, 3, 4}) +
+                 graph_input("k", {2, 5, 4}) + graph_output("y", {2, 3, 5}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"matmul-transpose", "matmul-scale"});
+  ASSERT_EQ(operators_of(edit), Ops{"FusedMatMul"});
+  EXPECT_EQ(int_of(*edit.nodes[0].node, "transB", 0), 1);
+  EXPECT_EQ(float_of(*edit.nodes[0].node, "alpha", 0), 0.25);
+  expect_all_accounted(edit);
+}
+
+TEST(Fusion, RepeatedNodesAreComputedOnce) {
+  const auto model = model_from(graph_node("Neg", {"x"}, "a") + graph_node("Neg", {"x"}, "b") +
+                                graph_node("Abs", {"x"}, "c") + graph_node("Add", {"a", "b"}, "d") +
+                                graph_node("Add", {"d", "c"}, "y") + graph_input("x", {2}) + graph_output("y", {2}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"duplicate"});
+  EXPECT_EQ(operators_of(edit), (Ops{"Neg", "Abs", "Add", "Add"}));
+  ASSERT_EQ(edit.absences.size(), 1U);
+  EXPECT_EQ(edit.absences[0].into, "a");
+}
+
+TEST(Fusion, OpposedTransposesVanish) {
+  const auto model =
+      model_from(graph_node("Transpose", {"x"}, "a", ints("perm", {1, 2, 0})) +
+                 graph_node("Transpose", {"a"}, "b", ints("perm", {2, 0, 1})) + graph_node("Relu", {"b"}, "y") +
+                 graph_input("x", {2, 3, 4}) + graph_output("y", {2, 3, 4}));
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(operators_of(rewritten(*model, {"transpose", "dead"})), Ops{"Relu"});
+}
+
+// A pattern applied to every model above leaves each value announced or made, whatever came before it.
+TEST(Fusion, AppliedModelIsValidAndHoldsItsOwnOperatorsAsFunctions) {
+  const auto model = model_from(linear("Relu"));
+  ASSERT_NE(model, nullptr);
+  std::vector<const Pattern*> patterns;
+  for (const Pattern& pattern : rewrite_patterns()) patterns.push_back(&pattern);
+  const auto applied = apply_rewrite(*model, patterns, {});
+  ASSERT_TRUE(applied.ok()) << applied.error().message;
+  const Model& result = **applied;
+  ASSERT_EQ(result.graph.nodes.size(), 1U);
+  EXPECT_EQ(find_metadata(result.graph.nodes[0].metadata, "parallax.sources"), "p_node, q_node, y_node");
+  ASSERT_EQ(result.functions.size(), 1U);
+  EXPECT_EQ(result.functions[0]->body.nodes.size(), 3U);
+  const auto bytes = export_model_bytes(result);
+  ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+  const auto again = import_model(std::as_bytes(std::span(*bytes)), "", "again");
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_NE((*again)->graph.nodes[0].function, nullptr);
+}
+
+}  // namespace
+}  // namespace parallax::runtime
