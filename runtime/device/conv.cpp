@@ -78,7 +78,7 @@ void describe(PreparedConv& prepared, const typename Forward::primitive_desc& de
   prepared.filters = description.weights_desc();
 }
 
-// What oneDNN applies as it stores; false for what it does not have.
+// What oneDNN applies as it stores; false for what it does not have, and for Relu and Clip, which turn its NaN into 0.
 bool append_eltwise(const Activation& activation, dnnl::primitive_attr& attributes) {
   using Kind = Activation::Kind;
   using dnnl::algorithm;
@@ -89,14 +89,10 @@ bool append_eltwise(const Activation& activation, dnnl::primitive_attr& attribut
     return true;
   };
   switch (activation.kind) {
-    case Kind::relu:
-      return append(algorithm::eltwise_relu, 0, 0);
     case Kind::leaky_relu:
       return append(algorithm::eltwise_relu, activation.alpha, 0);
     case Kind::sigmoid:
       return append(algorithm::eltwise_logistic, 0, 0);
-    case Kind::clip:
-      return append(algorithm::eltwise_clip, activation.alpha, activation.beta);
     case Kind::hard_swish:  // x * max(0, min(1, x / 6 + 1 / 2))
       return append(algorithm::eltwise_hardswish, 0, 0);
     default:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "inspector/model/opset_registry.h"
+#include "runtime/device/blocks.h"
 #include "runtime/ops/table.h"
 
 namespace parallax::runtime {
@@ -78,6 +79,12 @@ Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::span<con
 
 Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::initializer_list<Value> inputs) {
   return run_inner(op, inner, std::span<const Value>(inputs.begin(), inputs.size()));
+}
+
+Ints all_integers(const Tensor& tensor) {
+  std::vector<int64_t> values(static_cast<size_t>(tensor.element_count()));
+  load_block<int64_t>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values.data());
+  return values;
 }
 
 Result<Tensor> inner_cast(OpContext<Cpu>& op, const Tensor& tensor, DType to) {

@@ -30,6 +30,9 @@ Result<std::vector<Value>> run_inner_all(OpContext<Cpu>& op, const InnerOp& inne
 Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::span<const Value> inputs);
 Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::initializer_list<Value> inputs);
 
+// The integers of a tensor of any shape, in order.
+Ints all_integers(const Tensor& tensor);
+
 // Chains in short.
 Result<Tensor> inner_cast(OpContext<Cpu>& op, const Tensor& tensor, DType to);
 Result<Tensor> inner_transpose(OpContext<Cpu>& op, const Tensor& tensor, std::vector<int64_t> order);

@@ -202,7 +202,7 @@ Status add_rows(Context& op, int64_t table, const Ints& rows, int64_t hidden, st
 
 Result<Ints> positions_of(Context& op, const Shape& ids) {
   if (op.has_input(8)) {
-    Ints positions = PX_TRY(op.integers_of_input(8));
+    Ints positions = all_integers(op.input(8));
     if (positions.size() != ids.element_count() && positions.size() != ids[1])
       return execution_error("position_ids do not fit input_ids");
     return positions;
@@ -217,7 +217,7 @@ Status set_mask_index(Context& op, const Shape& ids) {
   const MutableView lengths = PX_TRY(op.make_output(1, DType::int32, Shape{ids[0]}));
   Ints mask;
   if (op.has_input(7)) {
-    mask = PX_TRY(op.integers_of_input(7));
+    mask = all_integers(op.input(7));
     if (mask.size() != ids.element_count()) return execution_error("the mask does not fit input_ids");
   }
   for (int64_t batch = 0; batch < ids[0]; ++batch) {
@@ -237,12 +237,12 @@ Status embed_layer_norm(Context& op) {
   const DType dtype = op.input(2).dtype();
   std::vector<float> sums(static_cast<size_t>(shape.element_count()), 0.0F);
   if (!sums.empty()) {
-    const Ints words = PX_TRY(op.integers_of_input(0));
+    const Ints words = all_integers(op.input(0));
     const Ints positions = PX_TRY(positions_of(op, ids));
     PX_TRY(add_rows(op, 2, words, hidden, sums));
     PX_TRY(add_rows(op, 3, positions, hidden, sums));
     if (op.has_input(1) && op.has_input(4)) {
-      const Ints segments = PX_TRY(op.integers_of_input(1));
+      const Ints segments = all_integers(op.input(1));
       if (segments.size() != ids.element_count()) return execution_error("segment_ids do not fit input_ids");
       PX_TRY(add_rows(op, 4, segments, hidden, sums));
     }
