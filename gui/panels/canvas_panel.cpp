@@ -16,6 +16,7 @@ void move_about(Ui& ui, ImVec2 corner) {
   const bool dragged = ImGui::IsItemActive() && (ImGui::IsMouseDragging(ImGuiMouseButton_Left) ||
                                                  ImGui::IsMouseDragging(ImGuiMouseButton_Middle));
   if (dragged) {
+    graph.is_fitted = false;
     graph.camera.x -= io.MouseDelta.x / graph.camera.zoom;
     graph.camera.y -= io.MouseDelta.y / graph.camera.zoom;
   }
@@ -24,6 +25,7 @@ void move_about(Ui& ui, ImVec2 corner) {
     graph.zoom_at(io.MousePos.x - corner.x, io.MousePos.y - corner.y, std::pow(1.15F, io.MouseWheel));
   } else {
     const float step = 60 * ui.scale / graph.camera.zoom;
+    graph.is_fitted = false;
     graph.camera.x -= (io.KeyShift ? io.MouseWheel : io.MouseWheelH) * step;
     graph.camera.y -= io.KeyShift ? 0 : io.MouseWheel * step;
   }
@@ -116,6 +118,7 @@ void draw_canvas(Ui& ui) {
     viewer.graph.camera.y += (viewer.graph.canvas_height - size.y) / 2 / viewer.graph.camera.zoom;
     viewer.graph.canvas_width = size.x;
     viewer.graph.canvas_height = size.y;
+    if (viewer.graph.is_fitted) viewer.graph.fit();
   }
   ImGui::InvisibleButton("graph", size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonMiddle);
   ui.mark("graph");

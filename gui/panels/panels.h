@@ -19,9 +19,6 @@ void draw_tensor(Ui& ui);
 void draw_dialogs(Ui& ui);  // palette, help, open, run
 void draw_welcome(Ui& ui);  // what stands where nothing is open
 
-// ---- what the canvas is made of
-struct CanvasPainter;
-
 // Gives a chord to the viewer, unless a text field wants it. False when nobody did.
 bool handle_key(Ui& ui, const std::string& chord);
 

@@ -117,6 +117,7 @@ void GraphView::fit() {
   camera.x = all.width / 2 - canvas_width / camera.zoom / 2;
   const bool is_taller = all.height * camera.zoom > canvas_height;
   camera.y = is_taller ? -8 / camera.zoom : all.height / 2 - canvas_height / camera.zoom / 2;
+  is_fitted = true;
 }
 
 void GraphView::centre_on(int32_t item) {
@@ -132,12 +133,14 @@ void GraphView::centre_on(int32_t item) {
   const bool in_sight = screen_x > canvas_width * 0.1F && screen_x < canvas_width * 0.9F &&
                         screen_y > canvas_height * 0.1F && screen_y < canvas_height * 0.85F;
   if (in_sight) return;
+  is_fitted = false;
   camera.x = x - canvas_width / camera.zoom / 2;
   camera.y = y - canvas_height / camera.zoom / 2;
 }
 
 void GraphView::zoom_at(float screen_x, float screen_y, float factor) {
   const float zoom = std::clamp(camera.zoom * factor, kLeastZoom, kGreatestZoom);
+  is_fitted = false;
   camera.x += screen_x / camera.zoom - screen_x / zoom;
   camera.y += screen_y / camera.zoom - screen_y / zoom;
   camera.zoom = zoom;

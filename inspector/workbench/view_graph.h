@@ -74,6 +74,7 @@ class GraphView {
   std::vector<LegendEntry> legend() const;
 
   Camera camera;
+  bool is_fitted = false;  // nobody has moved since fit(): a window of another size is fitted again
   float canvas_width = 800, canvas_height = 600;
   float pixel_scale = 1;         // of the screen: how many pixels an ordinary one would be
   void fit();                    // the whole graph, or its width where it is too tall to be read

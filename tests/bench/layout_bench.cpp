@@ -1,8 +1,13 @@
 // Layout of transformer graphs as deep as real ones: flat, with one producer that feeds every block.
+#include <memory>
+#include <span>
+#include <string>
+
 #include <benchmark/benchmark.h>
 
+#include "inspector/model/import.h"
 #include "inspector/render/graph_svg.h"
-#include "inspector/render/layout.h"
+#include "inspector/render/scope_layout.h"
 
 namespace parallax {
 namespace {
