@@ -270,6 +270,7 @@ class DumpComparer {
       const int64_t number_b = judge_b_.add(b_.entry(in_b).path, b_.site(b_.entry(in_b).path), value_b,
                                             differences_.type_that_rounds(carried));
       limit = diff::wider(limit, judge_b_.limit_of(number_b, b_.entry(in_b).path));
+      limit = differences_.with_storing(limit, fallback, carried);
     }
     diff::CompareContext context{limit, is_exempt(a), widen_};
     if (!same_type(a.type, b_.entry(in_b).type, result)) return {};

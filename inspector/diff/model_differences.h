@@ -24,6 +24,10 @@ class ModelDifferences {
   // within a model of floats may not.
   DType type_that_rounds(DType carried) const;
 
+  // `limit`, but no less than what storing a value in B's type does to it, where that is the type B rounds to: constants
+  // and what is taken out of them carry no other error.
+  Limit with_storing(const Limit& limit, DType a, DType b) const;
+
   // A constant that differs while nothing that is computed with it does is another way to write the same, where that is
   // likely: nothing made with it has a counterpart (a normalisation folded into weights), it is kept in half, or it is
   // integer (the shape of a Reshape). Such are not compared.

@@ -183,8 +183,9 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   diff::describe_type(type_of(observation.value), comparison);
   seen.is_exempt = observation.site.is_constant_like || observation.site.role != ValueSite::Role::node_output;
   seen.bytes = payload_bytes(observation.value);
-  if (!is_a && !links_.is_closed()) return seen;
   DType dtype = observation.value.is_tensor() ? observation.value.tensor().dtype() : DType::undefined;
+  seen.dtype = dtype;
+  if (!is_a && !links_.is_closed()) return seen;
   const bool carried_wide = side(is_a).run.executor.ends_with(":double");
   if (carried_wide) dtype = diff::declared_type(&observation.site, dtype);
   if (!is_a) dtype = differences_.type_that_rounds(dtype);
@@ -249,7 +250,10 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   comparison.matched_by = comparison.path == comparison.b ? MatchedBy::path : links_.how(comparison.path);
   comparison.is_graph_output = comparison.is_graph_output || in_b.placed.comparison.is_graph_output;
   Limit limit = judge_.limit_of(in_a.number, comparison.path);
-  if (links_.is_closed()) limit = diff::wider(limit, judge_b_.limit_of(in_b.number, comparison.b));
+  if (links_.is_closed()) {
+    limit = diff::wider(limit, judge_b_.limit_of(in_b.number, comparison.b));
+    limit = differences_.with_storing(limit, in_a.dtype, in_b.dtype);
+  }
   const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_ || links_.is_closed()};
   const Value& value_a = is_a ? value : counterpart.value;
   const Value& value_b = is_a ? counterpart.value : value;
