@@ -112,22 +112,19 @@ class ModelBlame {
 
 // The inputs of `b` are the counterparts of those of `a`, with nothing between.
 bool ModelBlame::reads_the_same(const PlacedNode& a, const PlacedNode& b) const {
-  const std::vector<ValueId>&in_a = a.node().inputs, &in_b = b.node().inputs;
+  const std::vector<ValueId>& in_a = a.node().inputs;
+  std::vector<ValueId> in_b = b.node().inputs;
   if (in_a.size() != in_b.size()) return false;
-  for (size_t port = 0; port < in_b.size(); ++port) {
-    const int32_t y = ModelSide::site_read(*b.place, in_b[port]);
-    const auto is_counterpart = [&](ValueId input) {
-      const int32_t x = ModelSide::site_read(*a.place, input);
-      if (x < 0 || y < 0) return x == y;
-      // The content of constants is part of the definition, which has been compared.
-      return matching_.b_of_a[static_cast<size_t>(x)] == y ||
-             (a_->follows_from_constants(x) && b_->follows_from_constants(y));
-    };
-    const bool found =
-        diff::commutes(a.node()) ? std::ranges::any_of(in_a, is_counterpart) : is_counterpart(in_a[port]);
-    if (!found) return false;
-  }
-  return true;
+  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
+    const int32_t x = ModelSide::site_read(*a.place, of_a), y = ModelSide::site_read(*b.place, of_b);
+    if (x < 0 || y < 0) return x == y;
+    // The content of constants is part of the definition, which has been compared.
+    return matching_.b_of_a[static_cast<size_t>(x)] == y ||
+           (a_->follows_from_constants(x) && b_->follows_from_constants(y));
+  };
+  if (std::ranges::equal(in_a, in_b, is_counterpart)) return true;
+  std::ranges::reverse(in_b);
+  return diff::commutes(a.node()) && in_a.size() == 2 && std::ranges::equal(in_a, in_b, is_counterpart);
 }
 
 // Not where both sides do the same to the same: such a node can only hand on what it inherits.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/blame_models_why.h"
+#include "inspector/diff/matching_attributes.h"
 
 namespace parallax::diff {
 namespace {
@@ -27,6 +28,32 @@ bool only_moves(const PlacedNode& node) {
   constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
                                                        "Squeeze",  "Flatten", "Unsqueeze"};
   return std::ranges::find(kMoving, node.node().op_type) != kMoving.end();
+}
+
+// A node of constants that is defined otherwise makes a constant that is: the node behind the difference, as long as
+// both sides compute it alike.
+std::pair<PlacedNode, PlacedNode> behind_constants(const ModelSide& a, const ModelSide& b, PlacedNode node_a,
+                                                   PlacedNode node_b) {
+  constexpr int kDeepest = 64;
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+    bool has_moved = false;
+    for (size_t port = 0; port < std::min(in_a.size(), in_b.size()) && !has_moved; ++port) {
+      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
+      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+      const bool are_computed = x >= 0 && y >= 0 && a.follows_from_constants(x) && b.follows_from_constants(y) &&
+                                !a.is_constant(x) && !b.is_constant(y);
+      if (!are_computed) continue;
+      const PlacedNode from_a = a.producer(x), from_b = b.producer(y);
+      const bool is_alike = hash_operator(from_a.node()) == hash_operator(from_b.node()) && !only_moves(from_a);
+      if (!is_alike || definition_difference(a, from_a, b, from_b).empty()) continue;
+      node_a = from_a;
+      node_b = from_b;
+      has_moved = true;
+    }
+    if (!has_moved) break;
+  }
+  return {node_a, node_b};
 }
 
 Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Region& region) {
@@ -56,8 +83,10 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
   const Parts parts = take_apart(a, b, matching, region);
   const PlacedNode made_by = a.producer(target.a);
   std::vector<Guilty> guilty;
-  for (const auto& [node_a, node_b] : parts.changed)
+  for (const auto& [changed_a, changed_b] : parts.changed) {
+    const auto [node_a, node_b] = behind_constants(a, b, changed_a, changed_b);
     guilty.push_back({node_a, definition_difference(a, node_a, b, node_b)});
+  }
   const bool is_explained = !guilty.empty();
   const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
   const auto first_a = std::ranges::find_if(parts.only_a, counts), first_b = std::ranges::find_if(parts.only_b, counts);

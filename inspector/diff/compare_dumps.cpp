@@ -259,7 +259,7 @@ class DumpComparer {
     const bool has_payload = a.level == CaptureLevel::all || a.level == CaptureLevel::sample;
     if (!has_payload || in_b == kNone || b_.entry(in_b).level != a.level)
       return compare_statistics(a, in_b, site, result);
-    const Value value_a = PX_TRY(a_.dump().load(in_a));
+    Value value_a = PX_TRY(a_.dump().load(in_a));
     const Value value_b = PX_TRY(b_.dump().load(in_b));
     const DType fallback = value_a.is_tensor() ? value_a.tensor().dtype() : DType::undefined;
     const DType declared = widen_ ? diff::declared_type(site, fallback) : fallback;
@@ -274,6 +274,7 @@ class DumpComparer {
     }
     diff::CompareContext context{limit, is_exempt(a), widen_};
     if (!same_type(a.type, b_.entry(in_b).type, result)) return {};
+    if (links_.is_closed()) value_a = differences_.as_held_in_half(value_a, value_b);
     diff::judge_values(value_a, value_b, context, result);
     if (result.metrics.has_value()) {
       judge_.found_difference(a.path, result.metrics->rmse);

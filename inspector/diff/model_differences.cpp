@@ -2,10 +2,12 @@
 #include "inspector/diff/model_differences.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "inspector/diff/paths.h"
 #include "inspector/diff/value_compare.h"
+#include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
@@ -50,6 +52,29 @@ Limit ModelDifferences::with_storing(const Limit& limit, DType a, DType b) const
   if (!is_half(b) || is_half(a) || !is_floating(a) || type_that_rounds(b) != b) return limit;
   const FloatLimits limits = float_limits(b);
   return wider(limit, {limits.epsilon, limits.min_normal * limits.epsilon, limit.from});
+}
+
+Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
+  if (!a.is_tensor() || !b.is_tensor()) return a;
+  const Tensor &wide = a.tensor(), &half = b.tensor();
+  if (wide.dtype() != DType::float32 || half.dtype() != DType::float16 || !(wide.shape() == half.shape())) return a;
+  if (type_that_rounds(half.dtype()) != half.dtype()) return a;
+  constexpr double kFar = 8192;  // beyond what attention scores reach, within what converters write for minus infinity
+  const double largest = float_limits(DType::float16).max_finite;
+  const std::span<const float> elements = wide.as<float>();
+  Tensor held;
+  for (size_t index = 0; index < elements.size(); ++index) {
+    if (!(std::abs(elements[index]) > largest)) continue;
+    const double other = element_as_double(half, static_cast<int64_t>(index));
+    if (!(std::abs(other) >= kFar) || std::signbit(other) != std::signbit(elements[index])) continue;
+    if (!held.defined()) {
+      auto copy = wide.clone();
+      if (!copy.ok()) return a;
+      held = copy.take();
+    }
+    held.mutable_as<float>()[index] = static_cast<float>(other);
+  }
+  return held.defined() ? Value(held) : a;
 }
 
 bool ModelDifferences::may_be_written_so(const ValueComparison& constant,

@@ -24,9 +24,13 @@ class ModelDifferences {
   // within a model of floats may not.
   DType type_that_rounds(DType carried) const;
 
-  // `limit`, but no less than what storing a value in B's type does to it, where that is the type B rounds to: constants
-  // and what is taken out of them carry no other error.
+  // `limit`, but no less than what storing a value in B's type does to it, where that is the type B rounds to:
+  // constants and what is taken out of them carry no other error.
   Limit with_storing(const Limit& limit, DType a, DType b) const;
+
+  // `a` as a model in half precision can hold it: elements beyond its range (masks of -3.4e38) that are large in `b`,
+  // too, are taken as equal. `a` itself where there are none.
+  Value as_held_in_half(const Value& a, const Value& b) const;
 
   // A constant that differs while nothing that is computed with it does is another way to write the same, where that is
   // likely: nothing made with it has a counterpart (a normalisation folded into weights), it is kept in half, or it is

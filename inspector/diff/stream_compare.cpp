@@ -255,8 +255,9 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     limit = differences_.with_storing(limit, in_a.dtype, in_b.dtype);
   }
   const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_ || links_.is_closed()};
-  const Value& value_a = is_a ? value : counterpart.value;
+  Value value_a = is_a ? value : counterpart.value;
   const Value& value_b = is_a ? counterpart.value : value;
+  if (links_.is_closed()) value_a = differences_.as_held_in_half(value_a, value_b);
   diff::judge_values(value_a, value_b, context, comparison);
   gallery_.consider(value_a, value_b, comparison);
   if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);

@@ -17,11 +17,11 @@ namespace parallax::diff {
 // A value that has been seen, with all that outlives its event.
 struct Seen {
   Placed placed;
-  std::string key;         // its path in A, or what would be
-  int64_t number = -1;     // in the judge; A only
-  bool is_exempt = false;  // from mistrust
+  std::string key;                 // its path in A, or what would be
+  int64_t number = -1;             // in the judge; A only
+  bool is_exempt = false;          // from mistrust
   DType dtype = DType::undefined;  // of a tensor
-  Value value;             // a copy, while it waits
+  Value value;                     // a copy, while it waits
   size_t bytes = 0;
 };
 
