@@ -163,7 +163,7 @@ Result<ExtractResult> extract_part(const ExtractRequest& request, const Executor
   RunSide side = PX_TRY(prepare_side(run, run.executors.front(), model, inputs.values, make_executor));
   const PartData data = PX_TRY(run_for_values(side, part, request.directory));
   const auto extracted = PX_TRY(transform::extract_model(part, data));
-  ExtractResult result{summarise_part(part), inputs.notes};
+  ExtractResult result{summarise_part(part), side.executor->name(), inputs.notes};
   result.part.directory = request.directory;
   result.part.written.push_back(PX_TRY(transform::write_model(*extracted, request.directory, "model.onnx")));
   result.part.written.push_back(PX_TRY(transform::write_data_set(part, data, request.directory)));

@@ -28,6 +28,7 @@ struct PartSummary {
 
 struct ExtractResult {
   PartSummary part;
+  std::string executor;  // which computed the values
   std::vector<std::string> notes;
 };
 

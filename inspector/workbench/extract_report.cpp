@@ -21,7 +21,7 @@ std::string extract_to_text(const ExtractResult& result) {
                                  part.inputs.empty() ? "constants" : fmt::format("{}", fmt::join(part.inputs, ", ")),
                                  fmt::join(part.outputs, ", "));
   for (const std::string& file : part.written) text += fmt::format("wrote {}\n", file);
-  return text + fmt::format("check it with: parallax test {}\n", part.directory);
+  return text + fmt::format("check it with: parallax test {} --with {}\n", part.directory, result.executor);
 }
 
 }  // namespace parallax

@@ -138,14 +138,9 @@ class ModelsDiffer final : public ComparingCriterion {
   Result<bool> judge(const Part& part) override {
     const Pair pair = PX_TRY(make_pair(part));
     if (pair.b == nullptr) return false;
-    StreamOptions outputs_only;  // names within the parts may be equal by chance
-    outputs_only.only = {""};
-    outputs_only.matches.emplace();
-    for (const transform::PartValue& output : part.outputs) {
-      const std::string path = escape_name(output.name);
-      if (pair.b->graph.find_value(output.name) != kNoValue) outputs_only.matches->push_back({path, path});
-    }
-    return diverges(pair.a, pair.b, pair.data, outputs_only);
+    StreamOptions options;  // as `run --against` compares them, so that the script sees what is seen here
+    options.matches = PX_TRY(match_paths(pair.a, pair.b));
+    return diverges(pair.a, pair.b, pair.data, options);
   }
 };
 
