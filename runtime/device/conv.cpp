@@ -2,6 +2,7 @@
 #include "runtime/device/conv.h"
 
 #include "runtime/device/conv_loops.h"
+#include "runtime/device/conv_plain.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"
 #include "runtime/device/weight_cache.h"
@@ -188,6 +189,8 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const
     activate(problem, y);
     return {};
   }
+  if (is_pointwise_conv(problem)) return pointwise_conv(queue, problem, x, filters, bias, y);
+  if (is_depthwise_conv(problem, filters)) return depthwise_conv(problem, x, filters, bias, y), Status{};
   return guard_onednn([&] {
     const OpenMpThreads threads(library_thread_count(work_of(problem)));
     run(queue, problem, false, x, filters, bias, y);

@@ -10,7 +10,8 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kStripColumns = 512;  // of float sums: kFewRows strips stay in the first-level cache
+constexpr int64_t kStripColumns = 2048;  // of float sums: long runs of each row of b, sums in the nearest caches
+constexpr int64_t kDepths = 4;           // rows of b walked at once: their sums are loaded and stored once
 
 float dot(const float* a, const float* b, int64_t count) {
   float lanes[kLanes] = {};
@@ -37,7 +38,25 @@ void few_rows_strip(int64_t m, int64_t n, int64_t k, const float* a, const float
                     int64_t column, int64_t count) {
   alignas(64) float sums[kFewRows][kStripColumns];
   for (int64_t row = 0; row < m; ++row) std::fill_n(sums[row], count, 0.0F);
-  for (int64_t depth = 0; depth < k; ++depth) {
+  const int64_t whole = k / kDepths * kDepths;
+  for (int64_t depth = 0; depth < whole; depth += kDepths) {
+    const float* values = b + depth * n + column;
+    for (int64_t row = 0; row < m; ++row) {
+      const float* factors = a + row * k + depth;
+      float* target = sums[row];
+      vectorised(0, count, [=](int64_t begin, int64_t end) {
+        const float f0 = factors[0], f1 = factors[1], f2 = factors[2], f3 = factors[3];
+        PX_INDEPENDENT_ITERATIONS
+        for (int64_t i = begin; i < end; ++i) {
+          float sum = target[i] + f0 * values[i];
+          sum += f1 * values[n + i];
+          sum += f2 * values[2 * n + i];
+          target[i] = sum + f3 * values[3 * n + i];
+        }
+      });
+    }
+  }
+  for (int64_t depth = whole; depth < k; ++depth) {
     const float* values = b + depth * n + column;
     for (int64_t row = 0; row < m; ++row) {
       const float factor = a[row * k + depth];

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/model/opset_registry.h"
-#include "runtime/ops/families.h"
+#include "runtime/ops/microsoft_families.h"
 
 namespace parallax::runtime {
 namespace {
@@ -30,7 +30,8 @@ std::vector<KernelRow<Cpu>> all_rows() {
                                  sequence_rows<Cpu>(),      generator_rows<Cpu>(),
                                  ms_activation_rows<Cpu>(), ms_product_rows<Cpu>(),
                                  ms_conv_rows<Cpu>(),       ms_norm_rows<Cpu>(),
-                                 random_rows<Cpu>(),        ms_quantized_rows<Cpu>(),
+                                 random_rows<Cpu>(),        ms_attention_rows<Cpu>(),
+                                 ms_quantized_rows<Cpu>(),  ms_quantized_product_rows<Cpu>(),
                                  ms_tensor_rows<Cpu>()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }

@@ -1,0 +1,13 @@
+// Families of com.microsoft that run through the operators of ai.onnx, on the host alone.
+#pragma once
+
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+
+template <class Device>
+Rows<Device> ms_attention_rows();
+template <class Device>
+Rows<Device> ms_quantized_product_rows();
+
+}  // namespace parallax::runtime

@@ -1,0 +1,267 @@
+// com.microsoft's products with quantised factors: MatMulNBits, MatMulBnb4, DynamicQuantizeMatMul,
+// MatMulIntegerToFloat, MatMulInteger16.
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "inspector/base/checked_math.h"
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/blocks.h"
+#include "runtime/device/gemm.h"
+#include "runtime/device/weight_cache.h"
+#include "runtime/ops/inner_op.h"
+#include "runtime/ops/microsoft_families.h"
+#include "runtime/ops/quantised_values.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = OpContext<Cpu>;
+using Weights = std::vector<float>;
+
+// The matrix that `make` unpacks from input 1, kept where that is a weight.
+template <class Make>
+std::shared_ptr<Weights> unpacked(Context& op, const char* kind, const Make& make) {
+  const auto build = [&] { return std::make_shared<Weights>(make()); };
+  if (!op.is_constant(1) || !op.is_constant(2)) return build();
+  CacheKey key(kind);
+  key.add(op.input(1).view().data).add(op.input(2).view().data).add(op.has_input(3)).add(op.has_input(4));
+  return op.queue().weights().get<Weights>(key.text(), build);
+}
+
+// Output 0 = A times the weights: [n, k] when transposed, else [k, n]; plus the bias where one is given.
+Status multiply(Context& op, const Weights& weights, int64_t n, int64_t k, bool transposed, int64_t bias) {
+  const Tensor& a = op.input(0);
+  Ints dims(a.shape());
+  if (dims.empty() || dims.back() != k)
+    return execution_error(fmt::format("A {} cannot be multiplied by weights of {} rows", a.shape().to_string(), k));
+  const int64_t rows = product(dims, 0, dims.size() - 1);
+  dims[dims.size() - 1] = n;
+  const MutableView y = PX_TRY(op.make_output(0, a.dtype(), shape_of(dims)));
+  const auto left = PX_TRY(converted<float>(op.queue(), a.view(), false));
+  GemmProblem problem;
+  problem.m = rows;
+  problem.n = n;
+  problem.k = k;
+  problem.transpose_b = transposed;
+  problem.b_is_constant = op.is_constant(1) && op.is_constant(2);
+  std::vector<float> sums(static_cast<size_t>(rows * n));
+  PX_TRY(gemm(op.queue(), problem, left.get(), weights.data(), sums.data()));
+  if (op.has_input(bias)) {
+    if (op.input(bias).element_count() != n) return execution_error("the bias must have one value a column");
+    const auto added = PX_TRY(converted<float>(op.queue(), op.input(bias).view(), false));
+    for (int64_t i = 0; i < rows * n; ++i) sums.data()[i] += added.get()[i % n];
+  }
+  store_block<float>(y.dtype, y.data, 0, rows * n, sums.data());
+  return {};
+}
+
+// ---- MatMulNBits ----
+
+struct Blocks {
+  int64_t n = 0, k = 0, size = 0, count = 0, bits = 4;
+};
+
+uint32_t packed(const std::byte* bytes, int64_t index, int64_t bits) {
+  const int64_t bit = index * bits;
+  return (static_cast<uint32_t>(bytes[bit / 8]) >> (bit % 8)) & ((1U << bits) - 1U);
+}
+
+Result<Blocks> blocks_of(const OpCall& op) {
+  Blocks blocks{op.integer("N"), op.integer("K"), op.integer("block_size"), 0, op.integer("bits")};
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (blocks.bits != 2 && blocks.bits != 4 && blocks.bits != 8)
+    return unsupported(fmt::format("bits {}: 2, 4 and 8 have kernels", blocks.bits));
+  if (blocks.n < 1 || blocks.n > kMost || blocks.k < 1 || blocks.k > kMost || blocks.size < 16 || blocks.size > kMost ||
+      (blocks.size & (blocks.size - 1)) != 0)
+    return execution_error(fmt::format("N {}, K {}, block_size {}", blocks.n, blocks.k, blocks.size));
+  if (op.find_integer("weight_prepacked").value_or(0) != 0)
+    return unsupported("weights in the layout of one processor");
+  blocks.count = (blocks.k + blocks.size - 1) / blocks.size;
+  if (op.input(1).element_count() != blocks.n * blocks.count * (blocks.size * blocks.bits / 8) ||
+      op.input(2).element_count() != blocks.n * blocks.count)
+    return execution_error("B and scales do not hold N rows of blocks");
+  return blocks;
+}
+
+// The zero point of each block; the middle of the range where none are given.
+Result<std::vector<float>> zero_points(const OpCall& op, const Blocks& blocks) {
+  const int64_t total = blocks.n * blocks.count;
+  std::vector<float> zeros(static_cast<size_t>(total), static_cast<float>(int64_t{1} << (blocks.bits - 1)));
+  if (!op.has_input(3)) return zeros;
+  const Tensor& given = op.input(3);
+  const bool is_packed = given.dtype() == DType::uint8;
+  const int64_t row_bytes = (blocks.count * blocks.bits + 7) / 8;
+  if (given.element_count() != (is_packed ? blocks.n * row_bytes : total))
+    return execution_error("zero_points has shape " + given.shape().to_string());
+  if (!is_packed) {
+    load_block<float>(given.dtype(), given.view().data, 0, 1, total, zeros.data());
+    return zeros;
+  }
+  for (int64_t i = 0; i < total; ++i) {
+    const std::byte* row = given.view().data + i / blocks.count * row_bytes;
+    zeros.data()[i] = static_cast<float>(packed(row, i % blocks.count, blocks.bits));
+  }
+  return zeros;
+}
+
+// The block whose scale and zero point belong to each k.
+Result<Ints> groups_of(const OpCall& op, const Blocks& blocks) {
+  Ints groups(blocks.k);
+  for (int64_t i = 0; i < blocks.k; ++i) groups[i] = i / blocks.size;
+  if (op.has_input(4)) groups = all_integers(op.input(4));
+  if (groups.size() != blocks.k) return execution_error("g_idx must have one value for each k");
+  for (int64_t group : groups) {
+    if (group < 0 || group >= blocks.count) return execution_error(fmt::format("g_idx holds {}", group));
+  }
+  return groups;
+}
+
+Status matmul_nbits(Context& op) {
+  const Blocks blocks = PX_TRY(blocks_of(op));
+  const std::vector<float> zeros = PX_TRY(zero_points(op, blocks));
+  const Ints groups = PX_TRY(groups_of(op, blocks));
+  const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), false));
+  const auto weights = unpacked(op, "nbits", [&] {
+    Weights values(static_cast<size_t>(blocks.n * blocks.k));
+    const int64_t row_bytes = blocks.count * (blocks.size * blocks.bits / 8);
+    parallel_for(blocks.n, blocks.k * 4, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const std::byte* bytes = op.input(1).view().data + row * row_bytes;
+        for (int64_t i = 0; i < blocks.k; ++i) {
+          const int64_t block = row * blocks.count + groups[i];
+          values.data()[row * blocks.k + i] =
+              (static_cast<float>(packed(bytes, i, blocks.bits)) - zeros.data()[block]) * scales.get()[block];
+        }
+      }
+    });
+    return values;
+  });
+  return multiply(op, *weights, blocks.n, blocks.k, true, 5);
+}
+
+// ---- MatMulBnb4 ----
+
+// The values of bitsandbytes' types: FP4 has a sign and magnitudes that are twelfths but for the least; NF4 is that of
+// Dettmers et al., "QLoRA", appendix E.
+constexpr std::array<double, 16> kFp4 = {0.0,       0.0625 / 12, 8.0 / 12,  1.0,          4.0 / 12,  6.0 / 12,
+                                         2.0 / 12,  3.0 / 12,    -0.0,      -0.0625 / 12, -8.0 / 12, -1.0,
+                                         -4.0 / 12, -6.0 / 12,   -2.0 / 12, -3.0 / 12};
+constexpr std::array<double, 16> kNf4 = {-1.0,
+                                         -0.6961928009986877,
+                                         -0.5250730514526367,
+                                         -0.39491748809814453,
+                                         -0.28444138169288635,
+                                         -0.18477343022823334,
+                                         -0.09105003625154495,
+                                         0.0,
+                                         0.07958029955625534,
+                                         0.16093020141124725,
+                                         0.24611230194568634,
+                                         0.33791524171829224,
+                                         0.44070982933044434,
+                                         0.5626170039176941,
+                                         0.7229568362236023,
+                                         1.0};
+
+Status matmul_bnb4(Context& op) {
+  const int64_t n = op.integer("N"), k = op.integer("K"), block = op.integer("block_size");
+  const int64_t type = op.integer("quant_type");
+  const auto count = checked_mul(n, k);
+  if (n < 1 || k < 1 || block < 1 || !count.has_value() || type < 0 || type > 1)
+    return execution_error(fmt::format("N {}, K {}, block_size {}, quant_type {}", n, k, block, type));
+  if (op.input(1).element_count() != *count / 2 + *count % 2 ||
+      op.input(2).element_count() != *count / block + (*count % block != 0 ? 1 : 0))
+    return execution_error("B and absmax do not hold N * K weights");
+  const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), false));
+  const auto& values = type == 0 ? kFp4 : kNf4;
+  const auto weights = unpacked(op, "bnb4", [&] {
+    Weights made(static_cast<size_t>(*count));
+    for (int64_t i = 0; i < *count; ++i) {
+      const auto byte = static_cast<uint32_t>(op.input(1).view().data[i / 2]);
+      const size_t code = i % 2 == 0 ? byte >> 4U : byte & 15U;  // of two in a byte the first has the high bits
+      made.data()[i] = static_cast<float>(values.at(code) * static_cast<double>(scales.get()[i / block]));
+    }
+    return made;
+  });
+  // Blocks run over the flattened [N, K]; transB says whether that is how the product reads it.
+  if (op.find_integer("transB").value_or(1) != 0) return multiply(op, *weights, n, k, true, 6);
+  return multiply(op, *weights, k, n, false, 6);
+}
+
+// ---- Products of 8-bit factors ----
+
+Status finish(Context& op, const Tensor& a, const Tensor& b, int64_t bias, DType dtype) {
+  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
+  if (op.has_input(bias)) {
+    const Ints dims(y.shape());
+    if (dims.empty() || op.input(bias).element_count() != dims.back())
+      return execution_error("the bias must have one value a column");
+    const Tensor added = PX_TRY(inner_cast(op, op.input(bias), DType::float64));
+    y = PX_TRY(inner_binary(op, "Add", y, added));
+  }
+  y = PX_TRY(inner_cast(op, y, dtype));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+// A quantised as DynamicQuantizeLinear does it, then the product of the two as real numbers.
+Status dynamic_quantize_matmul(Context& op) {
+  InnerOp quantize{"DynamicQuantizeLinear", 11};
+  quantize.output_count = 3;
+  const Value given = op.value(0);
+  const std::vector<Value> parts = PX_TRY(run_inner_all(op, quantize, std::span<const Value>(&given, 1)));
+  const Tensor scale = PX_TRY(inner_cast(op, parts[1].tensor(), DType::float64));
+  const Tensor zero = PX_TRY(inner_cast(op, parts[2].tensor(), DType::float64));
+  Tensor a = PX_TRY(inner_cast(op, parts[0].tensor(), DType::float64));
+  a = PX_TRY(inner_binary(op, "Sub", a, zero));
+  a = PX_TRY(inner_binary(op, "Mul", a, scale));
+  const Tensor b = PX_TRY(real_values(op, {1, 2, 3}));
+  return finish(op, a, b, 4, op.input(0).dtype());
+}
+
+Status matmul_integer_to_float(Context& op) {
+  if (op.input(2).element_count() != 1) return execution_error("a_scale must be one number");
+  if (op.has_input(4) && op.input(4).element_count() != 1) return execution_error("a_zero_point must be one number");
+  const Tensor a = PX_TRY(real_values(op, {0, 2, 4}));
+  const Tensor b = PX_TRY(real_values(op, {1, 3, 5}));
+  return finish(op, a, b, 6, op.input(3).dtype());
+}
+
+// Unsigned where both factors are.
+Status matmul_integer16(Context& op) {
+  const Tensor a = PX_TRY(inner_cast(op, op.input(0), DType::int64));
+  const Tensor b = PX_TRY(inner_cast(op, op.input(1), DType::int64));
+  const bool is_unsigned = op.input(0).dtype() == DType::uint16 && op.input(1).dtype() == DType::uint16;
+  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
+  y = PX_TRY(inner_cast(op, y, is_unsigned ? DType::uint32 : DType::int32));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
+constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
+
+constexpr KernelRow<Cpu> row(std::string_view op, uint32_t dtypes, Kernel<Cpu> run) {
+  KernelRow<Cpu> made{op, dtypes, run};
+  made.domain = "com.microsoft";
+  return made;
+}
+
+constexpr KernelRow<Cpu> kRows[] = {
+    row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
+    row("MatMulBnb4", kNarrowFloats, matmul_bnb4),
+    row("MatMulInteger16", dtype_bits({DType::int16, DType::uint16}), matmul_integer16),
+    row("MatMulIntegerToFloat", kBytes, matmul_integer_to_float),
+    row("MatMulNBits", kNarrowFloats, matmul_nbits),
+};
+
+}  // namespace
+
+template <>
+Rows<Cpu> ms_quantized_product_rows() {
+  return kRows;
+}
+
+}  // namespace parallax::runtime
