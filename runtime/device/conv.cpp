@@ -79,7 +79,8 @@ void describe(PreparedConv& prepared, const typename Forward::primitive_desc& de
   prepared.filters = description.weights_desc();
 }
 
-// What oneDNN applies as it stores; false for what it does not have, and for Relu and Clip, which turn its NaN into 0.
+// What oneDNN applies as it stores; false for what it does not have, and for Relu and Clip, in which it turns NaN into
+// 0.
 bool append_eltwise(const Activation& activation, dnnl::primitive_attr& attributes) {
   using Kind = Activation::Kind;
   using dnnl::algorithm;
@@ -91,7 +92,7 @@ bool append_eltwise(const Activation& activation, dnnl::primitive_attr& attribut
   };
   switch (activation.kind) {
     case Kind::leaky_relu:
-      return append(algorithm::eltwise_relu, activation.alpha, 0);
+      return activation.alpha != 0 && append(algorithm::eltwise_relu, activation.alpha, 0);
     case Kind::sigmoid:
       return append(algorithm::eltwise_logistic, 0, 0);
     case Kind::hard_swish:  // x * max(0, min(1, x / 6 + 1 / 2))
