@@ -14,6 +14,7 @@ namespace {
 
 struct Parts {
   std::vector<PlacedNode> only_a, only_b;
+  std::vector<std::pair<PlacedNode, PlacedNode>> paired;
   std::vector<std::pair<PlacedNode, PlacedNode>> changed;
 };
 
@@ -65,6 +66,7 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
     const PlacedNode other = found == matching.nodes.end() ? PlacedNode{} : PlacedNode{found->place_b, found->b};
     if (other.place != nullptr && has(region.nodes_b, other)) {
       paired_b.push_back(other);
+      parts.paired.emplace_back(node, other);
       if (!definition_difference(a, node, b, other).empty()) parts.changed.emplace_back(node, other);
     } else if (node.node().op_type != "Identity") {
       parts.only_a.push_back(node);
@@ -75,6 +77,56 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
   }
   return parts;
 }
+
+// What a value is made of by way of `nodes`, itself included.
+std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::vector<PlacedNode>& nodes) {
+  std::vector<int32_t> sources = {id};
+  constexpr size_t kMost = 256;
+  for (size_t index = 0; index < sources.size() && sources.size() < kMost; ++index) {
+    const PlacedNode placed = sources[index] < 0 ? PlacedNode{} : side.producer(sources[index]);
+    if (placed.id == kNoNode) continue;
+    const bool is_between = has(nodes, placed) || placed.node().op_type == "Identity";
+    if (!is_between) continue;
+    for (const ValueId input : placed.node().inputs) {
+      const int32_t read = ModelSide::site_read(*placed.place, input);
+      if (std::ranges::find(sources, read) == sources.end()) sources.push_back(read);
+    }
+  }
+  return sources;
+}
+
+// Whether two nodes read what stands for each other, apart from nodes that only one side has.
+class Wiring {
+ public:
+  Wiring(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Parts& parts)
+      : a_(a), b_(b), matching_(matching), parts_(parts) {}
+
+  bool is_same(const PlacedNode& a, const PlacedNode& b) const {
+    const std::vector<ValueId>& in_a = a.node().inputs;
+    std::vector<ValueId> in_b = b.node().inputs;
+    const auto agree = [&](ValueId x, ValueId y) {
+      return agrees(ModelSide::site_read(*a.place, x), ModelSide::site_read(*b.place, y));
+    };
+    if (in_a.size() != in_b.size() || std::ranges::equal(in_a, in_b, agree)) return true;
+    std::ranges::reverse(in_b);
+    return commutes(a.node()) && std::ranges::equal(in_a, in_b, agree);
+  }
+
+ private:
+  bool agrees(int32_t x, int32_t y) const {
+    if (x < 0 || y < 0) return x == y;
+    if (a_.follows_from_constants(x) || b_.follows_from_constants(y)) return true;
+    const std::vector<int32_t> from_a = sources_of(a_, x, parts_.only_a), from_b = sources_of(b_, y, parts_.only_b);
+    return std::ranges::any_of(from_a, [&](int32_t source) {
+      const int32_t other = source < 0 ? -1 : matching_.b_of_a[static_cast<size_t>(source)];
+      return other >= 0 && std::ranges::find(from_b, other) != from_b.end();
+    });
+  }
+
+  const ModelSide &a_, &b_;
+  const ModelMatching& matching_;
+  const Parts& parts_;
+};
 
 }  // namespace
 
@@ -104,6 +156,10 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
     guilty.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
                       fmt::format("B makes this of {} other nodes, which compute something else of the same values",
                                   parts.only_b.size())});
+  }
+  const Wiring wiring(a, b, matching, parts);
+  for (const auto& [node_a, node_b] : parts.paired) {
+    if (!wiring.is_same(node_a, node_b)) guilty.push_back({node_a, operand_difference(a, node_a, b, node_b, matching)});
   }
   if (guilty.empty()) guilty.push_back({made_by, operand_difference(a, made_by, b, b.producer(target.b), matching)});
   for (Guilty& one : guilty) {

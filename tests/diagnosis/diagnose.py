@@ -116,8 +116,9 @@ def main():
     groups = [group for group in ("renamed", "reordered", "restructured", "in bodies", "weak") if score.counts[group]["all"]]
     for group in ("all", *groups):
         print(score.line(group, ("seen", "rank1", "rank3")))
-    print(score.line("two roots", ("both",)))
-    print(score.line("healthy", ("alarms",)))
+    for group, fact in (("two roots", "both"), ("healthy", "alarms")):
+        if score.counts[group]["all"]:
+            print(score.line(group, (fact,)))
     reached = [score.rate("all", "seen") >= options.detection, score.rate("all", "rank1") >= options.rank1, score.rate("all", "rank3") >= options.rank3,
                all(score.rate(group, "rank1") >= options.group for group in groups), score.rate("two roots", "both") >= options.two_roots,
                score.rate("healthy", "alarms") <= options.alarms or not score.counts["healthy"]["all"]]
