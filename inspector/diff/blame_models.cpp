@@ -145,6 +145,7 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
 
 // Whether a root has been found inside a body of `node`: then that is what is wrong with the node.
 bool ModelBlame::holds_root(const PlacedNode& node, const Instance& instance) const {
+  if (node.id == kNoNode) return false;  // a graph's input: nothing makes it
   const std::string frame = diff::path_in(instance, node.place->scope) + escape_name(node.node().display_name) + ".";
   return std::ranges::any_of(roots_, [&](const Root& root) { return root.path.starts_with(frame); });
 }
