@@ -38,6 +38,7 @@ std::unique_ptr<Command> make_test_command();
 std::unique_ptr<Command> make_bench_command();
 std::unique_ptr<Command> make_profile_command();
 std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_blame_command();
 std::unique_ptr<Command> make_diff_command();
 std::unique_ptr<Command> make_show_command();
 std::unique_ptr<Command> make_dot_command();

@@ -13,6 +13,8 @@ constexpr Verb kVerbs[] = {
     {"profile", "time by operator and node, and a trace", "parallax profile samples/cnn/model.onnx --with cpu",
      make_profile_command},
     {"diff", "compare two dumps", "parallax diff out/A-reference.plx out/B-cpu.plx --top 10", make_diff_command},
+    {"blame", "name the nodes that are to blame for a difference",
+     "parallax blame samples/cnn/model.onnx --with reference,cpu", make_blame_command},
     {"show", "text of a model's or a dump's graph, or an operator's signature",
      "parallax show samples/cnn/model.onnx --shapes", make_show_command},
     {"dot", "a graph, or two dumps' differences on it, as dot, SVG or PNG",

@@ -1,10 +1,11 @@
-// `parallax diff`.
+// `parallax diff` and `parallax blame`.
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
+#include "inspector/workbench/blame.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/run.h"
 
@@ -24,7 +25,8 @@ class DiffCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     const Policy policy = PX_TRY(policy_.make());
-    const OpenedComparison opened = PX_TRY(compare_files(a_, b_, policy));
+    OpenedComparison opened = PX_TRY(compare_files(a_, b_, policy));
+    PX_TRY(blame_files(a_, b_, policy, executor_factory(), opened.comparison));
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
       log_warning(fmt::format("'{}' matches no value", glob));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
@@ -38,8 +40,69 @@ class DiffCommand final : public Command {
   CommonOptions common_;
 };
 
+class BlameCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("A", files_, "two dumps A.plx B.plx, or a model to run on two executors")
+        ->required()
+        ->expected(1, 2);
+    app.add_option("--against", against_, "a second model: same inputs, values matched one by one")
+        ->type_name("B.onnx");
+    app.add_option("--with", executors_, "two executors to compare (with --against also one)")->type_name("EXEC,EXEC");
+    inputs_.declare(app);
+    mode_.declare(app);
+    policy_.declare(app);
+    reports_.declare(app);
+    common_.declare(app, true);
+  }
+
+  Result<int> execute() override {
+    common_.apply();
+    return files_.size() == 2 ? blame_dumps() : blame_model();
+  }
+
+ private:
+  Result<int> blame_dumps() {
+    if (!against_.empty() || !executors_.empty())
+      return usage_error("--against and --with belong to a model that is run: two dumps are judged as they are");
+    const Policy policy = PX_TRY(policy_.make());
+    OpenedComparison opened = PX_TRY(compare_files(files_[0], files_[1], policy));
+    PX_TRY(blame_files(files_[0], files_[1], policy, executor_factory(), opened.comparison));
+    PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
+    return exit_code_of(opened.comparison);
+  }
+
+  Result<int> blame_model() {
+    if (PX_TRY(is_dump_file(files_[0])))
+      return usage_error(fmt::format("'{}' is a dump: blame needs two dumps, or a model", files_[0]));
+    RunRequest request;
+    request.model = files_[0];
+    request.against = against_;
+    request.executors = PX_TRY(parse_executors(executors_, !against_.empty()));
+    if (request.executors.size() < 2 && against_.empty())
+      return usage_error("blame compares two sides: give --with two executors, or --against a second model");
+    request.inputs = PX_TRY(inputs_.request());
+    request.options.seed = inputs_.seed;
+    PX_TRY(mode_.apply(request));
+    request.policy = PX_TRY(policy_.make());
+    const RunResult result = PX_TRY(run_models(request, executor_factory()));
+    for (const std::string& note : result.notes) log_info(note);
+    PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));
+    return exit_code_of(*result.comparison);
+  }
+
+  std::vector<std::string> files_;
+  std::string against_, executors_;
+  InputOptions inputs_;
+  ModeOptions mode_;
+  PolicyOptions policy_;
+  ReportOptions reports_;
+  CommonOptions common_;
+};
+
 }  // namespace
 
+std::unique_ptr<Command> make_blame_command() { return std::make_unique<BlameCommand>(); }
 std::unique_ptr<Command> make_diff_command() { return std::make_unique<DiffCommand>(); }
 
 }  // namespace parallax::cli

@@ -249,4 +249,11 @@ std::vector<std::string> default_executors(bool against) {
 
 int exit_code_of(const Comparison& comparison) { return comparison.verdict == OverallVerdict::pass ? 0 : 1; }
 
+Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {
+  if (text.empty()) return default_executors(against);
+  const auto names = split(text, ',');
+  if (names.size() > 2) return usage_error(fmt::format("--with '{}': one or two executors", text));
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
 }  // namespace parallax::cli

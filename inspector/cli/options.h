@@ -65,5 +65,7 @@ int exit_code_of(const Comparison& comparison);
 
 ExecutorFactory executor_factory();
 std::vector<std::string> default_executors(bool against);
+// --with: one name or two; the default where `text` is empty.
+Result<std::vector<std::string>> parse_executors(const std::string& text, bool against);
 
 }  // namespace parallax::cli

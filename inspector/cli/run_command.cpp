@@ -25,13 +25,6 @@ Result<CaptureLevel> parse_capture(const std::string& text) {
   return usage_error(fmt::format("--capture: '{}' is none of none, shape, stats, sample, all", text));
 }
 
-Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {
-  if (text.empty()) return default_executors(against);
-  const auto names = split(text, ',');
-  if (names.size() > 2) return usage_error(fmt::format("--with '{}': one or two executors", text));
-  return std::vector<std::string>(names.begin(), names.end());
-}
-
 class RunCommand final : public Command {
  public:
   void declare(CLI::App& app) override {

@@ -29,13 +29,17 @@ struct BlameRequest {
   CancelToken cancel;
 };
 
-// Fills `comparison.causes`, the ranked list; nothing where the verdict is pass. `comparison` is that of the two dumps.
-// Errors: cancelled, corrupt_file. What cannot be judged (values that were not captured, nodes the oracle refuses) is
-// no error: a cause of unknown side says so.
+// Fills `comparison.causes`, the ranked list; nothing where the verdict is pass, or turns out to be. `comparison` is
+// that of the two dumps. Errors: cancelled, corrupt_file. What cannot be judged (values that were not captured, nodes
+// the oracle refuses) is no error: a cause of unknown side says so.
 Status find_causes(const BlameRequest& request, Comparison& comparison);
 
+// Whether both sides ran the same model file.
+bool run_one_model(const BlameRequest& request);
+
 // The causes where both sides run one model: each node's captured outputs against the oracle on the same side's
-// captured inputs.
-Result<std::vector<Cause>> blame_executions(const BlameRequest& request, const Comparison& comparison);
+// captured inputs. Where all nodes are right and the policy is `auto`, what exceeds its limit has grown from rounding:
+// the verdicts are changed to pass, with reasons, and there is no cause.
+Result<std::vector<Cause>> blame_executions(const BlameRequest& request, Comparison& comparison);
 
 }  // namespace parallax

@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "inspector/base/log.h"
 #include "inspector/diff/compare.h"
 #include "inspector/diff/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/import.h"
+#include "inspector/workbench/blame.h"
 #include "inspector/workbench/progress_observer.h"
 #include "inspector/workbench/run_side.h"
 
@@ -188,6 +191,10 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
   add_expected(request, prepared, {&a, &b}, output_limits(*result.comparison), *result.comparison);
+  if (request.repeat == 0) {
+    const Status blamed = blame_sides(request, make_executor, a, b, *result.comparison);
+    if (!blamed.ok()) log_warning("the causes could not be found: " + blamed.error().message);
+  }
   return result;
 }
 
@@ -202,6 +209,18 @@ Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_e
   for (int round = 1; round < request.repeat; ++round) {
     result = PX_TRY(run_pair(request, make_executor));
     if (result.comparison->verdict != OverallVerdict::pass) break;
+  }
+  if (result.comparison->first_divergence.has_value()) {
+    const FirstDivergence& first = *result.comparison->first_divergence;
+    Cause cause;
+    cause.node = first.node;
+    cause.op = first.op;
+    cause.path = first.path;
+    cause.introduced = std::numeric_limits<double>::infinity();
+    cause.why =
+        "values differ between two runs of the same executor: uninitialised memory, a race, or sums in an order "
+        "that is not fixed";
+    result.comparison->causes.push_back(std::move(cause));
   }
   return result;
 }

@@ -1,0 +1,28 @@
+// Which kind of blame a pair of dumps asks for.
+#include "inspector/diff/blame.h"
+
+namespace parallax {
+namespace {
+
+std::string model_hash(const BlameSide& side) {
+  const auto executions = side.dump->executions();
+  return executions.empty() ? "" : executions.front().model_sha256;
+}
+
+}  // namespace
+
+// Dumps that name no model (imported tensors) are taken to be of one.
+bool run_one_model(const BlameRequest& request) {
+  if (request.a.model != nullptr && request.a.model == request.b.model) return true;
+  const std::string a = model_hash(request.a), b = model_hash(request.b);
+  return a.empty() || b.empty() || a == b;
+}
+
+Status find_causes(const BlameRequest& request, Comparison& comparison) {
+  comparison.causes.clear();
+  if (comparison.verdict == OverallVerdict::pass || request.oracle == nullptr) return {};
+  comparison.causes = PX_TRY(blame_executions(request, comparison));
+  return {};
+}
+
+}  // namespace parallax

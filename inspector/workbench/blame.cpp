@@ -1,0 +1,222 @@
+// Dumps, models and executors for blame.
+#include "inspector/workbench/blame.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "inspector/base/log.h"
+#include "inspector/diff/blame.h"
+#include "inspector/diff/compare.h"
+#include "inspector/dump/dump_reader.h"
+#include "inspector/model/import.h"
+#include "inspector/workbench/measured_noise.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of this process that goes when the object does.
+class TemporaryFolder {
+ public:
+  static Result<std::unique_ptr<TemporaryFolder>> create() {
+    std::error_code error;
+    const fs::path base = fs::temp_directory_path(error);
+    if (error) return io_error(fmt::format("no folder for temporary files: {}", error.message()));
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      const fs::path path = base / fmt::format("parallax-blame-{}-{}", ::getpid(), attempt);
+      if (fs::create_directory(path, error)) return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(path));
+    }
+    return io_error(fmt::format("cannot create a folder in '{}'", base.string()));
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string file(std::string_view name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+using Dump = std::shared_ptr<const DumpReader>;
+
+Status capture(RunSide& side, const std::string& path) {
+  DumpWriterOptions options;
+  options.level = CaptureLevel::all;
+  side.dump = PX_TRY(DumpWriter::create(path, options));
+  const Status status = side.run(nullptr);
+  side.dump.reset();
+  if (!status.ok()) return Status(status.error());
+  return {};
+}
+
+struct DumpPair {
+  Dump a, b;
+};
+
+Result<DumpPair> capture_both(RunSide& a, RunSide& b, const TemporaryFolder& folder, std::string_view round) {
+  const std::string path_a = folder.file(fmt::format("A-{}.plx", round));
+  const std::string path_b = folder.file(fmt::format("B-{}.plx", round));
+  Status status_b;
+  std::thread other([&] { status_b = capture(b, path_b); });
+  const Status status_a = capture(a, path_a);
+  other.join();
+  if (!status_a.ok()) return Error(status_a.error());
+  if (!status_b.ok()) return Error(status_b.error());
+  return DumpPair{PX_TRY(DumpReader::open(path_a)), PX_TRY(DumpReader::open(path_b))};
+}
+
+// Whether two comparisons of the same two sides found the same differences.
+bool is_repeated(const Comparison& first, const Comparison& second) {
+  std::unordered_map<std::string_view, const ValueComparison*> by_path;
+  for (const ValueComparison& value : second.values) by_path.emplace(value.path, &value);
+  for (const ValueComparison& value : first.values) {
+    const auto found = by_path.find(value.path);
+    if (found == by_path.end() || !value.metrics.has_value() || !found->second->metrics.has_value()) continue;
+    const Metrics& x = *value.metrics;
+    const Metrics& y = *found->second->metrics;
+    if (x.max_abs != y.max_abs || x.rmse != y.rmse || x.nan_b != y.nan_b || x.nan_a != y.nan_a) return false;
+  }
+  return true;
+}
+
+// The first value of a side that two runs of it made differently.
+std::optional<Cause> find_variation(const Dump& first, const Dump& second, Side side, std::string_view executor) {
+  const auto compared = compare_dumps(*first, *second, Policy{Tolerance{0, 0}, {}}, {});
+  if (!compared.ok() || !compared->first_divergence.has_value()) return std::nullopt;
+  Cause cause;
+  cause.node = compared->first_divergence->node;
+  cause.op = compared->first_divergence->op;
+  cause.path = compared->first_divergence->path;
+  cause.introduced = std::numeric_limits<double>::infinity();
+  cause.side = side;
+  cause.why = fmt::format(
+      "values differ between two runs of the same executor ({}) on the same inputs: uninitialised "
+      "memory or a race",
+      executor);
+  return cause;
+}
+
+// Where the second run found other differences than the first: which side does not repeat itself, and from where on.
+Result<std::vector<Cause>> find_variations(RunSide& a, RunSide& b, const TemporaryFolder& folder,
+                                           const DumpPair& dumps) {
+  const DumpPair again = PX_TRY(capture_both(a, b, folder, "again"));
+  std::vector<Cause> causes;
+  if (auto cause = find_variation(dumps.a, again.a, Side::a, a.executor->name())) causes.push_back(*cause);
+  if (auto cause = find_variation(dumps.b, again.b, Side::b, b.executor->name())) causes.push_back(*cause);
+  return causes;
+}
+
+Cause unrepeated(const Comparison& comparison) {
+  Cause cause;
+  if (comparison.first_divergence.has_value()) {
+    cause.node = comparison.first_divergence->node;
+    cause.op = comparison.first_divergence->op;
+    cause.path = comparison.first_divergence->path;
+  }
+  cause.why = "the difference did not show when both sides ran once more: uninitialised memory or a race";
+  return cause;
+}
+
+// What the second look found to be rounding is so in the first run too.
+void take_over_rounding(const Comparison& seen, Comparison& comparison) {
+  std::unordered_map<std::string_view, const ValueComparison*> by_path;
+  for (const ValueComparison& value : seen.values) {
+    if (value.verdict == Verdict::pass && value.limit.from == LimitSource::noise) by_path.emplace(value.path, &value);
+  }
+  if (by_path.empty()) return;
+  for (ValueComparison& value : comparison.values) {
+    const auto found = by_path.find(value.path);
+    if (found == by_path.end() || value.verdict != Verdict::diverged) continue;
+    value.verdict = Verdict::pass;
+    value.limit = found->second->limit;
+    value.reason = found->second->reason;
+  }
+  conclude(comparison);
+}
+
+// Whether the sides part anywhere; outputs that are not as a test_data_set expects are another matter.
+bool parts(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.values, [](const ValueComparison& value) {
+    return value.verdict == Verdict::diverged || value.reason == "shape differs" || value.reason == "dtype differs";
+  });
+}
+
+BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }
+
+// The model that a dump was made with, where it still lies there; else null.
+std::shared_ptr<const Model> model_of(const DumpReader& dump) {
+  if (dump.executions().empty()) return nullptr;
+  const DumpExecution& execution = dump.executions().front();
+  std::error_code error;
+  if (execution.model_path.empty() || !fs::is_regular_file(execution.model_path, error)) return nullptr;
+  auto model = import_model(execution.model_path);
+  const bool is_same = model.ok() && !execution.model_sha256.empty() && model_sha256(**model) == execution.model_sha256;
+  return is_same ? model.take() : nullptr;
+}
+
+// The executor that a dump names, where it is at hand and would run with the very settings.
+std::shared_ptr<Executor> executor_of(const DumpReader& dump, const ExecutorFactory& make_executor) {
+  if (dump.executions().empty()) return nullptr;
+  const DumpExecution& execution = dump.executions().front();
+  auto executor = make_executor(execution.executor);
+  return executor.ok() && (*executor)->settings({}) == execution.settings ? executor.take() : nullptr;
+}
+
+}  // namespace
+
+Status blame_sides(const RunRequest& request, const ExecutorFactory& make_executor, RunSide& a, RunSide& b,
+                   Comparison& comparison) {
+  comparison.causes.clear();
+  if (!parts(comparison)) return {};
+  const auto folder = PX_TRY(TemporaryFolder::create());
+  log_info(fmt::format("the sides part: both run once more to find the causes, every value kept in {} until then",
+                       folder->path()));
+  const DumpPair dumps = PX_TRY(capture_both(a, b, *folder, "first"));
+  Comparison seen = PX_TRY(compare_dumps(*dumps.a, *dumps.b, request.policy, {}));
+  std::vector<Cause> variations;
+  if (!is_repeated(comparison, seen)) variations = PX_TRY(find_variations(a, b, *folder, dumps));
+  std::shared_ptr<Executor> oracle = PX_TRY(make_executor("reference:double"));
+  PX_TRY(find_causes({side_of(a, dumps.a), side_of(b, dumps.b), std::move(oracle), request.policy, {}}, seen));
+  const bool has_vanished = comparison.verdict == OverallVerdict::diverged && seen.verdict != OverallVerdict::diverged;
+  if (has_vanished && variations.empty()) variations.push_back(unrepeated(comparison));
+  comparison.causes = std::move(variations);
+  std::ranges::move(seen.causes, std::back_inserter(comparison.causes));
+  for (size_t index = 0; index < comparison.causes.size(); ++index) {
+    comparison.causes[index].rank = static_cast<int32_t>(index) + 1;
+  }
+  return {};
+}
+
+Status blame_files(const std::string& a, const std::string& b, const Policy& policy,
+                   const ExecutorFactory& make_executor, Comparison& comparison) {
+  comparison.causes.clear();
+  if (comparison.verdict == OverallVerdict::pass) return {};
+  BlameRequest request;
+  request.a.dump = PX_TRY(DumpReader::open(a));
+  request.b.dump = PX_TRY(DumpReader::open(b));
+  for (BlameSide* side : {&request.a, &request.b}) {
+    side->model = model_of(*side->dump);
+    side->executor = executor_of(*side->dump, make_executor);
+  }
+  request.oracle = PX_TRY(make_executor("reference:double"));
+  request.policy = policy;
+  return find_causes(request, comparison);
+}
+
+}  // namespace parallax

@@ -1,0 +1,25 @@
+// Filling in the causes of a comparison: with the dumps and executors that are at hand, or by running both sides once
+// more.
+#pragma once
+
+#include <string>
+
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/policy.h"
+#include "inspector/workbench/open.h"
+#include "inspector/workbench/run_side.h"
+
+namespace parallax {
+
+// Runs both sides once more, every value kept in a temporary folder that is removed afterwards, and blames what is seen
+// there; causes go into `comparison`, which is that of the first run. Nothing where it passed. Where the second run
+// does not repeat the first, that is the cause.
+Status blame_sides(const RunRequest& request, const ExecutorFactory& make_executor, RunSide& a, RunSide& b,
+                   Comparison& comparison);
+
+// The causes of two dumps' differences. Executors are made again where they are at hand and have the dump's settings;
+// the model is read again where it lies where the dump says, and is the same.
+Status blame_files(const std::string& a, const std::string& b, const Policy& policy,
+                   const ExecutorFactory& make_executor, Comparison& comparison);
+
+}  // namespace parallax

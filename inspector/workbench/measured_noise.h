@@ -1,0 +1,14 @@
+// The rounding noise of a model on given inputs, measured: the reference in the declared types beside the reference in
+// double.
+#pragma once
+
+#include "inspector/diff/comparison.h"
+#include "inspector/workbench/run_side.h"
+
+namespace parallax {
+
+// Fills the measured noise of the values that exceeded the table's limits, and raises their limits to it where it is
+// larger. `side` is one whose model and inputs they are.
+Status measure_noise(const ExecutorFactory& make_executor, const RunSide& side, Comparison& comparison);
+
+}  // namespace parallax
