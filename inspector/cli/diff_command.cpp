@@ -85,6 +85,7 @@ class BlameCommand final : public Command {
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));
     request.policy = PX_TRY(policy_.make());
+    request.message = [](const std::string& sentence) { log_info(sentence); };
     const RunResult result = PX_TRY(run_models(request, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
     PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));

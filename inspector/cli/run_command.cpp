@@ -59,6 +59,7 @@ class RunCommand final : public Command {
     RunRequest request = PX_TRY(make_request());
     ProgressBar bar("comparing");
     request.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
+    request.message = [](const std::string& sentence) { log_info(sentence); };
     const RunResult result = PX_TRY(run_models(request, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
     for (const std::string& file : result.written) log_info(fmt::format("wrote {}", file));

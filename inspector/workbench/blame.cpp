@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "inspector/base/log.h"
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_reader.h"
@@ -185,8 +184,10 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   comparison.causes.clear();
   if (!parts(comparison)) return {};
   const auto folder = PX_TRY(TemporaryFolder::create());
-  log_info(fmt::format("the sides part: both run once more to find the causes, every value kept in {} until then",
-                       folder->path()));
+  if (request.message) {
+    request.message(fmt::format(
+        "the sides part: both run once more to find the causes, every value kept in {} until then", folder->path()));
+  }
   const DumpPair dumps = PX_TRY(capture_both(a, b, *folder, "first"));
   Comparison seen = PX_TRY(compare_dumps(*dumps.a, *dumps.b, request.policy, {}));
   std::vector<Cause> variations;

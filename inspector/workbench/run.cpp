@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "inspector/base/log.h"
 #include "inspector/diff/compare.h"
 #include "inspector/diff/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
@@ -193,7 +192,7 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   add_expected(request, prepared, {&a, &b}, output_limits(*result.comparison), *result.comparison);
   if (request.repeat == 0) {
     const Status blamed = blame_sides(request, make_executor, a, b, *result.comparison);
-    if (!blamed.ok()) log_warning("the causes could not be found: " + blamed.error().message);
+    if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);
   }
   return result;
 }

@@ -22,6 +22,8 @@ using ExecutorFactory = std::function<Result<std::shared_ptr<Executor>>(const st
 
 // Called while values arrive; `total` is 0 while it is not known.
 using ProgressCallback = std::function<void(int64_t done, int64_t total)>;
+// Called with a sentence for the person who waits: what takes more time than was to be expected.
+using MessageCallback = std::function<void(const std::string& sentence)>;
 
 struct RunRequest {
   std::string model;
@@ -41,6 +43,7 @@ struct RunRequest {
   ProgressCallback progress;
   // Two sides: each value as soon as it has been compared, one after the other, from whichever side's thread came last.
   std::function<void(const ValueComparison&)> on_value;
+  MessageCallback message;
 };
 
 struct OutputSummary {
