@@ -1,6 +1,8 @@
 // Which kind of blame a pair of dumps asks for.
 #include "inspector/diff/blame.h"
 
+#include "inspector/diff/blame_models.h"
+
 namespace parallax {
 namespace {
 
@@ -21,7 +23,8 @@ bool run_one_model(const BlameRequest& request) {
 Status find_causes(const BlameRequest& request, Comparison& comparison) {
   comparison.causes.clear();
   if (comparison.verdict == OverallVerdict::pass || request.oracle == nullptr) return {};
-  comparison.causes = PX_TRY(blame_executions(request, comparison));
+  comparison.causes = run_one_model(request) ? PX_TRY(blame_executions(request, comparison))
+                                             : PX_TRY(blame_models(request, comparison));
   return {};
 }
 

@@ -60,13 +60,17 @@ class ExecutionBlame {
   Result<std::vector<Cause>> run() {
     add_what_was_given();
     PX_TRY(finder_.run());
+    const bool is_auto = !request_.policy.tolerance.has_value() && request_.policy.rules.empty();
+    const bool may_be_rounding = causes_.empty() && is_auto && run_one_model(request_) && !finder_.found_roots();
+    if (may_be_rounding) PX_TRY(finder_.judge_both_sides());
     const std::vector<Root> roots = finder_.take_roots();
     for (size_t index = 0; index < std::min(roots.size(), kMostCauses); ++index) {
       causes_.push_back(PX_TRY(cause_of(roots[index], causes_.size() < kExplained)));
     }
-    const bool is_auto = !request_.policy.tolerance.has_value() && request_.policy.rules.empty();
-    const bool all_right = run_one_model(request_) && finder_.unjudged().empty() && finder_.judged() > 0;
-    if (causes_.empty() && is_auto && all_right) PX_TRY(diff::accept_grown_rounding(finder_, comparison_));
+    const bool all_right = finder_.unjudged().empty() && finder_.judged() > 0;
+    if (causes_.empty() && may_be_rounding && all_right) {
+      PX_TRY(diff::accept_grown_rounding(finder_, comparison_));
+    }
     if (causes_.empty()) add_what_is_known();
     for (size_t index = 0; index < causes_.size(); ++index) causes_[index].rank = static_cast<int32_t>(index) + 1;
     return std::move(causes_);
@@ -237,6 +241,20 @@ void ExecutionBlame::add_what_is_known() {
   causes_.push_back(std::move(cause));
 }
 
+// Nothing can be judged: the first value that differs, as it stands.
+std::vector<Cause> without_graph(const Comparison& comparison) {
+  const auto has_diverged = [](const ValueComparison& value) { return value.verdict == Verdict::diverged; };
+  const auto first = std::ranges::find_if(comparison.values, has_diverged);
+  if (first == comparison.values.end()) return {};
+  Cause cause;
+  cause.node = first->node;
+  cause.op = first->op;
+  cause.path = first->path;
+  cause.inherited = first->severity;
+  cause.why = "the first value that differs; the dumps hold no graph, so that no node could be judged";
+  return {cause};
+}
+
 }  // namespace
 
 Result<std::vector<Cause>> blame_executions(const BlameRequest& request, Comparison& comparison) {
@@ -246,7 +264,7 @@ Result<std::vector<Cause>> blame_executions(const BlameRequest& request, Compari
       if (!side->dump->graphs()[graph].is_executed) model = PX_TRY(side->dump->model(static_cast<int32_t>(graph)));
     }
   }
-  if (model == nullptr) return std::vector<Cause>{};
+  if (model == nullptr) return without_graph(comparison);
   const SiteTable sites = PX_TRY(SiteTable::build(model));
   return ExecutionBlame(request, comparison, model, sites).run();
 }

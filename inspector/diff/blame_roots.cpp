@@ -2,6 +2,7 @@
 #include "inspector/diff/blame_roots.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -15,7 +16,14 @@ namespace {
 
 constexpr int64_t kInstancesJudged = 64;  // of one node in a body, when it is wrong that often
 
-bool same_payload(const Value& a, const Value& b) { return distance_between(a, b, {}).severity == 0; }
+// Bit by bit, where that is cheap.
+bool same_payload(const Value& a, const Value& b) {
+  const bool are_plain = a.is_tensor() && b.is_tensor() && a.tensor().dtype() == b.tensor().dtype() &&
+                         a.tensor().dtype() != DType::string && a.tensor().shape() == b.tensor().shape();
+  if (!are_plain) return distance_between(a, b, {}).severity == 0;
+  const size_t bytes = a.tensor().size_bytes();
+  return bytes == 0 || std::memcmp(a.tensor().view().data, b.tensor().view().data, bytes) == 0;
+}
 
 bool same_inputs(const CapturedSide::Computed& a, const CapturedSide::Computed& b) {
   for (size_t index = 0; index < a.inputs.size(); ++index) {
@@ -107,6 +115,11 @@ Status RootFinder::run() {
   return roots_.empty() ? judge_all(candidates(false)) : Status{};
 }
 
+Status RootFinder::judge_both_sides() {
+  is_strict_ = true;
+  return judge_all(candidates(true));
+}
+
 Status RootFinder::judge_all(const std::vector<Candidate>& candidates) {
   for (const Candidate& candidate : candidates) {
     if (request_.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
@@ -144,6 +157,12 @@ Status RootFinder::judge(const Candidate& candidate) {
   return {};
 }
 
+void RootFinder::note_unjudged(const NodeInstance& instance, const NodeJudgement& judgement) {
+  if (!unjudged_.empty()) return;
+  unjudged_ =
+      fmt::format("'{}' ({}): {}", instance.definition().display_name, instance.definition().op_type, judgement.reason);
+}
+
 Result<RootFinder::Finding> RootFinder::find(const Candidate& candidate) {
   const NodeInstance& instance = candidate.instance;
   // The side that is more likely wrong is judged first; the other where that one is right and is no oracle itself.
@@ -151,17 +170,15 @@ Result<RootFinder::Finding> RootFinder::find(const Candidate& candidate) {
   const CapturedSide& first_side = begins_with_a ? a_ : b_;
   const CapturedSide& second_side = begins_with_a ? b_ : a_;
   const NodeJudgement first = PX_TRY(judge_node(first_side, instance, candidate.carried));
-  if (!first.is_judged && unjudged_.empty()) {
-    unjudged_ =
-        fmt::format("'{}' ({}): {}", instance.definition().display_name, instance.definition().op_type, first.reason);
-  }
+  if (!first.is_judged) note_unjudged(instance, first);
   judged_ += first.is_judged ? 1 : 0;
   const bool is_wrong = first.introduced > 1;
-  if (!is_wrong && first.is_judged && second_side.is_reference()) {
+  if (!is_wrong && first.is_judged && second_side.is_reference() && !is_strict_) {
     auto inputs = second_side.gather(instance);
     if (!inputs.ok() || first.computed.inputs.empty() || !same_inputs(first.computed, *inputs)) return Finding{};
   }
   const NodeJudgement second = PX_TRY(judge_node(second_side, instance, candidate.carried));
+  if (is_strict_ && !second.is_judged) note_unjudged(instance, second);
   const Side first_letter = begins_with_a ? Side::a : Side::b, second_letter = begins_with_a ? Side::b : Side::a;
   const bool is_second_wrong = second.introduced > 1;
   if (is_wrong && is_second_wrong && err_alike(first, second)) return Finding{};

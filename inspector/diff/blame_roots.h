@@ -29,6 +29,9 @@ class RootFinder {
 
   // Judges the nodes of all values that diverged; where that finds none, of all that differ at all.
   Status run();
+  // Once more, sparing neither side: the reference too may be an old or a foreign one.
+  Status judge_both_sides();
+  bool found_roots() const { return !roots_.empty(); }
 
   std::vector<Root> take_roots();
   const std::string& unjudged() const { return unjudged_; }  // why a node could not be judged; empty: all were
@@ -57,6 +60,7 @@ class RootFinder {
   Status judge(const Candidate& candidate);
   Result<Finding> find(const Candidate& candidate);
   bool holds_root(const Candidate& candidate) const;
+  void note_unjudged(const NodeInstance& instance, const NodeJudgement& judgement);
   void add_places(const GraphSites& place);
 
   const BlameRequest& request_;
@@ -67,6 +71,7 @@ class RootFinder {
   std::vector<std::string> root_paths_;  // prefixes of instances that are roots
   std::string unjudged_;
   int64_t judged_ = 0;
+  bool is_strict_ = false;
 };
 
 }  // namespace parallax::diff

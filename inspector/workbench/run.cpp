@@ -258,6 +258,9 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   const auto dump = PX_TRY(DumpReader::open(result.written.front()));
   std::optional<Comparison> expected = std::move(result.comparison);
   result.comparison = PX_TRY(compare_dumps(*baseline, *dump, request.policy, {}));
+  const Status blamed =
+      blame_files(request.baseline, result.written.front(), request.policy, make_executor, *result.comparison);
+  if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);
   if (expected.has_value()) {
     result.comparison->expected = std::move(expected->expected);
     result.comparison->has_expected = true;

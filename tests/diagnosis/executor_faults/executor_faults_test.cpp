@@ -25,7 +25,8 @@ RunRequest request_of(const std::string& sample, std::vector<std::string> execut
 }
 
 struct Score {
-  int faults = 0, detected = 0, first = 0, third = 0, in_context = 0, said_context = 0, right_side = 0;
+  int faults = 0, detected = 0, first = 0, third = 0, in_context = 0, said_context = 0, right_side = 0, with_reason = 0,
+      right_reason = 0;
 };
 
 // Position (from 1) of the first cause that is one of the struck nodes; 0: none.
@@ -59,6 +60,8 @@ void judge(const Fault& fault, Score& score) {
     const Cause& cause = comparison.causes[rank == 0 ? 0 : rank - 1];
     score.right_side += rank > 0 && cause.side == Side::b ? 1 : 0;
     const bool says_context = cause.why.find("only in context") != std::string::npos;
+    score.with_reason += fault.says.empty() ? 0 : 1;
+    score.right_reason += !fault.says.empty() && cause.why.find(fault.says) != std::string::npos ? 1 : 0;
     score.in_context += fault.in_context ? 1 : 0;
     score.said_context += fault.in_context && says_context ? 1 : 0;
     std::printf("  %s (%s), %.3g: %s", cause.node.c_str(), cause.op.c_str(), cause.introduced, cause.why.c_str());
@@ -70,16 +73,18 @@ TEST(ExecutorFaults, AreFoundAtTheirNode) {
   Score score;
   for (const Fault& fault : executor_faults()) ASSERT_NO_FATAL_FAILURE(judge(fault, score));
   std::printf(
-      "%d faults: %d detected, %d with the guilty node first (%.1f %%), %d among the first three, %d on the "
-      "right side; %d of %d told as wrong only in context\n",
+      "%d faults: %d detected, %d with the guilty node first (%.1f %%), %d among the first three, %d on the right "
+      "side; %d of "
+      "%d told as wrong only in context; %d of %d reasons right\n",
       score.faults, score.detected, score.first, 100.0 * score.first / score.faults, score.third, score.right_side,
-      score.said_context, score.in_context);
+      score.said_context, score.in_context, score.right_reason, score.with_reason);
   EXPECT_GE(score.faults, 40);
   EXPECT_GE(score.in_context, 8);
   EXPECT_EQ(score.detected, score.faults);
   EXPECT_GE(score.first * 100, score.faults * 97);
   EXPECT_GE(score.right_side * 100, score.faults * 97);
   EXPECT_EQ(score.said_context, score.in_context);
+  EXPECT_GE(score.right_reason * 100, score.with_reason * 95);
 }
 
 // Two dumps, without the executor that made the bad one; each side in turn is the bad one.

@@ -63,6 +63,7 @@ struct Fault {
   std::string op;
   int nth = -1;             // which node of that operator, bodies included; -1: every one, as a kernel would
   bool in_context = false;  // shows only when the node is run among others: planner, in-place, layout, fusion
+  std::string says;         // part of what the cause has to say; empty: anything
   void (*strike)(Surgeon& surgeon) = nullptr;
 };
 

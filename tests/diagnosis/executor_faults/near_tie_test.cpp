@@ -44,7 +44,7 @@ Result<RunResult> run_with(void (*strike)(Surgeon&)) {
   const std::string path = testing::TempDir() + "/near_ties.onnx";
   const auto model = PX_TRY(import_model(std::as_bytes(std::span(kModel)), "", "choices"));
   PX_TRY(export_model(*model, path));
-  const Fault fault{"", "", "cpu", "Mul", -1, false, strike};
+  const Fault fault{"", "", "cpu", "Mul", -1, false, "", strike};
   const ExecutorFactory factory = [&](const std::string& name) -> Result<std::shared_ptr<Executor>> {
     if (name != "faulty") return make_executor(name);
     return make_faulty_executor(fault, PX_TRY(make_executor("cpu")), {"score"});
