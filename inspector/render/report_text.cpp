@@ -75,11 +75,18 @@ std::string divergence_lines(const Comparison& comparison, const Colours& colour
 }
 
 std::string cause_lines(const Comparison& comparison) {
+  constexpr size_t kListed = 10;
   std::string text;
-  for (const Cause& cause : comparison.causes) {
-    text += fmt::format("cause {}: {} '{}' introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank, cause.op,
-                        cause.node, cause.introduced, cause.inherited, cause.why);
+  for (size_t index = 0; index < std::min(kListed, comparison.causes.size()); ++index) {
+    const Cause& cause = comparison.causes[index];
+    text += fmt::format("cause {}: {} '{}', side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank, cause.op,
+                        cause.node, name_of(cause.side), cause.introduced, cause.inherited, cause.why);
+    if (!cause.source_module.empty() || !cause.source_line.empty())
+      text += fmt::format("  from {}{}{}\n", cause.source_module,
+                          cause.source_module.empty() || cause.source_line.empty() ? "" : ", ", cause.source_line);
   }
+  if (comparison.causes.size() > kListed)
+    text += fmt::format("and {} more causes (--json lists them all)\n", comparison.causes.size() - kListed);
   return text;
 }
 

@@ -98,8 +98,8 @@ const Fault kFaults[] = {
     {"MaxPool writes rows as columns", "cnn", "cpu", "MaxPool", -1, kKernel, "transposed", [](Surgeon& s) { const ValueId right = s.take_output(); s.give_output(s.transposed(right, {0, 1, 3, 2})); }},
     {"Reciprocal gives NaN", "llama_layer", "cpu", "Reciprocal", 1, kKernel, "NaN first appear here", [](Surgeon& s) { s.replace_input(0, s.emit("Sqrt", {s.emit("Neg", {s.input(0)})})); }},
     // ---- control flow ----
-    {"Loop ends one iteration early", "greedy_decoder", "cpu", "Loop", -1, kKernel, "although its condition held",
-     [](Surgeon& s) { s.replace_input(0, s.emit("Sub", {s.input(0), s.constant(Tensor::scalar<int64_t>(1))})); }},
+    {"Loop ends early", "greedy_decoder", "cpu", "Loop", -1, kKernel, "although its condition held",
+     [](Surgeon& s) { s.replace_input(0, s.constant(Tensor::scalar<int64_t>(2))); }},
     {"Loop starts from another state", "greedy_decoder", "cpu", "Loop", -1, kKernel, "enters iteration 0",
      [](Surgeon& s) { s.replace_input(2, s.emit("Mul", {s.input(2), s.number(0.5F)})); }},
     {"If takes the other branch, in a loop", "greedy_decoder", "cpu", "If", -1, kKernel, "took the",
