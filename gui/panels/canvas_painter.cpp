@@ -187,7 +187,8 @@ void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec
   std::string first = item.kind == GraphItem::Kind::node ? item.detail : item.title,
               second = item.kind == GraphItem::Kind::node ? item.title : "";
   if (item.kind == GraphItem::Kind::group)
-    second = (item.detail.empty() ? "" : item.detail + ", ") + fmt::format("{} nodes", item.node_count);
+    second = (item.detail.empty() ? "" : item.detail + ", ") +
+             fmt::format("{} node{}", item.node_count, item.node_count == 1 ? "" : "s");
   float badge_width = 0;
   if (!look.badge.empty()) badge_width = font->CalcTextSizeA(small, FLT_MAX, 0, look.badge.c_str()).x + 4 * zoom_;
   first = cut_text(font, size, first, std::max(width - badge_width, width * 0.4F));

@@ -80,6 +80,7 @@ void draw_legend(Ui& ui, ImVec2 corner, ImVec2 size) {
   const std::string title(colourings()[static_cast<size_t>(ui.viewer->graph.colour_by())].title);
   width = std::max(width + swatch + 8 * ui.scale, ImGui::CalcTextSize(title.c_str()).x) + 2 * pad;
   const float height = line * static_cast<float>(legend.size() + 1) + 2 * pad;
+  if (size.x < width * 2.2F || size.y < height * 1.3F) return;  // the graph needs the room
   const ImVec2 at{corner.x + 10 * ui.scale, corner.y + size.y - height - 10 * ui.scale};
   list->AddRectFilled(at, {at.x + width, at.y + height}, faded(ui.theme().panel, 0.94F), 6 * ui.scale);
   list->AddRect(at, {at.x + width, at.y + height}, ui.theme().border, 6 * ui.scale);

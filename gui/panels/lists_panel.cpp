@@ -205,6 +205,10 @@ void draw_lists(Ui& ui) {
   ImGui::BeginGroup();
   draw_tabs(ui);
   ImGui::EndGroup();
+  if (ui.scrolled_tab != ui.viewer->left_tab) {
+    ui.scrolled_tab = ui.viewer->left_tab;
+    ui.scrolled_row = -1;
+  }
   ImGui::SetCursorPosX(6 * ui.scale);
   ImGui::BeginChild("list", {ImGui::GetContentRegionAvail().x - 4 * ui.scale, ImGui::GetContentRegionAvail().y}, false);
   if (ui.viewer->document() == nullptr) {

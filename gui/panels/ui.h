@@ -63,6 +63,7 @@ struct Ui {
   bool heat_is_fitted = true;  // nobody has zoomed or dragged
   ImVec2 heat_size{0, 0};      // of the pane it was fitted to
   ImVec2 heat_origin{0, 0};
+  LeftTab scrolled_tab = LeftTab::alerts;
   int32_t scrolled_row = -1;  // the table has been scrolled to it
 
   const Theme& theme() const { return theme_of(viewer->is_dark); }

@@ -90,8 +90,11 @@ TEST_F(Frames, TabsShowTheirLists) {
   open(view_test::llama_fault());
   ASSERT_TRUE(click("tab.table"));
   EXPECT_EQ(viewer_.left_tab, LeftTab::table);
-  ASSERT_EQ(ui_.widgets.count("row:0") + ui_.widgets.count("row:" + std::to_string(viewer_.row())), 2U);
-  ASSERT_TRUE(click("row:0") || click("row:" + std::to_string(viewer_.row() - 1)));
+  frames(3);  // until the table has come to rest
+  const int32_t selected = viewer_.row();
+  EXPECT_EQ(ui_.widgets.count("row:" + std::to_string(selected)), 1U);  // scrolled into sight
+  ASSERT_TRUE(click("row:" + std::to_string(selected - 1)));
+  EXPECT_EQ(viewer_.row(), selected - 1);
   ASSERT_TRUE(click("tab.causes"));
   EXPECT_EQ(viewer_.left_tab, LeftTab::causes);
 }
@@ -147,8 +150,9 @@ TEST_F(Frames, TheTensorViewerHasAButtonForEachMeasure) {
   }
   ASSERT_TRUE(click("heat"));
   EXPECT_GE(viewer_.tensor().element, 0);
-  ASSERT_TRUE(click("element:1"));
-  EXPECT_EQ(viewer_.tensor().element, ui_.worst.at(1));
+  ASSERT_FALSE(ui_.worst.empty());
+  ASSERT_TRUE(click("element:0"));
+  EXPECT_EQ(viewer_.tensor().element, ui_.worst.front());
 }
 
 TEST_F(Frames, ThePaletteRunsWhatIsChosen) {

@@ -109,7 +109,8 @@ TEST(Viewer, ProducersAndReadersAreAKeyAway) {
   Person person(view_test::nan_fault());
   ASSERT_TRUE(person.viewer.select_path("y"));
   ASSERT_TRUE(person.press("Ctrl+Up"));
-  EXPECT_EQ(person.path(), "q");
+  EXPECT_EQ(person.node(), "shift");
+  EXPECT_EQ(person.path(), "c");  // its constant is what differs most there
   ASSERT_TRUE(person.press("Ctrl+Down"));
   EXPECT_EQ(person.path(), "y");
 }
