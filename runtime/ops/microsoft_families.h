@@ -8,6 +8,8 @@ namespace parallax::runtime {
 template <class Device>
 Rows<Device> ms_attention_rows();
 template <class Device>
+Rows<Device> ms_borrowed_rows();
+template <class Device>
 Rows<Device> ms_quantized_product_rows();
 
 }  // namespace parallax::runtime
