@@ -8,16 +8,17 @@
 
 #include "inspector/diff/compare.h"
 #include "inspector/model/import.h"
+#include "inspector/workbench/blame.h"
 
 namespace parallax {
 
 std::unique_ptr<DocumentJob> DocumentJob::open(std::vector<std::string> files, Policy policy,
-                                               std::function<void()> wake) {
+                                               ExecutorFactory make_executor, std::function<void()> wake) {
   std::unique_ptr<DocumentJob> job(new DocumentJob());
   const std::string title = files.size() > 1 ? "comparing" : "opening";
-  job->start(title, std::move(wake), [self = job.get(), files = std::move(files), policy = std::move(policy)] {
-    self->open_files(files, policy);
-  });
+  job->start(title, std::move(wake),
+             [self = job.get(), files = std::move(files), policy = std::move(policy),
+              factory = std::move(make_executor)] { self->open_files(files, policy, factory); });
   return job;
 }
 
@@ -65,7 +66,8 @@ std::vector<Result<std::shared_ptr<const Document>>> DocumentJob::take() {
   return std::exchange(news_, {});
 }
 
-void DocumentJob::open_files(const std::vector<std::string>& files, const Policy& policy) {
+void DocumentJob::open_files(const std::vector<std::string>& files, const Policy& policy,
+                             const ExecutorFactory& make_executor) {
   auto document = open_document(files);
   if (!document.ok()) return post(std::move(document));
   const std::shared_ptr<const Document> opened = *document;
@@ -75,6 +77,10 @@ void DocumentJob::open_files(const std::vector<std::string>& files, const Policy
   options.cancel = cancel_;
   auto comparison = compare_dumps(*opened->a, *opened->b, policy, options);
   if (!comparison.ok()) return post(std::move(comparison).error());
+  post(with_comparison(*opened, *comparison));
+  if (!make_executor || comparison->verdict != OverallVerdict::diverged || cancel_.is_cancelled()) return;
+  const Status blamed = blame_files(files.front(), files.back(), policy, make_executor, *comparison);
+  if (!blamed.ok()) return post(Error(blamed.error()).with_context("looking for causes"));
   post(with_comparison(*opened, std::move(comparison).take()));
 }
 

@@ -17,9 +17,10 @@ namespace parallax {
 
 class DocumentJob {
  public:
-  // Files as of open_document; two dumps are compared after they have been shown.
+  // Files as of open_document; two dumps are compared after they have been shown, and what diverged is blamed on its
+  // causes after that, where there are executors to judge by.
   static std::unique_ptr<DocumentJob> open(std::vector<std::string> files, Policy policy,
-                                           std::function<void()> wake = {});
+                                           ExecutorFactory make_executor = {}, std::function<void()> wake = {});
   // Runs `request` on its executors. Every value is kept in `request.dump_directory`, when there is one, for the tensor
   // viewer.
   static std::unique_ptr<DocumentJob> run(RunRequest request, ExecutorFactory make_executor,
@@ -39,7 +40,7 @@ class DocumentJob {
   DocumentJob() = default;
   void start(std::string title, std::function<void()> wake, std::function<void()> work);
   void post(Result<std::shared_ptr<const Document>> document);
-  void open_files(const std::vector<std::string>& files, const Policy& policy);
+  void open_files(const std::vector<std::string>& files, const Policy& policy, const ExecutorFactory& make_executor);
   void run_request(RunRequest request, const ExecutorFactory& make_executor);
 
   std::string title_;

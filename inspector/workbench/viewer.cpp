@@ -19,7 +19,7 @@ Viewer::Viewer(ExecutorFactory make_executor) : make_executor_(std::move(make_ex
 void Viewer::open(std::vector<std::string> files) {
   files_ = files;
   was_touched_ = false;
-  job_ = DocumentJob::open(std::move(files), {}, wake);
+  job_ = DocumentJob::open(std::move(files), {}, make_executor_, wake);
 }
 
 void Viewer::reload() {
@@ -79,6 +79,7 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   const std::string path = row_ >= 0 && document_ != nullptr ? document_->rows[static_cast<size_t>(row_)].path : "";
   const bool same_graph = document_ != nullptr && document_->items == document->items;
   const bool had_comparison = document_ != nullptr && document_->comparison != nullptr;
+  const bool had_causes = had_comparison && !document_->comparison->causes.empty();
   document_ = std::move(document);
   if (document_->files.size() == 1 && document_->a == nullptr) run_form.model = document_->files.front();
   graph.set_document(document_);
@@ -95,7 +96,8 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   refresh_lists();
   if (was_touched_ && select_path(path)) return;
   const bool newly_compared = document_->comparison != nullptr && !had_comparison;
-  if (path.empty() || newly_compared || !select_path(path)) select_first();
+  const bool newly_blamed = document_->comparison != nullptr && !document_->comparison->causes.empty() && !had_causes;
+  if (path.empty() || newly_compared || newly_blamed || !select_path(path)) select_first();
   was_touched_ = false;
 }
 

@@ -40,6 +40,8 @@ class Person {
 TEST(Viewer, OpeningTwoDumpsSelectsTheFaultWithoutAKey) {
   Person person(view_test::llama_fault());
   EXPECT_EQ(person.node(), view_test::llama_guilty_node());
+  ASSERT_FALSE(person.viewer.document()->comparison->causes.empty());
+  EXPECT_EQ(person.viewer.document()->comparison->causes[0].node, view_test::llama_guilty_node());
   ASSERT_TRUE(person.viewer.tensor().model.has_value());
   // Its worst element is picked, and differs beyond its limit.
   const int64_t element = person.viewer.tensor().element;
@@ -49,6 +51,7 @@ TEST(Viewer, OpeningTwoDumpsSelectsTheFaultWithoutAKey) {
 
 TEST(Viewer, KeysStepThroughTheDivergencesAndBack) {
   Person person(view_test::llama_fault());
+  ASSERT_TRUE(person.press("Home"));
   const std::string first = person.path();
   ASSERT_GT(person.viewer.alerts().size(), 1U);
   ASSERT_TRUE(person.press("N"));
