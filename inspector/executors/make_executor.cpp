@@ -21,7 +21,10 @@ Result<std::shared_ptr<Executor>> make_reference_double() {
   return std::shared_ptr<Executor>(make_reference_executor(ReferencePrecision::double_));
 }
 Result<std::shared_ptr<Executor>> make_cpu() { return std::shared_ptr<Executor>(make_cpu_executor()); }
-Result<std::shared_ptr<Executor>> make_cuda() { return usage_error("cuda: this version has no CUDA executor"); }
+Result<std::shared_ptr<Executor>> make_cuda() {
+  std::unique_ptr<Executor> executor = PX_TRY(make_cuda_executor());
+  return std::shared_ptr<Executor>(std::move(executor));
+}
 
 constexpr Row kExecutors[] = {
     {"reference", make_reference}, {"reference:double", make_reference_double}, {"cpu", make_cpu}, {"cuda", make_cuda}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "inspector/tensor/tensor.h"
 
@@ -16,15 +17,22 @@ namespace parallax::runtime {
 
 struct Cpu {};
 struct Cuda {};
+struct Emulated {};  // tests: a GPU's launch model run by the host
+
+// A device whose memory the host does not read and whose loops are kernels (runtime/device/gpu).
+template <class Device>
+concept GpuDevice = std::is_same_v<Device, Cuda> || std::is_same_v<Device, Emulated>;
 
 // The device that this translation unit makes kernels for: sources of operators are compiled once for each.
-#ifdef __CUDACC__
+#if defined(PX_COMPILED_DEVICE)
+using CompiledDevice = PX_COMPILED_DEVICE;
+#elif defined(__CUDACC__)
 using CompiledDevice = Cuda;
 #else
 using CompiledDevice = Cpu;
 #endif
 
-// Where work is submitted and memory comes from. Specialised by queue_cpu.h and queue_cuda.h.
+// Where work is submitted and memory comes from. Specialised by queue_cpu.h, queue_cuda.h and the tests.
 template <class Device>
 class Queue;
 
@@ -33,6 +41,7 @@ struct MutableView {
   DType dtype = DType::undefined;
   Shape shape;
   std::byte* data = nullptr;
+  parallax::Device device = {};
 
   int64_t element_count() const { return shape.element_count(); }
   size_t size_bytes() const { return byte_size(dtype, element_count()); }
@@ -41,13 +50,31 @@ struct MutableView {
     PX_CHECK(dtype_of<T>() == dtype);
     return reinterpret_cast<T*>(data);
   }
-  operator TensorView() const { return {dtype, shape, data, Device{}}; }
+  operator TensorView() const { return {dtype, shape, data, device}; }
 };
+
+// The payload of a tensor that the caller has just made, or alone owns.
+inline MutableView writable(const Tensor& tensor) {
+  return {tensor.dtype(), tensor.shape(), tensor.storage().get(), tensor.device()};
+}
 
 // The elements of a host view as T, without a bounds-carrying span: what inner loops want.
 template <class T>
 const T* data_as(const TensorView& view) {
   return view.as<T>().data();
 }
+
+// A payload without its shape: what loops and kernels are handed by value.
+struct Source {
+  const std::byte* data = nullptr;
+  DType dtype = DType::undefined;
+};
+struct Target {
+  std::byte* data = nullptr;
+  DType dtype = DType::undefined;
+  PX_HD explicit operator bool() const { return data != nullptr; }
+};
+inline Source source_of(const TensorView& view) { return {view.data, view.dtype}; }
+inline Target target_of(const MutableView& view) { return {view.data, view.dtype}; }
 
 }  // namespace parallax::runtime

@@ -89,6 +89,14 @@ void map_as(Queue<Cpu>&, const F& f, const MutableView& out, const std::array<Te
   });
 }
 
+// The value itself: for conversions between storage types.
+struct Same {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return x;
+  }
+};
+
 // The arithmetic types an operator computes in; what is not among them is unsupported.
 struct Floats {};    // float, double
 struct Numbers {};   // and integers
@@ -135,8 +143,8 @@ Status visit_arithmetic(DType dtype, const Visit& visit) {
 
 // The usual case: computes in the arithmetic type of the first operand. The result type is the functor's: bool for
 // predicates.
-template <class Domain, class F, size_t N>
-Status map(Queue<Cpu>& queue, const F& f, const MutableView& out, const std::array<TensorView, N>& in) {
+template <class Domain, class Device, class F, size_t N>
+Status map(Queue<Device>& queue, const F& f, const MutableView& out, const std::array<TensorView, N>& in) {
   return visit_arithmetic<Domain>(in[0].dtype, [&](auto zero) -> Status {
     using C = decltype(zero);
     const auto call = [&](auto... values) { return f(values...); };

@@ -32,7 +32,4 @@ class Queue<Cpu> {
   std::unique_ptr<WeightCache> weights_;
 };
 
-// The payload of a tensor that the caller has just made, or alone owns.
-inline MutableView writable(const Tensor& tensor) { return {tensor.dtype(), tensor.shape(), tensor.storage().get()}; }
-
 }  // namespace parallax::runtime

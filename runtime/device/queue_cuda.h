@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "runtime/device/devices.h"
+#include "runtime/device/copy.h"
+#include "runtime/device/gemm.h"
+#include "runtime/device/gpu/queue_gpu.h"
 
 namespace parallax::runtime {
 
@@ -16,11 +18,28 @@ struct CudaDevices {
 };
 CudaDevices cuda_devices();
 
+struct CudaDescription {
+  std::string name;      // "NVIDIA H100 PCIe, compute capability 9.0"
+  std::string versions;  // "CUDA 13.0, cuBLAS 13.0.2"
+};
+CudaDescription describe_cuda(int device_index);
+
+struct CudaQueueOptions {
+  int device_index = 0;
+  bool tf32 = false;  // products of float32 may round their operands to TF32
+};
+
+struct CudaStream;   // a cudaStream_t, destroyed when the last memory that is freed in its order has gone
+struct CudaLibrary;  // handles of cuBLAS
+
 template <>
-class Queue<Cuda> {
+class Queue<Cuda> : public GpuQueueBase {
  public:
+  static constexpr int kThreads = 256;         // of a block
+  static constexpr int64_t kMaxBlocks = 4096;  // of a launch: threads then take several items each
+
   // Errors: usage, when there is no such device.
-  static Result<std::unique_ptr<Queue>> create(int device_index);
+  static Result<std::unique_ptr<Queue>> create(const CudaQueueOptions& options);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -32,18 +51,30 @@ class Queue<Cuda> {
   Result<Tensor> to_host(const Tensor& device);
   Status synchronize();
 
-  void* stream() const { return stream_; }  // a cudaStream_t
-  int device_index() const { return device_index_; }
+  void set_limit(int64_t bytes) { limit_bytes_ = bytes; }  // of live tensors, weights included; 0: none
+  int64_t peak_bytes() const;
+  int64_t live_bytes() const;
+  void reset_peak();
+
+  void* stream() const;  // a cudaStream_t
+  CudaLibrary& library() { return *library_; }
+  const CudaQueueOptions& options() const { return options_; }
 
  private:
-  Queue(int device_index, void* stream) : device_index_(device_index), stream_(stream) {}
+  Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream, std::unique_ptr<CudaLibrary> library);
 
-  int device_index_;
-  void* stream_;
+  CudaQueueOptions options_;
+  int64_t limit_bytes_ = 0;
+  std::shared_ptr<CudaStream> stream_;
+  std::unique_ptr<CudaLibrary> library_;
 };
 
-// Primitives whose work does not depend on a functor.
-Status fill(Queue<Cuda>& queue, const MutableView& out, const std::byte* host_element);  // null: zero
-Status copy_bytes(Queue<Cuda>& queue, std::byte* target, const std::byte* source, size_t bytes);
+// Primitives that are calls of the driver or of cuBLAS.
+void copy_bytes(Queue<Cuda>& queue, std::byte* target, const std::byte* source, size_t bytes);
+// copy_strided, for callers that do not see kernels.
+void copy_region(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+                 const StridedSource& source);
+Status gemm(Queue<Cuda>& queue, const GemmProblem& problem, const float* a, const float* b, float* c);
+Status gemm(Queue<Cuda>& queue, const GemmProblem& problem, const double* a, const double* b, double* c);
 
 }  // namespace parallax::runtime

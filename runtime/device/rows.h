@@ -52,25 +52,6 @@ void store_row(const MutableView& view, const RowLayout& layout, int64_t row, co
   }
 }
 
-// Calls f(row, in, out) for each row: `in` holds its values as C, `out` takes as many of R. What softmax, the norms and
-// the cumulative operators are made of.
-template <class C, class R, class F>
-void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableView& out, const TensorView& in,
-               int64_t work_per_element = 2) {
-  parallel_for(layout.row_count(), layout.length * work_per_element, [&](int64_t begin, int64_t end) {
-    std::vector<C> in_buffer;
-    std::vector<R> out_buffer;
-    for (int64_t row = begin; row < end; ++row) {
-      const C* values = load_row<C>(in, layout, row, in_buffer);
-      const bool direct = layout.inner == 1 && out.dtype == storage_of<R>();
-      if (!direct) out_buffer.resize(static_cast<size_t>(layout.length));
-      R* results = direct ? reinterpret_cast<R*>(out.data) + layout.start(row) : out_buffer.data();
-      f(row, values, results);
-      if (!direct) store_row<R>(out, layout, row, results);
-    }
-  });
-}
-
 constexpr int64_t kLanes = 16;  // partial results of a fold along a contiguous row: one 512-bit vector of floats
 
 namespace rows_detail {
@@ -141,6 +122,121 @@ void fold_rows(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const Mut
       }
       for (int64_t i = 0; i < count; ++i) results[i] = fold.finish(results[i], layout.length);
       store_block<C>(out.dtype, out.data, row, count, results);
+    }
+  });
+}
+
+// What works on one row: on the host one thread, on a GPU a block. Every member is called by all of a team alike.
+template <class C, class R>
+class HostTeam {
+ public:
+  using Value = C;
+  HostTeam(const C* in, R* out, int64_t length) : in_(in), out_(out), length_(length) {}
+
+  int64_t length() const { return length_; }
+  C in(int64_t i) const { return in_[i]; }
+
+  // The fold of the row's values, as fold_rows folds them, but for `finish`.
+  template <class Fold>
+  C fold(const Fold& fold) const {
+    return rows_detail::fold_row<C>(fold, in_, length_);
+  }
+  // The same of what has been emitted.
+  template <class Fold>
+  R fold_emitted(const Fold& fold) const {
+    return rows_detail::fold_row<R>(fold, out_, length_);
+  }
+  // The fold of values and their places: step(state, value, place).
+  template <class Fold>
+  auto fold_places(const Fold& fold) const {
+    auto state = fold.template init<C>();
+    for (int64_t i = 0; i < length_; ++i) state = fold.step(state, in_[i], i);
+    return state;
+  }
+  // out[i] = f(in[i], i)
+  template <class F>
+  void emit(const F& f) const {
+    vectorised(0, length_, [f, in = in_, out = out_](int64_t begin, int64_t end) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) out[i] = f(in[i], i);
+    });
+  }
+  // The same with a functor for each run of `run_length` elements, made by make(number of the run).
+  template <class Make>
+  void emit_runs(int64_t run_length, const Make& make) const {
+    for (int64_t run = 0; run * run_length < length_; ++run) {
+      const auto f = make(run);
+      vectorised(run * run_length, (run + 1) * run_length, [f, in = in_, out = out_](int64_t begin, int64_t end) {
+        PX_INDEPENDENT_ITERATIONS
+        for (int64_t i = begin; i < end; ++i) out[i] = f(in[i]);
+      });
+    }
+  }
+  // out[i] = f(out[i])
+  template <class F>
+  void change_emitted(const F& f) const {
+    vectorised(0, length_, [f, out = out_](int64_t begin, int64_t end) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) out[i] = f(out[i]);
+    });
+  }
+  // out[i] = the values up to i combined from `start` on; without the value at i itself where `exclusive`; from the end
+  // where `reverse`.
+  template <class Combine>
+  void emit_running(const Combine& combine, C start, bool exclusive, bool reverse) const {
+    C running = start;
+    for (int64_t step = 0; step < length_; ++step) {
+      const int64_t i = reverse ? length_ - 1 - step : step;
+      const C next = combine(running, in_[i]);
+      out_[i] = static_cast<R>(exclusive ? running : next);
+      running = next;
+    }
+  }
+  // One number of the row into another tensor.
+  template <class T>
+  void store(const Target& target, int64_t index, T value) const {
+    store_block<T>(target.dtype, target.data, index, 1, &value);
+  }
+
+ private:
+  const C* in_;
+  R* out_;
+  int64_t length_;
+};
+
+// Calls f(team, row) for each row: what softmax, the norms and the cumulative operators are made of. Or f(row, in, out),
+// for functors that only the host runs.
+template <class C, class R, class F>
+void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableView& out, const TensorView& in,
+               int64_t work_per_element = 2) {
+  parallel_for(layout.row_count(), layout.length * work_per_element, [&](int64_t begin, int64_t end) {
+    std::vector<C> in_buffer;
+    std::vector<R> out_buffer;
+    for (int64_t row = begin; row < end; ++row) {
+      const C* values = load_row<C>(in, layout, row, in_buffer);
+      const bool direct = layout.inner == 1 && out.dtype == storage_of<R>();
+      if (!direct) out_buffer.resize(static_cast<size_t>(layout.length));
+      R* results = direct ? reinterpret_cast<R*>(out.data) + layout.start(row) : out_buffer.data();
+      if constexpr (std::is_invocable_v<const F&, int64_t, const C*, R*>) {
+        f(row, values, results);
+      } else {
+        HostTeam<C, R> team(values, results, layout.length);
+        f(team, row);
+      }
+      if (!direct) store_row<R>(out, layout, row, results);
+    }
+  });
+}
+
+// out[row] = finish(fold of the row's values and their places): folds whose state is not a single value.
+template <class C, class Fold>
+void fold_places(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const MutableView& out, const TensorView& in) {
+  parallel_for(layout.row_count(), layout.length * 2, [&](int64_t begin, int64_t end) {
+    std::vector<C> buffer;
+    for (int64_t row = begin; row < end; ++row) {
+      const HostTeam<C, C> team(load_row<C>(in, layout, row, buffer), nullptr, layout.length);
+      const auto result = fold.finish(team.fold_places(fold), layout.length);
+      store_block<std::remove_const_t<decltype(result)>>(out.dtype, out.data, row, 1, &result);
     }
   });
 }

@@ -13,7 +13,7 @@ enum class Combine : uint8_t { replace, add, multiply, maximum, minimum };
 
 namespace scatter_detail {
 template <class C>
-C combined(Combine combine, C a, C b) {
+PX_HD C combined(Combine combine, C a, C b) {
   switch (combine) {
     case Combine::replace:
       return b;

@@ -2,7 +2,10 @@
 // covers.
 #pragma once
 
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/blocks.h"
 #include "runtime/device/ints.h"
+#include "runtime/device/queue_cpu.h"
 
 namespace parallax::runtime {
 
@@ -54,6 +57,38 @@ inline void unravel(int64_t index, const Ints& dims, int64_t* position) {
     position[axis] = index % dims[axis];
     index /= dims[axis];
   }
+}
+
+// out[plane][place] = finish(fold of the values in the window, position of the window): the Fold has init<C>(),
+// step(state, value, offset in the plane), finish(state, position) and, where `places` is wanted,
+// place(state, first element of the plane).
+template <class C, class Fold>
+void window_fold(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t planes, const MutableView& out,
+                 const MutableView& places, const TensorView& in) {
+  const int64_t in_plane = product(window.in_spatial);
+  const int64_t out_plane = product(window.out_spatial);
+  parallel_for(planes, out_plane * product(window.kernel) * 4, [&](int64_t begin, int64_t end) {
+    std::vector<C> buffer;
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const C* values = reinterpret_cast<const C*>(in.data) + plane * in_plane;
+      if (in.dtype != storage_of<C>()) {
+        buffer.resize(static_cast<size_t>(in_plane));
+        load_block<C>(in.dtype, in.data, plane * in_plane, 1, in_plane, buffer.data());
+        values = buffer.data();
+      }
+      int64_t position[Shape::kMaxRank] = {};
+      for (int64_t place = 0; place < out_plane; ++place, advance(position, window.out_spatial)) {
+        auto state = fold.template init<C>();
+        for_each_tap(window, position,
+                     [&](int64_t offset, int64_t) { state = fold.step(state, values[offset], offset); });
+        const C result = fold.finish(state, position);
+        store_block<C>(out.dtype, out.data, plane * out_plane + place, 1, &result);
+        if (places.data == nullptr) continue;
+        const int64_t where = fold.place(state, plane * in_plane);
+        store_block<int64_t>(places.dtype, places.data, plane * out_plane + place, 1, &where);
+      }
+    }
+  });
 }
 
 }  // namespace parallax::runtime

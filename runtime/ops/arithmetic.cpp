@@ -1,5 +1,6 @@
 // Arithmetic of two and more operands: Add to Pow, the variadic ones, Clip, PRelu, shifts.
 #include "runtime/device/copy.h"
+#include "runtime/device/find.h"
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"
@@ -7,17 +8,15 @@
 namespace parallax::runtime {
 namespace {
 
-bool contains_zero(const Tensor& tensor) {
-  for (int64_t i = 0; i < tensor.element_count(); ++i) {
-    if (load_element<int64_t>(tensor.dtype(), tensor.view().data, i) == 0) return true;
-  }
-  return false;
-}
+struct IsZero {
+  PX_HD bool operator()(int64_t x, int64_t) const { return x == 0; }
+};
 
 template <class Device, class F>
 Status dividing(OpContext<Device>& op) {
-  if (is_integer(op.input(1).dtype()) && op.input(0).element_count() > 0 && contains_zero(op.input(1))) {
-    return execution_error("division of an integer by zero");
+  if (is_integer(op.input(1).dtype()) && op.input(0).element_count() > 0) {
+    const int64_t zero = PX_TRY(find_first<int64_t>(op.queue(), IsZero{}, op.input(1).view()));
+    if (zero >= 0) return execution_error("division of an integer by zero");
   }
   return binary<Device, Numbers, F>(op);
 }
@@ -93,7 +92,9 @@ Status pow(OpContext<Device>& op) {
   const Shape shape = PX_TRY(broadcast_shapes(shapes));
   const MutableView out = PX_TRY(op.make_output_over(0, base.dtype(), shape, {0}));
   const std::array<TensorView, 2> operands{base.view(), exponent.view()};
-  const bool is_square = exponent.element_count() == 1 && PX_TRY(op.real_of_input(1)) == 2.0;
+  // On a GPU the exponent is not read on the host: that would wait for it.
+  const bool is_square =
+      !GpuDevice<Device> && exponent.element_count() == 1 && PX_TRY(op.real_of_input(1)) == 2.0;
   if (is_integer(base.dtype()) && is_floating(exponent.dtype())) {
     map_as<double, double>(op.queue(), PowReal{}, out, operands);
     return {};
@@ -195,7 +196,7 @@ constexpr KernelRow<Device> kRows[] = {
     {"BitwiseAnd", kInts, binary<Device, Integers, BitwiseAnd>},
     {"BitwiseOr", kInts, binary<Device, Integers, BitwiseOr>},
     {"BitwiseXor", kInts, binary<Device, Integers, BitwiseXor>},
-    {"Clip", kReals, clip<Device>},
+    reads_on_host<Device>({1, 2}, {"Clip", kReals, clip<Device>}),
     {"Div", kReals, dividing<Device, Div>},
     {"Max", kReals, variadic<Device, Numbers, Maximum>, 8},
     {"Mean", kFloats, mean<Device>, 8},

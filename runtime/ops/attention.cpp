@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include "runtime/device/copy.h"
+#include "runtime/device/element_of.h"
+#include "runtime/device/find.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/indices.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
@@ -36,30 +40,22 @@ Result<HeadsView> heads_view(const Shape& shape, int64_t heads, std::string_view
 
 // ---- RotaryEmbedding ----
 
-template <class C>
-void rotate_row(const C* in, const C* cosine, const C* sine, int64_t rotated, int64_t size, bool interleaved, C* out) {
-  const int64_t half = rotated / 2;
-  for (int64_t i = 0; i < half; ++i) {
-    const int64_t first = interleaved ? 2 * i : i;
-    const int64_t second = interleaved ? 2 * i + 1 : i + half;
-    const C x = in[first];
-    const C y = in[second];
-    out[first] = x * cosine[i] - y * sine[i];
-    out[second] = x * sine[i] + y * cosine[i];
-  }
-  std::copy(in + rotated, in + size, out + rotated);
-}
+struct OutsideCaches {
+  int64_t positions;
+  PX_HD bool operator()(int64_t position, int64_t) const { return position < 0 || position >= positions; }
+};
 
 // The row of a cache for (batch, position): through position_ids, or [batch, length, half] directly.
+template <class Device>
 struct CacheRows {
-  Ints positions;  // empty without position_ids
+  Elements<Device, const int64_t> positions;  // none without position_ids
   int64_t length = 0;
-  int64_t row(int64_t b, int64_t i) const { return positions.empty() ? b * length + i : positions[b * length + i]; }
+  PX_HD int64_t row(int64_t b, int64_t i) const { return positions ? positions[b * length + i] : b * length + i; }
 };
 
 template <class Device>
-Result<CacheRows> cache_rows(OpContext<Device>& op, const HeadsView& x, int64_t half) {
-  CacheRows rows{{}, x.length};
+Result<CacheRows<Device>> cache_rows(OpContext<Device>& op, const HeadsView& x, int64_t half) {
+  CacheRows<Device> rows{{}, x.length};
   const Shape& cosine = op.input(1).shape();
   if (!(cosine == op.input(2).shape()) || cosine.rank() < 2 || dim_of(cosine, rank_of(cosine) - 1) != half) {
     return execution_error(fmt::format("the caches {} and {} do not fit half a rotation of {}", cosine.to_string(),
@@ -69,17 +65,38 @@ Result<CacheRows> cache_rows(OpContext<Device>& op, const HeadsView& x, int64_t 
     if (cosine.element_count() != x.batch * x.length * half) return execution_error("the caches do not fit X");
     return rows;
   }
-  const Tensor& ids = op.input(3);
-  if (ids.element_count() != x.batch * x.length) return execution_error("position_ids do not fit X");
-  rows.positions = Ints(ids.element_count());
-  for (int64_t i = 0; i < ids.element_count(); ++i) {
-    rows.positions[i] = load_element<int64_t>(ids.dtype(), ids.view().data, i);
-    if (rows.positions[i] < 0 || rows.positions[i] >= cosine.element_count() / half) {
-      return execution_error(fmt::format("position {} is outside the caches", rows.positions[i]));
-    }
-  }
+  if (op.input(3).element_count() != x.batch * x.length) return execution_error("position_ids do not fit X");
+  const int64_t positions = half == 0 ? 0 : cosine.element_count() / half;
+  const auto negative = PX_TRY(find_first<int64_t>(op.queue(), OutsideCaches{positions}, op.input(3).view()));
+  if (negative >= 0) return execution_error(fmt::format("entry {} of position_ids is outside the caches", negative));
+  rows.positions = PX_TRY(index_table(op, 3, positions));
   return rows;
 }
+
+// One element of the result; the elements behind `rotated` stay as they are.
+template <class Device, class C>
+struct Rotated {
+  Source in;
+  HeadsView x;
+  CacheRows<Device> rows;
+  Elements<Device, const C> cosine, sine;
+  int64_t rotated;
+  bool interleaved;
+
+  PX_HD C operator()(int64_t element) const {
+    const int64_t b = element / x.batch_stride;
+    const int64_t i = element % x.batch_stride / x.row_stride % x.length;
+    const int64_t at = element % x.size;
+    const C own = element_of<Device, C>(in, element);
+    if (at >= rotated) return own;
+    const int64_t half = rotated / 2;
+    const bool is_first = interleaved ? at % 2 == 0 : at < half;
+    const int64_t distance = interleaved ? 1 : half;
+    const C other = element_of<Device, C>(in, is_first ? element + distance : element - distance);
+    const int64_t place = rows.row(b, i) * half + (interleaved ? at / 2 : at % half);
+    return is_first ? own * cosine[place] - other * sine[place] : other * sine[place] + own * cosine[place];
+  }
+};
 
 template <class Device>
 Status rotary_embedding(OpContext<Device>& op) {
@@ -89,26 +106,17 @@ Status rotary_embedding(OpContext<Device>& op) {
   const int64_t rotated = given == 0 ? x.size : given;
   if (rotated < 0 || rotated > x.size || rotated % 2 != 0)
     return execution_error(fmt::format("cannot rotate {} of {}", rotated, x.size));
-  const CacheRows rows = PX_TRY(cache_rows(op, x, rotated / 2));
+  const CacheRows<Device> rows = PX_TRY(cache_rows(op, x, rotated / 2));
   const bool interleaved = op.find_integer("interleaved").value_or(0) != 0;
   const MutableView y = PX_TRY(op.make_output(0, input.dtype(), input.shape()));
   return visit_arithmetic<Floats>(input.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     const auto cosine = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
     const auto sine = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
-    parallel_for(x.batch * x.length, x.heads * x.size * 2, [&](int64_t begin, int64_t end) {
-      std::vector<C> in(static_cast<size_t>(x.size)), out(static_cast<size_t>(x.size));
-      for (int64_t index = begin; index < end; ++index) {
-        const int64_t b = index / x.length;
-        const int64_t i = index % x.length;
-        const int64_t cache = rows.row(b, i) * (rotated / 2);
-        for (int64_t h = 0; h < x.heads; ++h) {
-          load_block<C>(input.dtype(), input.view().data, x.row(b, h, i), 1, x.size, in.data());
-          rotate_row(in.data(), cosine.get() + cache, sine.get() + cache, rotated, x.size, interleaved, out.data());
-          store_block<C>(y.dtype, y.data, x.row(b, h, i), x.size, out.data());
-        }
-      }
-    });
+    if (input.element_count() == 0) return {};
+    const Rotated<Device, C> element{source_of(input.view()), x,       rows,       {cosine.get()},
+                                     {sine.get()},            rotated, interleaved};
+    tabulate<C>(op.queue(), element, y);
     return {};
   });
 }
@@ -177,32 +185,81 @@ Result<MutableView> present_of(OpContext<Device>& op, const HeadsView& now, int6
 }
 
 // What the scores of one (batch, head, query) get added: the mask, and minus infinity on keys after the query.
-template <class C>
-struct MaskRows {
-  TensorView mask;  // undefined: none
-  Ints strides{0, 0, 0, 0};
-  int64_t mask_keys = 0;
+template <class Device, class C>
+struct Masked {
+  Source mask;  // no data: none
+  int64_t start, stride, mask_keys;
+  int64_t visible_keys;
+  C softcap;
 
-  void add(int64_t b, int64_t h, int64_t i, int64_t keys, C* scores) const {
-    if (mask.dtype == DType::undefined) return;
-    const int64_t start = b * strides[0] + h * strides[1] + i * strides[2];
-    for (int64_t j = 0; j < keys; ++j) {
-      const int64_t at = start + j * strides[3];
-      if (j >= mask_keys) {
-        scores[j] = -std::numeric_limits<C>::infinity();  // a mask shorter than the keys hides the rest
-      } else if (mask.dtype == DType::bool_) {
-        if (!data_as<bool>(mask)[at]) scores[j] = -std::numeric_limits<C>::infinity();
-      } else {
-        scores[j] += load_element<C>(mask.dtype, mask.data, at);
+  PX_HD C operator()(C score, int64_t key) const {
+    constexpr C kHidden = -std::numeric_limits<C>::infinity();
+    if (softcap > C(0)) score = softcap * math::tanh(score / softcap);
+    if (mask.data != nullptr) {
+      if (key >= mask_keys) return kHidden;  // a mask shorter than the keys hides the rest
+      const int64_t at = start + key * stride;
+      if (mask.dtype != DType::bool_) {
+        score += element_of<Device, C>(mask, at);
+      } else if (element_of<Device, uint8_t>(mask, at) == 0) {
+        return kHidden;
       }
     }
+    return key < visible_keys ? score : kHidden;
+  }
+};
+
+struct Highest {
+  template <class C>
+  PX_HD C init() const {
+    return -std::numeric_limits<C>::infinity();
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const {
+    return math::maximum(a, x);
+  }
+  template <class C>
+  PX_HD C merge(C a, C b) const {
+    return math::maximum(a, b);
+  }
+};
+template <class C>
+struct ShiftedExponential {
+  C shift;
+  PX_HD C operator()(C x) const { return math::exp(x - shift); }
+};
+template <class C>
+struct Normalised {
+  C sum;
+  PX_HD C operator()(C x) const { return x / sum; }
+};
+
+template <class Device, class C>
+struct MaskedSoftmaxRow {
+  Source mask;
+  int64_t strides[4];
+  int64_t mask_keys, heads, queries, keys, past;
+  bool is_causal;
+  C softcap;
+
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    const int64_t query = row % queries;
+    const int64_t start = row / queries / heads * strides[0] + row / queries % heads * strides[1] + query * strides[2];
+    const int64_t visible = is_causal && query + past + 1 < keys ? query + past + 1 : keys;
+    // The scores are softened in place: where nothing is added they are emitted already.
+    if (mask.data != nullptr || visible < keys || softcap > C(0)) {
+      team.emit(Masked<Device, C>{mask, start, strides[3], mask_keys, visible, softcap});
+    }
+    team.change_emitted(ShiftedExponential<C>{team.fold_emitted(Highest{})});
+    team.change_emitted(Normalised<C>{team.fold_emitted(DifferenceSum<C>{C(0)})});
   }
 };
 
 template <class C, class Device>
-Result<MaskRows<C>> mask_rows(OpContext<Device>& op, const AttentionShape& shape) {
-  MaskRows<C> rows;
-  if (!op.has_input(3)) return rows;
+Result<MaskedSoftmaxRow<Device, C>> softmax_row(OpContext<Device>& op, const AttentionShape& shape) {
+  MaskedSoftmaxRow<Device, C> row{{},         {},         0,          shape.q.heads, shape.q.length,
+                                  shape.keys, shape.past, shape.is_causal, static_cast<C>(shape.softcap)};
+  if (!op.has_input(3)) return row;
   const Tensor& mask = op.input(3);
   Ints dims(mask.shape());
   while (dims.size() < 4) dims.insert(0, 1);
@@ -212,23 +269,30 @@ Result<MaskRows<C>> mask_rows(OpContext<Device>& op, const AttentionShape& shape
     if (dims.size() != 4 || (dims[axis] != 1 && dims[axis] != wanted[axis] && axis != 3) || dims[axis] > wanted[axis]) {
       return execution_error("the mask " + mask.shape().to_string() + " does not fit the scores");
     }
-    rows.strides[axis] = dims[axis] == 1 ? 0 : strides[axis];
+    row.strides[axis] = dims[axis] == 1 ? 0 : strides[axis];
   }
-  rows.mask_keys = dims[3] == 1 ? shape.keys : dims[3];
-  rows.mask = mask.view();
-  return rows;
+  row.mask_keys = dims[3] == 1 ? shape.keys : dims[3];
+  row.mask = source_of(mask.view());
+  return row;
 }
 
-template <class C>
-void softmax_in_place(C* scores, int64_t count) {
-  C highest = -std::numeric_limits<C>::infinity();
-  for (int64_t j = 0; j < count; ++j) highest = math::maximum(highest, scores[j]);
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) scores[j] = math::exp(scores[j] - highest);
-  });
-  C sum = 0;
-  for (int64_t j = 0; j < count; ++j) sum += scores[j];
-  for (int64_t j = 0; j < count; ++j) scores[j] /= sum;
+// Output 0 from [batch, heads, length, size] of C: in its own type, the heads side by side where Q came so.
+template <class C, class Device>
+Status store_heads(OpContext<Device>& op, const MutableView& sums, const Ints& dims) {
+  const DType dtype = op.input(0).dtype();
+  MutableView rounded = sums;
+  if (dtype != storage_of<C>()) {
+    rounded = PX_TRY(op.scratch(dtype, sums.shape));
+    map_as<C, C>(op.queue(), Same{}, rounded, std::array<TensorView, 1>{TensorView(sums)});
+  }
+  const bool flat = op.input(0).shape().rank() == 3;
+  const Shape shape = flat ? Shape{dims[0], dims[2], dims[1] * dims[3]} : Shape{dims[0], dims[1], dims[2], dims[3]};
+  const MutableView y = PX_TRY(op.make_output(0, dtype, shape));
+  const HeadsView out = PX_TRY(heads_view(shape, dims[1], "Y"));
+  copy_strided(op.queue(), element_bytes(dtype), dims,
+               {y.data, {out.batch_stride, out.head_stride, out.row_stride, 1}, 0},
+               {rounded.data, row_major_strides(dims), 0});
+  return {};
 }
 
 // Scores of all heads, their softmax, the weighted sum of values. Query heads share key heads in groups.
@@ -242,7 +306,7 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableV
   const auto q_values = PX_TRY(converted<C>(op.queue(), TensorView(q_packed), false));
   const auto k_values = PX_TRY(converted<C>(op.queue(), TensorView(keys), false));
   const auto v_values = PX_TRY(converted<C>(op.queue(), TensorView(values), false));
-  const MaskRows<C> mask = PX_TRY((mask_rows<C>(op, shape)));
+  const MaskedSoftmaxRow<Device, C> softmax = PX_TRY(softmax_row<C>(op, shape));
   GemmProblem scores_problem;
   scores_problem.m = q.length;
   scores_problem.n = shape.keys;
@@ -267,32 +331,12 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableV
   const MutableView scores = PX_TRY(op.scratch(storage_of<C>(), Shape{q.batch, q.heads, q.length, shape.keys}));
   C* score_values = reinterpret_cast<C*>(scores.data);
   PX_TRY(gemm(op.queue(), scores_problem, q_values.get(), k_values.get(), score_values));
-  parallel_for(q.batch * q.heads * q.length, shape.keys * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      C* line = score_values + row * shape.keys;
-      const int64_t i = row % q.length;
-      if (shape.softcap > 0) {
-        const C cap = static_cast<C>(shape.softcap);
-        for (int64_t j = 0; j < shape.keys; ++j) line[j] = cap * math::tanh(line[j] / cap);
-      }
-      mask.add(row / q.length / q.heads, row / q.length % q.heads, i, shape.keys, line);
-      for (int64_t j = i + shape.past + 1; shape.is_causal && j < shape.keys; ++j)
-        line[j] = -std::numeric_limits<C>::infinity();
-      softmax_in_place(line, shape.keys);
-    }
-  });
-  const MutableView sums = PX_TRY(op.scratch(storage_of<C>(), Shape{q.batch, q.heads, q.length, shape.v.size}));
+  const RowLayout rows{q.batch * q.heads * q.length, shape.keys, 1};
+  scan_rows<C, C>(op.queue(), softmax, rows, scores, TensorView(scores), 8);
+  const Ints sum_dims{q.batch, q.heads, q.length, shape.v.size};
+  const MutableView sums = PX_TRY(op.scratch(storage_of<C>(), shape_of(sum_dims)));
   PX_TRY(gemm(op.queue(), sum_problem, score_values, v_values.get(), reinterpret_cast<C*>(sums.data)));
-  const bool flat = op.input(0).shape().rank() == 3;
-  const Shape out_shape =
-      flat ? Shape{q.batch, q.length, q.heads * shape.v.size} : Shape{q.batch, q.heads, q.length, shape.v.size};
-  const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), out_shape));
-  const HeadsView out = PX_TRY(heads_view(out_shape, q.heads, "Y"));
-  for (int64_t row = 0; row < q.batch * q.heads * q.length; ++row) {
-    const int64_t at = out.row(row / q.length / q.heads, row / q.length % q.heads, row % q.length);
-    store_block<C>(y.dtype, y.data, at, shape.v.size, reinterpret_cast<const C*>(sums.data) + row * shape.v.size);
-  }
-  return {};
+  return store_heads<C>(op, sums, sum_dims);
 }
 
 template <class Device>

@@ -10,13 +10,6 @@
 namespace parallax::runtime {
 namespace {
 
-struct Same {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return x;
-  }
-};
-
 // Integers of 4 and 2 bits take the nearest integer, halves the even one (the specification's pages on these types);
 // all others are truncated.
 struct Nearest {
@@ -47,21 +40,27 @@ Status to_narrow_float(OpContext<Device>& op, const TensorView& x, const Mutable
   return {};
 }
 
+// Kernels of a GPU know no packed and no 8-bit floating types.
+template <class Device>
+constexpr uint32_t kNumbers = kReals | kBool | (GpuDevice<Device> ? 0 : kFloat8 | kSubByte);
+
 bool is_convertible(DType dtype) { return dtype != DType::string && dtype != DType::undefined && !is_complex(dtype); }
 
 template <class Device>
 Status cast_to(OpContext<Device>& op, DType target) {
   const Tensor& x = op.input(0);
-  if (!is_convertible(target) || !is_convertible(x.dtype())) {
+  if (!is_convertible(target) || !is_convertible(x.dtype()) || (kNumbers<Device> & dtype_bit(target)) == 0) {
     return unsupported("no conversion from " + std::string(name_of(x.dtype())) + " to " + std::string(name_of(target)) +
                        " here; --fallback=reference runs it");
   }
   if (target == x.dtype()) return op.alias_output(0, 0, x.shape()), Status{};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
-  if (is_floating(target) && bits_of(target) <= 8) return to_narrow_float(op, x.view(), y);
-  if (is_floating(x.dtype()) && is_integer(target) && is_sub_byte(target)) {
-    map_as<double, double>(op.queue(), Nearest{}, y, std::array<TensorView, 1>{x.view()});
-    return {};
+  if constexpr (!GpuDevice<Device>) {
+    if (is_floating(target) && bits_of(target) <= 8) return to_narrow_float(op, x.view(), y);
+    if (is_floating(x.dtype()) && is_integer(target) && is_sub_byte(target)) {
+      map_as<double, double>(op.queue(), Nearest{}, y, std::array<TensorView, 1>{x.view()});
+      return {};
+    }
   }
   if (is_floating(x.dtype())) {
     return x.dtype() == DType::float64 ? convert<Device, double>(op, x.view(), y)
@@ -83,9 +82,10 @@ std::optional<DType> target_of(const Node& node) {
   return dtype_from_name(name);
 }
 
+template <class Device>
 bool supports_cast(const Node& node) {
   const auto target = target_of(node);
-  return target.has_value() && is_convertible(*target);
+  return target.has_value() && is_convertible(*target) && (kNumbers<Device> & dtype_bit(*target)) != 0;
 }
 
 template <class Device>
@@ -98,12 +98,10 @@ Status cast_like(OpContext<Device>& op) {
   return cast_to(op, op.input(1).dtype());
 }
 
-constexpr uint32_t kNumbers = kReals | kBool | kFloat8 | kSubByte;
-
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"Cast", kNumbers, cast<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx", supports_cast},
-    {"CastLike", kNumbers, cast_like<Device>},
+    {"Cast", kNumbers<Device>, cast<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx", supports_cast<Device>},
+    {"CastLike", kNumbers<Device>, cast_like<Device>},
 };
 
 }  // namespace

@@ -4,81 +4,61 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
 
 template <class C>
-struct ShiftedSum {
-  C shift;
-  bool squared;
-  template <class T>
-  C init() const {
-    return C(0);
-  }
-  C step(C a, C x) const {
-    const C difference = x - shift;
-    return a + (squared ? difference * difference : difference);
-  }
-  C merge(C a, C b) const { return a + b; }
+struct Linear {  // x * factor + offset
+  C factor;
+  C offset;
+  PX_HD C operator()(C x) const { return x * factor + offset; }
 };
-
-template <class C>
-struct Moments {
-  C mean;
-  C variance;
-};
-
-template <class C>
-Moments<C> moments_of(const C* values, int64_t count) {
-  const C divisor = static_cast<C>(count);
-  const C mean = rows_detail::fold_row<C>(ShiftedSum<C>{C(0), false}, values, count) / divisor;
-  return {mean, rows_detail::fold_row<C>(ShiftedSum<C>{mean, true}, values, count) / divisor};
-}
-
-// y = x * factor + offset along a contiguous run
-template <class C>
-void scale_run(const C* x, C factor, C offset, C* y, int64_t count) {
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
-    PX_INDEPENDENT_ITERATIONS
-    for (int64_t i = begin; i < end; ++i) y[i] = x[i] * factor + offset;
-  });
-}
 
 // The values of a [channels] input in C.
 template <class C, class Device>
-Result<std::vector<C>> per_channel(OpContext<Device>& op, int64_t input, int64_t channels) {
+Result<std::shared_ptr<const C>> per_channel(OpContext<Device>& op, int64_t input, int64_t channels) {
   const Tensor& tensor = op.input(input);
   if (tensor.element_count() != channels) {
     return execution_error(
         fmt::format("input {} must have {} values, its shape is {}", input, channels, tensor.shape().to_string()));
   }
-  std::vector<C> values(static_cast<size_t>(channels));
-  load_block<C>(tensor.dtype(), tensor.view().data, 0, 1, channels, values.data());
-  return values;
+  return converted<C>(op.queue(), tensor.view(), op.is_constant(input));
 }
+
+template <class Device, class C>
+struct BatchNormRow {
+  int64_t channels;
+  C epsilon;
+  Elements<Device, const C> scale, bias, mean, variance;
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    const int64_t channel = row % channels;
+    const C factor = scale[channel] / std::sqrt(variance[channel] + epsilon);
+    const Linear<C> linear{factor, bias[channel] - mean[channel] * factor};
+    team.emit_runs(team.length(), [=](int64_t) { return linear; });
+  }
+};
 
 template <class C, class Device>
 Status batch_norm_as(OpContext<Device>& op, const MutableView& y) {
   const Tensor& x = op.input(0);
   const int64_t channels = x.shape().rank() > 1 ? x.shape()[1] : 1;
-  const std::vector<C> scale = PX_TRY(per_channel<C>(op, 1, channels));
-  const std::vector<C> bias = PX_TRY(per_channel<C>(op, 2, channels));
-  const std::vector<C> mean = PX_TRY(per_channel<C>(op, 3, channels));
-  const std::vector<C> variance = PX_TRY(per_channel<C>(op, 4, channels));
-  const C epsilon = static_cast<C>(op.real("epsilon"));
+  const auto scale = PX_TRY(per_channel<C>(op, 1, channels));
+  const auto bias = PX_TRY(per_channel<C>(op, 2, channels));
+  const auto mean = PX_TRY(per_channel<C>(op, 3, channels));
+  const auto variance = PX_TRY(per_channel<C>(op, 4, channels));
   const Ints dims(x.shape());
   const RowLayout rows{x.shape()[0] * channels, product(dims, 2, dims.size()), 1};
-  const auto row = [&](int64_t index, const C* in, C* out) {
-    const auto channel = static_cast<size_t>(index % channels);
-    const C factor = scale[channel] / std::sqrt(variance[channel] + epsilon);
-    scale_run(in, factor, bias[channel] - mean[channel] * factor, out, rows.length);
-  };
+  const BatchNormRow<Device, C> row{
+      channels, static_cast<C>(op.real("epsilon")), {scale.get()}, {bias.get()}, {mean.get()}, {variance.get()}};
   scan_rows<C, C>(op.queue(), row, rows, y, x.view());
   return {};
 }
@@ -106,29 +86,40 @@ bool is_batch_inference(const Node& node) {
 
 // Rows of `groups` groups of channels, each normalised by its own moments; scale and bias for each channel or, before
 // GroupNormalization-21, for each group.
+template <class Device, class C>
+struct GroupNormRow {
+  int64_t groups, per_group, plane;
+  bool by_group;
+  C epsilon;
+  Elements<Device, const C> scale, bias;
+
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    const Moments<C> moments = moments_of(team);
+    const C inverse = C(1) / std::sqrt(moments.variance + epsilon);
+    const int64_t group = row % groups;
+    team.emit_runs(plane, [&](int64_t channel) {
+      const int64_t parameter = by_group ? group : group * per_group + channel;
+      const C factor = scale[parameter] * inverse;
+      return Linear<C>{factor, bias[parameter] - moments.mean * factor};
+    });
+  }
+};
+
 template <class C, class Device>
 Status group_norm_as(OpContext<Device>& op, int64_t groups, const MutableView& y) {
   const Tensor& x = op.input(0);
   const int64_t channels = x.shape()[1];
   const bool by_group = op.input(1).element_count() == groups && groups != channels;
-  const std::vector<C> scale = PX_TRY(per_channel<C>(op, 1, by_group ? groups : channels));
-  const std::vector<C> bias = PX_TRY(per_channel<C>(op, 2, by_group ? groups : channels));
-  const C epsilon = static_cast<C>(op.real("epsilon"));
+  const auto scale = PX_TRY(per_channel<C>(op, 1, by_group ? groups : channels));
+  const auto bias = PX_TRY(per_channel<C>(op, 2, by_group ? groups : channels));
   const Ints dims(x.shape());
   const int64_t plane = product(dims, 2, dims.size());
   const int64_t per_group = channels / groups;
   const RowLayout rows{x.shape()[0] * groups, per_group * plane, 1};
   if (rows.length == 0) return {};
-  const auto row = [&](int64_t index, const C* in, C* out) {
-    const Moments<C> moments = moments_of(in, rows.length);
-    const C inverse = C(1) / std::sqrt(moments.variance + epsilon);
-    for (int64_t i = 0; i < per_group; ++i) {
-      const int64_t group = index % groups;
-      const auto parameter = static_cast<size_t>(by_group ? group : group * per_group + i);
-      const C factor = scale[parameter] * inverse;
-      scale_run(in + i * plane, factor, bias[parameter] - moments.mean * factor, out + i * plane, plane);
-    }
-  };
+  const GroupNormRow<Device, C> row{groups,        per_group,   plane, by_group, static_cast<C>(op.real("epsilon")),
+                                    {scale.get()}, {bias.get()}};
   scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 3);
   return {};
 }
@@ -154,6 +145,31 @@ Status group_normalization(OpContext<Device>& op) {
 }
 
 // y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta
+template <class Team>
+struct LrnPlace {
+  using C = typename Team::Value;
+  const Team* team;
+  int64_t size;
+  C alpha, beta, bias;
+  PX_HD C operator()(C x, int64_t place) const {
+    // floor((size-1)/2) before, ceil((size-1)/2) behind
+    const int64_t first = place - (size - 1) / 2 < 0 ? 0 : place - (size - 1) / 2;
+    const int64_t last = place + size / 2 < team->length() ? place + size / 2 : team->length() - 1;
+    C sum = 0;
+    for (int64_t i = first; i <= last; ++i) sum += team->in(i) * team->in(i);
+    return x / std::pow(bias + alpha * sum, beta);
+  }
+};
+template <class C>
+struct LrnRow {
+  int64_t size;
+  C alpha, beta, bias;
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    team.emit(LrnPlace<Team>{&team, size, alpha, beta, bias});
+  }
+};
+
 template <class Device>
 Status lrn(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -166,15 +182,7 @@ Status lrn(OpContext<Device>& op) {
     const C alpha = static_cast<C>(op.real("alpha")) / static_cast<C>(size);
     const C beta = static_cast<C>(op.real("beta"));
     const C bias = static_cast<C>(op.real("bias"));
-    const auto row = [&](int64_t, const C* in, C* out) {
-      for (int64_t c = 0; c < rows.length; ++c) {
-        C sum = 0;
-        const int64_t last =
-            std::min(rows.length - 1, c + size / 2);  // floor((size-1)/2) before, ceil((size-1)/2) behind
-        for (int64_t i = std::max<int64_t>(0, c - (size - 1) / 2); i <= last; ++i) sum += in[i] * in[i];
-        out[c] = in[c] / std::pow(bias + alpha * sum, beta);
-      }
-    };
+    const LrnRow<C> row{size, alpha, beta, bias};
     scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2 * size + 20);
     return {};
   });
@@ -182,102 +190,117 @@ Status lrn(OpContext<Device>& op) {
 
 // ---- MeanVarianceNormalization: (x - mean) / (deviation + 1e-9) over any axes ----
 
-template <class C, class Device>
-Status mean_variance_as(OpContext<Device>& op, const Ints& axes, const MutableView& y) {
-  const Tensor& x = op.input(0);
-  const Ints dims(x.shape());
-  Ints kept_strides(dims.size());  // of the statistics: 0 along normalised axes
-  int64_t kept = 1;
-  for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
-    if (axes.contains(axis)) continue;
-    kept_strides[axis] = kept;
-    kept *= dims[axis];
+struct DeviationRow {
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    const auto moments = moments_of(team);
+    const double factor = 1.0 / (std::sqrt(moments.variance) + 1e-9);
+    const Linear<double> linear{factor, -moments.mean * factor};
+    team.emit_runs(team.length(), [=](int64_t) { return linear; });
   }
-  const auto group_of = [&](int64_t element) {
-    int64_t group = 0;
-    for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
-      group += element % dims[axis] * kept_strides[axis];
-      element /= dims[axis];
-    }
-    return group;
-  };
-  std::vector<double> mean(static_cast<size_t>(kept)), variance(static_cast<size_t>(kept));
-  const double count = static_cast<double>(x.element_count()) / static_cast<double>(std::max<int64_t>(1, kept));
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    mean.data()[group_of(i)] += load_element<double>(x.dtype(), x.view().data, i) / count;
-  }
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    const double difference = load_element<double>(x.dtype(), x.view().data, i) - mean.data()[group_of(i)];
-    variance.data()[group_of(i)] += difference * difference / count;
-  }
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    const int64_t group = group_of(i);
-    const double value = (load_element<double>(x.dtype(), x.view().data, i) - mean.data()[group]) /
-                         (std::sqrt(variance.data()[group]) + 1e-9);
-    const C result = static_cast<C>(value);
-    store_block<C>(y.dtype, y.data, i, 1, &result);
-  }
-  return {};
-}
+};
 
+// A copy with the normalised axes last, its rows, and the way back.
 template <class Device>
 Status mean_variance_normalization(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Ints axes = PX_TRY(OpCall::resolve_axes(op.find_integers("axes").value_or(Ints{0, 2, 3}), rank_of(x.shape())));
+  const Ints dims(x.shape());
+  const Ints strides = row_major_strides(dims);
+  Ints walk, from;
+  RowLayout rows;
+  for (const bool normalised : {false, true}) {
+    for (int64_t axis = 0; axis < dims.size(); ++axis) {
+      if (axes.contains(axis) != normalised) continue;
+      walk.push_back(dims[axis]);
+      from.push_back(strides[axis]);
+      (normalised ? rows.length : rows.outer) *= dims[axis];
+    }
+  }
+  const int64_t bytes = element_bytes(x.dtype());
+  const MutableView copy = PX_TRY(op.scratch(x.dtype(), shape_of(walk)));
+  copy_strided(op.queue(), bytes, walk, {copy.data, row_major_strides(walk), 0}, {x.view().data, from, 0});
+  scan_rows<double, double>(op.queue(), DeviationRow{}, rows, copy, TensorView(copy));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
-  return x.dtype() == DType::float64 ? mean_variance_as<double>(op, axes, y) : mean_variance_as<float>(op, axes, y);
+  copy_strided(op.queue(), bytes, walk, {y.data, from, 0}, {copy.data, row_major_strides(walk), 0});
+  return {};
 }
 
 // ---- Global pools: one row for each channel ----
 
-template <class C, class F, class Device>
-Status global_as(OpContext<Device>& op, const F& f) {
-  const Tensor& x = op.input(0);
-  const Ints dims(x.shape());
-  if (dims.size() < 2) return execution_error("the input must have rank 2 or more");
-  const RowLayout rows{dims[0] * dims[1], product(dims, 2, dims.size()), 1};
-  Ints out{dims[0], dims[1]};
-  while (out.size() < dims.size()) out.push_back(1);
-  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(out)));
-  parallel_for(rows.row_count(), rows.length, [&](int64_t begin, int64_t end) {
-    std::vector<C> buffer;
-    for (int64_t row = begin; row < end; ++row) {
-      const C value = f(load_row<C>(x, rows, row, buffer), rows.length);
-      store_block<C>(y.dtype, y.data, row, 1, &value);
-    }
-  });
-  return {};
-}
-
 struct PlaneMean {
   template <class C>
-  C operator()(const C* values, int64_t count) const {
-    return rows_detail::fold_row<C>(ShiftedSum<C>{C(0), false}, values, count) / static_cast<C>(count);
+  PX_HD C init() const {
+    return C(0);
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const {
+    return a + x;
+  }
+  template <class C>
+  PX_HD C merge(C a, C b) const {
+    return a + b;
+  }
+  template <class C>
+  PX_HD C finish(C a, int64_t count) const {
+    return a / static_cast<C>(count);
   }
 };
 struct PlaneMax {
   template <class C>
-  C operator()(const C* values, int64_t count) const {
-    C best = -std::numeric_limits<C>::infinity();
-    for (int64_t i = 0; i < count; ++i) best = math::maximum(best, values[i]);
-    return best;
+  PX_HD C init() const {
+    return -std::numeric_limits<C>::infinity();
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const {
+    return math::maximum(a, x);
+  }
+  template <class C>
+  PX_HD C merge(C a, C b) const {
+    return math::maximum(a, b);
+  }
+  template <class C>
+  PX_HD C finish(C a, int64_t) const {
+    return a;
   }
 };
+struct PlaneNorm {  // in double: powers of many values span many magnitudes
+  double p;
+  template <class C>
+  PX_HD C init() const {
+    return C(0);
+  }
+  PX_HD double step(double a, double x) const { return a + std::pow(std::fabs(x), p); }
+  PX_HD double merge(double a, double b) const { return a + b; }
+  PX_HD double finish(double a, int64_t) const { return std::pow(a, 1.0 / p); }
+};
 
-template <class Device, class F>
+template <class Device>
+Result<MutableView> global_output(OpContext<Device>& op, RowLayout& rows) {
+  const Tensor& x = op.input(0);
+  const Ints dims(x.shape());
+  if (dims.size() < 2) return execution_error("the input must have rank 2 or more");
+  rows = RowLayout{dims[0] * dims[1], product(dims, 2, dims.size()), 1};
+  Ints out{dims[0], dims[1]};
+  while (out.size() < dims.size()) out.push_back(1);
+  return op.make_output(0, x.dtype(), shape_of(out));
+}
+
+template <class Device, class Fold>
 Status global_pool(OpContext<Device>& op) {
-  return op.input(0).dtype() == DType::float64 ? global_as<double>(op, F{}) : global_as<float>(op, F{});
+  RowLayout rows;
+  const MutableView y = PX_TRY(global_output(op, rows));
+  return visit_arithmetic<Floats>(y.dtype, [&](auto zero) -> Status {
+    return fold_rows<decltype(zero)>(op.queue(), Fold{}, rows, y, op.input(0).view()), Status{};
+  });
 }
 
 template <class Device>
 Status global_lp_pool(OpContext<Device>& op) {
-  const double p = static_cast<double>(op.find_integer("p").value_or(2));
-  const auto norm = [p](const auto* values, int64_t count) {
-    double sum = 0;
-    for (int64_t i = 0; i < count; ++i) sum += std::pow(std::fabs(static_cast<double>(values[i])), p);
-    return static_cast<std::remove_const_t<std::remove_pointer_t<decltype(values)>>>(std::pow(sum, 1.0 / p));
-  };
-  return op.input(0).dtype() == DType::float64 ? global_as<double>(op, norm) : global_as<float>(op, norm);
+  RowLayout rows;
+  const MutableView y = PX_TRY(global_output(op, rows));
+  const PlaneNorm norm{static_cast<double>(op.find_integer("p").value_or(2))};
+  return fold_rows<double>(op.queue(), norm, rows, y, op.input(0).view()), Status{};
 }
 
 template <class Device>

@@ -45,7 +45,7 @@ Status dropout(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"Dropout", kFloats, dropout<Device>},
+    reads_on_host<Device>({1, 2}, {"Dropout", kFloats, dropout<Device>}),
 };
 
 }  // namespace

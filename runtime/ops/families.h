@@ -1,5 +1,5 @@
-// The families of operators, each a span of rows. Both devices have the same list; a family without kernels for a
-// device is simply not defined for it and not listed in that device's table.
+// The families of operators, each a span of rows. A family without kernels for GPU devices is not defined for them, and
+// listed in table.cpp for the host alone.
 #pragma once
 
 #include <span>

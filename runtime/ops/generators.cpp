@@ -6,6 +6,7 @@
 #include "runtime/device/blocks.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/map.h"
+#include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {
@@ -48,18 +49,19 @@ Status constant_of_shape(OpContext<Device>& op) {
   return {};
 }
 
+template <class T>
+struct Step {
+  T start, delta;
+  PX_HD T operator()(int64_t i) const { return static_cast<T>(start + static_cast<T>(i) * delta); }
+};
+
 template <class T, class Device>
 Status range_as(OpContext<Device>& op, int64_t count) {
   const DType dtype = op.input(0).dtype();
   const T start = load_element<T>(dtype, op.input(0).view().data, 0);
   const T delta = load_element<T>(dtype, op.input(2).view().data, 0);
   const MutableView y = PX_TRY(op.make_output(0, dtype, Shape{count}));
-  parallel_for(count, 2, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T value = static_cast<T>(start + static_cast<T>(i) * delta);
-      store_block<T>(dtype, y.data, i, 1, &value);
-    }
-  });
+  tabulate<T>(op.queue(), Step<T>{start, delta}, y);
   return {};
 }
 
@@ -98,6 +100,11 @@ Status size(OpContext<Device>& op) {
   return {};
 }
 
+struct Diagonal {
+  int64_t columns, k;
+  PX_HD int64_t operator()(int64_t i) const { return i % columns - i / columns == k ? 1 : 0; }
+};
+
 template <class Device>
 Status eye_like(OpContext<Device>& op) {
   const Shape& from = op.input(0).shape();
@@ -108,22 +115,16 @@ Status eye_like(OpContext<Device>& op) {
     return unsupported_dtype(dtype.value_or(DType::undefined));
   }
   const MutableView y = PX_TRY(op.make_output(0, *dtype, from));
-  fill(op.queue(), y, nullptr);
-  const int64_t k = op.integer("k");
-  const int64_t one = 1;
-  for (int64_t row = 0; row < dim_of(from, 0); ++row) {
-    if (row + k < 0 || row + k >= dim_of(from, 1)) continue;
-    store_block<int64_t>(*dtype, y.data, row * dim_of(from, 1) + row + k, 1, &one);
-  }
+  tabulate<int64_t>(op.queue(), Diagonal{dim_of(from, 1), op.integer("k")}, y);
   return {};
 }
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"Constant", kAnything, constant<Device>, 1, INT64_MAX, 0, Arguments::values, "ai.onnx", supports_constant},
-    {"ConstantOfShape", kInts, constant_of_shape<Device>},
+    reads_on_host<Device>({0}, {"ConstantOfShape", kInts, constant_of_shape<Device>}),
     {"EyeLike", kReals | kBool, eye_like<Device>},
-    {"Range", kReals, range<Device>},
+    reads_on_host<Device>({0, 1, 2}, {"Range", kReals, range<Device>}),
     {"Shape", kAnything, shape<Device>},
     {"Size", kAnything, size<Device>},
 };

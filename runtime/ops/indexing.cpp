@@ -10,11 +10,12 @@
 namespace parallax::runtime {
 namespace {
 
+template <class Device>
 struct GatherIndex {  // blocks of `inner` elements
-  const int64_t* indices;
+  Elements<Device, const int64_t> indices;
   int64_t count;
   int64_t dim;
-  int64_t operator()(int64_t block) const { return block / count * dim + indices[block % count]; }
+  PX_HD int64_t operator()(int64_t block) const { return block / count * dim + indices[block % count]; }
 };
 
 template <class Device>
@@ -22,13 +23,13 @@ Status gather(OpContext<Device>& op) {
   const Tensor& data = op.input(0);
   const Ints from(data.shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), from.size()));
-  const Ints indices = PX_TRY(checked_indices(op.input(1), from[axis]));
+  const auto indices = PX_TRY(index_table(op, 1, from[axis]));
   Ints dims;
   for (int64_t i = 0; i < axis; ++i) dims.push_back(from[i]);
   for (int64_t dim : op.input(1).shape()) dims.push_back(dim);
   for (int64_t i = axis + 1; i < from.size(); ++i) dims.push_back(from[i]);
   const MutableView y = PX_TRY(op.make_output(0, data.dtype(), shape_of(dims)));
-  const GatherIndex index{indices.data(), indices.size(), from[axis]};
+  const GatherIndex<Device> index{indices, op.input(1).element_count(), from[axis]};
   index_map(op.queue(), index, y, data.view().data, product(from, axis + 1, from.size()));
   return {};
 }
@@ -39,9 +40,9 @@ Status gather_elements(OpContext<Device>& op) {
   const Ints dims(op.input(1).shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(data.shape())));
   PX_TRY(check_axis_indices(data.shape(), op.input(1).shape(), axis));
-  const Ints indices = PX_TRY(checked_indices(op.input(1), dim_of(data.shape(), axis)));
+  const auto indices = PX_TRY(index_table(op, 1, dim_of(data.shape(), axis)));
   const MutableView y = PX_TRY(op.make_output(0, data.dtype(), op.input(1).shape()));
-  const AxisIndex index{indices.data(), dims, row_major_strides(data.shape()), axis};
+  const AxisIndex<Device> index{indices, Axes(dims), Axes(row_major_strides(data.shape())), axis};
   index_map(op.queue(), index, y, data.view().data, 1);
   return {};
 }
@@ -51,7 +52,7 @@ Status gather_nd(OpContext<Device>& op) {
   const Tensor& data = op.input(0);
   const Tensor& indices = op.input(1);
   const int64_t batch_dims = op.find_integer("batch_dims").value_or(0);
-  const Ints offsets = PX_TRY(nd_offsets(data.shape(), indices, batch_dims));
+  const auto offsets = PX_TRY(tuple_table(op, 1, data.shape(), batch_dims));
   const Ints from(data.shape());
   const Ints index_dims(indices.shape());
   const int64_t first = batch_dims + index_dims.back();
@@ -59,14 +60,13 @@ Status gather_nd(OpContext<Device>& op) {
   for (int64_t i = 0; i + 1 < index_dims.size(); ++i) dims.push_back(index_dims[i]);
   for (int64_t i = first; i < from.size(); ++i) dims.push_back(from[i]);
   const MutableView y = PX_TRY(op.make_output(0, data.dtype(), shape_of(dims)));
-  index_map(op.queue(), TableIndex{offsets.data()}, y, data.view().data, product(from, first, from.size()));
+  index_map(op.queue(), TableIndex<Device>{offsets}, y, data.view().data, product(from, first, from.size()));
   return {};
 }
 
 // ---- Pad: a table for each axis says where each position comes from; -1 is the constant ----
 
-Result<Ints> pad_table(int64_t dim, int64_t before, int64_t after, const std::string& mode) {
-  Ints table;
+Status append_pad_table(int64_t dim, int64_t before, int64_t after, const std::string& mode, Ints& tables) {
   for (int64_t i = -before; i < dim + after; ++i) {
     int64_t source = i;
     if (i < 0 || i >= dim) {
@@ -83,23 +83,28 @@ Result<Ints> pad_table(int64_t dim, int64_t before, int64_t after, const std::st
         source = place < dim ? place : period - place;
       }
     }
-    table.push_back(source);
+    tables.push_back(source);
   }
-  return table;
+  return {};
 }
 
+// The tables of all axes one after the other.
+template <class Device>
 struct TablesIndex {
-  std::vector<Ints> tables;
-  Ints strides;
-  int64_t operator()(int64_t element) const {
+  Elements<Device, const int64_t> tables;
+  Axes dims;  // of the output: the tables' lengths
+  Axes strides;
+  PX_HD int64_t operator()(int64_t element) const {
     int64_t rest = element;
     int64_t offset = 0;
-    for (int64_t axis = strides.size() - 1; axis >= 0; --axis) {
-      const Ints& table = tables.data()[axis];
-      const int64_t source = table[rest % table.size()];
+    int64_t table = 0;
+    for (int axis = 0; axis < dims.count; ++axis) table += dims[axis];
+    for (int axis = dims.count - 1; axis >= 0; --axis) {
+      table -= dims[axis];
+      const int64_t source = tables[table + rest % dims[axis]];
       if (source < 0) return -1;
       offset += source * strides[axis];
-      rest /= table.size();
+      rest /= dims[axis];
     }
     return offset;
   }
@@ -118,8 +123,9 @@ Result<PadArguments> pad_arguments(OpContext<Device>& op, int64_t rank) {
   if (op.since_version() < 11) {
     pads = op.find_integers(op.since_version() < 2 ? "paddings" : "pads").value_or(Ints{});
     const double value = op.find_real("value").value_or(0.0);
-    given.constant = PX_TRY(op.queue().allocate(op.input(0).dtype(), Shape{}));
-    store_block<double>(op.input(0).dtype(), given.constant.storage().get(), 0, 1, &value);
+    given.constant = PX_TRY(Tensor::allocate(op.input(0).dtype(), Shape{}));
+    store_block<double>(op.input(0).dtype(), given.constant.mutable_data(), 0, 1, &value);
+    if constexpr (GpuDevice<Device>) given.constant = PX_TRY(op.queue().to_device(given.constant));
   } else {
     pads = PX_TRY(op.integers_of_input(1));
     if (op.has_input(2)) given.constant = op.input(2);
@@ -162,10 +168,11 @@ Status pad(OpContext<Device>& op) {
     if (dims[axis] < 0) return execution_error(fmt::format("axis {} is cut by more than it has", axis));
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
-  TablesIndex index{{}, row_major_strides(x.shape())};
+  Ints tables;
   for (int64_t axis = 0; axis < rank; ++axis) {
-    index.tables.push_back(PX_TRY(pad_table(dim_of(x.shape(), axis), given.before[axis], given.after[axis], mode)));
+    PX_TRY(append_pad_table(dim_of(x.shape(), axis), given.before[axis], given.after[axis], mode, tables));
   }
+  const TablesIndex<Device> index{PX_TRY(op.table(std::move(tables))), Axes(dims), Axes(row_major_strides(x.shape()))};
   index_map(op.queue(), index, y, x.view().data, 1, given.constant.defined() ? given.constant.view().data : nullptr);
   return {};
 }
@@ -175,7 +182,7 @@ struct TriluIndex {
   int64_t columns;
   int64_t k;
   bool upper;
-  int64_t operator()(int64_t element) const {
+  PX_HD int64_t operator()(int64_t element) const {
     const int64_t column = element % columns;
     const int64_t row = element / columns % rows;
     return (upper ? column - row >= k : column - row <= k) ? element : -1;
@@ -194,11 +201,12 @@ Status trilu(OpContext<Device>& op) {
   return {};
 }
 
+template <class Device>
 struct ReverseIndex {
-  const int64_t* lengths;
+  Elements<Device, const int64_t> lengths;
   int64_t time, batch;  // dimensions
   bool time_first;
-  int64_t operator()(int64_t block) const {
+  PX_HD int64_t operator()(int64_t block) const {
     const int64_t t = time_first ? block / batch : block % time;
     const int64_t b = time_first ? block % batch : block / time;
     const int64_t from = t < lengths[b] ? lengths[b] - 1 - t : t;
@@ -222,7 +230,7 @@ Status reverse_sequence(OpContext<Device>& op) {
       return execution_error(fmt::format("length {} is out of range", length));
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
-  const ReverseIndex index{lengths.data(), dims[time_axis], dims[batch_axis], time_axis == 0};
+  const ReverseIndex<Device> index{PX_TRY(op.table(lengths)), dims[time_axis], dims[batch_axis], time_axis == 0};
   index_map(op.queue(), index, y, x.view().data, product(dims, 2, dims.size()));
   return {};
 }
@@ -232,9 +240,9 @@ constexpr KernelRow<Device> kRows[] = {
     {"Gather", kMovable, gather<Device>},
     {"GatherElements", kMovable, gather_elements<Device>},
     {"GatherND", kMovable, gather_nd<Device>},
-    {"Pad", kMovable, pad<Device>},
-    {"ReverseSequence", kMovable, reverse_sequence<Device>},
-    {"Trilu", kMovable, trilu<Device>},
+    reads_on_host<Device>({1, 3}, {"Pad", kMovable, pad<Device>}),
+    reads_on_host<Device>({1}, {"ReverseSequence", kMovable, reverse_sequence<Device>}),
+    reads_on_host<Device>({1}, {"Trilu", kMovable, trilu<Device>}),
 };
 
 }  // namespace

@@ -13,24 +13,36 @@ Result<Ints> checked_indices(const Tensor& indices, int64_t dim) {
     load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
   }
   for (int64_t& index : values) {
-    if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+    if (index < -dim || index >= dim) return index_outside(index, dim);
     if (index < 0) index += dim;
   }
   return values;
 }
 
-Result<Ints> nd_offsets(const Shape& data, const Tensor& indices, int64_t batch_dims) {
+Error index_outside(int64_t index, int64_t dim) {
+  return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+}
+
+Status check_nd_shapes(const Shape& data, const Shape& indices, int64_t batch_dims) {
   const Ints from(data);
-  const Ints index_dims(indices.shape());
+  const Ints index_dims(indices);
   const int64_t depth = index_dims.empty() ? 0 : index_dims.back();
   if (batch_dims < 0 || index_dims.empty() || batch_dims >= index_dims.size() || depth < 1 ||
       batch_dims + depth > from.size()) {
-    return execution_error(fmt::format("indices {} with {} batch axes do not fit data {}", indices.shape().to_string(),
+    return execution_error(fmt::format("indices {} with {} batch axes do not fit data {}", indices.to_string(),
                                        batch_dims, data.to_string()));
   }
   for (int64_t axis = 0; axis < batch_dims; ++axis) {
     if (from[axis] != index_dims[axis]) return execution_error("batch axes of data and indices differ");
   }
+  return {};
+}
+
+Result<Ints> nd_offsets(const Shape& data, const Tensor& indices, int64_t batch_dims) {
+  PX_TRY(check_nd_shapes(data, indices.shape(), batch_dims));
+  const Ints from(data);
+  const Ints index_dims(indices.shape());
+  const int64_t depth = index_dims.back();
   Ints values(indices.element_count());
   if (!values.empty()) {
     load_block<int64_t>(indices.dtype(), indices.view().data, 0, 1, values.size(), &*values.begin());
@@ -42,7 +54,7 @@ Result<Ints> nd_offsets(const Shape& data, const Tensor& indices, int64_t batch_
     for (int64_t i = 0; i < depth; ++i) {
       const int64_t dim = from[batch_dims + i];
       int64_t index = values[tuple * depth + i];
-      if (index < -dim || index >= dim) return execution_error(fmt::format("index {} is outside [0, {})", index, dim));
+      if (index < -dim || index >= dim) return index_outside(index, dim);
       offset = offset * dim + (index < 0 ? index + dim : index);
     }
     offsets[tuple] = offset;

@@ -1,8 +1,13 @@
-// Reading and checking of index tensors, shared by the gathers and the scatters.
+// Reading and checking of index tensors, shared by the gathers and the scatters. On the host they are read there; on a
+// GPU they are checked and turned into offsets by kernels, and only whether all are right is told the host.
 #pragma once
 
-#include "runtime/device/ints.h"
-#include "runtime/ops/op_call.h"
+#include <fmt/format.h>
+
+#include "runtime/device/find.h"
+#include "runtime/device/map.h"
+#include "runtime/device/tabulate.h"
+#include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {
 
@@ -11,17 +16,36 @@ Result<Ints> checked_indices(const Tensor& indices, int64_t dim);
 
 // The tuples of GatherND and ScatterND as block numbers of data. Errors: execution.
 Result<Ints> nd_offsets(const Shape& data, const Tensor& indices, int64_t batch_dims);
+// The part of it that looks at shapes alone.
+Status check_nd_shapes(const Shape& data, const Shape& indices, int64_t batch_dims);
+
+// Error: execution, unless the index tensor has data's rank and is no larger outside the axis.
+Status check_axis_indices(const Shape& data, const Shape& indices, int64_t axis);
+
+Error index_outside(int64_t index, int64_t dim);
+
+// Dimensions, strides and the like by value: what index functors carry into kernels.
+struct Axes {
+  int64_t values[Shape::kMaxRank] = {};
+  int count = 0;
+  Axes() = default;
+  explicit Axes(const Ints& from) : count(static_cast<int>(from.size())) {
+    for (int64_t axis = 0; axis < from.size(); ++axis) values[axis] = from[axis];
+  }
+  PX_HD int64_t operator[](int64_t axis) const { return values[axis]; }
+};
 
 // GatherElements and ScatterElements: element i of the index tensor stands for element f(i) of data.
+template <class Device>
 struct AxisIndex {
-  const int64_t* indices;
-  Ints dims;     // of the index tensor
-  Ints strides;  // of data
+  Elements<Device, const int64_t> indices;
+  Axes dims;     // of the index tensor
+  Axes strides;  // of data
   int64_t axis;
-  int64_t operator()(int64_t element) const {
+  PX_HD int64_t operator()(int64_t element) const {
     int64_t rest = element;
     int64_t offset = indices[element] * strides[axis];
-    for (int64_t i = dims.size() - 1; i >= 0; --i) {
+    for (int i = dims.count - 1; i >= 0; --i) {
       if (i != axis) offset += rest % dims[i] * strides[i];
       rest /= dims[i];
     }
@@ -29,12 +53,94 @@ struct AxisIndex {
   }
 };
 
-// Error: execution, unless the index tensor has data's rank and is no larger outside the axis.
-Status check_axis_indices(const Shape& data, const Shape& indices, int64_t axis);
-
+template <class Device>
 struct TableIndex {
-  const int64_t* offsets;
-  int64_t operator()(int64_t block) const { return offsets[block]; }
+  Elements<Device, const int64_t> offsets;
+  PX_HD int64_t operator()(int64_t block) const { return offsets[block]; }
 };
+
+namespace indices_detail {
+
+// Component i of a tuple indexes a dimension of dims[i]; a plain list of indices is tuples of one.
+struct OutsideDims {
+  Axes dims;
+  PX_HD bool operator()(int64_t index, int64_t place) const {
+    const int64_t dim = dims[place % dims.count];
+    return index < -dim || index >= dim;
+  }
+};
+struct FromFront {
+  int64_t dim;
+  PX_HD int64_t operator()(int64_t index) const { return index < 0 ? index + dim : index; }
+};
+template <class Device>
+struct TupleOffset {
+  Elements<Device, const int64_t> indices;
+  Axes dims;
+  int64_t per_batch;
+  PX_HD int64_t operator()(int64_t tuple) const {
+    int64_t offset = tuple / per_batch;
+    for (int i = 0; i < dims.count; ++i) {
+      const int64_t index = indices[tuple * dims.count + i];
+      offset = offset * dims[i] + (index < 0 ? index + dims[i] : index);
+    }
+    return offset;
+  }
+};
+
+// Error: execution, naming the first index outside.
+template <class Device>
+Status check_on_device(OpContext<Device>& op, const Tensor& indices, const Axes& dims) {
+  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideDims{dims}, indices.view()));
+  if (bad < 0) return {};
+  const Tensor read = PX_TRY(op.queue().to_host(indices));
+  return index_outside(load_element<int64_t>(read.dtype(), read.view().data, bad), dims[bad % dims.count]);
+}
+
+// The indices as int64.
+template <class Device>
+Result<MutableView> wide_indices(OpContext<Device>& op, const Tensor& indices, int64_t dim) {
+  const MutableView wide = PX_TRY(op.scratch(DType::int64, indices.shape()));
+  map_as<int64_t, int64_t>(op.queue(), FromFront{dim}, wide, std::array<TensorView, 1>{indices.view()});
+  return wide;
+}
+
+}  // namespace indices_detail
+
+// Input `input` as indices into a dimension of `dim`, where index functors can read them.
+template <class Device>
+Result<Elements<Device, const int64_t>> index_table(OpContext<Device>& op, int64_t input, int64_t dim) {
+  const Tensor& indices = op.input(input);
+  if constexpr (GpuDevice<Device>) {
+    PX_TRY(indices_detail::check_on_device(op, indices, Axes(Ints{dim})));
+    const MutableView wide = PX_TRY(indices_detail::wide_indices(op, indices, dim));
+    return Elements<Device, const int64_t>{reinterpret_cast<const int64_t*>(wide.data)};
+  } else {
+    return op.table(PX_TRY(checked_indices(indices, dim)));
+  }
+}
+
+// The tuples of input `input` as block numbers of `data`.
+template <class Device>
+Result<Elements<Device, const int64_t>> tuple_table(OpContext<Device>& op, int64_t input, const Shape& data,
+                                                    int64_t batch_dims) {
+  const Tensor& indices = op.input(input);
+  if constexpr (GpuDevice<Device>) {
+    PX_TRY(check_nd_shapes(data, indices.shape(), batch_dims));
+    const Ints index_dims(indices.shape());
+    Ints dims;
+    for (int64_t i = 0; i < index_dims.back(); ++i) dims.push_back(dim_of(data, batch_dims + i));
+    PX_TRY(indices_detail::check_on_device(op, indices, Axes(dims)));
+    const MutableView wide = PX_TRY(indices_detail::wide_indices(op, indices, 0));
+    const int64_t per_batch = std::max<int64_t>(1, product(index_dims, batch_dims, index_dims.size() - 1));
+    const MutableView offsets = PX_TRY(op.scratch(DType::int64, Shape{indices.element_count() / dims.size()}));
+    const indices_detail::TupleOffset<Device> offset{
+        {reinterpret_cast<const int64_t*>(wide.data)}, Axes(dims), per_batch};
+    tabulate<int64_t>(op.queue(), offset, offsets);
+    return Elements<Device, const int64_t>{reinterpret_cast<const int64_t*>(offsets.data)};
+  } else {
+    return op.table(PX_TRY(nd_offsets(data, indices, batch_dims)));
+  }
+}
 
 }  // namespace parallax::runtime

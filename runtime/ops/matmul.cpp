@@ -68,8 +68,7 @@ Status multiply(OpContext<Device>& op, GemmProblem problem, int64_t a_input, int
   }
   const MutableView wide = PX_TRY(op.scratch(storage_of<C>(), out.shape));
   PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), reinterpret_cast<C*>(wide.data)));
-  const auto same = [](C x) { return x; };
-  map_as<C, C>(op.queue(), same, out, std::array<TensorView, 1>{TensorView(wide)});
+  map_as<C, C>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
   return {};
 }
 
@@ -99,7 +98,7 @@ Status matmul(OpContext<Device>& op) {
 template <class C>
 struct Scaled {
   C factor;
-  C operator()(C x) const { return x * factor; }
+  PX_HD C operator()(C x) const { return x * factor; }
 };
 
 template <class C, class Device>
@@ -121,8 +120,7 @@ Status gemm_as(OpContext<Device>& op, GemmProblem problem, const MutableView& ou
   const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
   PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), target));
   if (direct) return {};
-  const auto same = [](C x) { return x; };
-  map_as<C, C>(op.queue(), same, out, std::array<TensorView, 1>{TensorView(wide)});
+  map_as<C, C>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
   return {};
 }
 

@@ -285,11 +285,11 @@ template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"Concat", kMovable, concat<Device>},
     {"DepthToSpace", kMovable, depth_to_space<Device>},
-    {"Expand", kMovable, expand<Device>},
-    {"Slice", kMovable, slice<Device>},
+    reads_on_host<Device>({1}, {"Expand", kMovable, expand<Device>}),
+    reads_on_host<Device>({1, 2, 3, 4}, {"Slice", kMovable, slice<Device>}),
     {"SpaceToDepth", kMovable, space_to_depth<Device>},
-    {"Split", kMovable, split<Device>},
-    {"Tile", kMovable, tile<Device>},
+    reads_on_host<Device>({1}, {"Split", kMovable, split<Device>}),
+    reads_on_host<Device>({1, 2}, {"Tile", kMovable, tile<Device>}),
     {"Transpose", kMovable, transpose<Device>},
 };
 

@@ -5,38 +5,19 @@
 #include "runtime/device/map.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
 
 template <class C>
-struct Difference {  // sum of x - shift
-  C shift;
-  template <class T>
-  C init() const {
-    return C(0);
-  }
-  C step(C a, C x) const { return a + (x - shift); }
-  C merge(C a, C b) const { return a + b; }
-};
-template <class C>
-struct SquaredDifference {
-  C shift;
-  template <class T>
-  C init() const {
-    return C(0);
-  }
-  C step(C a, C x) const { return a + (x - shift) * (x - shift); }
-  C merge(C a, C b) const { return a + b; }
-};
-template <class C>
 struct AbsoluteSum {
   template <class T>
-  C init() const {
+  PX_HD C init() const {
     return C(0);
   }
-  C step(C a, C x) const { return a + std::fabs(x); }
-  C merge(C a, C b) const { return a + b; }
+  PX_HD C step(C a, C x) const { return a + std::fabs(x); }
+  PX_HD C merge(C a, C b) const { return a + b; }
 };
 
 // Scale and bias as the whole row's values of C, whatever they broadcast from.
@@ -53,50 +34,53 @@ Result<const C*> row_parameter(OpContext<Device>& op, int64_t index, const Shape
     return reinterpret_cast<const C*>(parameter.view().data);
   }
   const MutableView expanded = PX_TRY(op.scratch(storage_of<C>(), row_shape));
-  const auto same = [](C x) { return x; };
-  map_as<C, C>(op.queue(), same, expanded, std::array<TensorView, 1>{parameter.view()});
+  map_as<C, C>(op.queue(), Same{}, expanded, std::array<TensorView, 1>{parameter.view()});
   return static_cast<const C*>(reinterpret_cast<C*>(expanded.data));
 }
 
-// y = (x - mean) * factor * scale + bias
 template <class C>
-void normalise(const C* in, C mean, C factor, const C* scale, const C* bias, C* out, int64_t length) {
-  vectorised(0, length, [=](int64_t begin, int64_t end) {
-    if (scale == nullptr) {
-      PX_INDEPENDENT_ITERATIONS
-      for (int64_t i = begin; i < end; ++i) out[i] = (in[i] - mean) * factor;
-    } else if (bias == nullptr) {
-      PX_INDEPENDENT_ITERATIONS
-      for (int64_t i = begin; i < end; ++i) out[i] = (in[i] - mean) * factor * scale[i];
-    } else {
-      PX_INDEPENDENT_ITERATIONS
-      for (int64_t i = begin; i < end; ++i) out[i] = (in[i] - mean) * factor * scale[i] + bias[i];
-    }
-  });
-}
+struct Centred {
+  C mean, factor;
+  PX_HD C operator()(C x, int64_t) const { return (x - mean) * factor; }
+};
+template <class Device, class C>
+struct Scaled {
+  C mean, factor;
+  Elements<Device, const C> scale;
+  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i]; }
+};
+template <class Device, class C>
+struct ScaledAndMoved {
+  C mean, factor;
+  Elements<Device, const C> scale, bias;
+  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i] + bias[i]; }
+};
 
 // What one row needs to know; the statistics of row i go to mean[i] and inverse[i] where they are wanted.
-template <class C>
+template <class Device, class C>
 struct NormRow {
-  int64_t length;
   C epsilon;
   bool centred;
-  const C* scale;
-  const C* bias;
-  MutableView mean_out;
-  MutableView inverse_out;
+  Elements<Device, const C> scale;
+  Elements<Device, const C> bias;
+  Target mean_out;
+  Target inverse_out;
 
-  void operator()(int64_t row, const C* in, C* out) const {
-    const C count = static_cast<C>(length);
-    C mean = 0;
-    if (centred) {
-      mean = rows_detail::fold_row<C>(Difference<C>{C(0)}, in, length) / count;
-    }
-    const C variance = rows_detail::fold_row<C>(SquaredDifference<C>{mean}, in, length) / count;
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    const C count = static_cast<C>(team.length());
+    const C mean = centred ? team.fold(DifferenceSum<C>{C(0)}) / count : C(0);
+    const C variance = team.fold(SquaredDifferenceSum<C>{mean}) / count;
     const C inverse = C(1) / std::sqrt(variance + epsilon);
-    normalise(in, mean, inverse, scale, bias, out, length);
-    if (mean_out.data != nullptr) store_block<C>(mean_out.dtype, mean_out.data, row, 1, &mean);
-    if (inverse_out.data != nullptr) store_block<C>(inverse_out.dtype, inverse_out.data, row, 1, &inverse);
+    if (!scale) {
+      team.emit(Centred<C>{mean, inverse});
+    } else if (!bias) {
+      team.emit(Scaled<Device, C>{mean, inverse, scale});
+    } else {
+      team.emit(ScaledAndMoved<Device, C>{mean, inverse, scale, bias});
+    }
+    if (mean_out) team.store(mean_out, row, mean);
+    if (inverse_out) team.store(inverse_out, row, inverse);
   }
 };
 
@@ -122,7 +106,8 @@ Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int6
     using C = decltype(zero);
     const C* scale = PX_TRY(row_parameter<C>(op, 1, row_shape));
     const C* bias = centred ? PX_TRY(row_parameter<C>(op, 2, row_shape)) : nullptr;
-    const NormRow<C> row{rows.length, static_cast<C>(op.real("epsilon")), centred, scale, bias, mean, inverse};
+    const NormRow<Device, C> row{static_cast<C>(op.real("epsilon")), centred, {scale}, {bias},
+                                 target_of(mean), target_of(inverse)};
     scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2);
     return {};
   });
@@ -139,13 +124,18 @@ Status rms_normalization(OpContext<Device>& op) {
 }
 
 template <class C>
+struct OverNorm {
+  C norm;
+  PX_HD C operator()(C x, int64_t) const { return norm == C(0) ? C(0) : x / norm; }
+};
 struct LpRow {
-  int64_t length;
   int64_t p;
-  void operator()(int64_t, const C* in, C* out) const {
-    const C norm = p == 1 ? rows_detail::fold_row<C>(AbsoluteSum<C>{}, in, length)
-                          : std::sqrt(rows_detail::fold_row<C>(SquaredDifference<C>{C(0)}, in, length));
-    for (int64_t i = 0; i < length; ++i) out[i] = norm == C(0) ? C(0) : in[i] / norm;
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    using C = typename Team::Value;
+    const C norm =
+        p == 1 ? team.fold(AbsoluteSum<C>{}) : C(std::sqrt(team.fold(SquaredDifferenceSum<C>{C(0)})));
+    team.emit(OverNorm<C>{norm});
   }
 };
 
@@ -158,7 +148,7 @@ Status lp_normalization(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    scan_rows<C, C>(op.queue(), LpRow<C>{rows.length, p}, rows, y, x.view());
+    scan_rows<C, C>(op.queue(), LpRow{p}, rows, y, x.view());
     return {};
   });
 }

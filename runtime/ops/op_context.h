@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <span>
 #include <string_view>
 
-#include "runtime/device/devices.h"
+#include "runtime/device/elements.h"
 #include "runtime/device/queue_cpu.h"
 #include "runtime/ops/op_call.h"
 
@@ -43,9 +44,44 @@ class OpContext : public OpCall {
       const Tensor& old = input(candidate);
       if (!(old.shape() == shape) || bits_of(old.dtype()) != bits_of(dtype)) continue;
       set_output(index, Tensor::wrap(dtype, shape, old.storage()));
-      return MutableView{dtype, shape, old.storage().get()};
+      return MutableView{dtype, shape, old.storage().get(), old.device()};
     }
     return make_output(index, dtype, shape);
+  }
+
+  // `values` where kernels can read them, for the span of the call.
+  Result<Elements<Device, const double>> table(std::vector<double> values) {
+    real_tables_.push_back(std::move(values));
+    if constexpr (GpuDevice<Device>) {
+      scratch_.push_back(PX_TRY(queue_.to_device(Tensor::vector<double>(real_tables_.back()))));
+      return Elements<Device, const double>{reinterpret_cast<const double*>(scratch_.back().view().data)};
+    } else {
+      return Elements<Device, const double>{real_tables_.back().data()};
+    }
+  }
+  Result<Elements<Device, const int64_t>> table(Ints values) {
+    tables_.push_back(std::move(values));
+    if constexpr (GpuDevice<Device>) {
+      scratch_.push_back(PX_TRY(queue_.to_device(Tensor::vector<int64_t>(tables_.back()))));
+      return Elements<Device, const int64_t>{reinterpret_cast<const int64_t*>(scratch_.back().view().data)};
+    } else {
+      return Elements<Device, const int64_t>{tables_.back().data()};
+    }
+  }
+
+  // A result that decides what runs next, or is an output the host makes.
+  Result<Tensor> on_host(const Tensor& tensor) {
+    if constexpr (GpuDevice<Device>) {
+      if (!tensor.device().is_host()) return queue_.to_host(tensor);
+    }
+    return tensor;
+  }
+  // The tensor where kernels can read it: for functions that are handed whole values.
+  Result<Tensor> resident(const Tensor& tensor) {
+    if constexpr (GpuDevice<Device>) {
+      if (tensor.device().is_host()) return queue_.to_device(tensor);
+    }
+    return tensor;
   }
 
   // Memory for the span of the call.
@@ -61,6 +97,8 @@ class OpContext : public OpCall {
  private:
   Queue<Device>& queue_;
   std::vector<Tensor> scratch_;
+  std::deque<Ints> tables_;
+  std::deque<std::vector<double>> real_tables_;
 };
 
 template <class Device>
@@ -93,14 +131,29 @@ enum class Arguments : uint8_t { tensors, values };
 template <class Device>
 struct KernelRow {
   std::string_view op;
-  uint32_t dtypes = kFloats;  // of the input `dtype_input`
-  Kernel<Device> run = nullptr;
+  uint32_t dtypes = kFloats;     // of the input `dtype_input`
+  Kernel<Device> run = nullptr;  // null: not on this device
   int64_t since_first = 1;  // range of the schema's since-version
   int64_t since_last = INT64_MAX;
   int64_t dtype_input = 0;
   Arguments arguments = Arguments::tensors;
   std::string_view domain = "ai.onnx";
   bool (*supports)(const Node& node) = nullptr;  // null: all nodes
+  uint32_t host_inputs = 0;                      // a bit for each input whose content the function reads on the host
 };
+
+// The row of a function that reads these inputs on the host: shapes, axes, sizes. On a GPU they are copied there.
+template <class Device>
+constexpr KernelRow<Device> reads_on_host(std::initializer_list<int> inputs, KernelRow<Device> row) {
+  for (int input : inputs) row.host_inputs |= uint32_t{1} << input;
+  return row;
+}
+
+// The function for a row that only the host has: GPU devices see no function, and skip the row.
+#define PX_ON_HOST(function)                                                        \
+  [] {                                                                              \
+    if constexpr (GpuDevice<Device>) return static_cast<Kernel<Device>>(nullptr);   \
+    else return static_cast<Kernel<Device>>(function);                              \
+  }()
 
 }  // namespace parallax::runtime

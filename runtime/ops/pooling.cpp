@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/window.h"
 #include "runtime/ops/families.h"
@@ -37,34 +36,49 @@ Result<Pooling> pooling_of(const OpCall& op, const Shape& x) {
   return pooling;
 }
 
-// Calls f(plane's first element, output element, position of the window) for every window.
-template <class F>
-void for_each_window(const Pooling& pooling, const F& f) {
-  const int64_t in_plane = product(pooling.in_spatial);
-  const int64_t out_plane = product(pooling.window.out_spatial);
-  parallel_for(pooling.planes, out_plane * product(pooling.window.kernel) * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) {
-      int64_t position[Shape::kMaxRank] = {};
-      for (int64_t place = 0; place < out_plane; ++place, advance(position, pooling.window.out_spatial)) {
-        f(plane * in_plane, plane * out_plane + place, position);
-      }
+// The spatial sizes as storage_order 1 counts places: the first axis fastest.
+struct PlaneOrder {
+  int64_t dims[Shape::kMaxRank] = {};
+  int axes = 0;
+  bool column_major = false;
+  PX_HD int64_t operator()(int64_t offset) const {
+    if (!column_major) return offset;
+    int64_t position[Shape::kMaxRank] = {};
+    for (int axis = axes - 1; axis >= 0; --axis) {
+      position[axis] = offset % dims[axis];
+      offset /= dims[axis];
     }
-  });
-}
-
-// Index of a place in its tensor as storage_order 1 counts it: the first spatial axis fastest.
-int64_t column_major_index(const Pooling& pooling, int64_t plane_start, int64_t offset) {
-  int64_t index = 0;
-  int64_t rest = offset;
-  int64_t position[Shape::kMaxRank] = {};
-  for (int64_t axis = pooling.in_spatial.size() - 1; axis >= 0; --axis) {
-    position[axis] = rest % pooling.in_spatial[axis];
-    rest /= pooling.in_spatial[axis];
+    int64_t index = 0;
+    for (int axis = axes - 1; axis >= 0; --axis) index = index * dims[axis] + position[axis];
+    return index;
   }
-  for (int64_t axis = pooling.in_spatial.size() - 1; axis >= 0; --axis)
-    index = index * pooling.in_spatial[axis] + position[axis];
-  return plane_start + index;
-}
+};
+
+template <class C>
+struct Found {
+  C value;
+  int64_t offset;  // -1: nothing so far
+};
+struct WindowMax {
+  PlaneOrder order;
+  template <class C>
+  PX_HD Found<C> init() const {
+    return {C(0), -1};
+  }
+  template <class C>
+  PX_HD Found<C> step(Found<C> best, C value, int64_t offset) const {
+    const bool better = best.offset < 0 || value > best.value || (value != value && best.value == best.value);
+    return better ? Found<C>{value, offset} : best;
+  }
+  template <class C>
+  PX_HD C finish(Found<C> best, const int64_t*) const {
+    return best.offset < 0 ? std::numeric_limits<C>::lowest() : best.value;
+  }
+  template <class C>
+  PX_HD int64_t place(Found<C> best, int64_t plane_start) const {
+    return plane_start + (best.offset < 0 ? -1 : order(best.offset));
+  }
+};
 
 template <class Device>
 Status max_pool(OpContext<Device>& op) {
@@ -73,87 +87,110 @@ Status max_pool(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   MutableView indices;
   if (op.wants_output(1)) indices = PX_TRY(op.make_output(1, DType::int64, shape_of(pooling.out_dims)));
-  const bool column_major = op.find_integer("storage_order").value_or(0) != 0;
-  const WindowGeometry geometry = pooling.geometry();
+  WindowMax fold;
+  fold.order.column_major = op.find_integer("storage_order").value_or(0) != 0;
+  fold.order.axes = static_cast<int>(pooling.in_spatial.size());
+  for (int axis = 0; axis < fold.order.axes; ++axis) fold.order.dims[axis] = pooling.in_spatial[axis];
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    const auto owner = PX_TRY(converted<C>(op.queue(), x.view(), false));
-    const C* values = owner.get();
-    for_each_window(pooling, [&](int64_t plane, int64_t out, const int64_t* position) {
-      C best{};
-      int64_t where = -1;
-      for_each_tap(geometry, position, [&](int64_t offset, int64_t) {
-        const C value = values[plane + offset];
-        if (where < 0 || value > best || (value != value && best == best)) {
-          best = value;
-          where = offset;
-        }
-      });
-      if (where < 0) best = std::numeric_limits<C>::lowest();
-      store_block<C>(y.dtype, y.data, out, 1, &best);
-      if (indices.data != nullptr) {
-        indices.as<int64_t>()[out] = column_major ? column_major_index(pooling, plane, where) : plane + where;
-      }
-    });
-    return {};
+    return window_fold<C>(op.queue(), fold, pooling.geometry(), pooling.planes, y, indices, x.view()), Status{};
   });
 }
+
+// With padding counted, places behind the declared padding (ceil_mode's overhang) still do not count.
+struct PaddedWindow {
+  int axes = 0;
+  int64_t size[Shape::kMaxRank] = {};  // of the padded plane
+  int64_t kernel[Shape::kMaxRank] = {}, strides[Shape::kMaxRank] = {}, dilations[Shape::kMaxRank] = {};
+  PX_HD int64_t taps(const int64_t* position) const {
+    int64_t count = 1;
+    for (int axis = 0; axis < axes; ++axis) {
+      int64_t inside = 0;
+      for (int64_t tap = 0; tap < kernel[axis]; ++tap) {
+        inside += position[axis] * strides[axis] + tap * dilations[axis] < size[axis] ? 1 : 0;
+      }
+      count *= inside;
+    }
+    return count;
+  }
+};
+
+template <class C>
+struct Total {
+  C sum;
+  int64_t count;
+};
+struct WindowMean {
+  bool include_pads;
+  PaddedWindow padded;
+  template <class C>
+  PX_HD Total<C> init() const {
+    return {C(0), 0};
+  }
+  template <class C>
+  PX_HD Total<C> step(Total<C> total, C value, int64_t) const {
+    return {total.sum + value, total.count + 1};
+  }
+  template <class C>
+  PX_HD C finish(Total<C> total, const int64_t* position) const {
+    const int64_t count = include_pads ? padded.taps(position) : total.count;
+    return total.sum / static_cast<C>(count < 1 ? 1 : count);
+  }
+  template <class C>
+  PX_HD int64_t place(Total<C>, int64_t) const {
+    return 0;
+  }
+};
 
 template <class Device>
 Status average_pool(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Pooling pooling = PX_TRY(pooling_of(op, x.shape()));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
-  const bool include_pads = op.find_integer("count_include_pad").value_or(0) != 0;
-  const WindowGeometry geometry = pooling.geometry();
-  // With padding counted, places behind the declared padding (ceil_mode's overhang) still do not count.
-  WindowGeometry padded = geometry;
-  for (int64_t axis = 0; axis < padded.in_spatial.size(); ++axis) {
-    padded.in_spatial[axis] += pooling.window.pads_begin[axis] + pooling.window.pads_end[axis];
-    padded.pads_begin[axis] = 0;
+  WindowMean fold{op.find_integer("count_include_pad").value_or(0) != 0, {}};
+  const WindowAttributes& window = pooling.window;
+  fold.padded.axes = static_cast<int>(pooling.in_spatial.size());
+  for (int axis = 0; axis < fold.padded.axes; ++axis) {
+    fold.padded.size[axis] = pooling.in_spatial[axis] + window.pads_begin[axis] + window.pads_end[axis];
+    fold.padded.kernel[axis] = window.kernel[axis];
+    fold.padded.strides[axis] = window.strides[axis];
+    fold.padded.dilations[axis] = window.dilations[axis];
   }
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    const auto owner = PX_TRY(converted<C>(op.queue(), x.view(), false));
-    const C* values = owner.get();
-    for_each_window(pooling, [&](int64_t plane, int64_t out, const int64_t* position) {
-      C sum = 0;
-      int64_t count = 0;
-      for_each_tap(geometry, position, [&](int64_t offset, int64_t) {
-        sum += values[plane + offset];
-        ++count;
-      });
-      if (include_pads) {
-        count = 0;
-        for_each_tap(padded, position, [&](int64_t, int64_t) { ++count; });
-      }
-      const C mean = sum / static_cast<C>(std::max<int64_t>(1, count));
-      store_block<C>(y.dtype, y.data, out, 1, &mean);
-    });
-    return {};
+    return window_fold<C>(op.queue(), fold, pooling.geometry(), pooling.planes, y, {}, x.view()), Status{};
   });
 }
+
+struct WindowNorm {
+  double p;
+  template <class C>
+  PX_HD C init() const {
+    return C(0);
+  }
+  template <class C>
+  PX_HD C step(C sum, C value, int64_t) const {
+    return sum + std::pow(std::fabs(value), static_cast<C>(p));
+  }
+  template <class C>
+  PX_HD C finish(C sum, const int64_t*) const {
+    return std::pow(sum, C(1) / static_cast<C>(p));
+  }
+  template <class C>
+  PX_HD int64_t place(C, int64_t) const {
+    return 0;
+  }
+};
 
 template <class Device>
 Status lp_pool(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Pooling pooling = PX_TRY(pooling_of(op, x.shape()));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
-  const int64_t p = op.find_integer("p").value_or(2);
-  const WindowGeometry geometry = pooling.geometry();
+  const WindowNorm fold{static_cast<double>(op.find_integer("p").value_or(2))};
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    const auto owner = PX_TRY(converted<C>(op.queue(), x.view(), false));
-    const C* values = owner.get();
-    for_each_window(pooling, [&](int64_t plane, int64_t out, const int64_t* position) {
-      C sum = 0;
-      for_each_tap(geometry, position, [&](int64_t offset, int64_t) {
-        sum += std::pow(std::fabs(values[plane + offset]), static_cast<C>(p));
-      });
-      const C norm = std::pow(sum, C(1) / static_cast<C>(p));
-      store_block<C>(y.dtype, y.data, out, 1, &norm);
-    });
-    return {};
+    return window_fold<C>(op.queue(), fold, pooling.geometry(), pooling.planes, y, {}, x.view()), Status{};
   });
 }
 
@@ -206,7 +243,7 @@ constexpr KernelRow<Device> kRows[] = {
     {"AveragePool", kFloats, average_pool<Device>},
     {"LpPool", kFloats, lp_pool<Device>, 2},
     {"MaxPool", kReals, max_pool<Device>},
-    {"MaxUnpool", kFloats, max_unpool<Device>},
+    {"MaxUnpool", kFloats, PX_ON_HOST(max_unpool<Device>)},
 };
 
 }  // namespace

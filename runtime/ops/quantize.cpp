@@ -6,7 +6,9 @@
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/element_of.h"
 #include "runtime/device/map.h"
+#include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {
@@ -20,7 +22,7 @@ struct ScaleIndex {
   int64_t block = 1;   // elements of the axis that share a scale
   bool blocked = false;
   bool single = true;
-  int64_t operator()(int64_t element) const {
+  PX_HD int64_t operator()(int64_t element) const {
     if (single) return 0;
     const int64_t along = element / inner % dim;
     if (!blocked) return along;
@@ -73,6 +75,40 @@ Result<DType> output_type(const OpCall& op, DType otherwise) {
   return *dtype;
 }
 
+// What one element becomes, before it is stored.
+template <class Device>
+struct Quantized {
+  Source x, scale, zero;  // zero may be missing
+  ScaleIndex index;
+  IntegerRange range;
+
+  // The quotient is rounded to the type the division is done in, float32 or float64.
+  PX_HD double quotient(int64_t element, int64_t at) const {
+    const double value = element_of<Device, double>(x, element) / element_of<Device, double>(scale, at);
+    return x.dtype == DType::float64 ? value : static_cast<double>(static_cast<float>(value));
+  }
+  PX_HD double zero_point(int64_t at) const {
+    return zero.data == nullptr ? 0.0 : element_of<Device, double>(zero, at);
+  }
+  PX_HD int64_t operator()(int64_t element) const {
+    const int64_t at = index(element);
+    const double rounded = std::nearbyint(quotient(element, at)) + zero_point(at);
+    if (rounded != rounded) return 0;
+    return static_cast<int64_t>(rounded < range.low ? range.low : (rounded > range.high ? range.high : rounded));
+  }
+};
+
+template <class Device>
+struct Dequantized {
+  Source x, scale, zero;
+  ScaleIndex index;
+  PX_HD double operator()(int64_t element) const {
+    const int64_t at = index(element);
+    const double shift = zero.data == nullptr ? 0.0 : element_of<Device, double>(zero, at);
+    return (element_of<Device, double>(x, element) - shift) * element_of<Device, double>(scale, at);
+  }
+};
+
 template <class Device>
 Status quantize_linear(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -84,25 +120,28 @@ Status quantize_linear(OpContext<Device>& op) {
   }
   const bool to_float = is_floating(target);
   if (!to_float && !is_integer(target)) return unsupported_dtype(target);
-  const bool saturate = op.find_integer("saturate").value_or(1) != 0;
+  [[maybe_unused]] const bool saturate = op.find_integer("saturate").value_or(1) != 0;
   const IntegerRange range = to_float ? IntegerRange{} : range_of(target);
+  const Quantized<Device> quantized{source_of(x.view()), source_of(scale.view()),
+                                    op.has_input(2) ? source_of(op.input(2).view()) : Source{}, index, range};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    const int64_t at = index(i);
-    const double step = load_element<double>(scale.dtype(), scale.view().data, at);
-    const double zero = op.has_input(2) ? load_element<double>(target, op.input(2).view().data, at) : 0.0;
-    // The quotient is rounded to the type the division is done in, float32 or float64, then to an integer.
-    double quotient = load_element<double>(x.dtype(), x.view().data, i) / step;
-    if (x.dtype() != DType::float64) quotient = static_cast<double>(static_cast<float>(quotient));
-    if (to_float) {
-      store_packed(y.data, bits_of(target), i, small_float_from_double(target, quotient + zero, saturate));
-    } else {
-      const double rounded = std::clamp(std::nearbyint(quotient) + zero, range.low, range.high);
-      const int64_t value = std::isnan(rounded) ? 0 : static_cast<int64_t>(rounded);
-      store_block<int64_t>(target, y.data, i, 1, &value);
+  if (!to_float && !is_sub_byte(target)) return tabulate<int64_t>(op.queue(), quantized, y), Status{};
+  if constexpr (GpuDevice<Device>) {
+    return unsupported("no kernel for element type " + std::string(name_of(target)) +
+                       " on a GPU; --fallback=reference runs it");
+  } else {  // neighbours share bytes, or the format has rules of its own
+    for (int64_t i = 0; i < x.element_count(); ++i) {
+      const int64_t at = index(i);
+      if (to_float) {
+        const double value = quantized.quotient(i, at) + quantized.zero_point(at);
+        store_packed(y.data, bits_of(target), i, small_float_from_double(target, value, saturate));
+      } else {
+        const int64_t value = quantized(i);
+        store_block<int64_t>(target, y.data, i, 1, &value);
+      }
     }
+    return {};
   }
-  return {};
 }
 
 template <class Device>
@@ -116,17 +155,9 @@ Status dequantize_linear(OpContext<Device>& op) {
   const DType target = PX_TRY(output_type(op, scale.dtype()));
   if (!is_floating(target)) return unsupported_dtype(target);
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
-  parallel_for(x.element_count(), 20, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = index(i);
-      const double zero =
-          op.has_input(2) ? load_element<double>(op.input(2).dtype(), op.input(2).view().data, at) : 0.0;
-      const double value = (load_element<double>(x.dtype(), x.view().data, i) - zero) *
-                           load_element<double>(scale.dtype(), scale.view().data, at);
-      store_block<double>(y.dtype, y.data, i, 1, &value);
-    }
-  });
-  return {};
+  const Dequantized<Device> dequantized{source_of(x.view()), source_of(scale.view()),
+                                        op.has_input(2) ? source_of(op.input(2).view()) : Source{}, index};
+  return tabulate<double>(op.queue(), dequantized, y), Status{};
 }
 
 // scale = (max - min) / 255 over a range that holds 0; zero point = round(-min / scale).
@@ -153,8 +184,8 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"DequantizeLinear", kInts | kFloat8 | kSubByte, dequantize_linear<Device>},
-    {"DynamicQuantizeLinear", dtype_bit(DType::float32), dynamic_quantize_linear<Device>},
+    {"DequantizeLinear", kInts | (GpuDevice<Device> ? 0 : kFloat8 | kSubByte), dequantize_linear<Device>},
+    {"DynamicQuantizeLinear", dtype_bit(DType::float32), PX_ON_HOST(dynamic_quantize_linear<Device>)},
     {"QuantizeLinear", kFloats | dtype_bit(DType::int32), quantize_linear<Device>},
 };
 

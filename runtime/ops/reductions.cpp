@@ -186,8 +186,9 @@ Status reduce(OpContext<Device>& op) {
   if constexpr (std::is_same_v<Fold, FoldMax> || std::is_same_v<Fold, FoldMin>) {
     if (in.rows.length == 0 && !is_floating(x.dtype())) {
       const int64_t limit = limit_of(x.dtype(), std::is_same_v<Fold, FoldMax>);
-      for (int64_t row = 0; row < in.rows.row_count(); ++row) store_block<int64_t>(y.dtype, y.data, row, 1, &limit);
-      return {};
+      std::byte element[8] = {};
+      store_block<int64_t>(y.dtype, element, 0, 1, &limit);
+      return fill(op.queue(), y, element), Status{};
     }
     if (x.dtype() == DType::bool_) return fold_rows<int64_t>(op.queue(), Fold{}, in.rows, y, in.view), Status{};
   }
@@ -201,19 +202,39 @@ Status reduce(OpContext<Device>& op) {
   });
 }
 
-struct SumOfExp {
+// The sum of e^(x - highest) beside the highest value so far: no exponential overflows.
+template <class C>
+struct ShiftedSum {
+  C highest;
+  C sum;
+};
+struct LogSumExp {
   template <class C>
-  C operator()(const C* values, int64_t length) const {
-    C highest = -std::numeric_limits<C>::infinity();
-    for (int64_t i = 0; i < length; ++i) highest = math::maximum(highest, values[i]);
-    if (!std::isfinite(highest)) return highest;
-    C sum = 0;
-    for (int64_t i = 0; i < length; ++i) sum += math::exp(values[i] - highest);
-    return highest + std::log(sum);
+  PX_HD ShiftedSum<C> init() const {
+    return {-std::numeric_limits<C>::infinity(), C(0)};
+  }
+  template <class C>
+  PX_HD ShiftedSum<C> step(ShiftedSum<C> state, C x, int64_t) const {
+    return merge(state, ShiftedSum<C>{x, C(1)});
+  }
+  template <class C>
+  PX_HD ShiftedSum<C> merge(ShiftedSum<C> a, ShiftedSum<C> b) const {
+    const C highest = math::maximum(a.highest, b.highest);
+    if (highest - highest != C(0)) return {highest, C(1)};  // infinite or NaN: the result itself
+    return {highest, scaled(a, highest) + scaled(b, highest)};
+  }
+  template <class C>
+  PX_HD C finish(ShiftedSum<C> state, int64_t) const {
+    return state.highest - state.highest != C(0) ? state.highest : state.highest + std::log(state.sum);
+  }
+
+ private:
+  template <class C>
+  PX_HD static C scaled(ShiftedSum<C> part, C highest) {
+    return part.highest == highest ? part.sum : part.sum * math::exp(part.highest - highest);
   }
 };
 
-// Shifted by the maximum, so that no exponential overflows.
 template <class Device>
 Status reduce_log_sum_exp(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -225,13 +246,7 @@ Status reduce_log_sum_exp(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    parallel_for(in.rows.row_count(), in.rows.length * 4, [&](int64_t begin, int64_t end) {
-      std::vector<C> buffer;
-      for (int64_t row = begin; row < end; ++row) {
-        const C value = SumOfExp{}(load_row<C>(in.view, in.rows, row, buffer), in.rows.length);
-        store_block<C>(y.dtype, y.data, row, 1, &value);
-      }
-    });
+    fold_places<C>(op.queue(), LogSumExp{}, in.rows, y, in.view);
     return {};
   });
 }
@@ -239,15 +254,36 @@ Status reduce_log_sum_exp(OpContext<Device>& op) {
 // ---- ArgMax and ArgMin ----
 
 template <class C>
-int64_t arg_of(const C* values, int64_t length, bool want_max, bool select_last) {
-  int64_t best = 0;
-  for (int64_t i = 1; i < length; ++i) {
-    const bool better = want_max ? values[i] > values[best] : values[i] < values[best];
-    const bool nan_wins = values[i] != values[i] && values[best] == values[best];
-    if (better || nan_wins || (select_last && values[i] == values[best])) best = i;
+struct Extreme {
+  C value;
+  int64_t place;
+};
+template <bool kWantMax>
+struct FoldArg {
+  bool select_last;
+  template <class C>
+  PX_HD Extreme<C> init() const {
+    return {C(0), -1};
   }
-  return best;
-}
+  template <class C>
+  PX_HD Extreme<C> step(Extreme<C> best, C value, int64_t place) const {
+    return merge(best, Extreme<C>{value, place});
+  }
+  template <class C>
+  PX_HD Extreme<C> merge(Extreme<C> a, Extreme<C> b) const {
+    if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
+    const bool a_is_nan = a.value != a.value;
+    const bool b_is_nan = b.value != b.value;
+    if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
+    if (a.value == b.value) return (a.place < b.place) != select_last ? a : b;
+    if (a_is_nan) return a.place < b.place ? a : b;
+    return (kWantMax ? b.value > a.value : b.value < a.value) ? b : a;
+  }
+  template <class C>
+  PX_HD int64_t finish(Extreme<C> best, int64_t) const {
+    return best.place;
+  }
+};
 
 template <class Device, bool kWantMax>
 Status arg_reduce(OpContext<Device>& op) {
@@ -261,12 +297,7 @@ Status arg_reduce(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, DType::int64, shape));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    parallel_for(rows.row_count(), rows.length * 2, [&](int64_t begin, int64_t end) {
-      std::vector<C> buffer;
-      for (int64_t row = begin; row < end; ++row) {
-        y.as<int64_t>()[row] = arg_of(load_row<C>(x, rows, row, buffer), rows.length, kWantMax, select_last);
-      }
-    });
+    fold_places<C>(op.queue(), FoldArg<kWantMax>{select_last}, rows, y, x.view());
     return {};
   });
 }
@@ -277,16 +308,16 @@ template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"ArgMax", kReals, arg_reduce<Device, true>},
     {"ArgMin", kReals, arg_reduce<Device, false>},
-    {"ReduceL1", kReals, reduce<Device, FoldL1, Numbers>},
-    {"ReduceL2", kReals, reduce<Device, FoldL2, Numbers>},
-    {"ReduceLogSum", kReals, reduce<Device, FoldLogSum, Numbers>},
-    {"ReduceLogSumExp", kFloats, reduce_log_sum_exp<Device>},
-    {"ReduceMax", kReducible, reduce<Device, FoldMax, Numbers>},
-    {"ReduceMean", kReals, reduce<Device, FoldMean, Numbers>},
-    {"ReduceMin", kReducible, reduce<Device, FoldMin, Numbers>},
-    {"ReduceProd", kReals, reduce<Device, FoldProd, Numbers>},
-    {"ReduceSum", kReals, reduce<Device, FoldSum, Numbers>},
-    {"ReduceSumSquare", kReals, reduce<Device, FoldSumSquare, Numbers>},
+    reads_on_host<Device>({1}, {"ReduceL1", kReals, reduce<Device, FoldL1, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceL2", kReals, reduce<Device, FoldL2, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceLogSum", kReals, reduce<Device, FoldLogSum, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceLogSumExp", kFloats, reduce_log_sum_exp<Device>}),
+    reads_on_host<Device>({1}, {"ReduceMax", kReducible, reduce<Device, FoldMax, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceMean", kReals, reduce<Device, FoldMean, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceMin", kReducible, reduce<Device, FoldMin, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceProd", kReals, reduce<Device, FoldProd, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceSum", kReals, reduce<Device, FoldSum, Numbers>}),
+    reads_on_host<Device>({1}, {"ReduceSumSquare", kReals, reduce<Device, FoldSumSquare, Numbers>}),
 };
 
 }  // namespace

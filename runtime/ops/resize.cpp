@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "runtime/device/copy.h"
+#include "runtime/device/element_of.h"
 #include "runtime/device/map.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/indices.h"
 #include "runtime/ops/resize_axis.h"
 
 namespace parallax::runtime {
@@ -134,9 +136,83 @@ void resample(const std::vector<C>& from, const ResizeTable& table, int64_t oute
   });
 }
 
-template <class C, class Device>
-void interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
-                 const MutableView& y, bool extrapolates) {
+// The same a result at a time: out is [outer, table, inner] of C.
+template <class Device, class C>
+struct Resampled {
+  Source from;
+  Elements<Device, const int64_t> indices;  // `taps` for each position
+  Elements<Device, const double> weights;
+  Elements<Device, const int64_t> outside;  // of each position; none: nothing is extrapolated
+  int64_t taps, in, out, inner;
+  C fill_value;
+
+  PX_HD C operator()(int64_t element) const {
+    const int64_t position = element / inner % out;
+    if (outside && outside[position] != 0) return fill_value;
+    C sum = C(0);
+    for (int64_t tap = position * taps; tap < (position + 1) * taps; ++tap) {
+      const C weight = static_cast<C>(weights[tap]);
+      if (weight == C(0)) continue;
+      const int64_t source = (element / inner / out * in + indices[tap]) * inner + element % inner;
+      sum += weight * element_of<Device, C>(from, source);
+    }
+    return sum;
+  }
+};
+
+// One axis as tables that kernels read, every position with as many taps.
+template <class Device>
+struct AxisTables {
+  Elements<Device, const int64_t> indices, outside;
+  Elements<Device, const double> weights;
+  int64_t taps = 1;
+};
+template <class Device>
+Result<AxisTables<Device>> axis_tables(OpContext<Device>& op, const ResizeTable& table) {
+  AxisTables<Device> result;
+  for (const auto& indices : table.indices) result.taps = std::max(result.taps, static_cast<int64_t>(indices.size()));
+  const auto taps = static_cast<size_t>(result.taps);
+  Ints indices, outside;
+  std::vector<double> weights;
+  for (size_t position = 0; position < table.indices.size(); ++position) {
+    for (size_t tap = 0; tap < taps; ++tap) {
+      const bool present = tap < table.indices[position].size();
+      indices.push_back(present ? table.indices[position][tap] : 0);
+      weights.push_back(present ? table.weights[position][tap] : 0.0);
+    }
+    outside.push_back(table.outside[position] ? 1 : 0);
+  }
+  result.indices = PX_TRY(op.table(std::move(indices)));
+  result.weights = PX_TRY(op.table(std::move(weights)));
+  result.outside = PX_TRY(op.table(std::move(outside)));
+  return result;
+}
+
+template <class C, GpuDevice Device>
+Status interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
+                   const MutableView& y, bool extrapolates) {
+  TensorView from = op.input(0).view();
+  Ints dims(from.shape);
+  const C fill_value = static_cast<C>(op.find_real("extrapolation_value").value_or(0.0));
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    if (axes[axis].is_plain() && !extrapolates) continue;
+    const auto at = static_cast<int64_t>(axis);
+    const AxisTables<Device> table = PX_TRY(axis_tables(op, tables[axis]));
+    dims[at] = axes[axis].out;
+    const MutableView to = PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
+    Resampled<Device, C> resampled{source_of(from), table.indices, table.weights, {}, table.taps, axes[axis].in,
+                                   axes[axis].out,  product(dims, at + 1, dims.size()), fill_value};
+    if (extrapolates) resampled.outside = table.outside;
+    tabulate<C>(op.queue(), resampled, to);
+    from = TensorView(to);
+  }
+  map_as<C, C>(op.queue(), Same{}, y, std::array<TensorView, 1>{from});
+  return {};
+}
+
+template <class C>
+Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
+                   const MutableView& y, bool extrapolates) {
   const Tensor& x = op.input(0);
   std::vector<C> values(static_cast<size_t>(x.element_count())), next;
   load_block<C>(x.dtype(), x.view().data, 0, 1, x.element_count(), values.data());
@@ -158,7 +234,26 @@ void interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, con
     }
   }
   store_block<C>(y.dtype, y.data, 0, y.element_count(), values.data());
+  return {};
 }
+
+template <class Device>
+struct NearestIndex {
+  Elements<Device, const int64_t> places;  // of all axes one after the other
+  Axes dims;                               // of the output
+  Axes strides;                            // of the input
+  PX_HD int64_t operator()(int64_t element) const {
+    int64_t table = 0;
+    for (int axis = 0; axis < dims.count; ++axis) table += dims[axis];
+    int64_t offset = 0;
+    for (int axis = dims.count - 1; axis >= 0; --axis) {
+      table -= dims[axis];
+      offset += places[table + element % dims[axis]] * strides[axis];
+      element /= dims[axis];
+    }
+    return offset;
+  }
+};
 
 template <class Device>
 Status resize(OpContext<Device>& op) {
@@ -175,30 +270,25 @@ Status resize(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
   const bool extrapolates = settings.transform == "tf_crop_and_resize";
   if (settings.mode == "nearest" && !extrapolates) {
-    const Ints strides = row_major_strides(x.shape());
-    const auto index = [&](int64_t element) {
-      int64_t offset = 0;
-      for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
-        offset += tables.data()[axis].indices.data()[element % dims[axis]][0] * strides[axis];
-        element /= dims[axis];
-      }
-      return offset;
-    };
+    Ints places;
+    for (const ResizeTable& table : tables) {
+      for (const std::vector<int64_t>& indices : table.indices) places.push_back(indices[0]);
+    }
+    const NearestIndex<Device> index{PX_TRY(op.table(std::move(places))), Axes(dims),
+                                     Axes(row_major_strides(x.shape()))};
     return index_map(op.queue(), index, y, x.view().data, 1), Status{};
   }
   if (arithmetic_of(x.dtype()) == Arithmetic::none || x.dtype() == DType::bool_) return unsupported_dtype(x.dtype());
   if (x.dtype() == DType::float64 || !is_floating(x.dtype())) {
-    interpolate<double>(op, axes, tables, y, extrapolates);
-  } else {
-    interpolate<float>(op, axes, tables, y, extrapolates);
+    return interpolate<double>(op, axes, tables, y, extrapolates);
   }
-  return {};
+  return interpolate<float>(op, axes, tables, y, extrapolates);
 }
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"Resize", kMovable, resize<Device>},
-    {"Upsample", kMovable, resize<Device>, 7},
+    reads_on_host<Device>({1, 2, 3}, {"Resize", kMovable, resize<Device>}),
+    reads_on_host<Device>({1}, {"Upsample", kMovable, resize<Device>, 7}),
 };
 
 }  // namespace

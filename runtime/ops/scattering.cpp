@@ -2,8 +2,10 @@
 // indices.
 #include <fmt/format.h>
 
+#include "runtime/device/element_of.h"
 #include "runtime/device/map.h"
 #include "runtime/device/scatter.h"
+#include "runtime/device/select.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
 
@@ -44,23 +46,36 @@ Status scatter_elements(OpContext<Device>& op) {
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(data)));
   PX_TRY(check_axis_indices(data, op.input(1).shape(), axis));
   if (!(op.input(1).shape() == op.input(2).shape())) return execution_error("indices and updates differ in shape");
-  const Ints indices = PX_TRY(checked_indices(op.input(1), dim_of(data, axis)));
-  return scatter_into_copy(op, AxisIndex{indices.data(), Ints(op.input(1).shape()), row_major_strides(data), axis}, 1);
+  const auto indices = PX_TRY(index_table(op, 1, dim_of(data, axis)));
+  const AxisIndex<Device> index{indices, Axes(Ints(op.input(1).shape())), Axes(row_major_strides(data)), axis};
+  return scatter_into_copy(op, index, 1);
 }
 
 template <class Device>
 Status scatter_nd(OpContext<Device>& op) {
   const Ints data(op.input(0).shape());
   const Ints index_dims(op.input(1).shape());
-  const Ints offsets = PX_TRY(nd_offsets(op.input(0).shape(), op.input(1), 0));
+  const auto offsets = PX_TRY(tuple_table(op, 1, op.input(0).shape(), 0));
   Ints expected;
   for (int64_t i = 0; i + 1 < index_dims.size(); ++i) expected.push_back(index_dims[i]);
   for (int64_t i = index_dims.back(); i < data.size(); ++i) expected.push_back(data[i]);
   if (!(Ints(op.input(2).shape()) == expected)) {
     return execution_error("updates of shape " + op.input(2).shape().to_string() + " do not fit");
   }
-  return scatter_into_copy(op, TableIndex{offsets.data()}, product(data, index_dims.back(), data.size()));
+  return scatter_into_copy(op, TableIndex<Device>{offsets}, product(data, index_dims.back(), data.size()));
 }
+
+// Which of [off, on] an element is; rows whose index is outside are all off, as the specification has it.
+template <class Device>
+struct OneHotIndex {
+  Source indices;
+  int64_t depth, inner;
+  PX_HD int64_t operator()(int64_t element) const {
+    const int64_t at = element / inner % depth;
+    const int64_t index = element_of<Device, int64_t>(indices, element / inner / depth * inner + element % inner);
+    return (index < 0 ? index + depth : index) == at ? 1 : 0;
+  }
+};
 
 template <class Device>
 Status one_hot(OpContext<Device>& op) {
@@ -75,17 +90,17 @@ Status one_hot(OpContext<Device>& op) {
   const int64_t inner = product(dims, axis, rank);
   dims.insert(axis, depth);
   const MutableView y = PX_TRY(op.make_output(0, values.dtype(), shape_of(dims)));
-  fill(op.queue(), y, values.view().data);
-  const auto bytes = static_cast<size_t>(element_bytes(values.dtype()));
-  for (int64_t i = 0; i < indices.element_count(); ++i) {
-    int64_t index = load_element<int64_t>(indices.dtype(), indices.view().data, i);
-    if (index < 0) index += depth;
-    if (index < 0 || index >= depth) continue;  // the specification leaves such rows off
-    const int64_t place = (i / inner * depth + index) * inner + i % inner;
-    std::memcpy(y.data + static_cast<size_t>(place) * bytes, values.view().data + bytes, bytes);
-  }
+  const OneHotIndex<Device> index{source_of(indices.view()), depth, inner};
+  index_map(op.queue(), index, y, values.view().data, 1);
   return {};
 }
+
+template <class Device>
+struct CompressIndex {
+  Elements<Device, const int64_t> kept;
+  int64_t count, length;
+  PX_HD int64_t operator()(int64_t block) const { return block / count * length + kept[block % count]; }
+};
 
 template <class Device>
 Status compress(OpContext<Device>& op) {
@@ -98,35 +113,44 @@ Status compress(OpContext<Device>& op) {
   } else {
     dims = Ints{x.element_count()};
   }
-  Ints kept;
-  for (int64_t i = 0; i < std::min(condition.element_count(), dims[axis]); ++i) {
-    if (condition.as<bool>()[static_cast<size_t>(i)]) kept.push_back(i);
-  }
   const int64_t length = dims[axis];
   const int64_t inner = product(dims, axis + 1, dims.size());
-  dims[axis] = kept.size();
+  TensorView considered = condition.view();
+  considered.shape = Shape{std::min(condition.element_count(), length)};
+  const Selection<Device> kept = PX_TRY(select<uint8_t>(op.queue(), considered));
+  dims[axis] = kept.count;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
-  const auto index = [&](int64_t block) { return block / kept.size() * length + kept[block % kept.size()]; };
-  if (!kept.empty()) index_map(op.queue(), index, y, x.view().data, inner);
+  const CompressIndex<Device> index{kept.places, kept.count, length};
+  if (kept.count > 0) index_map(op.queue(), index, y, x.view().data, inner);
   return {};
+}
+
+template <class Device>
+struct Coordinate {
+  Elements<Device, const int64_t> places;
+  int64_t count;
+  Axes dims, strides;
+  PX_HD int64_t operator()(int64_t element) const {
+    const int64_t axis = element / count;
+    return places[element % count] / strides[axis] % dims[axis];
+  }
+};
+
+template <class Device>
+Result<Selection<Device>> places_of_non_zero(Queue<Device>& queue, const TensorView& x) {
+  if (is_floating(x.dtype)) return select<double>(queue, x);
+  return select<int64_t>(queue, x);
 }
 
 template <class Device>
 Status non_zero(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  Ints found;
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    const bool is_zero = is_floating(x.dtype()) ? load_element<double>(x.dtype(), x.view().data, i) == 0.0
-                                                : load_element<int64_t>(x.dtype(), x.view().data, i) == 0;
-    if (!is_zero) found.push_back(i);
-  }
+  const Selection<Device> found = PX_TRY(places_of_non_zero(op.queue(), x.view()));
   const Ints dims(x.shape());
-  const MutableView y = PX_TRY(op.make_output(0, DType::int64, Shape{dims.size(), found.size()}));
-  int64_t* out = y.template as<int64_t>();
-  const Ints strides = row_major_strides(dims);
-  for (int64_t axis = 0; axis < dims.size(); ++axis) {
-    for (int64_t i = 0; i < found.size(); ++i) out[axis * found.size() + i] = found[i] / strides[axis] % dims[axis];
-  }
+  const MutableView y = PX_TRY(op.make_output(0, DType::int64, Shape{dims.size(), found.count}));
+  if (y.element_count() == 0) return {};
+  tabulate<int64_t>(op.queue(), Coordinate<Device>{found.places, found.count, Axes(dims), Axes(row_major_strides(dims))},
+                    y);
   return {};
 }
 
@@ -134,7 +158,7 @@ template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"Compress", kMovable, compress<Device>},
     {"NonZero", kReals | kBool, non_zero<Device>},
-    {"OneHot", kMovable, one_hot<Device>, 1, INT64_MAX, 2},
+    reads_on_host<Device>({1}, {"OneHot", kMovable, one_hot<Device>, 1, INT64_MAX, 2}),
     {"Scatter", kMovable, scatter_elements<Device>},
     {"ScatterElements", kMovable, scatter_elements<Device>},
     {"ScatterND", kMovable, scatter_nd<Device>},

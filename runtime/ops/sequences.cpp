@@ -114,8 +114,9 @@ Status concat_from_sequence(OpContext<Device>& op) {
   const Ints strides = row_major_strides(total);
   int64_t position = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
+    const Tensor item = PX_TRY(op.resident(sequence->items[i].tensor()));
     copy_strided(op.queue(), element_bytes(first.dtype()), parts[i], {y.data, strides, position * strides[axis]},
-                 {sequence->items[i].tensor().view().data, row_major_strides(parts[i]), 0});
+                 {item.view().data, row_major_strides(parts[i]), 0});
     position += parts[i][axis];
   }
   return {};
@@ -144,9 +145,9 @@ Result<Ints> part_sizes(OpContext<Device>& op, int64_t dim) {
 template <class Device>
 Status split_to_sequence(OpContext<Device>& op) {
   if (!op.value(0).is_tensor()) return execution_error("the input must be a tensor");
-  const Tensor& x = op.input(0);
-  if (bits_of(x.dtype()) < 8)
+  if (bits_of(op.input(0).dtype()) < 8)
     return unsupported("packed and string types have no kernel here; --fallback=reference runs them");
+  const Tensor x = PX_TRY(op.resident(op.input(0)));
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(x.shape())));
   const Ints sizes = PX_TRY(part_sizes(op, dim_of(x.shape(), axis)));
   const bool keep_axis = op.has_input(1) || op.integer("keepdims") != 0;
@@ -215,13 +216,13 @@ constexpr KernelRow<Device> kRows[] = {
     values_row<Device>("Optional", optional<Device>),
     values_row<Device>("OptionalGetElement", optional_get_element<Device>),
     values_row<Device>("OptionalHasElement", optional_has_element<Device>),
-    values_row<Device>("SequenceAt", sequence_at<Device>),
+    reads_on_host<Device>({1}, values_row<Device>("SequenceAt", sequence_at<Device>)),
     values_row<Device>("SequenceConstruct", sequence_construct<Device>),
     values_row<Device>("SequenceEmpty", sequence_empty<Device>),
-    values_row<Device>("SequenceErase", sequence_erase<Device>),
-    values_row<Device>("SequenceInsert", sequence_insert<Device>),
+    reads_on_host<Device>({1}, values_row<Device>("SequenceErase", sequence_erase<Device>)),
+    reads_on_host<Device>({2}, values_row<Device>("SequenceInsert", sequence_insert<Device>)),
     values_row<Device>("SequenceLength", sequence_length<Device>),
-    values_row<Device>("SplitToSequence", split_to_sequence<Device>),
+    reads_on_host<Device>({1}, values_row<Device>("SplitToSequence", split_to_sequence<Device>)),
 };
 
 }  // namespace

@@ -9,71 +9,101 @@ namespace {
 
 struct MaxOf {
   template <class C>
-  C init() const {
+  PX_HD C init() const {
     return -std::numeric_limits<C>::infinity();
   }
   template <class C>
-  C step(C a, C x) const {
+  PX_HD C step(C a, C x) const {
     return math::maximum(a, x);
   }
   template <class C>
-  C merge(C a, C b) const {
+  PX_HD C merge(C a, C b) const {
     return math::maximum(a, b);
   }
 };
 struct SumOf {
   template <class C>
-  C init() const {
+  PX_HD C init() const {
     return C(0);
   }
   template <class C>
-  C step(C a, C x) const {
+  PX_HD C step(C a, C x) const {
     return a + x;
   }
   template <class C>
-  C merge(C a, C b) const {
+  PX_HD C merge(C a, C b) const {
     return a + b;
   }
 };
 
-// out = exp(in - shift)
 template <class C>
-void exponentials(const C* in, C shift, C* out, int64_t length) {
-  vectorised(0, length, [=](int64_t begin, int64_t end) {
-    PX_INDEPENDENT_ITERATIONS
-    for (int64_t i = begin; i < end; ++i) out[i] = math::exp(in[i] - shift);
-  });
-}
+struct Exponential {  // e^(x - shift)
+  C shift;
+  PX_HD C operator()(C x, int64_t) const { return math::exp(x - shift); }
+};
+template <class C>
+struct DividedBy {
+  C divisor;
+  PX_HD C operator()(C x) const { return x / divisor; }
+};
+template <class C>
+struct LogProbability {
+  C highest;
+  C log_sum;
+  PX_HD C operator()(C x, int64_t) const { return x - highest - log_sum; }
+};
 
 struct SoftmaxRow {
-  int64_t length;
-  template <class C>
-  void operator()(int64_t, const C* in, C* out) const {
-    exponentials(in, rows_detail::fold_row<C>(MaxOf{}, in, length), out, length);
-    const C sum = rows_detail::fold_row<C>(SumOf{}, out, length);
-    vectorised(0, length, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] /= sum;
-    });
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    using C = typename Team::Value;
+    team.emit(Exponential<C>{team.fold(MaxOf{})});
+    team.change_emitted(DividedBy<C>{team.fold_emitted(SumOf{})});
   }
 };
 struct LogSoftmaxRow {
-  int64_t length;
-  template <class C>
-  void operator()(int64_t, const C* in, C* out) const {
-    std::vector<C> values(in, in + length);  // `in` may be `out`
-    const C highest = rows_detail::fold_row<C>(MaxOf{}, in, length);
-    exponentials(in, highest, out, length);
-    const C log_sum = std::log(rows_detail::fold_row<C>(SumOf{}, out, length));
-    for (int64_t i = 0; i < length; ++i) out[i] = values.data()[i] - highest - log_sum;
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    using C = typename Team::Value;
+    const C highest = team.fold(MaxOf{});
+    team.emit(Exponential<C>{highest});
+    const C log_sum = std::log(team.fold_emitted(SumOf{}));
+    team.emit(LogProbability<C>{highest, log_sum});
   }
 };
-struct HardmaxRow {  // 1 at the first of the largest
-  int64_t length;
+
+// The place of the first of the largest values.
+template <class C>
+struct Largest {
+  C value;
+  int64_t place;
+};
+struct FirstLargest {
   template <class C>
-  void operator()(int64_t, const C* in, C* out) const {
-    int64_t best = 0;
-    for (int64_t i = 1; i < length; ++i) best = in[i] > in[best] ? i : best;
-    for (int64_t i = 0; i < length; ++i) out[i] = i == best ? C(1) : C(0);
+  PX_HD Largest<C> init() const {
+    return {C(0), -1};
+  }
+  template <class C>
+  PX_HD Largest<C> step(Largest<C> best, C value, int64_t place) const {
+    return merge(best, Largest<C>{value, place});
+  }
+  template <class C>
+  PX_HD Largest<C> merge(Largest<C> a, Largest<C> b) const {
+    if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
+    if (a.value == b.value) return a.place < b.place ? a : b;
+    return b.value > a.value ? b : a;
+  }
+};
+template <class C>
+struct OneAt {
+  int64_t place;
+  PX_HD C operator()(C, int64_t i) const { return i == place ? C(1) : C(0); }
+};
+struct HardmaxRow {
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    using C = typename Team::Value;
+    team.emit(OneAt<C>{team.fold_places(FirstLargest{}).place});
   }
 };
 
@@ -95,7 +125,7 @@ Status softmax_like(OpContext<Device>& op) {
   if (rows.length == 0) return {};
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    scan_rows<C, C>(op.queue(), Row{rows.length}, rows, y, x.view(), 4);
+    scan_rows<C, C>(op.queue(), Row{}, rows, y, x.view(), 4);
     return {};
   });
 }
@@ -104,7 +134,7 @@ Status softmax_like(OpContext<Device>& op) {
 
 struct Plus {
   template <class C>
-  C operator()(C a, C b) const {
+  PX_HD C operator()(C a, C b) const {
     if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     return a + b;
   }
@@ -112,7 +142,7 @@ struct Plus {
 };
 struct Times {
   template <class C>
-  C operator()(C a, C b) const {
+  PX_HD C operator()(C a, C b) const {
     if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     return a * b;
   }
@@ -121,19 +151,12 @@ struct Times {
 
 template <class Combine>
 struct CumulativeRow {
-  int64_t length;
   bool exclusive;
   bool reverse;
-  template <class C>
-  void operator()(int64_t, const C* in, C* out) const {
-    C running = static_cast<C>(Combine::kStart);
-    for (int64_t step = 0; step < length; ++step) {
-      const int64_t i = reverse ? length - 1 - step : step;
-      const C value = in[i];
-      const C next = Combine{}(running, value);
-      out[i] = exclusive ? running : next;
-      running = next;
-    }
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    using C = typename Team::Value;
+    team.emit_running(Combine{}, static_cast<C>(Combine::kStart), exclusive, reverse);
   }
 };
 
@@ -142,7 +165,7 @@ Status cumulative(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer_of_input(1), rank_of(x.shape())));
   const RowLayout rows = rows_along(x.shape(), axis);
-  const CumulativeRow<Combine> row{rows.length, op.integer("exclusive") != 0, op.integer("reverse") != 0};
+  const CumulativeRow<Combine> row{op.integer("exclusive") != 0, op.integer("reverse") != 0};
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
@@ -153,8 +176,8 @@ Status cumulative(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"CumProd", kReals, cumulative<Device, Times>},
-    {"CumSum", kReals, cumulative<Device, Plus>},
+    reads_on_host<Device>({1}, {"CumProd", kReals, cumulative<Device, Times>}),
+    reads_on_host<Device>({1}, {"CumSum", kReals, cumulative<Device, Plus>}),
     {"Hardmax", kFloats, softmax_like<Device, HardmaxRow>},
     {"LogSoftmax", kFloats, softmax_like<Device, LogSoftmaxRow>},
     {"Softmax", kFloats, softmax_like<Device, SoftmaxRow>},

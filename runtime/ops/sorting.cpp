@@ -7,26 +7,24 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/map.h"
 #include "runtime/device/rows.h"
+#include "runtime/device/sort.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {
 namespace {
 
-// Indices of the k first in the wanted order; equal elements keep theirs. NaN counts as the largest.
-template <class C>
-void top_of_row(const C* values, int64_t length, int64_t k, bool largest, int64_t* order) {
-  const auto before = [=](int64_t a, int64_t b) {
-    const C x = values[a];
-    const C y = values[b];
+// The wanted order; equal elements keep theirs. NaN counts as the largest.
+struct TopFirst {
+  bool largest;
+  template <class C>
+  PX_HD bool operator()(C x, int64_t place_x, C y, int64_t place_y) const {
     const bool x_nan = x != x;
     const bool y_nan = y != y;
     if (x_nan != y_nan) return largest ? x_nan : y_nan;
     if (x != y && !x_nan) return largest ? x > y : x < y;
-    return a < b;
-  };
-  std::iota(order, order + length, int64_t{0});
-  std::partial_sort(order, order + k, order + length, before);
-}
+    return place_x < place_y;
+  }
+};
 
 template <class Device>
 Status top_k(OpContext<Device>& op) {
@@ -41,22 +39,8 @@ Status top_k(OpContext<Device>& op) {
   const Shape shape = PX_TRY(shape_of(dims));
   const MutableView values = PX_TRY(op.make_output(0, x.dtype(), shape));
   const MutableView indices = PX_TRY(op.make_output(1, DType::int64, shape));
-  const RowLayout out_rows{rows.outer, k, rows.inner};
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
-    using C = decltype(zero);
-    parallel_for(rows.row_count(), rows.length * 20, [&](int64_t begin, int64_t end) {
-      std::vector<C> buffer;
-      std::vector<int64_t> order(static_cast<size_t>(rows.length));
-      std::vector<C> best(static_cast<size_t>(k));
-      for (int64_t row = begin; row < end; ++row) {
-        const C* in = load_row<C>(x, rows, row, buffer);
-        top_of_row(in, rows.length, k, largest, order.data());
-        for (int64_t i = 0; i < k; ++i) best.data()[i] = in[order.data()[i]];
-        store_row<C>(values, out_rows, row, best.data());
-        store_row<int64_t>(indices, out_rows, row, order.data());
-      }
-    });
-    return {};
+    return sort_rows<decltype(zero)>(op.queue(), TopFirst{largest}, rows, x.view(), k, values, indices), Status{};
   });
 }
 
@@ -128,8 +112,8 @@ Status unique(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"TopK", kReals, top_k<Device>},
-    {"Unique", kReals | kBool, unique<Device>},
+    reads_on_host<Device>({1}, {"TopK", kReals, top_k<Device>}),
+    {"Unique", kReals | kBool, PX_ON_HOST(unique<Device>)},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The list of families on the host, and the look-up.
+// The list of families, and the look-up; compiled once for each device, as the families are.
 #include "runtime/ops/table.h"
 
 #include <map>
@@ -12,57 +12,61 @@
 namespace parallax::runtime {
 namespace {
 
-std::vector<KernelRow<Cpu>> all_rows() {
-  std::vector<KernelRow<Cpu>> rows;
-  for (const Rows<Cpu> family : {activation_rows<Cpu>(),
-                                 arithmetic_rows<Cpu>(),
-                                 logic_rows<Cpu>(),
-                                 cast_rows<Cpu>(),
-                                 view_rows<Cpu>(),
-                                 movement_rows<Cpu>(),
-                                 indexing_rows<Cpu>(),
-                                 scattering_rows<Cpu>(),
-                                 sorting_rows<Cpu>(),
-                                 reduction_rows<Cpu>(),
-                                 softmax_rows<Cpu>(),
-                                 normalization_rows<Cpu>(),
-                                 channel_norm_rows<Cpu>(),
-                                 matmul_rows<Cpu>(),
-                                 convolution_rows<Cpu>(),
-                                 pooling_rows<Cpu>(),
-                                 resize_rows<Cpu>(),
-                                 attention_rows<Cpu>(),
-                                 einsum_rows<Cpu>(),
-                                 recurrent_rows<Cpu>(),
-                                 quantize_rows<Cpu>(),
-                                 quantized_product_rows<Cpu>(),
-                                 detection_rows<Cpu>(),
-                                 signal_rows<Cpu>(),
-                                 loss_rows<Cpu>(),
-                                 dropout_rows<Cpu>(),
-                                 sequence_rows<Cpu>(),
-                                 generator_rows<Cpu>(),
-                                 ms_activation_rows<Cpu>(),
-                                 ms_product_rows<Cpu>(),
-                                 ms_conv_rows<Cpu>(),
-                                 ms_norm_rows<Cpu>(),
-                                 random_rows<Cpu>(),
-                                 ms_attention_rows<Cpu>(),
-                                 ms_borrowed_rows<Cpu>(),
-                                 ms_quantized_rows<Cpu>(),
-                                 ms_quantized_product_rows<Cpu>(),
-                                 ms_tensor_rows<Cpu>()}) {
-    rows.insert(rows.end(), family.begin(), family.end());
+template <class Device>
+using Family = Rows<Device> (*)();
+
+// What a GPU has kernels for. The host has these and the families after them.
+template <class Device>
+constexpr Family<Device> kFamilies[] = {
+    activation_rows<Device>, arithmetic_rows<Device>, logic_rows<Device>, cast_rows<Device>,
+    view_rows<Device>, movement_rows<Device>, indexing_rows<Device>, scattering_rows<Device>, sorting_rows<Device>,
+    reduction_rows<Device>, softmax_rows<Device>, normalization_rows<Device>, channel_norm_rows<Device>,
+    matmul_rows<Device>, convolution_rows<Device>, pooling_rows<Device>, sequence_rows<Device>, generator_rows<Device>,
+    attention_rows<Device>, quantize_rows<Device>, resize_rows<Device>, dropout_rows<Device>,
+};
+constexpr Family<Cpu> kHostFamilies[] = {
+    einsum_rows<Cpu>,
+    recurrent_rows<Cpu>,
+    quantized_product_rows<Cpu>,
+    detection_rows<Cpu>,
+    signal_rows<Cpu>,
+    loss_rows<Cpu>,
+    ms_activation_rows<Cpu>,
+    ms_product_rows<Cpu>,
+    ms_conv_rows<Cpu>,
+    ms_norm_rows<Cpu>,
+    random_rows<Cpu>,
+    ms_attention_rows<Cpu>,
+    ms_borrowed_rows<Cpu>,
+    ms_quantized_rows<Cpu>,
+    ms_quantized_product_rows<Cpu>,
+    ms_tensor_rows<Cpu>,
+};
+
+// Rows whose function this device does not have are left out.
+template <class Device>
+std::vector<KernelRow<Device>> all_rows() {
+  std::vector<KernelRow<Device>> rows;
+  const auto add = [&](Family<Device> family) {
+    for (const KernelRow<Device>& row : family()) {
+      if (row.run != nullptr) rows.push_back(row);
+    }
+  };
+  for (const Family<Device> family : kFamilies<Device>) add(family);
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    for (const Family<Device> family : kHostFamilies) add(family);
   }
   return rows;
 }
 
-using RowIndex = std::multimap<std::string_view, const KernelRow<Cpu>*>;
+template <class Device>
+using RowIndex = std::multimap<std::string_view, const KernelRow<Device>*>;
 
-const RowIndex& row_index() {
-  static const RowIndex index = [] {
-    RowIndex made;
-    for (const KernelRow<Cpu>& row : kernel_table<Cpu>()) made.emplace(row.op, &row);
+template <class Device>
+const RowIndex<Device>& row_index() {
+  static const RowIndex<Device> index = [] {
+    RowIndex<Device> made;
+    for (const KernelRow<Device>& row : kernel_table<Device>()) made.emplace(row.op, &row);
     return made;
   }();
   return index;
@@ -75,18 +79,19 @@ DType known_dtype(std::span<const DType> dtypes, int64_t input) {
 }  // namespace
 
 template <>
-std::span<const KernelRow<Cpu>> kernel_table<Cpu>() {
-  static const std::vector<KernelRow<Cpu>> rows = all_rows();
+std::span<const KernelRow<CompiledDevice>> kernel_table<CompiledDevice>() {
+  static const std::vector<KernelRow<CompiledDevice>> rows = all_rows<CompiledDevice>();
   return rows;
 }
 
 template <>
-Result<const KernelRow<Cpu>*> find_kernel<Cpu>(const Node& node, std::span<const DType> input_dtypes) {
+Result<const KernelRow<CompiledDevice>*> find_kernel<CompiledDevice>(const Node& node,
+                                                                     std::span<const DType> input_dtypes) {
   std::string reason = "has no kernel";
   if (node.schema != nullptr) {
-    const auto [first, last] = row_index().equal_range(node.op_type);
+    const auto [first, last] = row_index<CompiledDevice>().equal_range(node.op_type);
     for (auto row = first; row != last; ++row) {
-      const KernelRow<Cpu>& candidate = *row->second;
+      const KernelRow<CompiledDevice>& candidate = *row->second;
       const int64_t version = node.schema->since_version;
       if (candidate.domain != node.schema->domain) continue;
       if (version < candidate.since_first || version > candidate.since_last) {

@@ -27,57 +27,58 @@ Result<Shape> requested_shape(const Shape& from, Ints dims, bool allow_zero) {
     }
     dims[unknown] = from.element_count() / known.element_count();
   }
-  Shape shape = PX_TRY(shape_of(dims));
+  const Shape shape = PX_TRY(shape_of(dims));
   if (shape.element_count() != from.element_count()) {
     return execution_error(fmt::format("shape {} has {} elements, {} has {}", from.to_string(), from.element_count(),
                                        shape.to_string(), shape.element_count()));
   }
-  return shape;
+  return shape_of(dims);  // nvcc 13 does not get from a Shape to its Result here
 }
 
 template <class Device>
 Status reshape(OpContext<Device>& op) {
-  const Ints dims =
-      op.since_version() < 5 ? op.find_integers("shape").value_or(Ints{}) : PX_TRY(op.integers_of_input(1));
+  Ints dims = op.find_integers("shape").value_or(Ints{});
+  if (op.since_version() >= 5) dims = PX_TRY(op.integers_of_input(1));
   const bool allow_zero = op.find_integer("allowzero").value_or(0) != 0;
-  op.alias_output(0, 0, PX_TRY(requested_shape(op.input(0).shape(), dims, allow_zero)));
-  return {};
+  const Shape shape = PX_TRY(requested_shape(op.input(0).shape(), dims, allow_zero));
+  return op.alias_output(0, 0, shape), Status{};
 }
 
 // Axes are an attribute before version 13, an input since.
-template <class Device>
-Result<std::optional<Ints>> axes_of(OpContext<Device>& op) {
-  if (op.has_input(1)) return std::optional<Ints>(PX_TRY(op.integers_of_input(1)));
-  return op.find_integers("axes");
+bool has_axes(const OpCall& op) { return op.has_input(1) || op.find_integers("axes").has_value(); }
+
+Result<Ints> axes_of(const OpCall& op) {
+  if (op.has_input(1)) return op.integers_of_input(1);
+  return op.find_integers("axes").value_or(Ints{});
 }
 
 template <class Device>
 Status squeeze(OpContext<Device>& op) {
   const Shape& from = op.input(0).shape();
-  const auto given = PX_TRY(axes_of(op));
-  Ints axes;
-  if (given.has_value()) axes = PX_TRY(OpCall::resolve_axes(*given, rank_of(from)));
+  const bool given = has_axes(op);
+  const Ints listed = PX_TRY(axes_of(op));
+  const Ints axes = PX_TRY(OpCall::resolve_axes(listed, rank_of(from)));
   Ints dims;
   for (int64_t axis = 0; axis < rank_of(from); ++axis) {
     const int64_t dim = dim_of(from, axis);
-    const bool drop = given.has_value() ? axes.contains(axis) : dim == 1;
+    const bool drop = given ? axes.contains(axis) : dim == 1;
     if (drop && dim != 1) return execution_error(fmt::format("axis {} of {} is not 1", axis, from.to_string()));
     if (!drop) dims.push_back(dim);
   }
-  op.alias_output(0, 0, PX_TRY(shape_of(dims)));
-  return {};
+  const Shape shape = PX_TRY(shape_of(dims));
+  return op.alias_output(0, 0, shape), Status{};
 }
 
 template <class Device>
 Status unsqueeze(OpContext<Device>& op) {
   const Shape& from = op.input(0).shape();
-  const auto given = PX_TRY(axes_of(op));
-  if (!given.has_value()) return execution_error("no axes are given");
-  const Ints axes = PX_TRY(OpCall::resolve_axes(*given, rank_of(from) + given->size()));
+  if (!has_axes(op)) return execution_error("no axes are given");
+  const Ints given = PX_TRY(axes_of(op));
+  const Ints axes = PX_TRY(OpCall::resolve_axes(given, rank_of(from) + given.size()));
   Ints dims(from);
   for (int64_t axis : axes) dims.insert(axis, 1);
-  op.alias_output(0, 0, PX_TRY(shape_of(dims)));
-  return {};
+  const Shape shape = PX_TRY(shape_of(dims));
+  return op.alias_output(0, 0, shape), Status{};
 }
 
 template <class Device>
@@ -106,9 +107,9 @@ template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"Flatten", kAnyTensor, flatten<Device>},
     {"Identity", kAnything, identity<Device>, 1, INT64_MAX, 0, Arguments::values},
-    {"Reshape", kAnyTensor, reshape<Device>},
-    {"Squeeze", kAnyTensor, squeeze<Device>},
-    {"Unsqueeze", kAnyTensor, unsqueeze<Device>},
+    reads_on_host<Device>({1}, {"Reshape", kAnyTensor, reshape<Device>}),
+    reads_on_host<Device>({1}, {"Squeeze", kAnyTensor, squeeze<Device>}),
+    reads_on_host<Device>({1}, {"Unsqueeze", kAnyTensor, unsqueeze<Device>}),
 };
 
 }  // namespace

@@ -10,7 +10,8 @@
 namespace parallax::runtime {
 namespace {
 
-Result<bool> truth(const Value& value, std::string_view what) {
+Result<bool> truth(ControlCall& call, const Value& given, std::string_view what) {
+  const Value value = PX_TRY(call.platform.to_host(given));
   if (!value.is_tensor() || value.tensor().dtype() != DType::bool_ || value.tensor().element_count() != 1) {
     return execution_error(fmt::format("{} must be one bool, it is {}", what, to_string(type_of(value))));
   }
@@ -18,7 +19,7 @@ Result<bool> truth(const Value& value, std::string_view what) {
 }
 
 Status run_if(ControlCall& call) {
-  const bool condition = PX_TRY(truth(call.op.value(0), "cond"));
+  const bool condition = PX_TRY(truth(call, call.op.value(0), "cond"));
   const std::string_view branch = condition ? "then_branch" : "else_branch";
   std::vector<Value> results =
       PX_TRY(call.run_body(branch, condition ? Frame::Kind::then_branch : Frame::Kind::else_branch, -1, {}));
@@ -41,7 +42,7 @@ Status run_iteration(ControlCall& call, int64_t iteration, LoopState& state) {
   for (Value& value : state.carried) arguments.push_back(std::move(value));
   std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, iteration, std::move(arguments)));
   PX_TRY(expect_count(results.size(), 1 + state.carried.size() + state.scanned.size(), "body"));
-  state.condition = PX_TRY(truth(results[0], "the body's condition"));
+  state.condition = PX_TRY(truth(call, results[0], "the body's condition"));
   size_t next = 1;
   for (Value& value : state.carried) value = std::move(results[next++]);
   for (std::vector<Value>& items : state.scanned) items.push_back(std::move(results[next++]));
@@ -49,7 +50,7 @@ Status run_iteration(ControlCall& call, int64_t iteration, LoopState& state) {
 }
 
 Status run_loop(ControlCall& call) {
-  OpContext<Cpu>& op = call.op;
+  OpCall& op = call.op;
   const Graph* body = body_of(op, "body");
   const int64_t carried_count = std::max<int64_t>(0, op.input_count() - 2);
   if (body == nullptr || op.output_count() < carried_count)
@@ -57,7 +58,7 @@ Status run_loop(ControlCall& call) {
   PX_TRY(expect_count(body->inputs.size(), static_cast<size_t>(2 + carried_count), "body's input list"));
   const int64_t limit = op.has_input(0) ? PX_TRY(op.integer_of_input(0)) : std::numeric_limits<int64_t>::max();
   LoopState state;
-  if (op.has_input(1)) state.condition = PX_TRY(truth(op.value(1), "cond"));
+  if (op.has_input(1)) state.condition = PX_TRY(truth(call, op.value(1), "cond"));
   for (int64_t index = 0; index < carried_count; ++index) state.carried.push_back(op.value(index + 2));
   state.scanned.resize(static_cast<size_t>(op.output_count() - carried_count));
   for (int64_t iteration = 0; iteration < limit && state.condition; ++iteration) {
@@ -70,14 +71,14 @@ Status run_loop(ControlCall& call) {
     const int64_t output = carried_count + static_cast<int64_t>(index);
     if (!op.wants_output(output)) continue;
     const size_t body_output = static_cast<size_t>(1 + output);
-    op.set_output(output, PX_TRY(stack_or_empty(op, state.scanned[index], *body, body_output, 0)));
+    op.set_output(output, PX_TRY(stack_or_empty(call, state.scanned[index], *body, body_output, 0)));
   }
   return {};
 }
 
 // The body once for each element; inputs that are no sequences are the same each time.
 Status run_sequence_map(ControlCall& call) {
-  OpContext<Cpu>& op = call.op;
+  OpCall& op = call.op;
   const Graph* body = body_of(op, "body");
   if (body == nullptr || !op.value(0).is_sequence()) return execution_error("its first input must be a sequence");
   const size_t length = op.value(0).sequence().items.size();
@@ -106,25 +107,19 @@ Status run_sequence_map(ControlCall& call) {
   return {};
 }
 
-struct ControlRow {
-  std::string_view op;
-  ControlFunction run;
-  int64_t since_first = 1;
-};
-
 constexpr ControlRow kRows[] = {
-    {"If", run_if},
-    {"Loop", run_loop},
+    {"If", run_if, 1, 1},
+    {"Loop", run_loop, 1, 2},
     {"Scan", run_scan, 9},
     {"SequenceMap", run_sequence_map},
 };
 
 }  // namespace
 
-ControlFunction find_control(const Node& node) {
+const ControlRow* find_control(const Node& node) {
   if (node.schema == nullptr || node.schema->domain != "ai.onnx") return nullptr;
   for (const ControlRow& row : kRows) {
-    if (row.op == node.op_type && node.schema->since_version >= row.since_first) return row.run;
+    if (row.op == node.op_type && node.schema->since_version >= row.since_first) return &row;
   }
   return nullptr;
 }

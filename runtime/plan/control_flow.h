@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "inspector/exec/value_path.h"
-#include "runtime/ops/op_context.h"
+#include "runtime/plan/platform.h"
 
 namespace parallax::runtime {
 
@@ -15,13 +15,20 @@ using RunBody = std::function<Result<std::vector<Value>>(std::string_view attrib
                                                          std::vector<Value> inputs)>;
 
 struct ControlCall {
-  OpContext<Cpu>& op;
+  OpCall& op;
+  Platform& platform;
   const RunBody& run_body;
 };
 
-using ControlFunction = Status (*)(ControlCall& call);
+struct ControlRow {
+  std::string_view op;
+  Status (*run)(ControlCall& call);
+  int64_t since_first = 1;
+  size_t host_inputs = 0;  // the first so many inputs are read by the planner: conditions, trip counts
+  bool reads_on_host(size_t input) const { return input < host_inputs; }
+};
 
 // Null where the node is no control flow.
-ControlFunction find_control(const Node& node);
+const ControlRow* find_control(const Node& node);
 
 }  // namespace parallax::runtime

@@ -118,10 +118,11 @@ class Builder {
     if (step.control != nullptr) return {};
     std::vector<DType> dtypes;
     for (ValueId input : step.inputs) dtypes.push_back(known_dtype(input));
-    auto kernel = find_kernel<Cpu>(node, dtypes);
+    auto kernel = request_.platform->choose(node, dtypes);
     if (kernel.ok()) return step.kernel = *kernel, Status{};
     if (request_.options->fallback == nullptr) {
-      return unsupported(kernel.error().message + " in executor 'cpu'; --fallback=reference runs it in the reference");
+      return unsupported(fmt::format("{} in executor '{}'; --fallback=reference runs it in the reference",
+                                     kernel.error().message, request_.platform->name()));
     }
     step.fallback = PX_TRY(FallbackNode::create(node, request_.options->fallback, *request_.options));
     request_.fallback_nodes.push_back(sites_.scope + node.display_name);
@@ -135,7 +136,7 @@ class Builder {
     step.site = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id};
     for (ValueId input : planned.node->inputs) step.inputs.push_back(plan_->edit.resolve(input));
     Status chosen = choose_function(step);
-    if (!chosen.ok()) return at_site(std::move(chosen).error(), sites_.scope, step.site, "cpu");
+    if (!chosen.ok()) return at_site(std::move(chosen).error(), sites_.scope, step.site, request_.platform->name());
     for (const GraphSites::Child& child : sites_.children) {
       if (child.node == planned.id) step.bodies.push_back(PX_TRY(plan_body(child)));
     }
@@ -195,18 +196,22 @@ Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanReque
   return Builder(sites, request).build();
 }
 
-Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options) {
+Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options, bool on_host) {
   std::vector<const Pattern*> chosen;
   const RewriteChoice& choice = options.rewrite;
   for (const auto& [name, on] : choice.changes) {
-    if (find_pattern(name) == nullptr) return usage_error(fmt::format("there is no rewrite pattern '{}'", name));
+    const Pattern* pattern = find_pattern(name);
+    if (pattern == nullptr) return usage_error(fmt::format("there is no rewrite pattern '{}'", name));
+    if (on && !on_host && pattern->host_only) {
+      return usage_error(fmt::format("rewrite pattern '{}' makes operators that only executor 'cpu' has", name));
+    }
   }
   if (options.observe_all) return chosen;
   for (const Pattern& pattern : rewrite_patterns()) {
     bool on = choice.base == RewriteChoice::Base::all ||
               (choice.base == RewriteChoice::Base::default_ && pattern.on_by_default);
     for (const auto& [name, wanted] : choice.changes) on = name == pattern.name ? wanted : on;
-    if (on) chosen.push_back(&pattern);
+    if (on && (on_host || !pattern.host_only)) chosen.push_back(&pattern);
   }
   return chosen;
 }

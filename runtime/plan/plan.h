@@ -11,9 +11,9 @@
 #include "inspector/base/result.h"
 #include "inspector/exec/executor.h"
 #include "inspector/exec/sites.h"
-#include "runtime/ops/table.h"
 #include "runtime/plan/control_flow.h"
 #include "runtime/plan/fallback.h"
+#include "runtime/plan/platform.h"
 #include "runtime/rewrite/rewrite.h"
 
 namespace parallax::runtime {
@@ -31,8 +31,8 @@ struct Step {
   NodeId id = kNoNode;
   const Node* node = nullptr;
   NodeSite site;
-  const KernelRow<Cpu>* kernel = nullptr;
-  ControlFunction control = nullptr;
+  ChosenKernel kernel;
+  const ControlRow* control = nullptr;
   std::unique_ptr<FallbackNode> fallback;
   std::vector<BodyPlan> bodies;
   std::vector<ValueId> inputs;     // values to read, aliases resolved
@@ -55,6 +55,7 @@ struct GraphPlan {
 // What plans are made with.
 struct PlanRequest {
   const RunOptions* options = nullptr;
+  const Platform* platform = nullptr;
   std::vector<const Pattern*> patterns;  // to be applied, in order
   EvaluateNode evaluate;
   std::vector<std::string> fallback_nodes;  // filled: nodes that another executor runs
@@ -66,6 +67,6 @@ Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanReque
 
 // The patterns that `choice` asks for; none when everything is to be observed. Errors: usage, naming an unknown
 // pattern.
-Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options);
+Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options, bool on_host);
 
 }  // namespace parallax::runtime

@@ -44,7 +44,7 @@ Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
     if (absent && (parameter == nullptr || parameter->option != ParameterOption::optional)) {
       return execution_error(fmt::format("input {} has no value", index));
     }
-    if (!absent && step.kernel != nullptr && step.kernel->arguments == Arguments::tensors &&
+    if (!absent && step.kernel && step.kernel.arguments == Arguments::tensors &&
         !inputs[index].value->is_tensor()) {
       return execution_error(
           fmt::format("input {} must be a tensor, it is {}", index, expected_type(*inputs[index].value)));
@@ -56,25 +56,25 @@ Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
   return {};
 }
 
-// The row chosen at prepare, unless the types were not known then and turn out to be others.
-Result<const KernelRow<Cpu>*> kernel_for(const Step& step, std::span<const OpInput> inputs) {
+// The kernel chosen at prepare, unless the types were not known then and turn out to be others.
+Result<ChosenKernel> kernel_for(const Platform& platform, const Step& step, std::span<const OpInput> inputs) {
   const auto dtype_at = [&](size_t index) {
     const Value* value = index < inputs.size() ? inputs[index].value : nullptr;
     return value != nullptr && value->is_tensor() ? value->tensor().dtype() : DType::undefined;
   };
-  const DType dtype = dtype_at(static_cast<size_t>(step.kernel->dtype_input));
-  if (dtype == DType::undefined || (step.kernel->dtypes & dtype_bit(dtype)) != 0) return step.kernel;
+  const DType dtype = dtype_at(static_cast<size_t>(step.kernel.dtype_input));
+  if (dtype == DType::undefined || (step.kernel.dtypes & dtype_bit(dtype)) != 0) return step.kernel;
   std::vector<DType> dtypes;
   for (size_t index = 0; index < inputs.size(); ++index) dtypes.push_back(dtype_at(index));
-  return find_kernel<Cpu>(*step.node, dtypes);
+  return platform.choose(*step.node, dtypes);
 }
 
 }  // namespace
 
-Runner::Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Queue<Cpu>& queue, Observer& observer)
+Runner::Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Platform& platform, Observer& observer)
     : options_(options),
       levels_(levels),
-      queue_(queue),
+      platform_(platform),
       observer_(observer),
       wants_times_(observer.wants_node_times()) {}
 
@@ -114,9 +114,18 @@ Result<std::vector<Value>> Runner::run_graph(const GraphPlan& plan, std::vector<
     }
   }
   PX_TRY(place_sources(active, std::move(inputs)));
+  if (body == nullptr) {
+    for (ValueId id : plan.graph->inputs) {
+      if (active.is_constant[static_cast<size_t>(id)] != 0) continue;  // moved where it is read, once for the session
+      Value& input = active.values[static_cast<size_t>(id)];
+      input = PX_TRY(platform_.to_device(input));
+    }
+  }
   for (const Step& step : plan.steps) PX_TRY(run_step(active, step));
   std::vector<Value> outputs;
   for (ValueId output : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(output)]);
+  if (body != nullptr) return outputs;
+  for (Value& output : outputs) output = PX_TRY(platform_.to_host(output));
   return outputs;
 }
 
@@ -156,6 +165,7 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
   Status computed = compute(active, step);
   if (!computed.ok()) return failed(step, std::move(computed).error());
   if (wants_times_) {
+    PX_TRY(platform_.synchronize());
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
     PX_TRY(told(observer_.node_done(step.site, elapsed.count())));
   }
@@ -164,10 +174,13 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
 }
 
 Status Runner::compute(ActiveGraph& active, const Step& step) {
-  if (step.kernel != nullptr || step.control != nullptr) return compute_kernel(active, step);
+  if (step.kernel || step.control != nullptr) return compute_kernel(active, step);
   std::vector<Value> inputs;
   std::vector<OpInput> operands;
-  for (ValueId id : step.inputs) inputs.push_back(id == kNoValue ? Value() : active.values[static_cast<size_t>(id)]);
+  for (ValueId id : step.inputs) {
+    inputs.push_back(id == kNoValue ? Value() : active.values[static_cast<size_t>(id)]);
+    if (step.fallback != nullptr) inputs.back() = PX_TRY(platform_.to_host(inputs.back()));
+  }
   for (const Value& value : inputs) operands.push_back({&value, false, false});
   std::vector<Value> outputs = step.fallback != nullptr
                                    ? PX_TRY(step.fallback->run(inputs))
@@ -189,17 +202,27 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
     }
   }
   PX_TRY(check_arguments(step, inputs));
-  OpContext<Cpu> op(*step.node, inputs, frame_seed_, queue_);
-  if (step.control == nullptr) {
-    const KernelRow<Cpu>* kernel = PX_TRY(kernel_for(step, inputs));
-    PX_TRY(kernel->run(op));
-    return place_outputs(active, step, op.take_outputs(), op.aliases());
+  if (step.control != nullptr) return compute_control(active, step, inputs);
+  const ChosenKernel kernel = PX_TRY(kernel_for(platform_, step, inputs));
+  CallResult result = PX_TRY(platform_.call(kernel, *step.node, inputs, frame_seed_));
+  return place_outputs(active, step, std::move(result.outputs), result.aliases);
+}
+
+// Control flow reads conditions and counts on the host; what it hands to bodies stays where it lies.
+Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<const OpInput> inputs) {
+  std::vector<OpInput> operands(inputs.begin(), inputs.end());
+  std::vector<Value> read(operands.size());
+  for (size_t index = 0; index < operands.size(); ++index) {
+    if (!step.control->reads_on_host(index) || operands[index].value == nullptr) continue;
+    read[index] = PX_TRY(platform_.to_host(*operands[index].value));
+    operands[index].value = &read[index];
   }
   const RunBody run = [&](std::string_view attribute, Frame::Kind kind, int64_t index, std::vector<Value> arguments) {
     return run_body(active, step, attribute, kind, index, std::move(arguments));
   };
-  ControlCall call{op, run};
-  PX_TRY(step.control(call));
+  OpCall op(*step.node, operands, frame_seed_);
+  ControlCall call{op, platform_, run};
+  PX_TRY(step.control->run(call));
   std::vector<Value> outputs = op.take_outputs();
   std::vector<int64_t> aliases;
   for (const Value& output : outputs) aliases.push_back(input_with_payload(inputs, output));
@@ -229,7 +252,8 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::vector<
     if (node.outputs[index] == kNoValue) continue;
     if (index >= outputs.size() || outputs[index].is_absent()) {
       return unsupported(
-          fmt::format("its output {} is not computed by executor 'cpu'; --fallback=reference runs it", index));
+          fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it", index,
+                      platform_.name()));
     }
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
     const ValueSite* alias = nullptr;
@@ -248,7 +272,9 @@ Status Runner::place(ActiveGraph& active, ValueId id, Value value, const ValueSi
   Value& slot = active.values[static_cast<size_t>(id)];
   slot = std::move(value);
   if (levels_[static_cast<size_t>(site.id)] == CaptureLevel::none || slot.is_absent()) return {};
-  return told(observer_.observe({site, frames_, slot, alias_of, nullptr}));
+  if (platform_.is_host()) return told(observer_.observe({site, frames_, slot, alias_of, nullptr}));
+  const Value seen = PX_TRY(platform_.to_host(slot));
+  return told(observer_.observe({site, frames_, seen, alias_of, nullptr}));
 }
 
 Result<Value> Runner::overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const {
@@ -262,7 +288,8 @@ Result<Value> Runner::overridden(const ValueSite& site, Value computed, const Va
                                    expected_type(chosen), expected_type(computed)));
   }
   alias_of = nullptr;
-  return chosen;
+  if (computed.is_tensor() && computed.tensor().device().is_host()) return chosen;
+  return platform_.to_device(chosen);
 }
 
 Status Runner::told(Status status) {
@@ -273,7 +300,7 @@ Status Runner::told(Status status) {
 Error Runner::failed(const Step& step, Error error) {
   if (observer_failed_ || failure_told_ || error.code == ErrorCode::cancelled) return error;
   failure_told_ = true;
-  Error named = at_site(std::move(error), frames_.prefix(), step.site, "cpu");
+  Error named = at_site(std::move(error), frames_.prefix(), step.site, platform_.name());
   const Status status = told(observer_.node_failed(step.site, frames_, named));
   return named;
 }

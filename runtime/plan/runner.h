@@ -11,7 +11,7 @@ namespace parallax::runtime {
 
 class Runner {
  public:
-  Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Queue<Cpu>& queue, Observer& observer);
+  Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Platform& platform, Observer& observer);
 
   // Everything between begin_call and end_call. `announce` tells first of the values that do not exist.
   Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
@@ -32,6 +32,7 @@ class Runner {
   Status run_step(ActiveGraph& active, const Step& step);
   Status compute(ActiveGraph& active, const Step& step);
   Status compute_kernel(ActiveGraph& active, const Step& step);
+  Status compute_control(ActiveGraph& active, const Step& step, std::span<const OpInput> inputs);
   Result<std::vector<Value>> run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);
   Status place_outputs(ActiveGraph& active, const Step& step, std::vector<Value> outputs,
@@ -44,7 +45,7 @@ class Runner {
 
   const RunOptions& options_;
   std::span<const CaptureLevel> levels_;  // by site id
-  Queue<Cpu>& queue_;
+  Platform& platform_;
   Observer& observer_;
   FrameStack frames_;
   uint64_t frame_seed_ = 0;  // see OpCall

@@ -51,7 +51,7 @@ Result<std::vector<ScanInput>> scan_inputs(const OpCall& op, int64_t state_count
 }  // namespace
 
 Status run_scan(ControlCall& call) {
-  OpContext<Cpu>& op = call.op;
+  OpCall& op = call.op;
   const Graph* body = body_of(op, "body");
   const int64_t input_count = op.integer("num_scan_inputs");
   const int64_t state_count = op.input_count() - input_count;
@@ -68,7 +68,7 @@ Status run_scan(ControlCall& call) {
     std::vector<Value> arguments = std::move(states);
     for (const ScanInput& input : inputs) {
       const int64_t position = input.axis.reversed ? length - 1 - step : step;
-      arguments.emplace_back(PX_TRY(slice_at(op, input.tensor, input.axis.axis, position)));
+      arguments.emplace_back(PX_TRY(slice_at(call, input.tensor, input.axis.axis, position)));
     }
     std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, step, std::move(arguments)));
     PX_TRY(expect_count(results.size(), static_cast<size_t>(state_count) + scanned_count, "body"));
@@ -85,7 +85,7 @@ Status run_scan(ControlCall& call) {
     if (axes[index].reversed) std::reverse(scanned[index].begin(), scanned[index].end());
     const size_t output = static_cast<size_t>(state_count) + index;
     op.set_output(static_cast<int64_t>(output),
-                  PX_TRY(stack_or_empty(op, scanned[index], *body, output, axes[index].axis)));
+                  PX_TRY(stack_or_empty(call, scanned[index], *body, output, axes[index].axis)));
   }
   return {};
 }

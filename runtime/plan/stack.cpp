@@ -9,7 +9,7 @@ namespace parallax::runtime {
 namespace {
 
 // Length 0 before the dimensions that the body declares (0 where it does not).
-Result<Tensor> empty_stack(OpContext<Cpu>& op, const Graph& body, size_t body_output, int64_t axis) {
+Result<Tensor> empty_stack(ControlCall& call, const Graph& body, size_t body_output, int64_t axis) {
   const TypeInfo& type = body.values[static_cast<size_t>(body.outputs[body_output])].type;
   if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined) {
     return execution_error(fmt::format("no iteration ran and output {} of the body has no declared type", body_output));
@@ -18,7 +18,7 @@ Result<Tensor> empty_stack(OpContext<Cpu>& op, const Graph& body, size_t body_ou
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.is_known() ? dim.value : 0);
   dims.insert(std::clamp<int64_t>(axis < 0 ? axis + dims.size() + 1 : axis, 0, dims.size()), 0);
   const Shape shape = PX_TRY(shape_of(dims));
-  return op.queue().allocate(type.dtype, shape);
+  return call.platform.allocate(type.dtype, shape);
 }
 
 }  // namespace
@@ -34,9 +34,9 @@ Status expect_count(size_t count, size_t expected, std::string_view what) {
   return execution_error(fmt::format("its {} gives {} values, {} are needed", what, count, expected));
 }
 
-Result<Tensor> stack_or_empty(OpContext<Cpu>& op, std::span<const Value> items, const Graph& body, size_t body_output,
+Result<Tensor> stack_or_empty(ControlCall& call, std::span<const Value> items, const Graph& body, size_t body_output,
                               int64_t axis) {
-  if (items.empty()) return empty_stack(op, body, body_output, axis);
+  if (items.empty()) return empty_stack(call, body, body_output, axis);
   if (!items[0].is_tensor()) return execution_error("what a body gives for a scan output must be a tensor");
   const Tensor& first = items[0].tensor();
   if (bits_of(first.dtype()) < 8)
@@ -45,7 +45,7 @@ Result<Tensor> stack_or_empty(OpContext<Cpu>& op, std::span<const Value> items, 
   const int64_t at = PX_TRY(OpCall::resolve_axis(axis, dims.size() + 1));
   dims.insert(at, static_cast<int64_t>(items.size()));
   const Shape shape = PX_TRY(shape_of(dims));
-  Tensor result = PX_TRY(op.queue().allocate(first.dtype(), shape));
+  Tensor result = PX_TRY(call.platform.allocate(first.dtype(), shape));
   const Ints strides = row_major_strides(dims);
   Ints walk = strides;
   walk.erase(at);
@@ -54,14 +54,15 @@ Result<Tensor> stack_or_empty(OpContext<Cpu>& op, std::span<const Value> items, 
         !(items[index].tensor().shape() == first.shape())) {
       return execution_error("the iterations of a body give values of different types or shapes for one scan output");
     }
-    copy_strided(op.queue(), element_bytes(first.dtype()), first.shape(),
-                 {writable(result).data, walk, static_cast<int64_t>(index) * strides[at]},
-                 {items[index].tensor().view().data, row_major_strides(first.shape()), 0});
+    const Value item = PX_TRY(call.platform.to_device(items[index]));
+    PX_TRY(call.platform.copy(element_bytes(first.dtype()), first.shape(),
+                              {writable(result).data, walk, static_cast<int64_t>(index) * strides[at]},
+                              {item.tensor().view().data, row_major_strides(first.shape()), 0}));
   }
   return result;
 }
 
-Result<Tensor> slice_at(OpContext<Cpu>& op, const Tensor& tensor, int64_t axis, int64_t position) {
+Result<Tensor> slice_at(ControlCall& call, const Tensor& tensor, int64_t axis, int64_t position) {
   if (bits_of(tensor.dtype()) < 8)
     return unsupported("scan inputs of a packed or string type; --fallback=reference runs them");
   Ints dims(tensor.shape());
@@ -70,9 +71,10 @@ Result<Tensor> slice_at(OpContext<Cpu>& op, const Tensor& tensor, int64_t axis, 
   dims.erase(axis);
   strides.erase(axis);
   const Shape shape = PX_TRY(shape_of(dims));
-  Tensor result = PX_TRY(op.queue().allocate(tensor.dtype(), shape));
-  copy_strided(op.queue(), element_bytes(tensor.dtype()), dims, {writable(result).data, row_major_strides(dims), 0},
-               {tensor.view().data, strides, offset});
+  Tensor result = PX_TRY(call.platform.allocate(tensor.dtype(), shape));
+  const Value source = PX_TRY(call.platform.to_device(tensor));
+  PX_TRY(call.platform.copy(element_bytes(tensor.dtype()), dims, {writable(result).data, row_major_strides(dims), 0},
+                            {source.tensor().view().data, strides, offset}));
   return result;
 }
 

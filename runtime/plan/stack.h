@@ -17,10 +17,10 @@ Status expect_count(size_t count, size_t expected, std::string_view what);
 
 // The tensors side by side along a new axis; where there is none, an empty tensor of the type that output `body_output`
 // of the body declares. Errors: execution, when they differ in type or shape.
-Result<Tensor> stack_or_empty(OpContext<Cpu>& op, std::span<const Value> items, const Graph& body, size_t body_output,
+Result<Tensor> stack_or_empty(ControlCall& call, std::span<const Value> items, const Graph& body, size_t body_output,
                               int64_t axis);
 
 // Element `position` along `axis`, without that axis.
-Result<Tensor> slice_at(OpContext<Cpu>& op, const Tensor& tensor, int64_t axis, int64_t position);
+Result<Tensor> slice_at(ControlCall& call, const Tensor& tensor, int64_t axis, int64_t position);
 
 }  // namespace parallax::runtime

@@ -65,6 +65,7 @@ struct Pattern {
   bool on_by_default = false;
   std::string_view description;
   void (*apply)(GraphEdit& edit, const RewriteContext& context) = nullptr;
+  bool host_only = false;  // makes operators that only the host has kernels for
 };
 
 // In the order they are applied.

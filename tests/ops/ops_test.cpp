@@ -12,6 +12,8 @@
 #include "reference/table.h"
 #include "runtime/plan/runtime.h"
 #include "tests/ops/op_case.h"
+#include "tests/runtime/emulated/emulated_executor.h"
+#include "tests/runtime/emulated/emulation.h"
 
 namespace parallax::tests {
 namespace {
@@ -27,7 +29,18 @@ const NamedExecutor kExecutors[] = {
     {"reference", [] { return make_reference_executor(ReferencePrecision::declared); }, true, false},
     {"reference_double", [] { return make_reference_executor(ReferencePrecision::double_); }, true, true},
     {"cpu", [] { return make_cpu_executor(); }, false, false},
+    {"emulated", [] { return make_emulated_executor(); }, false, false},
 };
+
+// The names of the cases that each executor has run, and of those it has no kernel for, in this process.
+std::set<std::string>& run_by(const std::string& executor) {
+  static std::map<std::string, std::set<std::string>> names;
+  return names[executor];
+}
+std::set<std::string>& skipped_by(const std::string& executor) {
+  static std::map<std::string, std::set<std::string>> names;
+  return names[executor];
+}
 
 class OpCaseTest : public testing::Test {
  public:
@@ -39,8 +52,11 @@ class OpCaseTest : public testing::Test {
     options.keep_casts = executor_.is_double;
     const auto executor = executor_.make();
     const auto problem = problem_with(case_, *executor, options);
-    if (!problem.ok() && problem.error().code == ErrorCode::unsupported && !executor_.runs_everything)
+    if (!problem.ok() && problem.error().code == ErrorCode::unsupported && !executor_.runs_everything) {
+      skipped_by(executor_.name).insert(case_.name);
       GTEST_SKIP() << problem.error().message;
+    }
+    run_by(executor_.name).insert(case_.name);
     ASSERT_TRUE(problem.ok()) << problem.error().message << repeat();
     EXPECT_EQ(*problem, "") << case_.from << repeat();
   }
@@ -137,6 +153,40 @@ TEST(OpCases, FailOnWrongResults) {
   }
 }
 
+bool is_plain(const Value& value) {
+  if (!value.is_tensor()) return false;
+  const DType dtype = value.tensor().dtype();
+  return (is_integer(dtype) && !is_sub_byte(dtype)) || dtype == DType::bool_ ||
+         (is_floating(dtype) && bits_of(dtype) >= 16);
+}
+
+// Kernels of GPUs of our own: all of them must be reached by the cases.
+const std::set<std::string> kGpuKernels = {
+    "choose",    "conv",      "conv_transpose", "copy_strided", "fill",        "fold_columns", "fold_rows", "gemm",
+    "index_map", "map",       "scan_rows",      "scatter",      "select",      "sort_keys",    "sort_rows", "tabulate",
+    "top_of_rows", "window_fold"};
+
+// Runs after all cases of the emulated device: what they came to.
+class EmulatedCoverage : public testing::Test {
+  void TestBody() override {
+    const auto& run = run_by("emulated");
+    const auto& skipped = skipped_by("emulated");
+    if (run.size() + skipped.size() < all_cases().size()) GTEST_SKIP() << "only after all cases: emulated/*";
+    EXPECT_EQ(runtime::emulation::kernels_run(), kGpuKernels);
+    int plain = 0;
+    int plain_run = 0;
+    for (const OpCase& op_case : all_cases()) {
+      const bool is_candidate = op_case.family != "ml" && op_case.family != "microsoft" &&
+                                std::all_of(op_case.inputs.begin(), op_case.inputs.end(), is_plain) &&
+                                std::all_of(op_case.expected.begin(), op_case.expected.end(), is_plain);
+      plain += is_candidate ? 1 : 0;
+      plain_run += is_candidate && run.count(op_case.name) != 0 ? 1 : 0;
+    }
+    std::printf("emulated: %d of %d cases of floats and integers run\n", plain_run, plain);
+    EXPECT_GE(plain_run, plain * 85 / 100);
+  }
+};
+
 void register_cases() {
   for (const NamedExecutor& executor : kExecutors) {
     for (const OpCase& op_case : all_cases()) {
@@ -145,6 +195,8 @@ void register_cases() {
                             [&op_case, &executor]() -> testing::Test* { return new OpCaseTest(op_case, executor); });
     }
   }
+  testing::RegisterTest("emulated/all", "reach_every_kernel", nullptr, nullptr, __FILE__, __LINE__,
+                        []() -> testing::Test* { return new EmulatedCoverage; });
 }
 
 // Ends the output with what was not run, by executor.

@@ -1,0 +1,23 @@
+// tabulate: out[i] = f(i), for data that follows from its place alone.
+#pragma once
+
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/blocks.h"
+#include "runtime/device/queue_cpu.h"
+
+namespace parallax::runtime {
+
+// f answers an R, which is stored with one rounding.
+template <class R, class F>
+void tabulate(Queue<Cpu>&, const F& f, const MutableView& out) {
+  parallel_for(out.element_count(), 4, [&](int64_t begin, int64_t end) {
+    alignas(64) R block[kBlockElements];
+    for (int64_t first = begin; first < end; first += kBlockElements) {
+      const int64_t count = end - first < kBlockElements ? end - first : kBlockElements;
+      for (int64_t i = 0; i < count; ++i) block[i] = f(first + i);
+      store_block<R>(out.dtype, out.data, first, count, block);
+    }
+  });
+}
+
+}  // namespace parallax::runtime

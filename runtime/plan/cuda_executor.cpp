@@ -1,0 +1,59 @@
+// The executor "cuda": its options and settings. Where CUDA is off at build time, its absence.
+#include <fmt/format.h>
+
+#include "runtime/plan/runtime.h"
+
+#ifdef PX_WITH_CUDA
+#include "runtime/device/queue_cuda.h"
+#include "runtime/plan/gpu_platform.h"
+#include "runtime/plan/session.h"
+#endif
+
+namespace parallax {
+
+#ifdef PX_WITH_CUDA
+
+namespace runtime {
+namespace {
+
+class CudaExecutor final : public Executor {
+ public:
+  std::string name() const override { return "cuda"; }
+  std::string device() const override { return describe_cuda(0).name; }
+
+  std::map<std::string, std::string> settings(const RunOptions& options) const override {
+    return {{"accumulate", "float32 for narrower floats"},
+            {"fallback", options.fallback == nullptr ? "none" : options.fallback->name()},
+            {"libraries", describe_cuda(0).versions},
+            {"rewrite", pattern_names(options, false)},
+            {"seed", std::to_string(options.seed)},
+            {"tf32", options.tf32 ? "on" : "off"}};
+  }
+
+  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+    if (options.keep_casts) return usage_error("--keep-casts is for reference:double; executor 'cuda' keeps all casts");
+    CudaQueueOptions queue_options;
+    queue_options.tf32 = options.tf32;
+    auto queue = PX_TRY(Queue<Cuda>::create(queue_options));
+    return make_session(std::move(model), options, std::make_unique<GpuPlatform<Cuda>>(name(), std::move(queue)));
+  }
+};
+
+}  // namespace
+}  // namespace runtime
+
+Result<std::unique_ptr<Executor>> make_cuda_executor() {
+  const runtime::CudaDevices devices = runtime::cuda_devices();
+  if (devices.count == 0) return usage_error("cuda: " + devices.problem);
+  return std::unique_ptr<Executor>(std::make_unique<runtime::CudaExecutor>());
+}
+
+#else
+
+Result<std::unique_ptr<Executor>> make_cuda_executor() {
+  return usage_error("cuda: this build has no CUDA executor (PARALLAX_CUDA was off)");
+}
+
+#endif
+
+}  // namespace parallax

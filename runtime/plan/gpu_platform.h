@@ -1,0 +1,118 @@
+// A GPU as a platform. Values lie on the device, but for what shape arithmetic makes: small values that follow from
+// shapes and constants alone stay on the host and are computed there by the host's kernels.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "runtime/device/copy.h"
+#include "runtime/ops/table.h"
+#include "runtime/plan/host_platform.h"
+#include "runtime/plan/move_value.h"
+
+namespace parallax::runtime {
+
+template <class Device>
+class GpuPlatform final : public Platform {
+ public:
+  GpuPlatform(std::string name, std::unique_ptr<Queue<Device>> queue)
+      : name_(std::move(name)), queue_(std::move(queue)), host_queue_(BufferPool::create({})) {}
+
+  std::string_view name() const override { return name_; }
+  bool is_host() const override { return false; }
+
+  Result<ChosenKernel> choose(const Node& node, std::span<const DType> input_dtypes) const override {
+    const KernelRow<Device>* row = PX_TRY(find_kernel<Device>(node, input_dtypes));
+    return chosen(*row);
+  }
+
+  Result<CallResult> call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs,
+                          uint64_t seed) override {
+    if (kernel.arguments == Arguments::tensors && stays_on_host(inputs)) {
+      std::vector<DType> dtypes;
+      for (const OpInput& input : inputs) dtypes.push_back(dtype_of_input(input));
+      const auto host_row = find_kernel<Cpu>(node, dtypes);
+      if (host_row.ok()) return call_row(**host_row, node, inputs, seed, host_queue_);
+    }
+    const auto& row = *static_cast<const KernelRow<Device>*>(kernel.row);
+    std::vector<Value> moved(inputs.size());
+    std::vector<OpInput> operands(inputs.begin(), inputs.end());
+    for (size_t index = 0; index < inputs.size(); ++index) PX_TRY(place_input(row, index, moved[index], operands[index]));
+    return call_row(row, node, operands, seed, *queue_);
+  }
+
+  Result<Value> to_host(const Value& value) override {
+    return move_value(value, [&](const Tensor& tensor) -> Result<Tensor> {
+      return tensor.device().is_host() ? Result<Tensor>(tensor) : queue_->to_host(tensor);
+    });
+  }
+  Result<Value> to_device(const Value& value) override {
+    return move_value(value, [&](const Tensor& tensor) -> Result<Tensor> { return on_device(tensor, false); });
+  }
+
+  Result<Tensor> allocate(DType dtype, const Shape& shape) override { return queue_->allocate(dtype, shape); }
+  Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+              const StridedSource& source) override {
+    copy_region(*queue_, bytes_per_element, dims, target, source);
+    return queue_->take_failure();
+  }
+
+  Status synchronize() override { return queue_->synchronize(); }
+
+  void set_value_limit(int64_t bytes) override { queue_->set_limit(bytes); }
+  void reset_peak() override { queue_->reset_peak(); }
+  int64_t peak_bytes() const override { return queue_->peak_bytes(); }
+  int64_t held_bytes() const override { return queue_->live_bytes(); }
+  int64_t extra_weight_bytes() const override { return 0; }
+
+  Queue<Cpu>& host_queue() override { return host_queue_; }
+
+ private:
+  static constexpr int64_t kMostHostElements = 1024;
+
+  static DType dtype_of_input(const OpInput& input) {
+    return input.value != nullptr && input.value->is_tensor() ? input.value->tensor().dtype() : DType::undefined;
+  }
+
+  // Inputs that all lie on the host, small: what follows from them is made there too.
+  static bool stays_on_host(std::span<const OpInput> inputs) {
+    bool any = false;
+    for (const OpInput& input : inputs) {
+      if (input.value == nullptr || input.value->is_absent()) continue;
+      if (!input.value->is_tensor()) return false;
+      const Tensor& tensor = input.value->tensor();
+      if (!tensor.device().is_host() || tensor.element_count() > kMostHostElements) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  Result<Tensor> on_device(const Tensor& tensor, bool is_constant) {
+    if (!tensor.device().is_host() || tensor.dtype() == DType::string) return tensor;
+    if (!is_constant || tensor.element_count() == 0) return queue_->to_device(tensor);
+    const Tensor uploaded =
+        PX_TRY(queue_->cached(tensor.view(), tensor.dtype(), [&] { return queue_->to_device(tensor); }));
+    return uploaded.reshaped(tensor.shape());
+  }
+
+  // Input `index` where the row reads it: `moved` owns it when that is not where it lies.
+  Status place_input(const KernelRow<Device>& row, size_t index, Value& moved, OpInput& operand) {
+    if (operand.value == nullptr || operand.value->is_absent()) return {};
+    const bool on_host = index < 32 && ((row.host_inputs >> index) & 1U) != 0;
+    if (on_host) {
+      moved = PX_TRY(to_host(*operand.value));
+    } else if (row.arguments == Arguments::tensors && operand.value->tensor().device().is_host()) {
+      moved = PX_TRY(on_device(operand.value->tensor(), operand.is_constant));
+    } else {
+      return {};
+    }
+    operand.value = &moved;
+    return {};
+  }
+
+  std::string name_;
+  std::unique_ptr<Queue<Device>> queue_;
+  Queue<Cpu> host_queue_;
+};
+
+}  // namespace parallax::runtime

@@ -1,0 +1,57 @@
+// The host as a platform.
+#include "runtime/plan/host_platform.h"
+
+#include "runtime/device/copy.h"
+#include "runtime/device/weight_cache.h"
+#include "runtime/ops/table.h"
+
+namespace parallax::runtime {
+namespace {
+
+class HostPlatform final : public Platform {
+ public:
+  explicit HostPlatform(std::shared_ptr<BufferPool> pool) : pool_(pool), queue_(std::move(pool)) {}
+
+  std::string_view name() const override { return "cpu"; }
+  bool is_host() const override { return true; }
+
+  Result<ChosenKernel> choose(const Node& node, std::span<const DType> input_dtypes) const override {
+    const KernelRow<Cpu>* row = PX_TRY(find_kernel<Cpu>(node, input_dtypes));
+    return chosen(*row);
+  }
+  Result<CallResult> call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs,
+                          uint64_t seed) override {
+    return call_row(*static_cast<const KernelRow<Cpu>*>(kernel.row), node, inputs, seed, queue_);
+  }
+
+  Result<Value> to_host(const Value& value) override { return value; }
+  Result<Value> to_device(const Value& value) override { return value; }
+
+  Result<Tensor> allocate(DType dtype, const Shape& shape) override { return queue_.allocate(dtype, shape); }
+  Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+              const StridedSource& source) override {
+    return copy_strided(queue_, bytes_per_element, dims, target, source), Status{};
+  }
+
+  Status synchronize() override { return {}; }
+
+  void set_value_limit(int64_t bytes) override { pool_->set_limit(bytes); }
+  void reset_peak() override { pool_->reset_peak(); }
+  int64_t peak_bytes() const override { return pool_->peak_bytes(); }
+  int64_t held_bytes() const override { return pool_->held_bytes(); }
+  int64_t extra_weight_bytes() const override { return queue_.weights().bytes(); }
+
+  Queue<Cpu>& host_queue() override { return queue_; }
+
+ private:
+  std::shared_ptr<BufferPool> pool_;
+  Queue<Cpu> queue_;
+};
+
+}  // namespace
+
+std::unique_ptr<Platform> make_host_platform(std::shared_ptr<BufferPool> pool) {
+  return std::make_unique<HostPlatform>(std::move(pool));
+}
+
+}  // namespace parallax::runtime

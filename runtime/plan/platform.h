@@ -1,0 +1,62 @@
+// Platform: what plans and the runner need of a device, whatever it is: the kernel of a node, calls of it, memory, and
+// values brought to where they are read.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device/copy.h"
+#include "runtime/ops/op_context.h"
+
+namespace parallax::runtime {
+
+// The row that runs a node; `row` is a KernelRow of the platform's device.
+struct ChosenKernel {
+  const void* row = nullptr;
+  uint32_t dtypes = 0;
+  int64_t dtype_input = 0;
+  Arguments arguments = Arguments::tensors;
+  explicit operator bool() const { return row != nullptr; }
+};
+
+struct CallResult {
+  std::vector<Value> outputs;
+  std::vector<int64_t> aliases;  // for each output the input whose payload it is, or -1
+};
+
+class Platform {
+ public:
+  virtual ~Platform() = default;
+
+  virtual std::string_view name() const = 0;  // of the executor, for messages
+  virtual bool is_host() const = 0;           // values never need to be moved
+
+  // Errors: unsupported.
+  virtual Result<ChosenKernel> choose(const Node& node, std::span<const DType> input_dtypes) const = 0;
+  virtual Result<CallResult> call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs,
+                                  uint64_t seed) = 0;
+
+  // The value with all its tensors there; itself where they are there already.
+  virtual Result<Value> to_host(const Value& value) = 0;
+  virtual Result<Value> to_device(const Value& value) = 0;
+
+  // What control flow does with tensors: new ones, and regions copied between them, both on the device.
+  virtual Result<Tensor> allocate(DType dtype, const Shape& shape) = 0;
+  virtual Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+                      const StridedSource& source) = 0;
+
+  virtual Status synchronize() = 0;
+
+  virtual void set_value_limit(int64_t bytes) = 0;  // of values alone; 0: none
+  virtual void reset_peak() = 0;
+  virtual int64_t peak_bytes() const = 0;         // of values, since reset_peak
+  virtual int64_t held_bytes() const = 0;         // of values, live and idle
+  virtual int64_t extra_weight_bytes() const = 0;  // copies of weights made for kernels
+
+  // The host's kernels on host values, for constant folding.
+  virtual Queue<Cpu>& host_queue() = 0;
+};
+
+}  // namespace parallax::runtime

@@ -1,0 +1,114 @@
+// One model made ready on one platform: preparation, calls, statistics.
+#include "runtime/plan/session.h"
+
+#include <fmt/format.h>
+
+#include "inspector/exec/overrides.h"
+#include "inspector/exec/wanted_levels.h"
+#include "runtime/ops/table.h"
+#include "runtime/plan/runner.h"
+
+namespace parallax::runtime {
+namespace {
+
+int64_t input_bytes(std::span<const Value> inputs) {
+  int64_t bytes = 0;
+  for (const Value& input : inputs) bytes += static_cast<int64_t>(payload_bytes(input));
+  return bytes;
+}
+
+class RuntimeSession final : public Session {
+ public:
+  RuntimeSession(std::shared_ptr<const Model> model, RunOptions options, std::unique_ptr<Platform> platform)
+      : model_(std::move(model)), options_(std::move(options)), platform_(std::move(platform)) {}
+
+  Status prepare() {
+    sites_ = std::make_unique<SiteTable>(PX_TRY(SiteTable::build(model_)));
+    PX_TRY(check_override_paths(*sites_, options_.overrides));
+    PlanRequest request;
+    request.options = &options_;
+    request.platform = platform_.get();
+    request.patterns = PX_TRY(chosen_patterns(options_, platform_->is_host()));
+    request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
+    plan_ = PX_TRY(plan_graph(sites_->main(), request));
+    weight_bytes_ = request.weight_bytes;
+    fallback_nodes_ = std::move(request.fallback_nodes);
+    if (options_.memory_limit_bytes > 0 && weight_bytes_ > options_.memory_limit_bytes) {
+      return out_of_memory(
+          fmt::format("the weights take {} bytes, the memory limit is {}", weight_bytes_, options_.memory_limit_bytes));
+    }
+    platform_->set_value_limit(options_.memory_limit_bytes == 0 ? 0 : options_.memory_limit_bytes - weight_bytes_);
+    return {};
+  }
+
+  Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
+    PX_TRY(check_inputs(model_->graph, inputs));
+    platform_->reset_peak();
+    Runner runner(options_, levels_.of(observer, *sites_), *platform_, observer);
+    auto outputs = runner.call(*plan_, inputs, call, !announced_);
+    announced_ = true;
+    peak_bytes_ =
+        std::max(peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
+    return outputs;
+  }
+
+  SessionStatistics statistics() const override {
+    SessionStatistics statistics;
+    statistics.peak_bytes = peak_bytes_;
+    statistics.weight_bytes = weight_bytes_ + platform_->extra_weight_bytes();
+    statistics.arena_bytes = platform_->held_bytes();
+    statistics.plan_count = 1;
+    statistics.fallback_nodes = fallback_nodes_;
+    return statistics;
+  }
+
+ private:
+  // One node on constant inputs, for constant folding.
+  Result<std::vector<Value>> evaluate(const Node& node, std::span<const Value> inputs) {
+    std::vector<OpInput> operands;
+    std::vector<DType> dtypes;
+    for (const Value& input : inputs) {
+      operands.push_back({&input, true, false});
+      dtypes.push_back(input.is_tensor() ? input.tensor().dtype() : DType::undefined);
+      if (!input.is_tensor() && !input.is_absent()) return unsupported("only tensors are folded");
+    }
+    const KernelRow<Cpu>* kernel = PX_TRY(find_kernel<Cpu>(node, dtypes));
+    OpContext<Cpu> op(node, operands, options_.seed, platform_->host_queue());
+    PX_TRY(kernel->run(op));
+    return op.take_outputs();
+  }
+
+  std::shared_ptr<const Model> model_;
+  RunOptions options_;
+  std::unique_ptr<Platform> platform_;
+  std::unique_ptr<SiteTable> sites_;
+  std::unique_ptr<GraphPlan> plan_;
+  WantedLevels levels_;
+  std::vector<std::string> fallback_nodes_;
+  int64_t weight_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
+  bool announced_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> make_session(std::shared_ptr<const Model> model, const RunOptions& options,
+                                              std::unique_ptr<Platform> platform) {
+  auto session = std::make_unique<RuntimeSession>(std::move(model), options, std::move(platform));
+  PX_TRY(session->prepare());
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+std::string pattern_names(const RunOptions& options, bool on_host) {
+  std::string names;
+  const auto chosen = chosen_patterns(options, on_host);
+  if (chosen.ok()) {
+    for (const Pattern* pattern : *chosen) {
+      if (!names.empty()) names += ',';
+      names += pattern->name;
+    }
+  }
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,29 @@
+// The executor "emulated": sessions as those of "cuda", on the emulated device.
+#include "tests/runtime/emulated/emulated_executor.h"
+
+#include "runtime/plan/gpu_platform.h"
+#include "runtime/plan/session.h"
+#include "tests/runtime/emulated/queue_emulated.h"
+
+namespace parallax::tests {
+namespace {
+
+class EmulatedExecutor final : public Executor {
+ public:
+  std::string name() const override { return "emulated"; }
+  std::string device() const override { return "emulated GPU"; }
+  std::map<std::string, std::string> settings(const RunOptions& options) const override {
+    return {{"rewrite", runtime::pattern_names(options)}};
+  }
+  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+    using Platform = runtime::GpuPlatform<runtime::Emulated>;
+    return runtime::make_session(std::move(model), options,
+                                 std::make_unique<Platform>(name(), std::make_unique<runtime::Queue<runtime::Emulated>>()));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_emulated_executor() { return std::make_unique<EmulatedExecutor>(); }
+
+}  // namespace parallax::tests

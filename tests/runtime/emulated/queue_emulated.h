@@ -1,0 +1,50 @@
+// Queue<Emulated>: the device of the tests. Blocks are small and few, so that small cases already take several.
+#pragma once
+
+#include "runtime/device/copy.h"
+#include "runtime/device/gemm.h"
+#include "runtime/device/gpu/queue_gpu.h"
+#include "tests/runtime/emulated/emulation.h"
+
+namespace parallax::runtime {
+
+template <>
+class Queue<Emulated> : public GpuQueueBase {
+ public:
+  static constexpr int kThreads = 64;
+  static constexpr int64_t kMaxBlocks = 3;
+
+  Result<Tensor> allocate(DType dtype, const Shape& shape);
+  Result<Tensor> to_device(const Tensor& host);
+  Result<Tensor> to_host(const Tensor& device);
+  Status synchronize() { return {}; }
+
+  void set_limit(int64_t bytes) { limit_bytes_ = bytes; }
+  int64_t live_bytes() const { return emulation::live_bytes(); }
+  int64_t peak_bytes() const { return peak_bytes_; }
+  void reset_peak() { peak_bytes_ = live_bytes(); }
+
+ private:
+  int64_t limit_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
+};
+
+template <class Kernel>
+void launch(Queue<Emulated>& queue, const Kernel& kernel, const gpu::LaunchSize& size) {
+  static_assert(std::is_trivially_copyable_v<Kernel>, "kernels are copied to the device byte by byte");
+  const auto body = [](gpu::LaunchEmulated& launch, const void* self) { (*static_cast<const Kernel*>(self))(launch); };
+  Status status = emulation::run(Kernel::kName, size, body, &kernel);
+  if (!status.ok()) queue.fail(std::move(status).error());
+}
+
+void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* source, size_t bytes);
+
+// copy_strided, for callers that do not see kernels.
+void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
+                 const StridedSource& source);
+
+// In place of the library's: the kernel that integers take.
+Status gemm(Queue<Emulated>& queue, const GemmProblem& problem, const float* a, const float* b, float* c);
+Status gemm(Queue<Emulated>& queue, const GemmProblem& problem, const double* a, const double* b, double* c);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,201 @@
+// What the executors of GPU devices do around their kernels, on the emulated one: where values lie, what observers see,
+// control flow, memory, and errors that name their node.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "inspector/model/import.h"
+#include "runtime/plan/runtime.h"
+#include "tests/runtime/emulated/emulated_executor.h"
+#include "tests/runtime/emulated/emulation.h"
+
+namespace parallax {
+namespace {
+
+std::shared_ptr<const Model> model_of(const std::string& graph) {
+  const std::string text = "ir_version: 8\nopset_import { version: 17 }\ngraph { name: \"g\" " + graph + " }";
+  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
+  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
+  return model.ok() ? model.take() : nullptr;
+}
+
+constexpr int kFloat = 1;
+constexpr int kInt64 = 7;
+
+std::string value(const std::string& role, const std::string& name, int elem_type = kFloat) {
+  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(elem_type) + " } } } ";
+}
+std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                 const std::string& rest = "") {
+  std::string text = "node { op_type: \"" + op + "\" ";
+  for (const auto& name : inputs) text += "input: \"" + name + "\" ";
+  for (const auto& name : outputs) text += "output: \"" + name + "\" ";
+  return text + rest + " } ";
+}
+std::string integers(const std::string& name, const std::vector<int64_t>& values) {
+  std::string text = "initializer { name: \"" + name + "\" data_type: 7 dims: " + std::to_string(values.size());
+  for (int64_t each : values) text += " int64_data: " + std::to_string(each);
+  return text + " } ";
+}
+Value floats(const Shape& shape, const std::vector<float>& values) { return Tensor::from<float>(shape, values); }
+
+// Keeps every value by path; all of them must lie on the host.
+class Recorder : public Observer {
+ public:
+  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
+  Status node_failed(const NodeSite& site, const FrameStack&, const Error&) override {
+    return failed.push_back(std::string(site.node)), Status{};
+  }
+  Status observe(const Observation& seen) override {
+    if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
+    return {};
+  }
+  std::vector<float> at(const std::string& path) const {
+    const auto found = values.find(path);
+    if (found == values.end()) return {};
+    return {found->second.as<float>().begin(), found->second.as<float>().end()};
+  }
+  std::map<std::string, Tensor> values;
+  std::vector<std::string> failed;
+};
+
+struct Ran {
+  Recorder recorder;
+  Result<std::vector<Value>> outputs = std::vector<Value>{};
+};
+
+Ran run(const std::shared_ptr<const Model>& model, const std::vector<Value>& inputs, const RunOptions& options = {}) {
+  Ran ran;
+  const auto executor = tests::make_emulated_executor();
+  auto session = executor->prepare(model, options);
+  if (!session.ok()) {
+    ran.outputs = std::move(session).error();
+    return ran;
+  }
+  ran.outputs = (*session)->run(inputs, ran.recorder);
+  return ran;
+}
+
+std::vector<float> first_output(const Ran& ran) {
+  if (!ran.outputs.ok()) return {};
+  const auto values = (*ran.outputs)[0].tensor().as<float>();
+  return {values.begin(), values.end()};
+}
+
+TEST(GpuExecutor, ComputesAndShowsEveryValueOnTheHost) {
+  const auto model = model_of(node("MatMul", {"x", "x"}, {"a"}) + node("Relu", {"a"}, {"b"}) +
+                              node("Softmax", {"b"}, {"y"}, "attribute { name: \"axis\" i: 0 type: INT }") +
+                              value("input", "x") + value("output", "y"));
+  const Ran ran = run(model, {floats({2, 2}, {1, 2, -3, 0})});
+  ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
+  EXPECT_EQ(ran.recorder.at("a"), (std::vector<float>{-5, 2, -3, -6}));
+  EXPECT_EQ(ran.recorder.at("b"), (std::vector<float>{0, 2, 0, 0}));
+  const std::vector<float> y = first_output(ran);
+  ASSERT_EQ(y.size(), 4U);
+  EXPECT_NEAR(y[0], 0.5F, 1e-6F);
+  EXPECT_NEAR(y[1], 0.880797F, 1e-5F);
+  EXPECT_EQ(ran.recorder.at("y"), y);
+}
+
+// Shape -> Gather -> Concat -> Reshape: no kernel of the device takes part but that of Neg.
+TEST(GpuExecutor, ShapeArithmeticStaysOnTheHost) {
+  const auto model = model_of(node("Shape", {"x"}, {"s"}) + node("Gather", {"s", "zero"}, {"n"}) +
+                              node("Concat", {"n", "minus_one"}, {"t"}, "attribute { name: \"axis\" i: 0 type: INT }") +
+                              node("Reshape", {"x", "t"}, {"r"}) + node("Neg", {"r"}, {"y"}) +
+                              integers("zero", {0}) + integers("minus_one", {-1}) + value("input", "x") +
+                              value("output", "y"));
+  const Ran ran = run(model, {floats({2, 1, 2}, {1, 2, 3, 4})});
+  ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
+  EXPECT_EQ((*ran.outputs)[0].tensor().shape(), (Shape{2, 2}));
+  EXPECT_EQ(first_output(ran), (std::vector<float>{-1, -2, -3, -4}));
+  EXPECT_EQ(runtime::emulation::kernels_run().count("index_map"), 0U) << "Gather of a shape ran on the device";
+}
+
+// A shape that is an input of the graph lies on the device and is read from there.
+TEST(GpuExecutor, ReadsShapesFromTheDevice) {
+  const auto model = model_of(node("Neg", {"t"}, {"u"}) + node("Neg", {"u"}, {"v"}) + node("Reshape", {"x", "v"}, {"y"}) +
+                              value("input", "x") + value("input", "t", kInt64) + value("output", "y"));
+  const int64_t dims[] = {4, 1};
+  const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4}), Tensor::vector<int64_t>(dims)});
+  ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
+  EXPECT_EQ((*ran.outputs)[0].tensor().shape(), (Shape{4, 1}));
+}
+
+TEST(GpuExecutor, NamesTheNodeOfABadIndex) {
+  const auto model = model_of(node("Gather", {"x", "i"}, {"y"}, "name: \"pick\"") + value("input", "x") +
+                              value("input", "i", kInt64) + value("output", "y"));
+  const int64_t indices[] = {0, 5, 1};
+  const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4}), Tensor::vector<int64_t>(indices)});
+  ASSERT_FALSE(ran.outputs.ok());
+  EXPECT_NE(ran.outputs.error().message.find("index 5 is outside [0, 2)"), std::string::npos)
+      << ran.outputs.error().message;
+  EXPECT_EQ(ran.recorder.failed, (std::vector<std::string>{"pick"}));
+}
+
+TEST(GpuExecutor, AnOperatorWithoutAKernelIsUnsupported) {
+  const auto model = model_of(node("Det", {"x"}, {"y"}) + value("input", "x") + value("output", "y"));
+  const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4})});
+  ASSERT_FALSE(ran.outputs.ok());
+  EXPECT_EQ(ran.outputs.error().code, ErrorCode::unsupported);
+  EXPECT_NE(ran.outputs.error().message.find("--fallback=reference"), std::string::npos);
+}
+
+TEST(GpuExecutor, TheHostCanRunWhatTheDeviceCannot) {
+  const auto model = model_of(node("Neg", {"x"}, {"a"}) + node("Det", {"a"}, {"b"}) + node("Neg", {"b"}, {"y"}) +
+                              value("input", "x") + value("output", "y"));
+  RunOptions options;
+  options.fallback = make_cpu_executor();
+  const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4})}, options);
+  ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
+  EXPECT_NEAR(first_output(ran)[0], 2.0F, 1e-5F);
+}
+
+TEST(GpuExecutor, OverridesStandInForDeviceValues) {
+  const auto model = model_of(node("Neg", {"x"}, {"a"}) + node("Neg", {"a"}, {"y"}) + value("input", "x") +
+                              value("output", "y"));
+  RunOptions options;
+  options.overrides["a"] = floats({2}, {10, 20});
+  const Ran ran = run(model, {floats({2}, {1, 2})}, options);
+  ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
+  EXPECT_EQ(first_output(ran), (std::vector<float>{-10, -20}));
+}
+
+TEST(GpuExecutor, GivesBackAllMemory) {
+  const int64_t before = runtime::emulation::live_bytes();
+  const auto model = model_of(node("Softmax", {"x"}, {"a"}) + node("MatMul", {"a", "a"}, {"y"}) + value("input", "x") +
+                              value("output", "y"));
+  ASSERT_TRUE(run(model, {floats({2, 2}, {1, 2, 3, 4})}).outputs.ok());
+  EXPECT_EQ(runtime::emulation::live_bytes(), before);
+}
+
+TEST(GpuExecutor, KeepsToAMemoryLimit) {
+  const auto model = model_of(node("Neg", {"x"}, {"y"}, "name: \"large\"") + value("input", "x") + value("output", "y"));
+  RunOptions options;
+  options.memory_limit_bytes = 6000;
+  const Ran ran = run(model, {floats({1024}, std::vector<float>(1024, 1.0F))}, options);
+  ASSERT_FALSE(ran.outputs.ok());
+  EXPECT_EQ(ran.outputs.error().code, ErrorCode::out_of_memory);
+}
+
+// Where there is no GPU the executor says so; where there is one it runs.
+TEST(CudaExecutor, RunsOrSaysWhyNot) {
+  auto executor = make_cuda_executor();
+  if (!executor.ok()) {
+    EXPECT_EQ(executor.error().code, ErrorCode::usage);
+    EXPECT_EQ(executor.error().message.rfind("cuda: ", 0), 0U) << executor.error().message;
+    GTEST_SKIP() << executor.error().message;
+  }
+  const auto model = model_of(node("MatMul", {"x", "x"}, {"a"}) + node("Relu", {"a"}, {"y"}) + value("input", "x") +
+                              value("output", "y"));
+  auto session = (*executor)->prepare(model, {});
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  NullObserver nobody;
+  const Value inputs[] = {floats({2, 2}, {1, 2, -3, 0})};
+  const auto outputs = (*session)->run(inputs, nobody);
+  ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+  const auto y = (*outputs)[0].tensor().as<float>();
+  EXPECT_EQ((std::vector<float>{y.begin(), y.end()}), (std::vector<float>{0, 2, 0, 0}));
+}
+
+}  // namespace
+}  // namespace parallax
