@@ -1,6 +1,4 @@
 // The CUDA queue: device memory, copies, and the matrix products of cuBLAS.
-#include "runtime/device/queue_cuda.h"
-
 #include <atomic>
 
 #include <cublas_v2.h>
@@ -8,6 +6,7 @@
 
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/launch_cuda.cuh"
+#include "runtime/device/queue_cuda.h"
 
 namespace parallax::runtime {
 
@@ -75,8 +74,8 @@ Queue<Cuda>::Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> 
 Result<std::unique_ptr<Queue<Cuda>>> Queue<Cuda>::create(const CudaQueueOptions& options) {
   const CudaDevices devices = cuda_devices();
   if (options.device_index < 0 || options.device_index >= devices.count) {
-    return usage_error("cuda: " + (devices.count == 0 ? devices.problem
-                                                      : "there is no GPU " + std::to_string(options.device_index)));
+    return usage_error(
+        "cuda: " + (devices.count == 0 ? devices.problem : "there is no GPU " + std::to_string(options.device_index)));
   }
   auto stream = std::make_shared<CudaStream>();
   cudaError_t error = cudaSetDevice(options.device_index);
@@ -104,8 +103,7 @@ Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
   const auto counted = static_cast<int64_t>(bytes);
   if (limit_bytes_ > 0 && live_bytes() + counted > limit_bytes_) {
     return out_of_memory(std::to_string(bytes) + " bytes more would exceed the memory limit: " +
-                         std::to_string(live_bytes()) + " of " + std::to_string(limit_bytes_) +
-                         " bytes are in use");
+                         std::to_string(live_bytes()) + " of " + std::to_string(limit_bytes_) + " bytes are in use");
   }
   void* memory = nullptr;
   const cudaError_t error = cudaMallocAsync(&memory, bytes, stream_->handle);
@@ -190,9 +188,9 @@ Status multiply(Queue<Cuda>& queue, const GemmProblem& problem, const GemmTypes&
         queue.library().handle, problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
         problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, problem.n, problem.m, problem.k, &alpha,
         b + problem.b_offsets[i], types.storage, leading(problem.transpose_b ? problem.k : problem.n), b_distance,
-        a + problem.a_offsets[i], types.storage, leading(problem.transpose_a ? problem.m : problem.k), a_distance, &beta,
-        c + i * problem.m * problem.n, types.storage, problem.n, problem.m * problem.n, even ? problem.batch() : 1,
-        types.compute, CUBLAS_GEMM_DEFAULT);
+        a + problem.a_offsets[i], types.storage, leading(problem.transpose_a ? problem.m : problem.k), a_distance,
+        &beta, c + i * problem.m * problem.n, types.storage, problem.n, problem.m * problem.n,
+        even ? problem.batch() : 1, types.compute, CUBLAS_GEMM_DEFAULT);
     if (status != CUBLAS_STATUS_SUCCESS) {
       return execution_error(std::string("cuda: cuBLAS: ") + cublasGetStatusString(status));
     }

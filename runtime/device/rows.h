@@ -204,8 +204,8 @@ class HostTeam {
   int64_t length_;
 };
 
-// Calls f(team, row) for each row: what softmax, the norms and the cumulative operators are made of. Or f(row, in, out),
-// for functors that only the host runs.
+// Calls f(team, row) for each row: what softmax, the norms and the cumulative operators are made of. Or f(row, in,
+// out), for functors that only the host runs.
 template <class C, class R, class F>
 void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableView& out, const TensorView& in,
                int64_t work_per_element = 2) {

@@ -79,7 +79,8 @@ PX_HD C from_storage(S value) {
 template <class S, class C>
 PX_HD S to_storage(C value) {
   if constexpr (std::is_same_v<S, Float16> || std::is_same_v<S, BFloat16>) {
-    const float narrow = std::is_same_v<C, float> ? static_cast<float>(value) : to_odd_float(static_cast<double>(value));
+    const float narrow =
+        std::is_same_v<C, float> ? static_cast<float>(value) : to_odd_float(static_cast<double>(value));
     if constexpr (std::is_same_v<S, Float16>) return encode_float16(narrow);
     if constexpr (std::is_same_v<S, BFloat16>) return encode_bfloat16(narrow);
   } else if constexpr (std::is_same_v<S, bool>) {

@@ -93,8 +93,7 @@ Status pow(OpContext<Device>& op) {
   const MutableView out = PX_TRY(op.make_output_over(0, base.dtype(), shape, {0}));
   const std::array<TensorView, 2> operands{base.view(), exponent.view()};
   // On a GPU the exponent is not read on the host: that would wait for it.
-  const bool is_square =
-      !GpuDevice<Device> && exponent.element_count() == 1 && PX_TRY(op.real_of_input(1)) == 2.0;
+  const bool is_square = !GpuDevice<Device> && exponent.element_count() == 1 && PX_TRY(op.real_of_input(1)) == 2.0;
   if (is_integer(base.dtype()) && is_floating(exponent.dtype())) {
     map_as<double, double>(op.queue(), PowReal{}, out, operands);
     return {};

@@ -114,8 +114,8 @@ Status rotary_embedding(OpContext<Device>& op) {
     const auto cosine = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
     const auto sine = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
     if (input.element_count() == 0) return {};
-    const Rotated<Device, C> element{source_of(input.view()), x,       rows,       {cosine.get()},
-                                     {sine.get()},            rotated, interleaved};
+    const Rotated<Device, C> element{
+        source_of(input.view()), x, rows, {cosine.get()}, {sine.get()}, rotated, interleaved};
     tabulate<C>(op.queue(), element, y);
     return {};
   });
@@ -257,8 +257,8 @@ struct MaskedSoftmaxRow {
 
 template <class C, class Device>
 Result<MaskedSoftmaxRow<Device, C>> softmax_row(OpContext<Device>& op, const AttentionShape& shape) {
-  MaskedSoftmaxRow<Device, C> row{{},         {},         0,          shape.q.heads, shape.q.length,
-                                  shape.keys, shape.past, shape.is_causal, static_cast<C>(shape.softcap)};
+  MaskedSoftmaxRow<Device, C> row{
+      {}, {}, 0, shape.q.heads, shape.q.length, shape.keys, shape.past, shape.is_causal, static_cast<C>(shape.softcap)};
   if (!op.has_input(3)) return row;
   const Tensor& mask = op.input(3);
   Ints dims(mask.shape());

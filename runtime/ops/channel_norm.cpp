@@ -156,7 +156,7 @@ struct LrnPlace {
     const int64_t first = place - (size - 1) / 2 < 0 ? 0 : place - (size - 1) / 2;
     const int64_t last = place + size / 2 < team->length() ? place + size / 2 : team->length() - 1;
     C sum = 0;
-    for (int64_t i = first; i <= last; ++i) sum += team->in(i) * team->in(i);
+    for (int64_t i = first; i <= last; ++i) sum += team->in(i)*team->in(i);
     return x / std::pow(bias + alpha * sum, beta);
   }
 };

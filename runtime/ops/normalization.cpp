@@ -106,8 +106,8 @@ Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int6
     using C = decltype(zero);
     const C* scale = PX_TRY(row_parameter<C>(op, 1, row_shape));
     const C* bias = centred ? PX_TRY(row_parameter<C>(op, 2, row_shape)) : nullptr;
-    const NormRow<Device, C> row{static_cast<C>(op.real("epsilon")), centred, {scale}, {bias},
-                                 target_of(mean), target_of(inverse)};
+    const NormRow<Device, C> row{
+        static_cast<C>(op.real("epsilon")), centred, {scale}, {bias}, target_of(mean), target_of(inverse)};
     scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 2);
     return {};
   });
@@ -133,8 +133,7 @@ struct LpRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
-    const C norm =
-        p == 1 ? team.fold(AbsoluteSum<C>{}) : C(std::sqrt(team.fold(SquaredDifferenceSum<C>{C(0)})));
+    const C norm = p == 1 ? team.fold(AbsoluteSum<C>{}) : C(std::sqrt(team.fold(SquaredDifferenceSum<C>{C(0)})));
     team.emit(OverNorm<C>{norm});
   }
 };

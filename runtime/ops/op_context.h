@@ -43,7 +43,7 @@ class OpContext : public OpCall {
       if (!may_overwrite(candidate)) continue;
       const Tensor& old = input(candidate);
       if (!(old.shape() == shape) || bits_of(old.dtype()) != bits_of(dtype)) continue;
-      set_output(index, Tensor::wrap(dtype, shape, old.storage()));
+      set_output(index, Tensor::wrap(dtype, shape, old.storage(), old.device()));
       return MutableView{dtype, shape, old.storage().get(), old.device()};
     }
     return make_output(index, dtype, shape);
@@ -133,7 +133,7 @@ struct KernelRow {
   std::string_view op;
   uint32_t dtypes = kFloats;     // of the input `dtype_input`
   Kernel<Device> run = nullptr;  // null: not on this device
-  int64_t since_first = 1;  // range of the schema's since-version
+  int64_t since_first = 1;       // range of the schema's since-version
   int64_t since_last = INT64_MAX;
   int64_t dtype_input = 0;
   Arguments arguments = Arguments::tensors;
@@ -150,10 +150,12 @@ constexpr KernelRow<Device> reads_on_host(std::initializer_list<int> inputs, Ker
 }
 
 // The function for a row that only the host has: GPU devices see no function, and skip the row.
-#define PX_ON_HOST(function)                                                        \
-  [] {                                                                              \
-    if constexpr (GpuDevice<Device>) return static_cast<Kernel<Device>>(nullptr);   \
-    else return static_cast<Kernel<Device>>(function);                              \
+#define PX_ON_HOST(function)                        \
+  [] {                                              \
+    if constexpr (GpuDevice<Device>)                \
+      return static_cast<Kernel<Device>>(nullptr);  \
+    else                                            \
+      return static_cast<Kernel<Device>>(function); \
   }()
 
 }  // namespace parallax::runtime

@@ -5,8 +5,8 @@
 
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
-#include "runtime/device/gemm.h"
 #include "runtime/device/element_of.h"
+#include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"

@@ -200,8 +200,9 @@ Status interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, c
     const AxisTables<Device> table = PX_TRY(axis_tables(op, tables[axis]));
     dims[at] = axes[axis].out;
     const MutableView to = PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
-    Resampled<Device, C> resampled{source_of(from), table.indices, table.weights, {}, table.taps, axes[axis].in,
-                                   axes[axis].out,  product(dims, at + 1, dims.size()), fill_value};
+    Resampled<Device, C> resampled{source_of(from), table.indices, table.weights,  {},
+                                   table.taps,      axes[axis].in, axes[axis].out, product(dims, at + 1, dims.size()),
+                                   fill_value};
     if (extrapolates) resampled.outside = table.outside;
     tabulate<C>(op.queue(), resampled, to);
     from = TensorView(to);

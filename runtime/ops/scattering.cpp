@@ -149,8 +149,8 @@ Status non_zero(OpContext<Device>& op) {
   const Ints dims(x.shape());
   const MutableView y = PX_TRY(op.make_output(0, DType::int64, Shape{dims.size(), found.count}));
   if (y.element_count() == 0) return {};
-  tabulate<int64_t>(op.queue(), Coordinate<Device>{found.places, found.count, Axes(dims), Axes(row_major_strides(dims))},
-                    y);
+  tabulate<int64_t>(op.queue(),
+                    Coordinate<Device>{found.places, found.count, Axes(dims), Axes(row_major_strides(dims))}, y);
   return {};
 }
 

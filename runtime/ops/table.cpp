@@ -18,11 +18,12 @@ using Family = Rows<Device> (*)();
 // What a GPU has kernels for. The host has these and the families after them.
 template <class Device>
 constexpr Family<Device> kFamilies[] = {
-    activation_rows<Device>, arithmetic_rows<Device>, logic_rows<Device>, cast_rows<Device>,
-    view_rows<Device>, movement_rows<Device>, indexing_rows<Device>, scattering_rows<Device>, sorting_rows<Device>,
-    reduction_rows<Device>, softmax_rows<Device>, normalization_rows<Device>, channel_norm_rows<Device>,
-    matmul_rows<Device>, convolution_rows<Device>, pooling_rows<Device>, sequence_rows<Device>, generator_rows<Device>,
-    attention_rows<Device>, quantize_rows<Device>, resize_rows<Device>, dropout_rows<Device>,
+    activation_rows<Device>,   arithmetic_rows<Device>, logic_rows<Device>,       cast_rows<Device>,
+    view_rows<Device>,         movement_rows<Device>,   indexing_rows<Device>,    scattering_rows<Device>,
+    sorting_rows<Device>,      reduction_rows<Device>,  softmax_rows<Device>,     normalization_rows<Device>,
+    channel_norm_rows<Device>, matmul_rows<Device>,     convolution_rows<Device>, pooling_rows<Device>,
+    sequence_rows<Device>,     generator_rows<Device>,  attention_rows<Device>,   quantize_rows<Device>,
+    resize_rows<Device>,       dropout_rows<Device>,
 };
 constexpr Family<Cpu> kHostFamilies[] = {
     einsum_rows<Cpu>,

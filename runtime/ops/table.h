@@ -18,10 +18,10 @@ template <class Device>
 Result<const KernelRow<Device>*> find_kernel(const Node& node, std::span<const DType> input_dtypes);
 
 // Each device's table is compiled from table.cpp on its own.
-#define PX_DECLARE_TABLE(Device)                                                                            \
-  template <>                                                                                               \
-  std::span<const KernelRow<Device>> kernel_table<Device>();                                                \
-  template <>                                                                                               \
+#define PX_DECLARE_TABLE(Device)                             \
+  template <>                                                \
+  std::span<const KernelRow<Device>> kernel_table<Device>(); \
+  template <>                                                \
   Result<const KernelRow<Device>*> find_kernel<Device>(const Node& node, std::span<const DType> input_dtypes);
 PX_DECLARE_TABLE(Cpu)
 PX_DECLARE_TABLE(Cuda)

@@ -37,7 +37,8 @@ class GpuPlatform final : public Platform {
     const auto& row = *static_cast<const KernelRow<Device>*>(kernel.row);
     std::vector<Value> moved(inputs.size());
     std::vector<OpInput> operands(inputs.begin(), inputs.end());
-    for (size_t index = 0; index < inputs.size(); ++index) PX_TRY(place_input(row, index, moved[index], operands[index]));
+    for (size_t index = 0; index < inputs.size(); ++index)
+      PX_TRY(place_input(row, index, moved[index], operands[index]));
     return call_row(row, node, operands, seed, *queue_);
   }
 

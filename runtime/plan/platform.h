@@ -51,8 +51,8 @@ class Platform {
 
   virtual void set_value_limit(int64_t bytes) = 0;  // of values alone; 0: none
   virtual void reset_peak() = 0;
-  virtual int64_t peak_bytes() const = 0;         // of values, since reset_peak
-  virtual int64_t held_bytes() const = 0;         // of values, live and idle
+  virtual int64_t peak_bytes() const = 0;          // of values, since reset_peak
+  virtual int64_t held_bytes() const = 0;          // of values, live and idle
   virtual int64_t extra_weight_bytes() const = 0;  // copies of weights made for kernels
 
   // The host's kernels on host values, for constant folding.

@@ -44,8 +44,7 @@ Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
     if (absent && (parameter == nullptr || parameter->option != ParameterOption::optional)) {
       return execution_error(fmt::format("input {} has no value", index));
     }
-    if (!absent && step.kernel && step.kernel.arguments == Arguments::tensors &&
-        !inputs[index].value->is_tensor()) {
+    if (!absent && step.kernel && step.kernel.arguments == Arguments::tensors && !inputs[index].value->is_tensor()) {
       return execution_error(
           fmt::format("input {} must be a tensor, it is {}", index, expected_type(*inputs[index].value)));
     }
@@ -251,9 +250,8 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::vector<
   for (size_t index = 0; index < node.outputs.size(); ++index) {
     if (node.outputs[index] == kNoValue) continue;
     if (index >= outputs.size() || outputs[index].is_absent()) {
-      return unsupported(
-          fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it", index,
-                      platform_.name()));
+      return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
+                                     index, platform_.name()));
     }
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
     const ValueSite* alias = nullptr;

@@ -47,8 +47,8 @@ class RuntimeSession final : public Session {
     Runner runner(options_, levels_.of(observer, *sites_), *platform_, observer);
     auto outputs = runner.call(*plan_, inputs, call, !announced_);
     announced_ = true;
-    peak_bytes_ =
-        std::max(peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
+    peak_bytes_ = std::max(
+        peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
     return outputs;
   }
 

@@ -57,7 +57,7 @@ LIBRARIES = [
 SYSTEM_HEADERS = (
     r"(sys|linux|asm|netinet|arpa)/.*|.*intrin\.h|arm_(acle|neon)\.h|"
     r"(cpuid|dirent|dlfcn|errno|fcntl|fenv|float|ftw|getopt|inttypes|libgen|limits|link|locale|malloc|math|poll|pthread|regex|sched|signal|"
-    r"spawn|stdint|stdio|stdlib|string|strings|termios|time|unistd|glob|fnmatch|pwd|langinfo|execinfo)\.h"
+    r"spawn|stdint|stdio|stdlib|string|strings|termios|time|ucontext|unistd|glob|fnmatch|pwd|langinfo|execinfo)\.h"
 )
 
 # Standard headers that GCC 12 or clang 14 do not have.

@@ -205,8 +205,8 @@ void index_map(Queue<Gpu>& queue, const F& f, const MutableView& out, const std:
                const std::byte* fill_element = nullptr) {
   const int64_t count = out.element_count();
   if (count == 0) return;
-  const gpu::IndexMapKernel<Gpu, F> kernel{f,     out.data, source, fill_element, element_bytes(out.dtype), block_elements,
-                                           count};
+  const gpu::IndexMapKernel<Gpu, F> kernel{
+      f, out.data, source, fill_element, element_bytes(out.dtype), block_elements, count};
   launch(queue, kernel, gpu::size_for_items(queue, count));
 }
 

@@ -79,8 +79,7 @@ Status gemm_by_kernel(Queue<Gpu>& queue, const GemmProblem& problem, const C* a,
                                               problem.transpose_b,
                                               static_cast<C>(problem.alpha),
                                               static_cast<C>(problem.beta)};
-  const int64_t tiles =
-      problem.batch() * ((problem.m + kTile - 1) / kTile) * ((problem.n + kTile - 1) / kTile);
+  const int64_t tiles = problem.batch() * ((problem.m + kTile - 1) / kTile) * ((problem.n + kTile - 1) / kTile);
   const int64_t blocks = std::min<int64_t>(tiles, Queue<Gpu>::kMaxBlocks);
   launch(queue, kernel, gpu::LaunchSize{blocks, kTile * kTile, 2 * kTile * kTile * sizeof(C)});
   return {};

@@ -1,5 +1,5 @@
-// All primitives for GPU devices: what a family of operators needs to be compiled for one. `launch(queue, kernel, size)`
-// is the only thing that each device brings of its own.
+// All primitives for GPU devices: what a family of operators needs to be compiled for one. `launch(queue, kernel,
+// size)` is the only thing that each device brings of its own.
 #pragma once
 
 #include "runtime/device/gpu/copy_kernel.h"

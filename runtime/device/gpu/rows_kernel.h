@@ -2,10 +2,10 @@
 // tree: the same bits in every run.
 #pragma once
 
+#include "runtime/device/find.h"
 #include "runtime/device/gpu/block.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/memory.h"
-#include "runtime/device/find.h"
 #include "runtime/device/rows.h"
 
 namespace parallax::runtime {
@@ -74,7 +74,11 @@ class BlockTeam {
   using Value = C;
   using Slots = decltype(std::declval<Launch&>().template shared<Slot>(0));
   PX_HD BlockTeam(Launch& launch, const Source& in, R* out, int64_t length, int64_t inner)
-      : launch_(launch), slots_(launch.template shared<Slot>(launch.threads())), in_(in), out_{out}, length_(length),
+      : launch_(launch),
+        slots_(launch.template shared<Slot>(launch.threads())),
+        in_(in),
+        out_{out},
+        length_(length),
         inner_(inner) {}
 
   PX_HD void begin_row(int64_t row) {
@@ -206,12 +210,11 @@ void fold_places(Queue<Gpu>& queue, const Fold& fold, const RowLayout& layout, c
   const int64_t rows = layout.row_count();
   if (rows == 0) return;
   if (layout.inner == 1) {
-    const gpu::FoldRowsKernel<Gpu, C, Fold> kernel{fold, source_of(in), target_of(out),
-                                                   rows, layout.length,      1};
+    const gpu::FoldRowsKernel<Gpu, C, Fold> kernel{fold, source_of(in), target_of(out), rows, layout.length, 1};
     launch(queue, kernel, gpu::size_for_rows(queue, rows, layout.length, sizeof(gpu::Slot)));
   } else {
     const gpu::FoldColumnsKernel<Gpu, C, Fold> kernel{fold, source_of(in), target_of(out),
-                                                      rows, layout.length,      layout.inner};
+                                                      rows, layout.length, layout.inner};
     launch(queue, kernel, gpu::size_for_items(queue, rows));
   }
 }
@@ -245,8 +248,8 @@ void scan_rows(Queue<Gpu>& queue, const F& f, const RowLayout& layout, const Mut
     wide = std::move(*memory);
   }
   const MutableView results = direct ? out : writable(wide);
-  const gpu::ScanRowsKernel<Gpu, C, R, F> kernel{
-      f, source_of(in), reinterpret_cast<R*>(results.data), rows, layout.length, layout.inner};
+  const gpu::ScanRowsKernel<Gpu, C, R, F> kernel{f,    source_of(in), reinterpret_cast<R*>(results.data),
+                                                 rows, layout.length, layout.inner};
   launch(queue, kernel, gpu::size_for_rows(queue, rows, layout.length, sizeof(gpu::Slot)));
   if (!direct) map_as<R, R>(queue, Same{}, out, std::array<TensorView, 1>{TensorView(results)});
 }

@@ -23,8 +23,8 @@ struct SelectKernel {
   static constexpr const char* kName = "select";
   Source in;
   int64_t count, piece;
-  Elements<Device, uint32_t> counts;         // of each piece
-  Elements<Device, const int64_t> begins;    // of each piece in `places`
+  Elements<Device, uint32_t> counts;       // of each piece
+  Elements<Device, const int64_t> begins;  // of each piece in `places`
   Elements<Device, int64_t> places;
 
   template <class Launch>
@@ -59,7 +59,8 @@ template <class C, GpuDevice Gpu>
 Result<Selection<Gpu>> select(Queue<Gpu>& queue, const TensorView& in) {
   const int64_t count = in.element_count();
   if (count == 0) return Selection<Gpu>{};
-  const int64_t piece = std::max<int64_t>(Queue<Gpu>::kThreads, (count + Queue<Gpu>::kMaxBlocks - 1) / Queue<Gpu>::kMaxBlocks);
+  const int64_t piece =
+      std::max<int64_t>(Queue<Gpu>::kThreads, (count + Queue<Gpu>::kMaxBlocks - 1) / Queue<Gpu>::kMaxBlocks);
   const int64_t pieces = (count + piece - 1) / piece;
   const Tensor zeros = PX_TRY(Tensor::zeros(DType::uint32, Shape{pieces}));
   const Tensor counts = PX_TRY(queue.to_device(zeros));

@@ -202,8 +202,8 @@ void scatter(Queue<Gpu>& queue, const F& f, Combine combine, const MutableView& 
   if (!memory.ok()) return queue.fail(std::move(memory).error());
   const gpu::PlaceKey<Gpu, F> key{f};
   gpu::sort_items<int64_t>(queue, key, gpu::SmallerKey{}, memory->items, 1, blocks);
-  const gpu::ScatterKernel<Gpu, C> kernel{memory->items,      combine, target_of(out), source_of(updates),
-                                          element_bytes(out.dtype), blocks,  block_elements};
+  const gpu::ScatterKernel<Gpu, C> kernel{
+      memory->items, combine, target_of(out), source_of(updates), element_bytes(out.dtype), blocks, block_elements};
   launch(queue, kernel, gpu::size_for_items(queue, blocks * block_elements));
 }
 

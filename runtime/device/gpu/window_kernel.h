@@ -122,9 +122,8 @@ struct ConvKernel {
         const int64_t offset = kTransposed ? transposed_tap_offset(window, place, tap) : tap_offset(window, place, tap);
         if (offset < 0) continue;
         for (int64_t input = 0; input < in_per_group; ++input) {
-          const int64_t filter = kTransposed
-                                     ? (group * in_per_group + input) * out_per_group + channel % out_per_group
-                                     : channel * in_per_group + input;
+          const int64_t filter = kTransposed ? (group * in_per_group + input) * out_per_group + channel % out_per_group
+                                             : channel * in_per_group + input;
           sum += x[(first + input) * window.in_plane + offset] * filters[filter * window.taps + tap];
         }
       }
@@ -137,9 +136,9 @@ template <bool kTransposed, class C, GpuDevice Gpu>
 Status convolve(Queue<Gpu>& queue, const ConvProblem& problem, const C* x, const C* filters, const C* bias, C* y) {
   const WindowGeometry geometry{problem.in_spatial, problem.out_spatial, problem.kernel,
                                 problem.strides,    problem.dilations,   problem.pads_begin};
-  const ConvKernel<Gpu, C, kTransposed> kernel{window_by_value(geometry), {x},           {filters},
-                                               {bias},                    {y},           problem.batch,
-                                               problem.in_channels,       problem.out_channels, problem.groups};
+  const ConvKernel<Gpu, C, kTransposed> kernel{
+      window_by_value(geometry), {x},           {filters}, {bias}, {y}, problem.batch, problem.in_channels,
+      problem.out_channels,      problem.groups};
   launch(queue, kernel, size_for_items(queue, problem.batch * problem.out_channels * product(problem.out_spatial)));
   return {};
 }
@@ -160,8 +159,8 @@ Status conv_transpose(Queue<Gpu>& queue, const ConvProblem& problem, const C* x,
 template <class C, class Fold, GpuDevice Gpu>
 void window_fold(Queue<Gpu>& queue, const Fold& fold, const WindowGeometry& geometry, int64_t planes,
                  const MutableView& out, const MutableView& places, const TensorView& in) {
-  const gpu::WindowFoldKernel<Gpu, C, Fold> kernel{fold,           gpu::window_by_value(geometry), source_of(in),
-                                                   target_of(out), target_of(places),              planes};
+  const gpu::WindowFoldKernel<Gpu, C, Fold> kernel{
+      fold, gpu::window_by_value(geometry), source_of(in), target_of(out), target_of(places), planes};
   launch(queue, kernel, gpu::size_for_items(queue, planes * kernel.window.out_plane));
 }
 

@@ -13,12 +13,13 @@ class EmulatedExecutor final : public Executor {
   std::string name() const override { return "emulated"; }
   std::string device() const override { return "emulated GPU"; }
   std::map<std::string, std::string> settings(const RunOptions& options) const override {
-    return {{"rewrite", runtime::pattern_names(options)}};
+    return {{"rewrite", runtime::pattern_names(options, false)}};
   }
   Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
     using Platform = runtime::GpuPlatform<runtime::Emulated>;
-    return runtime::make_session(std::move(model), options,
-                                 std::make_unique<Platform>(name(), std::make_unique<runtime::Queue<runtime::Emulated>>()));
+    return runtime::make_session(
+        std::move(model), options,
+        std::make_unique<Platform>(name(), std::make_unique<runtime::Queue<runtime::Emulated>>()));
   }
 };
 

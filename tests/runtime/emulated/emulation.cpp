@@ -2,14 +2,13 @@
 // waits for have come.
 #include "tests/runtime/emulated/emulation.h"
 
-#include <sys/mman.h>
-#include <ucontext.h>
-
 #include <map>
 #include <optional>
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 #include "inspector/base/check.h"
 #include "runtime/device/gpu/memory.h"
@@ -165,8 +164,9 @@ void Block::run(int64_t index) {
     }
     if (release_warps() || release_barrier() || count(Wait::done) == size_.threads) continue;
     const int at_barrier = count(Wait::barrier);
-    report(at_barrier > 0 ? fmt::format("a barrier is reached by {} of {} threads", at_barrier, size_.threads)
-                          : fmt::format("an exchange is reached by {} of {} threads", count(Wait::warp), size_.threads));
+    report(at_barrier > 0
+               ? fmt::format("a barrier is reached by {} of {} threads", at_barrier, size_.threads)
+               : fmt::format("an exchange is reached by {} of {} threads", count(Wait::warp), size_.threads));
     return;  // the stacks of what still waits are given up
   }
 }

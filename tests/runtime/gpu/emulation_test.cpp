@@ -62,9 +62,8 @@ TEST(Emulation, BarriersSeparateWritesFromReads) {
 TEST(Emulation, ShufflesReachDownTheWarp) {
   Memory memory(64);
   const Numbers out = memory.elements();
-  const Status status = run({1, 64, 0}, [=](auto& launch) {
-    out[launch.thread()] = launch.shuffle_down(int64_t{10} * launch.thread(), 4);
-  });
+  const Status status = run(
+      {1, 64, 0}, [=](auto& launch) { out[launch.thread()] = launch.shuffle_down(int64_t{10} * launch.thread(), 4); });
   ASSERT_TRUE(status.ok()) << status.error().message;
   const std::vector<int64_t> values = memory.read();
   EXPECT_EQ(values[0], 40);

@@ -101,9 +101,8 @@ TEST(GpuExecutor, ComputesAndShowsEveryValueOnTheHost) {
 TEST(GpuExecutor, ShapeArithmeticStaysOnTheHost) {
   const auto model = model_of(node("Shape", {"x"}, {"s"}) + node("Gather", {"s", "zero"}, {"n"}) +
                               node("Concat", {"n", "minus_one"}, {"t"}, "attribute { name: \"axis\" i: 0 type: INT }") +
-                              node("Reshape", {"x", "t"}, {"r"}) + node("Neg", {"r"}, {"y"}) +
-                              integers("zero", {0}) + integers("minus_one", {-1}) + value("input", "x") +
-                              value("output", "y"));
+                              node("Reshape", {"x", "t"}, {"r"}) + node("Neg", {"r"}, {"y"}) + integers("zero", {0}) +
+                              integers("minus_one", {-1}) + value("input", "x") + value("output", "y"));
   const Ran ran = run(model, {floats({2, 1, 2}, {1, 2, 3, 4})});
   ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
   EXPECT_EQ((*ran.outputs)[0].tensor().shape(), (Shape{2, 2}));
@@ -113,8 +112,9 @@ TEST(GpuExecutor, ShapeArithmeticStaysOnTheHost) {
 
 // A shape that is an input of the graph lies on the device and is read from there.
 TEST(GpuExecutor, ReadsShapesFromTheDevice) {
-  const auto model = model_of(node("Neg", {"t"}, {"u"}) + node("Neg", {"u"}, {"v"}) + node("Reshape", {"x", "v"}, {"y"}) +
-                              value("input", "x") + value("input", "t", kInt64) + value("output", "y"));
+  const auto model =
+      model_of(node("Neg", {"t"}, {"u"}) + node("Neg", {"u"}, {"v"}) + node("Reshape", {"x", "v"}, {"y"}) +
+               value("input", "x") + value("input", "t", kInt64) + value("output", "y"));
   const int64_t dims[] = {4, 1};
   const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4}), Tensor::vector<int64_t>(dims)});
   ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
@@ -151,8 +151,8 @@ TEST(GpuExecutor, TheHostCanRunWhatTheDeviceCannot) {
 }
 
 TEST(GpuExecutor, OverridesStandInForDeviceValues) {
-  const auto model = model_of(node("Neg", {"x"}, {"a"}) + node("Neg", {"a"}, {"y"}) + value("input", "x") +
-                              value("output", "y"));
+  const auto model =
+      model_of(node("Neg", {"x"}, {"a"}) + node("Neg", {"a"}, {"y"}) + value("input", "x") + value("output", "y"));
   RunOptions options;
   options.overrides["a"] = floats({2}, {10, 20});
   const Ran ran = run(model, {floats({2}, {1, 2})}, options);
@@ -169,32 +169,13 @@ TEST(GpuExecutor, GivesBackAllMemory) {
 }
 
 TEST(GpuExecutor, KeepsToAMemoryLimit) {
-  const auto model = model_of(node("Neg", {"x"}, {"y"}, "name: \"large\"") + value("input", "x") + value("output", "y"));
+  const auto model =
+      model_of(node("Neg", {"x"}, {"y"}, "name: \"large\"") + value("input", "x") + value("output", "y"));
   RunOptions options;
   options.memory_limit_bytes = 6000;
   const Ran ran = run(model, {floats({1024}, std::vector<float>(1024, 1.0F))}, options);
   ASSERT_FALSE(ran.outputs.ok());
   EXPECT_EQ(ran.outputs.error().code, ErrorCode::out_of_memory);
-}
-
-// Where there is no GPU the executor says so; where there is one it runs.
-TEST(CudaExecutor, RunsOrSaysWhyNot) {
-  auto executor = make_cuda_executor();
-  if (!executor.ok()) {
-    EXPECT_EQ(executor.error().code, ErrorCode::usage);
-    EXPECT_EQ(executor.error().message.rfind("cuda: ", 0), 0U) << executor.error().message;
-    GTEST_SKIP() << executor.error().message;
-  }
-  const auto model = model_of(node("MatMul", {"x", "x"}, {"a"}) + node("Relu", {"a"}, {"y"}) + value("input", "x") +
-                              value("output", "y"));
-  auto session = (*executor)->prepare(model, {});
-  ASSERT_TRUE(session.ok()) << session.error().message;
-  NullObserver nobody;
-  const Value inputs[] = {floats({2, 2}, {1, 2, -3, 0})};
-  const auto outputs = (*session)->run(inputs, nobody);
-  ASSERT_TRUE(outputs.ok()) << outputs.error().message;
-  const auto y = (*outputs)[0].tensor().as<float>();
-  EXPECT_EQ((std::vector<float>{y.begin(), y.end()}), (std::vector<float>{0, 2, 0, 0}));
 }
 
 }  // namespace

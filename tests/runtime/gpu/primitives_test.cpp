@@ -1,10 +1,10 @@
 // Each primitive's kernels against the host's primitive of the same name, on ragged sizes that take several blocks.
+#include "runtime/device/gpu/primitives.h"
+
 #include <gtest/gtest.h>
 
-#include "tests/runtime/emulated/queue_emulated.h"
-
-#include "runtime/device/gpu/primitives.h"
 #include "tests/runtime/device/random_values.h"
+#include "tests/runtime/emulated/queue_emulated.h"
 
 namespace parallax::runtime {
 namespace {
@@ -91,10 +91,13 @@ struct SumFold {
 
 TEST(GpuPrimitives, FoldRowsAndColumns) {
   const Both x(floats({7, 131, 5}));
-  for (const RowLayout& rows : {RowLayout{7, 655, 1}, RowLayout{7, 131, 5}, RowLayout{7 * 131, 5, 1}, RowLayout{1, 4585, 1}}) {
+  for (const RowLayout& rows :
+       {RowLayout{7, 655, 1}, RowLayout{7, 131, 5}, RowLayout{7 * 131, 5, 1}, RowLayout{1, 4585, 1}}) {
     expect_same(
         DType::float32, {rows.row_count()},
-        [&](auto& queue, const MutableView& out, const auto& pick) { fold_rows<float>(queue, SumFold{}, rows, out, pick(x)); },
+        [&](auto& queue, const MutableView& out, const auto& pick) {
+          fold_rows<float>(queue, SumFold{}, rows, out, pick(x));
+        },
         1e-5);
   }
 }
@@ -188,9 +191,10 @@ TEST(GpuPrimitives, SelectFindsEveryPlaceInOrder) {
     const auto host = select<int64_t>(Both::host_queue(), x.host.view()).take();
     const auto device = select<int64_t>(Both::queue(), x.device.view()).take();
     ASSERT_EQ(device.count, host.count);
-    const auto places = Tensor::wrap(DType::int64, Shape{device.count},
-                                     std::shared_ptr<const std::byte>(device.owner, reinterpret_cast<const std::byte*>(device.places.data)),
-                                     x.device.device());
+    const auto places = Tensor::wrap(
+        DType::int64, Shape{device.count},
+        std::shared_ptr<const std::byte>(device.owner, reinterpret_cast<const std::byte*>(device.places.data)),
+        x.device.device());
     const Tensor read = Both::queue().to_host(places).take();
     for (int64_t i = 0; i < host.count; ++i) ASSERT_EQ(read.as<int64_t>()[static_cast<size_t>(i)], host.places[i]);
   }
