@@ -147,6 +147,7 @@ TEST(Emulation, NoticesMemoryThatHasBeenFreed) {
 }
 
 TEST(EmulationDeathTest, HostCodeCannotFollowAddressesOfTheDevice) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Memory memory(4);
   EXPECT_DEATH(
       {
