@@ -38,7 +38,7 @@ struct SelectKernel {
         const bool wanted = i < end && load<Device, C>(in, i) != C(0);
         const uint32_t votes = launch.ballot(wanted);
         const int lane = launch.thread() % kWarp;
-        if (lane == 0) before[launch.thread() / kWarp] = bits_below(votes, kWarp - 1) + (votes >> (kWarp - 1));
+        if (lane == kWarp - 1) before[launch.thread() / kWarp] = bits_below(votes, lane) + (wanted ? 1 : 0);
         launch.barrier();
         int64_t place = written + bits_below(votes, lane);
         for (int warp = 0; warp < launch.threads() / kWarp; ++warp) {
