@@ -26,21 +26,11 @@ constexpr Family<Device> kFamilies[] = {
     resize_rows<Device>,       dropout_rows<Device>,
 };
 constexpr Family<Cpu> kHostFamilies[] = {
-    einsum_rows<Cpu>,
-    recurrent_rows<Cpu>,
-    quantized_product_rows<Cpu>,
-    detection_rows<Cpu>,
-    signal_rows<Cpu>,
-    loss_rows<Cpu>,
-    ms_activation_rows<Cpu>,
-    ms_product_rows<Cpu>,
-    ms_conv_rows<Cpu>,
-    ms_norm_rows<Cpu>,
-    random_rows<Cpu>,
-    ms_attention_rows<Cpu>,
-    ms_borrowed_rows<Cpu>,
-    ms_quantized_rows<Cpu>,
-    ms_quantized_product_rows<Cpu>,
+    einsum_rows<Cpu>,        recurrent_rows<Cpu>,    quantized_product_rows<Cpu>,
+    detection_rows<Cpu>,     signal_rows<Cpu>,       loss_rows<Cpu>,
+    ms_activation_rows<Cpu>, ms_product_rows<Cpu>,   ms_conv_rows<Cpu>,
+    ms_norm_rows<Cpu>,       random_rows<Cpu>,       ms_attention_rows<Cpu>,
+    ms_borrowed_rows<Cpu>,   ms_quantized_rows<Cpu>, ms_quantized_product_rows<Cpu>,
     ms_tensor_rows<Cpu>,
 };
 
