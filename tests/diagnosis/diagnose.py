@@ -99,9 +99,6 @@ def main():
     for level, default in (("detection", 0.0), ("rank1", 0.0), ("rank3", 0.0), ("group", 0.0), ("two-roots", 0.0), ("alarms", 1.0)):
         parser.add_argument(f"--{level}", type=float, default=default)
     options = parser.parse_args()
-    if subprocess.run([options.parallax, "blame", "--help"], capture_output=True, check=False).returncode:
-        print("not run: this program has no verb blame")
-        sys.exit(77)
     work = pathlib.Path(options.work or tempfile.mkdtemp(prefix="parallax-diagnosis-"))
     pairs = [pair for pair in pairs_of(json.loads(pathlib.Path(options.manifest).read_text()), options.share) if options.only in pair.name]
     score = Score()
