@@ -99,7 +99,7 @@ class Observer {
 
   virtual Status begin_run(const RunInfo&) { return {}; }
   virtual Status begin_call(const CallInfo&, std::span<const Value> /*inputs*/) { return {}; }
-  // A value that does not exist in the plan; once per session, within the first call.
+  // A value that does not exist in the plan; within the first call that the observer is shown of a session.
   virtual Status absent(const ValueSite&, const Absence&) { return {}; }
   virtual Status enter_body(const NodeSite&, const Frame&) { return {}; }
   virtual Status leave_body(const NodeSite&, const Frame&) { return {}; }

@@ -254,7 +254,9 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
       side_of(a, dumps.a), side_of(b, dumps.b), PX_TRY(make_executor("reference:double")), request.policy, {}};
   PX_TRY(find_causes(blame, seen));
   const bool is_fused = has_fused_values(dumps.a) || has_fused_values(dumps.b);
-  if (!seen.causes.empty() && is_fused) PX_TRY(look_unfused(blame, a, b, *folder, seen.causes));
+  // Definitions that differ inside a fused node show only once it is taken apart.
+  const bool may_hide = !seen.causes.empty() || a.model != b.model;
+  if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen.causes));
   const bool has_vanished = parts(comparison) && !parts(seen) && seen.summary.compared > 0;
   take_over_rounding(seen, comparison);
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.

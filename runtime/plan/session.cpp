@@ -45,8 +45,8 @@ class RuntimeSession final : public Session {
     PX_TRY(check_inputs(model_->graph, inputs));
     platform_->reset_peak();
     Runner runner(options_, levels_.of(observer, *sites_), *platform_, observer);
-    auto outputs = runner.call(*plan_, inputs, call, !announced_);
-    announced_ = true;
+    auto outputs = runner.call(*plan_, inputs, call, announced_to_ != observer.identity());
+    announced_to_ = observer.identity();
     peak_bytes_ = std::max(
         peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
     return outputs;
@@ -87,7 +87,7 @@ class RuntimeSession final : public Session {
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;
   int64_t peak_bytes_ = 0;
-  bool announced_ = false;
+  uint64_t announced_to_ = 0;  // the observer that has been told what is absent
 };
 
 }  // namespace

@@ -129,14 +129,29 @@ INSTANTIATE_TEST_SUITE_P(All, WeightFaults,
 
 TEST(FaultPair, PartsWhereTheConverterWentWrong) {
   for (const std::string executors : {"reference", "cpu", "reference,cpu"}) {
-    const Answer answer = run_json({"run", sample("fault_pair/A.onnx"), "--against", sample("fault_pair/B.onnx"),
-                                    "--with", executors, "--inputs", sample("fault_pair/test_data_set_0")});
+    const Answer answer =
+        run_json({"run", sample("fault_pair/A.onnx"), "--against", sample("fault_pair/B.onnx"), "--with", executors,
+                  "--inputs", sample("fault_pair/test_data_set_0"), "--observe-all"});
     ASSERT_EQ(answer.exit_code, 1) << answer.command << "\n" << answer.messages;
     const nlohmann::json& first = answer.document.at("first_divergence");
     EXPECT_EQ(first.at("node"), "block1/depthwise_bn") << answer.command;
     EXPECT_EQ(first.at("op"), "BatchNormalization");
     EXPECT_EQ(first.at("path"), "block1/depthwise_bn_output");
     EXPECT_EQ(value_at(answer.document, "block1/depthwise_output").at("verdict"), "pass") << answer.command;
+  }
+}
+
+// By default the node at fault is fused into its neighbours, and its value does not exist: the cause names it all the
+// same.
+TEST(FaultPair, TheCauseIsNamedInsideAFusedNode) {
+  for (const std::string executors : {"reference", "cpu", "reference,cpu"}) {
+    const Answer answer = run_json({"run", sample("fault_pair/A.onnx"), "--against", sample("fault_pair/B.onnx"),
+                                    "--with", executors, "--inputs", sample("fault_pair/test_data_set_0")});
+    ASSERT_EQ(answer.exit_code, 1) << answer.command << "\n" << answer.messages;
+    const nlohmann::json& causes = answer.document.at("causes");
+    ASSERT_FALSE(causes.empty()) << answer.command;
+    EXPECT_EQ(causes[0].at("node"), "block1/depthwise_bn") << answer.command;
+    EXPECT_NE(causes[0].at("why").get<std::string>().find("epsilon"), std::string::npos) << causes[0];
   }
 }
 

@@ -157,6 +157,20 @@ TEST(CpuExecutor, AnnouncesWhatRewritingRemoves) {
   EXPECT_EQ(all.recorder.at("b"), (std::vector<float>{1, 1}));
 }
 
+TEST(CpuExecutor, TellsEachObserverOnceWhatIsAbsent) {
+  const auto model =
+      model_of(node("Identity", {"x"}, {"b"}) + node("Neg", {"b"}, {"y"}) + value("input", "x") + value("output", "y"));
+  const auto session = make_cpu_executor()->prepare(model, {}).take();
+  Recorder first, second;
+  const std::vector<Value> inputs = {floats({1, 1})};
+  const std::vector<std::string> told = {"absent b x"};
+  ASSERT_TRUE(session->run(inputs, first).ok());
+  ASSERT_TRUE(session->run(inputs, first).ok());
+  EXPECT_EQ(first.events, told);
+  ASSERT_TRUE(session->run(inputs, second).ok());
+  EXPECT_EQ(second.events, told);
+}
+
 TEST(CpuExecutor, SwitchesPatternsByName) {
   const auto model =
       model_of(node("Identity", {"x"}, {"b"}) + node("Neg", {"b"}, {"y"}) + value("input", "x") + value("output", "y"));
