@@ -126,7 +126,9 @@ Status rotary_embedding(OpContext<Device>& op) {
 struct AttentionShape {
   HeadsView q, k, v;
   int64_t past = 0;
-  int64_t keys = 0;  // past and present
+  int64_t keys = 0;    // past and present
+  Ints valid_lengths;  // of each sample's keys; none without nonpad_kv_seqlen
+  int64_t left_window = -1, right_window = -1;
   bool is_causal = false;
   double scale = 0;
   double softcap = 0;
@@ -155,6 +157,18 @@ Result<AttentionShape> attention_shape(OpContext<Device>& op) {
   }
   shape.keys = shape.past + shape.k.length;
   shape.is_causal = op.find_integer("is_causal").value_or(0) != 0;
+  const int64_t widest = shape.keys + shape.q.length;  // beyond it a window hides nothing more
+  shape.left_window = std::min(op.find_integer("left_window_size").value_or(-1), widest);
+  shape.right_window = std::min(op.find_integer("right_window_size").value_or(-1), widest);
+  if (op.has_input(6)) {
+    shape.valid_lengths = PX_TRY(op.integers_of_input(6));
+    if (shape.valid_lengths.size() != shape.q.batch)
+      return execution_error("nonpad_kv_seqlen must have one length for each sample");
+    for (int64_t length : shape.valid_lengths) {
+      if (length < 0 || length > shape.keys)
+        return execution_error(fmt::format("nonpad_kv_seqlen holds {}, there are {} keys", length, shape.keys));
+    }
+  }
   shape.scale = op.find_real("scale").value_or(1.0 / std::sqrt(static_cast<double>(shape.q.size)));
   shape.softcap = op.find_real("softcap").value_or(0.0);
   return shape;
@@ -184,16 +198,17 @@ Result<MutableView> present_of(OpContext<Device>& op, const HeadsView& now, int6
   return all;
 }
 
-// What the scores of one (batch, head, query) get added: the mask, and minus infinity on keys after the query.
+// What the scores of one (batch, head, query) get added: the mask, and minus infinity on keys that it does not see.
 template <class Device, class C>
 struct Masked {
   Source mask;  // no data: none
   int64_t start, stride, mask_keys;
-  int64_t visible_keys;
+  int64_t first_key, end_key;
   C softcap;
 
   PX_HD C operator()(C score, int64_t key) const {
     constexpr C kHidden = -std::numeric_limits<C>::infinity();
+    if (key < first_key || key >= end_key) return kHidden;
     if (softcap > C(0)) score = softcap * math::tanh(score / softcap);
     if (mask.data != nullptr) {
       if (key >= mask_keys) return kHidden;  // a mask shorter than the keys hides the rest
@@ -204,7 +219,7 @@ struct Masked {
         return kHidden;
       }
     }
-    return key < visible_keys ? score : kHidden;
+    return score;
   }
 };
 
@@ -233,32 +248,71 @@ struct Normalised {
   PX_HD C operator()(C x) const { return x / sum; }
 };
 
+// The scores of one query for all keys, as numbers to be softened.
 template <class Device, class C>
-struct MaskedSoftmaxRow {
+struct MaskedRow {
   Source mask;
   int64_t strides[4];
   int64_t mask_keys, heads, queries, keys, past;
+  Elements<Device, const int64_t> valid_lengths;
+  int64_t left_window, right_window;
   bool is_causal;
   C softcap;
 
+  // With lengths given, the queries are the last of each sample's keys; otherwise they follow the past.
+  PX_HD Masked<Device, C> masked(int64_t row) const {
+    const int64_t query = row % queries;
+    const int64_t batch = row / queries / heads;
+    const int64_t start = batch * strides[0] + row / queries % heads * strides[1] + query * strides[2];
+    const int64_t place = query + (valid_lengths ? valid_lengths[batch] - queries : past);
+    const int64_t first = left_window >= 0 && place > left_window ? place - left_window : 0;
+    int64_t end = keys;
+    if (is_causal && place + 1 < end) end = place + 1;
+    if (right_window >= 0 && place + right_window + 1 < end) end = place + right_window + 1;
+    if (valid_lengths && valid_lengths[batch] < end) end = valid_lengths[batch];
+    return {mask, start, strides[3], mask_keys, first, end, softcap};
+  }
   template <class Team>
   PX_HD void operator()(Team& team, int64_t row) const {
-    const int64_t query = row % queries;
-    const int64_t start = row / queries / heads * strides[0] + row / queries % heads * strides[1] + query * strides[2];
-    const int64_t visible = is_causal && query + past + 1 < keys ? query + past + 1 : keys;
+    team.emit(masked(row));
+  }
+};
+
+// A row in which everything is hidden becomes zeros.
+template <class Device, class C>
+struct MaskedSoftmaxRow {
+  MaskedRow<Device, C> scores;
+
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
     // The scores are softened in place: where nothing is added they are emitted already.
-    if (mask.data != nullptr || visible < keys || softcap > C(0)) {
-      team.emit(Masked<Device, C>{mask, start, strides[3], mask_keys, visible, softcap});
+    const Masked<Device, C> masked = scores.masked(row);
+    if (masked.mask.data != nullptr || masked.first_key > 0 || masked.end_key < scores.keys || masked.softcap > C(0)) {
+      team.emit(masked);
     }
-    team.change_emitted(ShiftedExponential<C>{team.fold_emitted(Highest{})});
-    team.change_emitted(Normalised<C>{team.fold_emitted(DifferenceSum<C>{C(0)})});
+    const C highest = team.fold_emitted(Highest{});
+    const bool all_hidden = highest == -std::numeric_limits<C>::infinity();
+    team.change_emitted(ShiftedExponential<C>{all_hidden ? C(0) : highest});
+    const C sum = team.fold_emitted(DifferenceSum<C>{C(0)});
+    team.change_emitted(Normalised<C>{all_hidden ? C(1) : sum});
   }
 };
 
 template <class C, class Device>
-Result<MaskedSoftmaxRow<Device, C>> softmax_row(OpContext<Device>& op, const AttentionShape& shape) {
-  MaskedSoftmaxRow<Device, C> row{
-      {}, {}, 0, shape.q.heads, shape.q.length, shape.keys, shape.past, shape.is_causal, static_cast<C>(shape.softcap)};
+Result<MaskedRow<Device, C>> masked_row(OpContext<Device>& op, const AttentionShape& shape) {
+  MaskedRow<Device, C> row{{},
+                           {},
+                           0,
+                           shape.q.heads,
+                           shape.q.length,
+                           shape.keys,
+                           shape.past,
+                           {},
+                           shape.left_window,
+                           shape.right_window,
+                           shape.is_causal,
+                           static_cast<C>(shape.softcap)};
+  if (!shape.valid_lengths.empty()) row.valid_lengths = PX_TRY(op.table(shape.valid_lengths));
   if (!op.has_input(3)) return row;
   const Tensor& mask = op.input(3);
   Ints dims(mask.shape());
@@ -295,6 +349,26 @@ Status store_heads(OpContext<Device>& op, const MutableView& sums, const Ints& d
   return {};
 }
 
+// The optional fourth output: 0 the scaled product, 1 after softcap, 2 with the mask added, 3 after softmax (the
+// specification's text of version 23 was corrected to this order without a new version).
+template <class C, class Device>
+Status store_scores(OpContext<Device>& op, MaskedRow<Device, C> row, const MutableView& scores, int64_t stage) {
+  const MutableView out = PX_TRY(op.make_output(3, op.input(0).dtype(), scores.shape));
+  if (stage == 0 || stage == 3) {
+    map_as<C, C>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(scores)});
+    return {};
+  }
+  if (stage == 1) {
+    row.mask = {};
+    row.valid_lengths = {};
+    row.left_window = row.right_window = -1;
+    row.is_causal = false;
+  }
+  const RowLayout rows{row.keys == 0 ? 0 : scores.element_count() / row.keys, row.keys, 1};
+  scan_rows<C, C>(op.queue(), row, rows, out, TensorView(scores), 8);
+  return {};
+}
+
 // Scores of all heads, their softmax, the weighted sum of values. Query heads share key heads in groups.
 template <class C, class Device>
 Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableView& keys, const MutableView& values) {
@@ -306,7 +380,7 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableV
   const auto q_values = PX_TRY(converted<C>(op.queue(), TensorView(q_packed), false));
   const auto k_values = PX_TRY(converted<C>(op.queue(), TensorView(keys), false));
   const auto v_values = PX_TRY(converted<C>(op.queue(), TensorView(values), false));
-  const MaskedSoftmaxRow<Device, C> softmax = PX_TRY(softmax_row<C>(op, shape));
+  const MaskedRow<Device, C> row = PX_TRY(masked_row<C>(op, shape));
   GemmProblem scores_problem;
   scores_problem.m = q.length;
   scores_problem.n = shape.keys;
@@ -332,7 +406,11 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableV
   C* score_values = reinterpret_cast<C*>(scores.data);
   PX_TRY(gemm(op.queue(), scores_problem, q_values.get(), k_values.get(), score_values));
   const RowLayout rows{q.batch * q.heads * q.length, shape.keys, 1};
+  const int64_t shown = op.wants_output(3) ? op.integer("qk_matmul_output_mode") : -1;
+  if (shown >= 0 && shown < 3) PX_TRY(store_scores(op, row, scores, shown));
+  const MaskedSoftmaxRow<Device, C> softmax{row};
   scan_rows<C, C>(op.queue(), softmax, rows, scores, TensorView(scores), 8);
+  if (shown == 3) PX_TRY(store_scores(op, row, scores, shown));
   const Ints sum_dims{q.batch, q.heads, q.length, shape.v.size};
   const MutableView sums = PX_TRY(op.scratch(storage_of<C>(), shape_of(sum_dims)));
   PX_TRY(gemm(op.queue(), sum_problem, score_values, v_values.get(), reinterpret_cast<C*>(sums.data)));
@@ -341,9 +419,6 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableV
 
 template <class Device>
 Status attention(OpContext<Device>& op) {
-  if (op.wants_output(3))
-    return unsupported("output qk_matmul_output has no kernel here; --fallback=reference runs it");
-  if (op.has_input(6)) return unsupported("nonpad_kv_seqlen has no kernel here; --fallback=reference runs it");
   const AttentionShape shape = PX_TRY(attention_shape(op));
   const MutableView keys = PX_TRY(present_of(op, shape.k, 1, 4, 1, shape.keys));
   const MutableView values = PX_TRY(present_of(op, shape.v, 2, 5, 2, shape.keys));
@@ -353,7 +428,7 @@ Status attention(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"Attention", kFloats, attention<Device>},
+    reads_on_host<Device>({6}, {"Attention", kFloats, attention<Device>}),
     {"RotaryEmbedding", kFloats, rotary_embedding<Device>},
 };
 

@@ -59,7 +59,8 @@ struct Mod {  // the sign of the divisor, as Python's %
       return rest != T(0) && ((rest < T(0)) != (b < T(0))) ? rest + b : rest;
     } else {
       const T rest = std::fmod(a, b);
-      return rest != T(0) && ((rest < T(0)) != (b < T(0))) ? rest + b : rest;
+      if (rest == T(0)) return std::copysign(T(0), b);
+      return (rest < T(0)) != (b < T(0)) ? rest + b : rest;
     }
   }
 };
@@ -154,18 +155,25 @@ struct BitwiseXor {
     return a ^ b;
   }
 };
+// Shifts by the type's width or more, or by a negative amount, leave what the sign fills in: -1 to the right of a
+// negative number, else 0 (BitShift-28). A negative amount is huge when taken without sign.
 struct ShiftLeft {
+  uint64_t width;
+  explicit ShiftLeft(const OpCall& op) : width(static_cast<uint64_t>(bits_of(op.input(0).dtype()))) {}
   template <class T>
   PX_HD T operator()(T a, T b) const {
     const auto bits = static_cast<uint64_t>(b);
-    return bits > 63 ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << bits);
+    return bits >= width ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << bits);
   }
 };
 struct ShiftRight {
+  uint64_t width;
+  explicit ShiftRight(const OpCall& op) : width(static_cast<uint64_t>(bits_of(op.input(0).dtype()))) {}
   template <class T>
   PX_HD T operator()(T a, T b) const {
     const auto bits = static_cast<uint64_t>(b);
-    return bits > 63 ? T(0) : static_cast<T>(static_cast<uint64_t>(a) >> bits);
+    if (bits >= width) return a < T(0) ? static_cast<T>(-1) : T(0);
+    return static_cast<T>(a >> bits);
   }
 };
 

@@ -277,8 +277,11 @@ Status space_to_depth(OpContext<Device>& op) {
   if (dims.size() != 4 || block <= 0 || dims[2] % block != 0 || dims[3] % block != 0) {
     return execution_error("the input must be [N,C,H,W] with H and W multiples of blocksize");
   }
-  return regroup(op, {dims[0], dims[1], dims[2] / block, block, dims[3] / block, block}, {0, 3, 5, 1, 2, 4},
-                 {dims[0], dims[1] * block * block, dims[2] / block, dims[3] / block});
+  const std::string mode = op.find_text("mode").value_or("DCR");
+  if (mode != "DCR" && mode != "CRD") return execution_error("attribute 'mode' is '" + mode + "'");
+  const Ints split{dims[0], dims[1], dims[2] / block, block, dims[3] / block, block};
+  const Ints perm = mode == "DCR" ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4};
+  return regroup(op, split, perm, {dims[0], dims[1] * block * block, dims[2] / block, dims[3] / block});
 }
 
 template <class Device>
