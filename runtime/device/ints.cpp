@@ -1,13 +1,52 @@
-// Broadcasting of shapes.
+// Lists of integers, and broadcasting of shapes.
 #include "runtime/device/ints.h"
 
 #include <string>
+#include <utility>
 
 namespace parallax::runtime {
 
-void Ints::insert(int64_t index, int64_t value) { values_.insert(values_.begin() + index, value); }
+Ints& Ints::operator=(const Ints& other) {
+  if (this != &other) assign(other.data_, other.size_);
+  return *this;
+}
 
-void Ints::erase(int64_t index) { values_.erase(values_.begin() + index); }
+Ints& Ints::operator=(Ints&& other) noexcept {
+  if (this == &other) return *this;
+  if (data_ != inline_) delete[] data_;
+  take(other);
+  return *this;
+}
+
+void Ints::take(Ints& other) noexcept {
+  if (other.data_ == other.inline_) {
+    data_ = inline_;
+    capacity_ = kInline;
+    std::copy_n(other.inline_, other.size_, inline_);
+  } else {
+    data_ = std::exchange(other.data_, other.inline_);
+    capacity_ = std::exchange(other.capacity_, kInline);
+  }
+  size_ = std::exchange(other.size_, 0);
+}
+
+void Ints::grow(int64_t count) {
+  capacity_ = std::max(count, 2 * capacity_);
+  auto* larger = new int64_t[static_cast<size_t>(capacity_)];
+  std::copy_n(data_, size_, larger);
+  if (data_ != inline_) delete[] data_;
+  data_ = larger;
+}
+
+void Ints::insert(int64_t index, int64_t value) {
+  push_back(value);
+  std::rotate(begin() + index, end() - 1, end());
+}
+
+void Ints::erase(int64_t index) {
+  std::copy(begin() + index + 1, end(), begin() + index);
+  --size_;
+}
 
 Result<Shape> broadcast_shapes(std::span<const Shape> shapes) {
   int64_t rank = 0;

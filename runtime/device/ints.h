@@ -12,34 +12,63 @@
 
 namespace parallax::runtime {
 
+// Short lists lie in the object itself: every call of an operator makes several.
 class Ints {
  public:
   Ints() = default;
-  Ints(std::initializer_list<int64_t> values) : values_(values) {}
-  explicit Ints(int64_t count, int64_t value = 0) : values_(static_cast<size_t>(count), value) {}
-  explicit Ints(std::span<const int64_t> values) : values_(values.begin(), values.end()) {}
-  Ints(const Shape& shape) : values_(shape.begin(), shape.end()) {}
-  Ints(std::vector<int64_t> values) : values_(std::move(values)) {}
+  Ints(std::initializer_list<int64_t> values) { assign(values.begin(), static_cast<int64_t>(values.size())); }
+  explicit Ints(int64_t count, int64_t value = 0) {
+    if (count > capacity_) grow(count);
+    size_ = count;
+    std::fill(begin(), end(), value);
+  }
+  explicit Ints(std::span<const int64_t> values) { assign(values.data(), static_cast<int64_t>(values.size())); }
+  Ints(const Shape& shape) { assign(shape.begin(), static_cast<int64_t>(shape.rank())); }
+  Ints(const std::vector<int64_t>& values) { assign(values.data(), static_cast<int64_t>(values.size())); }
+  Ints(const Ints& other) { assign(other.data_, other.size_); }
+  Ints(Ints&& other) noexcept { take(other); }
+  Ints& operator=(const Ints& other);
+  Ints& operator=(Ints&& other) noexcept;
+  ~Ints() {
+    if (data_ != inline_) delete[] data_;
+  }
 
-  int64_t& operator[](int64_t index) { return values_.data()[index]; }
-  int64_t operator[](int64_t index) const { return values_.data()[index]; }
-  int64_t size() const { return static_cast<int64_t>(values_.size()); }
-  bool empty() const { return values_.empty(); }
-  int64_t back() const { return values_.back(); }
-  void push_back(int64_t value) { values_.push_back(value); }
+  int64_t& operator[](int64_t index) { return data_[index]; }
+  int64_t operator[](int64_t index) const { return data_[index]; }
+  int64_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  int64_t back() const { return data_[size_ - 1]; }
+  void push_back(int64_t value) {
+    if (size_ == capacity_) grow(size_ + 1);
+    data_[size_++] = value;
+  }
   void insert(int64_t index, int64_t value);
   void erase(int64_t index);
-  bool contains(int64_t value) const { return std::find(values_.begin(), values_.end(), value) != values_.end(); }
-  auto begin() { return values_.begin(); }
-  auto end() { return values_.end(); }
-  auto begin() const { return values_.begin(); }
-  auto end() const { return values_.end(); }
-  const int64_t* data() const { return values_.data(); }
-  operator std::span<const int64_t>() const { return values_; }
-  bool operator==(const Ints&) const = default;
+  void truncate(int64_t count) { size_ = count; }  // keeps the first so many
+  bool contains(int64_t value) const { return std::find(begin(), end(), value) != end(); }
+  int64_t* begin() { return data_; }
+  int64_t* end() { return data_ + size_; }
+  const int64_t* begin() const { return data_; }
+  const int64_t* end() const { return data_ + size_; }
+  const int64_t* data() const { return data_; }
+  operator std::span<const int64_t>() const { return {data_, static_cast<size_t>(size_)}; }
+  bool operator==(const Ints& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
-  std::vector<int64_t> values_;
+  static constexpr int64_t kInline = 6;
+
+  void grow(int64_t count);  // makes room for so many
+  void assign(const int64_t* values, int64_t count) {
+    if (count > capacity_) grow(count);
+    std::copy_n(values, count, data_);
+    size_ = count;
+  }
+  void take(Ints& other) noexcept;  // this one has nothing of its own
+
+  int64_t inline_[kInline];
+  int64_t* data_ = inline_;
+  int64_t size_ = 0;
+  int64_t capacity_ = kInline;
 };
 
 inline int64_t rank_of(const Shape& shape) { return static_cast<int64_t>(shape.rank()); }

@@ -4,29 +4,23 @@
 namespace parallax::runtime {
 
 void merge_axes(Ints& dims, std::span<Ints> strides) {
-  Ints merged;
-  std::vector<Ints> kept(strides.size());
+  int64_t kept = 0;  // axes written so far, never past the one being read
   for (int64_t axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis] == 1) continue;
-    bool joins = !merged.empty();
+    const int64_t dim = dims[axis];
+    if (dim == 1) continue;
+    bool joins = kept > 0;
     for (size_t operand = 0; joins && operand < strides.size(); ++operand) {
-      joins = kept[operand].back() == strides[operand][axis] * dims[axis];
+      joins = strides[operand][kept - 1] == strides[operand][axis] * dim;
     }
-    if (joins) {
-      const int64_t last = merged.size() - 1;
-      merged[last] *= dims[axis];
-      for (size_t operand = 0; operand < strides.size(); ++operand) kept[operand][last] = strides[operand][axis];
-    } else {
-      merged.push_back(dims[axis]);
-      for (size_t operand = 0; operand < strides.size(); ++operand) kept[operand].push_back(strides[operand][axis]);
-    }
+    if (!joins) ++kept;
+    dims[kept - 1] = joins ? dims[kept - 1] * dim : dim;
+    for (Ints& own : strides) own[kept - 1] = own[axis];
   }
-  if (merged.empty()) {
-    merged.push_back(1);
-    for (Ints& own : kept) own.push_back(0);
-  }
-  dims = std::move(merged);
-  for (size_t operand = 0; operand < strides.size(); ++operand) strides[operand] = std::move(kept[operand]);
+  dims.truncate(kept);
+  for (Ints& own : strides) own.truncate(kept);
+  if (kept > 0) return;
+  dims.push_back(1);
+  for (Ints& own : strides) own.push_back(0);
 }
 
 Error unsupported_dtype(DType dtype) {

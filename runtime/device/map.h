@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/blocks.h"
@@ -25,7 +26,13 @@ void merge_axes(Ints& dims, std::span<Ints> strides);
 
 template <size_t N>
 MapPlan<N> plan_map(const Shape& out, const std::array<TensorView, N>& in) {
-  MapPlan<N> plan{Ints(out), {}};
+  MapPlan<N> plan;
+  if (std::all_of(in.begin(), in.end(), [&](const TensorView& each) { return each.shape == out; })) {
+    plan.dims.push_back(out.element_count());
+    for (Ints& own : plan.strides) own.push_back(1);
+    return plan;
+  }
+  plan.dims = out;
   for (size_t operand = 0; operand < N; ++operand) plan.strides[operand] = broadcast_strides(in[operand].shape, out);
   merge_axes(plan.dims, plan.strides);
   return plan;
@@ -64,7 +71,7 @@ void map_as(Queue<Cpu>&, const F& f, const MutableView& out, const std::array<Te
   const MapPlan<N> plan = plan_map(out.shape, in);
   const int64_t run = plan.run();
   const bool store_direct = out.dtype == storage_of<R>();
-  parallel_for(out.element_count(), work_of<F>() * 2, [&](int64_t begin, int64_t end) {
+  const auto body = [&](int64_t begin, int64_t end) {
     alignas(64) C buffers[N][kBlockElements];
     alignas(64) R results[kBlockElements];
     for (int64_t index = begin; index < end;) {
@@ -86,7 +93,8 @@ void map_as(Queue<Cpu>&, const F& f, const MutableView& out, const std::array<Te
       if (!store_direct) store_block<R>(out.dtype, out.data, index, count, results);
       index += count;
     }
-  });
+  };
+  parallel_for(out.element_count(), work_of<F>() * 2, std::ref(body));  // by reference: a copy would be allocated
 }
 
 // The value itself: for conversions between storage types.

@@ -23,8 +23,12 @@ const T* default_value(const Node& node, std::string_view name) {
 
 }  // namespace
 
-OpCall::OpCall(const Node& node, std::span<const OpInput> inputs, uint64_t seed)
-    : node_(node), inputs_(inputs), seed_(seed), outputs_(node.outputs.size()), aliases_(node.outputs.size(), -1) {}
+OpCall::OpCall(const Node& node, std::span<const OpInput> inputs, uint64_t seed, CallResult* result)
+    : node_(node), inputs_(inputs), seed_(seed), result_(result == nullptr ? own_ : *result) {
+  result_.outputs.clear();
+  result_.outputs.resize(node.outputs.size());
+  result_.aliases.assign(node.outputs.size(), -1);
+}
 
 bool OpCall::has_input(int64_t index) const {
   if (index >= input_count()) return false;
@@ -158,13 +162,13 @@ bool OpCall::wants_output(int64_t index) const {
 }
 
 void OpCall::set_output(int64_t index, Value value) {
-  if (wants_output(index)) outputs_.data()[index] = std::move(value);
+  if (wants_output(index)) result_.outputs.data()[index] = std::move(value);
 }
 
 void OpCall::alias_output(int64_t index, int64_t input_index, const Shape& shape) {
   if (!wants_output(index)) return;
-  outputs_.data()[index] = input(input_index).reshaped(shape);
-  aliases_.data()[index] = input_index;
+  result_.outputs.data()[index] = input(input_index).reshaped(shape);
+  result_.aliases.data()[index] = input_index;
 }
 
 }  // namespace parallax::runtime

@@ -22,10 +22,19 @@ struct OpInput {
   bool is_last_use = false;      // no later node reads it: its buffer may become an output's
 };
 
+// What a call makes; whoever makes many calls keeps one, so that none allocates.
+struct CallResult {
+  std::vector<Value> outputs;    // one for each of the node's
+  std::vector<int64_t> aliases;  // for each output the input whose payload it is, or -1
+};
+
 class OpCall {
  public:
   // `seed`: a hash of the frames the node runs in (32-bit FNV-1a of their text), for operators that draw.
-  OpCall(const Node& node, std::span<const OpInput> inputs, uint64_t seed);
+  // `result`: where outputs go; null: to the call itself.
+  OpCall(const Node& node, std::span<const OpInput> inputs, uint64_t seed, CallResult* result = nullptr);
+  OpCall(const OpCall&) = delete;
+  OpCall& operator=(const OpCall&) = delete;
 
   const Node& node() const { return node_; }
   int64_t since_version() const { return node_.schema->since_version; }
@@ -70,16 +79,14 @@ class OpCall {
   void set_output(int64_t index, Value value);
   // Output `index` is input `input` under another shape, without a copy.
   void alias_output(int64_t index, int64_t input, const Shape& shape);
-  std::vector<Value> take_outputs() { return std::move(outputs_); }
-  // For each output the input whose payload it is, or -1.
-  const std::vector<int64_t>& aliases() const { return aliases_; }
+  std::vector<Value> take_outputs() { return std::move(result_.outputs); }
 
  private:
   const Node& node_;
   std::span<const OpInput> inputs_;
   uint64_t seed_;
-  std::vector<Value> outputs_;
-  std::vector<int64_t> aliases_;
+  CallResult own_;
+  CallResult& result_;
 };
 
 }  // namespace parallax::runtime

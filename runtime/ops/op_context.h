@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <initializer_list>
+#include <list>
 #include <span>
 #include <string_view>
 
@@ -16,8 +16,9 @@ namespace parallax::runtime {
 template <class Device>
 class OpContext : public OpCall {
  public:
-  OpContext(const Node& node, std::span<const OpInput> inputs, uint64_t seed, Queue<Device>& queue)
-      : OpCall(node, inputs, seed), queue_(queue) {}
+  OpContext(const Node& node, std::span<const OpInput> inputs, uint64_t seed, Queue<Device>& queue,
+            CallResult* result = nullptr)
+      : OpCall(node, inputs, seed, result), queue_(queue) {}
 
   Queue<Device>& queue() { return queue_; }
 
@@ -97,8 +98,8 @@ class OpContext : public OpCall {
  private:
   Queue<Device>& queue_;
   std::vector<Tensor> scratch_;
-  std::deque<Ints> tables_;
-  std::deque<std::vector<double>> real_tables_;
+  std::list<Ints> tables_;
+  std::list<std::vector<double>> real_tables_;
 };
 
 template <class Device>

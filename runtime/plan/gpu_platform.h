@@ -26,20 +26,20 @@ class GpuPlatform final : public Platform {
     return chosen(*row);
   }
 
-  Result<CallResult> call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs,
-                          uint64_t seed) override {
+  Status call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
+              CallResult& result) override {
     if (kernel.arguments == Arguments::tensors && stays_on_host(inputs)) {
       std::vector<DType> dtypes;
       for (const OpInput& input : inputs) dtypes.push_back(dtype_of_input(input));
       const auto host_row = find_kernel<Cpu>(node, dtypes);
-      if (host_row.ok()) return call_row(**host_row, node, inputs, seed, host_queue_);
+      if (host_row.ok()) return call_row(**host_row, node, inputs, seed, host_queue_, result);
     }
     const auto& row = *static_cast<const KernelRow<Device>*>(kernel.row);
     std::vector<Value> moved(inputs.size());
     std::vector<OpInput> operands(inputs.begin(), inputs.end());
     for (size_t index = 0; index < inputs.size(); ++index)
       PX_TRY(place_input(row, index, moved[index], operands[index]));
-    return call_row(row, node, operands, seed, *queue_);
+    return call_row(row, node, operands, seed, *queue_, result);
   }
 
   Result<Value> to_host(const Value& value) override {

@@ -19,9 +19,9 @@ class HostPlatform final : public Platform {
     const KernelRow<Cpu>* row = PX_TRY(find_kernel<Cpu>(node, input_dtypes));
     return chosen(*row);
   }
-  Result<CallResult> call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs,
-                          uint64_t seed) override {
-    return call_row(*static_cast<const KernelRow<Cpu>*>(kernel.row), node, inputs, seed, queue_);
+  Status call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
+              CallResult& result) override {
+    return call_row(*static_cast<const KernelRow<Cpu>*>(kernel.row), node, inputs, seed, queue_, result);
   }
 
   Result<Value> to_host(const Value& value) override { return value; }

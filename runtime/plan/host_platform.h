@@ -12,16 +12,15 @@ std::unique_ptr<Platform> make_host_platform(std::shared_ptr<BufferPool> pool);
 
 // A call of one row: what every platform does with its own context.
 template <class Device>
-Result<CallResult> call_row(const KernelRow<Device>& row, const Node& node, std::span<const OpInput> inputs,
-                            uint64_t seed, Queue<Device>& queue) {
-  OpContext<Device> op(node, inputs, seed, queue);
+Status call_row(const KernelRow<Device>& row, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
+                Queue<Device>& queue, CallResult& result) {
+  OpContext<Device> op(node, inputs, seed, queue, &result);
   Status ran = row.run(op);
   if constexpr (GpuDevice<Device>) {  // launches tell their errors to the queue
     Status launched = queue.take_failure();
     if (ran.ok()) ran = std::move(launched);
   }
-  PX_TRY(std::move(ran));
-  return CallResult{op.take_outputs(), op.aliases()};
+  return ran;
 }
 
 template <class Device>

@@ -54,8 +54,10 @@ class Builder {
     for (const Pattern* pattern : request_.patterns) pattern->apply(plan_->edit, {request_.evaluate});
     note_constants();
     for (const PlannedNode& planned : plan_->edit.nodes) PX_TRY(add_step(planned));
-    for (ValueId output : graph_.outputs) plan_->outputs.push_back(plan_->edit.resolve(output));
     find_last_readers();
+    assign_slots();
+    for (Step& step : plan_->steps) settle_places(step);
+    for (ValueId output : graph_.outputs) plan_->outputs.push_back(place_of(plan_->edit.resolve(output)).slot);
     return std::move(plan_);
   }
 
@@ -117,7 +119,7 @@ class Builder {
     step.control = find_control(node);
     if (step.control != nullptr) return {};
     std::vector<DType> dtypes;
-    for (ValueId input : step.inputs) dtypes.push_back(known_dtype(input));
+    for (const StepInput& input : step.inputs) dtypes.push_back(known_dtype(input.place.value));
     auto kernel = request_.platform->choose(node, dtypes);
     if (kernel.ok()) return step.kernel = *kernel, Status{};
     if (request_.options->fallback == nullptr) {
@@ -134,7 +136,13 @@ class Builder {
     step.id = planned.id;
     step.node = planned.node;
     step.site = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id};
-    for (ValueId input : planned.node->inputs) step.inputs.push_back(plan_->edit.resolve(input));
+    const OpSchema* schema = planned.node->schema;
+    for (ValueId input : planned.node->inputs) {
+      const FormalParameter* parameter = schema == nullptr ? nullptr : schema->input(step.inputs.size());
+      const bool optional = parameter != nullptr && parameter->option == ParameterOption::optional;
+      step.inputs.push_back({{plan_->edit.resolve(input)}, false, optional});
+    }
+    step.has_too_few_inputs = schema != nullptr && step.inputs.size() < schema->min_inputs;
     Status chosen = choose_function(step);
     if (!chosen.ok()) return at_site(std::move(chosen).error(), sites_.scope, step.site, request_.platform->name());
     for (const GraphSites::Child& child : sites_.children) {
@@ -159,7 +167,7 @@ class Builder {
   // Walks backwards: the first node met that reads a value is its last reader. Graph outputs stay.
   void find_last_readers() {
     std::vector<bool> needed(plan_->constants.size(), false);
-    for (ValueId output : plan_->outputs) needed[static_cast<size_t>(output)] = true;
+    for (ValueId output : graph_.outputs) needed[static_cast<size_t>(plan_->edit.resolve(output))] = true;
     for (auto step = plan_->steps.rbegin(); step != plan_->steps.rend(); ++step) {
       const auto touch = [&](ValueId value) {
         if (value == kNoValue || needed[static_cast<size_t>(value)]) return;
@@ -167,10 +175,57 @@ class Builder {
         step->last_read.push_back(value);
       };
       for (ValueId value : step->node->outputs) touch(value);
-      for (ValueId value : step->inputs) touch(value);
+      for (const StepInput& input : step->inputs) touch(input.place.value);
       for (const BodyPlan& body : step->bodies) {
         for (const auto& [inner, enclosing] : body.outer) touch(enclosing);
       }
+    }
+  }
+
+  // Sources, and what is read from outside, keep a slot of their own: a run's frame is used again, and finds its
+  // constants there. What nodes make shares slots, so that those in use stay in the cache.
+  void assign_slots() {
+    const size_t count = plan_->constants.size();
+    plan_->places.resize(count);
+    std::vector<bool> is_shared(count, false);
+    for (const Step& step : plan_->steps) {
+      for (ValueId output : step.node->outputs) {
+        if (output != kNoValue) is_shared[static_cast<size_t>(output)] = true;
+      }
+    }
+    for (size_t id = 0; id < count; ++id) {
+      plan_->places[id].value = static_cast<ValueId>(id);
+      if (id < sites_.values.size()) plan_->places[id].site = sites_.values[id];
+      if (!is_shared[id]) plan_->places[id].slot = plan_->slot_count++;
+    }
+    std::vector<int32_t> free;
+    for (const Step& step : plan_->steps) {
+      for (ValueId output : step.node->outputs) {
+        if (output == kNoValue) continue;
+        int32_t& slot = plan_->places[static_cast<size_t>(output)].slot;
+        if (free.empty()) free.push_back(plan_->slot_count++);
+        slot = free.back();
+        free.pop_back();
+      }
+      for (ValueId value : step.last_read) {
+        if (is_shared[static_cast<size_t>(value)]) free.push_back(plan_->places[static_cast<size_t>(value)].slot);
+      }
+    }
+  }
+
+  ValuePlace place_of(ValueId value) const {
+    return value == kNoValue ? ValuePlace{} : plan_->places[static_cast<size_t>(value)];
+  }
+
+  void settle_places(Step& step) {
+    for (StepInput& input : step.inputs) {
+      const auto last = std::find(step.last_read.begin(), step.last_read.end(), input.place.value);
+      input.is_last_read = last != step.last_read.end();
+      input.place = place_of(input.place.value);
+    }
+    for (ValueId output : step.node->outputs) step.outputs.push_back(place_of(output));
+    for (ValueId value : step.last_read) {
+      if (plan_->is_constant[static_cast<size_t>(value)] == 0) step.freed_slots.push_back(place_of(value).slot);
     }
   }
 
@@ -186,10 +241,6 @@ const BodyPlan* Step::body(std::string_view attribute) const {
   const auto found = std::find_if(bodies.begin(), bodies.end(),
                                   [&](const BodyPlan& candidate) { return candidate.attribute == attribute; });
   return found == bodies.end() ? nullptr : &*found;
-}
-
-bool Step::is_last_use(ValueId value) const {
-  return std::find(last_read.begin(), last_read.end(), value) != last_read.end();
 }
 
 Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request) {

@@ -26,6 +26,19 @@ struct BodyPlan {
   std::vector<std::pair<ValueId, ValueId>> outer;  // (value in the body, value read in its place in this graph)
 };
 
+// Where a value stands while its graph runs.
+struct ValuePlace {
+  ValueId value = kNoValue;
+  int32_t slot = -1;                // in the run's values; -1: it does not exist in this plan
+  const ValueSite* site = nullptr;  // null for what patterns add
+};
+
+struct StepInput {
+  ValuePlace place;            // value kNoValue: omitted
+  bool is_last_read = false;   // nothing reads it after this node
+  bool may_be_absent = false;  // as the schema has it
+};
+
 // One node ready to run. Exactly one of kernel, control, fallback is set, or none for a call of a model-local function.
 struct Step {
   NodeId id = kNoNode;
@@ -35,11 +48,13 @@ struct Step {
   const ControlRow* control = nullptr;
   std::unique_ptr<FallbackNode> fallback;
   std::vector<BodyPlan> bodies;
-  std::vector<ValueId> inputs;     // values to read, aliases resolved
-  std::vector<ValueId> last_read;  // values that nothing reads after this node, its own unread outputs included
+  bool has_too_few_inputs = false;
+  std::vector<StepInput> inputs;     // aliases resolved
+  std::vector<ValuePlace> outputs;   // as many as the node's
+  std::vector<ValueId> last_read;    // values that nothing reads after this node, its own unread outputs included
+  std::vector<int32_t> freed_slots;  // theirs, but for those of constants
 
   const BodyPlan* body(std::string_view attribute) const;
-  bool is_last_use(ValueId value) const;
 };
 
 struct GraphPlan {
@@ -49,7 +64,9 @@ struct GraphPlan {
   std::vector<Step> steps;           // in execution order
   std::vector<Value> constants;      // by ValueId: placed before the first step
   std::vector<uint8_t> is_constant;  // by ValueId: the same payload in every run
-  std::vector<ValueId> outputs;      // values to return, aliases resolved
+  std::vector<ValuePlace> places;    // by ValueId
+  std::vector<int32_t> outputs;      // slots of the values to return, aliases resolved
+  int32_t slot_count = 0;            // values that live at different times share one
 };
 
 // What plans are made with.

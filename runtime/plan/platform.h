@@ -21,11 +21,6 @@ struct ChosenKernel {
   explicit operator bool() const { return row != nullptr; }
 };
 
-struct CallResult {
-  std::vector<Value> outputs;
-  std::vector<int64_t> aliases;  // for each output the input whose payload it is, or -1
-};
-
 class Platform {
  public:
   virtual ~Platform() = default;
@@ -35,8 +30,8 @@ class Platform {
 
   // Errors: unsupported.
   virtual Result<ChosenKernel> choose(const Node& node, std::span<const DType> input_dtypes) const = 0;
-  virtual Result<CallResult> call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs,
-                                  uint64_t seed) = 0;
+  virtual Status call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
+                      CallResult& result) = 0;
 
   // The value with all its tensors there; itself where they are there already.
   virtual Result<Value> to_host(const Value& value) = 0;

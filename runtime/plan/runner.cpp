@@ -37,56 +37,56 @@ std::string expected_type(const Value& value) { return value.is_absent() ? "noth
 
 // What a kernel relies on: present where the schema demands it, tensors where the row says so.
 Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
-  const Node& node = *step.node;
+  const bool wants_tensors = step.kernel && step.kernel.arguments == Arguments::tensors;
   for (size_t index = 0; index < inputs.size(); ++index) {
-    const bool absent = inputs[index].value == nullptr || inputs[index].value->is_absent();
-    const FormalParameter* parameter = node.schema == nullptr ? nullptr : node.schema->input(index);
-    if (absent && (parameter == nullptr || parameter->option != ParameterOption::optional)) {
+    const Value* value = inputs[index].value;
+    const bool absent = value == nullptr || value->is_absent();
+    if (absent && !step.inputs[index].may_be_absent) {
       return execution_error(fmt::format("input {} has no value", index));
     }
-    if (!absent && step.kernel && step.kernel.arguments == Arguments::tensors && !inputs[index].value->is_tensor()) {
-      return execution_error(
-          fmt::format("input {} must be a tensor, it is {}", index, expected_type(*inputs[index].value)));
+    if (!absent && wants_tensors && !value->is_tensor()) {
+      return execution_error(fmt::format("input {} must be a tensor, it is {}", index, expected_type(*value)));
     }
   }
-  if (node.schema != nullptr && inputs.size() < node.schema->min_inputs) {
-    return execution_error(fmt::format("{} inputs are given, {} are needed", inputs.size(), node.schema->min_inputs));
-  }
-  return {};
+  if (!step.has_too_few_inputs) return {};
+  return execution_error(
+      fmt::format("{} inputs are given, {} are needed", inputs.size(), step.node->schema->min_inputs));
 }
 
-// The kernel chosen at prepare, unless the types were not known then and turn out to be others.
+DType dtype_at(std::span<const OpInput> inputs, size_t index) {
+  const Value* value = index < inputs.size() ? inputs[index].value : nullptr;
+  return value != nullptr && value->is_tensor() ? value->tensor().dtype() : DType::undefined;
+}
+
+// The kernel chosen at prepare does, unless the types were not known then and turn out to be others.
+bool suits(const ChosenKernel& kernel, std::span<const OpInput> inputs) {
+  const DType dtype = dtype_at(inputs, static_cast<size_t>(kernel.dtype_input));
+  return dtype == DType::undefined || (kernel.dtypes & dtype_bit(dtype)) != 0;
+}
+
 Result<ChosenKernel> kernel_for(const Platform& platform, const Step& step, std::span<const OpInput> inputs) {
-  const auto dtype_at = [&](size_t index) {
-    const Value* value = index < inputs.size() ? inputs[index].value : nullptr;
-    return value != nullptr && value->is_tensor() ? value->tensor().dtype() : DType::undefined;
-  };
-  const DType dtype = dtype_at(static_cast<size_t>(step.kernel.dtype_input));
-  if (dtype == DType::undefined || (step.kernel.dtypes & dtype_bit(dtype)) != 0) return step.kernel;
   std::vector<DType> dtypes;
-  for (size_t index = 0; index < inputs.size(); ++index) dtypes.push_back(dtype_at(index));
+  for (size_t index = 0; index < inputs.size(); ++index) dtypes.push_back(dtype_at(inputs, index));
   return platform.choose(*step.node, dtypes);
 }
 
 }  // namespace
 
-Runner::Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Platform& platform, Observer& observer)
-    : options_(options),
-      levels_(levels),
-      platform_(platform),
-      observer_(observer),
-      wants_times_(observer.wants_node_times()) {}
-
 Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
-                                        bool announce) {
+                                        Observer& observer, std::span<const CaptureLevel> levels, bool announce) {
+  observer_ = &observer;
+  levels_ = levels;
+  wants_times_ = observer.wants_node_times();
+  observer_failed_ = failure_told_ = false;
+  frames_ = FrameStack();
   if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
   if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
   frame_seed_ = seed_of(frames_);
-  PX_TRY(observer_.begin_call(info, inputs));
+  PX_TRY(observer_->begin_call(info, inputs));
   if (announce) PX_TRY(announce_absent(plan));
   auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
   if (observer_failed_) return outputs;
-  Status ended = observer_.end_call(info);
+  Status ended = observer_->end_call(info);
   if (outputs.ok() && !ended.ok()) return std::move(ended).error();
   return outputs;
 }
@@ -96,7 +96,7 @@ Status Runner::announce_absent(const GraphPlan& plan) {
                                       Absence::Kind::removed};
   for (const ValueAbsence& absence : plan.edit.absences) {
     const ValueSite& site = *plan.sites->values[static_cast<size_t>(absence.value)];
-    PX_TRY(observer_.absent(site, {kKinds[static_cast<size_t>(absence.kind)], absence.into}));
+    PX_TRY(observer_->absent(site, {kKinds[static_cast<size_t>(absence.kind)], absence.into}));
   }
   for (const Step& step : plan.steps) {
     for (const BodyPlan& body : step.bodies) PX_TRY(announce_absent(*body.plan));
@@ -104,54 +104,107 @@ Status Runner::announce_absent(const GraphPlan& plan) {
   return {};
 }
 
+Runner::ActiveGraph::ActiveGraph(const GraphPlan& its_plan)
+    : plan(its_plan),
+      values(static_cast<size_t>(its_plan.slot_count)),
+      is_constant(static_cast<size_t>(its_plan.slot_count), 0) {
+  for (const ValuePlace& place : plan.places) {
+    if (plan.is_constant[static_cast<size_t>(place.value)] != 0) is_constant[static_cast<size_t>(place.slot)] = 1;
+  }
+}
+
+std::unique_ptr<Runner::ActiveGraph> Runner::take_frame(const GraphPlan& plan) {
+  auto& idle = idle_frames_[&plan];
+  if (idle.empty()) return std::make_unique<ActiveGraph>(plan);
+  auto frame = std::move(idle.back());
+  idle.pop_back();
+  return frame;
+}
+
+// Nothing of the call stays in it but the constants.
+void Runner::give_frame(std::unique_ptr<ActiveGraph> frame, const BodyPlan* body) {
+  const GraphPlan& plan = frame->plan;
+  const auto clear = [&](int32_t slot) { frame->values[static_cast<size_t>(slot)] = Value(); };
+  for (ValueId input : plan.graph->inputs) clear(plan.places[static_cast<size_t>(input)].slot);
+  for (int32_t output : plan.outputs) {
+    if (frame->is_constant[static_cast<size_t>(output)] == 0) clear(output);
+  }
+  if (body != nullptr) {
+    for (const auto& [inner, outer] : body->outer) clear(plan.places[static_cast<size_t>(inner)].slot);
+  }
+  idle_frames_[&plan].push_back(std::move(frame));
+}
+
 Result<std::vector<Value>> Runner::run_graph(const GraphPlan& plan, std::vector<Value> inputs, ActiveGraph* enclosing,
                                              const BodyPlan* body) {
-  ActiveGraph active{plan, std::vector<Value>(plan.constants.size()), plan.is_constant};
+  std::unique_ptr<ActiveGraph> frame = take_frame(plan);
   if (body != nullptr) {
     for (const auto& [inner, outer] : body->outer) {
-      active.values[static_cast<size_t>(inner)] = enclosing->values[static_cast<size_t>(outer)];
+      const int32_t from = enclosing->plan.places[static_cast<size_t>(outer)].slot;
+      const int32_t to = plan.places[static_cast<size_t>(inner)].slot;
+      frame->values[static_cast<size_t>(to)] = enclosing->values[static_cast<size_t>(from)];
     }
   }
+  auto outputs = run_steps(*frame, std::move(inputs), body != nullptr);
+  if (outputs.ok()) give_frame(std::move(frame), body);
+  return outputs;
+}
+
+Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Value> inputs, bool is_body) {
+  const GraphPlan& plan = active.plan;
   PX_TRY(place_sources(active, std::move(inputs)));
-  if (body == nullptr) {
+  if (!is_body) {
     for (ValueId id : plan.graph->inputs) {
-      if (active.is_constant[static_cast<size_t>(id)] != 0) continue;  // moved where it is read, once for the session
-      Value& input = active.values[static_cast<size_t>(id)];
-      input = PX_TRY(platform_.to_device(input));
+      const auto slot = static_cast<size_t>(plan.places[static_cast<size_t>(id)].slot);
+      if (active.is_constant[slot] != 0) continue;  // moved where it is read, once for the session
+      active.values[slot] = PX_TRY(platform_.to_device(active.values[slot]));
     }
   }
   for (const Step& step : plan.steps) PX_TRY(run_step(active, step));
   std::vector<Value> outputs;
-  for (ValueId output : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(output)]);
-  if (body != nullptr) return outputs;
+  outputs.reserve(plan.outputs.size());
+  for (int32_t slot : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(slot)]);
+  if (is_body) return outputs;
   for (Value& output : outputs) output = PX_TRY(platform_.to_host(output));
   return outputs;
 }
 
-// Inputs first, then the constants that are no inputs: the order of their sites. Folded values are no sites to observe.
+// Inputs first, then the constants that are no inputs: the order of their sites.
 Status Runner::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
   const GraphPlan& plan = active.plan;
   const Graph& graph = *plan.graph;
   for (size_t index = 0; index < graph.inputs.size(); ++index) {
     const auto id = static_cast<size_t>(graph.inputs[index]);
+    const ValuePlace& where = plan.places[id];
     const bool given = index < inputs.size() && !inputs[index].is_absent();
-    if (!given && !plan.constants[id].is_absent() && options_.overrides.empty()) active.is_constant[id] = 1;
-    PX_TRY(place(active, graph.inputs[index], given ? std::move(inputs[index]) : plan.constants[id], nullptr));
+    const bool is_default = !given && !plan.constants[id].is_absent() && options_.overrides.empty();
+    active.is_constant[static_cast<size_t>(where.slot)] = is_default ? 1 : 0;
+    PX_TRY(place(active, where, given ? std::move(inputs[index]) : Value(plan.constants[id]), nullptr));
   }
-  const auto place_constants = [&](const std::vector<ValueId>& ids) -> Status {
-    for (ValueId id : ids) {
+  return place_constants(active);
+}
+
+// A frame that was used before has them. Folded values are no sites to observe.
+Status Runner::place_constants(ActiveGraph& active) {
+  const GraphPlan& plan = active.plan;
+  const Graph& graph = *plan.graph;
+  const bool afresh = !active.has_constants || !options_.overrides.empty();
+  for (const std::vector<ValueId>* ids : {&graph.initializer_values, &graph.sparse_initializer_values}) {
+    for (ValueId id : *ids) {
+      const ValuePlace& where = plan.places[static_cast<size_t>(id)];
       if (graph.values[static_cast<size_t>(id)].input_index >= 0) continue;
-      PX_TRY(place(active, id, plan.constants[static_cast<size_t>(id)], nullptr));
+      if (!afresh && levels_[static_cast<size_t>(where.site->id)] == CaptureLevel::none) continue;
+      PX_TRY(place(active, where, Value(plan.constants[static_cast<size_t>(id)]), nullptr));
     }
-    return {};
-  };
-  PX_TRY(place_constants(graph.initializer_values));
-  PX_TRY(place_constants(graph.sparse_initializer_values));
+  }
+  if (!afresh) return {};
+  const auto slot_of = [&](size_t id) -> Value& { return active.values[static_cast<size_t>(plan.places[id].slot)]; };
   for (const ValueAbsence& absence : plan.edit.absences) {
     const auto id = static_cast<size_t>(absence.value);
-    if (absence.kind == ValueAbsence::Kind::folded) active.values[id] = plan.constants[id];
+    if (absence.kind == ValueAbsence::Kind::folded) slot_of(id) = plan.constants[id];
   }
-  for (size_t id = graph.values.size(); id < plan.constants.size(); ++id) active.values[id] = plan.constants[id];
+  for (size_t id = graph.values.size(); id < plan.constants.size(); ++id) slot_of(id) = plan.constants[id];
+  active.has_constants = true;
   return {};
 }
 
@@ -166,9 +219,9 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
   if (wants_times_) {
     PX_TRY(platform_.synchronize());
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
-    PX_TRY(told(observer_.node_done(step.site, elapsed.count())));
+    PX_TRY(told(observer_->node_done(step.site, elapsed.count())));
   }
-  for (ValueId id : step.last_read) active.values[static_cast<size_t>(id)] = Value();
+  for (int32_t slot : step.freed_slots) active.values[static_cast<size_t>(slot)] = Value();
   return {};
 }
 
@@ -176,8 +229,8 @@ Status Runner::compute(ActiveGraph& active, const Step& step) {
   if (step.kernel || step.control != nullptr) return compute_kernel(active, step);
   std::vector<Value> inputs;
   std::vector<OpInput> operands;
-  for (ValueId id : step.inputs) {
-    inputs.push_back(id == kNoValue ? Value() : active.values[static_cast<size_t>(id)]);
+  for (const StepInput& input : step.inputs) {
+    inputs.push_back(input.place.slot < 0 ? Value() : active.values[static_cast<size_t>(input.place.slot)]);
     if (step.fallback != nullptr) inputs.back() = PX_TRY(platform_.to_host(inputs.back()));
   }
   for (const Value& value : inputs) operands.push_back({&value, false, false});
@@ -186,25 +239,28 @@ Status Runner::compute(ActiveGraph& active, const Step& step) {
                                    : PX_TRY(run_body(active, step, "", Frame::Kind::call, -1, inputs));
   std::vector<int64_t> aliases;
   for (const Value& output : outputs) aliases.push_back(input_with_payload(operands, output));
-  return place_outputs(active, step, std::move(outputs), aliases);
+  return place_outputs(active, step, outputs, aliases);
 }
 
 Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
-  std::vector<OpInput> inputs;
-  inputs.reserve(step.inputs.size());
-  for (ValueId id : step.inputs) {
-    if (id == kNoValue) {
-      inputs.emplace_back();
+  operands_.clear();
+  for (const StepInput& input : step.inputs) {
+    if (input.place.slot < 0) {
+      operands_.emplace_back();
     } else {
-      const auto index = static_cast<size_t>(id);
-      inputs.push_back({&active.values[index], active.is_constant[index] != 0, step.is_last_use(id)});
+      const auto slot = static_cast<size_t>(input.place.slot);
+      operands_.push_back({&active.values[slot], active.is_constant[slot] != 0, input.is_last_read});
     }
   }
-  PX_TRY(check_arguments(step, inputs));
-  if (step.control != nullptr) return compute_control(active, step, inputs);
-  const ChosenKernel kernel = PX_TRY(kernel_for(platform_, step, inputs));
-  CallResult result = PX_TRY(platform_.call(kernel, *step.node, inputs, frame_seed_));
-  return place_outputs(active, step, std::move(result.outputs), result.aliases);
+  PX_TRY(check_arguments(step, operands_));
+  if (step.control != nullptr) return compute_control(active, step, std::vector<OpInput>(operands_));
+  if (suits(step.kernel, operands_)) {
+    PX_TRY(platform_.call(step.kernel, *step.node, operands_, frame_seed_, result_));
+  } else {
+    const ChosenKernel other = PX_TRY(kernel_for(platform_, step, operands_));
+    PX_TRY(platform_.call(other, *step.node, operands_, frame_seed_, result_));
+  }
+  return place_outputs(active, step, result_.outputs, result_.aliases);
 }
 
 // Control flow reads conditions and counts on the host; what it hands to bodies stays where it lies.
@@ -225,7 +281,7 @@ Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<
   std::vector<Value> outputs = op.take_outputs();
   std::vector<int64_t> aliases;
   for (const Value& output : outputs) aliases.push_back(input_with_payload(inputs, output));
-  return place_outputs(active, step, std::move(outputs), aliases);
+  return place_outputs(active, step, outputs, aliases);
 }
 
 Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
@@ -233,46 +289,41 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
   const BodyPlan* body = step.body(attribute);
   if (body == nullptr) return invalid_model(fmt::format("it has no body '{}'", attribute));
   const Frame frame{kind, std::string(step.site.node), index};
-  PX_TRY(told(observer_.enter_body(step.site, frame)));
+  PX_TRY(told(observer_->enter_body(step.site, frame)));
   frames_.push(frame);
   const uint64_t outer_seed = std::exchange(frame_seed_, seed_of(frames_));
   auto outputs = run_graph(*body->plan, std::move(inputs), &active, body);
   frame_seed_ = outer_seed;
   frames_.pop();
   if (!outputs.ok()) return outputs;
-  PX_TRY(told(observer_.leave_body(step.site, frame)));
+  PX_TRY(told(observer_->leave_body(step.site, frame)));
   return outputs;
 }
 
-Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::vector<Value> outputs,
+Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
                              std::span<const int64_t> aliases) {
-  const Node& node = *step.node;
-  for (size_t index = 0; index < node.outputs.size(); ++index) {
-    if (node.outputs[index] == kNoValue) continue;
+  for (size_t index = 0; index < step.outputs.size(); ++index) {
+    const ValuePlace& where = step.outputs[index];
+    if (where.slot < 0) continue;
     if (index >= outputs.size() || outputs[index].is_absent()) {
       return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
                                      index, platform_.name()));
     }
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
-    const ValueSite* alias = nullptr;
-    if (input >= 0) {
-      const ValueId source = step.inputs[static_cast<size_t>(input)];
-      alias = active.plan.sites->values[static_cast<size_t>(source)];
-    }
-    PX_TRY(place(active, node.outputs[index], std::move(outputs[index]), alias));
+    const ValueSite* alias = input < 0 ? nullptr : step.inputs[static_cast<size_t>(input)].place.site;
+    PX_TRY(place(active, where, std::move(outputs[index]), alias));
   }
   return {};
 }
 
-Status Runner::place(ActiveGraph& active, ValueId id, Value value, const ValueSite* alias_of) {
-  const ValueSite& site = *active.plan.sites->values[static_cast<size_t>(id)];
-  if (!options_.overrides.empty()) value = PX_TRY(overridden(site, std::move(value), alias_of));
-  Value& slot = active.values[static_cast<size_t>(id)];
+Status Runner::place(ActiveGraph& active, const ValuePlace& where, Value&& value, const ValueSite* alias_of) {
+  if (!options_.overrides.empty()) value = PX_TRY(overridden(*where.site, std::move(value), alias_of));
+  Value& slot = active.values[static_cast<size_t>(where.slot)];
   slot = std::move(value);
-  if (levels_[static_cast<size_t>(site.id)] == CaptureLevel::none || slot.is_absent()) return {};
-  if (platform_.is_host()) return told(observer_.observe({site, frames_, slot, alias_of, nullptr}));
+  if (levels_[static_cast<size_t>(where.site->id)] == CaptureLevel::none || slot.is_absent()) return {};
+  if (platform_.is_host()) return told(observer_->observe({*where.site, frames_, slot, alias_of, nullptr}));
   const Value seen = PX_TRY(platform_.to_host(slot));
-  return told(observer_.observe({site, frames_, seen, alias_of, nullptr}));
+  return told(observer_->observe({*where.site, frames_, seen, alias_of, nullptr}));
 }
 
 Result<Value> Runner::overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const {
@@ -299,7 +350,7 @@ Error Runner::failed(const Step& step, Error error) {
   if (observer_failed_ || failure_told_ || error.code == ErrorCode::cancelled) return error;
   failure_told_ = true;
   Error named = at_site(std::move(error), frames_.prefix(), step.site, platform_.name());
-  const Status status = told(observer_.node_failed(step.site, frames_, named));
+  const Status status = told(observer_->node_failed(step.site, frames_, named));
   return named;
 }
 

@@ -1,7 +1,10 @@
-// Runner: one call of a planned model, walking its graphs in order and telling the observer of every value.
+// Runner: walks a planned model's graphs in order and tells the observer of every value. It is kept between calls, with
+// the frames that values lie in, so that a small node costs no allocation but its values' own.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "inspector/exec/executor.h"
@@ -11,47 +14,58 @@ namespace parallax::runtime {
 
 class Runner {
  public:
-  Runner(const RunOptions& options, std::span<const CaptureLevel> levels, Platform& platform, Observer& observer);
+  Runner(const RunOptions& options, Platform& platform) : options_(options), platform_(platform) {}
 
-  // Everything between begin_call and end_call. `announce` tells first of the values that do not exist.
+  // Everything between begin_call and end_call. `levels`: by site id, what the observer wants. `announce` tells first
+  // of the values that do not exist.
   Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
-                                  bool announce);
+                                  Observer& observer, std::span<const CaptureLevel> levels, bool announce);
 
  private:
-  // A graph in execution: its values by ValueId.
+  // A graph in execution: its values by slot. Constants stay from call to call.
   struct ActiveGraph {
+    explicit ActiveGraph(const GraphPlan& its_plan);
     const GraphPlan& plan;
     std::vector<Value> values;
     std::vector<uint8_t> is_constant;
+    bool has_constants = false;
   };
 
   Status announce_absent(const GraphPlan& plan);
   Result<std::vector<Value>> run_graph(const GraphPlan& plan, std::vector<Value> inputs, ActiveGraph* enclosing,
                                        const BodyPlan* body);
+  Result<std::vector<Value>> run_steps(ActiveGraph& active, std::vector<Value> inputs, bool is_body);
   Status place_sources(ActiveGraph& active, std::vector<Value> inputs);
+  Status place_constants(ActiveGraph& active);
+  std::unique_ptr<ActiveGraph> take_frame(const GraphPlan& plan);
+  void give_frame(std::unique_ptr<ActiveGraph> frame, const BodyPlan* body);
   Status run_step(ActiveGraph& active, const Step& step);
   Status compute(ActiveGraph& active, const Step& step);
   Status compute_kernel(ActiveGraph& active, const Step& step);
   Status compute_control(ActiveGraph& active, const Step& step, std::span<const OpInput> inputs);
   Result<std::vector<Value>> run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);
-  Status place_outputs(ActiveGraph& active, const Step& step, std::vector<Value> outputs,
+  Status place_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
                        std::span<const int64_t> aliases);
-  Status place(ActiveGraph& active, ValueId id, Value value, const ValueSite* alias_of);
+  Status place(ActiveGraph& active, const ValuePlace& where, Value&& value, const ValueSite* alias_of);
   Result<Value> overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const;
 
   Status told(Status status);                   // remembers that it was the observer who failed
   Error failed(const Step& step, Error error);  // names the node and tells the observer, once
 
   const RunOptions& options_;
-  std::span<const CaptureLevel> levels_;  // by site id
   Platform& platform_;
-  Observer& observer_;
+  Observer* observer_ = nullptr;          // of the call being made, as all below
+  std::span<const CaptureLevel> levels_;  // by site id
   FrameStack frames_;
   uint64_t frame_seed_ = 0;  // see OpCall
-  bool wants_times_;
+  bool wants_times_ = false;
   bool observer_failed_ = false;
   bool failure_told_ = false;
+
+  std::unordered_map<const GraphPlan*, std::vector<std::unique_ptr<ActiveGraph>>> idle_frames_;
+  std::vector<OpInput> operands_;  // of the kernel being called
+  CallResult result_;              // of it
 };
 
 }  // namespace parallax::runtime

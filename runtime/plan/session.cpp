@@ -20,7 +20,10 @@ int64_t input_bytes(std::span<const Value> inputs) {
 class RuntimeSession final : public Session {
  public:
   RuntimeSession(std::shared_ptr<const Model> model, RunOptions options, std::unique_ptr<Platform> platform)
-      : model_(std::move(model)), options_(std::move(options)), platform_(std::move(platform)) {}
+      : model_(std::move(model)),
+        options_(std::move(options)),
+        platform_(std::move(platform)),
+        runner_(options_, *platform_) {}
 
   Status prepare() {
     sites_ = std::make_unique<SiteTable>(PX_TRY(SiteTable::build(model_)));
@@ -44,8 +47,8 @@ class RuntimeSession final : public Session {
   Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
     PX_TRY(check_inputs(model_->graph, inputs));
     platform_->reset_peak();
-    Runner runner(options_, levels_.of(observer, *sites_), *platform_, observer);
-    auto outputs = runner.call(*plan_, inputs, call, announced_to_ != observer.identity());
+    auto outputs = runner_.call(*plan_, inputs, call, observer, levels_.of(observer, *sites_),
+                                announced_to_ != observer.identity());
     announced_to_ = observer.identity();
     peak_bytes_ = std::max(
         peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
@@ -83,6 +86,7 @@ class RuntimeSession final : public Session {
   std::unique_ptr<Platform> platform_;
   std::unique_ptr<SiteTable> sites_;
   std::unique_ptr<GraphPlan> plan_;
+  Runner runner_;
   WantedLevels levels_;
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;
