@@ -12,8 +12,11 @@
 
 #include "inspector/diff/blame_models_guilt.h"
 #include "inspector/diff/blame_models_regions.h"
+#include "inspector/diff/blame_models_rounding.h"
+#include "inspector/diff/blame_models_swaps.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/path_links.h"
+#include "inspector/diff/paths.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
@@ -59,15 +62,17 @@ struct Root {
   double inherited = 0;
   double size = 0;  // of what was introduced, relative to the value
   double confidence = 1;
+  int32_t wanted = -1, instead = -1;  // as in diff::Guilty
   int64_t first_iteration = -1;
   int64_t order = 0;
 };
 
 class ModelBlame {
  public:
-  ModelBlame(const BlameRequest& request, const Comparison& comparison, std::unique_ptr<ModelSide> a,
+  ModelBlame(const BlameRequest& request, Comparison& comparison, std::unique_ptr<ModelSide> a,
              std::unique_ptr<ModelSide> b)
       : request_(request),
+        comparison_(comparison),
         a_(std::move(a)),
         b_(std::move(b)),
         matching_(match_models(a_->sites(), b_->sites())),
@@ -86,20 +91,24 @@ class ModelBlame {
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
       if (!match.is_extra && is_suspect(match)) PX_TRY(look_at(match));
     }
+    if (roots_.empty() && unjudged_.empty()) return diff::judge_same_models(request_, *a_, *b_, comparison_);
     return causes();
   }
 
  private:
   bool is_suspect(const ValueMatch& match) const;
   bool reads_the_same(const PlacedNode& a, const PlacedNode& b) const;
-  bool holds_root(const PlacedNode& node, const Instance& instance) const;
+  bool holds_root(const PlacedNode& node) const;
+  Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, Root root);
   Limit limit_at(const std::string& path) const;
+  void join_swapped_outputs();
   std::vector<Cause> causes();
 
   const BlameRequest& request_;
+  Comparison& comparison_;
   std::unique_ptr<ModelSide> a_, b_;
   ModelMatching matching_;
   diff::RegionRunner regions_;
@@ -143,11 +152,34 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
   return a.node().function != nullptr || std::ranges::any_of(a.node().attributes, holds_graph);
 }
 
-// Whether a root has been found inside a body of `node`: then that is what is wrong with the node.
-bool ModelBlame::holds_root(const PlacedNode& node, const Instance& instance) const {
+// Whether a root has been found inside a body of `node`, in whichever iteration: then that is what is wrong with the
+// node, apart from what it is given.
+bool ModelBlame::holds_root(const PlacedNode& node) const {
   if (node.id == kNoNode) return false;  // a graph's input: nothing makes it
-  const std::string frame = diff::path_in(instance, node.place->scope) + escape_name(node.node().display_name) + ".";
-  return std::ranges::any_of(roots_, [&](const Root& root) { return root.path.starts_with(frame); });
+  const std::string frame = node.place->scope + escape_name(node.node().display_name) + ".";
+  return std::ranges::any_of(roots_, [&](const Root& root) { return diff::static_path(root.path).starts_with(frame); });
+}
+
+// A node with bodies is given what it reads, whatever its bodies make of it.
+Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& path) {
+  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  if (a.id == kNoNode || b.id == kNoNode) return {};
+  const Limit limit{1e-5, 1e-7, LimitSource::table};
+  for (size_t port = 0; port < std::min(a.node().inputs.size(), b.node().inputs.size()); ++port) {
+    const int32_t in_a = ModelSide::site_read(*a.place, a.node().inputs[port]);
+    const int32_t in_b = ModelSide::site_read(*b.place, b.node().inputs[port]);
+    if (in_a < 0 || in_b < 0) continue;
+    Region region = PX_TRY(regions_.read(in_a, in_b, diff::instance_of(path)));
+    const Distance introduced = distance_between(region.expected, region.found, limit);
+    if (!(introduced.relative_rms > kSameDefinition)) continue;
+    region.nodes_a.push_back(a);
+    region.nodes_b.push_back(b);
+    Root root;
+    root.introduced = introduced.severity;
+    root.size = introduced.relative_rms;
+    add_roots(match, region, path, std::move(root));
+  }
+  return {};
 }
 
 Limit ModelBlame::limit_at(const std::string& path) const {
@@ -180,7 +212,10 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const double whole = value_b.is_absent() ? 0 : distance_between(value_a, value_b, limit).severity;
   if (!value_b.is_absent() && whole == 0) return false;
   const Instance instance = diff::instance_of(path);
-  if (holds_root(a_->producer(match.a), instance)) return false;
+  if (holds_root(a_->producer(match.a))) {
+    PX_TRY(look_at_inputs(match, path));
+    return true;
+  }
   const Region region = PX_TRY(regions_.run(match.a, match.b, instance));
   const Distance introduced = distance_between(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition)) return false;
@@ -200,6 +235,8 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
   for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region)) {
     root.node = guilty.node;
     root.why = guilty.why;
+    root.wanted = guilty.wanted;
+    root.instead = guilty.instead;
     root.order = static_cast<int64_t>(roots_.size());
     // Another output of the same node, or the same node seen from another value.
     const auto known = std::ranges::find(roots_, root.node, &Root::node);
@@ -211,7 +248,33 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
   }
 }
 
+// Two nodes, each reading what the other should: it is the node before both that hands out its results the other way
+// round.
+void ModelBlame::join_swapped_outputs() {
+  for (size_t first = 0; first < roots_.size(); ++first) {
+    const auto origin = diff::common_origin(*a_, roots_[first].wanted, roots_[first].instead);
+    if (!origin.has_value()) continue;
+    const auto is_other_half = [&](const Root& root) {
+      const auto other = diff::common_origin(*a_, root.wanted, root.instead);
+      return other.has_value() && other->node == origin->node && other->first_output == origin->second_output &&
+             other->second_output == origin->first_output;
+    };
+    const auto second =
+        std::ranges::find_if(roots_.begin() + static_cast<std::ptrdiff_t>(first) + 1, roots_.end(), is_other_half);
+    if (second == roots_.end()) continue;
+    Root& root = roots_[first];
+    root.introduced = std::max(root.introduced, second->introduced);
+    root.why = fmt::format("its outputs {} and {} are swapped in B: what reads them ('{}', '{}') gets the other's",
+                           origin->first_output, origin->second_output, root.node.node().display_name,
+                           second->node.node().display_name);
+    root.node = origin->node;
+    root.wanted = root.instead = -1;
+    roots_.erase(second);
+  }
+}
+
 std::vector<Cause> ModelBlame::causes() {
+  join_swapped_outputs();
   // What is surely the same value comes before what may have been paired wrongly; then by what was added to it.
   std::ranges::stable_sort(roots_, [](const Root& x, const Root& y) {
     const bool x_is_sure = x.confidence >= 0.6, y_is_sure = y.confidence >= 0.6;
@@ -241,7 +304,7 @@ std::vector<Cause> ModelBlame::causes() {
 
 }  // namespace
 
-Result<std::vector<Cause>> blame_models(const BlameRequest& request, const Comparison& comparison) {
+Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison& comparison) {
   if (request.oracle == nullptr) return std::vector<Cause>{};
   auto a = PX_TRY(ModelSide::create(request.a, request.oracle));
   auto b = PX_TRY(ModelSide::create(request.b, request.oracle));

@@ -8,7 +8,9 @@
 
 namespace parallax {
 
-// The causes of a comparison of two models, ranked. Errors: cancelled, corrupt_file.
-Result<std::vector<Cause>> blame_models(const BlameRequest& request, const Comparison& comparison);
+// The causes of a comparison of two models, ranked. Where both define the same, under the policy `auto`, what differs
+// is an executor's fault, or rounding: then the verdicts are changed to pass, with reasons, and there is no cause.
+// Errors: cancelled, corrupt_file.
+Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison& comparison);
 
 }  // namespace parallax

@@ -24,6 +24,23 @@ bool has(const std::vector<PlacedNode>& nodes, const PlacedNode& node) {
 
 bool is_cast(const PlacedNode& node) { return node.node().op_type == "Cast"; }
 
+DType type_made(const PlacedNode& node) {
+  return node.place->graph->values[static_cast<size_t>(node.node().outputs[0])].type.dtype;
+}
+
+// A cast to something narrower (halves, integers) that is undone at once: it alone is what B has more.
+const PlacedNode* find_round_trip(const std::vector<PlacedNode>& casts) {
+  const auto is_wide = [](DType dtype) { return dtype == DType::float32 || dtype == DType::float64; };
+  for (const PlacedNode& cast : casts) {
+    if (is_wide(type_made(cast))) continue;
+    for (const PlacedNode& back : casts) {
+      const bool is_next = back.place == cast.place && back.node().inputs[0] == cast.node().outputs[0];
+      if (is_next && is_wide(type_made(back))) return &cast;
+    }
+  }
+  return nullptr;
+}
+
 // Moves or renames elements: seldom what is wrong where something else is.
 bool only_moves(const PlacedNode& node) {
   constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
@@ -33,9 +50,15 @@ bool only_moves(const PlacedNode& node) {
 
 // A node of constants that is defined otherwise makes a constant that is: the node behind the difference, as long as
 // both sides compute it alike.
-std::pair<PlacedNode, PlacedNode> behind_constants(const ModelSide& a, const ModelSide& b, PlacedNode node_a,
+std::pair<PlacedNode, PlacedNode> behind_constants(const ModelSide& a, const ModelSide& b,
+                                                   const ModelMatching& matching, PlacedNode node_a,
                                                    PlacedNode node_b) {
   constexpr int kDeepest = 64;
+  // Another constant of A's stands for what B reads: it is not the constant that changed, but what is read.
+  const auto stand_for_others = [&](int32_t x, int32_t y) {
+    const int32_t of_a = matching.b_of_a[static_cast<size_t>(x)], of_b = matching.a_of_b[static_cast<size_t>(y)];
+    return (of_a >= 0 && of_a != y) || (of_b >= 0 && of_b != x);
+  };
   for (int depth = 0; depth < kDeepest; ++depth) {
     const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
     bool has_moved = false;
@@ -44,7 +67,7 @@ std::pair<PlacedNode, PlacedNode> behind_constants(const ModelSide& a, const Mod
       const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
       const bool are_computed = x >= 0 && y >= 0 && a.follows_from_constants(x) && b.follows_from_constants(y) &&
                                 !a.is_constant(x) && !b.is_constant(y);
-      if (!are_computed) continue;
+      if (!are_computed || stand_for_others(x, y)) continue;
       const PlacedNode from_a = a.producer(x), from_b = b.producer(y);
       const bool is_alike = hash_operator(from_a.node()) == hash_operator(from_b.node()) && !only_moves(from_a);
       if (!is_alike || definition_difference(a, from_a, b, from_b).empty()) continue;
@@ -136,17 +159,21 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
   const PlacedNode made_by = a.producer(target.a);
   std::vector<Guilty> guilty;
   for (const auto& [changed_a, changed_b] : parts.changed) {
-    const auto [node_a, node_b] = behind_constants(a, b, changed_a, changed_b);
-    guilty.push_back({node_a, definition_difference(a, node_a, b, node_b)});
+    const auto [node_a, node_b] = behind_constants(a, b, matching, changed_a, changed_b);
+    guilty.push_back({node_a, definition_difference(a, node_a, b, node_b), -1, -1});
   }
   const bool is_explained = !guilty.empty();
   const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
   const auto first_a = std::ranges::find_if(parts.only_a, counts), first_b = std::ranges::find_if(parts.only_b, counts);
   const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
   if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1) {
-    guilty.push_back({*first_a, definition_difference(a, *first_a, b, *first_b)});
+    guilty.push_back({*first_a, definition_difference(a, *first_a, b, *first_b), -1, -1});
   } else if (!has_a && has_b && std::ranges::all_of(parts.only_b, is_cast)) {
-    guilty.push_back({made_by, "in B it stands between casts to a type of less precision"});
+    const PlacedNode* there_and_back = find_round_trip(parts.only_b);
+    guilty.push_back(there_and_back == nullptr
+                         ? Guilty{made_by, "in B it stands between casts to a type of less precision"}
+                         : Guilty{*there_and_back, fmt::format("B takes the values to {} and back here, and A does not",
+                                                               name_of(type_made(*there_and_back)))});
   } else if (!has_a && has_b) {
     guilty.push_back({*first_b, fmt::format("B has this {} node before what stands for A's '{}', and A has none",
                                             first_b->node().op_type, made_by.node().display_name)});
@@ -157,11 +184,15 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
                       fmt::format("B makes this of {} other nodes, which compute something else of the same values",
                                   parts.only_b.size())});
   }
+  const auto reads_otherwise = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
+    const OperandDifference difference = operand_difference(a, node_a, b, node_b, matching);
+    return Guilty{node_a, difference.text, difference.wanted, difference.instead};
+  };
   const Wiring wiring(a, b, matching, parts);
   for (const auto& [node_a, node_b] : parts.paired) {
-    if (!wiring.is_same(node_a, node_b)) guilty.push_back({node_a, operand_difference(a, node_a, b, node_b, matching)});
+    if (!wiring.is_same(node_a, node_b)) guilty.push_back(reads_otherwise(node_a, node_b));
   }
-  if (guilty.empty()) guilty.push_back({made_by, operand_difference(a, made_by, b, b.producer(target.b), matching)});
+  if (guilty.empty()) guilty.push_back(reads_otherwise(made_by, b.producer(target.b)));
   for (Guilty& one : guilty) {
     if (one.why.empty()) one.why = "on A's own values B's definition gives another result";
   }

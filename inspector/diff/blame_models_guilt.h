@@ -11,6 +11,8 @@ namespace parallax::diff {
 struct Guilty {
   PlacedNode node;  // in A; in B where A has none
   std::string why;
+  // Where operands are what differs: what B reads stands for `instead` of A, where A reads `wanted`.
+  int32_t wanted = -1, instead = -1;
 };
 
 // At least one.

@@ -2,8 +2,11 @@
 #include "inspector/diff/blame_models_regions.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
+
+#include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
@@ -12,6 +15,26 @@ constexpr int kLongestChain = 96;
 
 // The element type a graph declares, undefined where it does not.
 DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
+
+// Whether `narrow` is `wide` rounded to a type of less precision; what is beyond its range may be anything large.
+bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
+  if (!is_floating(wide.dtype()) || !is_floating(narrow.dtype()) || !(wide.shape() == narrow.shape())) return false;
+  if (!(float_limits(narrow.dtype()).epsilon > float_limits(wide.dtype()).epsilon)) return false;
+  auto rounded = Tensor::allocate(narrow.dtype(), wide.shape());
+  if (!rounded.ok()) return false;
+  std::vector<double> elements(static_cast<size_t>(wide.element_count()));
+  load_doubles(wide, 0, elements);
+  store_doubles(*rounded, 0, elements);
+  constexpr double kPartOfRange = 1.0 / 8;
+  const double largest = float_limits(narrow.dtype()).max_finite;
+  for (int64_t index = 0; index < narrow.element_count(); ++index) {
+    const double held = element_as_double(narrow, index), wanted = elements[static_cast<size_t>(index)];
+    if (held == element_as_double(*rounded, index) || (std::isnan(held) && std::isnan(wanted))) continue;
+    const bool is_beyond = std::abs(wanted) >= largest && std::abs(held) >= kPartOfRange * largest;
+    if (!is_beyond || std::signbit(held) != std::signbit(wanted)) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -26,10 +49,20 @@ Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Insta
   return region;
 }
 
+Result<Region> RegionRunner::read(int32_t value_a, int32_t value_b, const Instance& instance) const {
+  Region region;
+  Walk in_b{instance, false, -1, {}, {}, 0}, in_a{instance, true, -1, {}, {}, 0};
+  region.found = PX_TRY(value_of(value_b, in_b));
+  region.nodes_b = std::move(in_b.nodes);
+  region.expected = PX_TRY(value_of(value_a, in_a));
+  region.nodes_a = std::move(in_a.nodes);
+  return region;
+}
+
 Result<Value> RegionRunner::known(int32_t id, const Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   if (side.is_constant(id)) {
-    if (Value stored = side.stored(id); !stored.is_absent()) return stored;
+    if (Value stored = side.stored(id); !stored.is_absent()) return walk.in_a ? as_b_holds_it(id, stored) : stored;
     return side.captured(path_in(walk.instance, side.static_path(id)));
   }
   if (side.follows_from_constants(id)) return Value();  // part of the side's own definition
@@ -43,6 +76,19 @@ Result<Value> RegionRunner::known(int32_t id, const Walk& walk) const {
       return a_.captured(path_in(walk.instance, a_.static_path(in_a)));
   }
   return is_source ? side.captured(path_in(walk.instance, side.static_path(id))) : Result<Value>(Value());
+}
+
+// A constant of A, but as B has it where B's is the same in a narrower type: that is no other definition.
+Value RegionRunner::as_b_holds_it(int32_t id, const Value& stored) const {
+  const int32_t other = matching_.b_of_a[static_cast<size_t>(id)];
+  const Value narrow = other >= 0 && b_.is_constant(other) ? b_.stored(other) : Value();
+  if (!stored.is_tensor() || !narrow.is_tensor() || !is_rounded_to(stored.tensor(), narrow.tensor())) return stored;
+  auto held = Tensor::allocate(stored.tensor().dtype(), stored.tensor().shape());
+  if (!held.ok()) return stored;
+  std::vector<double> elements(static_cast<size_t>(held->element_count()));
+  load_doubles(narrow.tensor(), 0, elements);
+  store_doubles(*held, 0, elements);
+  return held.take();
 }
 
 Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {

@@ -25,6 +25,9 @@ class RegionRunner {
   // Errors: those of the oracle; usage, when a value is not to be had.
   Result<Region> run(int32_t target_a, int32_t target_b, const Instance& instance) const;
 
+  // The same for values as they are read: those that A has are taken as they are, and nothing is run for them.
+  Result<Region> read(int32_t value_a, int32_t value_b, const Instance& instance) const;
+
  private:
   struct Walk {
     const Instance& instance;
@@ -37,6 +40,7 @@ class RegionRunner {
 
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
+  Value as_b_holds_it(int32_t id, const Value& stored) const;
   // A's captured value for a value of either side, where that is known without computing; else absent.
   Result<Value> known(int32_t id, const Walk& walk) const;
 

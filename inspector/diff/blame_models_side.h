@@ -34,6 +34,7 @@ class ModelSide {
  public:
   static Result<std::unique_ptr<ModelSide>> create(const BlameSide& side, std::shared_ptr<Executor> oracle);
 
+  const std::shared_ptr<const Model>& model() const { return model_; }
   const SiteTable& sites() const { return sites_; }
   const ValueSite& site(int32_t id) const { return sites_.sites()[static_cast<size_t>(id)]; }
   const GraphSites& place_of(int32_t id) const { return *places_[static_cast<size_t>(id)]; }

@@ -161,8 +161,8 @@ std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, 
   return {};
 }
 
-std::string operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                               const PlacedNode& node_b, const ModelMatching& matching) {
+OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                     const PlacedNode& node_b, const ModelMatching& matching) {
   const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
   std::vector<size_t> moved;
   for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
@@ -183,13 +183,15 @@ std::string operand_difference(const ModelSide& a, const PlacedNode& node_a, con
   if (moved.size() == 2) {
     const int32_t first = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
     if (matching.b_of_a[static_cast<size_t>(first)] == ModelSide::site_read(*node_b.place, in_b[moved[1]]))
-      return "the operands are swapped in B";
+      return {"the operands are swapped in B"};
   }
   const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
   const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
   if (in_a_too < 0) return {};
-  return fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
-                     a.site(in_a_too).name, name(a, node_a, moved[0]));
+  const int32_t wanted = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
+  return {fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
+                      a.site(in_a_too).name, name(a, node_a, moved[0])),
+          wanted, in_a_too};
 }
 
 }  // namespace parallax::diff

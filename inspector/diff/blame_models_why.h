@@ -14,9 +14,14 @@ namespace parallax::diff {
 std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
                                   const PlacedNode& node_b);
 
-// Which values the two read. Empty where these stand for each other.
-std::string operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                               const PlacedNode& node_b, const ModelMatching& matching);
+// Which values the two read.
+struct OperandDifference {
+  std::string text;  // empty where these stand for each other
+  // What B reads first otherwise stands for `instead` of A, where A reads `wanted`; -1 where it stands for nothing.
+  int32_t wanted = -1, instead = -1;
+};
+OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                     const PlacedNode& node_b, const ModelMatching& matching);
 
 // The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
 // empty. Empty for equal ones.

@@ -115,6 +115,26 @@ void pair_outputs(const SiteTable& a, const SiteTable& b, ModelMatching& result)
   }
 }
 
+// What bodies hand out is paired by position, where one of the two has no counterpart yet.
+void pair_body_outputs(ModelMatching& result) {
+  for (size_t index = 0; index < result.nodes.size(); ++index) {
+    const NodeMatch node = result.nodes[index];
+    for (const GraphSites::Child& child : node.place_a->children) {
+      const GraphSites* other = child.node == node.a ? node.place_b->child(node.b, child.attribute) : nullptr;
+      if (other == nullptr) continue;
+      const std::vector<ValueId>&in_a = child.sites->graph->outputs, &in_b = other->graph->outputs;
+      for (size_t port = 0; port < in_a.size() && in_a.size() == in_b.size(); ++port) {
+        const ValueSite* site_a = child.sites->values[static_cast<size_t>(in_a[port])];
+        const ValueSite* site_b = other->values[static_cast<size_t>(in_b[port])];
+        if (site_a == nullptr || site_b == nullptr) continue;  // handed out as it was read from outside
+        const bool is_free =
+            result.b_of_a[static_cast<size_t>(site_a->id)] < 0 || result.a_of_b[static_cast<size_t>(site_b->id)] < 0;
+        if (is_free) pair_output(site_a->id, site_b->id, result);
+      }
+    }
+  }
+}
+
 SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a, const Graph& b,
                                const std::vector<ValueId>& in_b) {
   SignatureMatch result;
@@ -185,10 +205,11 @@ ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
     pair_aliases(side_a, side_b, groups_a[root], groups_b[static_cast<size_t>(other)], like, result);
   }
   pair_outputs(a, b, result);
+  list_nodes(side_a, side_b, result);
+  pair_body_outputs(result);
   std::ranges::stable_sort(result.values, [](const ValueMatch& x, const ValueMatch& y) {
     return x.a != y.a ? x.a < y.a : x.is_extra < y.is_extra;
   });
-  list_nodes(side_a, side_b, result);
   return result;
 }
 

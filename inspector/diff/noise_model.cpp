@@ -39,14 +39,15 @@ std::vector<double> sampled_magnitudes(const TensorView& view) {
 }
 
 // Magnitude of a tensor's ordinary elements. Masks hold numbers like -10000 that are no magnitude of anything: what
-// exceeds a low quantile of the others 16384 times is left out.
+// exceeds a low quantile of the others 16384 times, and is large by itself, is left out. (Where a mask was applied, a
+// Softmax gives next to nothing beside its ordinary elements.)
 double ordinary_rms(const TensorView& view) {
-  constexpr double kOutlier = 16384;
+  constexpr double kOutlier = 16384, kSmallestMask = 256;
   std::vector<double> magnitudes = sampled_magnitudes(view);
   if (magnitudes.empty()) return 0;
   const auto low = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 16);
   std::nth_element(magnitudes.begin(), low, magnitudes.end());
-  const double outlier = kOutlier * *low;
+  const double outlier = std::max(kOutlier * *low, kSmallestMask);
   double sum = 0, ordinary = 0;
   for (const double magnitude : magnitudes) {
     if (magnitude > outlier) continue;

@@ -1,0 +1,134 @@
+// Judging the nodes of two models side by side, each by the oracle on what it was given.
+#include "inspector/diff/blame_models_rounding.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/captured_side.h"
+#include "inspector/diff/node_judge.h"
+#include "inspector/diff/paths.h"
+#include "inspector/diff/why.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/scope_tree.h"
+
+namespace parallax::diff {
+namespace {
+
+// One side's nodes, found by the paths of what they make.
+class JudgedSide {
+ public:
+  JudgedSide(const BlameSide& side, const ModelSide& model, std::shared_ptr<Executor> oracle, Side letter)
+      : captured_(side, model.model(), std::move(oracle)), letter_(letter) {
+    add_places(model.sites().main());
+  }
+
+  // The cause where the node that makes the value is wrong; nothing where it is right, or has been judged before.
+  Result<std::optional<Cause>> judge(const std::string& path, const ValueComparison& value) {
+    const std::string prefix(prefix_of(path));
+    const auto place = places_.find(static_path(prefix));
+    const ValueId id =
+        place == places_.end()
+            ? kNoValue
+            : place->second->graph->find_value(unescape_name(std::string_view(path).substr(prefix.size())));
+    if (id == kNoValue) {
+      unjudged_ = fmt::format("the graph at hand has no place for '{}'", path);
+      return std::optional<Cause>();
+    }
+    const ValueDef& definition = place->second->graph->values[static_cast<size_t>(id)];
+    if (definition.producer == kNoNode) return std::optional<Cause>();
+    const NodeInstance instance{place->second, definition.producer, prefix};
+    const Node& node = instance.definition();
+    if (!judged_.insert(fmt::format("{}\n{}", prefix, definition.producer)).second || wrong_.contains(&node))
+      return std::optional<Cause>();
+    std::vector<std::optional<Limit>> carried(node.outputs.size());
+    if (has_body(node)) carried[static_cast<size_t>(definition.output_index)] = value.limit;
+    const NodeJudgement judgement = PX_TRY(judge_node(captured_, instance, carried));
+    if (!judgement.is_judged)
+      unjudged_ = fmt::format("'{}' ({}): {}", node.display_name, node.op_type, judgement.reason);
+    if (!judgement.is_judged || !(judgement.introduced > 1)) return std::optional<Cause>();
+    wrong_.insert(&node);
+    return std::optional<Cause>(cause_of(instance, judgement, value));
+  }
+
+  const std::string& unjudged() const { return unjudged_; }
+
+ private:
+  void add_places(const GraphSites& place) {
+    places_.emplace(place.scope, &place);
+    for (const GraphSites::Child& child : place.children) add_places(*child.sites);
+  }
+
+  Cause cause_of(const NodeInstance& instance, const NodeJudgement& judgement, const ValueComparison& value) const {
+    Cause cause;
+    cause.node = value.node.empty() ? instance.definition().display_name : value.node;
+    cause.op = instance.definition().op_type;
+    cause.path = value.path;
+    cause.introduced = judgement.introduced;
+    cause.side = letter_;
+    const SourceLocation source = source_of(instance.definition());
+    cause.source_module = source.module;
+    cause.source_line = source.line;
+    const WhyEvidence evidence(captured_, instance, judgement, letter_ == Side::a ? "A" : "B", {}, Alone::unknown);
+    cause.why = "both models define it alike, but it is computed wrongly: " + explain(evidence);
+    return cause;
+  }
+
+  CapturedSide captured_;
+  Side letter_;
+  std::unordered_map<std::string, const GraphSites*> places_;  // by static prefix
+  std::unordered_set<std::string> judged_;                     // instances
+  std::unordered_set<const Node*> wrong_;
+  std::string unjudged_;
+};
+
+// Where something differs that no node at hand explains: the first such value.
+Cause first_divergence(const Comparison& comparison, const std::string& unjudged) {
+  Cause cause;
+  const auto has_diverged = [](const ValueComparison& value) { return value.verdict == Verdict::diverged; };
+  const auto first = std::ranges::find_if(comparison.values, has_diverged);
+  cause.node = first->node;
+  cause.op = first->op;
+  cause.path = first->path;
+  cause.inherited = first->severity;
+  cause.why = "the first value that differs; both models define it alike";
+  if (!unjudged.empty()) cause.why += ", and not every node could be judged: " + unjudged;
+  return cause;
+}
+
+}  // namespace
+
+Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
+                                             Comparison& comparison) {
+  std::vector<Cause> causes;
+  const bool any_diverged = std::ranges::any_of(
+      comparison.values, [](const ValueComparison& value) { return value.verdict == Verdict::diverged; });
+  if (!any_diverged) return causes;
+  JudgedSide side_a(request.a, a, request.oracle, Side::a), side_b(request.b, b, request.oracle, Side::b);
+  for (const ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    if (request.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
+    if (auto wrong = PX_TRY(side_a.judge(value.a, value))) causes.push_back(std::move(*wrong));
+    if (auto wrong = PX_TRY(side_b.judge(value.b, value))) causes.push_back(std::move(*wrong));
+  }
+  if (!causes.empty()) {
+    std::ranges::stable_sort(causes, [](const Cause& x, const Cause& y) { return x.introduced > y.introduced; });
+    return causes;
+  }
+  const std::string& unjudged = side_a.unjudged().empty() ? side_b.unjudged() : side_a.unjudged();
+  const bool is_auto = !request.policy.tolerance.has_value() && request.policy.rules.empty();
+  if (!unjudged.empty() || !is_auto) return std::vector<Cause>{first_divergence(comparison, unjudged)};
+  for (ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    value.verdict = Verdict::pass;
+    value.limit.from = LimitSource::noise;
+    value.reason =
+        "rounding that grew on the way here: both models define the same, and every node is right on its own inputs";
+  }
+  conclude(comparison);
+  return causes;
+}
+
+}  // namespace parallax::diff
