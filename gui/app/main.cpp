@@ -24,7 +24,7 @@ Shows where two executions of an ONNX model part: the graph coloured by error, a
 Press ? for the keys.
 
   --shot F.png        draw once to a picture and end; needs no display
-  --state S.json      how it is to look (see gui/README.md)
+  --state S.json      how it is to look (see gui/README.md); or the JSON itself
   --script F          do what a script says and end; needs no display
   --state-out F.json  write what is shown, at the end
   --size WxH          of window or picture (1280x720)
@@ -92,6 +92,11 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
   return options;
 }
 
+// A file, or the state itself.
+Status apply_state(Viewer& viewer, const std::string& state) {
+  return apply_view(viewer, state.starts_with('{') ? state : PX_TRY(read_file(state)));
+}
+
 // Pictures and scripts: what fails ends the program, for nobody is there to dismiss a message.
 Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
   settle(stage, ui);
@@ -99,8 +104,7 @@ Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
     return usage_error(ui.viewer->messages.empty() ? "nothing could be opened" : ui.viewer->messages.back());
   }
   if (!options.state.empty()) {
-    const std::string state = PX_TRY(read_file(options.state));
-    PX_TRY(apply_view(*ui.viewer, state));
+    PX_TRY(apply_state(*ui.viewer, options.state));
     settle(stage, ui);
   }
   if (!options.script.empty()) {
@@ -111,15 +115,21 @@ Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
   return {};
 }
 
-Status run_attended(Ui& ui, Window& window) {
+Status run_attended(const Options& options, Ui& ui, Window& window) {
   const std::string path = settings_path();
   load_settings(path, ui);
   Viewer& viewer = *ui.viewer;
   viewer.opened = [&](std::span<const std::string> files) {
     for (const std::string& file : files) add_recent(viewer, file);
   };
-  window.loop(
-      ui, [&] { viewer.poll(); }, [&](std::vector<std::string> files) { viewer.open(std::move(files)); });
+  bool is_state_due = !options.state.empty();
+  const auto each_frame = [&] {
+    viewer.poll();
+    if (!is_state_due || viewer.is_busy()) return;
+    is_state_due = false;
+    if (const Status applied = apply_state(viewer, options.state); !applied.ok()) viewer.fail(applied.error());
+  };
+  window.loop(ui, each_frame, [&](std::vector<std::string> files) { viewer.open(std::move(files)); });
   return save_settings(path, ui);
 }
 
@@ -143,7 +153,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
     stage = std::move(made);
   }
   if (!options.files.empty()) viewer.open(options.files);
-  PX_TRY(unattended ? run_unattended(options, *stage, ui) : run_attended(ui, *window));
+  PX_TRY(unattended ? run_unattended(options, *stage, ui) : run_attended(options, ui, *window));
   if (!options.state_out.empty()) PX_TRY(write_file(options.state_out, view_to_json(viewer)));
   return 0;
 }

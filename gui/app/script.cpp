@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gui/app/picture_export.h"
 #include "gui/app/png_file.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/text.h"
@@ -34,7 +35,7 @@ class ScriptRunner {
     const char* name;
     Status (ScriptRunner::*run)(const std::string&);
   };
-  static const Verb kVerbs[14];
+  static const Verb kVerbs[16];
 
   static std::vector<std::string> words(const std::string& text) {
     std::vector<std::string> result;
@@ -128,6 +129,32 @@ class ScriptRunner {
     frames();
     return write_png(rest, stage_.picture());
   }
+  Status export_graph(const std::string& rest) {
+    PX_TRY(ui_.viewer->export_graph(rest));
+    frames();
+    save_wanted_picture(stage_, ui_);
+    return {};
+  }
+  // From one share of a widget's width to another, along its middle.
+  Status drag(const std::string& rest) {
+    const auto parts = words(rest);
+    frames(1);
+    const auto found = parts.size() == 3 ? ui_.widgets.find(parts[0]) : ui_.widgets.end();
+    if (found == ui_.widgets.end()) return usage_error("drag needs a widget on the screen and two shares of its width");
+    const Widget widget = found->second;
+    const auto at = [&](const std::string& share) {
+      return ImVec2{widget.least.x + (widget.greatest.x - widget.least.x) * std::strtof(share.c_str(), nullptr),
+                    widget.middle().y};
+    };
+    for (const auto& [share, is_down] : {std::pair{parts[1], false}, {parts[1], true}, {parts[2], true},
+                                         {parts[2], false}}) {
+      mouse_ = {true, at(share), is_down};
+      frames(2);
+    }
+    mouse_.is_on = false;
+    frames();
+    return {};
+  }
   Status state_out(const std::string& rest) { return write_file(rest, view_to_json(*ui_.viewer)); }
   Status expect(const std::string& rest) {
     const size_t blank = rest.find(' ');
@@ -140,7 +167,7 @@ class ScriptRunner {
   ScriptedMouse mouse_;
 };
 
-const ScriptRunner::Verb ScriptRunner::kVerbs[14] = {{"open", &ScriptRunner::open},
+const ScriptRunner::Verb ScriptRunner::kVerbs[16] = {{"open", &ScriptRunner::open},
                                                      {"run", &ScriptRunner::run},
                                                      {"wait-idle", &ScriptRunner::wait},
                                                      {"select", &ScriptRunner::select},
@@ -153,6 +180,8 @@ const ScriptRunner::Verb ScriptRunner::kVerbs[14] = {{"open", &ScriptRunner::ope
                                                      {"resize", &ScriptRunner::resize},
                                                      {"shot", &ScriptRunner::shot},
                                                      {"state-out", &ScriptRunner::state_out},
+                                                     {"export", &ScriptRunner::export_graph},
+                                                     {"drag", &ScriptRunner::drag},
                                                      {"expect", &ScriptRunner::expect}};
 
 }  // namespace

@@ -6,11 +6,13 @@
 //   key CHORD            as in the command table: "Shift+N"
 //   click NAME           the middle of a named widget
 //   double-click NAME
+//   drag NAME FROM TO    over a widget, between two shares of its width: drag histogram 0.2 0.4
 //   type TEXT            into the text field that has the keyboard
 //   do COMMAND           by its id: "graph.fit"
 //   state JSON           as --state
 //   resize WIDTH HEIGHT
 //   shot FILE.png
+//   export FILE          the graph as it is shown: .svg, .dot, .png
 //   state-out FILE.json
 //   expect POINTER VALUE the view's JSON must hold VALUE there
 //   # a comment

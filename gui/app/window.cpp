@@ -9,6 +9,7 @@
 #include <imgui.h>
 
 #include "gui/app/keys.h"
+#include "gui/app/picture_export.h"
 #include "gui/app/stage.h"
 #include "gui/panels/panels.h"
 
@@ -99,6 +100,12 @@ class GlfwWindow final : public Window {
       if (!events_.dropped.empty()) dropped(std::exchange(events_.dropped, {}));
       each_frame();
       frame(ui, {});
+      // Twice: the dialog that asked for the picture is gone from the second frame.
+      if (!ui.viewer->wanted_png.empty()) {
+        frame(ui, {});
+        save_wanted_picture(*this, ui);
+        events_.frames_left = kFramesAfterEvent;
+      }
       if (!ui.viewer->clipboard.empty())
         glfwSetClipboardString(window_, std::exchange(ui.viewer->clipboard, {}).c_str());
     }

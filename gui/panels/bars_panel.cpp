@@ -18,7 +18,7 @@ void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8 * ui.scale, 5 * ui.scale});
   if (ImGui::BeginPopup(popup.c_str())) {
     for (const Command& command : commands()) {
-      if (command.group != group) continue;
+      if (command.group != group || command.title.starts_with("Bookmark ")) continue;
       const std::string keys = readable_keys(command.keys.substr(0, command.keys.find(' ')));
       if (ImGui::MenuItem(command.title.data(), keys.c_str())) command.run(*ui.viewer);
       ui.mark(std::string(command.id));
@@ -28,44 +28,53 @@ void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   ImGui::PopStyleVar(2);
 }
 
-int resize_text(ImGuiInputTextCallbackData* data) {
-  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
-    auto* text = static_cast<std::string*>(data->UserData);
-    text->resize(static_cast<size_t>(data->BufTextLen));
-    data->Buf = text->data();
-  }
-  return 0;
+bool is_pressed(const Ui& ui, std::string_view chord) {
+  return std::find(ui.keys.begin(), ui.keys.end(), chord) != ui.keys.end();
 }
 
 void draw_search(Ui& ui, float width) {
   Viewer& viewer = *ui.viewer;
   if (ui.search_field != viewer.search() && !ImGui::IsAnyItemActive()) ui.search_field = viewer.search();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::SetNextItemWidth(width);
   if (viewer.focus_search) ImGui::SetKeyboardFocusHere();
   viewer.focus_search = false;
-  const bool changed = ImGui::InputTextWithHint("##search", "search: name, op:MatMul, err>1e-3, nan",
-                                                ui.search_field.data(), ui.search_field.capacity() + 1,
-                                                ImGuiInputTextFlags_CallbackResize, resize_text, &ui.search_field);
+  const bool changed = text_field("##search", "search: name, op:MatMul, err>1e-3, nan", ui.search_field);
   ui.mark("search");
-  if (changed) viewer.set_search(ui.search_field);
+  const bool has_keyboard = ImGui::IsItemActive() || ImGui::IsItemDeactivated();
+  if (changed) {
+    viewer.set_search(ui.search_field);
+    if (!viewer.search().empty()) viewer.left_tab = LeftTab::table;  // where the hits are listed
+  }
+  if (has_keyboard && is_pressed(ui, "Enter")) viewer.focus_search = viewer.step_hit(1);
   if (!viewer.search_problem().empty()) {
     tooltip(viewer.search_problem().c_str());
   } else {
     tooltip(
-        "Words and conditions that must all hold:\nop:MatMul  dtype:float16  shape:1x8  err>1e-3  rel>0.01  ulp>4  "
-        "sev>1\nnan  inf  diverged  pass  mistrusted  missing");
+        "Words and conditions that must all hold; Enter: next hit\nop:MatMul  dtype:float16  shape:1x8  err>1e-3  "
+        "rel>0.01  ulp>4  sev>1\nnan  inf  diverged  pass  mistrusted  missing");
   }
+  if (viewer.search().empty() || viewer.document() == nullptr) return;
+  const bool is_wrong = !viewer.search_problem().empty();
+  const std::string found = is_wrong ? "?" : std::to_string(viewer.table_rows().size());
+  ImGui::GetWindowDrawList()->AddText(
+      {at.x + width - ImGui::CalcTextSize(found.c_str()).x - 8 * ui.scale, at.y + ImGui::GetStyle().FramePadding.y},
+      is_wrong ? ui.theme().bad : ui.theme().dim, found.c_str());
 }
 
 void draw_colour_by(Ui& ui, float width) {
-  GraphView& graph = ui.viewer->graph;
-  const auto& current = colourings()[static_cast<size_t>(graph.colour_by())];
+  Viewer& viewer = *ui.viewer;
+  const auto& current = colourings()[static_cast<size_t>(viewer.graph.colour_by())];
+  const bool is_pair = viewer.document() != nullptr && viewer.document()->is_pair();
   ImGui::SetNextItemWidth(width);
   const std::string label = fmt::format("colour: {}", current.title);
-  if (ImGui::BeginCombo("##colour", label.c_str())) {
+  if (ImGui::BeginCombo("##colour", label.c_str(), ImGuiComboFlags_HeightLargest)) {
     for (const ColourByInfo& colouring : colourings()) {
-      if (ImGui::Selectable(colouring.title.data(), colouring.by == graph.colour_by()))
-        graph.set_colour_by(colouring.by);
+      const bool makes_sense = is_pair || !colouring.needs_comparison;
+      if (ImGui::Selectable(colouring.title.data(), colouring.by == viewer.graph.colour_by(),
+                            makes_sense ? 0 : ImGuiSelectableFlags_Disabled))
+        viewer.set_colour_by(colouring.by);
+      ui.mark(fmt::format("colour.{}", colouring.name));
     }
     ImGui::EndCombo();
   }

@@ -5,12 +5,11 @@
 #include <cfloat>
 #include <cmath>
 
-#include <fmt/format.h>
+#include "inspector/workbench/view_export.h"
 
 namespace parallax::gui {
 namespace {
 
-constexpr float kLeastText = 6.5F;       // pixels; smaller text is left out
 constexpr float kStraightBelow = 0.35F;  // zoom below which wires are drawn without curves
 
 }  // namespace
@@ -33,11 +32,17 @@ bool CanvasPainter::in_sight(ImVec2 least, ImVec2 greatest) const {
          greatest.y >= corner_.y;
 }
 
-const ImFont* CanvasPainter::font_for(float size) const {
-  for (const ImFont* font : ui_.fonts.sans) {
-    if (font->FontSize >= size * 0.95F) return font;
-  }
-  return ui_.fonts.sans.back();
+void CanvasPainter::name_it(const SceneBox& box, ImVec2 least, ImVec2 greatest) const {
+  const float title = box.is_open ? std::min(greatest.y, least.y + 20 * ui_.scale) : greatest.y;
+  ui_.mark("item:" + graph_.items().item(box.item).title, least, {greatest.x, title});
+}
+
+// At the size of a font that was made: letters stand on whole pixels and stay sharp.
+void CanvasPainter::words(float size, float x, float y, ImU32 colour, const std::string& text) const {
+  const ImFont* font = ui_.fonts.at(size);
+  if (font == nullptr || text.empty()) return;
+  const float drop = (size - font->FontSize) / 2;
+  list_->AddText(font, font->FontSize, {std::floor(x), std::floor(y + drop)}, colour, text.c_str());
 }
 
 bool CanvasPainter::is_emphasised(const SceneWire& wire) const {
@@ -97,16 +102,23 @@ void CanvasPainter::draw_stub(const SceneWire& wire, ImU32 colour) const {
   list_->AddCircleFilled(head, 2.6F * std::min(zoom_, 1.2F * ui_.scale), colour, 10);
 }
 
-void CanvasPainter::draw_boxes() {
+void CanvasPainter::draw_frames() {
   for (const SceneBox& box : scene_.boxes) {
+    if (!box.is_open) continue;
     const ImVec2 least = to_screen(box.x, box.y), greatest = to_screen(box.x + box.width, box.y + box.height);
     if (!in_sight(least, greatest)) continue;
-    ++boxes_drawn_;
-    if (box.is_open) {
-      draw_frame(box, least, greatest);
-    } else {
-      draw_box(box);
-    }
+    draw_frame(box, least, greatest);
+    name_it(box, least, greatest);
+  }
+}
+
+void CanvasPainter::draw_nodes() {
+  for (const SceneBox& box : scene_.boxes) {
+    if (box.is_open) continue;
+    const ImVec2 least = to_screen(box.x, box.y), greatest = to_screen(box.x + box.width, box.y + box.height);
+    if (!in_sight(least, greatest)) continue;
+    draw_box(box);
+    name_it(box, least, greatest);
   }
 }
 
@@ -130,12 +142,14 @@ void CanvasPainter::draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greates
   const float rounding = 8 * zoom_;
   list_->AddRectFilled(least, greatest, is_deep ? theme.frame : faded(theme.raised, 0.45F), rounding);
   outline(box.item, false, least, greatest, rounding);
-  const float size = 13 * zoom_;
-  if (size < kLeastText) return;
-  const ImFont* font = font_for(size);
+  const float size = 12 * zoom_;
+  const ImFont* font = ui_.fonts.at(size);
+  if (font == nullptr) return;
   const std::string title = item.title + (item.detail.empty() ? "" : "  " + item.detail);
-  const std::string text = cut_text(font, size, title, greatest.x - least.x - 16 * zoom_);
-  list_->AddText(font, size, {least.x + 8 * zoom_, least.y + 5 * zoom_}, theme.dim, text.c_str());
+  // The title stays in sight while any of the frame is.
+  const float x = std::max(least.x, corner_.x) + 8 * zoom_;
+  const std::string text = cut_text(font, font->FontSize, title, greatest.x - x - 8 * zoom_);
+  if (text != "...") words(size, x, least.y + 5 * zoom_, theme.dim, text);
 }
 
 void CanvasPainter::draw_box(const SceneBox& box) {
@@ -173,34 +187,30 @@ void CanvasPainter::draw_box(const SceneBox& box) {
 void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec2 least, ImVec2 greatest, ImU32 text,
                               ImU32 dim) const {
   const float size = 13 * zoom_, small = 11 * zoom_;
-  if (size < kLeastText) return;
+  const ImFont *font = ui_.fonts.at(size), *small_font = ui_.fonts.at(small);
+  if (font == nullptr) return;
   const float pad = 7 * zoom_, width = greatest.x - least.x - 2 * pad;
-  const ImFont* font = font_for(size);
+  const auto width_of = [](const ImFont* face, const std::string& words) {
+    return face->CalcTextSizeA(face->FontSize, FLT_MAX, 0, words.c_str()).x;
+  };
   const bool is_pill = item.kind == GraphItem::Kind::input || item.kind == GraphItem::Kind::output;
-  if (is_pill) {
-    const std::string title = cut_text(font, small, item.title, width);
-    const ImVec2 extent = font->CalcTextSizeA(small, FLT_MAX, 0, title.c_str());
-    list_->AddText(font, small, {(least.x + greatest.x - extent.x) / 2, (least.y + greatest.y - extent.y) / 2}, text,
-                   title.c_str());
-    return;
+  if (is_pill || small_font == nullptr) {  // one line
+    const ImFont* face = small_font == nullptr ? font : small_font;
+    const std::string line = cut_text(face, face->FontSize, is_pill ? item.title : lines_of(item).first, width);
+    const float x = is_pill ? (least.x + greatest.x - width_of(face, line)) / 2 : least.x + pad;
+    return words(face->FontSize, x, (least.y + greatest.y - face->FontSize) / 2, text, line);
   }
-  std::string first = item.kind == GraphItem::Kind::node ? item.detail : item.title,
-              second = item.kind == GraphItem::Kind::node ? item.title : "";
-  if (item.kind == GraphItem::Kind::group)
-    second = (item.detail.empty() ? "" : item.detail + ", ") +
-             fmt::format("{} node{}", item.node_count, item.node_count == 1 ? "" : "s");
-  float badge_width = 0;
-  if (!look.badge.empty()) badge_width = font->CalcTextSizeA(small, FLT_MAX, 0, look.badge.c_str()).x + 4 * zoom_;
-  first = cut_text(font, size, first, std::max(width - badge_width, width * 0.4F));
-  list_->AddText(font, size, {least.x + pad, least.y + 4 * zoom_}, text, first.c_str());
-  if (badge_width > 0) {
+  const auto [first, second] = lines_of(item);
+  const float badge = look.badge.empty() ? 0 : width_of(small_font, look.badge) + 4 * zoom_;
+  const std::string line = cut_text(font, font->FontSize, first, std::max(width - badge, width * 0.4F));
+  words(size, least.x + pad, least.y + 4 * zoom_, text, line);
+  if (badge > 0) {
     list_->PushClipRect(least, greatest, true);
-    list_->AddText(font, small, {greatest.x - pad - badge_width + 4 * zoom_, least.y + 5.5F * zoom_}, text,
-                   look.badge.c_str());
+    words(small, std::max(greatest.x - pad - badge + 4 * zoom_, least.x + pad + width_of(font, line) + 3 * zoom_),
+          least.y + 5.5F * zoom_, text, look.badge);
     list_->PopClipRect();
   }
-  second = cut_text(font, small, second, width);
-  list_->AddText(font, small, {least.x + pad, least.y + 21 * zoom_}, dim, second.c_str());
+  words(small, least.x + pad, least.y + 21 * zoom_, dim, cut_text(small_font, small_font->FontSize, second, width));
 }
 
 int32_t CanvasPainter::wire_at(ImVec2 screen) const {

@@ -8,15 +8,17 @@ namespace parallax::gui {
 class CanvasPainter {
  public:
   CanvasPainter(Ui& ui, ImDrawList* list, ImVec2 corner, ImVec2 size);
+  void draw_frames();
   void draw_wires();
-  void draw_boxes();
+  void draw_nodes();
   // The wire nearest to a point of the screen, within a few pixels; -1 when there is none.
   int32_t wire_at(ImVec2 screen) const;
-  int64_t boxes_drawn() const { return boxes_drawn_; }
 
  private:
   ImVec2 to_screen(float x, float y) const;
   bool in_sight(ImVec2 least, ImVec2 greatest) const;
+  // For the register of widgets: only what can be seen can be clicked.
+  void name_it(const SceneBox& box, ImVec2 least, ImVec2 greatest) const;
   void draw_wire(const SceneWire& wire, ImU32 colour, float thickness) const;
   void draw_stub(const SceneWire& wire, ImU32 colour) const;
   void draw_box(const SceneBox& box);
@@ -24,7 +26,7 @@ class CanvasPainter {
   void draw_text(const GraphItem& item, const ItemLook& look, ImVec2 least, ImVec2 greatest, ImU32 text,
                  ImU32 dim) const;
   void outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 greatest, float rounding) const;
-  const ImFont* font_for(float size) const;
+  void words(float size, float x, float y, ImU32 colour, const std::string& text) const;
   bool is_emphasised(const SceneWire& wire) const;
 
   Ui& ui_;
@@ -33,7 +35,6 @@ class CanvasPainter {
   ImDrawList* list_;
   ImVec2 corner_, size_;
   float zoom_;
-  int64_t boxes_drawn_ = 0;
 };
 
 }  // namespace parallax::gui

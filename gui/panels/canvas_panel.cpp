@@ -10,18 +10,37 @@
 namespace parallax::gui {
 namespace {
 
+// A drag with Ctrl marks a part of the graph that fills the pane when the button is let go.
+bool mark_zoom_box(Ui& ui, ImVec2 corner) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (ImGui::IsItemActivated() && io.KeyCtrl) ui.zoom_box = io.MousePos;
+  if (ui.zoom_box.x < 0) return false;
+  const ImVec2 least{std::min(ui.zoom_box.x, io.MousePos.x), std::min(ui.zoom_box.y, io.MousePos.y)},
+      greatest{std::max(ui.zoom_box.x, io.MousePos.x), std::max(ui.zoom_box.y, io.MousePos.y)};
+  if (ImGui::IsItemActive()) {
+    ImGui::GetForegroundDrawList()->AddRectFilled(least, greatest, faded(ui.theme().accent, 0.18F));
+    ImGui::GetForegroundDrawList()->AddRect(least, greatest, ui.theme().accent);
+    return true;
+  }
+  ui.zoom_box = {-1, -1};
+  if (greatest.x - least.x > 8 && greatest.y - least.y > 8) {
+    ui.viewer->graph.zoom_to(least.x - corner.x, least.y - corner.y, greatest.x - corner.x, greatest.y - corner.y);
+  }
+  return true;
+}
+
 void move_about(Ui& ui, ImVec2 corner) {
   GraphView& graph = ui.viewer->graph;
   const ImGuiIO& io = ImGui::GetIO();
   const bool dragged = ImGui::IsItemActive() && (ImGui::IsMouseDragging(ImGuiMouseButton_Left) ||
                                                  ImGui::IsMouseDragging(ImGuiMouseButton_Middle));
-  if (dragged) {
+  if (!mark_zoom_box(ui, corner) && dragged) {
     graph.is_fitted = false;
     graph.camera.x -= io.MouseDelta.x / graph.camera.zoom;
     graph.camera.y -= io.MouseDelta.y / graph.camera.zoom;
   }
   if (!ImGui::IsItemHovered() || (io.MouseWheel == 0 && io.MouseWheelH == 0)) return;
-  if (io.KeyCtrl) {
+  if (io.KeyCtrl != ui.viewer->wheel_zooms) {
     graph.zoom_at(io.MousePos.x - corner.x, io.MousePos.y - corner.y, std::pow(1.15F, io.MouseWheel));
   } else {
     const float step = 60 * ui.scale / graph.camera.zoom;
@@ -70,33 +89,77 @@ void show_tooltip(Ui& ui, int32_t item) {
   }
 }
 
+// A strip along the lower edge, over as many lines as it needs: it hides as little as may be.
 void draw_legend(Ui& ui, ImVec2 corner, ImVec2 size) {
   const auto legend = ui.viewer->graph.legend();
   if (!ui.viewer->show_legend || legend.empty()) return;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float line = 17 * ui.scale, swatch = 12 * ui.scale, pad = 8 * ui.scale;
-  float width = 0;
-  for (const LegendEntry& entry : legend) width = std::max(width, ImGui::CalcTextSize(entry.text.c_str()).x);
+  const ImFont* font = ui.fonts.small;
+  const auto width_of = [&](const std::string& text) {
+    return font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str()).x;
+  };
+  const float line = 17 * ui.scale, swatch = 11 * ui.scale, pad = 8 * ui.scale, gap = 14 * ui.scale;
+  struct Place {
+    float x;
+    int line;
+  };
+  std::vector<Place> places;
   const std::string title(colourings()[static_cast<size_t>(ui.viewer->graph.colour_by())].title);
-  width = std::max(width + swatch + 8 * ui.scale, ImGui::CalcTextSize(title.c_str()).x) + 2 * pad;
-  const float height = line * static_cast<float>(legend.size() + 1) + 2 * pad;
-  if (size.x < width * 2.2F || size.y < height * 1.3F) return;  // the graph needs the room
-  const ImVec2 at{corner.x + 10 * ui.scale, corner.y + size.y - height - 10 * ui.scale};
-  list->AddRectFilled(at, {at.x + width, at.y + height}, faded(ui.theme().panel, 0.94F), 6 * ui.scale);
-  list->AddRect(at, {at.x + width, at.y + height}, ui.theme().border, 6 * ui.scale);
-  float y = at.y + pad;
-  list->AddText({at.x + pad, y}, ui.theme().dim, title.c_str());
+  float x = width_of(title) + gap, widest = x;
+  int lines = 1;
   for (const LegendEntry& entry : legend) {
-    y += line;
-    const ImVec2 a{at.x + pad, y + 2 * ui.scale}, b{a.x + swatch, a.y + swatch};
+    const float width = swatch + 5 * ui.scale + width_of(entry.text);
+    if (x > 0 && x + width > size.x - 4 * pad) {
+      x = 0;
+      ++lines;
+    }
+    places.push_back({x, lines - 1});
+    x += width + gap;
+    widest = std::max(widest, x - gap);
+  }
+  const float height = line * static_cast<float>(lines) + pad;
+  if (size.y < height * 4 || size.x < 160 * ui.scale) return;  // the graph needs the room
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 at{corner.x + pad, corner.y + size.y - height - pad};
+  list->AddRectFilled(at, {at.x + widest + 2 * pad, at.y + height}, faded(ui.theme().panel, 0.94F), 5 * ui.scale);
+  list->AddRect(at, {at.x + widest + 2 * pad, at.y + height}, ui.theme().border, 5 * ui.scale);
+  const float first = at.y + pad / 2 + 2 * ui.scale;
+  list->AddText(font, font->FontSize, {at.x + pad, first}, ui.theme().dim, title.c_str());
+  for (size_t i = 0; i < legend.size(); ++i) {
+    const LegendEntry& entry = legend[i];
+    const ImVec2 a{std::floor(at.x + pad + places[i].x), std::floor(first + line * static_cast<float>(places[i].line))},
+        b{a.x + swatch, a.y + swatch};
     list->AddRectFilled(a, b, entry.is_neutral ? ui.theme().node : to_imgui(entry.fill), 3);
-    if (entry.is_hatched) list->AddLine({a.x, b.y}, {b.x, a.y}, ui.theme().dim);
+    if (entry.is_hatched) list->AddLine({a.x, b.y}, {b.x, a.y}, ui.theme().panel, 2);
     list->AddRect(a, b, ui.theme().border, 3);
-    list->AddText({b.x + 8 * ui.scale, y}, ui.theme().text, entry.text.c_str());
+    list->AddText(font, font->FontSize, {b.x + 5 * ui.scale, a.y}, ui.theme().text, entry.text.c_str());
   }
 }
 
 }  // namespace
+
+// Which iteration of a loop (or step of a decoder) the colours tell of.
+void draw_iterations(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  const int64_t count = viewer.document()->iterations;
+  ImGui::SetCursorPos({8 * ui.scale, 4 * ui.scale});
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextDisabled("colours of");
+  ImGui::SameLine(0, 8 * ui.scale);
+  const auto step = [&](const char* label, const char* name, const char* command) {
+    if (small_button(ui, label, name)) find_command(command)->run(viewer);
+  };
+  step("<", "iteration.previous", "graph.previous_iteration");
+  ImGui::SameLine(0, 2 * ui.scale);
+  int64_t at = viewer.graph.iteration() + 1;
+  const std::string text =
+      at == 0 ? fmt::format("all {} iterations", count) : fmt::format("iteration {} of {}", at - 1, count);
+  if (index_slider(ui, "iteration", text, at, count + 1, 190 * ui.scale)) viewer.set_iteration(at - 1);
+  tooltip("Whose values give the colours: of all iterations the worst, or of one");
+  ImGui::SameLine(0, 2 * ui.scale);
+  step(">", "iteration.next", "graph.next_iteration");
+  ImGui::SameLine(0, 10 * ui.scale);
+  ImGui::TextDisabled(", .  the same value in another one");
+}
 
 void draw_canvas(Ui& ui) {
   Viewer& viewer = *ui.viewer;
@@ -141,13 +204,9 @@ void draw_canvas(Ui& ui) {
   CanvasPainter painter(ui, list, corner, size);  // after the click: it may have changed the scene
   if (ui.hovered_wire >= static_cast<int32_t>(viewer.graph.scene().wires.size())) ui.hovered_wire = -1;
   // Frames first, wires over them, nodes over the wires.
-  painter.draw_boxes();
+  painter.draw_frames();
   painter.draw_wires();
-  for (const SceneBox& box : viewer.graph.scene().boxes) {
-    const ImVec2 a{corner.x + (box.x - camera.x) * camera.zoom, corner.y + (box.y - camera.y) * camera.zoom};
-    ui.mark("item:" + viewer.graph.items().item(box.item).title, a,
-            {a.x + box.width * camera.zoom, a.y + (box.is_open ? 20.0F : box.height) * camera.zoom});
-  }
+  painter.draw_nodes();
   list->PopClipRect();
   draw_legend(ui, corner, size);
   if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) show_tooltip(ui, item);
@@ -207,19 +266,28 @@ void draw_welcome(Ui& ui) {
   const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
   ImGui::GetWindowDrawList()->AddRectFilled(corner, {corner.x + size.x, corner.y + size.y}, ui.theme().canvas);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8 * ui.scale, 8 * ui.scale});
-  ImGui::SetCursorPos({size.x * 0.5F - 190 * ui.scale, size.y * 0.3F});
+  const float width = 460 * ui.scale;
+  ImGui::SetCursorPos({(size.x - width) / 2, size.y * 0.24F});
   ImGui::BeginGroup();
-  ImGui::PushFont(ui.fonts.sans[ui.fonts.sans.size() - 2]);
+  ImGui::PushFont(ui.fonts.huge);
   ImGui::TextUnformatted("Parallax");
   ImGui::PopFont();
   ImGui::TextDisabled("Shows where two executions of an ONNX model part.");
-  ImGui::Dummy({0, 6 * ui.scale});
-  if (small_button(ui, "Open a model, a dump or two dumps", "welcome.open")) viewer.show_open = true;
-  if (small_button(ui, "Run a model on two executors", "welcome.run")) viewer.show_run = true;
-  ImGui::TextDisabled("or drop the files here");
-  for (size_t i = 0; i < std::min<size_t>(6, viewer.recent.size()); ++i) {
-    if (i == 0) ImGui::Dummy({0, 6 * ui.scale});
-    if (ImGui::Selectable(viewer.recent[i].c_str(), false, 0, {380 * ui.scale, 0})) viewer.open({viewer.recent[i]});
+  ImGui::Dummy({0, 10 * ui.scale});
+  const ImVec2 button{width, ImGui::GetFrameHeight() * 1.5F};
+  if (ImGui::Button("Open a model, a dump or two dumps    Ctrl+O", button)) viewer.show_open = true;
+  ui.mark("welcome.open");
+  if (ImGui::Button("Run a model on two executors    Ctrl+R", button)) viewer.show_run = true;
+  ui.mark("welcome.run");
+  ImGui::TextDisabled("or drop the files on this window");
+  const size_t count = std::min<size_t>(8, viewer.recent.size());
+  if (count > 0) {
+    ImGui::Dummy({0, 10 * ui.scale});
+    ImGui::TextDisabled("Recent");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (ImGui::Selectable(viewer.recent[i].c_str(), false, 0, {width, 0})) viewer.open({viewer.recent[i]});
+    ui.mark(fmt::format("recent:{}", i));
   }
   ImGui::EndGroup();
   ImGui::PopStyleVar();

@@ -10,20 +10,6 @@
 namespace parallax::gui {
 namespace {
 
-int resize_text(ImGuiInputTextCallbackData* data) {
-  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
-    auto* text = static_cast<std::string*>(data->UserData);
-    text->resize(static_cast<size_t>(data->BufTextLen));
-    data->Buf = text->data();
-  }
-  return 0;
-}
-
-bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0) {
-  return ImGui::InputTextWithHint(label, hint, text.data(), text.capacity() + 1,
-                                  flags | ImGuiInputTextFlags_CallbackResize, resize_text, &text);
-}
-
 bool begin_dialog(Ui& ui, const char* name, float width, float height) {
   const ImVec2 display = ImGui::GetIO().DisplaySize;
   const ImVec2 size{std::min(width * ui.scale, display.x * 0.92F),
@@ -187,9 +173,66 @@ void draw_run(Ui& ui) {
   end_dialog();
 }
 
+void draw_export(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  if (begin_dialog(ui, "export", 560, 0)) {
+    ImGui::TextUnformatted("Export the graph as it is shown");
+    ImGui::SetNextItemWidth(-1);
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
+    text_field("##to", "a path that ends in .svg, .png or .dot", ui.export_field);
+    ui.mark("export.path");
+    const auto change_ending = [&](const char* ending) {
+      const size_t dot = ui.export_field.rfind('.');
+      ui.export_field = (dot == std::string::npos ? ui.export_field : ui.export_field.substr(0, dot)) + ending;
+    };
+    for (const char* ending : {".svg", ".png", ".dot"}) {
+      if (small_button(ui, ending, fmt::format("export{}", ending).c_str(), ui.export_field.ends_with(ending)))
+        change_ending(ending);
+      ImGui::SameLine(0, 3 * ui.scale);
+    }
+    ImGui::TextDisabled(ui.export_field.ends_with(".png") ? "what is in sight" : "all of it, groups as they are");
+    ImGui::Dummy({0, 4 * ui.scale});
+    const bool entered = small_button(ui, "Export", "export.ok") || was_pressed(ui, "Enter");
+    ImGui::SameLine();
+    if (small_button(ui, "Cancel", "export.cancel")) viewer.show_export = false;
+    if (entered && !ui.export_field.empty()) {
+      viewer.show_export = false;
+      if (const Status done = viewer.export_graph(ui.export_field); !done.ok()) viewer.fail(done.error());
+    }
+  }
+  end_dialog();
+}
+
+void draw_goto(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  if (begin_dialog(ui, "goto", 420, 0)) {
+    if (ImGui::IsWindowAppearing()) {
+      ui.goto_field.clear();
+      ui.goto_problem.clear();
+    }
+    ImGui::TextUnformatted("Go to an element");
+    ImGui::SetKeyboardFocusHere();
+    ImGui::SetNextItemWidth(-1);
+    const std::string hint = viewer.tensor().model.has_value()
+                                 ? fmt::format("index in {}, as 0,3,5", viewer.tensor().model->shape().to_string())
+                                 : "";
+    text_field("##index", hint.c_str(), ui.goto_field);
+    ui.mark("goto.index");
+    if (!ui.goto_problem.empty()) wrapped_text(ui.goto_problem, ImGui::GetContentRegionAvail().x);
+    if (was_pressed(ui, "Enter")) {
+      const Status done = viewer.go_to_index(ui.goto_field);
+      ui.goto_problem = done.ok() ? "" : done.error().message;
+      viewer.show_goto = !done.ok();
+    }
+  }
+  end_dialog();
+}
+
 }  // namespace
 
 void draw_dialogs(Ui& ui) {
+  if (ui.viewer->show_export) draw_export(ui);
+  if (ui.viewer->show_goto) draw_goto(ui);
   if (ui.viewer->show_palette) draw_palette(ui);
   if (ui.viewer->show_help) draw_help(ui);
   if (ui.viewer->show_open) draw_open(ui);

@@ -1,7 +1,5 @@
 // The embedded faces: DejaVu Sans and DejaVu Sans Mono, taken from Debian's fonts-dejavu-core when this is built, so
 // that the program looks the same everywhere and has the symbols it uses. Their licence: assets/README.md.
-#include <algorithm>
-
 #include "gui/panels/ui.h"
 
 // The assembler reads the files; a table of numbers in C++ would take the compiler longer than all the rest.
@@ -21,31 +19,44 @@ extern const unsigned char parallax_font_mono[], parallax_font_mono_end[];
 namespace parallax::gui {
 namespace {
 
-// Latin, Greek, arrows, mathematical operators, blocks and shapes.
-constexpr ImWchar kGlyphs[] = {0x20,   0x17F,  0x391,  0x3C9,  0x2010, 0x2026, 0x2190, 0x21FF,
-                               0x2200, 0x22FF, 0x25A0, 0x25FF, 0x2713, 0x2717, 0};
+// Latin, Greek, arrows, mathematical operators, blocks and shapes; on the canvas, what names are made of.
+constexpr ImWchar kAllGlyphs[] = {0x20,   0x17F,  0x391,  0x3C9,  0x2010, 0x2026, 0x2190, 0x21FF,
+                                  0x2200, 0x22FF, 0x25A0, 0x25FF, 0x2713, 0x2717, 0};
+constexpr ImWchar kNameGlyphs[] = {0x20, 0x17F, 0x391, 0x3C9, 0};
+constexpr ImWchar kTitleGlyphs[] = {0x20, 0x7E, 0};
+constexpr float kCanvasSizes[] = {8, 9, 10, 11, 12, 13, 14, 16, 18, 21, 24, 28, 34, 40};
 
-ImFont* add(const unsigned char* begin, const unsigned char* end, float pixels) {
+ImFont* add(const unsigned char* begin, const unsigned char* end, float pixels, const ImWchar* glyphs) {
   ImFontConfig config;
   config.FontDataOwnedByAtlas = false;
-  config.OversampleH = 2;
+  config.OversampleH = 1;
   config.OversampleV = 1;
   config.PixelSnapH = true;
   void* data = const_cast<unsigned char*>(begin);
-  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(data, static_cast<int>(end - begin), pixels, &config, kGlyphs);
+  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(data, static_cast<int>(end - begin), pixels, &config, glyphs);
 }
 
 }  // namespace
 
-Fonts bake_fonts(float scale) {
-  Fonts fonts;
-  for (float size : {14.0F, 9.0F, 11.0F, 18.0F, 26.0F}) {
-    fonts.sans.push_back(add(parallax_font_sans, parallax_font_sans_end, size * scale));
+ImFont* Fonts::at(float pixels) const {
+  ImFont* best = nullptr;
+  for (ImFont* font : canvas) {
+    if (font->FontSize <= pixels + 0.2F) best = font;
   }
-  fonts.base = fonts.sans.front();  // ImGui's default is the first of the atlas
-  std::sort(fonts.sans.begin(), fonts.sans.end(),
-            [](const ImFont* a, const ImFont* b) { return a->FontSize < b->FontSize; });
-  fonts.mono = add(parallax_font_mono, parallax_font_mono_end, 13.0F * scale);
+  return best;
+}
+
+Fonts bake_fonts(float scale) {
+  const auto sans = [&](float pixels, const ImWchar* glyphs) {
+    return add(parallax_font_sans, parallax_font_sans_end, pixels, glyphs);
+  };
+  Fonts fonts;
+  fonts.base = sans(14 * scale, kAllGlyphs);  // ImGui's default is the first of the atlas
+  fonts.small = sans(11 * scale, kAllGlyphs);
+  fonts.title = sans(18 * scale, kNameGlyphs);
+  fonts.huge = sans(30 * scale, kTitleGlyphs);
+  fonts.mono = add(parallax_font_mono, parallax_font_mono_end, 13 * scale, kNameGlyphs);
+  for (float size : kCanvasSizes) fonts.canvas.push_back(sans(size, kNameGlyphs));
   ImGui::GetIO().Fonts->Build();
   return fonts;
 }

@@ -27,10 +27,15 @@ struct Panes {
 
 Panes panes_of(const Ui& ui, ImVec2 area) {
   const Preset preset = ui.viewer->preset;
+  const Document* document = ui.viewer->document();
   Panes panes{area.x * ui.left, area.x * ui.right, area.y * ui.bottom};
   if (preset == Preset::graph || preset == Preset::tensor) panes.left = 0;
   if (preset == Preset::tensor) panes.bottom = area.y * std::max(ui.bottom, 0.52F);
   if (preset == Preset::graph || preset == Preset::table) panes.bottom = 0;
+  // A model alone has no elements to look at.
+  const bool has_values = document != nullptr && (document->a != nullptr || document->comparison != nullptr);
+  if (!has_values) panes.bottom = 0;
+  if (document == nullptr) panes.left = panes.right = 0;
   if (preset == Preset::table) panes.left = area.x * 0.56F;
   return panes;
 }
@@ -46,6 +51,15 @@ void draw_left(Ui& ui, const Panes& panes, float height, float width) {
 }
 
 void draw_centre(Ui& ui, float width, float height) {
+  const bool is_repeated = ui.viewer->document() != nullptr && ui.viewer->document()->iterations > 0;
+  ImGui::BeginGroup();
+  if (is_repeated) {
+    const float strip = ImGui::GetFrameHeight() + 8 * ui.scale;
+    ImGui::BeginChild("iterations", {width, strip}, false, ImGuiWindowFlags_NoScrollbar);
+    draw_iterations(ui);
+    ImGui::EndChild();
+    height -= strip;
+  }
   const float ribbon = ui.viewer->document() != nullptr ? 16 * ui.scale : 0;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   ImGui::BeginChild("canvas", {width - ribbon, height}, false,
@@ -63,6 +77,7 @@ void draw_centre(Ui& ui, float width, float height) {
     ImGui::EndChild();
   }
   ImGui::PopStyleVar();
+  ImGui::EndGroup();
 }
 
 void draw_bottom(Ui& ui, const Panes& panes, float width, float height) {
@@ -81,7 +96,7 @@ void draw_panes(Ui& ui, ImVec2 area) {
   }
   const Panes panes = panes_of(ui, area);
   const float bar = 5 * ui.scale;
-  const float main_width = area.x - panes.right - bar;
+  const float main_width = area.x - (panes.right > 0 ? panes.right + bar : 0);
   ImGui::BeginChild("main", {main_width, area.y}, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   const float upper = area.y - (panes.bottom > 0 ? panes.bottom + bar : 0);
@@ -89,6 +104,7 @@ void draw_panes(Ui& ui, ImVec2 area) {
   draw_centre(ui, main_width - (panes.left > 0 ? panes.left + bar : 0), upper);
   if (panes.bottom > 0) draw_bottom(ui, panes, main_width, area.y);
   ImGui::EndChild();
+  if (panes.right == 0) return;
   ImGui::SameLine(0, 0);
   splitter(ui, "splitter.right", true, area.y, area.x, ui.right, false);
   ImGui::SameLine(0, 0);
@@ -108,7 +124,8 @@ bool writes_text(const std::string& chord) {
 
 bool handle_key(Ui& ui, const std::string& chord) {
   Viewer& viewer = *ui.viewer;
-  const bool is_typing = ImGui::GetIO().WantTextInput || viewer.show_palette || viewer.show_open || viewer.show_run;
+  const bool is_typing = ImGui::GetIO().WantTextInput || viewer.show_palette || viewer.show_open || viewer.show_run ||
+                         viewer.show_export || viewer.show_goto;
   if (is_typing && writes_text(chord)) return false;
   const Command* command = command_for_key(chord);
   return command != nullptr && command->run(viewer);

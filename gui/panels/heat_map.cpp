@@ -1,4 +1,4 @@
-// The heat map: one texture, zoomed and dragged with the mouse, with numbers in cells that have room for them.
+// Heat maps: textures, zoomed and dragged together with the mouse, with numbers in cells that have room for them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,42 +10,49 @@
 namespace parallax::gui {
 namespace {
 
+constexpr float kNumbersFrom = 44;  // pixels of a cell that holds a number
+
 struct Place {
   ImVec2 corner, size;  // of the pane
   float zoom;           // pixels an element
   ImVec2 origin;        // of element (0, 0) on the screen
+  TensorMode mode;
+  ValueRange range;
 };
 
-void fit(Ui& ui, const TensorModel& model, ImVec2 size) {
+void fit(TensorUi& tensor, const TensorModel& model, ImVec2 size, float scale) {
   const auto rows = static_cast<float>(std::max<int64_t>(1, model.rows())),
              columns = static_cast<float>(std::max<int64_t>(1, model.columns()));
-  ui.heat_zoom = std::min({size.x / columns, size.y / rows, 48 * ui.scale});
-  ui.heat_origin = {(size.x - columns * ui.heat_zoom) / 2, std::max(0.0F, (size.y - rows * ui.heat_zoom) / 2)};
-  ui.heat_size = size;
-  ui.heat_is_fitted = true;
+  tensor.zoom = std::min({size.x / columns, size.y / rows, 48 * scale});
+  if (tensor.zoom > 2) tensor.zoom = std::floor(tensor.zoom);  // cells of equal size
+  tensor.origin = {std::floor(std::max(0.0F, (size.x - columns * tensor.zoom) / 2)),
+                   std::floor(std::max(0.0F, (size.y - rows * tensor.zoom) / 2))};
+  tensor.size = size;
+  tensor.is_fitted = true;
 }
 
 void zoom_and_drag(Ui& ui, ImVec2 corner, ImVec2 size) {
+  TensorUi& tensor = ui.tensor;
   const ImGuiIO& io = ImGui::GetIO();
   if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left)) {
-    ui.heat_is_fitted = false;
-    ui.heat_origin.x += io.MouseDelta.x;
-    ui.heat_origin.y += io.MouseDelta.y;
+    tensor.is_fitted = false;
+    tensor.origin.x += io.MouseDelta.x;
+    tensor.origin.y += io.MouseDelta.y;
   }
+  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) tensor.zoom = 0;
   if (!ImGui::IsItemHovered() || io.MouseWheel == 0) return;
   const float least = std::min(size.x / 20000.0F, 0.05F);
-  const float zoom = std::clamp(ui.heat_zoom * std::pow(1.25F, io.MouseWheel), least, 140 * ui.scale);
+  const float zoom = std::clamp(tensor.zoom * std::pow(1.25F, io.MouseWheel), least, 140 * ui.scale);
   const ImVec2 at{io.MousePos.x - corner.x, io.MousePos.y - corner.y};
-  ui.heat_origin.x = at.x - (at.x - ui.heat_origin.x) * zoom / ui.heat_zoom;
-  ui.heat_origin.y = at.y - (at.y - ui.heat_origin.y) * zoom / ui.heat_zoom;
-  ui.heat_zoom = zoom;
-  ui.heat_is_fitted = false;
+  tensor.origin.x = at.x - (at.x - tensor.origin.x) * zoom / tensor.zoom;
+  tensor.origin.y = at.y - (at.y - tensor.origin.y) * zoom / tensor.zoom;
+  tensor.zoom = zoom;
+  tensor.is_fitted = false;
 }
 
-void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
-  const TensorPane& pane = ui.viewer->tensor();
-  if (place.zoom < 44 * ui.scale) return;
-  const TensorModel& model = *pane.model;
+// visit(row, column, element) over the cells in sight.
+template <class Visit>
+void for_cells(const TensorModel& model, const Place& place, Visit visit) {
   const auto first = [&](float at, float begin) {
     return std::max<int64_t>(0, static_cast<int64_t>((begin - at) / place.zoom));
   };
@@ -55,43 +62,52 @@ void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
       std::min(model.columns(), column_begin + static_cast<int64_t>(place.size.x / place.zoom) + 2);
   for (int64_t row = row_begin; row < row_end; ++row) {
     for (int64_t column = column_begin; column < column_end; ++column) {
-      const int64_t element = model.element_at(row, column);
-      if (element < 0) continue;
-      const std::string text = model.cell_text(pane.mode, element);
-      const Colour fill = TensorModel::colour_of(pane.mode, model.number(pane.mode, element), pane.range);
-      const ImFont* font = ui.fonts.sans[1];
-      const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());
-      const ImVec2 at{place.origin.x + place.zoom * static_cast<float>(column) + (place.zoom - extent.x) / 2,
-                      place.origin.y + place.zoom * static_cast<float>(row) + (place.zoom - extent.y) / 2};
-      list->AddText(font, font->FontSize, at, to_imgui(readable_on(fill)), text.c_str());
+      if (const int64_t element = model.element_at(row, column); element >= 0) visit(row, column, element);
     }
   }
+}
+
+ImVec2 corner_of(const Place& place, int64_t row, int64_t column) {
+  return {place.origin.x + place.zoom * static_cast<float>(column),
+          place.origin.y + place.zoom * static_cast<float>(row)};
+}
+
+void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
+  const TensorPane& pane = ui.viewer->tensor();
+  if (place.zoom < kNumbersFrom * ui.scale) return;
+  const ImFont* font = ui.fonts.small;
+  for_cells(*pane.model, place, [&](int64_t row, int64_t column, int64_t element) {
+    if (!pane.model->passes(pane.filter, place.mode, element)) return;
+    const std::string text = pane.model->cell_text(place.mode, element);
+    const Colour fill = TensorModel::colour_of(place.mode, pane.model->number(place.mode, element), place.range);
+    const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());
+    const ImVec2 cell = corner_of(place, row, column);
+    list->AddText(
+        font, font->FontSize,
+        {std::floor(cell.x + (place.zoom - extent.x) / 2), std::floor(cell.y + (place.zoom - extent.y) / 2)},
+        to_imgui(readable_on(fill)), text.c_str());
+  });
 }
 
 // Small cells may be missed: NaN and infinities get a mark that does not depend on colour.
 void draw_special_marks(Ui& ui, const Place& place, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
-  const TensorModel& model = *pane.model;
-  const bool has_specials = ui.histogram.nan_a + ui.histogram.nan_b + ui.histogram.inf_a + ui.histogram.inf_b > 0;
-  if (!has_specials || place.zoom < 8 * ui.scale || place.zoom >= 44 * ui.scale) return;
-  for (int64_t row = 0; row < std::min<int64_t>(model.rows(), 512); ++row) {
-    for (int64_t column = 0; column < std::min<int64_t>(model.columns(), 512); ++column) {
-      const int64_t element = model.element_at(row, column);
-      if (element < 0) continue;
-      const double number = model.number(pane.mode, element);
-      if (std::isfinite(number)) continue;
-      const ImVec2 a{place.origin.x + place.zoom * (static_cast<float>(column) + 0.25F),
-                     place.origin.y + place.zoom * (static_cast<float>(row) + 0.25F)};
-      const ImVec2 b{a.x + place.zoom / 2, a.y + place.zoom / 2};
-      if (std::isnan(number)) {
-        list->AddLine(a, b, IM_COL32_WHITE, 1.5F);
-        list->AddLine({a.x, b.y}, {b.x, a.y}, IM_COL32_WHITE, 1.5F);
-      } else {
-        const float tip = number > 0 ? a.y : b.y, foot = number > 0 ? b.y : a.y;
-        list->AddTriangleFilled({(a.x + b.x) / 2, tip}, {a.x, foot}, {b.x, foot}, IM_COL32_WHITE);
-      }
+  const SliceHistogram& histogram = ui.tensor.histogram;
+  const bool has_specials = histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0;
+  if (!has_specials || place.zoom < 8 * ui.scale || place.zoom >= kNumbersFrom * ui.scale) return;
+  for_cells(*pane.model, place, [&](int64_t row, int64_t column, int64_t element) {
+    const double number = pane.model->number(place.mode, element);
+    if (std::isfinite(number)) return;
+    const ImVec2 cell = corner_of(place, row, column);
+    const ImVec2 a{cell.x + place.zoom / 4, cell.y + place.zoom / 4}, b{a.x + place.zoom / 2, a.y + place.zoom / 2};
+    if (std::isnan(number)) {
+      list->AddLine(a, b, IM_COL32_WHITE, 1.5F);
+      list->AddLine({a.x, b.y}, {b.x, a.y}, IM_COL32_WHITE, 1.5F);
+    } else {
+      const float tip = number > 0 ? a.y : b.y, foot = number > 0 ? b.y : a.y;
+      list->AddTriangleFilled({(a.x + b.x) / 2, tip}, {a.x, foot}, {b.x, foot}, IM_COL32_WHITE);
     }
-  }
+  });
 }
 
 void draw_picked(Ui& ui, const Place& place, ImDrawList* list) {
@@ -99,39 +115,15 @@ void draw_picked(Ui& ui, const Place& place, ImDrawList* list) {
   if (pane.element < 0) return;
   const auto [row, column] = pane.model->place_of(pane.element);
   const float around = std::max(place.zoom, 7 * ui.scale);
-  const ImVec2 middle{place.origin.x + place.zoom * (static_cast<float>(column) + 0.5F),
-                      place.origin.y + place.zoom * (static_cast<float>(row) + 0.5F)};
+  const ImVec2 cell = corner_of(place, row, column);
+  const ImVec2 middle{cell.x + place.zoom / 2, cell.y + place.zoom / 2};
   const ImVec2 a{middle.x - around / 2, middle.y - around / 2}, b{middle.x + around / 2, middle.y + around / 2};
   list->AddRect({a.x - 1, a.y - 1}, {b.x + 1, b.y + 1}, IM_COL32_BLACK, 0, 0, 3 * ui.scale);
   list->AddRect(a, b, IM_COL32_WHITE, 0, 0, 1.5F * ui.scale);
 }
 
-}  // namespace
-
-void draw_heat_map(Ui& ui) {
-  TensorPane& pane = ui.viewer->tensor();
-  const TensorModel& model = *pane.model;
-  const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(corner, {corner.x + size.x, corner.y + size.y}, ui.theme().canvas, 4);
-  if (model.shape().element_count() == 0) {
-    ImGui::TextDisabled("this tensor has no elements");
-    return;
-  }
-  const bool was_resized = ui.heat_size.x != size.x || ui.heat_size.y != size.y;
-  if (ui.heat_zoom <= 0 || (was_resized && ui.heat_is_fitted)) fit(ui, model, size);
-  ImGui::InvisibleButton("heat", size);
-  ui.mark("heat");
-  zoom_and_drag(ui, corner, size);
-  const Place place{corner, size, ui.heat_zoom, {corner.x + ui.heat_origin.x, corner.y + ui.heat_origin.y}};
-  const ImVec2 end{place.origin.x + place.zoom * static_cast<float>(model.columns()),
-                   place.origin.y + place.zoom * static_cast<float>(model.rows())};
-  if (ui.heat != nullptr) list->AddImage(ui.heat, place.origin, end);
-  list->AddRect(place.origin, end, ui.theme().border);
-  draw_numbers(ui, place, list);
-  draw_special_marks(ui, place, list);
-  draw_picked(ui, place, list);
-  if (!ImGui::IsItemHovered()) return;
+void show_element_under_mouse(Ui& ui, const Place& place, const HeatImage& image) {
+  const TensorModel& model = *ui.viewer->tensor().model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const auto row = static_cast<int64_t>(std::floor((mouse.y - place.origin.y) / place.zoom)),
              column = static_cast<int64_t>(std::floor((mouse.x - place.origin.x) / place.zoom));
@@ -139,13 +131,103 @@ void draw_heat_map(Ui& ui) {
   if (element < 0) return;
   const ElementView view = model.describe(element);
   std::string text = fmt::format("{}\nA {}", view.index, view.a);
-  if (model.has_b()) text += fmt::format("\nB {}\nA-B {}\nsev {}", view.b, view.difference, view.severity);
-  if (ui.heat_image.block_rows * ui.heat_image.block_columns > 1) {
-    text += fmt::format("\na pixel shows the worst of {}x{} elements", ui.heat_image.block_rows,
-                        ui.heat_image.block_columns);
+  if (model.has_b()) {
+    text += fmt::format("\nB {}\nA-B {}\nrel {}   ULP {}   sev {}", view.b, view.difference, view.relative, view.ulp,
+                        view.severity);
+  }
+  if (image.block_rows * image.block_columns > 1) {
+    text += fmt::format("\na pixel shows the worst of {}x{} elements", image.block_rows, image.block_columns);
   }
   ImGui::SetTooltip("%s", text.c_str());
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) ui.viewer->select_element(element);
+}
+
+// One pane. `title` stands in its corner where there are several.
+void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const char* title, ImVec2 size) {
+  const TensorModel& model = *ui.viewer->tensor().model;
+  ImGui::InvisibleButton(name, size);
+  ui.mark(name);
+  const ImVec2 corner = ImGui::GetItemRectMin(), end{corner.x + size.x, corner.y + size.y};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(corner, end, ui.theme().canvas, 4);
+  // While a key is held over the picture, that side is seen in its place.
+  const ImGuiIO& io = ImGui::GetIO();
+  const bool flips = slot == 2 && model.has_b() && ImGui::IsItemHovered() && io.MouseWheel == 0;
+  if (flips && io.KeyShift != io.KeyCtrl) {
+    mode = io.KeyShift ? TensorMode::a : TensorMode::b;
+    slot = io.KeyShift ? 0 : 1;
+    title = io.KeyShift ? "A" : "B";
+  }
+  const TensorUi::Heat& heat = heat_of(ui, slot, mode);
+  zoom_and_drag(ui, corner, size);
+  TensorUi& tensor = ui.tensor;
+  if (tensor.zoom <= 0) fit(tensor, model, size, ui.scale);
+  const Place place{corner, size,      tensor.zoom, {corner.x + tensor.origin.x, corner.y + tensor.origin.y},
+                    mode,   heat.range};
+  const ImVec2 far_end{place.origin.x + place.zoom * static_cast<float>(model.columns()),
+                       place.origin.y + place.zoom * static_cast<float>(model.rows())};
+  list->PushClipRect(corner, end, true);
+  if (heat.texture != nullptr) list->AddImage(heat.texture, place.origin, far_end);
+  if (model.montage_axis() < 0) list->AddRect(place.origin, far_end, ui.theme().border);
+  draw_numbers(ui, place, list);
+  draw_special_marks(ui, place, list);
+  draw_picked(ui, place, list);
+  if (*title != 0) {
+    const ImVec2 extent = ImGui::CalcTextSize(title), at{corner.x + 4 * ui.scale, corner.y + 3 * ui.scale};
+    list->AddRectFilled(at, {at.x + extent.x + 8 * ui.scale, at.y + extent.y + 2}, faded(ui.theme().panel, 0.9F), 3);
+    list->AddText({at.x + 4 * ui.scale, at.y}, ui.theme().text, title);
+  }
+  list->PopClipRect();
+  if (ImGui::IsItemHovered()) show_element_under_mouse(ui, place, heat.image);
+}
+
+}  // namespace
+
+const TensorUi::Heat& heat_of(Ui& ui, size_t slot, TensorMode mode) {
+  const TensorPane& pane = ui.viewer->tensor();
+  TensorUi::Heat& heat = ui.tensor.heats[slot];
+  if (heat.version == pane.version && heat.mode == mode) return heat;
+  heat.version = pane.version;
+  heat.mode = mode;
+  // A and B share a range: equal colours mean equal values.
+  const bool is_shared = mode == pane.mode || (mode < TensorMode::difference && pane.mode < TensorMode::difference);
+  heat.range = is_shared ? pane.range : pane.model->autofit(mode);
+  heat.image = pane.model->image(mode, heat.range, pane.filter);
+  if (ui.make_texture && !heat.image.pixels.empty())
+    heat.texture = ui.make_texture(heat.texture, heat.image.width, heat.image.height, heat.image.pixels.data());
+  return heat;
+}
+
+void draw_heat_maps(Ui& ui, ImVec2 size) {
+  const TensorPane& pane = ui.viewer->tensor();
+  const TensorModel& model = *pane.model;
+  if (model.shape().element_count() == 0) {
+    ImGui::TextDisabled("this tensor has no elements");
+    return;
+  }
+  const bool is_split = pane.is_split && model.has_b();
+  // Wide slices lie above each other, others side by side: where they are seen largest.
+  const float gap = 4 * ui.scale;
+  const auto rows = static_cast<float>(model.rows()), columns = static_cast<float>(model.columns());
+  const float zoom_beside = std::min((size.x - 2 * gap) / 3 / columns, size.y / rows),
+              zoom_above = std::min(size.x / columns, (size.y - 2 * gap) / 3 / rows);
+  const bool is_above = zoom_above > zoom_beside;
+  ImVec2 each = size;
+  if (is_split && is_above) each.y = (size.y - 2 * gap) / 3;
+  if (is_split && !is_above) each.x = (size.x - 2 * gap) / 3;
+  if (each.x < 4 || each.y < 4) return;
+  const bool was_resized = ui.tensor.size.x != each.x || ui.tensor.size.y != each.y;
+  if (was_resized && ui.tensor.is_fitted) ui.tensor.zoom = 0;
+  if (!is_split) return draw_heat_map(ui, 2, pane.mode, "heat", "", each);
+  const bool is_value = pane.mode < TensorMode::difference;
+  const TensorMode third = is_value ? TensorMode::absolute : pane.mode;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
+  draw_heat_map(ui, 0, TensorMode::a, "heat.a", "A", each);
+  if (!is_above) ImGui::SameLine();
+  draw_heat_map(ui, 1, TensorMode::b, "heat.b", "B", each);
+  if (!is_above) ImGui::SameLine();
+  draw_heat_map(ui, 2, third, "heat", tensor_modes()[static_cast<size_t>(third)].title.data(), each);
+  ImGui::PopStyleVar();
 }
 
 }  // namespace parallax::gui

@@ -32,9 +32,7 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
     ui.mark("link:" + section.title + ":" + line.key);
     tooltip(line.a.c_str());
   } else {
-    ImGui::PushTextWrapPos(0);
-    ImGui::TextUnformatted(line.a.c_str());
-    ImGui::PopTextWrapPos();
+    wrapped_text(line.a, ImGui::GetContentRegionAvail().x);
   }
   if (!line.b.empty()) {
     ImGui::TableSetColumnIndex(2);
@@ -46,9 +44,11 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
 void draw_section(Ui& ui, const InspectorSection& section) {
   bool has_b = false;
   for (const InspectorLine& line : section.lines) has_b = has_b || !line.b.empty();
-  ImGui::Dummy({0, 3 * ui.scale});
+  ImGui::Dummy({0, 2 * ui.scale});
   ImGui::PushStyleColor(ImGuiCol_Header, ui.theme().raised);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {4 * ui.scale, 2 * ui.scale});
   const bool is_open = ImGui::CollapsingHeader(section.title.c_str(), ImGuiTreeNodeFlags_DefaultOpen);
+  ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   if (!is_open || !ImGui::BeginTable(section.title.c_str(), has_b ? 3 : 2, ImGuiTableFlags_SizingStretchProp)) return;
   ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthFixed,
@@ -71,9 +71,10 @@ void draw_inspector(Ui& ui) {
   if (view.title.empty()) {
     ImGui::TextDisabled("Select a node or a value.");
   } else {
-    ImGui::PushFont(ui.fonts.sans[3]);
+    const ImFont* font = ui.fonts.title;
+    ImGui::PushFont(ui.fonts.title);
     ImGui::TextUnformatted(
-        cut_text(ui.fonts.sans[3], ui.fonts.sans[3]->FontSize, view.title, ImGui::GetContentRegionAvail().x).c_str());
+        cut_text(font, font->FontSize, view.title, ImGui::GetContentRegionAvail().x - 8 * ui.scale).c_str());
     ImGui::PopFont();
     tooltip(view.title.c_str());
     ImGui::TextDisabled("%s", view.subtitle.c_str());
@@ -83,6 +84,8 @@ void draw_inspector(Ui& ui) {
       if (small_button(ui, "Copy the command that repeats this", "copy_command"))
         find_command("tensor.copy_command")->run(*ui.viewer);
       tooltip(view.command.c_str());
+      if (small_button(ui, "Copy the command that shows this view", "copy_view"))
+        find_command("file.copy_view")->run(*ui.viewer);
     }
   }
   ImGui::EndChild();

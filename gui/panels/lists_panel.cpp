@@ -1,26 +1,38 @@
 // The lists at the left: alerts, the table of all values, ranked causes.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "gui/panels/panels.h"
+#include "inspector/workbench/view_numbers.h"
 
 namespace parallax::gui {
 namespace {
 
 void draw_tabs(Ui& ui) {
   Viewer& viewer = *ui.viewer;
-  const size_t causes = viewer.document() != nullptr && viewer.document()->comparison != nullptr
-                            ? viewer.document()->comparison->causes.size()
-                            : 0;
-  const std::array<std::string, 3> titles = {fmt::format("Alerts {}###0", viewer.alerts().size()), "Values###1",
-                                             fmt::format("Causes {}###2", causes)};
-  constexpr const char* kNames[] = {"tab.alerts", "tab.table", "tab.causes"};
-  for (size_t i = 0; i < titles.size(); ++i) {
-    if (i > 0) ImGui::SameLine(0, 3 * ui.scale);
-    const auto tab = static_cast<LeftTab>(i);
-    if (small_button(ui, titles[i].c_str(), kNames[i], viewer.left_tab == tab)) viewer.left_tab = tab;
+  const bool is_pair = viewer.document() != nullptr && viewer.document()->comparison != nullptr;
+  const size_t causes = is_pair ? viewer.document()->comparison->causes.size() : 0;
+  struct Tab {
+    LeftTab tab;
+    std::string title;
+    const char* name;
+    bool is_there;
+  };
+  const std::array<Tab, 4> tabs = {
+      {{LeftTab::alerts, fmt::format("Alerts {}###0", viewer.alerts().size()), "tab.alerts", is_pair},
+       {LeftTab::table, "Values###1", "tab.table", true},
+       {LeftTab::causes, fmt::format("Causes {}###2", causes), "tab.causes", is_pair},
+       {LeftTab::marks, fmt::format("Marks {}###3", viewer.bookmarks().size()), "tab.marks",
+        !viewer.bookmarks().empty()}}};
+  bool is_first = true;
+  for (const Tab& tab : tabs) {
+    if (!tab.is_there) continue;
+    if (!is_first) ImGui::SameLine(0, 3 * ui.scale);
+    is_first = false;
+    if (small_button(ui, tab.title.c_str(), tab.name, viewer.left_tab == tab.tab)) viewer.left_tab = tab.tab;
   }
   ImGui::Dummy({0, 2 * ui.scale});
 }
@@ -39,6 +51,10 @@ const char* title_of(Alert::Kind kind) {
       return "not compared";
   }
   return "";
+}
+
+std::string severity_text(double severity) {
+  return short_number(severity) + (std::isfinite(severity) ? "x" : "");
 }
 
 // Two lines: what, and where.
@@ -61,7 +77,7 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
   list->AddRectFilled({at.x, at.y + 2}, {at.x + 4 * ui.scale, at.y + 2 * line}, swatch, 2);
   const float x = at.x + 11 * ui.scale;
   const std::string severity =
-      value != nullptr && value->verdict == Verdict::diverged ? fmt::format("{:.3g}x", value->severity) : "";
+      value != nullptr && value->verdict == Verdict::diverged ? severity_text(value->severity) : "";
   const float severity_width = ImGui::CalcTextSize(severity.c_str()).x;
   const std::string title =
       fmt::format("{}  {}", row.op, alert.kind == Alert::Kind::diverged ? "" : title_of(alert.kind));
@@ -77,13 +93,14 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
 void draw_alerts(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (viewer.document()->comparison == nullptr) {
-    ImGui::TextWrapped("%s", viewer.is_busy() ? "Comparing..."
+    wrapped_text(viewer.is_busy() ? "Comparing..."
                                               : "One side only: there is nothing to compare with. Open two dumps, or "
-                                                "run the model on two executors (Ctrl+R).");
+                                                "run the model on two executors (Ctrl+R).",
+                 ImGui::GetContentRegionAvail().x);
     return;
   }
   if (viewer.alerts().empty()) {
-    ImGui::TextWrapped("No value diverged.");
+    ImGui::TextDisabled("No value diverged.");
     return;
   }
   ImGuiListClipper clipper;
@@ -100,6 +117,24 @@ std::vector<TableColumnInfo> shown_columns(const Document& document) {
     if (!info.needs_comparison || document.comparison != nullptr) shown.push_back(info);
   }
   return shown;
+}
+
+// In a narrow list the value's name gives way, so that its severity stays in sight.
+float width_of(TableColumn column, float list) {
+  switch (column) {
+    case TableColumn::order:
+      return 36;
+    case TableColumn::op:
+      return list < 420 ? 78 : 100;
+    case TableColumn::name:
+      return std::clamp(list - 210, 90.0F, 230.0F);
+    case TableColumn::verdict:
+      return 76;
+    case TableColumn::shape:
+      return 96;
+    default:
+      return 62;
+  }
 }
 
 void sort_as_asked(Viewer& viewer) {
@@ -144,16 +179,13 @@ void draw_table(Ui& ui) {
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_ScrollX | ImGuiTableFlags_Sortable |
                                      ImGuiTableFlags_Resizable | ImGuiTableFlags_RowBg | ImGuiTableFlags_Hideable |
                                      ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_SizingFixedFit;
-  const std::string id = fmt::format("values{}", columns.size());
+  const float list = ImGui::GetContentRegionAvail().x / ui.scale;
+  const std::string id = fmt::format("values{}{}", columns.size(), list < 420 ? "narrow" : "");
   if (!ImGui::BeginTable(id.c_str(), static_cast<int>(columns.size()), kFlags)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   for (const TableColumnInfo& info : columns) {
-    const float width = info.column == TableColumn::name                                        ? 190.0F
-                        : info.column == TableColumn::op || info.column == TableColumn::verdict ? 92.0F
-                        : info.column == TableColumn::order                                     ? 40.0F
-                                                                                                : 68.0F;
-    ImGui::TableSetupColumn(info.title.data(), ImGuiTableColumnFlags_WidthFixed, width * ui.scale,
-                            static_cast<ImGuiID>(info.column));
+    ImGui::TableSetupColumn(info.title.data(), ImGuiTableColumnFlags_WidthFixed,
+                            width_of(info.column, list) * ui.scale, static_cast<ImGuiID>(info.column));
   }
   ImGui::TableHeadersRow();
   sort_as_asked(viewer);
@@ -177,8 +209,12 @@ void draw_table(Ui& ui) {
 void draw_causes(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   const Comparison* comparison = viewer.document()->comparison.get();
+  const float width = ImGui::GetContentRegionAvail().x - 8 * ui.scale;
   if (comparison == nullptr || comparison->causes.empty()) {
-    ImGui::TextWrapped("No causes are known. `parallax blame` looks for the node whose own arithmetic differs.");
+    const bool is_looking = viewer.is_busy();
+    wrapped_text(is_looking ? "Looking for causes..."
+                            : "No causes are known. `parallax blame` looks for the node whose own arithmetic differs.",
+                 width);
     return;
   }
   for (const Cause& cause : comparison->causes) {
@@ -187,15 +223,30 @@ void draw_causes(Ui& ui) {
     if (ImGui::Selectable(title.c_str(), false)) viewer.select_path(cause.path);
     ui.mark(fmt::format("cause:{}", cause.rank));
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().dim);
-    ImGui::TextUnformatted(fmt::format("introduced {:.3g}, inherited {:.3g}, side {}", cause.introduced,
-                                       cause.inherited, name_of(cause.side))
-                               .c_str());
+    wrapped_text(fmt::format("introduced {}, inherited {}, side {}", short_number(cause.introduced),
+                             short_number(cause.inherited), name_of(cause.side)),
+                 width);
     ImGui::PopStyleColor();
-    if (!cause.why.empty()) ImGui::TextWrapped("%s", cause.why.c_str());
-    if (!cause.source_module.empty())
-      ImGui::TextDisabled("%s", (cause.source_module + " " + cause.source_line).c_str());
+    if (!cause.why.empty()) wrapped_text(cause.why, width);
+    ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().dim);
+    if (!cause.source_module.empty()) wrapped_text(cause.source_module + " " + cause.source_line, width);
+    ImGui::PopStyleColor();
     ImGui::Separator();
     ImGui::PopID();
+  }
+}
+
+void draw_marks(Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  for (size_t i = 0; i < viewer.bookmarks().size(); ++i) {
+    const int32_t row = viewer.bookmarks()[i];
+    const ValueRow& value = viewer.document()->rows[static_cast<size_t>(row)];
+    const std::string key = i < 9 ? fmt::format("Ctrl+{}", i + 1) : "";
+    if (ImGui::Selectable(fmt::format("{}  {}##{}", value.op, value.path, i).c_str(), row == viewer.row()))
+      viewer.select_row(row);
+    ui.mark(fmt::format("mark:{}", i));
+    ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(key.c_str()).x);
+    ImGui::TextDisabled("%s", key.c_str());
   }
 }
 
@@ -219,8 +270,10 @@ void draw_lists(Ui& ui) {
     draw_alerts(ui);
   } else if (ui.viewer->left_tab == LeftTab::table) {
     draw_table(ui);
-  } else {
+  } else if (ui.viewer->left_tab == LeftTab::causes) {
     draw_causes(ui);
+  } else {
+    draw_marks(ui);
   }
   ImGui::EndChild();
   ImGui::PopStyleVar();

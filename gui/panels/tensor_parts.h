@@ -5,10 +5,15 @@
 
 namespace parallax::gui {
 
-void draw_heat_map(Ui& ui);
+constexpr size_t kMostWorst = 1000;  // elements listed
+
+void draw_heat_maps(Ui& ui, ImVec2 size);
 void draw_range(Ui& ui);
-void draw_histogram(Ui& ui);
-void draw_element(Ui& ui);   // the element picked, and its surroundings
-void draw_elements(Ui& ui);  // the worst elements as a table
+void draw_histogram(Ui& ui, float height);
+void draw_element(Ui& ui);  // the element picked
+void draw_lists_of_elements(Ui& ui);
+
+// The picture of one measure, made when it is first drawn: slot 0 for A, 1 for B, 2 for what is chosen.
+const TensorUi::Heat& heat_of(Ui& ui, size_t slot, TensorMode mode);
 
 }  // namespace parallax::gui

@@ -1,7 +1,9 @@
 // Themes and small helpers of all windows.
 #include "gui/panels/ui.h"
 
+#include <algorithm>
 #include <cfloat>
+#include <cmath>
 #include <utility>
 
 namespace parallax::gui {
@@ -87,6 +89,78 @@ ImU32 to_imgui(Colour colour) { return IM_COL32(colour.r, colour.g, colour.b, co
 ImU32 faded(ImU32 colour, float opacity) {
   const auto alpha = static_cast<ImU32>(opacity * 255.0F);
   return (colour & ~static_cast<ImU32>(IM_COL32_A_MASK)) | alpha << IM_COL32_A_SHIFT;
+}
+
+namespace {
+
+int resize_text(ImGuiInputTextCallbackData* data) {
+  if (data->EventFlag == ImGuiInputTextFlags_CallbackResize) {
+    auto* text = static_cast<std::string*>(data->UserData);
+    text->resize(static_cast<size_t>(data->BufTextLen));
+    data->Buf = text->data();
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags) {
+  return ImGui::InputTextWithHint(label, hint, text.data(), text.capacity() + 1,
+                                  flags | ImGuiInputTextFlags_CallbackResize, resize_text, &text);
+}
+
+void wrapped_text(std::string_view text, float width) {
+  const auto width_of = [](std::string_view part) {
+    return ImGui::CalcTextSize(part.data(), part.data() + part.size()).x;
+  };
+  while (!text.empty()) {
+    size_t end = text.size();
+    if (width_of(text) > width) {
+      size_t fits = 0;
+      for (size_t blank = text.find(' '); blank != std::string_view::npos; blank = text.find(' ', blank + 1)) {
+        if (width_of(text.substr(0, blank)) > width) break;
+        fits = blank;
+      }
+      end = fits;
+      if (fits == 0) {  // one word wider than the line: broken where it must be
+        const char* stop = nullptr;
+        ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), std::max(width, 10.0F), 0, text.data(),
+                                        text.data() + std::min(text.size(), text.find(' ')), &stop);
+        end = std::max<size_t>(1, static_cast<size_t>(stop - text.data()));
+      }
+    }
+    ImGui::TextUnformatted(text.data(), text.data() + end);
+    text.remove_prefix(end);
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    if (!text.empty()) ImGui::SetCursorPosY(ImGui::GetCursorPosY() - ImGui::GetStyle().ItemSpacing.y + 1);
+  }
+}
+
+bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at, int64_t count, float width) {
+  const float height = ImGui::GetFrameHeight();
+  ImGui::InvisibleButton(name, {width, height});
+  ui.mark(name);
+  const ImVec2 least = ImGui::GetItemRectMin(), greatest = ImGui::GetItemRectMax();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const Theme& theme = ui.theme();
+  const bool is_hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
+  const float rounding = 4 * ui.scale, thickness = 3 * ui.scale, reach = width - 2 * rounding;
+  list->AddRectFilled(least, greatest, is_hot ? theme.border : theme.raised, rounding);
+  const float step = reach / static_cast<float>(std::max<int64_t>(1, count));
+  const float left = least.x + rounding + step * static_cast<float>(at);
+  list->AddRectFilled({left, greatest.y - thickness}, {left + std::max(step, 6 * ui.scale), greatest.y}, theme.accent,
+                      thickness / 2);
+  const ImVec2 extent = ImGui::CalcTextSize(text.c_str());
+  list->AddText({std::floor(least.x + (width - extent.x) / 2), std::floor(least.y + (height - extent.y) / 2 - 1)},
+                theme.text, text.c_str());
+  const int64_t before = at;
+  if (ImGui::IsItemActive()) {
+    const float place = (ImGui::GetIO().MousePos.x - least.x - rounding) / step;
+    at = std::clamp<int64_t>(static_cast<int64_t>(std::floor(place)), 0, count - 1);
+  } else if (ImGui::IsItemHovered() && ImGui::GetIO().MouseWheel != 0) {
+    at = std::clamp<int64_t>(at - static_cast<int64_t>(ImGui::GetIO().MouseWheel), 0, count - 1);
+  }
+  return at != before;
 }
 
 std::string readable_keys(std::string_view chord) {

@@ -2,6 +2,7 @@
 // that have come in.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,10 +22,16 @@ struct Theme {
 const Theme& theme_of(bool is_dark);
 
 struct Fonts {
-  // The same face at rising sizes; the canvas picks the nearest to what zooming asks for.
-  std::vector<ImFont*> sans;
-  ImFont* mono = nullptr;
+  // One face at rising sizes in pixels: zooming picks among them, for letters are sharp only at the size they were
+  // made for.
+  std::vector<ImFont*> canvas;
   ImFont* base = nullptr;
+  ImFont* small = nullptr;
+  ImFont* title = nullptr;
+  ImFont* huge = nullptr;
+  ImFont* mono = nullptr;
+  // The largest that is not above `pixels`; null below the smallest.
+  ImFont* at(float pixels) const;
 };
 // Bakes the embedded faces into the current context's atlas. `scale` is 1 on ordinary screens.
 Fonts bake_fonts(float scale);
@@ -38,6 +45,33 @@ struct Widget {
 // Makes (or replaces, when `old` is not null) a texture of RGBA pixels. Without one, pictures are left out.
 using MakeTexture = std::function<ImTextureID(ImTextureID old, int width, int height, const uint32_t* pixels)>;
 
+// What the tensor viewer keeps between frames. Pictures and lists are made again when their version is not the pane's.
+struct TensorUi {
+  struct Heat {
+    TensorMode mode = TensorMode::a;
+    int64_t version = -1;
+    ValueRange range;
+    HeatImage image;
+    ImTextureID texture = nullptr;
+  };
+  std::array<Heat, 3> heats;  // A, B, and what is measured
+  int64_t version = -1;       // of what follows
+  ValueRange whole;           // of all finite elements of the slice
+  SliceHistogram histogram;
+  std::vector<int64_t> worst, passing;
+  int64_t passing_total = 0;
+  std::vector<ChannelRow> channels;
+  int channels_axis = -1;
+  int64_t channels_version = -1;
+  int page = 0;
+  float brush_from = -1;  // share of the histogram's width where a drag began
+  int dragged_handle = -1;
+  float zoom = 0;         // pixels an element; 0: to be fitted
+  bool is_fitted = true;  // nobody has zoomed or dragged
+  ImVec2 size{0, 0};      // of the pane it was fitted to
+  ImVec2 origin{0, 0};
+};
+
 struct Ui {
   Viewer* viewer = nullptr;
   Fonts fonts;
@@ -50,19 +84,12 @@ struct Ui {
   float left = 0.24F, right = 0.25F, bottom = 0.38F;
 
   // State of single windows.
-  std::string path_field, search_field, palette_field;
+  std::string path_field, search_field, palette_field, export_field = "graph.svg", goto_field, goto_problem;
   int palette_at = 0;
   int32_t hovered_item = -1;
   int32_t hovered_wire = -1;
-  ImTextureID heat = nullptr;
-  int64_t heat_version = -1;
-  HeatImage heat_image;
-  SliceHistogram histogram;
-  std::vector<int64_t> worst;
-  float heat_zoom = 0;         // pixels an element; 0: to be fitted
-  bool heat_is_fitted = true;  // nobody has zoomed or dragged
-  ImVec2 heat_size{0, 0};      // of the pane it was fitted to
-  ImVec2 heat_origin{0, 0};
+  ImVec2 zoom_box{-1, -1};  // where a drag with Ctrl began on the graph
+  TensorUi tensor;
   LeftTab scrolled_tab = LeftTab::alerts;
   int32_t scrolled_row = -1;  // the table has been scrolled to it
 
@@ -77,11 +104,18 @@ ImU32 to_imgui(Colour colour);
 // The theme's colour with another opacity.
 ImU32 faded(ImU32 colour, float opacity);
 
+// Text over as many lines as it needs, broken at blanks only: numbers stay whole.
+void wrapped_text(std::string_view text, float width);
+// A slider over whole numbers that shows its text over a thin bar; true when it was moved.
+bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at, int64_t count, float width);
+
 // A button that names itself in the register; highlighted when `is_on`.
 bool small_button(Ui& ui, const char* label, const char* name, bool is_on = false);
 void tooltip(const char* text);
 // "Ctrl+Up" as people write it: with an arrow.
 std::string readable_keys(std::string_view chord);
+// A field for a text of any length.
+bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 // Cuts a text to a width, "..." at its end.
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width);
 

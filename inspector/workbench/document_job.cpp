@@ -32,6 +32,21 @@ std::unique_ptr<DocumentJob> DocumentJob::run(RunRequest request, ExecutorFactor
   return job;
 }
 
+std::unique_ptr<DocumentJob> DocumentJob::time(std::shared_ptr<const Document> document, RunRequest request,
+                                               ExecutorFactory make_executor, std::function<void()> wake) {
+  std::unique_ptr<DocumentJob> job(new DocumentJob());
+  request.options.cancel = job->cancel_;
+  job->start(std::string(kTiming), std::move(wake),
+             [self = job.get(), document = std::move(document), request = std::move(request),
+              factory = std::move(make_executor)] {
+               constexpr int64_t kRuns = 3;
+               const auto profile = profile_model(request, kRuns, factory);
+               if (!profile.ok()) return self->post(Error(profile.error()).with_context("measuring times"));
+               self->post(with_times(*document, *profile));
+             });
+  return job;
+}
+
 DocumentJob::~DocumentJob() {
   cancel();
   wait();
@@ -82,6 +97,20 @@ void DocumentJob::open_files(const std::vector<std::string>& files, const Policy
   const Status blamed = blame_files(files.front(), files.back(), policy, make_executor, *comparison);
   if (!blamed.ok()) return post(Error(blamed.error()).with_context("looking for causes"));
   post(with_comparison(*opened, std::move(comparison).take()));
+}
+
+Result<RunRequest> request_to_time(const Document& document, const std::string& otherwise) {
+  RunRequest request;
+  const DumpReader* dump = document.b != nullptr ? document.b.get() : document.a.get();
+  if (dump != nullptr && !dump->executions().empty()) {
+    request.model = dump->executions().front().model_path;
+    request.executors = {dump->executions().front().executor};
+  } else if (document.model != nullptr) {
+    request.model = document.model->path;
+    request.executors = {otherwise};
+  }
+  if (request.model.empty()) return usage_error("times cannot be measured: no model's file is known here");
+  return request;
 }
 
 void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_executor) {

@@ -25,6 +25,10 @@ class DocumentJob {
   // viewer.
   static std::unique_ptr<DocumentJob> run(RunRequest request, ExecutorFactory make_executor,
                                           std::function<void()> wake = {});
+  // Times every node of `document`'s model; the document that comes has times and is else the same.
+  static constexpr std::string_view kTiming = "timing";
+  static std::unique_ptr<DocumentJob> time(std::shared_ptr<const Document> document, RunRequest request,
+                                           ExecutorFactory make_executor, std::function<void()> wake);
   ~DocumentJob();  // cancels and waits
 
   // What was not taken yet, oldest first: documents (only the newest of several in a row), or why there is none.
@@ -52,5 +56,9 @@ class DocumentJob {
   std::vector<Result<std::shared_ptr<const Document>>> news_;
   std::thread thread_;
 };
+
+// What to run for the times of a document's nodes: its model, on the executor of side B, else of its only side, else on
+// `otherwise`. Errors: usage, where the model's file is not known.
+Result<RunRequest> request_to_time(const Document& document, const std::string& otherwise);
 
 }  // namespace parallax

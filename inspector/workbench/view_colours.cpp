@@ -15,8 +15,6 @@ constexpr std::array<std::string_view, 9> kYlOrBr = {"#FFFFE5", "#FFF7BC", "#FEE
                                                      "#EC7014", "#CC4C02", "#993404", "#662506"};
 constexpr std::array<std::string_view, 10> kCividis = {"#00224E", "#123570", "#3B496C", "#575D6D", "#707173",
                                                        "#8A8678", "#A59C74", "#C3B369", "#E1CC55", "#FEE838"};
-constexpr std::array<std::string_view, 9> kLight = {"#77AADD", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00",
-                                                    "#EEDD88", "#EE8866", "#FFAABB", "#DDDDDD"};
 
 Colour along(std::span<const std::string_view> ramp, double t) {
   const double at = std::clamp(std::isnan(t) ? 0.0 : t, 0.0, 1.0) * static_cast<double>(ramp.size() - 1);
@@ -53,11 +51,5 @@ Colour readable_on(Colour fill) { return luminance(fill) > 0.18 ? Colour{0, 0, 0
 Colour signed_colour(double t) { return along(kBuRd, (t + 1) / 2); }
 Colour magnitude_colour(double t) { return along(kYlOrBr, t); }
 Colour value_colour(double t) { return along(kCividis, t); }
-
-Colour category_colour(std::string_view name) {
-  uint32_t hash = 2166136261U;  // FNV-1a
-  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return colour_from_hex(kLight[hash % kLight.size()]);
-}
 
 }  // namespace parallax

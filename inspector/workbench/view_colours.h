@@ -25,8 +25,11 @@ Colour signed_colour(double t);
 Colour magnitude_colour(double t);
 // t from 0 to 1: cividis (Nunez, Anderton, Renslow 2018).
 Colour value_colour(double t);
-// A colour for each operator, the same in every model: Tol's light scheme.
-Colour category_colour(std::string_view name);
+// What kind of work an operator does: "matrix", "activation", ...; "other" for those that are not known. One colour for
+// each kind, the same in every model: Tol's light scheme.
+std::string_view kind_of_operator(std::string_view op);
+std::span<const std::string_view> operator_kinds();
+Colour operator_colour(std::string_view op);
 
 // Tol's vibrant scheme.
 constexpr Colour kNanColour{0xEE, 0x33, 0x77};

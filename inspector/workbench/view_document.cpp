@@ -2,6 +2,7 @@
 #include "inspector/workbench/view_document.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -42,6 +43,19 @@ int32_t item_of(const GraphItems* items, const ValueRow& row) {
   return input >= 0 ? input : items->find_node(scope, row.node);
 }
 
+// "step[7]//x" and "loop.body[3]//x": 7 and 3; -1 where nothing is repeated.
+int64_t iteration_of(std::string_view path) {
+  for (std::string_view mark : {"step[", ".body["}) {
+    const size_t at = path.find(mark);
+    if (at == std::string_view::npos || (mark[0] == 's' && at != 0 && path[at - 1] != '/')) continue;
+    int64_t number = -1;
+    const char* begin = path.data() + at + mark.size();
+    std::from_chars(begin, path.data() + path.size(), number);
+    return number;
+  }
+  return -1;
+}
+
 // The path without its iterations and steps.
 std::string family_of(const std::string& path) { return static_scope_of(path) + name_in(path); }
 
@@ -49,11 +63,14 @@ void index_rows(Document& document) {
   document.rows_of_item.assign(document.items == nullptr ? 0 : document.items->items().size(), {});
   document.rows_of_family.clear();
   document.row_of_path.clear();
+  document.iterations = 0;
   std::unordered_map<std::string, int32_t> families;
   for (size_t i = 0; i < document.rows.size(); ++i) {
     ValueRow& row = document.rows[i];
     const auto index = static_cast<int32_t>(i);
     row.item = item_of(document.items.get(), row);
+    row.iteration = iteration_of(row.path);
+    document.iterations = std::max(document.iterations, row.iteration + 1);
     if (row.item >= 0) document.rows_of_item[static_cast<size_t>(row.item)].push_back(index);
     document.row_of_path.emplace(row.path, index);
     const auto next = static_cast<int32_t>(document.rows_of_family.size());
@@ -195,6 +212,18 @@ std::shared_ptr<const Document> with_comparison(const Document& document, Compar
   result->rows.clear();
   add_comparison_rows(*result);
   index_rows(*result);
+  return result;
+}
+
+std::shared_ptr<const Document> with_times(const Document& document, const ProfileResult& profile) {
+  auto result = std::make_shared<Document>(document);
+  if (result->items == nullptr) return result;
+  result->ms_of_item.assign(result->items->items().size(), -1);
+  for (const NodeProfile& node : profile.nodes) {
+    const int32_t item = result->items->find_node(node.scope, node.node);
+    if (item >= 0) result->ms_of_item[static_cast<size_t>(item)] = node.ms;
+  }
+  result->times_of = fmt::format("{}, mean of {} runs", profile.executor, profile.iterations);
   return result;
 }
 

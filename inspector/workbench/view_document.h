@@ -13,6 +13,7 @@
 #include "inspector/diff/policy.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/render/scope_items.h"
+#include "inspector/workbench/profile.h"
 
 namespace parallax {
 
@@ -27,7 +28,8 @@ struct ValueRow {
   int32_t comparison = -1;  // index into Comparison::values
   int32_t entry_a = -1;     // of the dumps
   int32_t entry_b = -1;
-  int32_t family = 0;  // rows of one value in several iterations and steps share it
+  int32_t family = 0;      // rows of one value in several iterations and steps share it
+  int64_t iteration = -1;  // of the outermost loop, or the step, that the value belongs to
 };
 
 struct Document {
@@ -41,6 +43,10 @@ struct Document {
   std::vector<std::vector<int32_t>> rows_of_item;
   std::vector<std::vector<int32_t>> rows_of_family;
   std::unordered_map<std::string, int32_t> row_of_path;
+  int64_t iterations = 0;  // of the loop, or steps, with most of them; 0 where nothing is repeated
+  // Times, where they have been measured: of each item, -1 where there is none, and how they were measured.
+  std::vector<double> ms_of_item;
+  std::string times_of;
 
   bool is_pair() const { return comparison != nullptr || b != nullptr; }
   const ValueComparison* compared(int32_t row) const;
@@ -50,6 +56,9 @@ struct Document {
 // One file, a model or a dump, or two dumps; never payloads. Errors: usage (more than two files, two models), io,
 // corrupt_file, invalid_model. Two dumps open without their comparison: with_comparison() brings it.
 Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files);
+
+// The same document with the time of each node.
+std::shared_ptr<const Document> with_times(const Document& document, const ProfileResult& profile);
 
 // The same document, its values compared.
 std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison);

@@ -8,7 +8,8 @@ namespace parallax {
 namespace {
 
 constexpr int32_t kOpenAtOnce = 150;  // nodes: a graph of that many is readable when all is open
-constexpr float kLeastReadableZoom = 0.55F;
+constexpr float kLeastReadableZoom = 0.7F;  // the smaller text has 8 pixels
+constexpr float kFocusZoom = 0.9F;
 
 }  // namespace
 
@@ -50,7 +51,6 @@ const Scene& GraphView::scene() {
   if (is_stale_ && has_graph()) {
     scene_ = maker_->make(open_);
     is_stale_ = false;
-    ++layouts_made_;
   }
   return scene_;
 }
@@ -120,19 +120,42 @@ void GraphView::fit() {
   is_fitted = true;
 }
 
-void GraphView::centre_on(int32_t item) {
-  if (!has_graph() || item < 0) return;
+const SceneBox* GraphView::box_of(int32_t item) {
+  if (!has_graph() || item < 0) return nullptr;
   const Scene& all = scene();
   const int32_t shown = all.shown_as[static_cast<size_t>(item)];
   const int32_t index = shown < 0 ? -1 : all.box_of_item[static_cast<size_t>(shown)];
-  if (index < 0) return;
-  const SceneBox& box = all.boxes[static_cast<size_t>(index)];
-  if (camera.zoom < kLeastReadableZoom * pixel_scale) camera.zoom = 0.8F * pixel_scale;
-  const float x = box.x + box.width / 2, y = box.y + std::min(box.height, 40.0F) / 2;
+  return index < 0 ? nullptr : &all.boxes[static_cast<size_t>(index)];
+}
+
+void GraphView::centre_on(int32_t item) {
+  const SceneBox* box = box_of(item);
+  if (box == nullptr) return;
+  if (camera.zoom < kLeastReadableZoom * pixel_scale) return focus_on(item);
+  const float x = box->x + box->width / 2, y = box->y + std::min(box->height, 40.0F) / 2;
   const float screen_x = (x - camera.x) * camera.zoom, screen_y = (y - camera.y) * camera.zoom;
   const bool in_sight = screen_x > canvas_width * 0.1F && screen_x < canvas_width * 0.9F &&
                         screen_y > canvas_height * 0.1F && screen_y < canvas_height * 0.85F;
   if (in_sight) return;
+  is_fitted = false;
+  camera.x = x - canvas_width / camera.zoom / 2;
+  camera.y = y - canvas_height / camera.zoom / 2;
+}
+
+void GraphView::focus_on(int32_t item) {
+  const SceneBox* box = box_of(item);
+  if (box == nullptr) return;
+  camera.zoom = std::max(camera.zoom, kFocusZoom * pixel_scale);
+  is_fitted = false;
+  camera.x = box->x + box->width / 2 - canvas_width / camera.zoom / 2;
+  camera.y = box->y + std::min(box->height, 40.0F) / 2 - canvas_height / camera.zoom * 0.45F;
+}
+
+void GraphView::zoom_to(float left, float top, float right, float bottom) {
+  if (right - left < 1 || bottom - top < 1) return;
+  const float x = camera.x + (left + right) / 2 / camera.zoom, y = camera.y + (top + bottom) / 2 / camera.zoom;
+  const float factor = std::min(canvas_width / (right - left), canvas_height / (bottom - top));
+  camera.zoom = std::clamp(camera.zoom * factor, kLeastZoom, kGreatestZoom);
   is_fitted = false;
   camera.x = x - canvas_width / camera.zoom / 2;
   camera.y = y - canvas_height / camera.zoom / 2;

@@ -12,18 +12,19 @@
 
 namespace parallax {
 
-enum class ColourBy : uint8_t { severity, max_abs, rmse, cosine, ulp, nan, introduced, op };
+enum class ColourBy : uint8_t { severity, max_abs, rmse, cosine, ulp, nan, introduced, op, time };
 struct ColourByInfo {
   ColourBy by;
   std::string_view name;  // in settings and states
   std::string_view title;
+  bool needs_comparison;
 };
 std::span<const ColourByInfo> colourings();
 
 // What is known below an item: of a node its own values, of a group those of all its nodes.
 struct ItemSummary {
   int32_t worst_row = -1;
-  double number = -1;  // of what colours are by; below 0: nothing known
+  double number = -1;  // of what colours are by, of a group the worst, of times the sum; below 0: nothing known
   int32_t diverged = 0, passed = 0, mistrusted = 0, not_compared = 0;
 };
 
@@ -62,7 +63,6 @@ class GraphView {
   void open_all();
   void close_all();
   void reveal(int32_t item);  // opens every group around it
-  int64_t layouts_made() const { return layouts_made_; }
 
   ColourBy colour_by() const { return colour_by_; }
   void set_colour_by(ColourBy by);
@@ -79,6 +79,8 @@ class GraphView {
   float pixel_scale = 1;         // of the screen: how many pixels an ordinary one would be
   void fit();                    // the whole graph, or its width where it is too tall to be read
   void centre_on(int32_t item);  // only when it is not well in sight already
+  void focus_on(int32_t item);   // in the middle, large enough to be read
+  void zoom_to(float left, float top, float right, float bottom);  // a part of the screen
   void zoom_at(float screen_x, float screen_y, float factor);
 
   // Items joined to this one in the picture, in order: those that feed it, or those that read it.
@@ -93,6 +95,10 @@ class GraphView {
   void add_row(ItemSummary& summary, int32_t row) const;
   double number_of(int32_t row) const;
   double share_of(double number) const;  // along the ramp, by the range of all numbers
+  const SceneBox* box_of(int32_t item);  // of the item, or of the closed group that stands for it
+  void add_below(ItemSummary& outer, const ItemSummary& inner) const;
+  ItemLook look_of_time(int32_t item) const;
+  std::vector<LegendEntry> legend_of_operators() const;
   void relayout_keeping(int32_t item);
 
   std::shared_ptr<const Document> document_;
@@ -100,11 +106,11 @@ class GraphView {
   std::vector<bool> open_;
   Scene scene_;
   bool is_stale_ = true;
-  int64_t layouts_made_ = 0;
   ColourBy colour_by_ = ColourBy::severity;
   int64_t iteration_ = -1;
   double least_ = 0, greatest_ = 0;  // of the numbers above 0
   std::vector<ItemSummary> summaries_;
+  std::vector<Colour> operator_colours_;  // of items, where colours are by operator
 };
 
 }  // namespace parallax

@@ -2,25 +2,28 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
-#include "inspector/exec/value_path.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/severity_style.h"
 #include "inspector/workbench/view_graph.h"
+#include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
 namespace {
 
-constexpr std::array<ColourByInfo, 8> kColourings = {{{ColourBy::severity, "severity", "error / limit"},
-                                                      {ColourBy::max_abs, "max_abs", "largest |a-b|"},
-                                                      {ColourBy::rmse, "rmse", "RMS of a-b"},
-                                                      {ColourBy::cosine, "cosine", "cosine distance"},
-                                                      {ColourBy::ulp, "ulp", "largest ULP"},
-                                                      {ColourBy::nan, "nan", "NaN and Inf"},
-                                                      {ColourBy::introduced, "introduced", "introduced error"},
-                                                      {ColourBy::op, "op", "operator"}}};
+constexpr std::array<ColourByInfo, 9> kColourings = {{{ColourBy::severity, "severity", "error / limit", true},
+                                                      {ColourBy::max_abs, "max_abs", "largest |a-b|", true},
+                                                      {ColourBy::rmse, "rmse", "RMS of a-b", true},
+                                                      {ColourBy::cosine, "cosine", "cosine distance", true},
+                                                      {ColourBy::ulp, "ulp", "largest ULP", true},
+                                                      {ColourBy::nan, "nan", "NaN and Inf", false},
+                                                      {ColourBy::introduced, "introduced", "introduced error", true},
+                                                      {ColourBy::op, "op", "operator", false},
+                                                      {ColourBy::time, "time", "time", false}}};
 
 // Severity has fixed steps, so that colours mean the same in every model.
 struct SeverityStep {
@@ -28,22 +31,17 @@ struct SeverityStep {
   double t;  // along the ramp
   const char* text;
 };
-constexpr std::array<SeverityStep, 5> kSteps = {{{0.1, 0.12, "0.1 to 1: passes"},
+constexpr std::array<SeverityStep, 5> kSteps = {{{0.1, 0.12, "0.1 to 1 (passes)"},
                                                  {1, 0.42, "1 to 10"},
-                                                 {10, 0.58, "10 to 100"},
-                                                 {100, 0.74, "100 to 10 000"},
-                                                 {1e4, 0.9, "beyond, NaN, Inf"}}};
+                                                 {10, 0.58, "to 100"},
+                                                 {100, 0.74, "to 10 000"},
+                                                 {1e4, 0.9, "more, NaN, Inf"}}};
 constexpr Colour kMistrustedColour{0xBB, 0xCC, 0xEE};
 
-int64_t iteration_of(const std::string& path) {
-  const size_t body = path.find(".body[");
-  if (body == std::string::npos) return -1;
-  return std::strtoll(path.c_str() + body + 6, nullptr, 10);
-}
-
-std::string number_text(double number) {
-  if (std::isinf(number)) return "inf";
-  return number >= 1e4 ? fmt::format("{:.0e}", number) : fmt::format("{:.3g}", number);
+std::string time_text(double ms) {
+  return ms >= 1000 ? fmt::format("{:.3g} s", ms / 1000)
+         : ms >= 1  ? fmt::format("{:.3g} ms", ms)
+                    : fmt::format("{:.3g} us", ms * 1000);
 }
 
 }  // namespace
@@ -99,10 +97,9 @@ double GraphView::number_of(int32_t row) const {
 void GraphView::add_row(ItemSummary& summary, int32_t row) const {
   const ValueRow& value_row = document_->rows[static_cast<size_t>(row)];
   if (iteration_ >= 0) {
-    const int64_t iteration = iteration_of(value_row.path);
-    if (iteration >= 0 && iteration != iteration_) return;
+    if (value_row.iteration >= 0 && value_row.iteration != iteration_) return;
   }
-  const double number = number_of(row);
+  const double number = colour_by_ == ColourBy::time ? -1 : number_of(row);
   const ValueComparison* value = document_->compared(row);
   const ValueComparison* worst = document_->compared(summary.worst_row);
   const bool worse = value != nullptr && worst != nullptr ? is_worse(*value, *worst) : number > summary.number;
@@ -115,6 +112,22 @@ void GraphView::add_row(ItemSummary& summary, int32_t row) const {
   summary.not_compared += value->verdict == Verdict::not_compared;
 }
 
+void GraphView::add_below(ItemSummary& outer, const ItemSummary& inner) const {
+  const ValueComparison* own = document_->compared(inner.worst_row);
+  const ValueComparison* known = document_->compared(outer.worst_row);
+  const bool worse = own != nullptr && (known == nullptr || is_worse(*own, *known));
+  if (outer.worst_row < 0 || worse) outer.worst_row = inner.worst_row;
+  if (colour_by_ == ColourBy::time) {
+    if (inner.number >= 0) outer.number = std::max(outer.number, 0.0) + inner.number;
+  } else {
+    outer.number = std::max(outer.number, inner.number);
+  }
+  outer.diverged += inner.diverged;
+  outer.passed += inner.passed;
+  outer.mistrusted += inner.mistrusted;
+  outer.not_compared += inner.not_compared;
+}
+
 void GraphView::summarise() {
   const auto& all = items().items();
   summaries_.assign(all.size(), {});
@@ -124,24 +137,27 @@ void GraphView::summarise() {
   std::stable_sort(by_depth.begin(), by_depth.end(),
                    [&](int32_t a, int32_t b) { return items().item(a).depth > items().item(b).depth; });
   for (int32_t index : by_depth) {
-    ItemSummary& summary = summaries_[static_cast<size_t>(index)];
-    for (int32_t row : document_->rows_of_item[static_cast<size_t>(index)]) add_row(summary, row);
-    if (summary.number > 0 && std::isfinite(summary.number)) {
+    const auto at = static_cast<size_t>(index);
+    ItemSummary& summary = summaries_[at];
+    for (int32_t row : document_->rows_of_item[at]) add_row(summary, row);
+    if (colour_by_ == ColourBy::time && at < document_->ms_of_item.size() && document_->ms_of_item[at] >= 0) {
+      summary.number = std::max(summary.number, 0.0) + document_->ms_of_item[at];
+    }
+    const bool counts = summary.number > 0 && std::isfinite(summary.number) && index != 0;
+    if (counts) {
       least_ = least_ == 0 ? summary.number : std::min(least_, summary.number);
       greatest_ = std::max(greatest_, summary.number);
     }
     const int32_t parent = items().item(index).parent;
-    if (parent < 0) continue;
-    ItemSummary& outer = summaries_[static_cast<size_t>(parent)];
-    const ValueComparison* own = document_->compared(summary.worst_row);
-    const ValueComparison* known = document_->compared(outer.worst_row);
-    const bool worse = own != nullptr && (known == nullptr || is_worse(*own, *known));
-    if (outer.worst_row < 0 || worse) outer.worst_row = summary.worst_row;
-    outer.number = std::max(outer.number, summary.number);
-    outer.diverged += summary.diverged;
-    outer.passed += summary.passed;
-    outer.mistrusted += summary.mistrusted;
-    outer.not_compared += summary.not_compared;
+    if (parent >= 0) add_below(summaries_[static_cast<size_t>(parent)], summary);
+  }
+  operator_colours_.clear();
+  if (colour_by_ != ColourBy::op) return;
+  std::map<std::string, Colour> known;
+  for (const GraphItem& item : all) {
+    const auto [found, is_new] = known.try_emplace(item.detail);
+    if (is_new) found->second = operator_colour(item.detail);
+    operator_colours_.push_back(found->second);
   }
 }
 
@@ -151,15 +167,26 @@ double GraphView::share_of(double number) const {
   return high > low ? 0.1 + 0.8 * (std::log10(number) - low) / (high - low) : 0.5;
 }
 
+ItemLook GraphView::look_of_time(int32_t index) const {
+  ItemLook look;
+  const double ms = summary(index).number;
+  if (ms < 0) return look;
+  look.is_neutral = ms == 0;
+  if (ms > 0) look.fill = magnitude_colour(share_of(ms));
+  look.badge = time_text(ms);
+  return look;
+}
+
 ItemLook GraphView::look(int32_t index) const {
   ItemLook look;
   const ItemSummary& all = summary(index);
   const GraphItem& item = items().item(index);
   if (colour_by_ == ColourBy::op) {
     look.is_neutral = item.kind != GraphItem::Kind::node;
-    if (!look.is_neutral) look.fill = category_colour(item.detail);
+    if (!look.is_neutral) look.fill = operator_colours_[static_cast<size_t>(index)];
     return look;
   }
+  if (colour_by_ == ColourBy::time) return look_of_time(index);
   const ValueComparison* worst = document_->compared(all.worst_row);
   look.is_bad = all.diverged > 0;
   const bool only_missing = all.not_compared > 0 && all.diverged + all.passed + all.mistrusted == 0;
@@ -176,7 +203,7 @@ ItemLook GraphView::look(int32_t index) const {
     return look;
   }
   if (all.number <= 0) return look;
-  look.badge = number_text(all.number) + (colour_by_ == ColourBy::severity ? "x" : "");
+  look.badge = short_number(all.number) + (colour_by_ == ColourBy::severity && std::isfinite(all.number) ? "x" : "");
   if (colour_by_ == ColourBy::severity) {
     for (const SeverityStep& step : kSteps) {
       if (all.number < step.from) continue;
@@ -191,10 +218,34 @@ ItemLook GraphView::look(int32_t index) const {
   return look;
 }
 
+// The kinds that are there.
+std::vector<LegendEntry> GraphView::legend_of_operators() const {
+  std::set<std::string_view> there;
+  std::map<std::string_view, Colour> colours;
+  for (size_t i = 0; i < operator_colours_.size(); ++i) {
+    const GraphItem& item = items().items()[i];
+    if (item.kind != GraphItem::Kind::node || !there.insert(item.detail).second) continue;
+    colours.emplace(kind_of_operator(item.detail), operator_colours_[i]);
+  }
+  std::vector<LegendEntry> legend;
+  for (std::string_view kind : operator_kinds()) {
+    if (const auto found = colours.find(kind); found != colours.end())
+      legend.push_back({found->second, false, false, std::string(kind)});
+  }
+  return legend;
+}
+
 std::vector<LegendEntry> GraphView::legend() const {
   std::vector<LegendEntry> legend;
-  if (colour_by_ == ColourBy::op) return {{{}, true, false, "a colour for each operator"}};
-  if (document_ == nullptr || !document_->is_pair()) return legend;
+  if (!has_graph()) return legend;
+  if (colour_by_ == ColourBy::op) return legend_of_operators();
+  if (colour_by_ == ColourBy::time) {
+    if (greatest_ <= 0) return {{{}, true, false, "not measured"}};
+    for (const double ms : {least_, std::sqrt(least_ * greatest_), greatest_})
+      legend.push_back({magnitude_colour(share_of(ms)), false, false, time_text(ms)});
+    return legend;
+  }
+  if (!document_->is_pair() && colour_by_ != ColourBy::nan) return legend;
   if (colour_by_ == ColourBy::severity) {
     legend.push_back({{}, true, false, "below 0.1"});
     for (const SeverityStep& step : kSteps) legend.push_back({magnitude_colour(step.t), false, false, step.text});
@@ -205,12 +256,12 @@ std::vector<LegendEntry> GraphView::legend() const {
   } else {
     legend.push_back({{}, true, false, "0"});
     if (greatest_ > 0) {
-      legend.push_back({magnitude_colour(share_of(least_)), false, false, number_text(least_)});
+      legend.push_back({magnitude_colour(share_of(least_)), false, false, short_number(least_)});
       if (greatest_ > least_)
-        legend.push_back({magnitude_colour(share_of(greatest_)), false, false, number_text(greatest_)});
+        legend.push_back({magnitude_colour(share_of(greatest_)), false, false, short_number(greatest_)});
     }
   }
-  legend.push_back({kMissingColour, false, true, "not compared"});
+  if (document_->is_pair()) legend.push_back({kMissingColour, false, true, "not compared"});
   return legend;
 }
 

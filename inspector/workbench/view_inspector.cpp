@@ -18,7 +18,8 @@ using Kind = InspectorLine::Kind;
 
 std::string number_text(double number) { return fmt::format("{:.6g}", number); }
 
-// A word that the shell takes as it stands.
+}  // namespace
+
 std::string shell_word(const std::string& text) {
   const bool is_plain = !text.empty() && std::ranges::all_of(text, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -29,6 +30,8 @@ std::string shell_word(const std::string& text) {
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
 }
+
+namespace {
 
 std::string path_of(const GraphItem& item, ValueId id) {
   return item.scope + escape_name(item.graph->values[static_cast<size_t>(id)].name);

@@ -33,4 +33,7 @@ struct InspectorView {
 // Of an item (a node, a group, an input) and of one of its values; either may be -1.
 InspectorView inspect(const Document& document, int32_t item, int32_t row);
 
+// A word that the shell takes as it stands.
+std::string shell_word(const std::string& text);
+
 }  // namespace parallax

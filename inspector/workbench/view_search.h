@@ -17,7 +17,6 @@ class SearchQuery {
   // Errors: usage, naming the word that cannot be understood ("err>x").
   static Result<SearchQuery> parse(std::string_view text);
   bool matches(const Document& document, const ValueRow& row) const;
-  bool is_empty() const { return terms_.empty(); }
 
  private:
   struct Term {

@@ -1,4 +1,4 @@
-// The view as JSON, both ways.
+// The view as JSON: what is shown.
 #include <algorithm>
 #include <cmath>
 
@@ -6,22 +6,17 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/render/report_json.h"
-#include "inspector/workbench/viewer.h"
+#include "inspector/workbench/view_state_names.h"
 
 namespace parallax {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 4> kPresets = {"all", "graph", "tensor", "table"};
-constexpr std::array<std::string_view, 3> kTabs = {"alerts", "table", "causes"};
-
 Json number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
-
-std::string_view name_of_mode(TensorMode mode) { return tensor_modes()[static_cast<size_t>(mode)].name; }
 
 Json selection_json(const Viewer& viewer) {
   const Document& document = *viewer.document();
@@ -59,13 +54,18 @@ Json tensor_json(const Viewer& viewer) {
   const TensorModel& model = *pane.model;
   Json json{{"dtype", name_of(model.dtype())},
             {"shape", std::vector<int64_t>(model.shape().begin(), model.shape().end())},
-            {"mode", name_of_mode(pane.mode)},
+            {"mode", tensor_modes()[static_cast<size_t>(pane.mode)].name},
             {"slice", model.slice_text()},
             {"rows", model.rows()},
             {"columns", model.columns()},
             {"range", {number(pane.range.low), number(pane.range.high)}},
-            {"specials_only", pane.specials_only},
+            {"specials_only", pane.filter.specials_only},
+            {"split", pane.is_split},
+            {"montage", model.montage_axis() >= 0},
+            {"list", kTensorTabs[static_cast<size_t>(pane.tab)]},
+            {"brush", nullptr},
             {"element", nullptr}};
+  if (pane.filter.brush.has_value()) json["brush"] = {number(pane.filter.brush->low), number(pane.filter.brush->high)};
   if (pane.element < 0) return json;
   const ElementView element = model.describe(pane.element);
   json["element"] = {{"index", element.index}, {"a", element.a},
@@ -92,6 +92,7 @@ Json graph_json(Viewer& viewer) {
           {"wires", led},
           {"stubs", stubs},
           {"open", open},
+          {"iteration", graph.iteration()},
           {"colour_by", colourings()[static_cast<size_t>(graph.colour_by())].name},
           {"zoom", graph.camera.zoom},
           {"width", scene.width},
@@ -121,89 +122,6 @@ Json lists_json(const Viewer& viewer) {
           {"causes", causes}};
 }
 
-// ---- reading ----
-
-template <class Names>
-Result<size_t> index_in(const Names& names, const std::string& key, const std::string& name) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return i;
-  }
-  return usage_error(fmt::format("state: '{}' cannot be '{}'", key, name));
-}
-
-std::vector<std::string_view> mode_names() {
-  std::vector<std::string_view> names;
-  for (const TensorModeInfo& mode : tensor_modes()) names.push_back(mode.name);
-  return names;
-}
-
-std::vector<std::string_view> colouring_names() {
-  std::vector<std::string_view> names;
-  for (const ColourByInfo& colouring : colourings()) names.push_back(colouring.name);
-  return names;
-}
-
-Status apply_element(Viewer& viewer, const Json& value) {
-  if (!viewer.tensor().model.has_value()) return usage_error("state: 'element' needs a value with elements");
-  const auto index = value.get<std::vector<int64_t>>();
-  const int64_t element = viewer.tensor().model->element_of(index);
-  if (element < 0) return usage_error("state: 'element' is not in the tensor");
-  viewer.select_element(element);
-  return {};
-}
-
-Status apply_slice(Viewer& viewer, const Json& value) {
-  if (!viewer.tensor().model.has_value()) return usage_error("state: 'slice' needs a value with elements");
-  const auto index = value.get<std::vector<int64_t>>();
-  for (size_t axis = 0; axis < index.size(); ++axis)
-    viewer.tensor().model->set_index(static_cast<int>(axis), index[axis]);
-  viewer.refresh_range();
-  return {};
-}
-
-Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
-  if (key == "colour_by") {
-    viewer.graph.set_colour_by(
-        static_cast<ColourBy>(PX_TRY(index_in(colouring_names(), key, value.get<std::string>()))));
-  } else if (key == "search") {
-    viewer.set_search(value.get<std::string>());
-  } else if (key == "preset") {
-    viewer.preset = static_cast<Preset>(PX_TRY(index_in(kPresets, key, value.get<std::string>())));
-  } else if (key == "tab") {
-    viewer.left_tab = static_cast<LeftTab>(PX_TRY(index_in(kTabs, key, value.get<std::string>())));
-  } else if (key == "theme") {
-    viewer.is_dark = value.get<std::string>() != "light";
-  } else if (key == "select") {
-    if (!viewer.select_path(value.get<std::string>())) {
-      return usage_error(fmt::format("state: there is no value or node '{}'", value.get<std::string>()));
-    }
-  } else if (key == "mode") {
-    viewer.set_tensor_mode(static_cast<TensorMode>(PX_TRY(index_in(mode_names(), key, value.get<std::string>()))));
-  } else if (key == "slice") {
-    return apply_slice(viewer, value);
-  } else if (key == "element") {
-    return apply_element(viewer, value);
-  } else if (key == "expand") {
-    if (value.get<std::string>() == "all")
-      viewer.graph.open_all();
-    else
-      viewer.graph.close_all();
-  } else if (key == "fit") {
-    if (value.get<bool>()) viewer.graph.fit();
-  } else if (key == "zoom") {
-    const float factor = value.get<float>() / viewer.graph.camera.zoom;
-    viewer.graph.zoom_at(viewer.graph.canvas_width / 2, viewer.graph.canvas_height / 2, factor);
-    viewer.graph.centre_on(viewer.item());
-  } else if (key == "maximise_tensor") {
-    viewer.tensor_maximised = value.get<bool>();
-  } else if (key == "legend") {
-    viewer.show_legend = value.get<bool>();
-  } else if (key != "files") {
-    return usage_error(fmt::format("state: there is no key '{}'", key));
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string view_to_json(Viewer& viewer) {
@@ -227,6 +145,27 @@ std::string view_to_json(Viewer& viewer) {
   return json_text(json);
 }
 
+std::string view_command(Viewer& viewer) {
+  const Document* document = viewer.document();
+  if (document == nullptr) return "";
+  Json state = Json::object();
+  if (viewer.row() >= 0) state["select"] = document->rows[static_cast<size_t>(viewer.row())].path;
+  if (viewer.graph.has_graph()) state["colour_by"] = colourings()[static_cast<size_t>(viewer.graph.colour_by())].name;
+  if (!viewer.search().empty()) state["search"] = viewer.search();
+  const TensorPane& pane = viewer.tensor();
+  if (pane.model.has_value()) {
+    state["mode"] = tensor_modes()[static_cast<size_t>(pane.mode)].name;
+    if (pane.element >= 0) {
+      state["element"] = pane.model->multi_index(pane.element);
+    } else if (!pane.model->index().empty()) {
+      state["slice"] = std::vector<int64_t>(pane.model->index().begin(), pane.model->index().end());
+    }
+  }
+  std::string command = "parallax-gui";
+  for (const std::string& file : document->files) command += " " + shell_word(file);
+  return command + " --state " + shell_word(state.dump());
+}
+
 Status expect_view(Viewer& viewer, const std::string& pointer, const std::string& value) {
   try {
     const Json view = Json::parse(view_to_json(viewer));
@@ -237,17 +176,6 @@ Status expect_view(Viewer& viewer, const std::string& pointer, const std::string
   } catch (const nlohmann::json::exception& error) {
     return usage_error(fmt::format("expected {} at {}: {}", value, pointer, error.what()));
   }
-}
-
-Status apply_view(Viewer& viewer, const std::string& text) {
-  try {
-    const Json json = Json::parse(text);
-    if (!json.is_object()) return usage_error("state: a JSON object is expected");
-    for (const auto& [key, value] : json.items()) PX_TRY(apply_key(viewer, key, value));
-  } catch (const nlohmann::json::exception& error) {
-    return usage_error(fmt::format("state: {}", error.what()));
-  }
-  return {};
 }
 
 }  // namespace parallax

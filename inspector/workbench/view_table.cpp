@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "inspector/workbench/view_numbers.h"
+
 namespace parallax {
 namespace {
 
@@ -15,8 +17,8 @@ constexpr std::array<TableColumnInfo, 11> kColumns = {{
     {TableColumn::order, "#", "execution order", false},
     {TableColumn::op, "op", "operator that makes the value", false},
     {TableColumn::name, "value", "value path", false},
-    {TableColumn::verdict, "verdict", "pass, diverged, mistrusted, or why it was not compared", true},
     {TableColumn::severity, "sev", "largest difference as a multiple of its limit; 1 is the limit", true},
+    {TableColumn::verdict, "verdict", "pass, diverged, mistrusted, or why it was not compared", true},
     {TableColumn::max_abs, "max |d|", "largest absolute difference", true},
     {TableColumn::max_rel, "max rel", "largest relative difference", true},
     {TableColumn::max_ulp, "ULP", "largest difference in units in the last place", true},
@@ -52,7 +54,7 @@ bool is_text(TableColumn column) {
          column == TableColumn::shape || column == TableColumn::dtype;
 }
 
-std::string number_text(double value) { return std::isnan(value) ? "" : fmt::format("{:.3g}", value); }
+std::string number_text(double value) { return std::isnan(value) ? "" : short_number(value); }
 
 }  // namespace
 
@@ -123,7 +125,7 @@ std::vector<Alert> make_alerts(const Document& document, bool with_missing) {
                              : special ? Alert::Kind::special_values
                                        : Alert::Kind::diverged;
     is_first = false;
-    std::string text = fmt::format("{:.3g}x  {}", value->severity, what);
+    std::string text = fmt::format("{}x  {}", short_number(value->severity), what);
     if (special) {
       text = fmt::format("NaN {} | {}, inf {} | {}  {}", value->metrics->nan_a, value->metrics->nan_b,
                          value->metrics->inf_a, value->metrics->inf_b, what);

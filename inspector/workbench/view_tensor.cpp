@@ -78,15 +78,30 @@ TensorModel::TensorModel(Tensor a, Tensor b, Limit limit) : a_(std::move(a)), b_
   for (size_t axis = a_.shape().rank(); axis-- > 1;) strides_[axis - 1] = strides_[axis] * a_.shape()[axis];
 }
 
-int64_t TensorModel::rows() const {
+int64_t TensorModel::tile_rows() const {
   const int64_t count = a_.element_count();
   if (row_axis_ < 0) return (count + kFold - 1) / kFold;
   return a_.shape()[static_cast<size_t>(row_axis_)];
 }
 
-int64_t TensorModel::columns() const {
+int64_t TensorModel::tile_columns() const {
   if (column_axis_ < 0) return std::min(a_.element_count(), kFold);
   return a_.shape()[static_cast<size_t>(column_axis_)];
+}
+
+int64_t TensorModel::tile_count() const {
+  return montage_axis_ < 0 ? 1 : a_.shape()[static_cast<size_t>(montage_axis_)];
+}
+
+int64_t TensorModel::rows() const {
+  if (montage_axis_ < 0) return tile_rows();
+  const int64_t down = (tile_count() + tiles_across_ - 1) / tiles_across_;
+  return std::max<int64_t>(0, down * (tile_rows() + 1) - 1);
+}
+
+int64_t TensorModel::columns() const {
+  if (montage_axis_ < 0) return tile_columns();
+  return std::max<int64_t>(0, std::min(tiles_across_, tile_count()) * (tile_columns() + 1) - 1);
 }
 
 void TensorModel::set_axes(int row_axis, int column_axis) {
@@ -101,6 +116,34 @@ void TensorModel::set_axes(int row_axis, int column_axis) {
   }
   row_axis_ = row_axis;
   column_axis_ = column_axis;
+  if (montage_axis_ >= 0) set_montage(true);
+}
+
+bool TensorModel::can_tile() const {
+  for (size_t axis = 0; axis < index_.size(); ++axis) {
+    const auto i = static_cast<int>(axis);
+    if (i != row_axis_ && i != column_axis_ && a_.shape()[axis] > 1) return row_axis_ >= 0;
+  }
+  return false;
+}
+
+void TensorModel::set_montage(bool is_on) {
+  montage_axis_ = -1;
+  if (is_on && can_tile()) {
+    for (size_t axis = 0; axis < index_.size(); ++axis) {
+      const auto i = static_cast<int>(axis);
+      if (i != row_axis_ && i != column_axis_ && a_.shape()[axis] > 1) montage_axis_ = i;
+    }
+  }
+  arrange_tiles();
+}
+
+// So that the picture is about three halves as wide as it is high, as panes are.
+void TensorModel::arrange_tiles() {
+  constexpr double kAspect = 1.5;
+  const double height = static_cast<double>(tile_rows()) + 1, width = static_cast<double>(tile_columns()) + 1;
+  const double across = std::sqrt(static_cast<double>(tile_count()) * height / width * kAspect);
+  tiles_across_ = std::clamp<int64_t>(std::llround(across), 1, std::max<int64_t>(1, tile_count()));
 }
 
 void TensorModel::set_index(int axis, int64_t at) {
@@ -111,7 +154,7 @@ void TensorModel::set_index(int axis, int64_t at) {
 bool TensorModel::step_slice(int step) {
   for (auto axis = static_cast<int>(index_.size()) - 1; axis >= 0; --axis) {
     const auto i = static_cast<size_t>(axis);
-    if (axis == row_axis_ || axis == column_axis_) continue;
+    if (is_shown_whole(axis)) continue;
     const int64_t next = index_[i] + step;
     if (next >= 0 && next < a_.shape()[i]) {
       index_[i] = next;
@@ -126,9 +169,8 @@ std::string TensorModel::slice_text() const {
   if (row_axis_ < 0) return index_.empty() ? "" : ":";
   std::string text;
   for (size_t axis = 0; axis < index_.size(); ++axis) {
-    const auto i = static_cast<int>(axis);
-    const bool is_shown = i == row_axis_ || i == column_axis_;
-    text += (axis == 0 ? "" : ",") + (is_shown ? std::string(":") : std::to_string(index_[axis]));
+    const bool is_whole = is_shown_whole(static_cast<int>(axis));
+    text += (axis == 0 ? "" : ",") + (is_whole ? std::string(":") : std::to_string(index_[axis]));
   }
   return text;
 }
@@ -142,8 +184,7 @@ void TensorModel::show(int64_t element) {
 int64_t TensorModel::base() const {
   int64_t element = 0;
   for (size_t axis = 0; axis < index_.size(); ++axis) {
-    const auto i = static_cast<int>(axis);
-    if (i != row_axis_ && i != column_axis_) element += index_[axis] * strides_[axis];
+    if (!is_shown_whole(static_cast<int>(axis))) element += index_[axis] * strides_[axis];
   }
   return element;
 }
@@ -155,13 +196,40 @@ int64_t TensorModel::element_at(int64_t row, int64_t column) const {
     return element < a_.element_count() ? element : -1;
   }
   if (a_.element_count() == 0) return -1;
-  return base() + row * strides_[static_cast<size_t>(row_axis_)] + column * strides_[static_cast<size_t>(column_axis_)];
+  int64_t element = base();
+  if (montage_axis_ >= 0) {
+    const int64_t high = tile_rows() + 1, wide = tile_columns() + 1;  // a tile and the gap beside it
+    const int64_t tile = row / high * tiles_across_ + column / wide;
+    row %= high;
+    column %= wide;
+    if (row + 1 == high || column + 1 == wide || tile >= tile_count()) return -1;
+    element += tile * strides_[static_cast<size_t>(montage_axis_)];
+  }
+  return element + row * strides_[static_cast<size_t>(row_axis_)] +
+         column * strides_[static_cast<size_t>(column_axis_)];
 }
 
 std::pair<int64_t, int64_t> TensorModel::place_of(int64_t element) const {
   if (row_axis_ < 0) return {element / kFold, element % kFold};
   const auto multi = multi_index(element);
-  return {multi[static_cast<size_t>(row_axis_)], multi[static_cast<size_t>(column_axis_)]};
+  const int64_t tile = montage_axis_ < 0 ? 0 : multi[static_cast<size_t>(montage_axis_)];
+  return {tile / tiles_across_ * (tile_rows() + 1) + multi[static_cast<size_t>(row_axis_)],
+          tile % tiles_across_ * (tile_columns() + 1) + multi[static_cast<size_t>(column_axis_)]};
+}
+
+int64_t TensorModel::slice_count() const {
+  if (row_axis_ < 0) return a_.element_count();
+  return tile_rows() * tile_columns() * tile_count();
+}
+
+int64_t TensorModel::element_in_slice(int64_t position) const {
+  if (position < 0 || position >= slice_count()) return -1;
+  if (row_axis_ < 0) return position;
+  const int64_t in_tile = tile_rows() * tile_columns(), at = position % in_tile;
+  int64_t element = base() + at / tile_columns() * strides_[static_cast<size_t>(row_axis_)] +
+                    at % tile_columns() * strides_[static_cast<size_t>(column_axis_)];
+  if (montage_axis_ >= 0) element += position / in_tile * strides_[static_cast<size_t>(montage_axis_)];
+  return element;
 }
 
 std::vector<int64_t> TensorModel::multi_index(int64_t element) const {

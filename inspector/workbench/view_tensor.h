@@ -47,17 +47,30 @@ struct ElementView {
   std::string difference, relative, ulp, severity;
 };
 
-// Counts of the slice's finite elements in equal bins, specials apart.
-struct SliceHistogram {
-  double low = 0, high = 0;
-  std::vector<int64_t> a, b;
-  int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0;
+// Which elements count: the others are greyed in pictures and left out of lists.
+struct ElementFilter {
+  bool specials_only = false;       // NaN and infinities
+  std::optional<ValueRange> brush;  // of A or B where these are shown, else of the measure
+  bool is_set() const { return specials_only || brush.has_value(); }
 };
 
+// Counts of the slice's elements in equal bins of what is measured: values of both sides, or one difference. What is
+// not finite stands apart, and on a logarithmic axis zeros do, too.
+struct SliceHistogram {
+  double low = 0, high = 0;  // of values, not of logarithms
+  bool is_logarithmic = false;
+  std::vector<int64_t> a, b;  // b: of values only
+  int64_t nan_a = 0, nan_b = 0, inf_a = 0, inf_b = 0;
+  int64_t zeros = 0;
+  double at(double share) const;  // the value at a share of the axis, 0 to 1
+};
+
+// Figures of the elements at one index of an axis.
 struct ChannelRow {
   int64_t index = 0;
-  double min = 0, max = 0, mean = 0, max_abs = 0;  // of A, and of |a-b|
-  int64_t nan = 0;
+  double min = 0, max = 0, mean = 0, std = 0;  // of A's finite elements
+  double max_abs = 0;                          // of |a-b|
+  int64_t nan = 0, inf = 0;                    // of A
 };
 
 class TensorModel {
@@ -80,7 +93,12 @@ class TensorModel {
   std::span<const int64_t> index() const { return index_; }  // of the axes that are not shown
   void set_index(int axis, int64_t at);                      // kept within the axis
   bool step_slice(int step);                                 // along the last axis not shown; false where there is none
-  std::string slice_text() const;                            // "0,3,:,:" as --slice of `parallax tensor` takes it
+  // All slices along the last axis that is not shown, side by side as tiles, one element apart.
+  bool can_tile() const;
+  void set_montage(bool is_on);
+  int montage_axis() const { return montage_axis_; }  // -1: one slice alone
+  int64_t tiles_across() const { return tiles_across_; }
+  std::string slice_text() const;  // "0,3,:,:" as --slice of `parallax tensor` takes it
   void show(int64_t element);                                // brings an element into the picture
   // Index of the element at a place; -1 outside.
   int64_t element_at(int64_t row, int64_t column) const;
@@ -92,11 +110,19 @@ class TensorModel {
   ElementView describe(int64_t element) const;
   std::string cell_text(TensorMode mode, int64_t element) const;
   ValueRange autofit(TensorMode mode) const;  // of the slice; symmetric about 0 for differences
-  HeatImage image(TensorMode mode, ValueRange range, int32_t greatest_side = 1024) const;
-  SliceHistogram histogram(size_t bins = 64) const;
+  HeatImage image(TensorMode mode, ValueRange range, const ElementFilter& filter = {},
+                  int32_t greatest_side = 1024) const;
+  SliceHistogram histogram(TensorMode mode, size_t bins = 64) const;
+  bool passes(const ElementFilter& filter, TensorMode mode, int64_t element) const;
   // Elements of the slice that are out of the ordinary in this measure, worst first, at most `count`.
-  std::vector<int64_t> worst(TensorMode mode, size_t count) const;
-  std::vector<ChannelRow> channels(int axis) const;
+  std::vector<int64_t> worst(TensorMode mode, size_t count, const ElementFilter& filter = {}) const;
+  // The slice as a list, row by row.
+  int64_t slice_count() const;
+  int64_t element_in_slice(int64_t position) const;
+  // Elements of the slice that pass, in its order, at most `count`; `total` is how many there are.
+  std::vector<int64_t> passing(const ElementFilter& filter, TensorMode mode, size_t count, int64_t& total) const;
+  std::vector<ChannelRow> channels(int axis) const;  // of the whole tensor
+  int channel_axis() const;  // that is most likely to hold channels: 1 of images, else the last; -1 for a scalar
   static Colour colour_of(TensorMode mode, double number, ValueRange range);
 
  private:
@@ -104,10 +130,16 @@ class TensorModel {
   template <class Visit>
   void for_each(Visit visit) const;  // visit(row, column, element) over the slice
   int64_t base() const;              // of the slice: the element at row 0, column 0
+  int64_t tile_rows() const;
+  int64_t tile_columns() const;
+  int64_t tile_count() const;
+  void arrange_tiles();
+  bool is_shown_whole(int axis) const { return axis == row_axis_ || axis == column_axis_ || axis == montage_axis_; }
 
   Tensor a_, b_;
   Limit limit_;
-  int row_axis_ = -1, column_axis_ = -1;
+  int row_axis_ = -1, column_axis_ = -1, montage_axis_ = -1;
+  int64_t tiles_across_ = 1;
   std::vector<int64_t> index_;
   std::vector<int64_t> strides_;
 };

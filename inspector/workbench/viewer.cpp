@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "inspector/exec/value_path.h"
+#include "inspector/base/mapped_file.h"
+#include "inspector/workbench/view_export.h"
 
 namespace parallax {
 
@@ -45,7 +46,22 @@ void Viewer::run(const RunForm& form) {
 }
 
 void Viewer::cancel_job() {
+  wants_times_ = false;
   if (job_ != nullptr) job_->cancel();
+}
+
+void Viewer::set_colour_by(ColourBy by) {
+  graph.set_colour_by(by);
+  if (by == ColourBy::time && document_ != nullptr && document_->ms_of_item.empty()) measure_times();
+}
+
+void Viewer::measure_times() {
+  if (document_ == nullptr || !make_executor_ || !graph.has_graph()) return;
+  wants_times_ = job_ != nullptr;
+  if (wants_times_) return;
+  const auto request = request_to_time(*document_, run_form.executor_b);
+  if (!request.ok()) return fail(request.error());
+  job_ = DocumentJob::time(document_, *request, make_executor_, wake);
 }
 
 bool Viewer::poll() {
@@ -61,8 +77,10 @@ bool Viewer::poll() {
     }
   }
   if (!has_ended) return changed;
+  const bool was_opening = job_->title() != DocumentJob::kTiming;
   job_.reset();
-  if (document_ != nullptr && opened && !files_.empty()) opened(files_);
+  if (was_opening && document_ != nullptr && opened && !files_.empty()) opened(files_);
+  if (std::exchange(wants_times_, false)) measure_times();
   return true;
 }
 
@@ -80,10 +98,15 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   const bool same_graph = document_ != nullptr && document_->items == document->items;
   const bool had_comparison = document_ != nullptr && document_->comparison != nullptr;
   const bool had_causes = had_comparison && !document_->comparison->causes.empty();
-  document_ = std::move(document);
+  const std::shared_ptr<const Document> before = std::exchange(document_, std::move(document));
   if (document_->files.size() == 1 && document_->a == nullptr) run_form.model = document_->files.front();
   graph.set_document(document_);
+  std::vector<std::string> marked;
+  for (int32_t row : bookmarks_) marked.push_back(before->rows[static_cast<size_t>(row)].path);
   bookmarks_.clear();
+  for (const std::string& mark : marked) {
+    if (const int32_t row = document_->find_row(mark); row >= 0) bookmarks_.push_back(row);
+  }
   history_.clear();
   history_at_ = 0;
   item_ = same_graph ? item_ : -1;
@@ -91,8 +114,11 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   for (const std::string& remark : document_->remarks) {
     if (std::find(messages.begin(), messages.end(), remark) == messages.end()) messages.push_back(remark);
   }
-  if (tensor_.mode == TensorMode::a && document_->is_pair()) tensor_.mode = TensorMode::absolute;
-  if (!document_->is_pair()) tensor_.mode = TensorMode::a;
+  // Error colours say nothing of one side alone.
+  const bool by_error = colourings()[static_cast<size_t>(graph.colour_by())].needs_comparison;
+  if (!same_graph && !document_->is_pair() && by_error) graph.set_colour_by(ColourBy::op);
+  if (document_->is_pair() && (before == nullptr || !before->is_pair()) && graph.colour_by() == ColourBy::op)
+    graph.set_colour_by(ColourBy::severity);
   refresh_lists();
   if (was_touched_ && select_path(path)) return;
   const bool newly_compared = document_->comparison != nullptr && !had_comparison;
@@ -103,6 +129,11 @@ void Viewer::show(std::shared_ptr<const Document> document) {
 
 // The cause that explains most, else the first divergence, else the value that comes nearest to its limit.
 void Viewer::select_first() {
+  find_first();
+  if (item_ >= 0) graph.focus_on(item_);
+}
+
+void Viewer::find_first() {
   row_ = item_ = -1;
   load_tensor();
   if (alerts_.empty() && left_tab == LeftTab::alerts) left_tab = LeftTab::table;
@@ -207,11 +238,22 @@ bool Viewer::step_iteration(int step) {
   if (at < 0 || at >= static_cast<std::ptrdiff_t>(family.size())) return false;
   const TensorPane before = tensor_;
   if (!select_row(family[static_cast<size_t>(at)])) return false;
+  if (graph.iteration() >= 0) graph.set_iteration(document_->rows[static_cast<size_t>(row_)].iteration);
   // What was looked at stays under the glass.
   if (before.model.has_value() && tensor_.model.has_value() && before.model->shape() == tensor_.model->shape()) {
     select_element(before.element);
   }
   return true;
+}
+
+void Viewer::set_iteration(int64_t iteration) {
+  graph.set_iteration(iteration);
+  if (iteration < 0 || row_ < 0) return;
+  for (int32_t row : document_->rows_of_family[static_cast<size_t>(document_->rows[static_cast<size_t>(row_)].family)]) {
+    if (document_->rows[static_cast<size_t>(row)].iteration != iteration) continue;
+    select_row(row);
+    return;
+  }
 }
 
 bool Viewer::go(int step) {
@@ -238,6 +280,20 @@ void Viewer::toggle_bookmark() {
   }
 }
 
+Status Viewer::export_graph(const std::string& path) {
+  if (!graph.has_graph()) return usage_error("there is no graph to export");
+  if (path.ends_with(".png")) {
+    wanted_png = path;
+    return {};
+  }
+  const bool is_dot = path.ends_with(".dot") || path.ends_with(".gv");
+  if (!is_dot && !path.ends_with(".svg"))
+    return usage_error(fmt::format("'{}' must end in .svg, .png or .dot", path));
+  PX_TRY(write_file(path, is_dot ? scene_to_dot(graph) : scene_to_svg(graph)));
+  note = "wrote " + path;
+  return {};
+}
+
 InspectorView Viewer::inspector() const {
   return document_ == nullptr ? InspectorView{} : inspect(*document_, item_, row_);
 }
@@ -252,6 +308,14 @@ void Viewer::refresh_lists() {
 void Viewer::set_table_order(TableOrder order) {
   table_order_ = order;
   if (document_ != nullptr) table_rows_ = sorted_rows(*document_, std::move(table_rows_), order);
+}
+
+bool Viewer::step_hit(int step) {
+  if (search_.empty() || table_rows_.empty()) return false;
+  const auto count = static_cast<std::ptrdiff_t>(table_rows_.size());
+  const auto at = std::find(table_rows_.begin(), table_rows_.end(), row_) - table_rows_.begin();
+  const std::ptrdiff_t next = at == count ? (step > 0 ? 0 : count - 1) : (at + step + count) % count;
+  return select_row(table_rows_[static_cast<size_t>(next)]);
 }
 
 void Viewer::set_search(std::string text) {
@@ -275,85 +339,6 @@ void Viewer::set_search(std::string text) {
 
 bool Viewer::is_hit(int32_t item) const {
   return !search_.empty() && static_cast<size_t>(item) < hits_.size() && hits_[static_cast<size_t>(item)];
-}
-
-// ---- tensor ----
-
-namespace {
-
-Result<Tensor> tensor_of(const DumpReader* dump, int32_t entry) {
-  if (dump == nullptr || entry < 0) return Tensor();
-  const DumpEntry& kept = dump->entries()[static_cast<size_t>(entry)];
-  if (kept.absence.has_value()) return Tensor();
-  if (kept.level != CaptureLevel::all)
-    return usage_error("its elements were not kept in full; statistics are on the right");
-  const Value value = PX_TRY(dump->load(entry));
-  if (!value.is_tensor()) return usage_error(fmt::format("it is {}, not one tensor", to_string(kept.type)));
-  return value.tensor();
-}
-
-}  // namespace
-
-void Viewer::load_tensor() {
-  tensor_.model.reset();
-  tensor_.problem.clear();
-  tensor_.element = -1;
-  tensor_.is_auto_range = true;
-  ++tensor_.version;
-  if (row_ < 0) return;
-  const ValueRow& row = document_->rows[static_cast<size_t>(row_)];
-  const ValueComparison* compared = document_->compared(row_);
-  auto a = tensor_of(document_->a.get(), row.entry_a);
-  auto b = tensor_of(document_->b.get(), row.entry_b);
-  if (!a.ok() || !b.ok()) {
-    tensor_.problem = a.ok() ? b.error().message : a.error().message;
-    return;
-  }
-  if (!a->defined() && !b->defined()) {
-    tensor_.problem = document_->a == nullptr ? "no values here: run the model, or open a dump of a run"
-                                              : "this value was not captured";
-    return;
-  }
-  const bool only_b = !a->defined();
-  auto model =
-      TensorModel::make(only_b ? *b : *a, only_b ? Tensor() : *b, compared == nullptr ? Limit{} : compared->limit);
-  if (!model.ok()) {
-    tensor_.problem = model.error().message;
-    model = TensorModel::make(*a, Tensor(), {});
-    if (!model.ok()) return;
-  }
-  tensor_.model = std::move(model).take();
-  if (!tensor_.model->has_b()) {
-    tensor_.mode = TensorMode::a;
-  }
-  if (compared != nullptr && compared->metrics.has_value() && compared->verdict == Verdict::diverged) {
-    select_element(tensor_.model->element_of(compared->metrics->worst_index));
-  }
-  refresh_range();
-}
-
-void Viewer::set_tensor_mode(TensorMode mode) {
-  const bool possible = tensor_.model.has_value() && (tensor_.model->has_b() || mode == TensorMode::a);
-  if (!possible) return;
-  tensor_.mode = mode;
-  tensor_.is_auto_range = true;
-  refresh_range();
-}
-
-void Viewer::refresh_range() {
-  ++tensor_.version;
-  if (tensor_.model.has_value() && tensor_.is_auto_range) tensor_.range = tensor_.model->autofit(tensor_.mode);
-}
-
-void Viewer::worst_element() {
-  if (!tensor_.model.has_value()) return;
-  const ValueComparison* compared = document_->compared(row_);
-  if (compared != nullptr && compared->metrics.has_value() && !compared->metrics->worst_index.empty()) {
-    select_element(tensor_.model->element_of(compared->metrics->worst_index));
-  } else if (const auto worst = tensor_.model->worst(tensor_.mode, 1); !worst.empty()) {
-    select_element(worst.front());
-  }
-  refresh_range();
 }
 
 }  // namespace parallax

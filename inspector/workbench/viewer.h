@@ -19,16 +19,23 @@
 namespace parallax {
 
 enum class Preset : uint8_t { all, graph, tensor, table };
-enum class LeftTab : uint8_t { alerts, table, causes };
+enum class LeftTab : uint8_t { alerts, table, causes, marks };
+
+enum class TensorTab : uint8_t { worst, values, channels, around };
 
 // One value under the glass.
 struct TensorPane {
   std::optional<TensorModel> model;
   std::string problem;  // why there is no model: "not captured", ...
-  TensorMode mode = TensorMode::a;
+  TensorMode mode = TensorMode::absolute;
+  TensorMode wanted_mode = TensorMode::absolute;  // where both sides are there
+  bool is_split = false;                          // A, B and the measure beside each other
+  bool is_montage = false;
   bool is_auto_range = true;
   ValueRange range;
-  bool specials_only = false;  // everything but NaN and Inf is greyed
+  ElementFilter filter;
+  TensorTab tab = TensorTab::worst;
+  int channel_axis = -1;  // of the figures by channel; -1: the one before the axes shown
   bool hex = false;
   int64_t element = -1;  // picked
   int64_t version = 0;   // counts changes of what the picture shows
@@ -55,6 +62,8 @@ class Viewer {
   bool is_busy() const { return job_ != nullptr; }
   const DocumentJob* job() const { return job_.get(); }
   void cancel_job();
+  void measure_times();  // of every node, for colours
+  void set_colour_by(ColourBy by);  // measures what is not known yet
   void wait_idle();  // until no job is left
   void show(std::shared_ptr<const Document> document);
   const Document* document() const { return document_.get(); }
@@ -72,6 +81,7 @@ class Viewer {
   bool step_alert(int step);
   bool step_row(int step);
   bool step_iteration(int step);
+  void set_iteration(int64_t iteration);  // of the graph's colours; what is selected follows. -1: all
   bool go(int step);  // through what was selected before
   void toggle_bookmark();
   const std::vector<int32_t>& bookmarks() const { return bookmarks_; }
@@ -80,18 +90,22 @@ class Viewer {
   // ---- lists
   const std::vector<Alert>& alerts() const { return alerts_; }
   const std::vector<int32_t>& table_rows() const { return table_rows_; }
-  TableOrder table_order() const { return table_order_; }
   void set_table_order(TableOrder order);
   const std::string& search() const { return search_; }
   void set_search(std::string text);
   const std::string& search_problem() const { return search_problem_; }
-  bool is_searching() const { return !search_.empty(); }
+  bool step_hit(int step);  // through what the search found, as it is listed
   bool is_hit(int32_t item) const;  // of the search, or a group around one
 
   // ---- tensor
   TensorPane& tensor() { return tensor_; }
   const TensorPane& tensor() const { return tensor_; }
+  int64_t tensor_loads() const { return tensor_loads_; }  // counts the values that were under the glass
   void set_tensor_mode(TensorMode mode);
+  void set_montage(bool is_on);
+  void show_channel(int axis, int64_t index);       // in the picture
+  void set_brush(std::optional<ValueRange> brush);  // only elements within count
+  Status go_to_index(const std::string& text);      // "0,3,5"
   void refresh_range();
   void worst_element();
 
@@ -100,7 +114,9 @@ class Viewer {
   Preset preset = Preset::all;
   LeftTab left_tab = LeftTab::alerts;
   bool is_dark = true;
-  bool show_help = false, show_palette = false, show_open = false, show_run = false, show_legend = true;
+  bool show_help = false, show_palette = false, show_open = false, show_run = false, show_export = false,
+       show_goto = false, show_legend = true;
+  bool wheel_zooms = false;  // over the graph; else it moves, and zooms with Ctrl
   bool focus_search = false;  // the search box takes the keyboard with the next frame
   bool wants_quit = false;
   bool tensor_maximised = false;
@@ -109,6 +125,10 @@ class Viewer {
   std::vector<std::string> messages;  // errors, newest last; dismissed one by one
   std::string note;                   // what a command has done, for the status line
   std::string clipboard;              // what a command wants copied; taken by the window
+  std::string wanted_png;             // where the graph's pane is to be drawn to; taken by who draws it
+  // Writes the graph as it is shown: .svg and .dot (or .gv) at once, all of it with its groups open and closed as they
+  // are; .png with the next frame, what is in sight. Errors: usage (another ending), io.
+  Status export_graph(const std::string& path);
   void fail(const Error& error);
 
  private:
@@ -116,8 +136,10 @@ class Viewer {
   void load_tensor();
   void refresh_lists();
   void select_first();
+  void find_first();
 
   ExecutorFactory make_executor_;
+  bool wants_times_ = false;  // when the job is done
   std::unique_ptr<DocumentJob> job_;
   std::shared_ptr<const Document> document_;
   std::vector<std::string> files_;
@@ -134,6 +156,7 @@ class Viewer {
   std::string search_, search_problem_;
   std::vector<bool> hits_;
   TensorPane tensor_;
+  int64_t tensor_loads_ = 0;
   std::string scratch_folder_;
 };
 
@@ -156,6 +179,8 @@ std::vector<const Command*> find_commands(std::string_view words);
 
 // Everything that is shown: document, selection, lists, inspector, tensor.
 std::string view_to_json(Viewer& viewer);
+// The command that shows the same value in the same way again; empty where nothing is open.
+std::string view_command(Viewer& viewer);
 // Applies the keys that are there: "select", "colour_by", "search", "preset", "theme", "tab", "open", "mode", "slice",
 // "element", "zoom", ... Errors: usage, naming the key.
 Status apply_view(Viewer& viewer, const std::string& json);

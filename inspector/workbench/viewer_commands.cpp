@@ -67,8 +67,8 @@ bool set_mode(Viewer& v) {
 
 template <ColourBy kBy>
 bool colour_by(Viewer& v) {
-  v.graph.set_colour_by(kBy);
-  return true;
+  v.set_colour_by(kBy);
+  return v.graph.has_graph();
 }
 
 bool flip(bool& flag) {
@@ -99,14 +99,38 @@ bool copy_command(Viewer& v) {
   return !v.clipboard.empty();
 }
 
+bool copy_view(Viewer& v) {
+  v.clipboard = view_command(v);
+  if (!v.clipboard.empty()) v.note = "copied: " + v.clipboard;
+  return !v.clipboard.empty();
+}
+
+bool choose_iteration(Viewer& v, int64_t step) {
+  if (!has_document(v) || v.document()->iterations == 0) return false;
+  const int64_t next = v.graph.iteration() + step;
+  if (next < -1 || next >= v.document()->iterations) return false;
+  v.set_iteration(next);
+  return true;
+}
+
+template <TensorTab kTab>
+bool show_tab(Viewer& v) {
+  v.tensor().tab = kTab;
+  return v.tensor().model.has_value();
+}
+
 bool escape(Viewer& v) {
-  for (bool* window : {&v.show_palette, &v.show_help, &v.show_open, &v.show_run}) {
+  for (bool* window : {&v.show_palette, &v.show_help, &v.show_open, &v.show_run, &v.show_export, &v.show_goto}) {
     if (!*window) continue;
     *window = false;
     return true;
   }
   if (!v.messages.empty()) {
     v.messages.pop_back();
+    return true;
+  }
+  if (v.tensor().filter.brush.has_value()) {
+    v.set_brush(std::nullopt);
     return true;
   }
   if (v.search().empty()) return false;
@@ -147,6 +171,8 @@ constexpr Command kCommands[] = {
        v.cancel_job();
        return v.is_busy();
      }},
+    {"file.export", "File", "Export the graph...", "Ctrl+E", [](Viewer& v) { return flip(v.show_export); }},
+    {"file.copy_view", "File", "Copy the command that shows this view", "Ctrl+Shift+C", copy_view},
     {"file.quit", "File", "Quit", "Ctrl+Q", [](Viewer& v) { return v.wants_quit = true; }},
 
     {"go.first_divergence", "Go", "First divergence", "Home", first_divergence},
@@ -164,6 +190,8 @@ constexpr Command kCommands[] = {
     {"go.next_iteration", "Go", "Same value, next iteration", "Period", [](Viewer& v) { return v.step_iteration(1); }},
     {"go.previous_iteration", "Go", "Same value, previous iteration", "Comma",
      [](Viewer& v) { return v.step_iteration(-1); }},
+    {"go.next_hit", "Go", "Next hit of the search", "Ctrl+J", [](Viewer& v) { return v.step_hit(1); }},
+    {"go.previous_hit", "Go", "Previous hit of the search", "Ctrl+Shift+J", [](Viewer& v) { return v.step_hit(-1); }},
     {"go.producer", "Go", "To the producer", "Ctrl+Up", go_producer},
     {"go.reader", "Go", "To the reader", "Ctrl+Down", go_reader},
     {"go.left", "Go", "To the node at the left", "Ctrl+Left", [](Viewer& v) { return go_sibling(v, -1); }},
@@ -178,6 +206,12 @@ constexpr Command kCommands[] = {
     {"go.bookmark_1", "Go", "Bookmark 1", "Ctrl+1", bookmark<1>},
     {"go.bookmark_2", "Go", "Bookmark 2", "Ctrl+2", bookmark<2>},
     {"go.bookmark_3", "Go", "Bookmark 3", "Ctrl+3", bookmark<3>},
+    {"go.bookmark_4", "Go", "Bookmark 4", "Ctrl+4", bookmark<4>},
+    {"go.bookmark_5", "Go", "Bookmark 5", "Ctrl+5", bookmark<5>},
+    {"go.bookmark_6", "Go", "Bookmark 6", "Ctrl+6", bookmark<6>},
+    {"go.bookmark_7", "Go", "Bookmark 7", "Ctrl+7", bookmark<7>},
+    {"go.bookmark_8", "Go", "Bookmark 8", "Ctrl+8", bookmark<8>},
+    {"go.bookmark_9", "Go", "Bookmark 9", "Ctrl+9", bookmark<9>},
 
     {"view.search", "View", "Search", "Ctrl+F Slash", [](Viewer& v) { return v.focus_search = true; }},
     {"view.palette", "View", "All commands", "Ctrl+P", [](Viewer& v) { return flip(v.show_palette); }},
@@ -205,7 +239,7 @@ constexpr Command kCommands[] = {
        v.graph.fit();
        return v.graph.has_graph();
      }},
-    {"graph.close_all", "Graph", "Close all blocks", "Ctrl+Shift+C",
+    {"graph.close_all", "Graph", "Close all blocks", "Ctrl+Shift+W",
      [](Viewer& v) {
        v.graph.close_all();
        v.graph.fit();
@@ -221,6 +255,16 @@ constexpr Command kCommands[] = {
        v.graph.zoom_at(v.graph.canvas_width / 2, v.graph.canvas_height / 2, 0.8F);
        return true;
      }},
+    {"graph.next_iteration", "Graph", "Colours of the next iteration", "Shift+Period",
+     [](Viewer& v) { return choose_iteration(v, 1); }},
+    {"graph.previous_iteration", "Graph", "Colours of the iteration before", "Shift+Comma",
+     [](Viewer& v) { return choose_iteration(v, -1); }},
+    {"graph.measure_times", "Graph", "Time every node", "",
+     [](Viewer& v) {
+       v.measure_times();
+       return v.is_busy();
+     }},
+    {"graph.wheel", "Graph", "Wheel moves or zooms", "Ctrl+M", [](Viewer& v) { return flip(v.wheel_zooms); }},
 
     {"colour.severity", "Colour by", "Error / limit", "", colour_by<ColourBy::severity>},
     {"colour.max_abs", "Colour by", "Largest |a-b|", "", colour_by<ColourBy::max_abs>},
@@ -230,6 +274,7 @@ constexpr Command kCommands[] = {
     {"colour.nan", "Colour by", "NaN and Inf", "", colour_by<ColourBy::nan>},
     {"colour.introduced", "Colour by", "Introduced error", "", colour_by<ColourBy::introduced>},
     {"colour.op", "Colour by", "Operator", "", colour_by<ColourBy::op>},
+    {"colour.time", "Colour by", "Time", "", colour_by<ColourBy::time>},
 
     {"tensor.a", "Tensor", "A", "1", set_mode<TensorMode::a>},
     {"tensor.b", "Tensor", "B", "2", set_mode<TensorMode::b>},
@@ -238,11 +283,30 @@ constexpr Command kCommands[] = {
     {"tensor.relative", "Tensor", "Relative difference", "5", set_mode<TensorMode::relative>},
     {"tensor.ulp", "Tensor", "ULP", "6", set_mode<TensorMode::ulp>},
     {"tensor.severity", "Tensor", "Severity", "7", set_mode<TensorMode::severity>},
+    {"tensor.split", "Tensor", "A, B and the measure side by side", "8 V",
+     [](Viewer& v) { return flip(v.tensor().is_split); }},
+    {"tensor.montage", "Tensor", "All channels as tiles", "9 G",
+     [](Viewer& v) {
+       v.set_montage(!v.tensor().is_montage);
+       return v.tensor().model.has_value();
+     }},
     {"tensor.specials", "Tensor", "NaN and Inf alone", "M",
      [](Viewer& v) {
        ++v.tensor().version;
-       return flip(v.tensor().specials_only);
+       return flip(v.tensor().filter.specials_only);
      }},
+    {"tensor.goto", "Tensor", "Go to an index...", "Ctrl+G",
+     [](Viewer& v) { return v.tensor().model.has_value() && flip(v.show_goto); }},
+    {"tensor.clear_brush", "Tensor", "All values again", "C",
+     [](Viewer& v) {
+       const bool was_set = v.tensor().filter.brush.has_value();
+       v.set_brush(std::nullopt);
+       return was_set;
+     }},
+    {"tensor.tab_worst", "Tensor", "List the worst elements", "Ctrl+Shift+1", show_tab<TensorTab::worst>},
+    {"tensor.tab_values", "Tensor", "List all elements", "Ctrl+Shift+2", show_tab<TensorTab::values>},
+    {"tensor.tab_channels", "Tensor", "Figures by channel", "Ctrl+Shift+3", show_tab<TensorTab::channels>},
+    {"tensor.tab_around", "Tensor", "Surroundings of the element", "Ctrl+Shift+4", show_tab<TensorTab::around>},
     {"tensor.hex", "Tensor", "Bits in the table", "X", [](Viewer& v) { return flip(v.tensor().hex); }},
     {"tensor.autofit", "Tensor", "Fit the range", "A R", autofit},
     {"tensor.symmetric", "Tensor", "Range symmetric about 0", "S", symmetric},

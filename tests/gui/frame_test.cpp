@@ -150,9 +150,9 @@ TEST_F(Frames, TheTensorViewerHasAButtonForEachMeasure) {
   }
   ASSERT_TRUE(click("heat"));
   EXPECT_GE(viewer_.tensor().element, 0);
-  ASSERT_FALSE(ui_.worst.empty());
+  ASSERT_FALSE(ui_.tensor.worst.empty());
   ASSERT_TRUE(click("element:0"));
-  EXPECT_EQ(viewer_.tensor().element, ui_.worst.front());
+  EXPECT_EQ(viewer_.tensor().element, ui_.tensor.worst.front());
 }
 
 TEST_F(Frames, ThePaletteRunsWhatIsChosen) {

@@ -96,8 +96,8 @@ TEST(GraphView, ColoursFollowWhatTheyAreBy) {
   EXPECT_EQ(shown.graph.look(logarithm).fill, kNanColour);
   EXPECT_TRUE(shown.graph.look(first).is_neutral);
   shown.graph.set_colour_by(ColourBy::op);
-  EXPECT_EQ(shown.graph.look(logarithm).fill, category_colour("Log"));
-  EXPECT_EQ(shown.graph.look(first).fill, category_colour("Abs"));
+  EXPECT_EQ(shown.graph.look(logarithm).fill, operator_colour("Log"));
+  EXPECT_EQ(shown.graph.look(first).fill, operator_colour("Abs"));
   for (const ColourByInfo& info : colourings()) {
     shown.graph.set_colour_by(info.by);
     EXPECT_FALSE(shown.graph.legend().empty()) << info.name;

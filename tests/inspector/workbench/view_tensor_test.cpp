@@ -140,7 +140,7 @@ TEST(TensorModel, ASingleBadElementIsSeenInAPictureOfFewerPixels) {
   const TensorModel model = model_of(floats(Shape{512, 512}, values), floats(Shape{512, 512}, other));
   for (const TensorMode mode : {TensorMode::absolute, TensorMode::severity, TensorMode::ulp}) {
     const ValueRange range = mode == TensorMode::absolute ? ValueRange{0, 1} : ValueRange{0, 2};
-    const HeatImage image = model.image(mode, range, 64);
+    const HeatImage image = model.image(mode, range, {}, 64);
     EXPECT_EQ(image.width, 64);
     EXPECT_EQ(image.block_rows, 8);
     const Colour bad = pixel(image, 300 / 8, 77 / 8), good = pixel(image, 0, 0);
@@ -159,7 +159,7 @@ TEST(TensorModel, WorstElementsComeWorstFirst) {
 TEST(TensorModel, HistogramsCountEveryElementOnce) {
   const TensorModel model =
       model_of(floats(Shape{2, 3}, {0, 1, 2, 3, kNan, kInf}), floats(Shape{2, 3}, {0, 0, 0, 0, 0, 4}));
-  const SliceHistogram histogram = model.histogram(4);
+  const SliceHistogram histogram = model.histogram(TensorMode::a, 4);
   EXPECT_EQ(std::accumulate(histogram.a.begin(), histogram.a.end(), int64_t{0}), 4);
   EXPECT_EQ(std::accumulate(histogram.b.begin(), histogram.b.end(), int64_t{0}), 6);
   EXPECT_EQ(histogram.nan_a, 1);

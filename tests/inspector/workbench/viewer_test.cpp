@@ -126,7 +126,7 @@ TEST(Viewer, NaNIsFoundAndShownAlone) {
   EXPECT_TRUE(person.viewer.is_hit(person.viewer.item()));
   ASSERT_TRUE(person.press("2"));
   ASSERT_TRUE(person.press("M"));
-  EXPECT_TRUE(person.viewer.tensor().specials_only);
+  EXPECT_TRUE(person.viewer.tensor().filter.specials_only);
   ASSERT_TRUE(person.press("E"));
   EXPECT_EQ(person.shown()["tensor"]["element"]["b"], "nan");
 }

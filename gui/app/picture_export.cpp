@@ -1,0 +1,37 @@
+// Cuts the pane out of the frame.
+#include "gui/app/picture_export.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gui/app/png_file.h"
+
+namespace parallax::gui {
+namespace {
+
+Picture part_of(const Picture& whole, const Widget& widget) {
+  const auto within = [](float at, int most) { return std::clamp(static_cast<int>(at), 0, most); };
+  const int left = within(widget.least.x, whole.width), right = within(widget.greatest.x, whole.width),
+            top = within(widget.least.y, whole.height), bottom = within(widget.greatest.y, whole.height);
+  Picture part{right - left, bottom - top, {}};
+  for (int y = top; y < bottom; ++y) {
+    const auto row = whole.rgba.begin() + (static_cast<std::ptrdiff_t>(y) * whole.width + left) * 4;
+    part.rgba.insert(part.rgba.end(), row, row + static_cast<std::ptrdiff_t>(part.width) * 4);
+  }
+  return part;
+}
+
+}  // namespace
+
+void save_wanted_picture(Stage& stage, Ui& ui) {
+  Viewer& viewer = *ui.viewer;
+  if (viewer.wanted_png.empty()) return;
+  const std::string path = std::exchange(viewer.wanted_png, {});
+  const auto graph = ui.widgets.find("graph");
+  if (graph == ui.widgets.end()) return viewer.fail(usage_error("the graph is not on the screen"));
+  const Status written = write_png(path, part_of(stage.picture(), graph->second));
+  if (!written.ok()) return viewer.fail(written.error());
+  viewer.note = "wrote " + path;
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,12 @@
+// The picture of the graph's pane that an export asked for.
+#pragma once
+
+#include "gui/app/stage.h"
+
+namespace parallax::gui {
+
+// Writes the graph's part of the last frame where the viewer wants it; nothing where it wants none. What fails becomes
+// a message of the viewer.
+void save_wanted_picture(Stage& stage, Ui& ui);
+
+}  // namespace parallax::gui

@@ -1,0 +1,208 @@
+// Beside the heat map: the range its colours span, how often values occur, and the element picked.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gui/panels/tensor_parts.h"
+#include "inspector/workbench/view_numbers.h"
+
+namespace parallax::gui {
+namespace {
+
+constexpr ImU32 kSideA = IM_COL32(0x43, 0x93, 0xC3, 200), kSideB = IM_COL32(0xEE, 0x88, 0x66, 255);
+
+// What the bar spans: all values, and the range where it reaches beyond them.
+ValueRange bar_of(const Ui& ui) {
+  const ValueRange range = ui.viewer->tensor().range;
+  return {std::min(ui.tensor.whole.low, range.low), std::max(ui.tensor.whole.high, range.high)};
+}
+
+void set_range(Viewer& viewer, ValueRange range) {
+  if (!(range.high > range.low)) return;
+  viewer.tensor().range = range;
+  viewer.tensor().is_auto_range = false;
+  ++viewer.tensor().version;
+}
+
+// The colours along the bar, with a handle at each end of the range that the mouse drags.
+void draw_bar(Ui& ui, float width, float height) {
+  const TensorPane& pane = ui.viewer->tensor();
+  ImGui::InvisibleButton("##range", {width, height});
+  ui.mark("range");
+  const ImVec2 at = ImGui::GetItemRectMin();
+  const ValueRange bar = bar_of(ui);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  constexpr int kSteps = 64;
+  for (int i = 0; i < kSteps; ++i) {
+    const double t = (i + 0.5) / kSteps;
+    const Colour colour = TensorModel::colour_of(pane.mode, bar.low + t * (bar.high - bar.low), pane.range);
+    list->AddRectFilled({at.x + width * static_cast<float>(i) / kSteps, at.y},
+                        {at.x + width * static_cast<float>(i + 1) / kSteps + 1, at.y + height - 3 * ui.scale},
+                        to_imgui(colour));
+  }
+  list->AddRect(at, {at.x + width, at.y + height - 3 * ui.scale}, ui.theme().border);
+  const auto place = [&](double value) {
+    return at.x + width * static_cast<float>((value - bar.low) / (bar.high - bar.low));
+  };
+  const float handles[2] = {place(pane.range.low), place(pane.range.high)}, mouse = ImGui::GetIO().MousePos.x;
+  for (const float x : handles) {
+    list->AddTriangleFilled({x, at.y + height - 8 * ui.scale}, {x - 5 * ui.scale, at.y + height},
+                            {x + 5 * ui.scale, at.y + height}, ui.theme().accent);
+  }
+  if (ImGui::IsItemActivated())
+    ui.tensor.dragged_handle = std::abs(mouse - handles[0]) <= std::abs(mouse - handles[1]) ? 0 : 1;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 1)) {
+    const double value = bar.low + (bar.high - bar.low) * std::clamp((mouse - at.x) / width, 0.0F, 1.0F);
+    ValueRange range = pane.range;
+    (ui.tensor.dragged_handle == 0 ? range.low : range.high) = value;
+    set_range(*ui.viewer, range);
+  }
+  tooltip("Drag the ends: which values the colours span");
+}
+
+void filled(ImDrawList* list, const std::vector<int64_t>& counts, double most, ImVec2 at, ImVec2 size, ImU32 colour) {
+  const float step = size.x / static_cast<float>(std::max<size_t>(1, counts.size()));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    const auto share = static_cast<float>(std::log1p(static_cast<double>(counts[i])) / most);
+    const float x = at.x + step * static_cast<float>(i);
+    list->AddRectFilled({x, at.y + size.y * (1 - share)}, {x + step - (step > 3 ? 1.0F : 0.0F), at.y + size.y}, colour);
+  }
+}
+
+// As stairs over what is filled, so that both are seen where they cover each other.
+void outlined(ImDrawList* list, const std::vector<int64_t>& counts, double most, ImVec2 at, ImVec2 size, ImU32 colour,
+              float thickness) {
+  const float step = size.x / static_cast<float>(std::max<size_t>(1, counts.size()));
+  std::vector<ImVec2> stairs;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto share = static_cast<float>(std::log1p(static_cast<double>(counts[i])) / most);
+    const float y = at.y + (size.y - 1) * (1 - share);
+    stairs.push_back({at.x + step * static_cast<float>(i), y});
+    stairs.push_back({at.x + step * static_cast<float>(i + 1), y});
+  }
+  list->AddPolyline(stairs.data(), static_cast<int>(stairs.size()), colour, 0, thickness);
+}
+
+// A drag over the histogram chooses values; a click without one chooses all of them again.
+void brush(Ui& ui, ImVec2 at, ImVec2 size) {
+  Viewer& viewer = *ui.viewer;
+  const SliceHistogram& histogram = ui.tensor.histogram;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float share = std::clamp((ImGui::GetIO().MousePos.x - at.x) / size.x, 0.0F, 1.0F);
+  const auto band = [&](float from, float to) {
+    list->AddRectFilled({at.x + size.x * from, at.y}, {at.x + size.x * to, at.y + size.y},
+                        faded(ui.theme().accent, 0.25F));
+  };
+  if (ImGui::IsItemActivated()) ui.tensor.brush_from = share;
+  const float from = std::min(ui.tensor.brush_from, share), to = std::max(ui.tensor.brush_from, share);
+  if (ImGui::IsItemActive()) band(from, to);
+  if (ImGui::IsItemDeactivated() && ui.tensor.brush_from >= 0) {
+    ui.tensor.brush_from = -1;
+    const bool is_click = (to - from) * size.x < 4;
+    viewer.set_brush(is_click ? std::nullopt : std::optional(ValueRange{histogram.at(from), histogram.at(to)}));
+  }
+  const auto& chosen = viewer.tensor().filter.brush;
+  if (!chosen.has_value() || ImGui::IsItemActive()) return;
+  const auto share_of = [&](double value) {
+    const double low = histogram.is_logarithmic ? std::log(histogram.low) : histogram.low,
+                 high = histogram.is_logarithmic ? std::log(histogram.high) : histogram.high;
+    const double place = histogram.is_logarithmic ? std::log(std::max(value, 1e-300)) : value;
+    return std::clamp(high > low ? static_cast<float>((place - low) / (high - low)) : 0.0F, 0.0F, 1.0F);
+  };
+  band(share_of(chosen->low), share_of(chosen->high));
+}
+
+void element_line(Ui& ui, const char* key, const std::string& text) {
+  if (text.empty()) return;
+  ImGui::TextDisabled("%s", key);
+  ImGui::SameLine(38 * ui.scale, 0);
+  ImGui::PushFont(ui.fonts.mono);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopFont();
+}
+
+}  // namespace
+
+void draw_range(Ui& ui) {
+  const TensorPane& pane = ui.viewer->tensor();
+  const float width = ImGui::GetContentRegionAvail().x;
+  draw_bar(ui, width, 16 * ui.scale);
+  const float fit = ImGui::CalcTextSize("fit").x + ImGui::GetStyle().FramePadding.x * 2;
+  const float field = (width - fit - 12 * ui.scale) / 2;
+  double low = pane.range.low, high = pane.range.high;
+  ImGui::SetNextItemWidth(field);
+  bool changed = ImGui::InputDouble("##low", &low, 0, 0, "%.4g", ImGuiInputTextFlags_EnterReturnsTrue);
+  ui.mark("range.low");
+  ImGui::SameLine(0, 6 * ui.scale);
+  ImGui::SetNextItemWidth(field);
+  changed = ImGui::InputDouble("##high", &high, 0, 0, "%.4g", ImGuiInputTextFlags_EnterReturnsTrue) || changed;
+  ui.mark("range.high");
+  ImGui::SameLine(0, 6 * ui.scale);
+  if (small_button(ui, "fit", "range.fit", pane.is_auto_range)) {
+    ui.viewer->tensor().is_auto_range = true;
+    ui.viewer->refresh_range();
+  }
+  if (changed) set_range(*ui.viewer, {low, high});
+}
+
+void draw_histogram(Ui& ui, float height) {
+  const SliceHistogram& histogram = ui.tensor.histogram;
+  const ImVec2 size{ImGui::GetContentRegionAvail().x, height};
+  ImGui::InvisibleButton("##histogram", size);
+  ui.mark("histogram");
+  const ImVec2 at = ImGui::GetItemRectMin();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, {at.x + size.x, at.y + size.y}, ui.theme().canvas, 3);
+  int64_t most = 1;
+  for (int64_t count : histogram.a) most = std::max(most, count);
+  for (int64_t count : histogram.b) most = std::max(most, count);
+  const double scale = std::log1p(static_cast<double>(most));
+  filled(list, histogram.a, scale, at, size, kSideA);
+  if (!histogram.b.empty()) outlined(list, histogram.b, scale, at, size, kSideB, 1.5F * ui.scale);
+  brush(ui, at, size);
+  tooltip("How often values occur in what is shown; counts on a logarithmic scale.\nDrag: only these values");
+  ImGui::PushFont(ui.fonts.small);
+  const std::string low = short_number(histogram.low), high = short_number(histogram.high);
+  ImGui::TextDisabled("%s", low.c_str());
+  const char* middle = !histogram.b.empty() ? "A filled, B line" : histogram.is_logarithmic ? "log axis" : "";
+  ImGui::SameLine((size.x - ImGui::CalcTextSize(middle).x) / 2, 0);
+  ImGui::TextDisabled("%s", middle);
+  ImGui::SameLine(size.x - ImGui::CalcTextSize(high.c_str()).x, 0);
+  ImGui::TextDisabled("%s", high.c_str());
+  std::string apart;
+  if (histogram.zeros > 0) apart += fmt::format("equal {}   ", histogram.zeros);
+  if (histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0) {
+    apart += histogram.b.empty() ? fmt::format("NaN {}   Inf {}", histogram.nan_a, histogram.inf_a)
+                                 : fmt::format("NaN {} | {}   Inf {} | {}", histogram.nan_a, histogram.nan_b,
+                                               histogram.inf_a, histogram.inf_b);
+  }
+  if (!apart.empty()) {
+    const bool is_special = apart.find("NaN") != std::string::npos;
+    ImGui::PushStyleColor(ImGuiCol_Text, is_special ? to_imgui(kNanColour) : ui.theme().dim);
+    ImGui::TextUnformatted(apart.c_str());
+    ImGui::PopStyleColor();
+  }
+  ImGui::PopFont();
+}
+
+void draw_element(Ui& ui) {
+  const TensorPane& pane = ui.viewer->tensor();
+  if (pane.element < 0) {
+    ImGui::TextDisabled("E: to the worst element");
+    return;
+  }
+  const ElementView view = pane.model->describe(pane.element);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6 * ui.scale, 2 * ui.scale});
+  element_line(ui, "at", view.index);
+  element_line(ui, "A", fmt::format("{:<13} {}", view.a, view.hex_a));
+  if (pane.model->has_b()) {
+    element_line(ui, "B", fmt::format("{:<13} {}", view.b, view.hex_b));
+    element_line(ui, "A-B", fmt::format("{:<13} rel {}", view.difference, view.relative));
+    element_line(ui, "ULP", fmt::format("{:<13} sev {}", view.ulp, view.severity));
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace parallax::gui

@@ -1,0 +1,19 @@
+// Trims the exponent that printf pads.
+#include "inspector/workbench/view_numbers.h"
+
+#include <fmt/format.h>
+
+namespace parallax {
+
+std::string short_number(double number) {
+  std::string text = fmt::format("{:.3g}", number);
+  const size_t exponent = text.find('e');
+  if (exponent == std::string::npos) return text;
+  size_t digits = exponent + 1;
+  if (text[digits] == '+') text.erase(digits, 1);
+  if (text[digits] == '-') ++digits;
+  while (text.size() > digits + 1 && text[digits] == '0') text.erase(digits, 1);
+  return text;
+}
+
+}  // namespace parallax

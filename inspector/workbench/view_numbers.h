@@ -1,0 +1,11 @@
+// Numbers as they stand where there is little room.
+#pragma once
+
+#include <string>
+
+namespace parallax {
+
+// Three significant digits, the exponent without padding: "0.25", "7.13e5", "1e-9", "inf".
+std::string short_number(double number);
+
+}  // namespace parallax

@@ -1,0 +1,134 @@
+// The value under the glass: its elements, the measure, the range, the picked element.
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "inspector/base/text.h"
+#include "inspector/workbench/viewer.h"
+
+namespace parallax {
+namespace {
+
+Result<Tensor> tensor_of(const DumpReader* dump, int32_t entry) {
+  if (dump == nullptr || entry < 0) return Tensor();
+  const DumpEntry& kept = dump->entries()[static_cast<size_t>(entry)];
+  if (kept.absence.has_value()) return Tensor();
+  if (kept.level != CaptureLevel::all)
+    return usage_error("its elements were not kept in full; statistics are on the right");
+  const Value value = PX_TRY(dump->load(entry));
+  if (!value.is_tensor()) return usage_error(fmt::format("it is {}, not one tensor", to_string(kept.type)));
+  return value.tensor();
+}
+
+}  // namespace
+
+void Viewer::load_tensor() {
+  tensor_.model.reset();
+  tensor_.problem.clear();
+  tensor_.element = -1;
+  tensor_.is_auto_range = true;
+  tensor_.filter.brush.reset();
+  tensor_.channel_axis = -1;
+  ++tensor_.version;
+  ++tensor_loads_;
+  if (row_ < 0) return;
+  const ValueRow& row = document_->rows[static_cast<size_t>(row_)];
+  const ValueComparison* compared = document_->compared(row_);
+  auto a = tensor_of(document_->a.get(), row.entry_a);
+  auto b = tensor_of(document_->b.get(), row.entry_b);
+  if (!a.ok() || !b.ok()) {
+    tensor_.problem = a.ok() ? b.error().message : a.error().message;
+    return;
+  }
+  if (!a->defined() && !b->defined()) {
+    tensor_.problem = document_->a == nullptr ? "no values here: run the model, or open a dump of a run"
+                                              : "this value was not captured";
+    return;
+  }
+  const bool only_b = !a->defined();
+  auto model =
+      TensorModel::make(only_b ? *b : *a, only_b ? Tensor() : *b, compared == nullptr ? Limit{} : compared->limit);
+  if (!model.ok()) {
+    tensor_.problem = model.error().message;
+    model = TensorModel::make(*a, Tensor(), {});
+    if (!model.ok()) return;
+  }
+  tensor_.model = std::move(model).take();
+  tensor_.model->set_montage(tensor_.is_montage);
+  tensor_.mode = tensor_.model->has_b() ? tensor_.wanted_mode : TensorMode::a;
+  if (compared != nullptr && compared->metrics.has_value() && compared->verdict == Verdict::diverged) {
+    select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  }
+  refresh_range();
+}
+
+void Viewer::set_tensor_mode(TensorMode mode) {
+  const bool possible = tensor_.model.has_value() && (tensor_.model->has_b() || mode == TensorMode::a);
+  if (!possible) return;
+  tensor_.mode = tensor_.wanted_mode = mode;
+  tensor_.is_auto_range = true;
+  tensor_.filter.brush.reset();  // it was of what was measured before
+  refresh_range();
+}
+
+void Viewer::set_montage(bool is_on) {
+  tensor_.is_montage = is_on;
+  if (!tensor_.model.has_value()) return;
+  tensor_.model->set_montage(is_on);
+  refresh_range();
+}
+
+void Viewer::show_channel(int axis, int64_t index) {
+  if (!tensor_.model.has_value()) return;
+  TensorModel& model = *tensor_.model;
+  auto place = std::vector<int64_t>(model.index().begin(), model.index().end());
+  if (axis < 0 || axis >= static_cast<int>(place.size())) return;
+  if (tensor_.element >= 0) place = model.multi_index(tensor_.element);
+  place[static_cast<size_t>(axis)] = index;
+  select_element(model.element_of(place));
+  refresh_range();
+}
+
+void Viewer::set_brush(std::optional<ValueRange> brush) {
+  tensor_.filter.brush = brush;
+  ++tensor_.version;
+}
+
+Status Viewer::go_to_index(const std::string& text) {
+  if (!tensor_.model.has_value()) return usage_error("no value with elements is selected");
+  std::vector<int64_t> index;
+  for (std::string_view part : split(text, ',')) {
+    const size_t first = part.find_first_not_of(" [");
+    const size_t last = part.find_last_not_of(" ]");
+    part = first == std::string_view::npos ? "" : part.substr(first, last - first + 1);
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size())
+      return usage_error(fmt::format("'{}' is no index: write numbers with commas, as 0,3,5", text));
+    index.push_back(number);
+  }
+  const int64_t element = tensor_.model->element_of(index);
+  if (element < 0)
+    return usage_error(fmt::format("[{}] is not in a tensor {}", text, tensor_.model->shape().to_string()));
+  select_element(element);
+  refresh_range();
+  return {};
+}
+
+void Viewer::refresh_range() {
+  ++tensor_.version;
+  if (tensor_.model.has_value() && tensor_.is_auto_range) tensor_.range = tensor_.model->autofit(tensor_.mode);
+}
+
+void Viewer::worst_element() {
+  if (!tensor_.model.has_value()) return;
+  const ValueComparison* compared = document_->compared(row_);
+  if (compared != nullptr && compared->metrics.has_value() && !compared->metrics->worst_index.empty()) {
+    select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  } else if (const auto worst = tensor_.model->worst(tensor_.mode, 1); !worst.empty()) {
+    select_element(worst.front());
+  }
+  refresh_range();
+}
+
+}  // namespace parallax
