@@ -146,8 +146,8 @@ class ScriptRunner {
       return ImVec2{widget.least.x + (widget.greatest.x - widget.least.x) * std::strtof(share.c_str(), nullptr),
                     widget.middle().y};
     };
-    for (const auto& [share, is_down] : {std::pair{parts[1], false}, {parts[1], true}, {parts[2], true},
-                                         {parts[2], false}}) {
+    for (const auto& [share, is_down] :
+         {std::pair{parts[1], false}, {parts[1], true}, {parts[2], true}, {parts[2], false}}) {
       mouse_ = {true, at(share), is_down};
       frames(2);
     }

@@ -179,6 +179,7 @@ void CanvasPainter::draw_box(const SceneBox& box) {
     }
     list_->PopClipRect();
   }
+  if (item.has_children()) draw_shares(box.item, least, greatest, rounding);
   outline(box.item, look.is_bad, least, greatest, rounding);
   const ImU32 text = neutral ? theme.text : to_imgui(readable_on(look.fill));
   draw_text(item, look, least, greatest, text, neutral ? theme.dim : faded(text, 0.75F));
@@ -211,6 +212,24 @@ void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec
     list_->PopClipRect();
   }
   words(small, least.x + pad, least.y + 21 * zoom_, dim, cut_text(small_font, small_font->FontSize, second, width));
+}
+
+// Along the foot of a closed block: how many of its values diverged, are mistrusted, passed, were not compared.
+void CanvasPainter::draw_shares(int32_t item, ImVec2 least, ImVec2 greatest, float inset) const {
+  const ItemSummary& all = graph_.summary(item);
+  const int32_t counts[] = {all.diverged, all.mistrusted, all.passed, all.not_compared};
+  const ImU32 colours[] = {ui_.theme().bad, IM_COL32(0xBB, 0xCC, 0xEE, 255), ui_.theme().good,
+                           faded(ui_.theme().dim, 0.5F)};
+  const auto total = static_cast<float>(counts[0] + counts[1] + counts[2] + counts[3]);
+  const float width = greatest.x - least.x - 2 * inset, height = 3 * std::min(zoom_, 1.5F);
+  if (total == 0 || width < 8 || zoom_ < kStraightBelow) return;
+  float x = least.x + inset;
+  for (size_t i = 0; i < std::size(counts); ++i) {
+    const float end = x + width * static_cast<float>(counts[i]) / total;
+    if (counts[i] > 0)
+      list_->AddRectFilled({x, greatest.y - height - 1}, {std::max(end, x + 1), greatest.y - 1}, colours[i]);
+    x = end;
+  }
 }
 
 int32_t CanvasPainter::wire_at(ImVec2 screen) const {

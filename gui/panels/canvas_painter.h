@@ -25,6 +25,7 @@ class CanvasPainter {
   void draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greatest) const;
   void draw_text(const GraphItem& item, const ItemLook& look, ImVec2 least, ImVec2 greatest, ImU32 text,
                  ImU32 dim) const;
+  void draw_shares(int32_t item, ImVec2 least, ImVec2 greatest, float inset) const;
   void outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 greatest, float rounding) const;
   void words(float size, float x, float y, ImU32 colour, const std::string& text) const;
   bool is_emphasised(const SceneWire& wire) const;

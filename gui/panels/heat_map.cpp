@@ -82,10 +82,9 @@ void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
     const Colour fill = TensorModel::colour_of(place.mode, pane.model->number(place.mode, element), place.range);
     const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());
     const ImVec2 cell = corner_of(place, row, column);
-    list->AddText(
-        font, font->FontSize,
-        {std::floor(cell.x + (place.zoom - extent.x) / 2), std::floor(cell.y + (place.zoom - extent.y) / 2)},
-        to_imgui(readable_on(fill)), text.c_str());
+    list->AddText(font, font->FontSize,
+                  {std::floor(cell.x + (place.zoom - extent.x) / 2), std::floor(cell.y + (place.zoom - extent.y) / 2)},
+                  to_imgui(readable_on(fill)), text.c_str());
   });
 }
 

@@ -53,9 +53,7 @@ const char* title_of(Alert::Kind kind) {
   return "";
 }
 
-std::string severity_text(double severity) {
-  return short_number(severity) + (std::isfinite(severity) ? "x" : "");
-}
+std::string severity_text(double severity) { return short_number(severity) + (std::isfinite(severity) ? "x" : ""); }
 
 // Two lines: what, and where.
 void draw_alert(Ui& ui, const Alert& alert, size_t index) {
@@ -86,7 +84,7 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
       cut_text(ui.fonts.base, ui.fonts.base->FontSize, title, width - severity_width - 24 * ui.scale).c_str());
   list->AddText({at.x + width - severity_width - 6 * ui.scale, at.y}, ui.theme().text, severity.c_str());
   list->AddText({x, at.y + line}, ui.theme().dim,
-                cut_text(ui.fonts.base, ui.fonts.base->FontSize, row.path, width - 20 * ui.scale).c_str());
+                cut_front(ui.fonts.base, ui.fonts.base->FontSize, row.path, width - 20 * ui.scale).c_str());
   ImGui::PopID();
 }
 
@@ -94,8 +92,8 @@ void draw_alerts(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (viewer.document()->comparison == nullptr) {
     wrapped_text(viewer.is_busy() ? "Comparing..."
-                                              : "One side only: there is nothing to compare with. Open two dumps, or "
-                                                "run the model on two executors (Ctrl+R).",
+                                  : "One side only: there is nothing to compare with. Open two dumps, or "
+                                    "run the model on two executors (Ctrl+R).",
                  ImGui::GetContentRegionAvail().x);
     return;
   }
@@ -167,9 +165,12 @@ void draw_row(Ui& ui, int32_t row, const std::vector<TableColumnInfo>& columns) 
     const bool bad =
         value != nullptr && value->verdict == Verdict::diverged && columns[c].column == TableColumn::verdict;
     if (bad) ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().bad);
-    ImGui::TextUnformatted(text.c_str());
+    const bool is_name = columns[c].column == TableColumn::name;
+    const ImFont* font = ui.fonts.base;
+    ImGui::TextUnformatted(is_name ? cut_front(font, font->FontSize, text, ImGui::GetContentRegionAvail().x).c_str()
+                                   : text.c_str());
     if (bad) ImGui::PopStyleColor();
-    if (columns[c].column == TableColumn::name) tooltip(text.c_str());
+    if (is_name) tooltip(text.c_str());
   }
 }
 
@@ -184,8 +185,8 @@ void draw_table(Ui& ui) {
   if (!ImGui::BeginTable(id.c_str(), static_cast<int>(columns.size()), kFlags)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   for (const TableColumnInfo& info : columns) {
-    ImGui::TableSetupColumn(info.title.data(), ImGuiTableColumnFlags_WidthFixed,
-                            width_of(info.column, list) * ui.scale, static_cast<ImGuiID>(info.column));
+    ImGui::TableSetupColumn(info.title.data(), ImGuiTableColumnFlags_WidthFixed, width_of(info.column, list) * ui.scale,
+                            static_cast<ImGuiID>(info.column));
   }
   ImGui::TableHeadersRow();
   sort_as_asked(viewer);

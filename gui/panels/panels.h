@@ -11,10 +11,10 @@ void draw_frame(Ui& ui);
 void draw_menu(Ui& ui);
 void draw_status(Ui& ui);
 void draw_messages(Ui& ui);
-void draw_lists(Ui& ui);   // alerts, table, causes
-void draw_canvas(Ui& ui);  // the graph
+void draw_lists(Ui& ui);       // alerts, table, causes
+void draw_canvas(Ui& ui);      // the graph
 void draw_iterations(Ui& ui);  // the choice of one, where values are repeated
-void draw_ribbon(Ui& ui);  // all values in execution order, as one strip
+void draw_ribbon(Ui& ui);      // all values in execution order, as one strip
 void draw_inspector(Ui& ui);
 void draw_tensor(Ui& ui);
 void draw_dialogs(Ui& ui);  // palette, help, open, run

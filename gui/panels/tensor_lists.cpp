@@ -11,9 +11,16 @@
 namespace parallax::gui {
 namespace {
 
-constexpr int64_t kPage = 50'000;  // rows of a page: positions in windows are floats, which lose pixels beyond a million
+constexpr int64_t kPage =
+    50'000;  // rows of a page: positions in windows are floats, which lose pixels beyond a million
 constexpr ImGuiTableFlags kTable = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp |
                                    ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerV;
+
+// By its first cell: further right, borders of columns take the mouse.
+void mark_row(Ui& ui, std::string name) {
+  const ImVec2 least = ImGui::GetItemRectMin();
+  ui.mark(std::move(name), least, {least.x + 24 * ui.scale, ImGui::GetItemRectMax().y});
+}
 
 // A table of elements, each given by `element_of(position)`.
 template <class ElementOf>
@@ -27,7 +34,8 @@ void draw_table(Ui& ui, const char* name, int64_t count, ElementOf element_of) {
     const char* title;
     float share;
   };
-  constexpr Column kColumns[] = {{"index", 1.35F}, {"A", 1}, {"B", 1}, {"A-B", 1}, {"ULP", 0.75F}, {"sev", 0.85F}};
+  constexpr Column kColumns[] = {{"index", 1.1F}, {"A", 1.2F},    {"B", 1.2F},
+                                 {"A-B", 1.15F},  {"ULP", 0.85F}, {"sev", 0.85F}};
   for (const Column& column : std::span(kColumns).first(both ? 6 : 2))
     ImGui::TableSetupColumn(column.title, ImGuiTableColumnFlags_WidthStretch, column.share);
   ImGui::TableHeadersRow();
@@ -42,7 +50,7 @@ void draw_table(Ui& ui, const char* name, int64_t count, ElementOf element_of) {
       ImGui::PushID(i);
       if (ImGui::Selectable(view.index.c_str(), element == pane.element, ImGuiSelectableFlags_SpanAllColumns))
         ui.viewer->select_element(element);
-      ui.mark(fmt::format("element:{}", i));
+      mark_row(ui, fmt::format("element:{}", i));
       ImGui::PopID();
       const std::string cells[] = {pane.hex ? view.hex_a : view.a, pane.hex ? view.hex_b : view.b, view.difference,
                                    view.ulp, view.severity};
@@ -59,8 +67,8 @@ std::string filter_text(const TensorPane& pane) {
   std::string text;
   if (pane.filter.specials_only) text = ", NaN and Inf alone (M)";
   if (pane.filter.brush.has_value()) {
-    text += fmt::format(", {} to {} (C: all)", short_number(pane.filter.brush->low),
-                        short_number(pane.filter.brush->high));
+    text +=
+        fmt::format(", {} to {} (C: all)", short_number(pane.filter.brush->low), short_number(pane.filter.brush->high));
   }
   return text;
 }
@@ -74,13 +82,13 @@ void draw_worst(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   const bool both = pane.model->has_b();
   const size_t count = ui.tensor.worst.size();
-  const std::string what = both ? (count == 1 ? "element differs" : "elements differ, worst first") : "largest elements";
+  const std::string what =
+      both ? (count == 1 ? "element differs" : "elements differ, worst first") : "largest elements";
   const std::string more = count == kMostWorst ? "at least " : "";
   const bool none = both && count == 0 && !pane.filter.is_set();
   headline(none ? "no element of what is shown differs"
                 : fmt::format("{}{} {}, of {}{}", more, count, what, pane.model->slice_count(), filter_text(pane)));
-  draw_table(ui, "worst", static_cast<int64_t>(count),
-             [&](int i) { return ui.tensor.worst[static_cast<size_t>(i)]; });
+  draw_table(ui, "worst", static_cast<int64_t>(count), [&](int i) { return ui.tensor.worst[static_cast<size_t>(i)]; });
 }
 
 void draw_values(Ui& ui) {
@@ -96,8 +104,7 @@ void draw_values(Ui& ui) {
   headline(text);
   if (pages > 1) {
     int64_t page = ui.tensor.page;
-    const std::string label =
-        fmt::format("elements {} to {}", page * kPage, std::min(all, (page + 1) * kPage) - 1);
+    const std::string label = fmt::format("elements {} to {}", page * kPage, std::min(all, (page + 1) * kPage) - 1);
     if (index_slider(ui, "values.page", label, page, pages, ImGui::GetContentRegionAvail().x))
       ui.tensor.page = static_cast<int>(page);
   }
@@ -108,7 +115,7 @@ void draw_values(Ui& ui) {
 }
 
 double figure(const ChannelRow& row, int column) {
-  const double figures[] = {static_cast<double>(row.index), row.min,     row.max, row.mean, row.std,
+  const double figures[] = {static_cast<double>(row.index),         row.min,    row.max, row.mean, row.std,
                             static_cast<double>(row.nan + row.inf), row.max_abs};
   return figures[column];
 }
@@ -138,7 +145,7 @@ void draw_channel_rows(Ui& ui, int axis, bool both) {
       ImGui::TableSetColumnIndex(0);
       if (ImGui::Selectable(std::to_string(row.index).c_str(), is_shown, ImGuiSelectableFlags_SpanAllColumns))
         ui.viewer->show_channel(axis, row.index);
-      ui.mark(fmt::format("channel:{}", row.index));
+      mark_row(ui, fmt::format("channel:{}", row.index));
       for (int c = 1; c < (both ? 7 : 6); ++c) {
         ImGui::TableSetColumnIndex(c);
         const double number = figure(row, c);

@@ -68,8 +68,8 @@ void draw_slice(Ui& ui) {
     const float width = 104 * ui.scale;
     if (ImGui::GetContentRegionAvail().x < width) ImGui::NewLine();
     int64_t at = model.index()[static_cast<size_t>(axis)];
-    if (index_slider(ui, fmt::format("axis.{}", axis).c_str(), fmt::format("axis {}: {} / {}", axis, at, size), at, size,
-                     width)) {
+    if (index_slider(ui, fmt::format("axis.{}", axis).c_str(), fmt::format("axis {}: {} / {}", axis, at, size), at,
+                     size, width)) {
       model.set_index(axis, at);
       ui.viewer->tensor().element = -1;
       ui.viewer->refresh_range();
@@ -127,8 +127,8 @@ void draw_tensor(Ui& ui) {
   if (!pane.problem.empty()) ImGui::TextDisabled("%s", pane.problem.c_str());
   const ImVec2 area{ImGui::GetContentRegionAvail().x - 8 * ui.scale, ImGui::GetContentRegionAvail().y - 6 * ui.scale};
   const float gap = 8 * ui.scale;
-  const float side = std::clamp(area.x * 0.25F, 190 * ui.scale, 300 * ui.scale),
-              table = std::clamp(area.x * 0.38F, 230 * ui.scale, 620 * ui.scale);
+  const float side = std::clamp(area.x * 0.235F, 190 * ui.scale, 300 * ui.scale),
+              table = std::clamp(area.x * 0.42F, 230 * ui.scale, 620 * ui.scale);
   const ImVec2 heat{std::max(80.0F, area.x - side - table - 2 * gap), area.y};
   ImGui::BeginChild("heat maps", heat, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   draw_heat_maps(ui, heat);

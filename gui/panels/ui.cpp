@@ -203,4 +203,17 @@ std::string cut_text(const ImFont* font, float size, std::string_view text, floa
   return std::string(text.data(), end) + "...";
 }
 
+std::string cut_front(const ImFont* font, float size, std::string_view text, float width) {
+  const auto width_of = [&](std::string_view part) {
+    return font->CalcTextSizeA(size, FLT_MAX, 0, part.data(), part.data() + part.size()).x;
+  };
+  if (width_of(text) <= width) return std::string(text);
+  const float left = width - width_of("...");
+  while (!text.empty() && width_of(text) > left) {
+    text.remove_prefix(1);
+    while (!text.empty() && (static_cast<unsigned char>(text[0]) & 0xC0U) == 0x80U) text.remove_prefix(1);  // UTF-8
+  }
+  return "..." + std::string(text);
+}
+
 }  // namespace parallax::gui

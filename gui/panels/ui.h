@@ -118,5 +118,7 @@ std::string readable_keys(std::string_view chord);
 bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 // Cuts a text to a width, "..." at its end.
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width);
+// The same at its beginning: of a path the end tells most.
+std::string cut_front(const ImFont* font, float size, std::string_view text, float width);
 
 }  // namespace parallax::gui

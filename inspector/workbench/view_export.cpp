@@ -89,8 +89,9 @@ class SvgWriter {
  private:
   void words(float x, float y, float size, std::string_view colour, const std::string& what,
              std::string_view anchor = "start") {
-    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\">{}</text>\n",
-                         x, y, size, colour, anchor, xml(what));
+    text_ +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\">{}</text>\n",
+                    x, y, size, colour, anchor, xml(what));
   }
 
   void frame(const SceneBox& box) {
@@ -107,9 +108,9 @@ class SvgWriter {
     for (size_t i = 1; i < wire.points.size(); ++i) {
       const LayoutPoint a = wire.points[i - 1], b = wire.points[i];
       const float middle = (a.y + b.y) / 2;
-      way += std::abs(a.x - b.x) < 1 ? fmt::format("L{:.1f} {:.1f}", b.x, b.y)
-                                     : fmt::format("C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", a.x, middle, b.x,
-                                                   middle, b.x, b.y);
+      way += std::abs(a.x - b.x) < 1
+                 ? fmt::format("L{:.1f} {:.1f}", b.x, b.y)
+                 : fmt::format("C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", a.x, middle, b.x, middle, b.x, b.y);
     }
     const LayoutPoint end = wire.points.back();
     text_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\"><title>{}</title></path>\n", way, kWire,
@@ -157,9 +158,9 @@ class SvgWriter {
 
   void legend(float y) {
     for (const LegendEntry& entry : legend_) {
-      text_ += fmt::format(
-          "<rect x=\"12\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"3\" fill=\"{}\" stroke=\"{}\"/>\n", y,
-          entry.is_neutral ? std::string(kNode) : hex(entry.fill), kBorder);
+      text_ +=
+          fmt::format("<rect x=\"12\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"3\" fill=\"{}\" stroke=\"{}\"/>\n",
+                      y, entry.is_neutral ? std::string(kNode) : hex(entry.fill), kBorder);
       words(32, y + 10, 12, kInk, entry.text);
       y += kLegendLine;
     }
@@ -216,12 +217,12 @@ class DotWriter {
     const ItemLook look = graph_.look(index);
     auto [first, second] = lines_of(item);
     if (!look.badge.empty()) first += "  " + look.badge;
-    text_ += fmt::format("  n{} [label=\"{}{}{}\", fillcolor=\"{}\", fontcolor=\"{}\", color=\"{}\", penwidth={}{}];\n",
-                         index, dot_text(first), second.empty() ? "" : "\\n", dot_text(second),
-                         look.is_neutral ? std::string(kNode) : hex(look.fill),
-                         look.is_neutral ? std::string(kInk) : hex(readable_on(look.fill)),
-                         look.is_bad ? kBad : kBorder, look.is_bad ? 2 : 1,
-                         look.is_hatched ? ", style=\"rounded,filled,dashed\"" : "");
+    text_ +=
+        fmt::format("  n{} [label=\"{}{}{}\", fillcolor=\"{}\", fontcolor=\"{}\", color=\"{}\", penwidth={}{}];\n",
+                    index, dot_text(first), second.empty() ? "" : "\\n", dot_text(second),
+                    look.is_neutral ? std::string(kNode) : hex(look.fill),
+                    look.is_neutral ? std::string(kInk) : hex(readable_on(look.fill)), look.is_bad ? kBad : kBorder,
+                    look.is_bad ? 2 : 1, look.is_hatched ? ", style=\"rounded,filled,dashed\"" : "");
   }
 
   GraphView& graph_;

@@ -7,7 +7,7 @@
 namespace parallax {
 namespace {
 
-constexpr int32_t kOpenAtOnce = 150;  // nodes: a graph of that many is readable when all is open
+constexpr int32_t kOpenAtOnce = 150;        // nodes: a graph of that many is readable when all is open
 constexpr float kLeastReadableZoom = 0.7F;  // the smaller text has 8 pixels
 constexpr float kFocusZoom = 0.9F;
 

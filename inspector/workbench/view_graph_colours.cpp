@@ -31,10 +31,10 @@ struct SeverityStep {
   double t;  // along the ramp
   const char* text;
 };
-constexpr std::array<SeverityStep, 5> kSteps = {{{0.1, 0.12, "0.1 to 1 (passes)"},
-                                                 {1, 0.42, "1 to 10"},
+constexpr std::array<SeverityStep, 5> kSteps = {{{0.1, 0.12, "to 1 (passes)"},
+                                                 {1, 0.42, "to 10"},
                                                  {10, 0.58, "to 100"},
-                                                 {100, 0.74, "to 10 000"},
+                                                 {100, 0.74, "to 1e4"},
                                                  {1e4, 0.9, "more, NaN, Inf"}}};
 constexpr Colour kMistrustedColour{0xBB, 0xCC, 0xEE};
 
@@ -247,9 +247,9 @@ std::vector<LegendEntry> GraphView::legend() const {
   }
   if (!document_->is_pair() && colour_by_ != ColourBy::nan) return legend;
   if (colour_by_ == ColourBy::severity) {
-    legend.push_back({{}, true, false, "below 0.1"});
+    legend.push_back({{}, true, false, "to 0.1"});
     for (const SeverityStep& step : kSteps) legend.push_back({magnitude_colour(step.t), false, false, step.text});
-    legend.push_back({kMistrustedColour, false, false, "mistrusted"});
+    if (summary(0).mistrusted > 0) legend.push_back({kMistrustedColour, false, false, "mistrusted"});
   } else if (colour_by_ == ColourBy::nan) {
     legend.push_back({{}, true, false, "none"});
     legend.push_back({kNanColour, false, false, "holds NaN or Inf"});
@@ -261,7 +261,7 @@ std::vector<LegendEntry> GraphView::legend() const {
         legend.push_back({magnitude_colour(share_of(greatest_)), false, false, short_number(greatest_)});
     }
   }
-  if (document_->is_pair()) legend.push_back({kMissingColour, false, true, "not compared"});
+  if (summary(0).not_compared > 0) legend.push_back({kMissingColour, false, true, "not compared"});
   return legend;
 }
 

@@ -5,8 +5,8 @@
 
 namespace parallax {
 
-std::string short_number(double number) {
-  std::string text = fmt::format("{:.3g}", number);
+std::string short_number(double number, int digits_kept) {
+  std::string text = fmt::format("{:.{}g}", number, digits_kept);
   const size_t exponent = text.find('e');
   if (exponent == std::string::npos) return text;
   size_t digits = exponent + 1;

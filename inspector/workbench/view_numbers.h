@@ -5,7 +5,7 @@
 
 namespace parallax {
 
-// Three significant digits, the exponent without padding: "0.25", "7.13e5", "1e-9", "inf".
-std::string short_number(double number);
+// So many significant digits, the exponent without padding: "0.25", "7.13e5", "1e-9", "inf".
+std::string short_number(double number, int digits = 3);
 
 }  // namespace parallax

@@ -21,7 +21,8 @@ constexpr std::array<KindRow, 9> kKinds = {{
      "MultiHeadAttention GroupQueryAttention FusedMatMul FusedGemm FusedConv LSTM GRU RNN MatMulNBits Det "
      "RotaryEmbedding"},
     {"activation", "#EE8866",
-     "Relu LeakyRelu PRelu Elu Celu Selu ThresholdedRelu Sigmoid HardSigmoid HardSwish Tanh Softplus Softsign Mish Gelu "
+     "Relu LeakyRelu PRelu Elu Celu Selu ThresholdedRelu Sigmoid HardSigmoid HardSwish Tanh Softplus Softsign Mish "
+     "Gelu "
      "FastGelu QuickGelu BiasGelu Swish Softmax LogSoftmax Hardmax Shrink Clip Dropout"},
     {"normalization", "#EEDD88",
      "BatchNormalization LayerNormalization InstanceNormalization GroupNormalization RMSNormalization "
@@ -32,7 +33,8 @@ constexpr std::array<KindRow, 9> kKinds = {{
      "ReduceSumSquare ArgMax ArgMin CumSum CumProd TopK MaxPool AveragePool GlobalMaxPool GlobalAveragePool LpPool "
      "GlobalLpPool Unique"},
     {"elementwise", "#99DDFF",
-     "Add Sub Mul Div Pow Mod Sqrt Reciprocal Exp Log Abs Neg Sign Floor Ceil Round Erf Sin Cos Tan Asin Acos Atan Sinh "
+     "Add Sub Mul Div Pow Mod Sqrt Reciprocal Exp Log Abs Neg Sign Floor Ceil Round Erf Sin Cos Tan Asin Acos Atan "
+     "Sinh "
      "Cosh Asinh Acosh Atanh Max Min Sum Mean Where And Or Xor Not Equal Greater GreaterOrEqual Less LessOrEqual IsNaN "
      "IsInf BitwiseAnd BitwiseOr BitwiseXor BitwiseNot BitShift"},
     {"movement", "#44BB99",

@@ -126,26 +126,17 @@ struct KeyRow {
   std::string_view key;
   Status (*apply)(Viewer&, const Json&);
 };
-constexpr std::array<KeyRow, 20> kKeys = {{{"select", select},
-                                           {"colour_by", set_colour_by},
-                                           {"search", set_search},
-                                           {"preset", set_preset},
-                                           {"tab", set_tab},
-                                           {"theme", set_theme},
-                                           {"mode", set_mode},
-                                           {"split", set_split},
-                                           {"montage", set_montage},
-                                           {"brush", set_brush},
-                                           {"list", set_list},
-                                           {"slice", set_slice},
-                                           {"element", set_element},
-                                           {"iteration", set_iteration},
-                                           {"expand", set_expand},
-                                           {"fit", set_fit},
-                                           {"zoom", set_zoom},
-                                           {"maximise_tensor", set_maximised},
-                                           {"legend", set_legend},
-                                           {"files", [](Viewer&, const Json&) { return Status(); }}}};
+constexpr std::array<KeyRow, 20> kKeys = {
+    {{"select", select},       {"colour_by", set_colour_by},
+     {"search", set_search},   {"preset", set_preset},
+     {"tab", set_tab},         {"theme", set_theme},
+     {"mode", set_mode},       {"split", set_split},
+     {"montage", set_montage}, {"brush", set_brush},
+     {"list", set_list},       {"slice", set_slice},
+     {"element", set_element}, {"iteration", set_iteration},
+     {"expand", set_expand},   {"fit", set_fit},
+     {"zoom", set_zoom},       {"maximise_tensor", set_maximised},
+     {"legend", set_legend},   {"files", [](Viewer&, const Json&) { return Status(); }}}};
 
 Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
   for (const KeyRow& row : kKeys) {

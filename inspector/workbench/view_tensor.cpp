@@ -11,6 +11,7 @@
 
 #include "inspector/diff/metrics.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
 namespace {
@@ -279,17 +280,17 @@ ElementView TensorModel::describe(int64_t element) const {
   if (!b_.defined()) return view;
   view.b = element_to_string(b_, element);
   view.hex_b = bits_text(b_, element);
-  view.difference = fmt::format("{:.6g}", number(TensorMode::difference, element));
+  view.difference = short_number(number(TensorMode::difference, element), 6);
   const Metrics metrics = metrics_of(a_, b_, element, limit_);
-  view.relative = fmt::format("{:.4g}", metrics.max_rel);
-  view.ulp = fmt::format("{:.4g}", metrics.max_ulp);
-  view.severity = fmt::format("{:.4g}", metrics.severity);
+  view.relative = short_number(metrics.max_rel, 4);
+  view.ulp = short_number(metrics.max_ulp, 4);
+  view.severity = short_number(metrics.severity, 4);
   return view;
 }
 
 std::string TensorModel::cell_text(TensorMode mode, int64_t element) const {
   if (mode == TensorMode::a && !is_floating(dtype())) return element_to_string(a_, element);
-  return fmt::format("{:.3g}", number(mode, element));
+  return short_number(number(mode, element));
 }
 
 }  // namespace parallax

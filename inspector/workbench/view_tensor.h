@@ -99,7 +99,7 @@ class TensorModel {
   int montage_axis() const { return montage_axis_; }  // -1: one slice alone
   int64_t tiles_across() const { return tiles_across_; }
   std::string slice_text() const;  // "0,3,:,:" as --slice of `parallax tensor` takes it
-  void show(int64_t element);                                // brings an element into the picture
+  void show(int64_t element);      // brings an element into the picture
   // Index of the element at a place; -1 outside.
   int64_t element_at(int64_t row, int64_t column) const;
   std::pair<int64_t, int64_t> place_of(int64_t element) const;  // its row and column, if shown

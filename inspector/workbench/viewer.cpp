@@ -249,7 +249,8 @@ bool Viewer::step_iteration(int step) {
 void Viewer::set_iteration(int64_t iteration) {
   graph.set_iteration(iteration);
   if (iteration < 0 || row_ < 0) return;
-  for (int32_t row : document_->rows_of_family[static_cast<size_t>(document_->rows[static_cast<size_t>(row_)].family)]) {
+  for (int32_t row :
+       document_->rows_of_family[static_cast<size_t>(document_->rows[static_cast<size_t>(row_)].family)]) {
     if (document_->rows[static_cast<size_t>(row)].iteration != iteration) continue;
     select_row(row);
     return;
@@ -287,8 +288,7 @@ Status Viewer::export_graph(const std::string& path) {
     return {};
   }
   const bool is_dot = path.ends_with(".dot") || path.ends_with(".gv");
-  if (!is_dot && !path.ends_with(".svg"))
-    return usage_error(fmt::format("'{}' must end in .svg, .png or .dot", path));
+  if (!is_dot && !path.ends_with(".svg")) return usage_error(fmt::format("'{}' must end in .svg, .png or .dot", path));
   PX_TRY(write_file(path, is_dot ? scene_to_dot(graph) : scene_to_svg(graph)));
   note = "wrote " + path;
   return {};

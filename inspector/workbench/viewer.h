@@ -62,9 +62,9 @@ class Viewer {
   bool is_busy() const { return job_ != nullptr; }
   const DocumentJob* job() const { return job_.get(); }
   void cancel_job();
-  void measure_times();  // of every node, for colours
+  void measure_times();             // of every node, for colours
   void set_colour_by(ColourBy by);  // measures what is not known yet
-  void wait_idle();  // until no job is left
+  void wait_idle();                 // until no job is left
   void show(std::shared_ptr<const Document> document);
   const Document* document() const { return document_.get(); }
   std::function<void()> wake;                                // called from the job's thread
@@ -82,7 +82,7 @@ class Viewer {
   bool step_row(int step);
   bool step_iteration(int step);
   void set_iteration(int64_t iteration);  // of the graph's colours; what is selected follows. -1: all
-  bool go(int step);  // through what was selected before
+  bool go(int step);                      // through what was selected before
   void toggle_bookmark();
   const std::vector<int32_t>& bookmarks() const { return bookmarks_; }
   InspectorView inspector() const;
@@ -94,7 +94,7 @@ class Viewer {
   const std::string& search() const { return search_; }
   void set_search(std::string text);
   const std::string& search_problem() const { return search_problem_; }
-  bool step_hit(int step);  // through what the search found, as it is listed
+  bool step_hit(int step);          // through what the search found, as it is listed
   bool is_hit(int32_t item) const;  // of the search, or a group around one
 
   // ---- tensor
@@ -116,7 +116,7 @@ class Viewer {
   bool is_dark = true;
   bool show_help = false, show_palette = false, show_open = false, show_run = false, show_export = false,
        show_goto = false, show_legend = true;
-  bool wheel_zooms = false;  // over the graph; else it moves, and zooms with Ctrl
+  bool wheel_zooms = false;   // over the graph; else it moves, and zooms with Ctrl
   bool focus_search = false;  // the search box takes the keyboard with the next frame
   bool wants_quit = false;
   bool tensor_maximised = false;

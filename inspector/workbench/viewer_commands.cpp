@@ -62,7 +62,7 @@ bool set_preset(Viewer& v) {
 template <TensorMode kMode>
 bool set_mode(Viewer& v) {
   v.set_tensor_mode(kMode);
-  return v.tensor().mode == kMode;
+  return v.tensor().model.has_value() && v.tensor().mode == kMode;
 }
 
 template <ColourBy kBy>

@@ -1,5 +1,7 @@
 // Frames without OpenGL: windows are drawn into ImGui's lists, widgets are pressed by name, and the viewer is asked
 // what came of it.
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "gui/panels/panels.h"
@@ -49,6 +51,24 @@ class Frames : public testing::Test {
       io.MouseDown[0] = true;
       frames(2);
       io.MouseDown[0] = false;
+      frames(2);
+    }
+    io.MousePos = {-1, -1};
+    frames(2);
+    return true;
+  }
+  bool drag(const std::string& name, float from, float to) {
+    frames(1);
+    const auto found = ui_.widgets.find(name);
+    if (found == ui_.widgets.end()) return false;
+    const Widget widget = found->second;
+    ImGuiIO& io = ImGui::GetIO();
+    const auto at = [&](float share) {
+      return ImVec2{widget.least.x + (widget.greatest.x - widget.least.x) * share, widget.middle().y};
+    };
+    for (const auto& [share, is_down] : {std::pair{from, false}, {from, true}, {to, true}, {to, false}}) {
+      io.MousePos = at(share);
+      io.MouseDown[0] = is_down;
       frames(2);
     }
     io.MousePos = {-1, -1};
@@ -153,6 +173,175 @@ TEST_F(Frames, TheTensorViewerHasAButtonForEachMeasure) {
   ASSERT_FALSE(ui_.tensor.worst.empty());
   ASSERT_TRUE(click("element:0"));
   EXPECT_EQ(viewer_.tensor().element, ui_.tensor.worst.front());
+}
+
+TEST_F(Frames, ADragOverTheHistogramChoosesValuesAndAClickAllOfThem) {
+  open(view_test::llama_fault());
+  ASSERT_TRUE(click("mode.a"));
+  const size_t all = static_cast<size_t>(viewer_.tensor().model->slice_count());
+  ASSERT_TRUE(drag("histogram", 0.1F, 0.4F));
+  ASSERT_TRUE(viewer_.tensor().filter.brush.has_value());
+  const ValueRange chosen = *viewer_.tensor().filter.brush;
+  EXPECT_NEAR(chosen.low, ui_.tensor.histogram.at(0.1), (ui_.tensor.histogram.high - ui_.tensor.histogram.low) * 0.02);
+  EXPECT_NEAR(chosen.high, ui_.tensor.histogram.at(0.4), (ui_.tensor.histogram.high - ui_.tensor.histogram.low) * 0.02);
+  EXPECT_GT(ui_.tensor.passing.size(), 0U);
+  EXPECT_LT(ui_.tensor.passing.size(), all);
+  ASSERT_TRUE(click("histogram"));
+  EXPECT_FALSE(viewer_.tensor().filter.brush.has_value());
+}
+
+TEST_F(Frames, TheEndsOfTheRangeAreDragged) {
+  open(view_test::llama_fault());
+  ASSERT_TRUE(click("mode.a"));
+  const ValueRange before = viewer_.tensor().range;
+  ASSERT_TRUE(drag("range", 0.02F, 0.3F));
+  EXPECT_GT(viewer_.tensor().range.low, before.low);
+  EXPECT_EQ(viewer_.tensor().range.high, before.high);
+  EXPECT_FALSE(viewer_.tensor().is_auto_range);
+  ASSERT_TRUE(click("range.fit"));
+  EXPECT_EQ(viewer_.tensor().range.low, before.low);
+}
+
+TEST_F(Frames, BothSidesAreZoomedTogether) {
+  open(view_test::llama_fault());
+  EXPECT_EQ(ui_.widgets.count("heat.a"), 0U);
+  ASSERT_TRUE(click("split"));
+  ASSERT_EQ(ui_.widgets.count("heat.a"), 1U);
+  ASSERT_EQ(ui_.widgets.count("heat.b"), 1U);
+  const Widget a = ui_.widgets.at("heat.a"), b = ui_.widgets.at("heat.b");
+  EXPECT_TRUE(a.greatest.x <= b.least.x || a.greatest.y <= b.least.y);
+  const float before = ui_.tensor.zoom;
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = a.middle();
+  frames(2);
+  io.MouseWheel = 2;
+  frames(1);
+  EXPECT_GT(ui_.tensor.zoom, before);
+  EXPECT_EQ(ui_.tensor.heats[0].mode, TensorMode::a);
+  EXPECT_EQ(ui_.tensor.heats[1].mode, TensorMode::b);
+  EXPECT_EQ(ui_.tensor.heats[0].range.low, ui_.tensor.heats[1].range.low);  // equal colours mean equal values
+}
+
+TEST_F(Frames, AHeldKeyShowsTheOtherSide) {
+  open(view_test::llama_fault());
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = ui_.widgets.at("heat").middle();
+  frames(2);
+  EXPECT_LT(ui_.tensor.heats[0].version, 0);
+  io.KeyShift = true;
+  frames(1);
+  EXPECT_EQ(ui_.tensor.heats[0].version, viewer_.tensor().version);
+  EXPECT_EQ(viewer_.tensor().mode, TensorMode::absolute);
+}
+
+TEST_F(Frames, ListsOfElementsAreChosenAndLeadToTheirElements) {
+  open(view_test::llama_fault());
+  ASSERT_TRUE(click("list.values"));
+  ASSERT_TRUE(click("element:2"));
+  EXPECT_EQ(viewer_.tensor().element, viewer_.tensor().model->element_in_slice(2));
+  ASSERT_TRUE(click("list.channels"));
+  ASSERT_TRUE(click("channel:1"));
+  EXPECT_EQ(viewer_.tensor().model->index().back(), 1);
+  ASSERT_TRUE(click("list.around"));
+  const int64_t before = viewer_.tensor().element;
+  const Widget around = ui_.widgets.at("around");
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = {around.middle().x + (around.greatest.x - around.least.x) / 9, around.middle().y};
+  frames(2);
+  io.MouseDown[0] = true;
+  frames(2);
+  io.MouseDown[0] = false;
+  frames(1);
+  EXPECT_EQ(viewer_.tensor().element, before + 1);
+}
+
+TEST_F(Frames, TheIterationIsChosenAboveTheGraph) {
+  open(view_test::nan_fault());
+  EXPECT_EQ(ui_.widgets.count("iteration"), 0U);  // nothing is repeated
+  open(view_test::loop_fault());
+  ASSERT_TRUE(click("iteration.next"));
+  EXPECT_EQ(viewer_.graph.iteration(), 0);
+  ASSERT_TRUE(click("iteration.next"));
+  EXPECT_EQ(viewer_.graph.iteration(), 1);
+  ASSERT_TRUE(click("iteration.previous"));
+  ASSERT_TRUE(click("iteration.previous"));
+  EXPECT_EQ(viewer_.graph.iteration(), -1);
+}
+
+TEST_F(Frames, MarksHaveATabOfTheirOwn) {
+  open(view_test::llama_fault());
+  EXPECT_EQ(ui_.widgets.count("tab.marks"), 0U);
+  const std::string marked = path();
+  press("Ctrl+B");
+  press("Home");
+  ASSERT_TRUE(click("tab.marks"));
+  ASSERT_TRUE(click("mark:0"));
+  EXPECT_EQ(path(), marked);
+}
+
+TEST_F(Frames, AnIndexIsTypedAndGoneTo) {
+  open(view_test::nan_fault());
+  ASSERT_TRUE(viewer_.select_path("q"));
+  press("Ctrl+G");
+  ASSERT_TRUE(viewer_.show_goto);
+  frames(2);
+  ImGui::GetIO().AddInputCharactersUTF8("9,9");
+  frames(3);
+  press("Enter");
+  EXPECT_TRUE(viewer_.show_goto);  // it is not there, and that is said
+  EXPECT_FALSE(ui_.goto_problem.empty());
+  press("Escape");
+  press("Ctrl+G");
+  frames(2);
+  ImGui::GetIO().AddInputCharactersUTF8("1,2");
+  frames(3);
+  press("Enter");
+  EXPECT_FALSE(viewer_.show_goto);
+  EXPECT_EQ(viewer_.tensor().element, 10);
+}
+
+TEST_F(Frames, TheGraphIsExportedFromItsDialog) {
+  open(view_test::nan_fault());
+  press("Ctrl+E");
+  ASSERT_TRUE(viewer_.show_export);
+  ui_.export_field = view_test::scratch("exported.svg");
+  ASSERT_TRUE(click("export.dot"));
+  EXPECT_TRUE(ui_.export_field.ends_with("exported.dot"));
+  ASSERT_TRUE(click("export.ok"));
+  EXPECT_FALSE(viewer_.show_export);
+  EXPECT_TRUE(std::filesystem::exists(view_test::scratch("exported.dot")));
+}
+
+TEST_F(Frames, ADragWithControlFillsThePane) {
+  open(view_test::llama_fault());
+  ImGuiIO& io = ImGui::GetIO();
+  const ImVec2 middle = ui_.widgets.at("graph").middle();
+  const float before = viewer_.graph.camera.zoom;
+  io.KeyCtrl = true;
+  io.MousePos = middle;
+  frames(2);
+  io.MouseDown[0] = true;
+  frames(2);
+  io.MousePos = {middle.x + 120, middle.y + 80};
+  frames(2);
+  io.MouseDown[0] = false;
+  frames(2);
+  io.KeyCtrl = false;
+  EXPECT_GT(viewer_.graph.camera.zoom, before * 1.5F);
+}
+
+TEST_F(Frames, EnterInTheSearchBoxGoesFromHitToHit) {
+  open(view_test::llama_fault());
+  press("Ctrl+F");
+  frames(2);
+  ImGui::GetIO().AddInputCharactersUTF8("op:MatMul");
+  frames(3);
+  EXPECT_EQ(viewer_.left_tab, LeftTab::table);
+  press("Enter");
+  const int32_t first = viewer_.row();
+  EXPECT_EQ(viewer_.document()->rows[static_cast<size_t>(first)].op, "MatMul");
+  press("Enter");
+  EXPECT_NE(viewer_.row(), first);
 }
 
 TEST_F(Frames, ThePaletteRunsWhatIsChosen) {

@@ -2,9 +2,12 @@
 #include "inspector/workbench/view_graph.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include "inspector/workbench/view_numbers.h"
 #include "tests/inspector/workbench/view_fixture.h"
 
 namespace parallax {
@@ -33,7 +36,7 @@ TEST(GraphView, ASmallGraphIsOpenAndItsWorstNodeIsMarked) {
   const ItemLook look = shown.graph.look(guilty);
   EXPECT_TRUE(look.is_bad);
   EXPECT_FALSE(look.is_neutral);
-  EXPECT_TRUE(look.badge.ends_with("x")) << look.badge;
+  EXPECT_TRUE(look.badge.ends_with("x") || look.badge == "inf") << look.badge;
   EXPECT_GT(shown.graph.summary(0).diverged, 0);
   EXPECT_EQ(shown.graph.summary(0).diverged, shown.document->comparison->summary.diverged);
 }
@@ -102,6 +105,60 @@ TEST(GraphView, ColoursFollowWhatTheyAreBy) {
     shown.graph.set_colour_by(info.by);
     EXPECT_FALSE(shown.graph.legend().empty()) << info.name;
   }
+}
+
+TEST(GraphView, TimesAreSummedInGroupsAndColourTheirNodes) {
+  Shown shown(view_test::nan_fault());
+  ProfileResult profile;
+  profile.executor = "cpu";
+  profile.iterations = 2;
+  profile.nodes = {{"", "first", "Abs", 1, 0.5, 0, 0}, {"", "logarithm", "Log", 1, 2, 0, 0}};
+  const auto timed = with_times(*shown.document, profile);
+  EXPECT_NE(timed->times_of.find("cpu"), std::string::npos);
+  shown.graph.set_document(timed);
+  shown.graph.set_colour_by(ColourBy::time);
+  EXPECT_DOUBLE_EQ(shown.graph.summary(0).number, 2.5);
+  EXPECT_EQ(shown.graph.look(shown.item("logarithm")).badge, "2 ms");
+  EXPECT_EQ(shown.graph.look(shown.item("first")).badge, "500 us");
+  EXPECT_LT(luminance(shown.graph.look(shown.item("logarithm")).fill),
+            luminance(shown.graph.look(shown.item("first")).fill));
+  EXPECT_TRUE(shown.graph.look(shown.item("shift")).is_neutral);  // not measured
+}
+
+TEST(GraphView, FocusAndZoomToFillThePane) {
+  Shown shown(view_test::llama_fault());
+  const int32_t guilty = shown.item(view_test::llama_guilty_node());
+  shown.graph.camera = {0, 0, 0.1F};
+  shown.graph.focus_on(guilty);
+  const SceneBox* box = shown.box(guilty);
+  EXPECT_GE(shown.graph.camera.zoom, 0.8F);
+  EXPECT_NEAR((box->x + box->width / 2 - shown.graph.camera.x) * shown.graph.camera.zoom, shown.graph.canvas_width / 2,
+              1);
+  const Camera before = shown.graph.camera;
+  shown.graph.zoom_to(100, 100, 100 + shown.graph.canvas_width / 2, 100 + shown.graph.canvas_height / 2);
+  EXPECT_NEAR(shown.graph.camera.zoom, before.zoom * 2, 1e-3);
+  EXPECT_NEAR(shown.graph.camera.x, before.x + 100 / before.zoom, 0.5);
+}
+
+TEST(Operators, HaveKindsAndColours) {
+  EXPECT_EQ(kind_of_operator("MatMul"), "matrix");
+  EXPECT_EQ(kind_of_operator("com.microsoft.FusedMatMul"), "matrix");
+  EXPECT_EQ(kind_of_operator("Softmax"), "activation");
+  EXPECT_EQ(kind_of_operator("Loop"), "control and sequences");
+  EXPECT_EQ(kind_of_operator("NoSuchOperator"), "other");
+  std::set<std::string_view> kinds(operator_kinds().begin(), operator_kinds().end());
+  EXPECT_EQ(kinds.size(), operator_kinds().size());
+  EXPECT_EQ(operator_colour("Gemm"), operator_colour("Conv"));
+  EXPECT_FALSE(operator_colour("Gemm") == operator_colour("Relu"));
+}
+
+TEST(Numbers, AreShortAndKeepTheirMeaning) {
+  EXPECT_EQ(short_number(713400), "7.13e5");
+  EXPECT_EQ(short_number(1e-9), "1e-9");
+  EXPECT_EQ(short_number(0.25), "0.25");
+  EXPECT_EQ(short_number(-4.76837e-07, 6), "-4.76837e-7");
+  EXPECT_EQ(short_number(1e100), "1e100");
+  EXPECT_EQ(short_number(INFINITY), "inf");
 }
 
 TEST(GraphView, CentreOnMovesOnlyWhenTheNodeIsOutOfSight) {

@@ -168,12 +168,96 @@ TEST(TensorModel, HistogramsCountEveryElementOnce) {
   EXPECT_EQ(histogram.high, 4);
 }
 
+TEST(TensorModel, TilesShowEveryChannelOnceWithGapsBetweenThem) {
+  TensorModel model = model_of(counting(Shape{2, 6, 4, 5}));
+  ASSERT_TRUE(model.can_tile());
+  model.set_index(0, 1);
+  model.set_montage(true);
+  EXPECT_EQ(model.montage_axis(), 1);
+  EXPECT_EQ(model.slice_text(), "1,:,:,:");
+  std::vector<int> seen(static_cast<size_t>(model.shape().element_count()), 0);
+  int64_t gaps = 0;
+  for (int64_t row = 0; row < model.rows(); ++row) {
+    for (int64_t column = 0; column < model.columns(); ++column) {
+      const int64_t element = model.element_at(row, column);
+      if (element < 0) {
+        ++gaps;
+        continue;
+      }
+      ++seen[static_cast<size_t>(element)];
+      EXPECT_EQ(model.place_of(element), std::pair(row, column));
+    }
+  }
+  EXPECT_GT(gaps, 0);
+  for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], i < 120 ? 0 : 1) << i;
+  EXPECT_TRUE(model.step_slice(-1));
+  EXPECT_EQ(model.slice_text(), "0,:,:,:");
+  model.set_montage(false);
+  EXPECT_EQ(model.rows(), 4);
+  EXPECT_FALSE(model_of(counting(Shape{4, 5})).can_tile());
+}
+
+TEST(TensorModel, TheSliceIsAListRowByRow) {
+  TensorModel model = model_of(counting(Shape{2, 3, 4}));
+  model.set_index(0, 1);
+  EXPECT_EQ(model.slice_count(), 12);
+  EXPECT_EQ(model.element_in_slice(0), 12);
+  EXPECT_EQ(model.element_in_slice(11), 23);
+  EXPECT_EQ(model.element_in_slice(12), -1);
+  model.set_axes(2, 1);
+  EXPECT_EQ(model.element_in_slice(1), 16);  // down the first column
+  model.set_montage(true);
+  EXPECT_EQ(model.slice_count(), 24);
+  EXPECT_EQ(model.element_in_slice(23), 23);
+}
+
+TEST(TensorModel, ABrushChoosesValuesOfEitherSideOrDifferences) {
+  const TensorModel model = model_of(floats(Shape{1, 4}, {1, 2, 3, kNan}), floats(Shape{1, 4}, {1, 9, 3.5F, 0}));
+  ElementFilter filter;
+  filter.brush = ValueRange{8, 10};
+  EXPECT_TRUE(model.passes(filter, TensorMode::a, 1));  // by B
+  EXPECT_FALSE(model.passes(filter, TensorMode::a, 0));
+  filter.brush = ValueRange{0.4, 0.6};
+  EXPECT_TRUE(model.passes(filter, TensorMode::absolute, 2));
+  EXPECT_FALSE(model.passes(filter, TensorMode::absolute, 1));
+  EXPECT_FALSE(model.passes(filter, TensorMode::absolute, 3));
+  int64_t total = 0;
+  EXPECT_EQ(model.passing(filter, TensorMode::absolute, 10, total), std::vector<int64_t>{2});
+  EXPECT_EQ(total, 1);
+  EXPECT_EQ(model.worst(TensorMode::absolute, 10, filter), std::vector<int64_t>{2});
+  const HeatImage image = model.image(TensorMode::absolute, {0, 8}, filter);
+  const Colour kept = pixel(image, 0, 2), left_out = pixel(image, 0, 1);
+  EXPECT_EQ(kept, TensorModel::colour_of(TensorMode::absolute, 0.5, {0, 8}));
+  EXPECT_EQ(left_out.r, left_out.g);
+  EXPECT_EQ(left_out.g, left_out.b);
+  filter = {true, std::nullopt};
+  EXPECT_EQ(model.passing(filter, TensorMode::absolute, 10, total), std::vector<int64_t>{3});
+}
+
+TEST(TensorModel, HistogramsOfDifferencesSpanPowersOfTen) {
+  const TensorModel model = model_of(floats(Shape{1, 4}, {0, 0, 0, kNan}), floats(Shape{1, 4}, {0.001F, 0.1F, 0, 1}));
+  const SliceHistogram histogram = model.histogram(TensorMode::absolute, 2);
+  EXPECT_TRUE(histogram.is_logarithmic);
+  EXPECT_EQ(histogram.a, (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(histogram.zeros, 1);
+  EXPECT_EQ(histogram.nan_a, 1);
+  EXPECT_NEAR(histogram.at(0.5), 0.01, 1e-6);
+  const SliceHistogram differences = model.histogram(TensorMode::difference, 3);
+  EXPECT_FALSE(differences.is_logarithmic);
+  EXPECT_FLOAT_EQ(static_cast<float>(differences.low), -0.1F);
+  EXPECT_EQ(differences.high, 0);
+}
+
 TEST(TensorModel, ChannelsHaveTheirOwnFigures) {
   const TensorModel model = model_of(floats(Shape{2, 2}, {1, 3, kNan, 5}), floats(Shape{2, 2}, {1, 4, 0, 5}));
   const auto rows = model.channels(0);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].mean, 2);
   EXPECT_EQ(rows[0].max_abs, 1);
+  EXPECT_EQ(rows[0].std, 1);
+  EXPECT_TRUE(std::isnan(rows[1].max_abs));
+  EXPECT_EQ(model_of(counting(Shape{2, 3, 4, 5})).channel_axis(), 1);
+  EXPECT_EQ(model_of(counting(Shape{2, 3, 4})).channel_axis(), 2);
   EXPECT_EQ(rows[1].nan, 1);
   EXPECT_EQ(rows[1].min, 5);
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/mapped_file.h"
 #include "inspector/executors/make_executor.h"
 #include "tests/inspector/workbench/view_fixture.h"
 
@@ -229,6 +230,114 @@ TEST(Viewer, AViewIsAppliedFromItsJsonAndToldAgain) {
   EXPECT_FALSE(apply_view(person.viewer, "no json").ok());
   EXPECT_TRUE(expect_view(person.viewer, "/selection/verdict", "diverged").ok());
   EXPECT_FALSE(expect_view(person.viewer, "/selection/verdict", "pass").ok());
+}
+
+TEST(Viewer, TheCommandOfAViewShowsItAgain) {
+  Person person(view_test::llama_fault());
+  person.viewer.set_tensor_mode(TensorMode::ulp);
+  ASSERT_TRUE(person.press("E"));
+  ASSERT_TRUE(person.press("Ctrl+Shift+C"));
+  const std::string command = person.viewer.clipboard;
+  EXPECT_TRUE(command.starts_with("parallax-gui "));
+  const size_t state = command.find('{');
+  ASSERT_NE(state, std::string::npos);
+  Person other(view_test::llama_fault());
+  ASSERT_TRUE(other.press("Home"));
+  ASSERT_TRUE(apply_view(other.viewer, command.substr(state, command.rfind('}') + 1 - state)).ok());
+  EXPECT_EQ(other.path(), person.path());
+  EXPECT_EQ(other.viewer.tensor().mode, TensorMode::ulp);
+  EXPECT_EQ(other.viewer.tensor().element, person.viewer.tensor().element);
+}
+
+TEST(Viewer, IterationsAreChosenForTheWholeGraph) {
+  Person person(view_test::loop_fault());
+  ASSERT_GT(person.viewer.document()->iterations, 2);
+  ASSERT_TRUE(person.viewer.select_path("decode.body[0]//scores"));
+  EXPECT_TRUE(person.press("Shift+Period"));
+  EXPECT_EQ(person.viewer.graph.iteration(), 0);
+  EXPECT_TRUE(person.press("Shift+Period"));
+  EXPECT_EQ(person.path(), "decode.body[1]//scores");  // what is selected follows
+  EXPECT_TRUE(person.press("Period"));
+  EXPECT_EQ(person.viewer.graph.iteration(), 2);  // and the other way round
+  EXPECT_TRUE(apply_view(person.viewer, R"({"iteration": -1})").ok());
+  EXPECT_FALSE(person.press("Shift+Comma"));
+  EXPECT_EQ(person.shown()["graph"]["iteration"], -1);
+}
+
+TEST(Viewer, ColouringByTimeMeasuresIt) {
+  Person person(std::vector<std::string>{view_test::sample("llama_layer/model.onnx")});
+  EXPECT_EQ(person.viewer.graph.colour_by(), ColourBy::op);  // errors say nothing of a model alone
+  person.viewer.set_colour_by(ColourBy::time);
+  EXPECT_TRUE(person.viewer.is_busy());
+  person.viewer.wait_idle();
+  EXPECT_TRUE(person.viewer.messages.empty()) << person.viewer.messages.front();
+  EXPECT_GT(person.viewer.graph.summary(0).number, 0);
+  EXPECT_NE(person.viewer.document()->times_of.find("cpu"), std::string::npos);
+}
+
+TEST(Viewer, SearchHitsAreStepped) {
+  Person person(view_test::llama_fault());
+  person.viewer.set_search("op:MatMul");
+  const auto& hits = person.viewer.table_rows();
+  ASSERT_GT(hits.size(), 2U);
+  ASSERT_TRUE(person.viewer.select_row(hits.back()));
+  EXPECT_TRUE(person.press("Ctrl+J"));
+  EXPECT_EQ(person.viewer.row(), hits.front());  // around the end
+  EXPECT_TRUE(person.press("Ctrl+J"));
+  EXPECT_EQ(person.viewer.row(), hits[1]);
+  EXPECT_TRUE(person.press("Ctrl+Shift+J"));
+  EXPECT_EQ(person.viewer.row(), hits.front());
+  person.viewer.set_search("");
+  EXPECT_FALSE(person.press("Ctrl+J"));
+}
+
+TEST(Viewer, AnIndexIsGoneTo) {
+  Person person(view_test::nan_fault());
+  ASSERT_TRUE(person.viewer.select_path("q"));
+  EXPECT_TRUE(person.viewer.go_to_index(" [2, 3]").ok());
+  EXPECT_EQ(person.viewer.tensor().element, 19);
+  EXPECT_FALSE(person.viewer.go_to_index("6,0").ok());
+  EXPECT_FALSE(person.viewer.go_to_index("1").ok());
+  EXPECT_FALSE(person.viewer.go_to_index("a,b").ok());
+  EXPECT_EQ(person.viewer.tensor().element, 19);
+}
+
+TEST(Viewer, BookmarksOutliveAReload) {
+  Person person(view_test::llama_fault());
+  ASSERT_TRUE(person.press("Home"));
+  const std::string first = person.path();
+  ASSERT_TRUE(person.press("Ctrl+B"));
+  ASSERT_TRUE(person.press("N"));
+  ASSERT_TRUE(person.press("F5"));
+  person.viewer.wait_idle();
+  ASSERT_EQ(person.viewer.bookmarks().size(), 1U);
+  EXPECT_TRUE(person.press("Ctrl+1"));
+  EXPECT_EQ(person.path(), first);
+  EXPECT_TRUE(person.press("Ctrl+B"));
+  EXPECT_TRUE(person.viewer.bookmarks().empty());
+}
+
+TEST(Viewer, TheGraphIsExportedAsItIsShown) {
+  Person person(view_test::loop_fault());
+  const std::string svg = view_test::scratch("graph.svg"), dot = view_test::scratch("graph.dot");
+  person.viewer.graph.close_all();
+  ASSERT_TRUE(person.viewer.export_graph(svg).ok());
+  const std::string closed = *read_file(svg);
+  EXPECT_TRUE(closed.starts_with("<svg"));
+  EXPECT_NE(closed.find(">decode<"), std::string::npos);
+  EXPECT_EQ(closed.find("score_state"), std::string::npos);
+  person.viewer.graph.open_all();
+  ASSERT_TRUE(person.viewer.export_graph(svg).ok());
+  ASSERT_TRUE(person.viewer.export_graph(dot).ok());
+  EXPECT_NE((*read_file(svg)).find("score_state"), std::string::npos);
+  const std::string text = *read_file(dot);
+  EXPECT_NE(text.find("subgraph cluster_"), std::string::npos);
+  EXPECT_NE(text.find("score_state"), std::string::npos);
+  EXPECT_EQ(std::ranges::count(text, '{'), std::ranges::count(text, '}'));
+  EXPECT_FALSE(person.viewer.export_graph("graph.bmp").ok());
+  EXPECT_FALSE(person.viewer.export_graph(view_test::scratch("no/folder/graph.svg")).ok());
+  Viewer empty;
+  EXPECT_FALSE(empty.export_graph(svg).ok());
 }
 
 TEST(Commands, HaveUniqueNamesAndKeys) {
