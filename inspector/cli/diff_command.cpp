@@ -12,6 +12,15 @@
 namespace parallax::cli {
 namespace {
 
+Result<OpenedComparison> compare_and_blame(const std::string& a, const std::string& b, const Policy& policy,
+                                           const ReportOptions& reports) {
+  CompareOptions options;
+  options.error_pictures = reports.needs_error_pictures();
+  OpenedComparison opened = PX_TRY(compare_files(a, b, policy, options));
+  PX_TRY(blame_files(a, b, policy, executor_factory(), opened.comparison));
+  return opened;
+}
+
 class DiffCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -25,8 +34,7 @@ class DiffCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     const Policy policy = PX_TRY(policy_.make());
-    OpenedComparison opened = PX_TRY(compare_files(a_, b_, policy));
-    PX_TRY(blame_files(a_, b_, policy, executor_factory(), opened.comparison));
+    const OpenedComparison opened = PX_TRY(compare_and_blame(a_, b_, policy, reports_));
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
       log_warning(fmt::format("'{}' matches no value", glob));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
@@ -66,8 +74,7 @@ class BlameCommand final : public Command {
     if (!against_.empty() || !executors_.empty())
       return usage_error("--against and --with belong to a model that is run: two dumps are judged as they are");
     const Policy policy = PX_TRY(policy_.make());
-    OpenedComparison opened = PX_TRY(compare_files(files_[0], files_[1], policy));
-    PX_TRY(blame_files(files_[0], files_[1], policy, executor_factory(), opened.comparison));
+    const OpenedComparison opened = PX_TRY(compare_and_blame(files_[0], files_[1], policy, reports_));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
     return exit_code_of(opened.comparison);
   }
@@ -85,6 +92,7 @@ class BlameCommand final : public Command {
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));
     request.policy = PX_TRY(policy_.make());
+    request.error_pictures = reports_.needs_error_pictures();
     request.message = [](const std::string& sentence) { log_info(sentence); };
     const RunResult result = PX_TRY(run_models(request, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);

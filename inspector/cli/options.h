@@ -53,6 +53,7 @@ struct ReportOptions {
   std::string csv, junit, html, dot, svg, netron, model_explorer;
   int64_t top = 10;
   void declare(CLI::App& app);
+  bool needs_error_pictures() const { return !html.empty(); }
   // Writes the files asked for and prints the text or JSON form. `graph` (may be null) is what pictures are drawn of.
   Status write(const Comparison& comparison, const Graph* graph, bool json) const;
 };

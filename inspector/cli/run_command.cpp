@@ -93,6 +93,7 @@ class RunCommand final : public Command {
     request.only = only_;
     request.dump_directory = dump_;
     request.policy = PX_TRY(policy_.make());
+    request.error_pictures = reports_.needs_error_pictures();
     request.repeat = repeat_;
     request.baseline = baseline_;
     request.save_baseline = save_baseline_;

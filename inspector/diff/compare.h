@@ -23,6 +23,7 @@ using LimitsByPath = std::map<std::string, Limit, std::less<>>;
 struct CompareOptions {
   bool match_by_name =
       true;  // values without a counterpart at their path match one of equal ONNX name, where that is unique
+  bool error_pictures = false;  // of some diverged values (error_picture.h)
   CancelToken cancel;
 };
 

@@ -196,6 +196,7 @@ class DumpComparer {
         b_(b),
         judge_(policy),
         judge_b_(policy),
+        gallery_(options.error_pictures),
         options_(options),
         links_(options.match_by_name ? links_between(a_, b_) : diff::PathLinks{}),
         widen_(carries_double(a) || carries_double(b) || links_.is_closed()) {

@@ -2,8 +2,10 @@
 #include "inspector/diff/error_picture.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "inspector/tensor/elements.h"
 
@@ -22,7 +24,22 @@ double error_between(double a, double b) {
   return std::isfinite(difference) ? difference : std::numeric_limits<double>::infinity();
 }
 
-void take_range(const std::vector<double>& values, ErrorPicture& picture) {
+// Both tensors' elements as double, a stretch at a time, so that large tensors need no second copy.
+template <class Take>  // void(int64_t first element, span of A's, span of B's)
+void each_stretch(const Tensor& a, const Tensor& b, Take&& take) {
+  constexpr int64_t kStretch = 4096;
+  std::array<double, kStretch> of_a, of_b;
+  const int64_t elements = a.shape().element_count();
+  for (int64_t first = 0; first < elements; first += kStretch) {
+    const auto count = static_cast<size_t>(std::min(kStretch, elements - first));
+    const std::span<double> values_a(of_a.data(), count), values_b(of_b.data(), count);
+    load_doubles(a.view(), first, values_a);
+    load_doubles(b.view(), first, values_b);
+    take(first, std::span<const double>(values_a), std::span<const double>(values_b));
+  }
+}
+
+void take_range(std::span<const double> values, ErrorPicture& picture) {
   for (const double value : values) {
     if (!std::isfinite(value)) continue;
     picture.low = std::min(picture.low, value);
@@ -30,7 +47,17 @@ void take_range(const std::vector<double>& values, ErrorPicture& picture) {
   }
 }
 
-void count(const std::vector<double>& values, const ErrorPicture& picture, std::vector<int64_t>& histogram) {
+void take_errors(int64_t first, std::span<const double> a, std::span<const double> b, ErrorPicture& picture) {
+  for (size_t index = 0; index < a.size(); ++index) {
+    const int64_t element = first + static_cast<int64_t>(index);
+    const int64_t row = element / picture.matrix_columns * picture.rows / picture.matrix_rows;
+    const int64_t column = element % picture.matrix_columns * picture.columns / picture.matrix_columns;
+    double& cell = picture.errors[static_cast<size_t>(row * picture.columns + column)];
+    cell = std::max(cell, error_between(a[index], b[index]));
+  }
+}
+
+void count(std::span<const double> values, const ErrorPicture& picture, std::vector<int64_t>& histogram) {
   const double width = picture.high - picture.low;
   const double scale = width > 0 ? static_cast<double>(ErrorPicture::kBins) / width : 0;
   for (const double value : values) {
@@ -56,30 +83,23 @@ std::optional<ErrorPicture> make_error_picture(const Value& a, const Value& b) {
   picture.histogram_a.assign(ErrorPicture::kBins, 0);
   picture.histogram_b.assign(ErrorPicture::kBins, 0);
 
-  std::vector<double> values_a(static_cast<size_t>(elements)), values_b(static_cast<size_t>(elements));
-  load_doubles(a.tensor().view(), 0, values_a);
-  load_doubles(b.tensor().view(), 0, values_b);
-  for (int64_t row = 0; row < picture.matrix_rows; ++row) {
-    const int64_t cell_row = row * picture.rows / picture.matrix_rows;
-    for (int64_t column = 0; column < picture.matrix_columns; ++column) {
-      const auto index = static_cast<size_t>(row * picture.matrix_columns + column);
-      const int64_t cell_column = column * picture.columns / picture.matrix_columns;
-      double& cell = picture.errors[static_cast<size_t>(cell_row * picture.columns + cell_column)];
-      cell = std::max(cell, error_between(values_a[index], values_b[index]));
-    }
-  }
   picture.low = std::numeric_limits<double>::infinity();
   picture.high = -picture.low;
-  take_range(values_a, picture);
-  take_range(values_b, picture);
+  each_stretch(a.tensor(), b.tensor(), [&](int64_t first, std::span<const double> of_a, std::span<const double> of_b) {
+    take_errors(first, of_a, of_b, picture);
+    take_range(of_a, picture);
+    take_range(of_b, picture);
+  });
   if (picture.low > picture.high) picture.low = picture.high = 0;
-  count(values_a, picture, picture.histogram_a);
-  count(values_b, picture, picture.histogram_b);
+  each_stretch(a.tensor(), b.tensor(), [&](int64_t, std::span<const double> of_a, std::span<const double> of_b) {
+    count(of_a, picture, picture.histogram_a);
+    count(of_b, picture, picture.histogram_b);
+  });
   return picture;
 }
 
 void PictureGallery::consider(const Value& a, const Value& b, ValueComparison& result) {
-  if (result.verdict != Verdict::diverged) return;
+  if (!is_wanted_ || result.verdict != Verdict::diverged) return;
   {
     const std::lock_guard lock(mutex_);
     if (made_ >= kMost || (made_ >= kFirst && !(result.severity > worst_))) return;

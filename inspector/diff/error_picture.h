@@ -40,11 +40,13 @@ std::optional<ErrorPicture> make_error_picture(const Value& a, const Value& b);
 // used by two threads.
 class PictureGallery {
  public:
+  explicit PictureGallery(bool is_wanted) : is_wanted_(is_wanted) {}
   void consider(const Value& a, const Value& b, ValueComparison& result);
 
  private:
   static constexpr int kFirst = 8;
   static constexpr int kMost = 24;
+  const bool is_wanted_;
   std::mutex mutex_;
   int made_ = 0;
   double worst_ = 0;

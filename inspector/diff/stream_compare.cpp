@@ -55,7 +55,7 @@ Result<Value> keep(const Value& value, bool is_constant) {
 class StreamComparer::Impl {
  public:
   Impl(Policy policy, StreamOptions options)
-      : options_(std::move(options)), judge_(policy), judge_b_(std::move(policy)) {
+      : options_(std::move(options)), judge_(policy), gallery_(options_.error_pictures), judge_b_(std::move(policy)) {
     if (!options_.matches.has_value()) return;
     for (const PathMatch& match : *options_.matches) links_.link(match);
     links_.close();

@@ -9,6 +9,7 @@
 
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/layout.h"
+#include "inspector/render/markup.h"
 #include "inspector/render/node_verdicts.h"
 #include "inspector/render/severity_style.h"
 
@@ -22,29 +23,8 @@ constexpr float kLine = 14;
 constexpr float kPadding = 8;
 constexpr float kBodyGap = 12;
 
-// Text of an element; what XML has no character for becomes a question mark.
-std::string xml(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
-    }
-  }
-  return safe;
-}
+// Titles may have lines.
+std::string xml(std::string_view text) { return xml_text(text, "\n"); }
 
 struct Drawing;
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/render/markup.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/severity_style.h"
 
@@ -14,30 +15,6 @@ namespace parallax {
 namespace {
 
 using nlohmann::ordered_json;
-
-// Text of an attribute; what XML 1.0 has no character for becomes a question mark.
-std::string xml(std::string_view text) {
-  std::string escaped;
-  for (const char character : text) {
-    switch (character) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += static_cast<unsigned char>(character) < 0x20 ? '?' : character;
-    }
-  }
-  return escaped;
-}
 
 std::string describe(const ValueComparison& value) {
   std::string text = fmt::format("severity {:.4g}", value.severity);
@@ -50,20 +27,20 @@ std::string describe(const ValueComparison& value) {
 
 std::string test_case(const ValueComparison& value) {
   std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
-                                 xml(value.op.empty() ? "input" : value.op), xml(value.path));
+                                 xml_text(value.op.empty() ? "input" : value.op), xml_text(value.path));
   switch (value.verdict) {
     case Verdict::pass:
       return text + "/>\n";
     case Verdict::diverged:
       return text +
              fmt::format(">\n      <failure type=\"diverged\" message=\"{}\">node {}</failure>\n    </testcase>\n",
-                         xml(describe(value)), xml(value.node));
+                         xml_text(describe(value)), xml_text(value.node));
     case Verdict::mistrusted:
     case Verdict::not_compared:
       break;
   }
   return text + fmt::format(">\n      <skipped message=\"{}: {}\"/>\n    </testcase>\n", name_of(value.verdict),
-                            xml(value.reason));
+                            xml_text(value.reason));
 }
 
 std::string verdict_case(const Comparison& comparison) {
@@ -77,7 +54,7 @@ std::string verdict_case(const Comparison& comparison) {
   return fmt::format(
       "    <testcase classname=\"parallax\" name=\"verdict\">\n      <failure type=\"{}\" message=\"{}\"/>\n"
       "    </testcase>\n",
-      name_of(comparison.verdict), xml(where));
+      name_of(comparison.verdict), xml_text(where));
 }
 
 bool is_in_main_graph(const ValueComparison& value) { return value.path.find("//") == std::string::npos; }

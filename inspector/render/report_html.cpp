@@ -10,35 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/render/error_svg.h"
+#include "inspector/render/markup.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_template.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
 
 // Graphviz writes an XML prologue that has no place inside HTML.
 std::string svg_of(const std::string& drawn) {
@@ -60,8 +38,8 @@ std::string execution_row(const ComparedExecution& execution) {
   return fmt::format(
       "<tr><th>{}</th><td><b>{}</b></td><td class=\"mono\">{}</td><td>{}</td><td class=\"time\">{:.1f} ms</td>"
       "<td class=\"dim mono\">{}</td></tr>\n",
-      name_of(execution.side), escaped(execution.name), escaped(execution.model), escaped(execution.device),
-      execution.wall_ms, escaped(settings));
+      name_of(execution.side), html_text(execution.name), html_text(execution.model), html_text(execution.device),
+      execution.wall_ms, html_text(settings));
 }
 
 const ValueComparison* find_value(const Comparison& comparison, std::string_view path) {
@@ -82,23 +60,23 @@ std::vector<Finding> findings(const Comparison& comparison) {
   std::vector<Finding> list;
   for (const Cause& cause : comparison.causes) {
     Finding& finding = list.emplace_back();
-    finding.title = fmt::format("{}. <code>{}</code> <span class=\"dim\">{}</span>", cause.rank, escaped(cause.node),
-                                escaped(cause.op));
+    finding.title = fmt::format("{}. <code>{}</code> <span class=\"dim\">{}</span>", cause.rank, html_text(cause.node),
+                                html_text(cause.op));
     finding.text = fmt::format(
         "<p>{}</p><p class=\"dim\">introduced {:.3g}, inherited {:.3g} (1 is the limit); side {}; value "
         "<code>{}</code>",
-        escaped(cause.why), cause.introduced, cause.inherited, name_of(cause.side), escaped(cause.path));
+        html_text(cause.why), cause.introduced, cause.inherited, name_of(cause.side), html_text(cause.path));
     if (!cause.source_module.empty() || !cause.source_line.empty())
       finding.text +=
-          fmt::format("; from <code>{}</code> {}", escaped(cause.source_module), escaped(cause.source_line));
+          fmt::format("; from <code>{}</code> {}", html_text(cause.source_module), html_text(cause.source_line));
     finding.text += "</p>";
     finding.path = cause.path;
   }
   if (list.empty() && comparison.first_divergence.has_value()) {
     const FirstDivergence& first = *comparison.first_divergence;
-    list.push_back({fmt::format("First divergence: <code>{}</code> <span class=\"dim\">{}</span>", escaped(first.node),
-                                escaped(first.op)),
-                    fmt::format("<p class=\"dim\">value <code>{}</code></p>", escaped(first.path)), first.path});
+    list.push_back({fmt::format("First divergence: <code>{}</code> <span class=\"dim\">{}</span>",
+                                html_text(first.node), html_text(first.op)),
+                    fmt::format("<p class=\"dim\">value <code>{}</code></p>", html_text(first.path)), first.path});
   }
   return list;
 }
@@ -131,7 +109,7 @@ std::string causes(const Comparison& comparison, const ReportPictures& pictures)
 
 std::string repetition(const std::string& command) {
   return command.empty() ? std::string()
-                         : fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", escaped(command));
+                         : fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", html_text(command));
 }
 
 std::string summary(const Comparison& comparison, const ReportPictures& pictures) {

@@ -35,11 +35,12 @@ Result<std::shared_ptr<const Model>> open_graph(const std::string& path) {
   return model;
 }
 
-Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy) {
+Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy,
+                                       const CompareOptions& options) {
   const auto dump_a = PX_TRY(DumpReader::open(a));
   const auto dump_b = PX_TRY(DumpReader::open(b));
   OpenedComparison opened;
-  opened.comparison = PX_TRY(compare_dumps(*dump_a, *dump_b, policy, {}));
+  opened.comparison = PX_TRY(compare_dumps(*dump_a, *dump_b, policy, options));
   opened.model = PX_TRY(graph_of(*dump_a));
   if (opened.model == nullptr) opened.model = PX_TRY(graph_of(*dump_b));
   return opened;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "inspector/base/result.h"
+#include "inspector/diff/compare.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/diff/policy.h"
 #include "inspector/dump/dump_reader.h"
@@ -22,6 +23,7 @@ struct OpenedComparison {
   Comparison comparison;
   std::shared_ptr<const Model> model;  // graph of A, else of B, else null
 };
-Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy);
+Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy,
+                                       const CompareOptions& options = {});
 
 }  // namespace parallax

@@ -121,6 +121,7 @@ StreamOptions stream_options(const RunRequest& request) {
   StreamOptions options;
   options.only = request.only;
   options.on_value = request.on_value;
+  options.error_pictures = request.error_pictures;
   // A glob that no path can match leaves the graph's outputs, which are always compared.
   if (request.capture.value_or(CaptureLevel::all) == CaptureLevel::none) options.only = {""};
   return options;
@@ -257,7 +258,9 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   }
   const auto dump = PX_TRY(DumpReader::open(result.written.front()));
   std::optional<Comparison> expected = std::move(result.comparison);
-  result.comparison = PX_TRY(compare_dumps(*baseline, *dump, request.policy, {}));
+  CompareOptions compare;
+  compare.error_pictures = request.error_pictures;
+  result.comparison = PX_TRY(compare_dumps(*baseline, *dump, request.policy, compare));
   const Status blamed =
       blame_files(request.baseline, result.written.front(), request.policy, make_executor, *result.comparison);
   if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);

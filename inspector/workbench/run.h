@@ -37,9 +37,10 @@ struct RunRequest {
   int64_t capture_limit_bytes = 0;
   std::string dump_directory;  // empty: no dumps
   Policy policy;
-  int repeat = 0;             // N: one executor N times against itself, bit by bit
-  std::string baseline;       // a kept dump that stands as side A
-  std::string save_baseline;  // where to write a dump of statistics
+  int repeat = 0;               // N: one executor N times against itself, bit by bit
+  std::string baseline;         // a kept dump that stands as side A
+  std::string save_baseline;    // where to write a dump of statistics
+  bool error_pictures = false;  // of some diverged values, for a report that shows them
   ProgressCallback progress;
   // Two sides: each value as soon as it has been compared, one after the other, from whichever side's thread came last.
   std::function<void(const ValueComparison&)> on_value;

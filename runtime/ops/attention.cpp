@@ -223,20 +223,6 @@ struct Masked {
   }
 };
 
-struct Highest {
-  template <class C>
-  PX_HD C init() const {
-    return -std::numeric_limits<C>::infinity();
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return math::maximum(a, x);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return math::maximum(a, b);
-  }
-};
 template <class C>
 struct ShiftedExponential {
   C shift;
@@ -290,7 +276,7 @@ struct MaskedSoftmaxRow {
     if (masked.mask.data != nullptr || masked.first_key > 0 || masked.end_key < scores.keys || masked.softcap > C(0)) {
       team.emit(masked);
     }
-    const C highest = team.fold_emitted(Highest{});
+    const C highest = team.fold_emitted(FoldMax{});
     const bool all_hidden = highest == -std::numeric_limits<C>::infinity();
     team.change_emitted(ShiftedExponential<C>{all_hidden ? C(0) : highest});
     const C sum = team.fold_emitted(DifferenceSum<C>{C(0)});

@@ -228,42 +228,6 @@ Status mean_variance_normalization(OpContext<Device>& op) {
 
 // ---- Global pools: one row for each channel ----
 
-struct PlaneMean {
-  template <class C>
-  PX_HD C init() const {
-    return C(0);
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return a + x;
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return a + b;
-  }
-  template <class C>
-  PX_HD C finish(C a, int64_t count) const {
-    return a / static_cast<C>(count);
-  }
-};
-struct PlaneMax {
-  template <class C>
-  PX_HD C init() const {
-    return -std::numeric_limits<C>::infinity();
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return math::maximum(a, x);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return math::maximum(a, b);
-  }
-  template <class C>
-  PX_HD C finish(C a, int64_t) const {
-    return a;
-  }
-};
 struct PlaneNorm {  // in double: powers of many values span many magnitudes
   double p;
   template <class C>
@@ -307,9 +271,9 @@ template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"BatchNormalization", kFloats, batch_normalization<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx",
      is_batch_inference},
-    {"GlobalAveragePool", kFloats, global_pool<Device, PlaneMean>},
+    {"GlobalAveragePool", kFloats, global_pool<Device, FoldMean>},
     {"GlobalLpPool", kFloats, global_lp_pool<Device>, 2},
-    {"GlobalMaxPool", kFloats, global_pool<Device, PlaneMax>},
+    {"GlobalMaxPool", kFloats, global_pool<Device, FoldMax>},
     {"GroupNormalization", kFloats, group_normalization<Device>},
     {"InstanceNormalization", kFloats, instance_normalization<Device>, 6},
     {"LRN", kFloats, lrn<Device>},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/activation.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
 
@@ -134,17 +135,14 @@ Status bias_softmax(Context& op) {
   return {};
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-constexpr KernelRow<Cpu> row(std::string_view op, Kernel<Cpu> run) {
-  KernelRow<Cpu> made{op, kFloats, run};
-  made.domain = kMicrosoft;
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("BiasAdd", bias_add),         row("BiasDropout", bias_dropout),      row("BiasGelu", gelu),
-    row("BiasSoftmax", bias_softmax), row("BiasSplitGelu", bias_split_gelu), row("FastGelu", fast_gelu),
-    row("QuickGelu", quick_gelu),
+    contributed_row("BiasAdd", kFloats, bias_add),
+    contributed_row("BiasDropout", kFloats, bias_dropout),
+    contributed_row("BiasGelu", kFloats, gelu),
+    contributed_row("BiasSoftmax", kFloats, bias_softmax),
+    contributed_row("BiasSplitGelu", kFloats, bias_split_gelu),
+    contributed_row("FastGelu", kFloats, fast_gelu),
+    contributed_row("QuickGelu", kFloats, quick_gelu),
 };
 
 }  // namespace

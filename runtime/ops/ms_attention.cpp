@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/blocks.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
 
@@ -255,16 +256,10 @@ Status rotary_embedding(Context& op) {
 
 constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
 
-constexpr KernelRow<Cpu> row(std::string_view op, Kernel<Cpu> run) {
-  KernelRow<Cpu> made{op, kNarrowFloats, run};
-  made.domain = "com.microsoft";
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("Attention", attention),
-    row("MultiHeadAttention", multi_head_attention),
-    row("RotaryEmbedding", rotary_embedding),
+    contributed_row("Attention", kNarrowFloats, attention),
+    contributed_row("MultiHeadAttention", kNarrowFloats, multi_head_attention),
+    contributed_row("RotaryEmbedding", kNarrowFloats, rotary_embedding),
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // SampleOp, ScaledSiLU; and GatedAdd, QGemm by their parts.
 #include <fmt/format.h>
 
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/quantised_values.h"
@@ -113,19 +114,13 @@ Status quantised_gemm(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> row(std::string_view op, uint32_t dtypes, Kernel<Cpu> run) {
-  KernelRow<Cpu> made{op, dtypes, run};
-  made.domain = "com.microsoft";
-  return made;
-}
-
 constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
 
 constexpr KernelRow<Cpu> kRows[] = {
-    row("GatedAdd", kFloats, gated_add), row("GridSample", kFloats, grid_sample),
-    row("Pad", kMovable, pad),           row("QGemm", kBytes, quantised_gemm),
-    row("Range", kReals, range),         row("ReduceSumInteger", kBytes, reduce_sum_integer),
-    row("SampleOp", kMovable, sample),   row("ScaledSiLU", kFloats, scaled_silu),
+    contributed_row("GatedAdd", kFloats, gated_add), contributed_row("GridSample", kFloats, grid_sample),
+    contributed_row("Pad", kMovable, pad),           contributed_row("QGemm", kBytes, quantised_gemm),
+    contributed_row("Range", kReals, range),         contributed_row("ReduceSumInteger", kBytes, reduce_sum_integer),
+    contributed_row("SampleOp", kMovable, sample),   contributed_row("ScaledSiLU", kFloats, scaled_silu),
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "runtime/device/gemm.h"
 #include "runtime/ops/activation_attributes.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
@@ -84,18 +85,12 @@ Status conv_transpose_with_pads(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> row(std::string_view op, Kernel<Cpu> run, std::string_view domain = "com.microsoft") {
-  KernelRow<Cpu> made{op, kFloats, run};
-  made.domain = domain;
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("ConvTransposeWithDynamicPads", conv_transpose_with_pads),
-    row("FusedConv", fused_conv),
-    row("NhwcConv", nhwc_conv),
-    row("NhwcFusedConv", nhwc_conv),
-    row("Conv", fused_conv, "parallax.fused"),
+    contributed_row("ConvTransposeWithDynamicPads", kFloats, conv_transpose_with_pads),
+    contributed_row("FusedConv", kFloats, fused_conv),
+    contributed_row("NhwcConv", kFloats, nhwc_conv),
+    contributed_row("NhwcFusedConv", kFloats, nhwc_conv),
+    contributed_row("Conv", kFloats, fused_conv, 0, "parallax.fused"),
 };
 
 }  // namespace

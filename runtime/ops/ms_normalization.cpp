@@ -8,33 +8,15 @@
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
 
 using Context = OpContext<Cpu>;
-
-template <class C>
-struct Total {
-  template <class T>
-  C init() const {
-    return C(0);
-  }
-  C step(C a, C x) const { return a + x; }
-  C merge(C a, C b) const { return a + b; }
-};
-template <class C>
-struct Squares {
-  C shift;
-  template <class T>
-  C init() const {
-    return C(0);
-  }
-  C step(C a, C x) const { return a + (x - shift) * (x - shift); }
-  C merge(C a, C b) const { return a + b; }
-};
 
 // One input as a row of C, checked to have that many elements.
 template <class C>
@@ -58,8 +40,8 @@ struct RowNorm {
   void run(const C* in, C* out, C& mean, C& inverse) const {
     const auto columns = static_cast<int64_t>(scale.size());
     const C count = static_cast<C>(columns);
-    mean = centred ? rows_detail::fold_row<C>(Total<C>{}, in, columns) / count : C(0);
-    inverse = C(1) / std::sqrt(rows_detail::fold_row<C>(Squares<C>{mean}, in, columns) / count + epsilon);
+    mean = centred ? rows_detail::fold_row<C>(FoldSum{}, in, columns) / count : C(0);
+    inverse = C(1) / std::sqrt(rows_detail::fold_row<C>(SquaredDifferenceSum<C>{mean}, in, columns) / count + epsilon);
     const C* factor = scale.data();
     const C* shift = bias.empty() ? nullptr : bias.data();
     const C m = mean, s = inverse;
@@ -275,8 +257,8 @@ void normalise_groups(std::span<float> x, const Shape& shape, int64_t groups, fl
   parallel_for(shape[0] * groups, count * 4, [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group) {
       float* values = x.data() + group * count;
-      const float mean = rows_detail::fold_row<float>(Total<float>{}, values, count) / static_cast<float>(count);
-      const float squares = rows_detail::fold_row<float>(Squares<float>{mean}, values, count);
+      const float mean = rows_detail::fold_row<float>(FoldSum{}, values, count) / static_cast<float>(count);
+      const float squares = rows_detail::fold_row<float>(SquaredDifferenceSum<float>{mean}, values, count);
       const float inverse = 1.0F / std::sqrt(squares / static_cast<float>(count) + epsilon);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t channel = group % groups * (channels / groups) + i / inner;
@@ -345,20 +327,12 @@ Status skip_group_norm(Context& op) {
 
 constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
 
-constexpr KernelRow<Cpu> row(std::string_view op, Kernel<Cpu> run, uint32_t dtypes = kNarrowFloats,
-                             int64_t dtype_input = 0) {
-  KernelRow<Cpu> made{op, dtypes, run};
-  made.domain = "com.microsoft";
-  made.dtype_input = dtype_input;
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("EmbedLayerNormalization", embed_layer_norm, kNarrowFloats, 2),
-    row("GroupNorm", group_norm),
-    row("SkipGroupNorm", skip_group_norm),
-    row("SkipLayerNormalization", skip_layer_norm),
-    row("SkipSimplifiedLayerNormalization", skip_rms_norm),
+    contributed_row("EmbedLayerNormalization", kNarrowFloats, embed_layer_norm, 2),
+    contributed_row("GroupNorm", kNarrowFloats, group_norm),
+    contributed_row("SkipGroupNorm", kNarrowFloats, skip_group_norm),
+    contributed_row("SkipLayerNormalization", kNarrowFloats, skip_layer_norm),
+    contributed_row("SkipSimplifiedLayerNormalization", kNarrowFloats, skip_rms_norm),
     {"SimplifiedLayerNormalization", kFloats, simplified_layer_norm},
 };
 

@@ -5,63 +5,15 @@
 #include "runtime/device/activation.h"
 #include "runtime/device/gemm.h"
 #include "runtime/ops/activation_attributes.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
+#include "runtime/ops/matmul_shapes.h"
 
 namespace parallax::runtime {
 namespace {
 
 using Context = OpContext<Cpu>;
-
-struct Product {
-  GemmProblem problem;
-  Shape out;
-};
-
-// numpy.matmul of A and B with their last two axes swapped where the flags say so; vectors are never swapped.
-Result<Product> product_of(const Shape& a_shape, const Shape& b_shape, bool transpose_a, bool transpose_b) {
-  Ints a(a_shape), b(b_shape);
-  if (a.empty() || b.empty()) return execution_error("a product of matrices needs operands of rank 1 or more");
-  const bool a_is_vector = a.size() == 1;
-  const bool b_is_vector = b.size() == 1;
-  if (a_is_vector) a.insert(0, 1);
-  if (b_is_vector) b.insert(1, 1);
-  Product result;
-  GemmProblem& problem = result.problem;
-  problem.transpose_a = transpose_a && !a_is_vector;
-  problem.transpose_b = transpose_b && !b_is_vector;
-  problem.m = a[a.size() - (problem.transpose_a ? 1 : 2)];
-  problem.k = a[a.size() - (problem.transpose_a ? 2 : 1)];
-  problem.n = b[b.size() - (problem.transpose_b ? 2 : 1)];
-  if (b[b.size() - (problem.transpose_b ? 1 : 2)] != problem.k) {
-    return execution_error(fmt::format("shapes {} and {} do not multiply", a_shape.to_string(), b_shape.to_string()));
-  }
-  const Shape a_batch(std::span<const int64_t>(a.data(), static_cast<size_t>(a.size() - 2)));
-  const Shape b_batch(std::span<const int64_t>(b.data(), static_cast<size_t>(b.size() - 2)));
-  const Shape batches[] = {a_batch, b_batch};
-  const Shape batch = PX_TRY(broadcast_shapes(batches));
-  Ints out(batch);
-  if (!a_is_vector) out.push_back(problem.m);
-  if (!b_is_vector) out.push_back(problem.n);
-  result.out = PX_TRY(shape_of(out));
-  if (b_batch.element_count() == 1 && a_batch.element_count() == batch.element_count() && !problem.transpose_a) {
-    problem.m *= batch.element_count();  // one tall product
-    return result;
-  }
-  const Ints a_strides = broadcast_strides(a_batch, batch);
-  const Ints b_strides = broadcast_strides(b_batch, batch);
-  problem.a_offsets = Ints(batch.element_count());
-  problem.b_offsets = Ints(batch.element_count());
-  for (int64_t i = 0; i < batch.element_count(); ++i) {
-    int64_t rest = i;
-    for (int64_t axis = rank_of(batch) - 1; axis >= 0; --axis) {
-      problem.a_offsets[i] += rest % dim_of(batch, axis) * a_strides[axis] * problem.m * problem.k;
-      problem.b_offsets[i] += rest % dim_of(batch, axis) * b_strides[axis] * problem.k * problem.n;
-      rest /= dim_of(batch, axis);
-    }
-  }
-  return result;
-}
 
 // What is done to the product before it is stored; the tensors may be null.
 struct Finish {
@@ -96,7 +48,7 @@ Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tens
   return {};
 }
 
-Status multiply(Context& op, const Product& product, const Tensor& a, const Tensor& b, const Finish& finish) {
+Status multiply(Context& op, const MatmulShapes& product, const Tensor& a, const Tensor& b, const Finish& finish) {
   const DType dtype = a.dtype();
   if (b.dtype() != dtype) return execution_error("A and B have different element types");
   const MutableView out = PX_TRY(op.make_output(0, dtype, product.out));
@@ -118,7 +70,8 @@ Result<Tensor> batch_moved(Context& op, int64_t index, std::string_view flag) {
 Status fused_matmul(Context& op) {
   const Tensor a = PX_TRY(batch_moved(op, 0, "transBatchA"));
   const Tensor b = PX_TRY(batch_moved(op, 1, "transBatchB"));
-  Product product = PX_TRY(product_of(a.shape(), b.shape(), op.integer("transA") != 0, op.integer("transB") != 0));
+  MatmulShapes product =
+      PX_TRY(matmul_shapes(a.shape(), b.shape(), op.integer("transA") != 0, op.integer("transB") != 0));
   product.problem.alpha = op.real("alpha");
   product.problem.b_is_constant = op.is_constant(1) && b.view().data == op.input(1).view().data;
   Finish finish;
@@ -127,7 +80,7 @@ Status fused_matmul(Context& op) {
 }
 
 Status gemm_fast_gelu(Context& op) {
-  Product product = PX_TRY(product_of(op.input(0).shape(), op.input(1).shape(), false, false));
+  MatmulShapes product = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
   product.problem.b_is_constant = op.is_constant(1);
   Finish finish;
   finish.activation.kind = Activation::Kind::fast_gelu;
@@ -139,7 +92,7 @@ Status gemm_fast_gelu(Context& op) {
 }
 
 Status linear(Context& op) {
-  Product product = PX_TRY(product_of(op.input(0).shape(), op.input(1).shape(), false, false));
+  MatmulShapes product = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
   product.problem.b_is_constant = op.is_constant(1);
   Finish finish;
   finish.activation = PX_TRY(activation_of_conv(op));
@@ -172,19 +125,13 @@ Status fused_gemm(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> row(std::string_view op, Kernel<Cpu> run, std::string_view domain = "com.microsoft") {
-  KernelRow<Cpu> made{op, kFloats, run};
-  made.domain = domain;
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("FusedGemm", fused_gemm),
-    row("FusedMatMul", fused_matmul),
-    row("FusedMatMulActivation", fused_matmul),
-    row("GemmFastGelu", gemm_fast_gelu),
-    row("TransposeMatMul", fused_matmul),
-    row("Linear", linear, "parallax.fused"),
+    contributed_row("FusedGemm", kFloats, fused_gemm),
+    contributed_row("FusedMatMul", kFloats, fused_matmul),
+    contributed_row("FusedMatMulActivation", kFloats, fused_matmul),
+    contributed_row("GemmFastGelu", kFloats, gemm_fast_gelu),
+    contributed_row("TransposeMatMul", kFloats, fused_matmul),
+    contributed_row("Linear", kFloats, linear, 0, "parallax.fused"),
 };
 
 }  // namespace

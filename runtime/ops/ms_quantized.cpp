@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/map.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/quantised_values.h"
@@ -156,29 +157,22 @@ Status dequantize(Context& op) {
 
 constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
 
-constexpr KernelRow<Cpu> row(std::string_view op, uint32_t dtypes, Kernel<Cpu> run, int64_t dtype_input = 0) {
-  KernelRow<Cpu> made{op, dtypes, run};
-  made.domain = "com.microsoft";
-  made.dtype_input = dtype_input;
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("DequantizeLinear", kAnyTensor, dequantize),
-    row("MulInteger", kBytes, multiply_integers),
-    row("NhwcMaxPool", kBytes, max_pool),
-    row("QLinearAdd", kBytes, add),
-    row("QLinearAveragePool", kBytes, average_pool),
-    row("QLinearConcat", kAnyTensor, concat),
-    row("QLinearConv", kBytes, convolution),
-    row("QLinearGlobalAveragePool", kBytes, global_average_pool),
-    row("QLinearLeakyRelu", kBytes, leaky_relu),
-    row("QLinearMul", kBytes, multiply),
-    row("QLinearReduceMean", kBytes, reduce_mean),
-    row("QLinearSigmoid", kBytes, sigmoid),
-    row("QLinearSoftmax", kBytes, softmax),
-    row("QLinearWhere", kBool, where),
-    row("QuantizeLinear", kFloats, quantize),
+    contributed_row("DequantizeLinear", kAnyTensor, dequantize),
+    contributed_row("MulInteger", kBytes, multiply_integers),
+    contributed_row("NhwcMaxPool", kBytes, max_pool),
+    contributed_row("QLinearAdd", kBytes, add),
+    contributed_row("QLinearAveragePool", kBytes, average_pool),
+    contributed_row("QLinearConcat", kAnyTensor, concat),
+    contributed_row("QLinearConv", kBytes, convolution),
+    contributed_row("QLinearGlobalAveragePool", kBytes, global_average_pool),
+    contributed_row("QLinearLeakyRelu", kBytes, leaky_relu),
+    contributed_row("QLinearMul", kBytes, multiply),
+    contributed_row("QLinearReduceMean", kBytes, reduce_mean),
+    contributed_row("QLinearSigmoid", kBytes, sigmoid),
+    contributed_row("QLinearSoftmax", kBytes, softmax),
+    contributed_row("QLinearWhere", kBool, where),
+    contributed_row("QuantizeLinear", kFloats, quantize),
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "runtime/device/blocks.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/weight_cache.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/quantised_values.h"
@@ -243,18 +244,12 @@ Status matmul_integer16(Context& op) {
 constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
 constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
 
-constexpr KernelRow<Cpu> row(std::string_view op, uint32_t dtypes, Kernel<Cpu> run) {
-  KernelRow<Cpu> made{op, dtypes, run};
-  made.domain = "com.microsoft";
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
-    row("MatMulBnb4", kNarrowFloats, matmul_bnb4),
-    row("MatMulInteger16", dtype_bits({DType::int16, DType::uint16}), matmul_integer16),
-    row("MatMulIntegerToFloat", kBytes, matmul_integer_to_float),
-    row("MatMulNBits", kNarrowFloats, matmul_nbits),
+    contributed_row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
+    contributed_row("MatMulBnb4", kNarrowFloats, matmul_bnb4),
+    contributed_row("MatMulInteger16", dtype_bits({DType::int16, DType::uint16}), matmul_integer16),
+    contributed_row("MatMulIntegerToFloat", kBytes, matmul_integer_to_float),
+    contributed_row("MatMulNBits", kNarrowFloats, matmul_nbits),
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/device/blocks.h"
 #include "runtime/device/map.h"
+#include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
 
@@ -295,25 +296,19 @@ Status unique(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> row(std::string_view op, uint32_t dtypes, Kernel<Cpu> run) {
-  KernelRow<Cpu> made{op, dtypes, run};
-  made.domain = "com.microsoft";
-  return made;
-}
-
 constexpr KernelRow<Cpu> kRows[] = {
-    row("CDist", kFloats, cdist),
-    row("ComplexMul", kFloats, complex_mul),
-    row("ComplexMulConj", kFloats, complex_mul_conj),
-    row("ExpandDims", kMovable, expand_dims),
-    row("GatherND", kMovable, gather_nd),
-    row("Inverse", kFloats, inverse),
-    row("Irfft", kFloats, irfft),
-    row("IsAllFinite", kFloats, is_all_finite),
-    row("Rfft", kFloats, rfft),
-    row("TorchEmbedding", kFloats, embedding),
-    row("Trilu", kMovable, trilu),
-    row("Unique", kReals, unique),
+    contributed_row("CDist", kFloats, cdist),
+    contributed_row("ComplexMul", kFloats, complex_mul),
+    contributed_row("ComplexMulConj", kFloats, complex_mul_conj),
+    contributed_row("ExpandDims", kMovable, expand_dims),
+    contributed_row("GatherND", kMovable, gather_nd),
+    contributed_row("Inverse", kFloats, inverse),
+    contributed_row("Irfft", kFloats, irfft),
+    contributed_row("IsAllFinite", kFloats, is_all_finite),
+    contributed_row("Rfft", kFloats, rfft),
+    contributed_row("TorchEmbedding", kFloats, embedding),
+    contributed_row("Trilu", kMovable, trilu),
+    contributed_row("Unique", kReals, unique),
 };
 
 }  // namespace

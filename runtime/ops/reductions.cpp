@@ -4,36 +4,11 @@
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
 
-struct FoldBase {
-  template <class C>
-  PX_HD C init() const {
-    return C(0);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return a + b;
-  }
-  template <class C>
-  PX_HD C finish(C a, int64_t) const {
-    return a;
-  }
-};
-struct FoldSum : FoldBase {
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return a + x;
-  }
-};
-struct FoldMean : FoldSum {
-  template <class C>
-  PX_HD C finish(C a, int64_t count) const {
-    return a / static_cast<C>(count);
-  }
-};
 struct FoldL1 : FoldBase {
   template <class C>
   PX_HD C step(C a, C x) const {
@@ -70,21 +45,6 @@ struct FoldProd : FoldBase {
   template <class C>
   PX_HD C merge(C a, C b) const {
     return a * b;
-  }
-};
-struct FoldMax : FoldBase {
-  template <class C>
-  PX_HD C init() const {
-    return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                : std::numeric_limits<C>::lowest();
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return math::maximum(a, x);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return math::maximum(a, b);
   }
 };
 struct FoldMin : FoldBase {

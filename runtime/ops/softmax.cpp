@@ -3,38 +3,10 @@
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
-
-struct MaxOf {
-  template <class C>
-  PX_HD C init() const {
-    return -std::numeric_limits<C>::infinity();
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return math::maximum(a, x);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return math::maximum(a, b);
-  }
-};
-struct SumOf {
-  template <class C>
-  PX_HD C init() const {
-    return C(0);
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return a + x;
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return a + b;
-  }
-};
 
 template <class C>
 struct Exponential {  // e^(x - shift)
@@ -57,17 +29,17 @@ struct SoftmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
-    team.emit(Exponential<C>{team.fold(MaxOf{})});
-    team.change_emitted(DividedBy<C>{team.fold_emitted(SumOf{})});
+    team.emit(Exponential<C>{team.fold(FoldMax{})});
+    team.change_emitted(DividedBy<C>{team.fold_emitted(FoldSum{})});
   }
 };
 struct LogSoftmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
-    const C highest = team.fold(MaxOf{});
+    const C highest = team.fold(FoldMax{});
     team.emit(Exponential<C>{highest});
-    const C log_sum = std::log(team.fold_emitted(SumOf{}));
+    const C log_sum = std::log(team.fold_emitted(FoldSum{}));
     team.emit(LogProbability<C>{highest, log_sum});
   }
 };

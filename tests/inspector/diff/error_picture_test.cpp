@@ -49,7 +49,7 @@ TEST(ErrorPicture, NothingToShow) {
 }
 
 TEST(PictureGallery, KeepsTheFirstAndTheWorst) {
-  PictureGallery gallery;
+  PictureGallery gallery(true);
   const Value a = floats({1}, {0}), b = floats({1}, {1});
   int made = 0;
   for (int index = 0; index < 100; ++index) {
@@ -66,6 +66,15 @@ TEST(PictureGallery, KeepsTheFirstAndTheWorst) {
     made += value.picture != nullptr ? 1 : 0;
   }
   EXPECT_EQ(made, 9);
+}
+
+TEST(PictureGallery, MakesNothingThatIsNotWanted) {
+  PictureGallery gallery(false);
+  ValueComparison value;
+  value.verdict = Verdict::diverged;
+  value.severity = 10;
+  gallery.consider(floats({1}, {0}), floats({1}, {1}), value);
+  EXPECT_EQ(value.picture, nullptr);
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+// Four characters have a meaning in markup; the rest is as it is.
+#include "inspector/render/markup.h"
+
+namespace parallax {
+
+std::string html_text(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string xml_text(std::string_view text, std::string_view kept) {
+  std::string safe = html_text(text);
+  for (char& c : safe) {
+    if (static_cast<unsigned char>(c) < 0x20 && kept.find(c) == std::string_view::npos) c = '?';
+  }
+  return safe;
+}
+
+}  // namespace parallax

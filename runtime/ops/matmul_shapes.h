@@ -1,0 +1,18 @@
+// The shapes of a product of matrices as numpy.matmul has them, and the products of its batch.
+#pragma once
+
+#include "runtime/device/gemm.h"
+
+namespace parallax::runtime {
+
+struct MatmulShapes {
+  GemmProblem problem;
+  Shape out;
+};
+
+// Vectors get an axis of 1 that the result loses again, leading axes broadcast. A transposed operand has its last two
+// axes swapped; vectors are never swapped. Errors: execution, where the shapes do not fit.
+Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape, bool transpose_a = false,
+                                   bool transpose_b = false);
+
+}  // namespace parallax::runtime
