@@ -1,8 +1,10 @@
-// The pool behind parallel_for: workers sleep on a condition variable, claim chunks of a job by an atomic counter.
+// The pool behind parallel_for: workers look out for the next job for a moment, then sleep on a condition variable;
+// they claim chunks of a job by an atomic counter.
 #include "inspector/base/thread_pool.h"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -15,14 +17,39 @@ constexpr int64_t kMinimumWorkPerThread = 25'000;  // operations, roughly nanose
 constexpr int kMaximumThreads = 256;
 constexpr int kChunksPerThread = 4;  // evens out cores of unequal speed
 
+// To wake a thread takes some ten microseconds, as long as many a loop: who waits looks out for so long before it
+// sleeps. No longer, since the processor may be wanted elsewhere.
+constexpr std::chrono::microseconds kLookOut{30};
+
 thread_local bool inside_loop = false;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Until is_over() or the time is up.
+template <class IsOver>
+void look_out(const IsOver& is_over) {
+  constexpr int kLooksAtOnce = 16;
+  const auto end = std::chrono::steady_clock::now() + kLookOut;
+  do {
+    for (int look = 0; look < kLooksAtOnce; ++look) {
+      if (is_over()) return;
+      pause_briefly();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+}
 
 struct Job {
   const std::function<void(int64_t, int64_t)>* body = nullptr;
   int64_t count = 0;
   int64_t chunk = 1;
-  int helpers_wanted = 0;  // guarded by the pool's mutex
-  int helpers_inside = 0;  // guarded by the pool's mutex
+  int helpers_wanted = 0;              // guarded by the pool's mutex
+  std::atomic<int> helpers_inside{0};  // changed under the pool's mutex
   std::atomic<int64_t> next_begin{0};
 
   void work() {
@@ -64,12 +91,19 @@ class Pool {
       while (static_cast<int>(workers_.size()) < helpers) workers_.emplace_back([this] { worker_main(); });
       job.helpers_wanted = helpers;
       jobs_.push_back(&job);
+      helpers_wanted_ += helpers;
     }
     helpers == 1 ? wake_.notify_one() : wake_.notify_all();
     job.work();
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(jobs_, &job);  // no new helper from here on
+      helpers_wanted_ -= job.helpers_wanted;
+    }
+    const auto is_left = [&] { return job.helpers_inside == 0; };
+    look_out(is_left);
     std::unique_lock lock(mutex_);
-    std::erase(jobs_, &job);  // no new helper from here on
-    left_.wait(lock, [&] { return job.helpers_inside == 0; });
+    left_.wait(lock, is_left);
   }
 
  private:
@@ -89,11 +123,15 @@ class Pool {
       wake_.wait(lock, [&] { return stopping_ || (job = claim_job()) != nullptr; });
       if (stopping_) return;
       --job->helpers_wanted;
+      --helpers_wanted_;
       ++job->helpers_inside;
       lock.unlock();
       job->work();
       lock.lock();
       if (--job->helpers_inside == 0) left_.notify_all();
+      lock.unlock();
+      look_out([&] { return helpers_wanted_ > 0; });
+      lock.lock();
     }
   }
 
@@ -101,6 +139,7 @@ class Pool {
   std::condition_variable wake_;
   std::condition_variable left_;
   std::vector<Job*> jobs_;
+  std::atomic<int> helpers_wanted_{0};  // of all jobs; changed under the mutex
   std::vector<std::thread> workers_;
   std::atomic<int> count_{1};
   bool stopping_ = false;

@@ -5,8 +5,9 @@
 
 #include "reference/ops/conv_input.h"
 #include "reference/ops/map.h"
+#include "reference/ops/matrix.h"
 #include "reference/ops/ops.h"
-#include "reference/ops/products.h"
+#include "reference/ops/products_kernel.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {
@@ -24,6 +25,13 @@ struct ConvPlan {
   int64_t weight_index(int64_t group, int64_t to, int64_t from, int64_t element) const {
     const int64_t channel = transposed ? (group * in + from) * out + to : (group * out + to) * in + from;
     return channel * window.kernel_count() + element;
+  }
+
+  // Whether the windows of a channel are its elements, in their order.
+  bool is_pointwise() const {
+    const auto is = [](int64_t wanted) { return [=](int64_t value) { return value == wanted; }; };
+    return !transposed && window.kernel_count() == 1 && window.input == window.output &&
+           std::ranges::all_of(window.strides, is(1)) && std::ranges::all_of(window.pads_begin, is(0));
   }
 };
 
@@ -109,12 +117,9 @@ struct Convolution {
 
   void load_weights(int64_t group, int64_t row, std::span<Number> values) const {
     const int64_t elements = plan.window.kernel_count();
-    load_lines<Number>(w,
-                       {.begin = plan.weight_index(group, row, 0, 0),
-                        .stride = plan.transposed ? plan.out * elements : elements,
-                        .lines = plan.in,
-                        .width = elements},
-                       values);
+    const int64_t begin = plan.weight_index(group, row, 0, 0);
+    if (!plan.transposed) return load<Number>(w, begin, values);
+    load_lines<Number>(w, {.begin = begin, .stride = plan.out * elements, .lines = plan.in, .width = elements}, values);
   }
 
   // The sums of one sample and group as products of matrices, given how the windows are laid in a panel.
@@ -136,17 +141,20 @@ struct Convolution {
   // The same without a panel, one output channel after the other: for groups that have few.
   void add(int64_t index, const PaddedLayout& layout, std::span<const Number> planes,
            std::span<const std::vector<WindowRun>> runs) const {
-    const int64_t places = plan.window.output_count();
+    const WindowKernel<Number> sum_windows = window_kernel();
     std::vector<Number> weights(layout.offsets().size());
-    std::array<Number, kStretch> sums;
-    for (int64_t first = 0; first < places; first += kStretch) {
-      const int64_t width = std::min(kStretch, places - first);
-      for (int64_t row = 0; row < plan.out; ++row) {
-        load_weights(index % plan.groups, row, weights);
-        sums.fill(Number{0});
-        add_windows(planes.data(), layout.offsets(), weights, runs[static_cast<size_t>(first / kStretch)],
-                    layout.step(), sums.data());
-        store(index * plan.out + row, first, std::span<const Number>(sums).first(static_cast<size_t>(width)));
+    std::array<Number, kStretch + kPanelWidth> sums;
+    for (int64_t row = 0; row < plan.out; ++row) {
+      load_weights(index % plan.groups, row, weights);
+      for (size_t stretch = 0; stretch < runs.size(); ++stretch) {
+        int64_t width = 0;
+        for (const WindowRun& run : runs[stretch]) {
+          sum_windows(weights.data(), planes.data() + run.from, layout.offsets().data(), std::ssize(weights), run.count,
+                      sums.data() + width);
+          width += run.count;
+        }
+        store(index * plan.out + row, static_cast<int64_t>(stretch) * kStretch,
+              std::span<const Number>(sums).first(static_cast<size_t>(width)));
       }
     }
   }
@@ -164,6 +172,8 @@ struct Convolution {
 
   void run() const {
     constexpr int64_t kFewRows = 4;
+    const bool is_narrow = plan.out < kFewRows;
+    if (plan.is_pointwise() && !is_narrow) return run_pointwise();
     const PaddedLayout layout(plan.window, plan.in);
     const int64_t places = plan.window.output_count();
     if (plan.transposed || !layout.is_compact()) {
@@ -172,7 +182,6 @@ struct Convolution {
         for (int64_t index = begin; index < end; ++index) run_gathered(index, kept);
       });
     }
-    const bool is_narrow = plan.out < kFewRows;
     std::vector<std::vector<WindowRun>> runs;
     for (int64_t first = 0; is_narrow && first < places; first += kStretch)
       runs.push_back(layout.runs_of(first, std::min(kStretch, places - first)));
@@ -185,7 +194,7 @@ struct Convolution {
           continue;
         }
         multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
-          copy_windows(planes.data(), layout.offsets(), layout.runs_of(first, width), layout.step(), panel.data());
+          copy_windows(planes.data(), layout.offsets(), layout.runs_of(first, width), panel.data());
         });
       }
     });
@@ -193,6 +202,26 @@ struct Convolution {
 
  private:
   static constexpr int64_t kStretch = 512;
+
+  // With windows of one element the input itself is the matrix of the windows.
+  void run_pointwise() const {
+    const int64_t places = plan.window.output_count();
+    for_groups([&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) {
+        const StoredMatrix<Number> columns{x, index * plan.in * places, plan.in, places};
+        multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
+          columns.load_columns(first, width, panel);
+        });
+      }
+    });
+  }
+
+  WindowKernel<Number> window_kernel() const {
+    if constexpr (std::is_same_v<Number, uint64_t>)
+      return integer_windows_kernel();
+    else
+      return has_exact_products ? exact_windows_kernel() : rounded_windows_kernel();
+  }
 
   // Many small groups take a thread each; few large ones share the threads inside.
   void for_groups(const std::function<void(int64_t begin, int64_t end)>& body) const {

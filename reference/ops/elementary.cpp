@@ -2,13 +2,11 @@
 // numbers.
 #include "reference/ops/elementary.h"
 
+#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 
-#include "reference/ops/widest.h"
-
-#define PX_INLINE __attribute__((always_inline)) inline
+#include "reference/ops/lanes.h"
 
 namespace parallax::reference {
 namespace {
@@ -19,70 +17,120 @@ constexpr double kLn2High = 0x1.62e42fee00000p-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 // Added to a number below 2^51, this rounds it to a whole number, which then stands in the low bits of the sum.
 constexpr double kToWhole = 0x1.8p+52;
+constexpr uint64_t kSign = uint64_t{1} << 63U;
 
-// x = n ln(2) + r.
-struct Reduced {
-  double n, r;
+// The functions over a vector of kLanes numbers.
+template <int kLanes>
+struct Elementary {
+  using Numbers = typename VectorOf<double, kLanes>::Type;
+  using Bits = typename VectorOf<uint64_t, kLanes>::Type;
+
+  // x, but `bound` where x is beyond it; NaN passes.
+  PX_INLINE static Numbers at_least(double bound, Numbers x) { return x < bound ? Numbers{} + bound : x; }
+  PX_INLINE static Numbers at_most(double bound, Numbers x) { return x > bound ? Numbers{} + bound : x; }
+
+  // x = n ln(2) + r.
+  struct Reduced {
+    Numbers n, r;
+  };
+  PX_INLINE static Reduced reduce(Numbers x) {
+    const Numbers n = (x * kLog2OfE + kToWhole) - kToWhole;
+    return {n, (x - n * kLn2High) - n * kLn2Low};
+  }
+
+  // 2^n for a whole n of [-1022, 1023], infinity for 1024: n becomes the exponent.
+  PX_INLINE static Numbers power_of_two(Numbers n) {
+    return std::bit_cast<Numbers>((std::bit_cast<Bits>(n + kToWhole) + 1023) << 52U);
+  }
+
+  // e^r - 1 = r + r^2 / 2! + ... + r^13 / 13!; the next term is below 2^-57.
+  PX_INLINE static Numbers exp_less_one(Numbers r) {
+    Numbers sum = r * (1.0 / 6227020800) + 1.0 / 479001600;
+    sum = sum * r + 1.0 / 39916800;
+    sum = sum * r + 1.0 / 3628800;
+    sum = sum * r + 1.0 / 362880;
+    sum = sum * r + 1.0 / 40320;
+    sum = sum * r + 1.0 / 5040;
+    sum = sum * r + 1.0 / 720;
+    sum = sum * r + 1.0 / 120;
+    sum = sum * r + 1.0 / 24;
+    sum = sum * r + 1.0 / 6;
+    sum = sum * r + 1.0 / 2;
+    return r + r * r * sum;
+  }
+
+  // Beyond the bounds the result is 0 or infinity. 2^n is multiplied in two steps: n may lie outside the exponents of
+  // double where the result does not.
+  PX_INLINE static Numbers exp(Numbers x) {
+    const Reduced reduced = reduce(at_most(710.0, at_least(-746.0, x)));
+    const Numbers half = (reduced.n * 0.5 + kToWhole) - kToWhole;
+    return (1.0 + exp_less_one(reduced.r)) * power_of_two(half) * power_of_two(reduced.n - half);
+  }
+
+  // R = r coth(r / 2) = 2 + r^2 / 6 - r^4 / 360 + ..., the terms 2 B(2k) r^2k / (2k)! of Bernoulli's numbers; the next
+  // one is below 2^-57 of it. With it e^r = (R + r) / (R - r), so that a quotient of sums of e^r needs one division.
+  PX_INLINE static Numbers r_coth_half(Numbers r) {
+    const Numbers square = r * r;
+    Numbers sum = square * (-691.0 / 653837184000) + 1.0 / 23950080;
+    sum = sum * square - 1.0 / 604800;
+    sum = sum * square + 1.0 / 15120;
+    sum = sum * square - 1.0 / 360;
+    sum = sum * square + 1.0 / 6;
+    return 2.0 + sum * square;
+  }
+
+  // (e - 1) / (e + 1) with e = e^(2|x|) = 2^n (R + r) / (R - r), which keeps its digits where x is small; beyond the
+  // bound the result is 1.
+  PX_INLINE static Numbers tanh(Numbers x) {
+    const Bits sign = std::bit_cast<Bits>(x) & kSign;
+    const Numbers size = std::bit_cast<Numbers>(std::bit_cast<Bits>(x) ^ sign);
+    const Reduced reduced = reduce(at_most(40.0, 2.0 * size));
+    const Numbers root = r_coth_half(reduced.r), scale = power_of_two(reduced.n);
+    const Numbers less = scale - 1.0, more = scale + 1.0;
+    const Numbers quotient = (less * root + more * reduced.r) / (more * root + less * reduced.r);
+    return std::bit_cast<Numbers>(std::bit_cast<Bits>(quotient) | sign);
+  }
+
+  // 1 / (1 + e) with e = e^-x = 2^n (R + r) / (R - r). Beyond the bounds e is infinite, or nothing beside 1.
+  PX_INLINE static Numbers sigmoid(Numbers x) {
+    const Reduced reduced = reduce(at_most(709.5, at_least(-60.0, -x)));
+    const Numbers root = r_coth_half(reduced.r);
+    const Numbers below = root - reduced.r;
+    return below / (below + power_of_two(reduced.n) * (root + reduced.r));
+  }
 };
-PX_INLINE Reduced reduce(double x) {
-  const double n = (x * kLog2OfE + kToWhole) - kToWhole;
-  return {n, (x - n * kLn2High) - n * kLn2Low};
-}
 
-// 2^n for a whole n of [-1022, 1023]: n becomes the exponent.
-PX_INLINE double power_of_two(double n) {
-  return std::bit_cast<double>((std::bit_cast<uint64_t>(n + kToWhole) + 1023) << 52U);
-}
-
-// e^r - 1 = r + r^2 / 2! + ... + r^13 / 13!; the next term is below 2^-57.
-PX_INLINE double exp_less_one(double r) {
-  double sum = 1.0 / 6227020800;
-  sum = sum * r + 1.0 / 479001600;
-  sum = sum * r + 1.0 / 39916800;
-  sum = sum * r + 1.0 / 3628800;
-  sum = sum * r + 1.0 / 362880;
-  sum = sum * r + 1.0 / 40320;
-  sum = sum * r + 1.0 / 5040;
-  sum = sum * r + 1.0 / 720;
-  sum = sum * r + 1.0 / 120;
-  sum = sum * r + 1.0 / 24;
-  sum = sum * r + 1.0 / 6;
-  sum = sum * r + 1.0 / 2;
-  return r + r * r * sum;
-}
-
-// Beyond the bounds the result is 0 or infinity; NaN passes them. 2^n is multiplied in two steps: n may lie outside the
-// exponents of double where the result does not.
-PX_INLINE double exp_of(double x) {
-  x = x < -746.0 ? -746.0 : x;
-  x = x > 710.0 ? 710.0 : x;
-  const Reduced reduced = reduce(x);
-  const double half = (reduced.n * 0.5 + kToWhole) - kToWhole;
-  return (1.0 + exp_less_one(reduced.r)) * power_of_two(half) * power_of_two(reduced.n - half);
-}
-
-// t / (t + 2) with t = e^(2|x|) - 1, which keeps its digits where x is small; beyond the bound the result is 1.
-PX_INLINE double tanh_of(double x) {
-  double twice = 2.0 * std::fabs(x);
-  twice = twice > 40.0 ? 40.0 : twice;
-  const Reduced reduced = reduce(twice);
-  const double scale = power_of_two(reduced.n);
-  const double t = scale * exp_less_one(reduced.r) + (scale - 1.0);
-  return std::copysign(t / (t + 2.0), x);
+// Replaces the numbers by function(vector of them); what is left over at the end is filled up with zeros.
+template <class Function>
+void replace_each(std::span<double> values, const Function& function) {
+  with_widest_vectors([&](auto lanes) PX_INLINE {
+    using Numbers = typename Elementary<lanes>::Numbers;
+    double* at = values.data();
+    double* const end = at + values.size();
+    for (; end - at >= lanes; at += lanes) {
+      auto& numbers = *reinterpret_cast<Numbers*>(at);
+      numbers = function(lanes, numbers);
+    }
+    if (at == end) return;
+    Numbers rest{};
+    std::copy(at, end, reinterpret_cast<double*>(&rest));
+    rest = function(lanes, rest);
+    std::copy_n(reinterpret_cast<double*>(&rest), end - at, at);
+  });
 }
 
 }  // namespace
 
-PX_WIDEST void exp_each(std::span<double> values) {
-  for (double& x : values) x = exp_of(x);
+void exp_each(std::span<double> values) {
+  replace_each(values, [](auto lanes, auto x) PX_INLINE { return Elementary<lanes>::exp(x); });
 }
 
-PX_WIDEST void tanh_each(std::span<double> values) {
-  for (double& x : values) x = tanh_of(x);
+void tanh_each(std::span<double> values) {
+  replace_each(values, [](auto lanes, auto x) PX_INLINE { return Elementary<lanes>::tanh(x); });
 }
 
-PX_WIDEST void sigmoid_each(std::span<double> values) {
-  for (double& x : values) x = 1.0 / (1.0 + exp_of(-x));
+void sigmoid_each(std::span<double> values) {
+  replace_each(values, [](auto lanes, auto x) PX_INLINE { return Elementary<lanes>::sigmoid(x); });
 }
 
 }  // namespace parallax::reference

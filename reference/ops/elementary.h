@@ -1,5 +1,5 @@
 // exp, tanh and the logistic function of many numbers at once, in plain double arithmetic: the same bits on every
-// processor. They lie within 1, 4 and 2 units in the last place of double of libm's, so that the float they are rounded
+// processor. They lie within 1, 4 and 4 units in the last place of double of libm's, so that the float they are rounded
 // to is another than libm's once in many millions.
 #pragma once
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <type_traits>
 
 #include "reference/op_context.h"
 #include "reference/ops/indexing.h"
+#include "reference/ops/lanes.h"
 #include "reference/ops/numbers.h"
 
 namespace parallax::reference {
@@ -40,6 +42,9 @@ class BroadcastInput {
     }
   }
 
+  // How far apart two neighbouring elements of the output lie here, if it is the same everywhere: 1 or 0.
+  std::optional<int64_t> only_stride() const { return dims_.size() == 1 ? std::optional(strides_[0]) : std::nullopt; }
+
  private:
   // Joins neighbouring axes that are walked as one, so that runs are long. Leaves at least one axis; the last has
   // stride 0 or 1, since the input is contiguous.
@@ -66,19 +71,34 @@ class BroadcastInput {
   std::vector<int64_t> strides_;
 };
 
+// to[i] = f(from[i]) for i of [begin, end), which are a block's at most.
+template <class T, class R, class F>
+void map_block(const TensorView& from, int64_t begin, int64_t end, Tensor& to, const F& f) {
+  const auto count = static_cast<size_t>(end - begin);
+  if constexpr (std::is_same_v<T, double> && std::is_same_v<R, double>) {
+    if (from.dtype == DType::float32 && to.dtype() == DType::float32) {
+      const float* __restrict in = from.as<float>().data() + begin;
+      float* __restrict out = to.mutable_as<float>().data() + begin;
+      return with_widest_vectors([=, &f](auto) PX_INLINE {
+        for (size_t index = 0; index < count; ++index)
+          out[index] = static_cast<float>(f(static_cast<double>(in[index])));
+      });
+    }
+  }
+  std::array<T, kBlock> in;
+  std::array<R, kBlock> out;
+  load<T>(from, begin, std::span(in).first(count));
+  for (size_t index = 0; index < count; ++index) out[index] = static_cast<R>(f(in[index]));
+  store<R>(to, begin, std::span(out).first(count));
+}
+
 // out[i] = f(in[i]), computed in T, stored as `declared`. f may return another kind of number than it takes.
 template <class T, class F>
 Status map_one(OpContext& op, const Tensor& input, DType declared, int64_t work, F f) {
   using R = std::conditional_t<std::is_same_v<std::invoke_result_t<F, T>, bool>, int64_t, std::invoke_result_t<F, T>>;
   Tensor output = PX_TRY(op.allocate(declared, input.shape()));
-  for_blocks(input.element_count(), work, [&](int64_t begin, int64_t end) {
-    std::array<T, kBlock> in;
-    std::array<R, kBlock> out;
-    const auto count = static_cast<size_t>(end - begin);
-    load<T>(input, begin, std::span(in).first(count));
-    for (size_t index = 0; index < count; ++index) out[index] = static_cast<R>(f(in[index]));
-    store<R>(output, begin, std::span(out).first(count));
-  });
+  for_blocks(input.element_count(), work,
+             [&](int64_t begin, int64_t end) { map_block<T, R>(input, begin, end, output, f); });
   return op.set_output(0, std::move(output));
 }
 
@@ -115,6 +135,24 @@ Status map_numbers(OpContext& op, F f) {
                           [&](auto number) { return map_one<decltype(number)>(op, input, input.dtype(), 2, f); });
 }
 
+// out[i] = f(a[i * step_a], b[i * step_b]) for i < count, computed in double; a step is 0 or 1.
+template <class F>
+void map_two_floats(const float* a, int64_t step_a, const float* b, int64_t step_b, int64_t count,
+                    float* __restrict out, const F& f) {
+  const auto number = [](float x) PX_INLINE { return static_cast<double>(x); };
+  with_widest_vectors([=, &f](auto) PX_INLINE {
+    if (step_a == 0) {
+      const double left = number(*a);
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(f(left, number(b[i * step_b])));
+    } else if (step_b == 0) {
+      const double right = number(*b);
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(f(number(a[i]), right));
+    } else {
+      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(f(number(a[i]), number(b[i])));
+    }
+  });
+}
+
 // out[i] = f(a[i], b[i]) over the broadcast of inputs 0 and 1, which have one element type.
 template <class T, class F>
 Status map_two(OpContext& op, const Tensor& a, const Tensor& b, DType declared, F f) {
@@ -123,11 +161,19 @@ Status map_two(OpContext& op, const Tensor& a, const Tensor& b, DType declared, 
   Tensor output = PX_TRY(op.allocate(declared, shape));
   const BroadcastInput in_a(a, shape);
   const BroadcastInput in_b(b, shape);
+  const auto step_a = in_a.only_stride(), step_b = in_b.only_stride();
   for_blocks(shape.element_count(), 3, [&](int64_t begin, int64_t end) {
+    const auto count = static_cast<size_t>(end - begin);
+    if constexpr (std::is_same_v<T, double> && std::is_same_v<R, double>) {
+      const auto is_float = [](const Tensor& tensor) { return tensor.dtype() == DType::float32; };
+      if (step_a.has_value() && step_b.has_value() && is_float(a) && is_float(b) && is_float(output)) {
+        return map_two_floats(a.as<float>().data() + begin * *step_a, *step_a, b.as<float>().data() + begin * *step_b,
+                              *step_b, end - begin, output.mutable_as<float>().data() + begin, f);
+      }
+    }
     std::array<T, kBlock> left;
     std::array<T, kBlock> right;
     std::array<R, kBlock> out;
-    const auto count = static_cast<size_t>(end - begin);
     in_a.read<T>(begin, std::span(left).first(count));
     in_b.read<T>(begin, std::span(right).first(count));
     for (size_t index = 0; index < count; ++index) out[index] = static_cast<R>(f(left[index], right[index]));

@@ -198,20 +198,15 @@ Status normalize_batch(OpContext& op, const BatchPlan& plan) {
   });
   Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
   for_blocks(x.element_count(), 2, [&](int64_t begin, int64_t end) {
-    std::array<double, kBlock> block;
-    const auto numbers = std::span(block).first(static_cast<size_t>(end - begin));
-    load<double>(x, begin, numbers);
     // Stretches of one channel.
     for (int64_t at = begin; at < end;) {
       const int64_t channel = at / inner % channels;
       const int64_t next = std::min(end, (at / inner + 1) * inner);
       const double m = moments[static_cast<size_t>(channel)].mean, f = factor[static_cast<size_t>(channel)];
-      for (; at < next; ++at) {
-        double& number = numbers[static_cast<size_t>(at - begin)];
-        number = (number - m) * f + bias[channel];
-      }
+      const double b = bias[channel];
+      map_block<double, double>(x, at, next, output, [=](double number) { return (number - m) * f + b; });
+      at = next;
     }
-    store<double>(output, begin, numbers);
   });
   PX_TRY(op.set_output(0, std::move(output)));
   return plan.training ? set_moments(op, op.input(3).shape(), moments) : Status{};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <complex>
 #include <limits>
+#include <type_traits>
 
 #include "reference/ops/widest.h"
 
@@ -11,13 +12,19 @@ namespace parallax::reference {
 namespace {
 
 // The two conversions that most of a run's elements go through.
-PX_WIDEST void widen(const float* from, const Lines& lines, double* to) {
-  from += lines.begin;
+template <class Width>
+__attribute__((always_inline)) inline void widen_lines(const float* from, const Lines& lines, Width width, double* to) {
   for (int64_t line = 0; line < lines.lines; ++line) {
-    for (int64_t index = 0; index < lines.width; ++index) to[index] = from[index];
+    for (int64_t index = 0; index < width; ++index) to[index] = from[index];
     from += lines.stride;
-    to += lines.width;
+    to += lines.out_stride();
   }
+}
+PX_WIDEST void widen(const float* from, const Lines& lines, double* to) {
+  // Panels of matrices have lines of this width, which are over soonest where it is known.
+  constexpr std::integral_constant<int64_t, 32> kPanel;
+  if (lines.width == kPanel) return widen_lines(from + lines.begin, lines, kPanel, to);
+  widen_lines(from + lines.begin, lines, lines.width, to);
 }
 PX_WIDEST void round(const double* from, int64_t count, double added, float* to) {
   for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index] + added);
@@ -50,14 +57,14 @@ void load_lines(const TensorView& view, const Lines& lines, double* out) {
   PX_CHECK(view.device.is_host() && lines.begin >= 0 && end <= view.element_count());
   if (view.dtype == DType::float32) return widen(reinterpret_cast<const float*>(view.data), lines, out);
   for (int64_t line = 0; line < lines.lines; ++line) {
-    const std::span<double> to(out + line * lines.width, static_cast<size_t>(lines.width));
+    const std::span<double> to(out + line * lines.out_stride(), static_cast<size_t>(lines.width));
     load_doubles(view, lines.begin + line * lines.stride, to);
   }
 }
 
 void load_lines(const TensorView& view, const Lines& lines, int64_t* out) {
   for (int64_t line = 0; line < lines.lines; ++line) {
-    const std::span<int64_t> to(out + line * lines.width, static_cast<size_t>(lines.width));
+    const std::span<int64_t> to(out + line * lines.out_stride(), static_cast<size_t>(lines.width));
     load_int64s(view, lines.begin + line * lines.stride, to);
   }
 }

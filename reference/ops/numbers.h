@@ -16,12 +16,17 @@
 
 namespace parallax::reference {
 
-// `lines` stretches of `width` elements each, `stride` elements apart in the tensor and adjacent in `out`.
+// `lines` stretches of `width` elements each, `stride` elements apart in the tensor and `spacing` in `out`, where 0
+// says that they are adjacent.
 struct Lines {
   int64_t begin = 0;
   int64_t stride = 0;
   int64_t lines = 1;
   int64_t width = 0;
+  int64_t spacing = 0;
+
+  int64_t out_stride() const { return spacing == 0 ? width : spacing; }
+  int64_t out_count() const { return lines == 0 ? 0 : (lines - 1) * out_stride() + width; }
 };
 void load_lines(const TensorView& view, const Lines& lines, double* out);
 void load_lines(const TensorView& view, const Lines& lines, int64_t* out);
@@ -29,7 +34,7 @@ void load_lines(const TensorView& view, const Lines& lines, int64_t* out);
 // T is double, int64_t or uint64_t, which keeps its bits.
 template <class T>
 void load_lines(const TensorView& view, const Lines& lines, std::span<T> out) {
-  PX_CHECK(static_cast<int64_t>(out.size()) >= lines.lines * lines.width);
+  PX_CHECK(static_cast<int64_t>(out.size()) >= lines.out_count());
   if constexpr (std::is_same_v<T, double>) {
     load_lines(view, lines, out.data());
   } else {

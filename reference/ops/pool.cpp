@@ -83,11 +83,14 @@ Status pool_planes(OpContext& op, const Finish& finish) {
   dims[1] = shape[1];
   const Shape pooled = PX_TRY(Shape::create(dims));
   const int64_t inner = count_of(shape, 2, shape.rank());
-  const Numbers<double> numbers(x);
   std::vector<double> results(static_cast<size_t>(pooled.element_count()));
-  for (size_t plane = 0; plane < results.size(); ++plane) {
-    results[plane] = finish(numbers.span().subspan(plane * static_cast<size_t>(inner), static_cast<size_t>(inner)));
-  }
+  parallel_for(pooled.element_count(), 2 * inner, [&](int64_t begin, int64_t end) {
+    std::vector<double> numbers(static_cast<size_t>(inner));
+    for (int64_t plane = begin; plane < end; ++plane) {
+      load<double>(x, plane * inner, numbers);
+      results[static_cast<size_t>(plane)] = finish(std::span<const double>(numbers));
+    }
+  });
   return op.set_output(0, x.dtype(), pooled, std::span<const double>(results));
 }
 
@@ -108,7 +111,7 @@ Status max_values(OpContext& op, const PaddedLayout& layout, const Shape& shape)
       for (int64_t first = 0; first < places; first += kStretch) {
         const int64_t width = std::min(kStretch, places - first);
         best.fill(kLeast);
-        raise_to_windows(numbers.data(), layout.offsets(), layout.runs_of(first, width), layout.step(), best.data());
+        raise_to_windows(numbers.data(), layout.offsets(), layout.runs_of(first, width), best.data());
         store<double>(output, plane * places + first, std::span<const double>(best).first(static_cast<size_t>(width)));
       }
     }

@@ -3,11 +3,10 @@
 #include "reference/ops/products.h"
 
 #include <algorithm>
-#include <array>
-#include <vector>
 
 #include "inspector/base/thread_pool.h"
 #include "reference/ops/products_kernel.h"
+#include "reference/ops/scratch.h"
 
 namespace parallax::reference {
 namespace {
@@ -17,18 +16,19 @@ constexpr int64_t kMostRowsATask = 256;
 constexpr int64_t kLeastRowsATask = 32;
 constexpr int64_t kNumbersATask = int64_t{1} << 17;  // of its rows: 1 MiB
 constexpr int64_t kColumnsATask = 256;
-constexpr int64_t kMostPanels = kColumnsATask / kPanelWidth;
 constexpr int64_t kSumsAtOnce = int64_t{1} << 13;  // 64 KiB
 constexpr int64_t kDepthAStretch = 64;             // 64 lines of a panel are 16 KiB
 
-// A panel narrower than kPanelWidth is packed to its own width; it is spread so that the kernel sees full lines.
+// to[k * kTileRows + row] = tile[row * depth + k].
 template <class Number>
-void spread(std::vector<Number>& panel, int64_t depth, int64_t width) {
-  for (int64_t k = depth; k-- > 0;) {
-    for (int64_t j = kPanelWidth; j-- > 0;) {
-      panel[static_cast<size_t>(k * kPanelWidth + j)] =
-          j < width ? panel[static_cast<size_t>(k * width + j)] : Number{0};
-    }
+void interleave(const Number* tile, int64_t depth, Number* to) {
+  static_assert(kTileRows == 4);
+  const Number *a = tile, *b = a + depth, *c = b + depth, *d = c + depth;
+  for (int64_t k = 0; k < depth; ++k) {
+    to[4 * k] = a[k];
+    to[4 * k + 1] = b[k];
+    to[4 * k + 2] = c[k];
+    to[4 * k + 3] = d[k];
   }
 }
 
@@ -38,15 +38,16 @@ class Task {
   Task(const ProductSpec<Number>& spec, TileKernel<Number> kernel)
       : spec_(spec),
         kernel_(kernel),
-        row_(static_cast<size_t>(spec.depth)),
+        tile_(static_cast<size_t>(spec.depth * kTileRows)),
         panel_(static_cast<size_t>(spec.depth * kPanelWidth)) {}
 
   void run(int64_t first_row, int64_t last_row, int64_t first_column, int64_t last_column) {
-    first_row_ = first_row;
-    row_count_ = last_row - first_row;
-    load_rows();
-    const int64_t wide =
-        std::clamp(kSumsAtOnce / std::max<int64_t>(1, row_count_) / kPanelWidth, int64_t{1}, kMostPanels);
+    if (first_row != first_row_ || last_row - first_row != row_count_) {
+      first_row_ = first_row;
+      row_count_ = last_row - first_row;
+      load_rows();
+    }
+    const int64_t wide = std::max<int64_t>(1, kSumsAtOnce / std::max<int64_t>(1, row_count_) / kPanelWidth);
     for (int64_t first = first_column; first < last_column; first += wide * kPanelWidth) {
       run_panels(first, std::min(wide * kPanelWidth, last_column - first));
     }
@@ -55,54 +56,53 @@ class Task {
  private:
   // As the kernel reads them: the rows of a tile side by side. Rows that fill up the last tile are zero.
   void load_rows() {
-    const int64_t tiles = (row_count_ + kTileRows - 1) / kTileRows;
-    rows_.resize(static_cast<size_t>(tiles * kTileRows * spec_.depth));
-    for (int64_t row = 0; row < tiles * kTileRows; ++row) {
-      if (row < row_count_)
-        spec_.load_row(first_row_ + row, row_);
-      else
-        std::fill(row_.begin(), row_.end(), Number{0});
-      Number* target = rows_.data() + row / kTileRows * kTileRows * spec_.depth + row % kTileRows;
-      for (int64_t k = 0; k < spec_.depth; ++k) target[k * kTileRows] = row_[static_cast<size_t>(k)];
+    const auto depth = static_cast<size_t>(spec_.depth);
+    rows_.resize(static_cast<size_t>(padded_rows()) * depth);
+    for (int64_t first = 0; first < row_count_; first += kTileRows) {
+      for (int64_t row = 0; row < kTileRows; ++row) {
+        const auto line = std::span(tile_).subspan(static_cast<size_t>(row) * depth, depth);
+        if (first + row < row_count_)
+          spec_.load_row(first_row_ + first + row, line);
+        else
+          std::ranges::fill(line, Number{0});
+      }
+      interleave(tile_.data(), spec_.depth, rows_.data() + first * spec_.depth);
     }
   }
+
+  int64_t padded_rows() const { return (row_count_ + kTileRows - 1) / kTileRows * kTileRows; }
 
   // Some panels, so that the stretches of the rows that are stored are not too short.
   void run_panels(int64_t first_column, int64_t width) {
-    const int64_t padded_rows = (row_count_ + kTileRows - 1) / kTileRows * kTileRows;
-    const int64_t panels = (width + kPanelWidth - 1) / kPanelWidth;
-    const int64_t sums_a_panel = padded_rows * kPanelWidth;
-    sums_.assign(static_cast<size_t>(panels * sums_a_panel), Number{0});
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      const int64_t first = panel * kPanelWidth;
-      add_panel(first_column + first, std::min(kPanelWidth, width - first), sums_.data() + panel * sums_a_panel);
-    }
-    std::array<Number, kMostPanels * kPanelWidth> line;
+    const int64_t stride = (width + kPanelWidth - 1) / kPanelWidth * kPanelWidth;
+    sums_.resize(static_cast<size_t>(padded_rows() * stride));
+    for (int64_t first = 0; first < width; first += kPanelWidth)
+      add_panel(first_column + first, std::min(kPanelWidth, width - first), sums_.data() + first, stride);
     for (int64_t row = 0; row < row_count_; ++row) {
-      for (int64_t panel = 0; panel < panels; ++panel)
-        std::copy_n(sums_.data() + panel * sums_a_panel + row * kPanelWidth, kPanelWidth,
-                    line.data() + panel * kPanelWidth);
-      spec_.store(first_row_ + row, first_column, std::span<const Number>(line).first(static_cast<size_t>(width)));
+      const std::span<const Number> line(sums_.data() + row * stride, static_cast<size_t>(width));
+      spec_.store(first_row_ + row, first_column, line);
     }
   }
 
-  void add_panel(int64_t first_column, int64_t width, Number* sums) {
+  void add_panel(int64_t first_column, int64_t width, Number* sums, int64_t stride) {
     spec_.load_columns(first_column, width, std::span(panel_).first(static_cast<size_t>(spec_.depth * width)));
-    if (width < kPanelWidth) spread(panel_, spec_.depth, width);
-    for (int64_t k = 0; k < spec_.depth; k += kDepthAStretch) {
+    if (width < kPanelWidth) spread_panel(panel_.data(), spec_.depth, width);
+    int64_t k = 0;
+    do {  // once at least: sums over nothing are 0
       const int64_t depth = std::min(kDepthAStretch, spec_.depth - k);
       for (int64_t row = 0; row < row_count_; row += kTileRows) {
         const Number* rows = rows_.data() + row * spec_.depth + k * kTileRows;
-        kernel_(rows, panel_.data() + k * kPanelWidth, depth, sums + row * kPanelWidth);
+        kernel_(rows, panel_.data() + k * kPanelWidth, depth, sums + row * stride, stride, k > 0);
       }
-    }
+      k += kDepthAStretch;
+    } while (k < spec_.depth);
   }
 
   const ProductSpec<Number>& spec_;
   TileKernel<Number> kernel_;
   int64_t first_row_ = 0;
   int64_t row_count_ = 0;
-  std::vector<Number> row_, rows_, panel_, sums_;
+  Scratch<Number> tile_, rows_, panel_, sums_;
 };
 
 template <class Number>

@@ -8,6 +8,7 @@
 #include "reference/ops/matrix.h"
 #include "reference/ops/products_kernel.h"
 #include "reference/ops/recurrent.h"
+#include "reference/ops/widest.h"
 
 namespace parallax::reference {
 namespace {
@@ -87,39 +88,43 @@ Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std:
   return numbers;
 }
 
-int64_t panels_of(int64_t hidden) { return (hidden + kPanelWidth - 1) / kPanelWidth; }
+// Panels of the units of all gates, the last one filled up with zeros.
+int64_t panels_of(const Recurrence& plan) { return (plan.gates * plan.hidden + kPanelWidth - 1) / kPanelWidth; }
 
-// R as it is given, [directions, gates * hidden, hidden of h], in panels of kPanelWidth units of a gate, the last one
-// filled up with zeros.
-std::vector<double> in_panels(const Tensor& r, int64_t gates, int64_t hidden) {
-  const int64_t panels = panels_of(hidden);
-  std::vector<double> turned(static_cast<size_t>(gates * panels * hidden * kPanelWidth));
-  std::vector<double> units(static_cast<size_t>(hidden * kPanelWidth));
-  for (int64_t panel = 0; panel < gates * panels; ++panel) {
-    const int64_t first = panel % panels * kPanelWidth;
-    const int64_t count = std::min(kPanelWidth, hidden - first);
-    load<double>(r, (panel / panels * hidden + first) * hidden,
-                 std::span(units).first(static_cast<size_t>(count * hidden)));
-    double* line = turned.data() + panel * hidden * kPanelWidth;
-    for (int64_t k = 0; k < hidden; ++k, line += kPanelWidth) {
-      for (int64_t unit = 0; unit < count; ++unit) line[unit] = units[static_cast<size_t>(unit * hidden + k)];
+// R as it is given, [directions, gates * hidden, hidden of h], in panels.
+Scratch<double> in_panels(const Recurrence& plan, const Tensor& r) {
+  const int64_t units = plan.gates * plan.hidden, size = plan.hidden * kPanelWidth;
+  Scratch<double> panels(static_cast<size_t>(plan.directions * panels_of(plan) * size));
+  double* panel = panels.data();
+  for (int64_t direction = 0; direction < plan.directions; ++direction) {
+    const StoredMatrix<double> turned{r, direction * units * plan.hidden, plan.hidden, units, true};
+    for (int64_t first = 0; first < units; first += kPanelWidth, panel += size) {
+      const int64_t width = std::min(kPanelWidth, units - first);
+      turned.load_columns(first, width, std::span(panel, static_cast<size_t>(size)));
+      if (width < kPanelWidth) spread_panel(panel, plan.hidden, width);
     }
   }
-  return turned;
+  return panels;
+}
+
+PX_WIDEST void add(const double* a, const double* b, int64_t count, double* out) {
+  for (int64_t index = 0; index < count; ++index) out[index] = a[index] + b[index];
+}
+PX_WIDEST void add(const double* a, const double* b, const double* c, int64_t count, double* out) {
+  for (int64_t index = 0; index < count; ++index) out[index] = a[index] + (b[index] + c[index]);
 }
 
 // X W^T + Wb of all steps at once.
-std::vector<double> project(const Recurrence& plan, const Tensor& x, const Tensor& w) {
+Scratch<double> project(const Recurrence& plan, const Tensor& x, const Tensor& w) {
   const int64_t places = plan.steps * plan.batch, width = plan.gates * plan.hidden;
-  std::vector<double> projected(static_cast<size_t>(plan.directions * places * width));
+  Scratch<double> projected(static_cast<size_t>(plan.directions * places * width));
   for (int64_t direction = 0; direction < plan.directions; ++direction) {
     const StoredMatrix<double> inputs{x, 0, places, plan.inputs};
     const StoredMatrix<double> weights{w, direction * width * plan.inputs, plan.inputs, width, true};
     const double* bias = plan.b.data() + direction * 2 * width;
     multiply_stored(inputs, weights, [&](int64_t place, int64_t first, std::span<const double> sums) {
       double* target = projected.data() + (direction * places + place) * width + first;
-      for (size_t index = 0; index < sums.size(); ++index)
-        target[index] = sums[index] + bias[static_cast<size_t>(first) + index];
+      add(sums.data(), bias + first, std::ssize(sums), target);
     });
   }
   return projected;
@@ -151,7 +156,7 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   PX_TRY(expect_shape(op, 1, {plan.directions, width, plan.inputs}));
   PX_TRY(expect_shape(op, 2, {plan.directions, width, plan.hidden}));
   plan.b = PX_TRY(read_weights(op, 3, {plan.directions, 2 * width}));
-  plan.recurrent = in_panels(op.input(2), plan.directions * gates, plan.hidden);
+  plan.recurrent = in_panels(plan, op.input(2));
   plan.projected = project(plan, op.input(0), op.input(1));
   PX_TRY(make_shape({plan.steps, plan.directions, plan.batch, plan.hidden}));
   plan.lengths.assign(static_cast<size_t>(plan.batch), plan.steps);
@@ -175,30 +180,63 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   return plan;
 }
 
-std::span<const double> Recurrence::input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const {
+std::span<const double> Recurrence::input_sums(int64_t direction, Gates which, int64_t step, int64_t sample) const {
   const int64_t place = batch_first ? sample * steps + step : step * batch + sample;
-  const int64_t first = ((direction * steps * batch + place) * gates + gate) * hidden;
-  return std::span(projected).subspan(static_cast<size_t>(first), static_cast<size_t>(hidden));
+  const int64_t first = ((direction * steps * batch + place) * gates + which.first) * hidden;
+  return std::span(projected).subspan(static_cast<size_t>(first), static_cast<size_t>(which.count() * hidden));
 }
 
-// Each sum runs over h upward from 0, the bias comes last.
-void Recurrence::hidden_sums(int64_t direction, int64_t gate, std::span<const double> h, std::span<double> sums) const {
-  const TileKernel<double> kernel = rounded_row_kernel();
-  const double* bias = b.data() + ((direction * 2 + 1) * gates + gate) * hidden;
-  const double* panel = recurrent.data() + (direction * gates + gate) * panels_of(hidden) * hidden * kPanelWidth;
-  for (int64_t first = 0; first < hidden; first += kPanelWidth, panel += hidden * kPanelWidth) {
-    std::array<double, kPanelWidth> line{};
-    kernel(h.data(), panel, hidden, line.data());
-    for (int64_t unit = first; unit < std::min(hidden, first + kPanelWidth); ++unit)
-      sums[static_cast<size_t>(unit)] = line[static_cast<size_t>(unit - first)] + bias[unit];
-  }
+void Recurrence::hidden_sums(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+                             std::span<double> sums) const {
+  const std::array<const double*, kTileRows> none{};
+  add_hidden(samples, which, step, h, none, sums);
 }
 
-void Recurrence::gate_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample, std::span<const double> h,
+void Recurrence::gate_sums(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
                            std::span<double> sums) const {
-  const auto from_input = input_sums(direction, gate, step, sample);
-  hidden_sums(direction, gate, h, sums);
-  for (size_t unit = 0; unit < sums.size(); ++unit) sums[unit] = from_input[unit] + sums[unit];
+  std::array<const double*, kTileRows> from_input{};
+  for (size_t index = 0; index < step.times.size(); ++index) {
+    const int64_t time = step.times[index];
+    if (time < 0) continue;
+    from_input[index] = input_sums(samples.direction, which, time, samples.first + static_cast<int64_t>(index)).data();
+  }
+  add_hidden(samples, which, step, h, from_input, sums);
+}
+
+// Each sum runs over h upward from 0, then comes the bias.
+void Recurrence::add_hidden(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+                            std::span<const double* const> others, std::span<double> sums) const {
+  const RowsKernel kernel = rounded_rows_kernel(samples.count);
+  const double* turned = h.data();
+  Scratch<double> side_by_side;  // h as the kernel reads the rows of a tile
+  if (kernel.rows > 1) {
+    side_by_side.assign(static_cast<size_t>(kernel.rows * hidden), 0.0);
+    for (int64_t sample = 0; sample < samples.count; ++sample) {
+      for (int64_t k = 0; k < hidden; ++k)
+        side_by_side[static_cast<size_t>(k * kernel.rows + sample)] = h[static_cast<size_t>(sample * hidden + k)];
+    }
+    turned = side_by_side.data();
+  }
+  const int64_t begin = which.first * hidden, end = which.last * hidden;
+  const double* bias = b.data() + (samples.direction * 2 + 1) * gates * hidden;
+  const int64_t first_panel = begin / kPanelWidth, panels = (end + kPanelWidth - 1) / kPanelWidth - first_panel;
+  alignas(64) std::array<double, kTileRows * kPanelWidth> tile;
+  for (int64_t index = 0; index < panels; ++index) {
+    // Forth and back in turn: the panels that were read last in a step still lie in the first-level cache in the next.
+    const int64_t panel = first_panel + (step.count % 2 == 0 ? index : panels - 1 - index);
+    const double* weights = recurrent.data() + (samples.direction * panels_of(*this) + panel) * hidden * kPanelWidth;
+    kernel.run(turned, weights, hidden, tile.data(), kPanelWidth, false);
+    const int64_t first = std::max(begin, panel * kPanelWidth), last = std::min(end, (panel + 1) * kPanelWidth);
+    for (int64_t sample = 0; sample < samples.count; ++sample) {
+      const double* own = tile.data() + sample * kPanelWidth + first % kPanelWidth;
+      const double* other = others[static_cast<size_t>(sample)];
+      double* out = sums.data() + sample * (end - begin) + first - begin;
+      if (other == nullptr)
+        add(own, bias + first, last - first, out);
+      else
+        add(other + first - begin, own, bias + first, last - first, out);
+    }
+  }
 }
 
 void Recurrence::activate(const Activation& function, std::span<double> values) const {
@@ -233,32 +271,42 @@ Status set_state(OpContext& op, size_t index, const Recurrence& plan, const std:
                        std::span<const double>(turned));
 }
 
-// A sample runs for its own length; Y is 0 beyond it and Y_h is its state after its last step.
+// A sample runs for its own length; Y is 0 beyond it and Y_h is its state after its last step. Samples go through time
+// in blocks, so that the weights are read once for all of a block.
 Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell) {
   std::vector<double> states = plan.initial_h;
   std::vector<double> y(static_cast<size_t>(plan.steps * plan.directions * plan.batch * plan.hidden), 0.0);
-  parallel_for(plan.directions * plan.batch, plan.steps * plan.hidden * plan.gates * (plan.inputs + plan.hidden),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const int64_t direction = row / plan.batch;
-                   const int64_t sample = row % plan.batch;
-                   const auto h = std::span(states).subspan(static_cast<size_t>(row * plan.hidden),
-                                                            static_cast<size_t>(plan.hidden));
-                   const int64_t length = plan.lengths[static_cast<size_t>(sample)];
-                   const CellStep step = make_cell(direction, sample);
-                   const bool backward = plan.reverse_only || direction == 1;
-                   for (int64_t count = 0; count < length; ++count) {
-                     const int64_t time = backward ? length - 1 - count : count;
-                     step(time, h);
-                     // Y is [steps, directions, batch, hidden], or [batch, steps, directions, hidden] with the batch
-                     // first.
-                     const int64_t target = plan.batch_first
-                                                ? (sample * plan.steps + time) * plan.directions + direction
-                                                : (time * plan.directions + direction) * plan.batch + sample;
-                     std::copy(h.begin(), h.end(), y.begin() + target * plan.hidden);
-                   }
-                 }
-               });
+  const auto run = [&](const Samples& samples) {
+    const auto h =
+        std::span(states).subspan(static_cast<size_t>((samples.direction * plan.batch + samples.first) * plan.hidden),
+                                  static_cast<size_t>(samples.count * plan.hidden));
+    const auto lengths =
+        std::span(plan.lengths).subspan(static_cast<size_t>(samples.first), static_cast<size_t>(samples.count));
+    const bool backward = plan.reverse_only || samples.direction == 1;
+    const CellStep step = make_cell(samples);
+    std::vector<int64_t> times(lengths.size());
+    for (int64_t count = 0; count < *std::max_element(lengths.begin(), lengths.end()); ++count) {
+      for (size_t index = 0; index < times.size(); ++index)
+        times[index] = count >= lengths[index] ? -1 : backward ? lengths[index] - 1 - count : count;
+      step({count, times}, h);
+      for (int64_t index = 0; index < samples.count; ++index) {
+        const int64_t sample = samples.first + index, time = times[static_cast<size_t>(index)];
+        if (time < 0) continue;
+        // Y is [steps, directions, batch, hidden], or [batch, steps, directions, hidden] with the batch first.
+        const int64_t target = plan.batch_first ? (sample * plan.steps + time) * plan.directions + samples.direction
+                                                : (time * plan.directions + samples.direction) * plan.batch + sample;
+        std::ranges::copy(plan.row(h, index), y.begin() + target * plan.hidden);
+      }
+    }
+  };
+  const int64_t blocks = (plan.batch + kTileRows - 1) / kTileRows;
+  const int64_t work = plan.steps * plan.hidden * plan.gates * (plan.inputs + plan.hidden);
+  parallel_for(plan.directions * blocks, work, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      const int64_t first = index % blocks * kTileRows;
+      run({index / blocks, first, std::min(kTileRows, plan.batch - first)});
+    }
+  });
   const Shape shape = plan.batch_first ? Shape{plan.batch, plan.steps, plan.directions, plan.hidden}
                                        : Shape{plan.steps, plan.directions, plan.batch, plan.hidden};
   PX_TRY(op.set_output(0, plan.dtype, shape, std::span<const double>(y)));

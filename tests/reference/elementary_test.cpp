@@ -47,7 +47,8 @@ TEST(Elementary, LieWithinAFewUnitsOfLibm) {
   EXPECT_LE(worst_distance(exp_each, std::exp, 708), 1);
   EXPECT_LE(worst_distance(tanh_each, std::tanh, 3), 4);
   EXPECT_LE(worst_distance(tanh_each, std::tanh, 60), 4);
-  EXPECT_LE(worst_distance(sigmoid_each, sigmoid, 30), 2);
+  EXPECT_LE(worst_distance(sigmoid_each, sigmoid, 30), 4);
+  EXPECT_LE(worst_distance(sigmoid_each, sigmoid, 700), 4);
 }
 
 TEST(Elementary, HoldAtTheEndsOfTheirRanges) {
@@ -62,6 +63,7 @@ TEST(Elementary, HoldAtTheEndsOfTheirRanges) {
   EXPECT_TRUE(std::signbit(one(tanh_each, -0.0)));
   EXPECT_EQ(one(tanh_each, 5e-324), 5e-324);
   EXPECT_EQ(one(sigmoid_each, -kInfinity), 0);
+  EXPECT_EQ(one(sigmoid_each, -710), 0);
   EXPECT_EQ(one(sigmoid_each, kInfinity), 1);
   for (const Each each : {exp_each, tanh_each, sigmoid_each})
     EXPECT_TRUE(std::isnan(one(each, std::numeric_limits<double>::quiet_NaN())));

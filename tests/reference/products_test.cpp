@@ -1,11 +1,14 @@
 // Sums of products against the plain loop, bit for bit: the kernels may differ in speed only.
 #include "reference/ops/products.h"
 
+#include <algorithm>
 #include <bit>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "reference/ops/products_kernel.h"
 
 namespace parallax::reference {
 namespace {
@@ -70,6 +73,58 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Products,
                                          Case{65, 257, 65, true}, Case{130, 33, 200, true}, Case{1, 300, 129, true},
                                          Case{5, 31, 0, true}, Case{3, 5, 7, false}, Case{65, 257, 65, false},
                                          Case{7, 40, 300, false}));
+
+// One row over windows whose elements lie at odd offsets, for widths around those of vectors and strips.
+void expect_windows(WindowKernel<double> kernel, bool is_exact) {
+  const std::vector<int64_t> offsets{0, 1, 2, 50, 51, 52, 101};
+  const auto x = numbers(300, is_exact, 3), row = numbers(std::ssize(offsets), is_exact, 4);
+  for (int64_t width : {1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 63, 100}) {
+    std::vector<double> sums(static_cast<size_t>(width + kPanelWidth), -1.0);
+    kernel(row.data(), x.data(), offsets.data(), std::ssize(offsets), width, sums.data());
+    for (int64_t column = 0; column < width; ++column) {
+      volatile double sum = 0;
+      for (size_t k = 0; k < offsets.size(); ++k) {
+        const volatile double product = row[k] * x[static_cast<size_t>(offsets[k] + column)];
+        sum = sum + product;
+      }
+      ASSERT_EQ(std::bit_cast<uint64_t>(sums[static_cast<size_t>(column)]),
+                std::bit_cast<uint64_t>(static_cast<double>(sum)))
+          << column << " of " << width;
+    }
+  }
+}
+
+TEST(Windows, AreThoseOfThePlainLoop) {
+  expect_windows(exact_windows_kernel(), true);
+  expect_windows(rounded_windows_kernel(), false);
+}
+
+// The samples of a recurrent operator: 1, 2 or 4 rows, from panels that need not be filled.
+TEST(Rows, AreThoseOfThePlainLoop) {
+  const int64_t depth = 37, width = 9;
+  for (int64_t rows = 1; rows <= kTileRows; ++rows) {
+    const RowsKernel kernel = rounded_rows_kernel(rows);
+    ASSERT_GE(kernel.rows, rows);
+    const auto a = numbers(depth * kernel.rows, false, 5);
+    auto panel = numbers(depth * width, false, 6);
+    const auto b = panel;
+    panel.resize(static_cast<size_t>(depth * kPanelWidth));
+    spread_panel(panel.data(), depth, width);
+    std::vector<double> sums(static_cast<size_t>(kernel.rows * kPanelWidth), -1.0);
+    kernel.run(a.data(), panel.data(), depth, sums.data(), kPanelWidth, false);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < width; ++column) {
+        volatile double sum = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          const volatile double product =
+              a[static_cast<size_t>(k * kernel.rows + row)] * b[static_cast<size_t>(k * width + column)];
+          sum = sum + product;
+        }
+        ASSERT_EQ(sums[static_cast<size_t>(row * kPanelWidth + column)], static_cast<double>(sum));
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace parallax::reference
