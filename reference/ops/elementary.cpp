@@ -105,11 +105,12 @@ template <class Function>
 void replace_each(std::span<double> values, const Function& function) {
   with_widest_vectors([&](auto lanes) PX_INLINE {
     using Numbers = typename Elementary<lanes>::Numbers;
+    using InMemory = typename VectorOf<double, lanes>::InMemory;
     double* at = values.data();
     double* const end = at + values.size();
     for (; end - at >= lanes; at += lanes) {
-      auto& numbers = *reinterpret_cast<Numbers*>(at);
-      numbers = function(lanes, numbers);
+      auto& numbers = *reinterpret_cast<InMemory*>(at);
+      numbers = function(lanes, Numbers(numbers));
     }
     if (at == end) return;
     Numbers rest{};

@@ -10,10 +10,11 @@
 
 namespace parallax::reference {
 
-// A few numbers side by side, at any address that a number may have.
+// A few numbers side by side; in memory at any address that a number may have.
 template <class Number, int kLanes>
 struct VectorOf {
-  using Type __attribute__((vector_size(kLanes * sizeof(Number)), aligned(sizeof(Number)), may_alias)) = Number;
+  using Type __attribute__((vector_size(kLanes * sizeof(Number)))) = Number;
+  using InMemory __attribute__((vector_size(kLanes * sizeof(Number)), aligned(sizeof(Number)), may_alias)) = Number;
 };
 
 template <class Body>

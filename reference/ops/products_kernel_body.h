@@ -19,7 +19,7 @@ namespace {
 template <class Number, int kRows, int kLanes, int kVectors>
 PX_INLINE inline void tile(const Number* rows, const Number* panel, int64_t depth, Number* sums, int64_t stride,
                            bool goes_on) {
-  using Vector = typename VectorOf<Number, kLanes>::Type;
+  using Vector = typename VectorOf<Number, kLanes>::InMemory;
   constexpr int64_t kStrip = int64_t{kLanes} * kVectors;
   for (int64_t strip = 0; strip < kPanelWidth; strip += kStrip) {
     Vector held[kRows][kVectors] = {};
@@ -51,7 +51,7 @@ PX_INLINE inline void tile(const Number* rows, const Number* panel, int64_t dept
 template <class Number, int kLanes, int kVectors>
 PX_INLINE inline void window_strip(const Number* row, const Number* x, const int64_t* offsets, int64_t depth,
                                    Number* sums) {
-  using Vector = typename VectorOf<Number, kLanes>::Type;
+  using Vector = typename VectorOf<Number, kLanes>::InMemory;
   Vector held[kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
     const Number* line = x + offsets[k];
