@@ -62,7 +62,8 @@ struct Root {
   double inherited = 0;
   double size = 0;  // of what was introduced, relative to the value
   double confidence = 1;
-  int32_t wanted = -1, instead = -1;  // as in diff::Guilty
+  int32_t wanted = -1, instead = -1;  // these three as in diff::Guilty
+  std::string b_reads;
   int64_t first_iteration = -1;
   int64_t order = 0;
 };
@@ -86,10 +87,15 @@ class ModelBlame {
   }
 
   Result<std::vector<Cause>> run() {
+    find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
-      if (!match.is_extra && is_suspect(match)) PX_TRY(look_at(match));
+      if (!match.is_extra && !is_settled(match) && is_suspect(match)) PX_TRY(look_at(match));
+    }
+    // Nothing is called rounding before what makes it has been seen to be the same.
+    for (const ValueMatch& match : matching_.values) {
+      if (roots_.empty() && !match.is_extra && has_diverged(match)) PX_TRY(look_at(match));
     }
     if (roots_.empty() && unjudged_.empty()) return diff::judge_same_models(request_, *a_, *b_, comparison_);
     return causes();
@@ -97,6 +103,7 @@ class ModelBlame {
 
  private:
   bool is_suspect(const ValueMatch& match) const;
+  bool has_diverged(const ValueMatch& match) const;
   bool reads_the_same(const PlacedNode& a, const PlacedNode& b) const;
   bool holds_root(const PlacedNode& node) const;
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
@@ -105,6 +112,8 @@ class ModelBlame {
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, Root root);
   Limit limit_at(const std::string& path) const;
   void join_swapped_outputs();
+  void find_swapped_branches();
+  bool is_settled(const ValueMatch& match) const;
   std::vector<Cause> causes();
 
   const BlameRequest& request_;
@@ -116,6 +125,7 @@ class ModelBlame {
   std::unordered_map<std::string, const ValueComparison*> by_path_;
   std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
   std::vector<Root> roots_;
+  std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
   std::string unjudged_;
 };
 
@@ -143,6 +153,7 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
   if (a.id == kNoNode || b.id == kNoNode) return a.id != b.id;
   const auto partner = partners_.find(&a.node());
   if (partner == partners_.end()) return true;
+  if (a_->site(match.a).output_index != b_->site(match.b).output_index) return true;
   const NodeMatch& node = *partner->second;
   const bool is_pair = node.place_b == b.place && node.b == b.id && node.is_same_definition;
   if (!is_pair || !reads_the_same(a, b)) return true;
@@ -150,6 +161,15 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
     return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
   };
   return a.node().function != nullptr || std::ranges::any_of(a.node().attributes, holds_graph);
+}
+
+bool ModelBlame::has_diverged(const ValueMatch& match) const {
+  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  if (a.id == kNoNode && b.id == kNoNode) return false;  // both were given it
+  return std::ranges::any_of(a_->captured_paths(match.a), [&](const std::string& path) {
+    const auto value = by_path_.find(path);
+    return value != by_path_.end() && value->second->verdict == Verdict::diverged;
+  });
 }
 
 // Whether a root has been found inside a body of `node`, in whichever iteration: then that is what is wrong with the
@@ -237,6 +257,7 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
     root.why = guilty.why;
     root.wanted = guilty.wanted;
     root.instead = guilty.instead;
+    root.b_reads = guilty.b_reads;
     root.order = static_cast<int64_t>(roots_.size());
     // Another output of the same node, or the same node seen from another value.
     const auto known = std::ranges::find(roots_, root.node, &Root::node);
@@ -246,6 +267,31 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
       known->introduced = std::max(known->introduced, root.introduced);
     }
   }
+}
+
+// An If whose branches are swapped explains all that its bodies hold.
+void ModelBlame::find_swapped_branches() {
+  for (const PlacedNode& a : diff::find_swapped_branches(*a_, *b_)) {
+    const ValueSite* output = a.place->values[static_cast<size_t>(a.node().outputs.front())];
+    if (output == nullptr) continue;
+    settled_.push_back(a.place->scope + escape_name(a.node().display_name) + ".");
+    for (const std::string& path : a_->captured_paths(output->id)) {
+      const auto value = by_path_.find(path);
+      if (value != by_path_.end() && value->second->verdict == Verdict::pass) continue;
+      Root root;
+      root.node = a;
+      root.path = path;
+      root.why = "its branches are swapped in B";
+      root.introduced = value == by_path_.end() ? 0 : value->second->severity;
+      roots_.push_back(std::move(root));
+      break;
+    }
+  }
+}
+
+bool ModelBlame::is_settled(const ValueMatch& match) const {
+  const std::string& scope = a_->site(match.a).scope;
+  return std::ranges::any_of(settled_, [&](const std::string& frame) { return scope.starts_with(frame); });
 }
 
 // Two nodes, each reading what the other should: it is the node before both that hands out its results the other way
@@ -261,14 +307,16 @@ void ModelBlame::join_swapped_outputs() {
     };
     const auto second =
         std::ranges::find_if(roots_.begin() + static_cast<std::ptrdiff_t>(first) + 1, roots_.end(), is_other_half);
-    if (second == roots_.end()) continue;
     Root& root = roots_[first];
-    root.introduced = std::max(root.introduced, second->introduced);
-    root.why = fmt::format("its outputs {} and {} are swapped in B: what reads them ('{}', '{}') gets the other's",
-                           origin->first_output, origin->second_output, root.node.node().display_name,
-                           second->node.node().display_name);
+    // By name, the reader reads what it should.
+    const bool is_named_right = matching_.names_agree && root.b_reads == a_->site(root.wanted).name;
+    if (second == roots_.end() && !is_named_right) continue;
+    root.why = fmt::format("its outputs {} and {} are swapped in B: '{}' gets the other's", origin->first_output,
+                           origin->second_output, root.node.node().display_name);
     root.node = origin->node;
     root.wanted = root.instead = -1;
+    if (second == roots_.end()) continue;
+    root.introduced = std::max(root.introduced, second->introduced);
     roots_.erase(second);
   }
 }
@@ -308,6 +356,11 @@ Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison&
   if (request.oracle == nullptr) return std::vector<Cause>{};
   auto a = PX_TRY(ModelSide::create(request.a, request.oracle));
   auto b = PX_TRY(ModelSide::create(request.b, request.oracle));
+  // One model in two types: where it is taken to the narrower one, no definition changes.
+  if (a->main_type() != b->main_type()) {
+    a->ignore_casts();
+    b->ignore_casts();
+  }
   return ModelBlame(request, comparison, std::move(a), std::move(b)).run();
 }
 

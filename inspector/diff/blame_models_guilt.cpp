@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,8 @@
 
 namespace parallax::diff {
 namespace {
+
+bool is_identity(const PlacedNode& node) { return node.node().op_type == "Identity"; }
 
 struct Parts {
   std::vector<PlacedNode> only_a, only_b;
@@ -80,6 +83,43 @@ std::pair<PlacedNode, PlacedNode> behind_constants(const ModelSide& a, const Mod
   return {node_a, node_b};
 }
 
+// A node of B between a constant that both have and the pair of nodes that should read it.
+std::optional<PlacedNode> inserted_for_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                                const PlacedNode& node_a, const PlacedNode& node_b) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
+    const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+    if (x < 0 || y < 0 || !a.follows_from_constants(x) || b.is_constant(y) || !b.follows_from_constants(y)) continue;
+    const PlacedNode from_b = b.producer(y);
+    const bool is_known = std::ranges::any_of(
+        matching.nodes, [&](const NodeMatch& match) { return match.place_b == from_b.place && match.b == from_b.id; });
+    if (is_known || is_identity(from_b) || only_moves(from_b)) continue;
+    const bool stands_before = std::ranges::any_of(from_b.node().inputs, [&](ValueId read) {
+      const int32_t before = ModelSide::site_read(*from_b.place, read);
+      return before >= 0 && matching.a_of_b[static_cast<size_t>(before)] == x;
+    });
+    if (stands_before) return from_b;
+  }
+  return std::nullopt;
+}
+
+// The one node that only A has stands for the one of its operator among those that only B has: the others were put in.
+void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
+  if (parts.only_a.size() != 1 || parts.only_b.size() < 2) return;
+  const PlacedNode node = parts.only_a.front();
+  const auto is_alike = [&](const PlacedNode& other) {
+    return hash_operator(other.node()) == hash_operator(node.node()) &&
+           other.node().inputs.size() == node.node().inputs.size();
+  };
+  if (std::ranges::count_if(parts.only_b, is_alike) != 1) return;
+  const auto other = std::ranges::find_if(parts.only_b, is_alike);
+  parts.paired.emplace_back(node, *other);
+  if (!definition_difference(a, node, b, *other).empty()) parts.changed.emplace_back(node, *other);
+  parts.only_b.erase(other);
+  parts.only_a.clear();
+}
+
 Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Region& region) {
   Parts parts;
   std::vector<PlacedNode> paired_b;
@@ -91,13 +131,14 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
       paired_b.push_back(other);
       parts.paired.emplace_back(node, other);
       if (!definition_difference(a, node, b, other).empty()) parts.changed.emplace_back(node, other);
-    } else if (node.node().op_type != "Identity") {
+    } else if (!is_identity(node)) {
       parts.only_a.push_back(node);
     }
   }
   for (const PlacedNode& node : region.nodes_b) {
-    if (!has(paired_b, node) && node.node().op_type != "Identity") parts.only_b.push_back(node);
+    if (!has(paired_b, node) && !is_identity(node)) parts.only_b.push_back(node);
   }
+  pair_by_operator(a, b, parts);
   return parts;
 }
 
@@ -108,7 +149,7 @@ std::vector<int32_t> sources_of(const ModelSide& side, int32_t id, const std::ve
   for (size_t index = 0; index < sources.size() && sources.size() < kMost; ++index) {
     const PlacedNode placed = sources[index] < 0 ? PlacedNode{} : side.producer(sources[index]);
     if (placed.id == kNoNode) continue;
-    const bool is_between = has(nodes, placed) || placed.node().op_type == "Identity";
+    const bool is_between = has(nodes, placed) || is_identity(placed);
     if (!is_between) continue;
     for (const ValueId input : placed.node().inputs) {
       const int32_t read = ModelSide::site_read(*placed.place, input);
@@ -160,14 +201,19 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
   std::vector<Guilty> guilty;
   for (const auto& [changed_a, changed_b] : parts.changed) {
     const auto [node_a, node_b] = behind_constants(a, b, matching, changed_a, changed_b);
-    guilty.push_back({node_a, definition_difference(a, node_a, b, node_b), -1, -1});
+    if (const auto inserted = inserted_for_constant(a, b, matching, node_a, node_b)) {
+      guilty.push_back({*inserted, fmt::format("B has this {} node behind a constant that '{}' reads, and A has none",
+                                               inserted->node().op_type, node_a.node().display_name)});
+      continue;
+    }
+    guilty.push_back({node_a, definition_difference(a, node_a, b, node_b)});
   }
   const bool is_explained = !guilty.empty();
   const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
   const auto first_a = std::ranges::find_if(parts.only_a, counts), first_b = std::ranges::find_if(parts.only_b, counts);
   const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
   if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1) {
-    guilty.push_back({*first_a, definition_difference(a, *first_a, b, *first_b), -1, -1});
+    guilty.push_back({*first_a, definition_difference(a, *first_a, b, *first_b)});
   } else if (!has_a && has_b && std::ranges::all_of(parts.only_b, is_cast)) {
     const PlacedNode* there_and_back = find_round_trip(parts.only_b);
     guilty.push_back(there_and_back == nullptr
@@ -186,7 +232,7 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
   }
   const auto reads_otherwise = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
     const OperandDifference difference = operand_difference(a, node_a, b, node_b, matching);
-    return Guilty{node_a, difference.text, difference.wanted, difference.instead};
+    return Guilty{node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
   };
   const Wiring wiring(a, b, matching, parts);
   for (const auto& [node_a, node_b] : parts.paired) {

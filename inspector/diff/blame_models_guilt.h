@@ -13,6 +13,7 @@ struct Guilty {
   std::string why;
   // Where operands are what differs: what B reads stands for `instead` of A, where A reads `wanted`.
   int32_t wanted = -1, instead = -1;
+  std::string b_reads = {};  // its name in B
 };
 
 // At least one.

@@ -16,6 +16,15 @@ constexpr int kLongestChain = 96;
 // The element type a graph declares, undefined where it does not.
 DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
 
+// Not rounded: the oracle takes doubles for any type of floats.
+Value as_double(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return value;
+  auto wide = Tensor::allocate(DType::float64, value.tensor().shape());
+  if (!wide.ok()) return value;
+  load_doubles(value.tensor(), 0, wide->mutable_as<double>());
+  return wide.take();
+}
+
 // Whether `narrow` is `wide` rounded to a type of less precision; what is beyond its range may be anything large.
 bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
   if (!is_floating(wide.dtype()) || !is_floating(narrow.dtype()) || !(wide.shape() == narrow.shape())) return false;
@@ -72,8 +81,12 @@ Result<Value> RegionRunner::known(int32_t id, const Walk& walk) const {
   if (other >= 0 && id != walk.target) {
     const int32_t in_a = walk.in_a ? id : other;
     const DType mine = declared_dtype(side.site(id)), theirs = declared_dtype(a_.site(in_a));
-    if (mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source)
-      return a_.captured(path_in(walk.instance, a_.static_path(in_a)));
+    const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;
+    const bool are_floats = is_floating(mine) && is_floating(theirs);
+    if (is_same_type || are_floats) {
+      const Value value = PX_TRY(a_.captured(path_in(walk.instance, a_.static_path(in_a))));
+      return is_same_type ? value : as_double(value);
+    }
   }
   return is_source ? side.captured(path_in(walk.instance, side.static_path(id))) : Result<Value>(Value());
 }

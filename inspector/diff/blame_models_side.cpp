@@ -2,6 +2,7 @@
 #include "inspector/diff/blame_models_side.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -67,6 +68,17 @@ ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, 
     const bool is_new = entries_.emplace(entry.path, static_cast<int32_t>(index)).second;
     if (is_new) paths_[diff::static_path(entry.path)].push_back(entry.path);
   }
+}
+
+DType ModelSide::main_type() const {
+  std::map<DType, int64_t> counts;
+  for (const ValueSite& site : sites_.sites()) {
+    if (site.role != ValueSite::Role::node_output || site.is_constant_like || site.op == "Cast") continue;
+    const DType dtype = site.graph->values[static_cast<size_t>(site.value)].type.dtype;
+    if (is_floating(dtype)) ++counts[dtype];
+  }
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  return most == counts.end() ? DType::float32 : most->first;
 }
 
 void ModelSide::add_places(const GraphSites& place) {

@@ -34,6 +34,11 @@ class ModelSide {
  public:
   static Result<std::unique_ptr<ModelSide>> create(const BlameSide& side, std::shared_ptr<Executor> oracle);
 
+  // The type that most of the nodes compute floats in.
+  DType main_type() const;
+  // The oracle rounds where the model casts, unless told not to.
+  void ignore_casts() { options_.keep_casts = false; }
+
   const std::shared_ptr<const Model>& model() const { return model_; }
   const SiteTable& sites() const { return sites_; }
   const ValueSite& site(int32_t id) const { return sites_.sites()[static_cast<size_t>(id)]; }

@@ -1,5 +1,10 @@
-// Walking back from two values to the node that makes both.
+// Walking back from two values to the node that makes both; fingerprints of bodies.
 #include "inspector/diff/blame_models_swaps.h"
+
+#include <algorithm>
+
+#include "inspector/diff/matching_attributes.h"
+#include "inspector/diff/matching_graph.h"
 
 namespace parallax::diff {
 namespace {
@@ -17,21 +22,71 @@ std::vector<int32_t> chain_of(const ModelSide& side, int32_t id) {
   while (chain.size() < kLongestChain) {
     const PlacedNode node = side.producer(chain.back());
     if (node.id == kNoNode || node.node().outputs.size() != 1) break;
-    int32_t only = -1;
+    std::vector<int32_t> reads;
     for (const ValueId input : node.node().inputs) {
       const int32_t read = ModelSide::site_read(*node.place, input);
-      if (read < 0 || side.follows_from_constants(read) || read == only) continue;
-      if (is_floating(dtype_of(side, chain.back())) && !is_floating(dtype_of(side, read))) continue;  // a shape
-      if (only >= 0) return chain;
-      only = read;
+      if (read >= 0 && !side.follows_from_constants(read) && std::ranges::find(reads, read) == reads.end())
+        reads.push_back(read);
     }
-    if (only < 0) break;
-    chain.push_back(only);
+    if (reads.size() > 1) std::erase_if(reads, [&](int32_t read) { return !is_floating(dtype_of(side, read)); });
+    if (reads.size() != 1) break;  // beside values, shapes do not count
+    chain.push_back(reads.front());
   }
   return chain;
 }
 
+// What a body's nodes and the constants they read sum up to, in whichever order they stand.
+HashKey fingerprint(const ModelSide& side, const GraphSites& body) {
+  HashKey sum = 0;
+  for (const NodeId id : body.graph->order) {
+    const Node& node = body.graph->nodes[static_cast<size_t>(id)];
+    if (node.op_type == "Constant" || node.op_type == "Identity") continue;
+    HashKey key = mix(hash_operator(node), hash_attributes(*body.graph, node));
+    for (const ValueId input : node.inputs) {
+      const int32_t read = ModelSide::site_read(body, input);
+      const Value stored = read >= 0 && side.is_constant(read) ? side.stored(read) : Value();
+      if (stored.is_tensor()) key += hash_tensor({"", stored.tensor(), "", {}, "", false, ""});
+    }
+    sum += mix(key, 1);
+  }
+  for (const GraphSites::Child& child : body.children) sum += mix(fingerprint(side, *child.sites), 2);
+  return sum;
+}
+
+struct Branches {
+  PlacedNode node;
+  HashKey then_branch = 0, else_branch = 0;
+};
+
+void collect_branches(const ModelSide& side, const GraphSites& place, std::vector<Branches>& found) {
+  for (const NodeId id : place.graph->order) {
+    const GraphSites* then_branch = place.child(id, "then_branch");
+    const GraphSites* else_branch = place.child(id, "else_branch");
+    if (then_branch == nullptr || else_branch == nullptr) continue;
+    found.push_back({{&place, id}, fingerprint(side, *then_branch), fingerprint(side, *else_branch)});
+  }
+  for (const GraphSites::Child& child : place.children) collect_branches(side, *child.sites, found);
+}
+
 }  // namespace
+
+std::vector<PlacedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b) {
+  std::vector<Branches> in_a, in_b;
+  collect_branches(a, a.sites().main(), in_a);
+  collect_branches(b, b.sites().main(), in_b);
+  std::vector<PlacedNode> swapped;
+  for (const Branches& x : in_a) {
+    const auto is_swapped = [&](const Branches& y) {
+      return x.then_branch == y.else_branch && x.else_branch == y.then_branch;
+    };
+    const auto is_same = [&](const Branches& y) {
+      return x.then_branch == y.then_branch && x.else_branch == y.else_branch;
+    };
+    if (x.then_branch == x.else_branch || std::ranges::any_of(in_b, is_same)) continue;
+    if (std::ranges::count_if(in_b, is_swapped) == 1) swapped.push_back(x.node);
+  }
+  return swapped;
+}
 
 std::optional<CommonOrigin> common_origin(const ModelSide& side, int32_t first, int32_t second) {
   if (first < 0 || second < 0 || first == second) return std::nullopt;

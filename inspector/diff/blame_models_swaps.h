@@ -1,7 +1,8 @@
-// Outputs of one node that are swapped in the other model: seen only at the nodes that read them.
+// What is swapped in the other model: outputs of one node, seen only at the nodes that read them; branches of an If.
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "inspector/diff/blame_models_side.h"
 
@@ -15,5 +16,8 @@ struct CommonOrigin {
 
 // Nothing where the values come from different nodes, or from one output.
 std::optional<CommonOrigin> common_origin(const ModelSide& side, int32_t first, int32_t second);
+
+// The Ifs of A each of whose branches holds the nodes of the other one in B.
+std::vector<PlacedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b);
 
 }  // namespace parallax::diff

@@ -180,18 +180,18 @@ OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_
     const int32_t id = ModelSide::site_read(*node.place, node.node().inputs[port]);
     return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.site(id).name);
   };
-  if (moved.size() == 2) {
-    const int32_t first = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
-    if (matching.b_of_a[static_cast<size_t>(first)] == ModelSide::site_read(*node_b.place, in_b[moved[1]]))
-      return {"the operands are swapped in B"};
-  }
   const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
   const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
-  if (in_a_too < 0) return {};
   const int32_t wanted = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
+  if (in_a_too < 0) return {};
+  if (moved.size() == 2) {
+    const int32_t other = ModelSide::site_read(*node_b.place, in_b[moved[1]]);
+    if (matching.b_of_a[static_cast<size_t>(wanted)] == other)
+      return {"the operands are swapped in B", wanted, in_a_too, std::string(b.site(read).name)};
+  }
   return {fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
                       a.site(in_a_too).name, name(a, node_a, moved[0])),
-          wanted, in_a_too};
+          wanted, in_a_too, std::string(b.site(read).name)};
 }
 
 }  // namespace parallax::diff

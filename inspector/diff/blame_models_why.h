@@ -19,6 +19,7 @@ struct OperandDifference {
   std::string text;  // empty where these stand for each other
   // What B reads first otherwise stands for `instead` of A, where A reads `wanted`; -1 where it stands for nothing.
   int32_t wanted = -1, instead = -1;
+  std::string b_reads = {};  // its name in B
 };
 OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
                                      const PlacedNode& node_b, const ModelMatching& matching);

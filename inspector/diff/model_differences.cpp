@@ -57,16 +57,16 @@ Limit ModelDifferences::with_storing(const Limit& limit, DType a, DType b) const
 Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
   if (!a.is_tensor() || !b.is_tensor()) return a;
   const Tensor &wide = a.tensor(), &half = b.tensor();
-  if (wide.dtype() != DType::float32 || half.dtype() != DType::float16 || !(wide.shape() == half.shape())) return a;
+  if (wide.dtype() != DType::float32 || !is_half(half.dtype()) || !(wide.shape() == half.shape())) return a;
   if (type_that_rounds(half.dtype()) != half.dtype()) return a;
-  constexpr double kFar = 8192;  // beyond what attention scores reach, within what converters write for minus infinity
-  const double largest = float_limits(DType::float16).max_finite;
+  // Beyond what attention scores reach, within what converters write for minus infinity (-10000 in float16).
+  const double largest = float_limits(half.dtype()).max_finite, far = largest / 8;
   const std::span<const float> elements = wide.as<float>();
   Tensor held;
   for (size_t index = 0; index < elements.size(); ++index) {
     if (!(std::abs(elements[index]) > largest)) continue;
     const double other = element_as_double(half, static_cast<int64_t>(index));
-    if (!(std::abs(other) >= kFar) || std::signbit(other) != std::signbit(elements[index])) continue;
+    if (!(std::abs(other) >= far) || std::signbit(other) != std::signbit(elements[index])) continue;
     if (!held.defined()) {
       auto copy = wide.clone();
       if (!copy.ok()) return a;
