@@ -1,4 +1,6 @@
 // Operators that move whole regions: Transpose, Slice, Concat, Split, Expand, Tile. All are strided copies.
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
@@ -205,6 +207,14 @@ Status expand(OpContext<Device>& op) {
   return {};
 }
 
+// Version 1 gives tiles and axis in the type of X.
+Result<int64_t> whole_of_input(const OpCall& op, int64_t index) {
+  constexpr double kMost = 0x1p53;
+  const double value = PX_TRY(op.real_of_input(index));
+  if (value == std::trunc(value) && std::fabs(value) <= kMost) return static_cast<int64_t>(value);
+  return execution_error(fmt::format("input {} must hold a whole number, it is {}", index, value));
+}
+
 // Each axis becomes two: which copy, and where in it.
 template <class Device>
 Status tile(OpContext<Device>& op) {
@@ -212,9 +222,10 @@ Status tile(OpContext<Device>& op) {
   const int64_t rank = rank_of(x.shape());
   Ints repeats;
   if (op.since_version() < 6) {
-    const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer_of_input(2), rank));
+    const int64_t given = PX_TRY(whole_of_input(op, 2));
+    const int64_t axis = PX_TRY(OpCall::resolve_axis(given, rank));
     repeats = Ints(rank, 1);
-    repeats[axis] = PX_TRY(op.integer_of_input(1));
+    repeats[axis] = PX_TRY(whole_of_input(op, 1));
   } else {
     repeats = PX_TRY(op.integers_of_input(1));
   }

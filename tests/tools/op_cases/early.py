@@ -65,3 +65,29 @@ case("gru_3", "GRU", 3, [X, W, R, BIAS], {"hidden_size": 3, "linear_before_reset
      recurrent("GRU", X, W, R, BIAS, linear_before_reset=1), spec="GRU: the equations", unasked=(EVALUATOR,))
 W, R, BIAS = numbers([1, 12, 2], 718), numbers([1, 12, 3], 719), numbers([1, 24], 720)
 case("lstm_1", "LSTM", 1, [X, W, R, BIAS], {"hidden_size": 3, "output_sequence": 1}, recurrent("LSTM", X, W, R, BIAS), spec="LSTM: the equations")
+
+# The other operators of version 1 whose later versions say the same of these values.
+case("argmin_1", "ArgMin", 1, [f32([[3, 1, 2], [2, 5, -4]])], {"axis": 1, "keepdims": 0}, [i64([1, 2])], spec="ArgMin: the place of the least", unasked=(EVALUATOR,))
+case("dropout_1_test_mode", "Dropout", 1, [A], {"is_test": 1, "ratio": 0.5}, [A], spec="Dropout-1: in test mode the input", unasked=(EVALUATOR,))
+M, N, C = f32([[1, 2], [3, -1]]), f32([[2, 0, 1], [1, -1, 4]]), f32([0.5, -1, 2])
+case("gemm_1_broadcast", "Gemm", 1, [M, N, C], {"broadcast": 1, "alpha": 0.5, "beta": 2.0}, [(0.5 * (M @ N) + 2 * C).astype(np.float32)],
+     spec="Gemm-1: alpha * A' * B' + beta * C, C broadcast where the attribute says so", unasked=(EVALUATOR,))
+case("hardmax_1_default_axis", "Hardmax", 1, [f32([[[1, 2], [5, 4]], [[7, 0], [3, 1]]])], None, [f32([[[0, 0], [1, 0]], [[1, 0], [0, 0]]])],
+     spec="Hardmax-1: the axes from 1 on are one", unasked=(EVALUATOR,))
+case("matmul_1", "MatMul", 1, [M, N], None, [M @ N], spec="MatMul: as numpy.matmul", unasked=(EVALUATOR,))
+case("max_1_equal_shapes", "Max", 1, [A, -A], None, [np.maximum(A, -A)], spec="Max: element by element", unasked=(EVALUATOR,))
+case("sum_1_equal_shapes", "Sum", 1, [A, -A, A], None, [A], spec="Sum: element by element", unasked=(EVALUATOR,))
+for op, function in [("Or", np.logical_or), ("Xor", np.logical_xor)]:
+    case(f"{op.lower()}_1_axis", op, 1, [boolean([[True, True], [False, False]]), boolean([True, False])], {"broadcast": 1, "axis": 1},
+         [function([[True, True], [False, False]], [True, False])],
+         spec=AXIS, unasked=(EVALUATOR,))
+case("prelu_1_by_channel", "PRelu", 1, [A, f32([0.5, 2, -1])], None, [np.where(A < 0, A * f32([[0.5], [2], [-1]]), A)],
+     spec="PRelu-1: a slope of one number for each channel (axis 1)", unasked=(EVALUATOR,))
+case("shape_1", "Shape", 1, [A], None, [i64([2, 3, 2])], spec="Shape: the dimensions", unasked=(EVALUATOR,))
+case("size_1", "Size", 1, [A], None, [i64(12)], spec="Size: the count of the elements", unasked=(EVALUATOR,))
+case("softplus_1", "Softplus", 1, [f32([-1, 0, 3])], None, [f32([0.31326169, 0.69314718, 3.0485873])], spec="Softplus: ln(1 + e^x)", unasked=(EVALUATOR,))
+case("softsign_1", "Softsign", 1, [f32([-1, 0.5, 3])], None, [f32([-0.5, 1 / 3, 0.75])], spec="Softsign: x / (1 + |x|)", unasked=(EVALUATOR,))
+case("spacetodepth_1", "SpaceToDepth", 1, [f32([[[[1, 2], [3, 4]]]])], {"blocksize": 2}, [f32([1, 2, 3, 4], [1, 4, 1, 1])],
+     spec="SpaceToDepth: blocks become channels", unasked=(EVALUATOR,))
+case("tile_1_axis", "Tile", 1, [f32([[1, 2]]), f32([3]), f32([0])], None, [f32([[1, 2]] * 3)], spec="Tile-1: tiles of one axis", unasked=(EVALUATOR, ORT))
+case("transpose_1", "Transpose", 1, [A], {"perm": [2, 0, 1]}, [np.ascontiguousarray(A.transpose(2, 0, 1))], spec="Transpose: perm", unasked=(EVALUATOR,))

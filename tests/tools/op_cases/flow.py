@@ -17,6 +17,8 @@ IF = """g (bool c, float[N] x) => (float[M] y) {
 model("if_then_reads_outer", 13, IF, [boolean(True), X3])
 model("if_else_other_shape", 13, IF, [boolean(False), X3])
 model("if_condition_of_rank_1", 19, IF.replace("bool c", "bool[1] c"), [boolean([False]), X3])
+for opset in (7, 21, 23, 24, 25):
+    model(f"if_at_{opset}", opset, IF, [boolean(True), X3], [f32([2, 4, 6])], spec="If gives what the branch gives", unasked=(EVALUATOR,))
 NESTED = """g (bool c, bool d, float[N] x) => (float[M] y) {
   y = If (c) <then_branch = t () => (float[K] a) {
         z = Neg(x)
@@ -63,6 +65,8 @@ def looped(trips, condition, limit=20.0):
 TEXT = "Loop: the loop ends when the trip count is reached or the condition is false, whichever comes first"
 model("loop_ends_by_count", 13, LOOP % ("n", "go"), [i64(2), boolean(True), START], looped(2, True), spec=TEXT)
 model("loop_ends_by_condition", 13, LOOP % ("n", "go"), [i64(50), boolean(True), START], looped(50, True), spec=TEXT)
+for opset in (7, 19, 21, 23, 24, 25):
+    model(f"loop_at_{opset}", opset, LOOP % ("n", "go"), [i64(50), boolean(True), START], looped(50, True), spec=TEXT, unasked=(EVALUATOR,))
 model("loop_zero_iterations_by_count", 13, LOOP % ("n", "go"), [i64(0), boolean(True), START], looped(0, True), spec=TEXT, unasked=(EVALUATOR,))
 model("loop_zero_iterations_by_condition", 13, LOOP % ("n", "go"), [i64(5), boolean(False), START], looped(5, False), spec=TEXT,
       unasked=(EVALUATOR,))
@@ -134,6 +138,8 @@ def scanned(x, reverse_in=False, reverse_out=False):
 
 DIRECTIONS = "Scan: scan_input_directions and scan_output_directions, 1 is reverse"
 model("scan_forward", 9, SCAN % "", [S0, SX], scanned(SX), spec=DIRECTIONS)
+for opset in (19, 23, 24, 25):
+    model(f"scan_at_{opset}", opset, SCAN % "", [S0, SX], scanned(SX), spec=DIRECTIONS, unasked=(EVALUATOR,))
 model("scan_reverse_input", 11, SCAN % ", scan_input_directions = [1]", [S0, SX], scanned(SX, True), spec=DIRECTIONS, unasked=(EVALUATOR,))
 model("scan_reverse_output", 16, SCAN % ", scan_output_directions = [1]", [S0, SX], scanned(SX, False, True), spec=DIRECTIONS, unasked=(EVALUATOR,))
 model("scan_reverse_both", 21, SCAN % ", scan_input_directions = [1], scan_output_directions = [1]", [S0, SX], scanned(SX, True, True),

@@ -3,7 +3,7 @@ agree at that version as well."""
 import copy
 
 from . import cells, edges, elementwise, fields, folds, movement, others, places, products, quantised, reduction, sequential, windows  # noqa: F401
-from .case import ALL, bf16, boolean, f32, family, i64
+from .case import ALL, bf16, boolean, f32, family, i32, i64
 
 AGAIN = {
     "abs_int64_of_least": [7], "acos_specials": [7], "acosh_specials": [9], "add_rank_0_both": [7, 13],
@@ -21,10 +21,11 @@ AGAIN = {
     "isnan_float16": [9], "lstm_lengths_forward": [22], "leakyrelu_default_alpha": [7], "less_7_broadcast": [9],
     "lessorequal_uint64": [12], "log_specials": [7], "max_of_one": [7], "max_uint64": [12], "maxpool_same_lower": [10],
     "maxunpool_default_shape": [22], "mean_of_three": [7], "mean_broadcast": [8], "min_nan_wins": [7, 8], "mod_int8_signs":
-    [10], "mul_rank_0_and_matrix": [7, 13], "neg_int8_of_least": [7], "negativeloglikelihoodloss_weight_none": [12],
-    "onehot_middle_axis": [28], "optionalgetelement_sequence": [15, 28], "prelu_7_unidirectional": [9], "pad_wrap": [21, 23,
+    [10], "multinomial_certain": [22], "mul_rank_0_and_matrix": [7, 13], "neg_int8_of_least": [7], "negativeloglikelihoodloss_weight_none": [12],
+    "onehot_middle_axis": [28], "optional_of_tensor": [28], "optionalgetelement_sequence": [15, 28], "prelu_7_unidirectional": [9], "pad_wrap": [21, 23,
     24, 25], "pow_int64_base_float_exponent": [12], "quantizelinear_int16": [23, 24], "quantizelinear_int2": [28],
-    "rnn_lengths_forward": [22], "range_float_step": [27], "reciprocal_specials": [7], "reduce_l1_axes_attribute": [11],
+    "randomnormal_moments": [22], "randomnormallike_dtype_given": [22],
+    "randomuniform_range_and_moments": [22], "randomuniformlike_dtype_of_input": [22], "rnn_lengths_forward": [22], "range_float_step": [27], "reciprocal_specials": [7], "reduce_l1_axes_attribute": [11],
     "reduce_l2_axes_attribute": [11], "reduce_logsum_axes_attribute": [11], "reduce_logsum_rank_0": [28],
     "reduce_logsumexp_axes_attribute": [11], "reducelogsumexp_noop_elementwise": [28], "reduce_max_axes_attribute": [11, 12],
     "reduce_min_axes_attribute": [11, 12], "reduce_prod_axes_attribute": [11], "reduce_sumsquare_axes_attribute": [11],
@@ -62,3 +63,11 @@ case("celu_28_bfloat16", "Celu", 28, [bf16([-1, 0, 2])], {"alpha": 2.0}, [bf16([
      spec="Celu: max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), rounded once", unasked=("onnxruntime", "ReferenceEvaluator"))
 case("mod_28_float_floored", "Mod", 28, [f32([7.5, -7.5, 7.5, -7.5]), f32([2, 2, -2, -2])], {"fmod": 0}, [f32([1.5, 0.5, -0.5, -1.5])],
      spec="Mod-28: the sign of the divisor, for floats as well", unasked=("onnxruntime",))
+case("einsum_28_trace", "Einsum", 28, [f32([[1, 2], [3, 4.5]])], {"equation": "ii->"}, [f32(5.5)], spec="Einsum: a repeated index walks the diagonal",
+     unasked=("onnxruntime",))
+# Versions that a peer leaves out.
+case("shape_13", "Shape", 13, [f32([[1, 2, 3]])], None, [i64([1, 3])], spec="Shape: the dimensions")
+case("bernoulli_15_certain", "Bernoulli", 15, [f32([0, 1, 1, 0, 1])], {"dtype": 6, "seed": 1.0}, [i32([0, 1, 1, 0, 1])], spec="Bernoulli: the chance of a 1",
+     wrong={"onnxruntime": "draws a 1 where its chance is 0"})
+case("optionalhaselement_28", "OptionalHasElement", 28, [f32([1, 2])], None, [boolean(True)], spec="OptionalHasElement: a bare tensor has an element",
+     unasked=("onnxruntime",))

@@ -65,8 +65,22 @@ for name, values in [("groups_bias", dict(group=2)), ("groups_dilated_uneven_pad
     case(f"conv_{name}", "Conv", 22, [x, w, b], values, [conv(x, w, b, **values)], spec=TEXT, unasked=(EVALUATOR,))
 x, w = numbers([1, 3, 4, 4], 74), numbers([3, 1, 2, 2], 75)
 case("conv_depthwise", "Conv", 1, [x, w], {"group": 3}, [conv(x, w, group=3)], spec=TEXT, unasked=(EVALUATOR,))
+# Lines longer than a vector, strides that take every second or third column, padding on one side only.
+x, w = numbers([2, 3, 7, 45], 180), numbers([6, 1, 3, 3], 181)
+for name, values in [("stride_2", dict(strides=[2, 2], pads=[1, 1, 1, 1])), ("stride_3_pads_uneven", dict(strides=[1, 3], pads=[0, 2, 1, 0])),
+                     ("stride_2_dilated", dict(strides=[1, 2], dilations=[1, 3], pads=[1, 1, 0, 4]))]:
+    case(f"conv_depthwise_{name}", "Conv", 22, [x, w], dict(group=3) | values, [conv(x, w, group=3, **values)], spec=TEXT, unasked=(EVALUATOR,))
+x, w = numbers([2, 6, 3, 13], 182), numbers([10, 3, 1, 1], 183)
+case("conv_of_points_in_groups", "Conv", 22, [x, w], {"group": 2}, [conv(x, w, group=2)], spec=TEXT, unasked=(EVALUATOR,))
+case("conv_of_points_stride_2", "Conv", 22, [x, w], {"group": 2, "strides": [1, 2]}, [conv(x, w, group=2, strides=[1, 2])], spec=TEXT,
+     unasked=(EVALUATOR,))
+x, w = numbers([1, 2, 37], 184), numbers([5, 2, 4], 185)
+case("conv_1d_stride_3", "Conv", 22, [x, w], {"strides": [3], "pads": [2, 1]}, [conv(x, w, strides=[3], pads=[2, 1])], spec=TEXT, unasked=(EVALUATOR,))
 x, w = numbers([1, 2, 3, 3, 3], 76), numbers([2, 2, 2, 1, 3], 77)
 case("conv_3d", "Conv", 22, [x, w], {"pads": [1, 0, 1, 0, 0, 1]}, [conv(x, w, pads=[1, 0, 1, 0, 0, 1])], spec=TEXT, unasked=(EVALUATOR,))
+x, w = numbers([1, 2, 4, 5, 9], 186), numbers([5, 2, 2, 2, 3], 187)
+case("conv_3d_strides", "Conv", 22, [x, w], {"strides": [2, 1, 2], "pads": [1, 0, 1, 0, 0, 1]}, [conv(x, w, strides=[2, 1, 2], pads=[1, 0, 1, 0, 0, 1])],
+     spec=TEXT, unasked=(EVALUATOR,))
 x, w = numbers([0, 2, 4], 78), numbers([3, 2, 2], 79)
 case("conv_no_batch", "Conv", 11, [x, w], {}, [f32([], [0, 3, 3])], spec=TEXT, constant="no elements, but a shape")
 x, w = numbers([1, 2, 4, 3], 80, "float64"), numbers([1, 2, 2, 2], 81, "float64")
