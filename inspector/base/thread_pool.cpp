@@ -1,5 +1,6 @@
-// The pool behind parallel_for: workers look out for the next job for a moment, then sleep on a condition variable;
-// they claim chunks of a job by an atomic counter.
+// The pool behind parallel_for and run_team: workers look out for the next job for a moment, then sleep on a condition
+// variable. They claim chunks of a loop by an atomic counter; to a team they are promised beforehand, for all of it
+// must run at the same time.
 #include "inspector/base/thread_pool.h"
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "inspector/base/thread_team.h"
 
 namespace parallax {
 namespace {
@@ -44,22 +47,29 @@ void look_out(const IsOver& is_over) {
   } while (std::chrono::steady_clock::now() < end);
 }
 
+// A loop or a team.
 struct Job {
-  const std::function<void(int64_t, int64_t)>* body = nullptr;
+  const std::function<void(int64_t, int64_t)>* loop = nullptr;
+  const std::function<void(int)>* team = nullptr;
   int64_t count = 0;
   int64_t chunk = 1;
-  int helpers_wanted = 0;              // guarded by the pool's mutex
-  std::atomic<int> helpers_inside{0};  // changed under the pool's mutex
+  int helpers_wanted = 0;               // guarded by the pool's mutex
+  std::atomic<int> helpers_awaited{0};  // of a team all that have not ended, of a loop those that have begun
+  std::atomic<int> next_member{1};
   std::atomic<int64_t> next_begin{0};
 
-  void work() {
+  bool has_work() const { return team != nullptr || next_begin.load(std::memory_order_relaxed) < count; }
+
+  void work(int member) {
+    const bool was_inside = inside_loop;
     inside_loop = true;
+    if (team != nullptr) (*team)(member);
     for (;;) {
       const int64_t begin = next_begin.fetch_add(chunk, std::memory_order_relaxed);
       if (begin >= count) break;
-      (*body)(begin, std::min(count, begin + chunk));
+      (*loop)(begin, std::min(count, begin + chunk));
     }
-    inside_loop = false;
+    inside_loop = was_inside;
   }
 };
 
@@ -88,50 +98,68 @@ class Pool {
   void run(Job& job, int helpers) {
     {
       const std::lock_guard lock(mutex_);
-      while (static_cast<int>(workers_.size()) < helpers) workers_.emplace_back([this] { worker_main(); });
+      if (job.team != nullptr) {
+        promised_ += helpers;
+        job.helpers_awaited = helpers;
+      }
+      while (static_cast<int>(workers_.size()) < helpers || idle_ < promised_) add_worker();
       job.helpers_wanted = helpers;
       jobs_.push_back(&job);
-      helpers_wanted_ += helpers;
+      jobs_begun_.fetch_add(1, std::memory_order_relaxed);
     }
-    helpers == 1 ? wake_.notify_one() : wake_.notify_all();
-    job.work();
-    {
-      const std::lock_guard lock(mutex_);
-      std::erase(jobs_, &job);  // no new helper from here on
-      helpers_wanted_ -= job.helpers_wanted;
-    }
-    const auto is_left = [&] { return job.helpers_inside == 0; };
-    look_out(is_left);
-    std::unique_lock lock(mutex_);
-    left_.wait(lock, is_left);
+    for (int helper = 0; helper < helpers; ++helper) wake_.notify_one();
+    job.work(0);
+    finish(job);
   }
 
  private:
   Pool() { set_count(0); }
 
+  void add_worker() {
+    ++idle_;
+    workers_.emplace_back([this] { worker_main(); });
+  }
+
+  void finish(Job& job) {
+    const auto is_over = [&] { return job.helpers_awaited.load(std::memory_order_relaxed) == 0; };
+    look_out(is_over);
+    std::unique_lock lock(mutex_);
+    left_.wait(lock, is_over);
+    std::erase(jobs_, &job);
+  }
+
+  // Teams first: whoever is idle may have been promised to one.
   Job* claim_job() {
+    Job* found = nullptr;
     for (Job* job : jobs_) {
-      if (job->helpers_wanted > 0 && job->next_begin.load(std::memory_order_relaxed) < job->count) return job;
+      if (job->helpers_wanted == 0 || !job->has_work()) continue;
+      if (job->team != nullptr) return job;
+      if (found == nullptr) found = job;
     }
-    return nullptr;
+    return found;
   }
 
   void worker_main() {
     std::unique_lock lock(mutex_);
     while (true) {
-      Job* job = nullptr;
-      wake_.wait(lock, [&] { return stopping_ || (job = claim_job()) != nullptr; });
+      Job* job = claim_job();
+      if (job == nullptr) {
+        const int64_t seen = jobs_begun_.load(std::memory_order_relaxed);
+        lock.unlock();
+        look_out([&] { return jobs_begun_.load(std::memory_order_relaxed) != seen; });
+        lock.lock();
+        wake_.wait(lock, [&] { return stopping_ || (job = claim_job()) != nullptr; });
+      }
       if (stopping_) return;
+      --idle_;
+      if (job->team != nullptr) --promised_;
       --job->helpers_wanted;
-      --helpers_wanted_;
-      ++job->helpers_inside;
+      if (job->team == nullptr) ++job->helpers_awaited;
       lock.unlock();
-      job->work();
+      job->work(job->next_member.fetch_add(1, std::memory_order_relaxed));
       lock.lock();
-      if (--job->helpers_inside == 0) left_.notify_all();
-      lock.unlock();
-      look_out([&] { return helpers_wanted_ > 0; });
-      lock.lock();
+      ++idle_;
+      if (--job->helpers_awaited == 0) left_.notify_all();
     }
   }
 
@@ -139,9 +167,11 @@ class Pool {
   std::condition_variable wake_;
   std::condition_variable left_;
   std::vector<Job*> jobs_;
-  std::atomic<int> helpers_wanted_{0};  // of all jobs; changed under the mutex
   std::vector<std::thread> workers_;
+  int idle_ = 0;      // workers without a job; guarded by mutex_, like the next one
+  int promised_ = 0;  // of those, how many belong to teams that have been begun
   std::atomic<int> count_{1};
+  std::atomic<int64_t> jobs_begun_{0};
   bool stopping_ = false;
 };
 
@@ -160,10 +190,20 @@ void parallel_for(int64_t count, int64_t work_per_item, const std::function<void
     return;
   }
   Job job;
-  job.body = &body;
+  job.loop = &body;
   job.count = count;
   job.chunk = std::max<int64_t>(1, count / (static_cast<int64_t>(threads) * kChunksPerThread));
   Pool::instance().run(job, threads - 1);
+}
+
+void run_team(int threads, const std::function<void(int)>& body) {
+  Job job;
+  job.team = &body;
+  if (threads <= 1) {
+    job.work(0);
+  } else {
+    Pool::instance().run(job, threads - 1);
+  }
 }
 
 }  // namespace parallax

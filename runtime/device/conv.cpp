@@ -193,7 +193,7 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const
   if (is_pointwise_conv(problem)) return pointwise_conv(queue, problem, x, filters, bias, y);
   if (is_depthwise_conv(problem, filters)) return depthwise_conv(problem, x, filters, bias, y), Status{};
   return guard_onednn([&] {
-    const OpenMpThreads threads(library_thread_count(work_of(problem)));
+    const LibraryThreads threads(library_thread_count(work_of(problem)));
     run(queue, problem, false, x, filters, bias, y);
   });
 }
@@ -202,7 +202,7 @@ Status conv_transpose(Queue<Cpu>& queue, const ConvProblem& problem, const float
                       const float* bias, float* y) {
   if (!fits_onednn(problem)) return conv_transpose_loops(problem, x, filters, bias, y), Status{};
   return guard_onednn([&] {
-    const OpenMpThreads threads(library_thread_count(work_of(problem)));
+    const LibraryThreads threads(library_thread_count(work_of(problem)));
     run(queue, problem, true, x, filters, bias, y);
   });
 }

@@ -87,7 +87,7 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const
   const double work = work_of(problem);
   if (worth_packing(problem)) {
     return guard_onednn([&] {
-      const OpenMpThreads threads(library_thread_count(work));
+      const LibraryThreads threads(library_thread_count(work));
       packed_product(queue, problem, a, b, c);
     });
   }
@@ -95,13 +95,13 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const
     return plain_product(problem, a + problem.a_offsets[i], b + problem.b_offsets[i], c + i * out_elements);
   };
   if (problem.batch() < thread_count()) {  // threads inside each product
-    const OpenMpThreads threads(library_thread_count(work));
+    const LibraryThreads threads(library_thread_count(work));
     for (int64_t i = 0; i < problem.batch(); ++i) PX_TRY(product(i));
     return {};
   }
   std::atomic<bool> failed{false};
   parallel_for(problem.batch(), static_cast<int64_t>(work / 16) + 1, [&](int64_t begin, int64_t end) {
-    const OpenMpThreads threads(1);
+    const LibraryThreads threads(1);
     for (int64_t i = begin; i < end; ++i) {
       if (!product(i).ok()) failed = true;
     }

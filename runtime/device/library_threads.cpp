@@ -1,23 +1,45 @@
-// OpenMP's thread count, set for the span of one library call.
+// oneDNN's parallel regions run by our own pool. Its OpenMP runtime would bring as many threads again, and they spin
+// for milliseconds after each region on the cores that our loops, the other executor and the dump's writer want (a
+// transformer with all values captured took 8 % longer). Of that runtime oneDNN calls the six functions below; a
+// program that defines them is asked first.
 #include "runtime/device/library_threads.h"
 
 #include <algorithm>
+#include <barrier>
+#include <utility>
 
 #include "inspector/base/thread_pool.h"
-
-// Of the OpenMP API (5.2, section 18.2). Declared here: clang has no omp.h without its own OpenMP runtime.
-extern "C" {
-void omp_set_num_threads(int count);
-int omp_get_max_threads(void);
-}
+#include "inspector/base/thread_team.h"
 
 namespace parallax::runtime {
+namespace {
 
-OpenMpThreads::OpenMpThreads(int count) : before_(omp_get_max_threads()) {
-  if (count != before_) omp_set_num_threads(count);
+// What the calling thread is within a region; a region within a region has one thread.
+struct Member {
+  int index = 0;
+  int team_size = 1;
+  std::barrier<>* barrier = nullptr;
+};
+
+thread_local Member member;
+thread_local int wanted_threads = 0;  // 0: as many as the pool has
+
+int region_threads() { return wanted_threads > 0 ? wanted_threads : thread_count(); }
+
+void run_region(void (*body)(void*), void* data, int threads) {
+  if (member.team_size > 1) threads = 1;
+  std::barrier<> barrier(threads);
+  run_team(threads, [&](int index) {
+    const Member before = std::exchange(member, {index, threads, &barrier});
+    body(data);
+    member = before;
+  });
 }
 
-OpenMpThreads::~OpenMpThreads() { omp_set_num_threads(before_); }
+}  // namespace
+
+LibraryThreads::LibraryThreads(int count) : before_(wanted_threads) { wanted_threads = count; }
+LibraryThreads::~LibraryThreads() { wanted_threads = before_; }
 
 int library_thread_count(double work) {
   constexpr double kWorkPerThread =
@@ -26,3 +48,27 @@ int library_thread_count(double work) {
 }
 
 }  // namespace parallax::runtime
+
+// The functions of GCC's OpenMP runtime and of the OpenMP API (5.2, section 18) that oneDNN calls.
+extern "C" {
+
+void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned /*flags*/);
+void GOMP_barrier();
+int omp_get_max_threads();
+int omp_get_num_threads();
+int omp_get_thread_num();
+int omp_in_parallel();
+
+void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned /*flags*/) {
+  using namespace parallax::runtime;
+  run_region(body, data, threads == 0 ? region_threads() : static_cast<int>(threads));
+}
+void GOMP_barrier() {
+  using parallax::runtime::member;
+  if (member.barrier != nullptr) member.barrier->arrive_and_wait();
+}
+int omp_get_max_threads() { return parallax::runtime::region_threads(); }
+int omp_get_num_threads() { return parallax::runtime::member.team_size; }
+int omp_get_thread_num() { return parallax::runtime::member.index; }
+int omp_in_parallel() { return parallax::runtime::member.team_size > 1 ? 1 : 0; }
+}

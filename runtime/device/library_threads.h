@@ -1,15 +1,16 @@
-// The threads of oneDNN (OpenMP's) and OpenBLAS follow the process-wide thread count; private to runtime/device.
+// The threads of oneDNN and OpenBLAS follow the process-wide thread count; private to runtime/device. oneDNN's are the
+// pool's own: see library_threads.cpp.
 #pragma once
 
 namespace parallax::runtime {
 
-// While it lives, OpenMP regions begun by this thread use `count` threads.
-class OpenMpThreads {
+// While it lives, parallel regions of oneDNN begun by this thread use at most `count` threads.
+class LibraryThreads {
  public:
-  explicit OpenMpThreads(int count);
-  ~OpenMpThreads();
-  OpenMpThreads(const OpenMpThreads&) = delete;
-  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
+  explicit LibraryThreads(int count);
+  ~LibraryThreads();
+  LibraryThreads(const LibraryThreads&) = delete;
+  LibraryThreads& operator=(const LibraryThreads&) = delete;
 
  private:
   int before_;

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "inspector/base/thread_team.h"
 
 namespace parallax {
 namespace {
@@ -105,6 +108,61 @@ TEST_F(ThreadPool, WritesAreVisibleAfterTheLoop) {
       ASSERT_EQ(squares[index], static_cast<int64_t>(index * index) + round);
     }
   }
+}
+
+// Members that wait for each other end only when all of them run, whatever else the pool does.
+void expect_team_meets(int threads) {
+  std::barrier<> barrier(threads);
+  std::vector<std::atomic<int>> visits(static_cast<size_t>(threads));
+  run_team(threads, [&](int index) {
+    barrier.arrive_and_wait();
+    ++visits[static_cast<size_t>(index)];
+    barrier.arrive_and_wait();
+  });
+  for (const std::atomic<int>& visit : visits) EXPECT_EQ(visit, 1);
+}
+
+TEST_F(ThreadPool, ATeamRunsAtTheSameTime) {
+  set_thread_count(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  run_team(3, [&](int index) { EXPECT_EQ(std::this_thread::get_id() == caller, index == 0); });
+  for (const int threads : {1, 2, 3, 8}) expect_team_meets(threads);
+}
+
+TEST_F(ThreadPool, TeamsMeetBesideLoopsAndOtherTeams) {
+  set_thread_count(4);
+  std::atomic<int64_t> sum = 0;
+  std::vector<std::thread> callers(4);
+  for (size_t caller = 0; caller < callers.size(); ++caller) {
+    callers[caller] = std::thread([&, caller] {
+      for (int round = 0; round < 100; ++round) {
+        if (caller % 2 == 0) {
+          expect_team_meets(4);
+        } else {
+          parallel_for(20, kHeavy, [&](int64_t begin, int64_t end) { sum += end - begin; });
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 2 * 100 * 20);
+}
+
+TEST_F(ThreadPool, ATeamWithinALoopIsWholeAndALoopWithinATeamIsAlone) {
+  set_thread_count(4);
+  std::atomic<int> loops = 0;
+  parallel_for(4, kHeavy, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) expect_team_meets(3);
+  });
+  run_team(3, [&](int) {
+    const std::thread::id caller = std::this_thread::get_id();
+    parallel_for(10, kHeavy, [&](int64_t begin, int64_t end) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      EXPECT_EQ(end - begin, 10);
+      ++loops;
+    });
+  });
+  EXPECT_EQ(loops, 3);
 }
 
 }  // namespace

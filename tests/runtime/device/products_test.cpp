@@ -1,8 +1,11 @@
 // gemm and conv against plain loops: every path (few rows, packed weights, batches, double, integers) and geometry.
 #include <cmath>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
+#include "inspector/base/thread_pool.h"
+#include "inspector/base/thread_team.h"
 #include "runtime/device/conv.h"
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/gemm.h"
@@ -69,6 +72,32 @@ TEST(Gemm, FloatInEveryShape) {
       }
     }
   }
+}
+
+// oneDNN brings no threads of its own: the pool's run its regions, for several callers at a time, and no bit depends on
+// who runs beside.
+TEST(Gemm, LargeProductsShareThePoolsThreads) {
+  set_thread_count(3);
+  GemmProblem p;
+  p.m = p.n = p.k = 512;
+  const auto a = random_values<float>(p.m * p.k, 1);
+  const auto b = random_values<float>(p.k * p.n, 2);
+  const auto thread_total = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  run_team(3, [](int) {});  // makes the pool's two threads
+  const auto before = thread_total();
+  std::vector<float> alone(static_cast<size_t>(p.m * p.n));
+  ASSERT_TRUE(gemm(queue(), p, a.data(), b.data(), alone.data()).ok());
+  EXPECT_EQ(thread_total(), before);
+  std::vector<std::vector<float>> products(3, alone);
+  run_team(3, [&](int index) {
+    std::vector<float>& c = products[static_cast<size_t>(index)];
+    Queue<Cpu> own(BufferPool::create({}));
+    for (int round = 0; round < 5; ++round) EXPECT_TRUE(gemm(own, p, a.data(), b.data(), c.data()).ok());
+  });
+  for (const std::vector<float>& c : products) EXPECT_EQ(c, alone);
+  set_thread_count(0);
 }
 
 TEST(Gemm, BatchesWithSharedOperands) {
