@@ -28,22 +28,6 @@ struct Activation {
 
 namespace activation_detail {
 
-PX_HD inline double gelu(double x) { return 0.5 * x * (1.0 + math::erf(x * 0.70710678118654752440)); }
-
-// max(x, 0) - |x| Phi(-|x|), where the logarithm of the normal distribution's tail Phi is a polynomial, fitted by least
-// squares on [0, 6] to an error of 2.4e-7 in the result. Beyond 6 the tail is below 1e-9: x or 0 (and x * 0 for -inf).
-PX_HD inline float gelu(float x) {
-  constexpr float kLogTail[] = {-0.693147182F,    -0.797884822F,   -0.31830737F,     -0.0363450348F,
-                                0.00479867961F,   2.35544958e-05F, -0.000210996252F, 5.99258019e-05F,
-                                -9.16725821e-06F, 7.79567813e-07F, -2.87612831e-08F};
-  const float size = std::fabs(x);
-  const float near = size > 6.0F ? 6.0F : size;
-  float logarithm = kLogTail[10];
-  for (int term = 9; term >= 0; --term) logarithm = logarithm * near + kLogTail[term];
-  const float inner = (x > 0.0F ? x : 0.0F) - near * math::exp(logarithm);
-  return size > 6.0F ? x * (x > 0.0F ? 1.0F : 0.0F) : inner;
-}
-
 template <Activation::Kind kKind>
 struct Apply {
   float alpha, beta;
@@ -60,7 +44,7 @@ struct Apply {
     if constexpr (kKind == Kind::hard_sigmoid) return math::maximum(T(0), math::minimum(T(1), a * x + b));
     if constexpr (kKind == Kind::hard_swish) return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5)));
     if constexpr (kKind == Kind::softsign) return x / (T(1) + std::fabs(x));
-    if constexpr (kKind == Kind::gelu) return gelu(x);
+    if constexpr (kKind == Kind::gelu) return math::gelu(x);
     if constexpr (kKind == Kind::fast_gelu) {
       const T inner = static_cast<T>(0.79788456080286535588) * (x + static_cast<T>(0.044715) * x * x * x);
       return T(0.5) * x * (T(1) + math::tanh(inner));

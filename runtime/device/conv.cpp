@@ -35,6 +35,22 @@ memory::desc row_major(const memory::dims& dims) {
 
 memory::desc any_layout(const memory::dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
 
+// [batch, channels, spatial...] whose elements lie channels last.
+memory::desc channels_last(const memory::dims& dims) {
+  memory::dims strides(dims.size(), 1);
+  int64_t stride = dims[1];
+  for (size_t axis = dims.size() - 1; axis > 1; --axis) {
+    strides[axis] = stride;
+    stride *= dims[axis];
+  }
+  strides[0] = stride;
+  return {dims, memory::data_type::f32, strides};
+}
+
+memory::desc laid_out(const memory::dims& dims, bool is_channels_last) {
+  return is_channels_last ? channels_last(dims) : row_major(dims);
+}
+
 memory::dims source_dims(const ConvProblem& problem) {
   return dims_of({problem.batch, problem.in_channels}, problem.in_spatial);
 }
@@ -104,8 +120,8 @@ bool append_eltwise(const Activation& activation, dnnl::primitive_attr& attribut
 
 std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias) {
   auto prepared = std::make_shared<PreparedConv>();
-  const auto source = any_layout(source_dims(problem));
-  const auto target = any_layout(target_dims(problem));
+  const auto source = problem.x_channels_last ? channels_last(source_dims(problem)) : any_layout(source_dims(problem));
+  const auto target = problem.y_channels_last ? channels_last(target_dims(problem)) : any_layout(target_dims(problem));
   const auto weights = any_layout(filter_dims(problem));
   const auto bias = with_bias ? row_major({problem.out_channels}) : memory::desc();
   const auto kind = dnnl::prop_kind::forward_inference;
@@ -132,36 +148,48 @@ std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias) 
   key.add(problem.batch).add(problem.in_channels).add(problem.out_channels).add(problem.groups).add(with_bias);
   key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
   key.add(problem.activation.kind).add(problem.activation.alpha).add(problem.activation.beta);
+  key.add(problem.x_channels_last).add(problem.y_channels_last);
   key.add_all(problem.dilations).add_all(problem.pads_begin).add_all(problem.pads_end);
   return key.text();
 }
 
 void activate(const ConvProblem& problem, float* y) {
   if (problem.activation.kind == Activation::Kind::none) return;
-  const int64_t planes = problem.batch * problem.out_channels;
-  finish_rows<float>(planes, product(problem.out_spatial), nullptr, nullptr, problem.activation, y);
+  const int64_t lines = problem.batch * (problem.y_channels_last ? product(problem.out_spatial) : problem.out_channels);
+  const int64_t width = problem.y_channels_last ? problem.out_channels : product(problem.out_spatial);
+  finish_rows<float>(lines, width, nullptr, nullptr, problem.activation, y);
+}
+
+using Arguments = std::unordered_map<int, memory>;
+
+Arguments arguments_of(const ConvProblem& problem, const memory& source, const memory& weights, const float* bias,
+                       const memory& target) {
+  Arguments arguments{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}};
+  if (bias != nullptr) {
+    arguments.emplace(DNNL_ARG_BIAS,
+                      memory(row_major({problem.out_channels}), onednn_engine(), const_cast<float*>(bias)));
+  }
+  return arguments;
+}
+
+std::shared_ptr<PreparedConv> prepared_for(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed,
+                                           bool with_bias) {
+  return queue.weights().get<PreparedConv>(key_of(problem, transposed, with_bias),
+                                           [&] { return prepare(problem, transposed, with_bias); });
 }
 
 void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const float* x, const float* filters,
          const float* bias, float* y) {
-  const bool with_bias = bias != nullptr;
-  const auto prepared = queue.weights().get<PreparedConv>(key_of(problem, transposed, with_bias),
-                                                          [&] { return prepare(problem, transposed, with_bias); });
-  const memory source = onednn_reordered(row_major(source_dims(problem)), x, prepared->source);
+  const auto prepared = prepared_for(queue, problem, transposed, bias != nullptr);
+  const memory source = onednn_reordered(laid_out(source_dims(problem), problem.x_channels_last), x, prepared->source);
   const memory::desc stored = stored_filters(problem, transposed);
   const memory weights = problem.filters_are_constant ? onednn_packed(queue, stored, filters, prepared->filters)
                                                       : onednn_reordered(stored, filters, prepared->filters);
-  memory plain_target(row_major(target_dims(problem)), onednn_engine(), y);
-  const bool direct = prepared->target == row_major(target_dims(problem));
-  memory target = direct ? plain_target : memory(prepared->target, onednn_engine());
-  std::unordered_map<int, memory> arguments{
-      {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}};
-  if (with_bias) {
-    arguments.emplace(DNNL_ARG_BIAS,
-                      memory(row_major({problem.out_channels}), onednn_engine(), const_cast<float*>(bias)));
-  }
-  prepared->primitive.execute(onednn_stream(), arguments);
-  if (!direct) dnnl::reorder(target, plain_target).execute(onednn_stream(), target, plain_target);
+  memory wanted_target(laid_out(target_dims(problem), problem.y_channels_last), onednn_engine(), y);
+  const bool direct = prepared->target == wanted_target.get_desc();
+  memory target = direct ? wanted_target : memory(prepared->target, onednn_engine());
+  prepared->primitive.execute(onednn_stream(), arguments_of(problem, source, weights, bias, target));
+  if (!direct) dnnl::reorder(target, wanted_target).execute(onednn_stream(), target, wanted_target);
   onednn_stream().wait();
   if (!prepared->activates) activate(problem, y);
 }
@@ -176,12 +204,62 @@ bool fits_onednn(const ConvProblem& problem) {
   return has_work && pads_fit && problem.spatial_rank() >= 1 && problem.spatial_rank() <= 3;
 }
 
+bool is_depthwise(const ConvProblem& problem) {
+  return problem.groups == problem.in_channels && problem.groups == problem.out_channels;
+}
+
 double work_of(const ConvProblem& problem) {
   return static_cast<double>(problem.batch * problem.out_channels * product(problem.out_spatial)) *
          static_cast<double>(problem.in_channels / problem.groups * product(problem.kernel));
 }
 
 }  // namespace
+
+struct ReadyConv {
+  ConvProblem problem;
+  std::shared_ptr<PreparedConv> prepared;
+  memory::desc source;  // of what is handed in
+  Arguments arguments;
+};
+
+// Groups of several channels are better off in a layout of oneDNN's own.
+bool suits_channels_last(const ConvProblem& problem) {
+  return fits_onednn(problem) && (problem.groups == 1 || is_depthwise(problem));
+}
+
+Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters,
+                                              const float* bias) {
+  PX_CHECK(problem.y_channels_last && problem.filters_are_constant);
+  auto ready = std::make_shared<ReadyConv>();
+  PX_TRY(guard_onednn([&] {
+    // Primitives run on as many threads as were allowed when they were made.
+    const OpenMpThreads threads(library_thread_count(work_of(problem)));
+    ready->problem = problem;
+    ready->prepared = prepared_for(queue, problem, false, bias != nullptr);
+    ready->source = laid_out(source_dims(problem), problem.x_channels_last);
+    const memory weights = onednn_packed(queue, stored_filters(problem, false), filters, ready->prepared->filters);
+    const memory source(ready->prepared->source, onednn_engine(), DNNL_MEMORY_NONE);
+    const memory target(ready->prepared->target, onednn_engine(), DNNL_MEMORY_NONE);
+    ready->arguments = arguments_of(problem, source, weights, bias, target);
+  }));
+  return ready;
+}
+
+Status conv(ReadyConv& ready, const float* x, float* y) {
+  return guard_onednn([&] {
+    const OpenMpThreads threads(library_thread_count(work_of(ready.problem)));
+    memory& source = ready.arguments.at(DNNL_ARG_SRC);
+    if (ready.source == ready.prepared->source) {
+      source.set_data_handle(const_cast<float*>(x));
+    } else {
+      source = onednn_reordered(ready.source, x, ready.prepared->source);
+    }
+    ready.arguments.at(DNNL_ARG_DST).set_data_handle(y);
+    ready.prepared->primitive.execute(onednn_stream(), ready.arguments);
+    onednn_stream().wait();
+    if (!ready.prepared->activates) activate(ready.problem, y);
+  });
+}
 
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,
             float* y) {
@@ -190,8 +268,10 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const
     activate(problem, y);
     return {};
   }
-  if (is_pointwise_conv(problem)) return pointwise_conv(queue, problem, x, filters, bias, y);
-  if (is_depthwise_conv(problem, filters)) return depthwise_conv(problem, x, filters, bias, y), Status{};
+  if (!problem.y_channels_last) {
+    if (is_pointwise_conv(problem)) return pointwise_conv(queue, problem, x, filters, bias, y);
+    if (is_depthwise_conv(problem, filters)) return depthwise_conv(problem, x, filters, bias, y), Status{};
+  }
   return guard_onednn([&] {
     const LibraryThreads threads(library_thread_count(work_of(problem)));
     run(queue, problem, false, x, filters, bias, y);

@@ -1,6 +1,8 @@
 // conv: convolution and its transpose: oneDNN in float (filters reordered once), plain loops for double and integers.
 #pragma once
 
+#include <memory>
+
 #include "runtime/device/activation.h"
 #include "runtime/device/ints.h"
 #include "runtime/device/queue_cpu.h"
@@ -22,13 +24,24 @@ struct ConvProblem {
   Ints pads_begin;
   Ints pads_end;
   bool filters_are_constant = false;
-  Activation activation;  // of the float convolution's result; the others have none
+  Activation activation;         // of the float convolution's result; the others have none
+  bool x_channels_last = false;  // x is [batch, in_spatial..., in_channels]; see suits_channels_last
+  bool y_channels_last = false;  // y is [batch, out_spatial..., out_channels]
   int64_t spatial_rank() const { return kernel.size(); }
 };
+
+// Whether the float convolution gains from y with its channels last; only then may x and y be so.
+bool suits_channels_last(const ConvProblem& problem);
 
 // `bias` is one value for each output channel, or null.
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,
             float* y);
+// The same with filters and bias that outlive the queue and never change, and y channels last: made once, run often.
+struct ReadyConv;
+Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters,
+                                              const float* bias);
+Status conv(ReadyConv& ready, const float* x, float* y);
+
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const double* x, const double* filters, const double* bias,
             double* y);
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const int64_t* x, const int64_t* filters,

@@ -10,28 +10,49 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kStripColumns = 2048;  // of float sums: long runs of each row of b, sums in the nearest caches
-constexpr int64_t kDepths = 4;           // rows of b walked at once: their sums are loaded and stored once
+constexpr int64_t kStripColumns = 4096;  // of float sums: long runs of each row of b, sums in the nearest caches
+constexpr int64_t kDepths = 8;           // rows of b walked at once: their sums are loaded and stored once
+constexpr int64_t kSharedColumns = 512;  // of kDepths rows of b, which stay near while each row of a reads them
 
 float dot(const float* a, const float* b, int64_t count) {
-  float lanes[kLanes] = {};
-  const int64_t whole = count / kLanes * kLanes;
-  vectorised(0, whole, [a, b, &lanes](int64_t begin, int64_t end) {
-    float local[kLanes] = {};
-    for (int64_t i = begin; i < end; i += kLanes) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) local[lane] += a[i + lane] * b[i + lane];
+  float result = 0;
+  vectorised(0, count, [a, b, &result](int64_t begin, int64_t end) {
+    float lanes[kLanes] = {};
+    const int64_t whole = end / kLanes * kLanes;
+    for (int64_t i = begin; i < whole; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
     }
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = local[lane];
+    for (int64_t lane = 0; lane < end - whole; ++lane) lanes[lane] += a[whole + lane] * b[whole + lane];
+    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+      for (int64_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
+    }
+    result = lanes[0];
   });
-  for (int64_t i = whole; i < count; ++i) lanes[i - whole] += a[i] * b[i];
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-  }
-  return lanes[0];
+  return result;
 }
 
 float scaled(float sum, float alpha, float beta, float old) {
   return beta == 0.0F ? alpha * sum : alpha * sum + beta * old;
+}
+
+// sums[i] += factors[0] * values[i] + ... + factors[kDepths - 1] * values[(kDepths - 1) * n + i], one after the other.
+void add_depths(const float* factors, const float* values, int64_t n, int64_t count, float* sums) {
+  vectorised(0, count, [=](int64_t begin, int64_t end) {
+    float local[kDepths];
+    for (int64_t depth = 0; depth < kDepths; ++depth) local[depth] = factors[depth];
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) {
+      float sum = sums[i];
+      for (int64_t depth = 0; depth < kDepths; ++depth) sum += local[depth] * values[depth * n + i];
+      sums[i] = sum;
+    }
+  });
+}
+
+void add_depth(float factor, const float* values, int64_t count, float* sums) {
+  vectorised(0, count, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) sums[i] += factor * values[i];
+  });
 }
 
 void few_rows_strip(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float alpha, float beta, float* c,
@@ -39,32 +60,17 @@ void few_rows_strip(int64_t m, int64_t n, int64_t k, const float* a, const float
   alignas(64) float sums[kFewRows][kStripColumns];
   for (int64_t row = 0; row < m; ++row) std::fill_n(sums[row], count, 0.0F);
   const int64_t whole = k / kDepths * kDepths;
+  const int64_t step = m == 1 ? count : kSharedColumns;
   for (int64_t depth = 0; depth < whole; depth += kDepths) {
     const float* values = b + depth * n + column;
-    for (int64_t row = 0; row < m; ++row) {
-      const float* factors = a + row * k + depth;
-      float* target = sums[row];
-      vectorised(0, count, [=](int64_t begin, int64_t end) {
-        const float f0 = factors[0], f1 = factors[1], f2 = factors[2], f3 = factors[3];
-        PX_INDEPENDENT_ITERATIONS
-        for (int64_t i = begin; i < end; ++i) {
-          float sum = target[i] + f0 * values[i];
-          sum += f1 * values[n + i];
-          sum += f2 * values[2 * n + i];
-          target[i] = sum + f3 * values[3 * n + i];
-        }
-      });
+    for (int64_t first = 0; first < count; first += step) {
+      const int64_t width = std::min(step, count - first);
+      for (int64_t row = 0; row < m; ++row)
+        add_depths(a + row * k + depth, values + first, n, width, sums[row] + first);
     }
   }
   for (int64_t depth = whole; depth < k; ++depth) {
-    const float* values = b + depth * n + column;
-    for (int64_t row = 0; row < m; ++row) {
-      const float factor = a[row * k + depth];
-      float* target = sums[row];
-      vectorised(0, count, [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) target[i] += factor * values[i];
-      });
-    }
+    for (int64_t row = 0; row < m; ++row) add_depth(a[row * k + depth], b + depth * n + column, count, sums[row]);
   }
   for (int64_t row = 0; row < m; ++row) {
     float* out = c + row * n + column;
@@ -87,11 +93,13 @@ void gemm_few_rows(int64_t m, int64_t n, int64_t k, const float* a, const float*
     });
     return;
   }
-  const int64_t strips = (n + kStripColumns - 1) / kStripColumns;
-  parallel_for(strips, m * k * std::min(n, kStripColumns) / 8 + 1, [&](int64_t begin, int64_t end) {
+  const int64_t share = (n / thread_count() + 63) / 64 * 64;
+  const int64_t strip_columns = std::clamp<int64_t>(share, kSharedColumns, kStripColumns);
+  const int64_t strips = (n + strip_columns - 1) / strip_columns;
+  parallel_for(strips, m * k * std::min(n, strip_columns) / 8 + 1, [&](int64_t begin, int64_t end) {
     for (int64_t strip = begin; strip < end; ++strip) {
-      const int64_t column = strip * kStripColumns;
-      few_rows_strip(m, n, k, a, b, alpha, beta, c, column, std::min(kStripColumns, n - column));
+      const int64_t column = strip * strip_columns;
+      few_rows_strip(m, n, k, a, b, alpha, beta, c, column, std::min(strip_columns, n - column));
     }
   });
 }

@@ -52,29 +52,30 @@ void store_row(const MutableView& view, const RowLayout& layout, int64_t row, co
   }
 }
 
-constexpr int64_t kLanes = 16;  // partial results of a fold along a contiguous row: one 512-bit vector of floats
+// Partial results of a fold along a contiguous row: four 512-bit vectors of floats, so that steps of one need not wait
+// for those before.
+constexpr int64_t kLanes = 64;
 
 namespace rows_detail {
 
 // Folds a contiguous row in kLanes interleaved parts, then the parts in pairs: the same order on every CPU.
 template <class C, class Fold>
 C fold_row(const Fold& fold, const C* values, int64_t length) {
-  C lanes[kLanes];
-  for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = fold.template init<C>();
-  const int64_t whole = length / kLanes * kLanes;
-  vectorised(0, whole, [&fold, &lanes, values](int64_t begin, int64_t end) {
-    C local[kLanes];
-    for (int64_t lane = 0; lane < kLanes; ++lane) local[lane] = lanes[lane];
-    for (int64_t i = begin; i < end; i += kLanes) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) local[lane] = fold.step(local[lane], values[i + lane]);
+  C result;
+  vectorised(0, length, [&fold, &result, values](int64_t begin, int64_t end) {
+    C lanes[kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = fold.template init<C>();
+    const int64_t whole = end / kLanes * kLanes;
+    for (int64_t i = begin; i < whole; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = fold.step(lanes[lane], values[i + lane]);
     }
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = local[lane];
+    for (int64_t lane = 0; lane < end - whole; ++lane) lanes[lane] = fold.step(lanes[lane], values[whole + lane]);
+    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+      for (int64_t lane = 0; lane < width; ++lane) lanes[lane] = fold.merge(lanes[lane], lanes[lane + width]);
+    }
+    result = lanes[0];
   });
-  for (int64_t i = whole; i < length; ++i) lanes[i - whole] = fold.step(lanes[i - whole], values[i]);
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t lane = 0; lane < width; ++lane) lanes[lane] = fold.merge(lanes[lane], lanes[lane + width]);
-  }
-  return lanes[0];
+  return result;
 }
 
 // Folds `count` neighbouring rows at once, walking along the payload.

@@ -15,7 +15,7 @@ Status gelu(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr auto kRows = elementwise_rows<Device>({
     {"Abs", kReals, unary<Device, Numbers, Abs>},
     {"Acos", kFloats, unary<Device, Floats, Acos>},
     {"Acosh", kFloats, unary<Device, Floats, Acosh>},
@@ -59,7 +59,7 @@ constexpr KernelRow<Device> kRows[] = {
     {"Tanh", kFloats, unary<Device, Floats, Tanh>},
     {"ThresholdedRelu", kFloats, unary<Device, Floats, ThresholdedRelu>},
     {"Gelu", kFloats, unary<Device, Floats, GeluErf>, 1, INT64_MAX, 0, Arguments::tensors, "com.microsoft"},
-};
+});
 
 }  // namespace
 

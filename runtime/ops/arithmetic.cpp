@@ -190,22 +190,22 @@ Status clip(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"Add", kReals, binary<Device, Numbers, Add>},
+    elementwise<Device>({"Add", kReals, binary<Device, Numbers, Add>}),
     {"BitShift", kInts, bit_shift<Device>},
     {"BitwiseAnd", kInts, binary<Device, Integers, BitwiseAnd>},
     {"BitwiseOr", kInts, binary<Device, Integers, BitwiseOr>},
     {"BitwiseXor", kInts, binary<Device, Integers, BitwiseXor>},
-    reads_on_host<Device>({1, 2}, {"Clip", kReals, clip<Device>}),
-    {"Div", kReals, dividing<Device, Div>},
-    {"Max", kReals, variadic<Device, Numbers, Maximum>, 8},
-    {"Mean", kFloats, mean<Device>, 8},
-    {"Min", kReals, variadic<Device, Numbers, Minimum>, 8},
+    elementwise(reads_on_host<Device>({1, 2}, {"Clip", kReals, clip<Device>})),
+    elementwise<Device>({"Div", kReals, dividing<Device, Div>}),
+    elementwise<Device>({"Max", kReals, variadic<Device, Numbers, Maximum>, 8}),
+    elementwise<Device>({"Mean", kFloats, mean<Device>, 8}),
+    elementwise<Device>({"Min", kReals, variadic<Device, Numbers, Minimum>, 8}),
     {"Mod", kReals, mod<Device>},
-    {"Mul", kReals, binary<Device, Numbers, Mul>},
+    elementwise<Device>({"Mul", kReals, binary<Device, Numbers, Mul>}),
     {"PRelu", kReals, prelu<Device>},
-    {"Pow", kReals, pow<Device>, 7},
-    {"Sub", kReals, binary<Device, Numbers, Sub>},
-    {"Sum", kFloats, variadic<Device, Floats, Add>, 8},
+    elementwise<Device>({"Pow", kReals, pow<Device>, 7}),
+    elementwise<Device>({"Sub", kReals, binary<Device, Numbers, Sub>}),
+    elementwise<Device>({"Sum", kFloats, variadic<Device, Floats, Add>, 8}),
 };
 
 }  // namespace

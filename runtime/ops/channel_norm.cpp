@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/channels_last.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
+#include "runtime/device/window_channels_last.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 
@@ -254,8 +256,18 @@ template <class Device, class Fold>
 Status global_pool(OpContext<Device>& op) {
   RowLayout rows;
   const MutableView y = PX_TRY(global_output(op, rows));
+  Tensor x = op.input(0);
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    if (is_channels_last(x) && y.dtype == DType::float32) {
+      const Ints dims(x.shape());
+      fold_places_channels_last(op.queue(), Fold{}, dims[0], product(dims, 2, dims.size() - 1), dims.back(), dims[1],
+                                reinterpret_cast<float*>(y.data), reinterpret_cast<const float*>(x.view().data));
+      return {};
+    }
+    x = PX_TRY(to_row_major(op.queue(), x));
+  }
   return visit_arithmetic<Floats>(y.dtype, [&](auto zero) -> Status {
-    return fold_rows<decltype(zero)>(op.queue(), Fold{}, rows, y, op.input(0).view()), Status{};
+    return fold_rows<decltype(zero)>(op.queue(), Fold{}, rows, y, x.view()), Status{};
   });
 }
 
@@ -271,9 +283,9 @@ template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"BatchNormalization", kFloats, batch_normalization<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx",
      is_batch_inference},
-    {"GlobalAveragePool", kFloats, global_pool<Device, FoldMean>},
+    takes_channels_last<Device>({0}, {"GlobalAveragePool", kFloats, global_pool<Device, FoldMean>}),
     {"GlobalLpPool", kFloats, global_lp_pool<Device>, 2},
-    {"GlobalMaxPool", kFloats, global_pool<Device, FoldMax>},
+    takes_channels_last<Device>({0}, {"GlobalMaxPool", kFloats, global_pool<Device, FoldMax>}),
     {"GroupNormalization", kFloats, group_normalization<Device>},
     {"InstanceNormalization", kFloats, instance_normalization<Device>, 6},
     {"LRN", kFloats, lrn<Device>},

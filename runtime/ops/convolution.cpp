@@ -6,6 +6,7 @@
 #include "runtime/device/map.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/host_convolution.h"
 
 namespace parallax::runtime {
 namespace {
@@ -34,6 +35,9 @@ template <class Device, bool kTransposed>
 Status convolution(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   if (op.input(1).dtype() != x.dtype()) return execution_error("X and W have different element types");
+  if constexpr (std::is_same_v<Device, Cpu> && !kTransposed) {
+    if (x.dtype() == DType::float32) return host_convolution(op);
+  }
   const auto describe = kTransposed ? transposed_problem : conv_problem;
   const ConvProblem problem = PX_TRY(describe(op, x.shape(), op.input(1).shape()));
   const MutableView out = PX_TRY(op.make_output(0, x.dtype(), output_shape(problem)));
@@ -75,7 +79,7 @@ Status conv_integer(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"Conv", kFloats, convolution<Device, false>},
+    takes_channels_last<Device>({0}, {"Conv", kFloats, convolution<Device, false>}),
     {"ConvInteger", kInts, PX_ON_HOST(conv_integer<Device>)},
     {"ConvTranspose", kFloats, convolution<Device, true>},
 };

@@ -7,6 +7,7 @@
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/host_convolution.h"
 #include "runtime/ops/inner_op.h"
 
 namespace parallax::runtime {
@@ -14,22 +15,7 @@ namespace {
 
 using Context = OpContext<Cpu>;
 
-// activation(Conv(X, W, B) + Z), in float.
-Status fused_in_float(Context& op, ConvProblem problem, const Activation& activation) {
-  const MutableView y = PX_TRY(op.make_output(0, DType::float32, output_shape(problem)));
-  const bool has_sum = op.has_input(3);
-  if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
-    return execution_error("B must have one value for each output channel");
-  if (has_sum && !(op.input(3).shape() == y.shape)) return execution_error("Z does not have the result's shape");
-  if (!has_sum) problem.activation = activation;
-  float* target = reinterpret_cast<float*>(y.data);
-  PX_TRY(conv(op.queue(), problem, op.input(0).as<float>().data(), op.input(1).as<float>().data(),
-              op.has_input(2) ? op.input(2).as<float>().data() : nullptr, target));
-  if (has_sum) finish_sum<float>(y.element_count(), op.input(3).as<float>().data(), activation, target);
-  return {};
-}
-
-// The same for other types: by the parts.
+// The convolution alone, for types other than float and other orders of axes.
 Result<Tensor> convolved(Context& op, const Tensor& x) {
   std::vector<Value> inputs{x, op.value(1)};
   if (op.has_input(2)) inputs.push_back(op.value(2));
@@ -50,10 +36,9 @@ Status finish(Context& op, Tensor y, const Activation& activation) {
 }
 
 Status fused_conv(Context& op) {
-  const Activation activation = PX_TRY(activation_of_conv(op));
   if (op.input(1).dtype() != op.input(0).dtype()) return execution_error("X and W have different element types");
-  if (op.input(0).dtype() == DType::float32)
-    return fused_in_float(op, PX_TRY(conv_problem(op, op.input(0).shape(), op.input(1).shape())), activation);
+  if (op.input(0).dtype() == DType::float32) return host_convolution(op);
+  const Activation activation = PX_TRY(activation_of_conv(op));
   return finish(op, PX_TRY(convolved(op, op.input(0))), activation);
 }
 
@@ -87,10 +72,10 @@ Status conv_transpose_with_pads(Context& op) {
 
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("ConvTransposeWithDynamicPads", kFloats, conv_transpose_with_pads),
-    contributed_row("FusedConv", kFloats, fused_conv),
+    takes_channels_last({0, 3}, contributed_row("FusedConv", kFloats, fused_conv)),
     contributed_row("NhwcConv", kFloats, nhwc_conv),
     contributed_row("NhwcFusedConv", kFloats, nhwc_conv),
-    contributed_row("Conv", kFloats, fused_conv, 0, "parallax.fused"),
+    takes_channels_last({0, 3}, contributed_row("Conv", kFloats, fused_conv, 0, "parallax.fused")),
 };
 
 }  // namespace

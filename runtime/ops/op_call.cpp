@@ -73,7 +73,7 @@ bool OpCall::may_overwrite(int64_t index) const {
   if (!has_input(index)) return false;
   const OpInput& operand = inputs_.data()[index];
   return operand.is_last_use && !operand.is_constant && operand.value->is_tensor() &&
-         operand.value->tensor().storage().use_count() == 1;
+         operand.value->tensor().storage().use_count() == operand.owners;
 }
 
 std::optional<int64_t> OpCall::find_integer(std::string_view name) const {

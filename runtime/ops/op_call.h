@@ -20,6 +20,7 @@ struct OpInput {
   const Value* value = nullptr;  // null or absent: an omitted optional input
   bool is_constant = false;      // a weight: the same payload in every run of the session
   bool is_last_use = false;      // no later node reads it: its buffer may become an output's
+  int64_t owners = 1;            // of its payload, when nobody but this call looks at it
 };
 
 // What a call makes; whoever makes many calls keeps one, so that none allocates.
@@ -39,6 +40,10 @@ class OpCall {
   const Node& node() const { return node_; }
   int64_t since_version() const { return node_.schema->since_version; }
   uint64_t seed() const { return seed_; }
+
+  // Whether outputs may be channels last (device/channels_last.h): whoever takes them knows what to do.
+  bool may_reorder() const { return may_reorder_; }
+  void let_reorder() { may_reorder_ = true; }
 
   // ---- Inputs ----
   int64_t input_count() const { return static_cast<int64_t>(inputs_.size()); }
@@ -85,6 +90,7 @@ class OpCall {
   const Node& node_;
   std::span<const OpInput> inputs_;
   uint64_t seed_;
+  bool may_reorder_ = false;
   CallResult own_;
   CallResult& result_;
 };

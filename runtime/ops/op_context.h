@@ -1,6 +1,7 @@
 // OpContext<Device>: an OpCall with the queue it runs on; and the row that says which function runs which operator.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <list>
@@ -128,6 +129,14 @@ constexpr uint32_t kAnything = ~uint32_t{0};
 // into.
 enum class Arguments : uint8_t { tensors, values };
 
+// What a function does with channels-last inputs (device/channels_last.h). Others are given them row-major.
+struct OrderRule {
+  // Element i of its outputs depends on the elements i of its broadcast inputs alone: it is given them in the order
+  // they have, under the shape of that order, and its outputs have it too.
+  bool is_elementwise = false;
+  uint32_t channels_last_inputs = 0;  // a bit for each input that it takes channels last, marked so
+};
+
 // One operator on one device. Rows of an operator are tried in order; the first that fits runs.
 template <class Device>
 struct KernelRow {
@@ -141,12 +150,32 @@ struct KernelRow {
   std::string_view domain = "ai.onnx";
   bool (*supports)(const Node& node) = nullptr;  // null: all nodes
   uint32_t host_inputs = 0;                      // a bit for each input whose content the function reads on the host
+  OrderRule order = {};
 };
 
 // The row of a function that reads these inputs on the host: shapes, axes, sizes. On a GPU they are copied there.
 template <class Device>
 constexpr KernelRow<Device> reads_on_host(std::initializer_list<int> inputs, KernelRow<Device> row) {
   for (int input : inputs) row.host_inputs |= uint32_t{1} << input;
+  return row;
+}
+
+template <class Device>
+constexpr KernelRow<Device> elementwise(KernelRow<Device> row) {
+  row.order.is_elementwise = true;
+  return row;
+}
+
+template <class Device, size_t kCount>
+constexpr std::array<KernelRow<Device>, kCount> elementwise_rows(const KernelRow<Device> (&rows)[kCount]) {
+  std::array<KernelRow<Device>, kCount> made{};
+  for (size_t index = 0; index < kCount; ++index) made[index] = elementwise(rows[index]);
+  return made;
+}
+
+template <class Device>
+constexpr KernelRow<Device> takes_channels_last(std::initializer_list<int> inputs, KernelRow<Device> row) {
+  for (int input : inputs) row.order.channels_last_inputs |= uint32_t{1} << input;
   return row;
 }
 

@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/channels_last.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/map.h"
+#include "runtime/device/math.h"
 #include "runtime/device/window.h"
+#include "runtime/device/window_channels_last.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/orders.h"
 #include "runtime/ops/spatial.h"
 
 namespace parallax::runtime {
@@ -34,6 +38,23 @@ Result<Pooling> pooling_of(const OpCall& op, const Shape& x) {
   pooling.out_dims = Ints{x[0], x[1]};
   for (int64_t dim : pooling.window.out_spatial) pooling.out_dims.push_back(dim);
   return pooling;
+}
+
+// Whether the pool is of channels-last values on the host, for which there are folds over all channels at once.
+template <class Device>
+bool pools_channels_last(const OpContext<Device>& op) {
+  return std::is_same_v<Device, Cpu> && is_channels_last(op.input(0)) && op.input(0).dtype() == DType::float32;
+}
+
+template <class Fold>
+Status pool_channels_last(OpContext<Cpu>& op, const Pooling& pooling, const Fold& fold) {
+  const Shape shape = PX_TRY(shape_of(pooling.out_dims));
+  const bool is_free = is_order_free(pooling.out_dims);
+  const MutableView y =
+      PX_TRY(is_free ? op.make_output(0, DType::float32, shape) : make_channels_last_output(op, 0, shape));
+  window_fold_channels_last(op.queue(), fold, pooling.geometry(), pooling.out_dims[0], pooling.out_dims[1],
+                            reinterpret_cast<float*>(y.data), reinterpret_cast<const float*>(op.input(0).view().data));
+  return {};
 }
 
 // The spatial sizes as storage_order 1 counts places: the first axis fastest.
@@ -80,10 +101,20 @@ struct WindowMax {
   }
 };
 
+struct LargestOfPlaces {
+  float step(float best, float value) const { return math::maximum(best, value); }
+  float empty() const { return std::numeric_limits<float>::lowest(); }
+  float divisor(int64_t, const int64_t*) const { return 1.0F; }
+};
+
 template <class Device>
 Status max_pool(OpContext<Device>& op) {
-  const Tensor& x = op.input(0);
-  const Pooling pooling = PX_TRY(pooling_of(op, x.shape()));
+  const Pooling pooling = PX_TRY(pooling_of(op, op.input(0).shape()));
+  Tensor x = op.input(0);
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    if (pools_channels_last(op) && !op.wants_output(1)) return pool_channels_last(op, pooling, LargestOfPlaces{});
+    x = PX_TRY(to_row_major(op.queue(), x));
+  }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   MutableView indices;
   if (op.wants_output(1)) indices = PX_TRY(op.make_output(1, DType::int64, shape_of(pooling.out_dims)));
@@ -142,11 +173,20 @@ struct WindowMean {
   }
 };
 
+struct SumOfPlaces {
+  const WindowMean& mean;
+  float step(float sum, float value) const { return sum + value; }
+  float empty() const { return 0.0F; }
+  float divisor(int64_t taps, const int64_t* position) const {
+    const int64_t count = mean.include_pads ? mean.padded.taps(position) : taps;
+    return static_cast<float>(count < 1 ? 1 : count);
+  }
+};
+
 template <class Device>
 Status average_pool(OpContext<Device>& op) {
-  const Tensor& x = op.input(0);
+  Tensor x = op.input(0);
   const Pooling pooling = PX_TRY(pooling_of(op, x.shape()));
-  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   WindowMean fold{op.find_integer("count_include_pad").value_or(0) != 0, {}};
   const WindowAttributes& window = pooling.window;
   fold.padded.axes = static_cast<int>(pooling.in_spatial.size());
@@ -156,6 +196,11 @@ Status average_pool(OpContext<Device>& op) {
     fold.padded.strides[axis] = window.strides[axis];
     fold.padded.dilations[axis] = window.dilations[axis];
   }
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    if (pools_channels_last(op)) return pool_channels_last(op, pooling, SumOfPlaces{fold});
+    x = PX_TRY(to_row_major(op.queue(), x));
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     return window_fold<C>(op.queue(), fold, pooling.geometry(), pooling.planes, y, {}, x.view()), Status{};
@@ -240,9 +285,9 @@ Status max_unpool(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"AveragePool", kFloats, average_pool<Device>},
+    takes_channels_last<Device>({0}, {"AveragePool", kFloats, average_pool<Device>}),
     {"LpPool", kFloats, lp_pool<Device>, 2},
-    {"MaxPool", kReals, max_pool<Device>},
+    takes_channels_last<Device>({0}, {"MaxPool", kReals, max_pool<Device>}),
     {"MaxUnpool", kFloats, PX_ON_HOST(max_unpool<Device>)},
 };
 

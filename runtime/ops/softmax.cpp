@@ -8,15 +8,30 @@
 namespace parallax::runtime {
 namespace {
 
-template <class C>
-struct Exponential {  // e^(x - shift)
-  C shift;
-  PX_HD C operator()(C x, int64_t) const { return math::exp(x - shift); }
+// Of the numbers alone, NaN is passed over: e^NaN makes the sum NaN, and with it the whole row.
+struct HighestNumber {
+  template <class C>
+  PX_HD C init() const {
+    return -std::numeric_limits<C>::infinity();
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const {
+    return x > a ? x : a;
+  }
+  template <class C>
+  PX_HD C merge(C a, C b) const {
+    return b > a ? b : a;
+  }
 };
 template <class C>
-struct DividedBy {
-  C divisor;
-  PX_HD C operator()(C x) const { return x / divisor; }
+struct Exponential {  // e^(x - highest)
+  C highest;
+  PX_HD C operator()(C x, int64_t) const { return math::exp_nonpositive(x - highest); }
+};
+template <class C>
+struct ScaledBy {
+  C factor;
+  PX_HD C operator()(C x) const { return x * factor; }
 };
 template <class C>
 struct LogProbability {
@@ -29,15 +44,15 @@ struct SoftmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
-    team.emit(Exponential<C>{team.fold(FoldMax{})});
-    team.change_emitted(DividedBy<C>{team.fold_emitted(FoldSum{})});
+    team.emit(Exponential<C>{team.fold(HighestNumber{})});
+    team.change_emitted(ScaledBy<C>{C(1) / team.fold_emitted(FoldSum{})});
   }
 };
 struct LogSoftmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
-    const C highest = team.fold(FoldMax{});
+    const C highest = team.fold(HighestNumber{});
     team.emit(Exponential<C>{highest});
     const C log_sum = std::log(team.fold_emitted(FoldSum{}));
     team.emit(LogProbability<C>{highest, log_sum});

@@ -204,7 +204,7 @@ struct Swish {
 struct GeluErf {
   template <class T>
   PX_HD T operator()(T x) const {
-    return T(0.5) * x * (T(1) + math::erf(x * static_cast<T>(0.70710678118654752440)));  // sqrt(1/2)
+    return math::gelu(x);
   }
 };
 struct GeluTanh {

@@ -50,6 +50,7 @@ class GpuPlatform final : public Platform {
   Result<Value> to_device(const Value& value) override {
     return move_value(value, [&](const Tensor& tensor) -> Result<Tensor> { return on_device(tensor, false); });
   }
+  Result<Value> to_row_major(const Value& value) override { return value; }
 
   Result<Tensor> allocate(DType dtype, const Shape& shape) override { return queue_->allocate(dtype, shape); }
   Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,

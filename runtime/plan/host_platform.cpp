@@ -1,6 +1,7 @@
 // The host as a platform.
 #include "runtime/plan/host_platform.h"
 
+#include "runtime/device/channels_last.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/weight_cache.h"
 #include "runtime/ops/table.h"
@@ -21,11 +22,15 @@ class HostPlatform final : public Platform {
   }
   Status call(const ChosenKernel& kernel, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
               CallResult& result) override {
-    return call_row(*static_cast<const KernelRow<Cpu>*>(kernel.row), node, inputs, seed, queue_, result);
+    return call_in_any_order(*static_cast<const KernelRow<Cpu>*>(kernel.row), node, inputs, seed, queue_, result);
   }
 
-  Result<Value> to_host(const Value& value) override { return value; }
+  Result<Value> to_host(const Value& value) override { return to_row_major(value); }
   Result<Value> to_device(const Value& value) override { return value; }
+  Result<Value> to_row_major(const Value& value) override {
+    if (!is_channels_last(value)) return value;  // those within sequences and optionals are row-major
+    return Value(PX_TRY(runtime::to_row_major(queue_, value.tensor())));
+  }
 
   Result<Tensor> allocate(DType dtype, const Shape& shape) override { return queue_.allocate(dtype, shape); }
   Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/device/copy.h"
-#include "runtime/ops/op_context.h"
+#include "runtime/ops/orders.h"
 
 namespace parallax::runtime {
 
@@ -36,6 +36,8 @@ class Platform {
   // The value with all its tensors there; itself where they are there already.
   virtual Result<Value> to_host(const Value& value) = 0;
   virtual Result<Value> to_device(const Value& value) = 0;
+  // The value where it lies, row-major: kernels may hand each other values in orders of their own.
+  virtual Result<Value> to_row_major(const Value& value) = 0;
 
   // What control flow does with tensors: new ones, and regions copied between them, both on the device.
   virtual Result<Tensor> allocate(DType dtype, const Shape& shape) = 0;

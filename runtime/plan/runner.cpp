@@ -164,8 +164,7 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
   std::vector<Value> outputs;
   outputs.reserve(plan.outputs.size());
   for (int32_t slot : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(slot)]);
-  if (is_body) return outputs;
-  for (Value& output : outputs) output = PX_TRY(platform_.to_host(output));
+  for (Value& output : outputs) output = PX_TRY(is_body ? platform_.to_row_major(output) : platform_.to_host(output));
   return outputs;
 }
 
@@ -268,8 +267,9 @@ Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<
   std::vector<OpInput> operands(inputs.begin(), inputs.end());
   std::vector<Value> read(operands.size());
   for (size_t index = 0; index < operands.size(); ++index) {
-    if (!step.control->reads_on_host(index) || operands[index].value == nullptr) continue;
-    read[index] = PX_TRY(platform_.to_host(*operands[index].value));
+    if (operands[index].value == nullptr) continue;
+    const Value& value = *operands[index].value;
+    read[index] = PX_TRY(step.control->reads_on_host(index) ? platform_.to_host(value) : platform_.to_row_major(value));
     operands[index].value = &read[index];
   }
   const RunBody run = [&](std::string_view attribute, Frame::Kind kind, int64_t index, std::vector<Value> arguments) {
@@ -321,7 +321,6 @@ Status Runner::place(ActiveGraph& active, const ValuePlace& where, Value&& value
   Value& slot = active.values[static_cast<size_t>(where.slot)];
   slot = std::move(value);
   if (levels_[static_cast<size_t>(where.site->id)] == CaptureLevel::none || slot.is_absent()) return {};
-  if (platform_.is_host()) return told(observer_->observe({*where.site, frames_, slot, alias_of, nullptr}));
   const Value seen = PX_TRY(platform_.to_host(slot));
   return told(observer_->observe({*where.site, frames_, seen, alias_of, nullptr}));
 }

@@ -1,5 +1,6 @@
 // map, fold_rows, scan_rows, copy, index_map, scatter: each against a plain loop, for several vector widths and thread
 // counts.
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -205,6 +206,33 @@ TEST(Math, IsAccurate) {
   EXPECT_LT(
       worst_ulps([](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80),
       3.5);
+}
+
+TEST(Math, ExponentialsOfSoftmaxAreAccurateDownToSubnormals) {
+  EXPECT_LT(worst_ulps([](float x) { return math::exp_nonpositive(x); }, std::exp, -103.9, 0), 1.5);
+  EXPECT_EQ(math::exp_nonpositive(0.0F), 1.0F);
+  EXPECT_EQ(math::exp_nonpositive(-INFINITY), 0.0F);
+  for (const uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0xFFC12345U})
+    EXPECT_TRUE(std::isnan(math::exp_nonpositive(std::bit_cast<float>(bits)))) << bits;
+}
+
+TEST(Math, GeluIsAccurateInItsTailToo) {
+  const auto exact = [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); };
+  for (int i = -50'000; i <= 50'000; ++i) {
+    const float x = static_cast<float>(i) * 2e-4F;
+    const double expected = exact(static_cast<double>(x));
+    const double limit = 3e-8 + 1e-6 * std::fabs(expected);
+    ASSERT_NEAR(static_cast<double>(math::gelu(x)), expected, limit) << x;
+    if (x > -3 && x < 0) {
+      ASSERT_NEAR(static_cast<double>(math::gelu(x)) / expected, 1.0, 1e-5) << x;
+    }
+  }
+  EXPECT_EQ(math::gelu(INFINITY), INFINITY);
+  EXPECT_EQ(math::gelu(1e30F), 1e30F);
+  EXPECT_EQ(math::gelu(-1e30F), 0.0F);
+  EXPECT_TRUE(std::isnan(math::gelu(-INFINITY)));  // as -inf * 0 in its formula
+  EXPECT_TRUE(std::isnan(math::gelu(std::bit_cast<float>(0x7FC00001U))));
+  EXPECT_TRUE(std::signbit(math::gelu(-0.0F)));
 }
 
 TEST(Math, HandlesTheEnds) {

@@ -1,0 +1,82 @@
+// The order of the operands is settled here, once for each node and shape; the arithmetic is the device's conv.
+#include "runtime/ops/host_convolution.h"
+
+#include "runtime/device/channels_last.h"
+#include "runtime/device/weight_cache.h"
+#include "runtime/ops/activation_attributes.h"
+#include "runtime/ops/conv_problem.h"
+#include "runtime/ops/orders.h"
+
+namespace parallax::runtime {
+namespace {
+
+const float* floats_of(const Tensor& tensor) { return reinterpret_cast<const float*>(tensor.view().data); }
+
+// What a node comes to for one shape and order of its input.
+struct Settled {
+  ConvProblem problem;
+  Activation last;  // after the sum
+  Shape shape;      // of the output
+  bool is_free = false;
+  const float* filters = nullptr;
+  const float* bias = nullptr;
+  std::shared_ptr<ReadyConv> ready;  // where the filters and the bias never change
+};
+
+Result<Settled> settle(OpContext<Cpu>& op) {
+  Settled settled;
+  const Tensor& x = op.input(0);
+  ConvProblem& problem = settled.problem;
+  problem = PX_TRY(conv_problem(op, x.shape(), op.input(1).shape()));
+  settled.shape = PX_TRY(output_shape(problem));
+  settled.is_free = is_order_free(settled.shape);
+  if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
+    return execution_error("B must have one value for each output channel");
+  (op.has_input(3) ? settled.last : problem.activation) = PX_TRY(activation_of_conv(op));
+  problem.y_channels_last = op.may_reorder() && suits_channels_last(problem);
+  problem.x_channels_last = problem.y_channels_last && (is_channels_last(x) || is_order_free(x.shape()));
+  settled.filters = floats_of(op.input(1));
+  settled.bias = op.has_input(2) ? floats_of(op.input(2)) : nullptr;
+  const bool is_constant = op.is_constant(1) && (!op.has_input(2) || op.is_constant(2));
+  if (problem.y_channels_last && is_constant)
+    settled.ready = PX_TRY(make_ready(op.queue(), problem, settled.filters, settled.bias));
+  return settled;
+}
+
+// Nodes of inner operators live for one call only, and are settled anew in each.
+Result<std::shared_ptr<const Settled>> settled_for(OpContext<Cpu>& op) {
+  if (!op.may_reorder() || !op.is_constant(1)) return std::make_shared<const Settled>(PX_TRY(settle(op)));
+  CacheKey key("conv at");
+  key.add(&op.node()).add(is_channels_last(op.input(0))).add_all(op.input(0).shape());
+  const auto known = op.queue().weights().get<Settled>(key.text(), [] { return std::make_shared<Settled>(); });
+  const bool fits =
+      known->filters == floats_of(op.input(1)) && known->bias == (op.has_input(2) ? floats_of(op.input(2)) : nullptr);
+  if (known->ready == nullptr || !fits) *known = PX_TRY(settle(op));
+  return std::shared_ptr<const Settled>(known);
+}
+
+Result<Tensor> in_order(OpContext<Cpu>& op, const Tensor& tensor, bool channels_last) {
+  if (channels_last && is_order_free(tensor.shape())) return tensor;
+  return channels_last ? to_channels_last(op.queue(), tensor) : to_row_major(op.queue(), tensor);
+}
+
+}  // namespace
+
+Status host_convolution(OpContext<Cpu>& op) {
+  const auto settled = PX_TRY(settled_for(op));
+  const ConvProblem& problem = settled->problem;
+  const Tensor x = problem.x_channels_last ? op.input(0) : PX_TRY(in_order(op, op.input(0), false));
+  const MutableView y = problem.y_channels_last && !settled->is_free
+                            ? PX_TRY(make_channels_last_output(op, 0, settled->shape))
+                            : PX_TRY(op.make_output(0, DType::float32, settled->shape));
+  float* target = reinterpret_cast<float*>(y.data);
+  PX_TRY(settled->ready != nullptr ? conv(*settled->ready, floats_of(x), target)
+                                   : conv(op.queue(), problem, floats_of(x), settled->filters, settled->bias, target));
+  if (!op.has_input(3)) return {};
+  if (!(op.input(3).shape() == settled->shape)) return execution_error("Z does not have the result's shape");
+  const Tensor z = PX_TRY(in_order(op, op.input(3), problem.y_channels_last));
+  finish_sum<float>(y.element_count(), floats_of(z), settled->last, target);
+  return {};
+}
+
+}  // namespace parallax::runtime

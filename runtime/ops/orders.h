@@ -1,0 +1,15 @@
+// A call of one host kernel whose inputs may be channels last: each input in an order the kernel takes.
+#pragma once
+
+#include "runtime/ops/op_context.h"
+
+namespace parallax::runtime {
+
+// Outputs may be channels last.
+Status call_in_any_order(const KernelRow<Cpu>& row, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
+                         Queue<Cpu>& queue, CallResult& result);
+
+// A fresh float32 output to be filled channels last.
+Result<MutableView> make_channels_last_output(OpContext<Cpu>& op, int64_t index, const Shape& shape);
+
+}  // namespace parallax::runtime

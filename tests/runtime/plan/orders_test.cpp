@@ -1,0 +1,211 @@
+// Values that convolutions hand on channels last: every kind of reader, the observer and bodies see the tensor that the
+// reference has, and watching changes no bit.
+#include <cstring>
+#include <map>
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "inspector/model/import.h"
+#include "inspector/tensor/elements.h"
+#include "reference/reference.h"
+#include "runtime/plan/runtime.h"
+
+namespace parallax {
+namespace {
+
+std::string weight(const std::string& name, const std::vector<int>& dims, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::string text = "initializer { name: \"" + name + "\" data_type: 1 ";
+  int count = 1;
+  for (int dim : dims) {
+    text += fmt::format("dims: {} ", dim);
+    count *= dim;
+  }
+  for (int i = 0; i < count; ++i)
+    text += fmt::format("float_data: {} ", static_cast<double>(random() % 2001) / 1000.0 - 1.0);
+  return text + "} ";
+}
+
+std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                 const std::string& more = "") {
+  std::string text = "node { op_type: \"" + op + "\" name: \"" + outputs[0] + "_node\" ";
+  for (const auto& name : inputs) text += "input: \"" + name + "\" ";
+  for (const auto& name : outputs) text += "output: \"" + name + "\" ";
+  return text + more + " } ";
+}
+
+std::string ints(const std::string& name, const std::string& values) {
+  return "attribute { name: \"" + name + "\" type: INTS ints: [" + values + "] } ";
+}
+std::string integer(const std::string& name, int value) {
+  return fmt::format("attribute {{ name: \"{}\" type: INT i: {} }} ", name, value);
+}
+
+std::string typed(const std::string& role, const std::string& name, const std::string& dims = "") {
+  std::string shape;
+  if (!dims.empty()) shape = "shape { " + dims + " }";
+  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: 1 " + shape + " } } } ";
+}
+
+// c = conv(x) is [2,6,7,8]; what follows makes y of it.
+std::shared_ptr<const Model> model_with(const std::string& rest) {
+  const std::string dims = "dim { dim_value: 2 } dim { dim_value: 3 } dim { dim_value: 7 } dim { dim_value: 8 }";
+  const std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: \"g\" " +
+                           node("Conv", {"x", "w"}, {"c"}, ints("pads", "1, 1, 1, 1")) + rest +
+                           weight("w", {6, 3, 3, 3}, 1) + weight("channel", {6, 1, 1}, 2) +
+                           weight("image", {2, 6, 1, 1}, 3) + weight("plane", {7, 8}, 4) +
+                           weight("full", {2, 6, 7, 8}, 5) + weight("six", {6}, 6) + weight("one", {1}, 7) +
+                           weight("w2", {5, 6, 3, 3}, 8) + weight("w3", {6, 1, 3, 3}, 9) +
+                           weight("w4", {6, 6, 1, 1}, 10) + typed("input", "x", dims) + typed("output", "y") + " }";
+  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
+  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
+  return model.ok() ? model.take() : nullptr;
+}
+
+class Recorder : public Observer {
+ public:
+  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
+  Status observe(const Observation& seen) override {
+    if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
+    return {};
+  }
+  std::map<std::string, Tensor> values;
+};
+
+std::vector<double> doubles_of(const Tensor& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.element_count()));
+  load_doubles(tensor.view(), 0, values);
+  return values;
+}
+
+void expect_near(const Tensor& seen, const Tensor& expected, const std::string& what) {
+  ASSERT_EQ(seen.shape(), expected.shape()) << what;
+  const auto a = doubles_of(seen), b = doubles_of(expected);
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4 * (1 + std::abs(b[i]))) << what << " " << i;
+}
+
+std::vector<Value> inputs() {
+  std::mt19937 random(11);
+  std::vector<float> values(2 * 3 * 7 * 8);
+  for (float& value : values) value = static_cast<float>(random() % 2001) / 1000.0F - 1.0F;
+  return {Tensor::from<float>(Shape{2, 3, 7, 8}, values)};
+}
+
+void expect_as_reference(const std::string& rest, bool observe_all) {
+  const auto model = model_with(rest);
+  ASSERT_NE(model, nullptr);
+  Recorder expected, seen;
+  RunOptions options;
+  options.observe_all = observe_all;
+  const auto given = inputs();
+  auto reference = make_reference_executor(ReferencePrecision::declared)->prepare(model, {}).take();
+  ASSERT_TRUE(reference->run(given, expected).ok());
+  const auto executor = make_cpu_executor({.poison_buffers = true});
+  auto session = executor->prepare(model, options);
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  const auto watched = (*session)->run(given, seen);
+  ASSERT_TRUE(watched.ok()) << watched.error().message;
+  for (const auto& [path, tensor] : seen.values) {
+    const auto same = expected.values.find(path);
+    if (same != expected.values.end()) expect_near(tensor, same->second, path);
+  }
+  NullObserver nobody;
+  const auto unwatched = (*session)->run(given, nobody);
+  ASSERT_TRUE(unwatched.ok());
+  const Tensor& y = (*unwatched)[0].tensor();
+  EXPECT_TRUE(y.device().is_host());
+  EXPECT_EQ(std::memcmp(y.view().data, (*watched)[0].tensor().view().data, y.size_bytes()), 0);
+}
+
+class Readers : public testing::TestWithParam<std::string> {};
+
+TEST_P(Readers, SeeTheTensorOfTheReference) {
+  for (const bool observe_all : {false, true}) expect_as_reference(GetParam(), observe_all);
+}
+
+INSTANTIATE_TEST_SUITE_P(Elementwise, Readers,
+                         testing::Values(node("Relu", {"c"}, {"r"}) + node("Neg", {"r"}, {"y"}),
+                                         node("Sigmoid", {"c"}, {"y"}), node("Add", {"c", "full"}, {"y"}),
+                                         node("Mul", {"image", "c"}, {"y"}), node("Add", {"c", "channel"}, {"y"}),
+                                         node("Sub", {"plane", "c"}, {"y"}), node("Mul", {"c", "c"}, {"y"}),
+                                         node("Div", {"c", "one"}, {"y"}),
+                                         node("Neg", {"c"}, {"n"}) + node("Max", {"c", "n", "channel"}, {"y"}),
+                                         node("Sum", {"c"}, {"s"}) + node("Add", {"s", "c"}, {"y"}),
+                                         node("Clip", {"c", "", "one"}, {"y"}), node("PRelu", {"c", "channel"}, {"y"}),
+                                         node("Unsqueeze", {"full", "axes"}, {"u"}) + node("Add", {"u", "c"}, {"y"}) +
+                                             "initializer { name: \"axes\" data_type: 7 dims: 1 int64_data: 0 } "));
+
+INSTANTIATE_TEST_SUITE_P(
+    Convolutions, Readers,
+    testing::Values(node("Conv", {"c", "w2"}, {"d"}) + node("Relu", {"d"}, {"y"}),
+                    node("Conv", {"c", "w3"}, {"y"}, integer("group", 6)),
+                    node("Conv", {"c", "w4"}, {"d"}) + node("Add", {"d", "c"}, {"s"}) + node("Relu", {"s"}, {"y"}),
+                    node("Conv", {"c", "w4"}, {"d"}) + node("Add", {"d", "full"}, {"s"}) + node("Relu", {"s"}, {"y"}),
+                    node("Conv", {"c", "w4"}, {"d"}) + node("HardSwish", {"d"}, {"y"}),
+                    node("GlobalAveragePool", {"c"}, {"p"}) + node("Conv", {"p", "w4"}, {"s"}) +
+                        node("HardSigmoid", {"s"}, {"h"}) + node("Mul", {"c", "h"}, {"m"}) +
+                        node("Conv", {"m", "w2"}, {"y"}),
+                    node("ConvTranspose", {"c", "w4"}, {"y"}),
+                    node("Reshape", {"c", "to"}, {"c7"}) + node("Conv", {"full", "c7"}, {"y"}) +
+                        "initializer { name: \"to\" data_type: 7 dims: 4 int64_data: [16, 6, 7, 1] } "));
+
+INSTANTIATE_TEST_SUITE_P(
+    Pools, Readers,
+    testing::Values(node("MaxPool", {"c"}, {"y"},
+                         ints("kernel_shape", "3, 2") + ints("strides", "2, 2") + ints("pads", "1, 0, 1, 1")),
+                    node("MaxPool", {"c"}, {"y", "places"}, ints("kernel_shape", "3, 3")) +
+                        "output { name: \"places\" type { tensor_type { elem_type: 7 } } } ",
+                    node("MaxPool", {"c"}, {"y"},
+                         ints("kernel_shape", "2, 2") + ints("dilations", "2, 3") + integer("ceil_mode", 1)),
+                    node("AveragePool", {"c"}, {"y"}, ints("kernel_shape", "3, 3") + ints("pads", "1, 1, 1, 1")),
+                    node("AveragePool", {"c"}, {"y"},
+                         ints("kernel_shape", "3, 3") + ints("pads", "1, 1, 1, 1") + integer("count_include_pad", 1)),
+                    node("AveragePool", {"c"}, {"y"}, ints("kernel_shape", "7, 8")),
+                    node("GlobalAveragePool", {"c"}, {"y"}), node("GlobalMaxPool", {"c"}, {"y"}),
+                    node("GlobalLpPool", {"c"}, {"y"})));
+
+INSTANTIATE_TEST_SUITE_P(
+    RowMajorOnly, Readers,
+    testing::Values(node("Softmax", {"c"}, {"y"}, integer("axis", 1)), node("Flatten", {"c"}, {"y"}),
+                    node("Concat", {"c", "full"}, {"y"}, integer("axis", 1)),
+                    node("Transpose", {"c"}, {"y"}, ints("perm", "1, 0, 3, 2")),
+                    node("ReduceMean", {"c"}, {"y"}, ints("axes", "1")),
+                    node("BatchNormalization", {"c", "six", "six", "six", "one6"}, {"y"}) +
+                        "initializer { name: \"one6\" data_type: 1 dims: 6 float_data: [1, 2, 1, 3, 1, 1] } ",
+                    node("Identity", {"c"}, {"i"}) + node("Relu", {"i"}, {"y"}),
+                    node("IsNaN", {"c"}, {"n"}) + node("Where", {"n", "full", "c"}, {"y"}),
+                    node("Resize", {"c", "", "scales"}, {"y"}) +
+                        "initializer { name: \"scales\" data_type: 1 dims: 4 float_data: [1, 1, 2, 2] } "));
+
+const char* const kThen =
+    "attribute { name: \"then_branch\" type: GRAPH g { name: \"t\" node { op_type: \"Relu\" name: \"tr\" input: \"c\" "
+    "output: \"t\" } output { name: \"t\" type { tensor_type { elem_type: 1 } } } } } ";
+const char* const kElse =
+    "attribute { name: \"else_branch\" type: GRAPH g { name: \"e\" node { op_type: \"Conv\" name: \"ec\" input: \"c\" "
+    "input: \"w4\" output: \"e\" } output { name: \"e\" type { tensor_type { elem_type: 1 } } } } } ";
+
+std::string branch(bool taken) {
+  return node("If", {"cond"}, {"b"}, std::string(kThen) + kElse) + node("Neg", {"b"}, {"y"}) +
+         fmt::format("initializer {{ name: \"cond\" data_type: 9 int32_data: {} }} ", taken ? 1 : 0);
+}
+std::string repeated() {
+  return node("Loop", {"n", "", "c"}, {"last", "all"},
+              "attribute { name: \"body\" type: GRAPH g { name: \"b\" "
+              "node { op_type: \"Conv\" name: \"bc\" input: \"v\" input: \"w4\" output: \"t\" } "
+              "node { op_type: \"Identity\" name: \"bi\" input: \"go\" output: \"go2\" } "
+              "node { op_type: \"Identity\" name: \"bt\" input: \"t\" output: \"t2\" } "
+              "input { name: \"i\" type { tensor_type { elem_type: 7 } } } "
+              "input { name: \"go\" type { tensor_type { elem_type: 9 } } } "
+              "input { name: \"v\" type { tensor_type { elem_type: 1 } } } "
+              "output { name: \"go2\" type { tensor_type { elem_type: 9 } } } "
+              "output { name: \"t\" type { tensor_type { elem_type: 1 } } } "
+              "output { name: \"t2\" type { tensor_type { elem_type: 1 } } } } } ") +
+         node("Relu", {"all"}, {"y"}) + "initializer { name: \"n\" data_type: 7 int64_data: 2 } ";
+}
+
+INSTANTIATE_TEST_SUITE_P(Bodies, Readers, testing::Values(branch(true), branch(false), repeated()));
+
+}  // namespace
+}  // namespace parallax
