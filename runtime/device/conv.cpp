@@ -233,7 +233,7 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
   auto ready = std::make_shared<ReadyConv>();
   PX_TRY(guard_onednn([&] {
     // Primitives run on as many threads as were allowed when they were made.
-    const OpenMpThreads threads(library_thread_count(work_of(problem)));
+    const LibraryThreads threads(library_thread_count(work_of(problem)));
     ready->problem = problem;
     ready->prepared = prepared_for(queue, problem, false, bias != nullptr);
     ready->source = laid_out(source_dims(problem), problem.x_channels_last);
@@ -247,7 +247,7 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
 
 Status conv(ReadyConv& ready, const float* x, float* y) {
   return guard_onednn([&] {
-    const OpenMpThreads threads(library_thread_count(work_of(ready.problem)));
+    const LibraryThreads threads(library_thread_count(work_of(ready.problem)));
     memory& source = ready.arguments.at(DNNL_ARG_SRC);
     if (ready.source == ready.prepared->source) {
       source.set_data_handle(const_cast<float*>(x));
