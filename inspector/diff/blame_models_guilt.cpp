@@ -104,20 +104,37 @@ std::optional<PlacedNode> inserted_for_constant(const ModelSide& a, const ModelS
   return std::nullopt;
 }
 
-// The one node that only A has stands for the one of its operator among those that only B has: the others were put in.
+// The one node that only one side has stands for the one of its operator among those that only the other has: what is
+// left was put in, or left out.
 void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
-  if (parts.only_a.size() != 1 || parts.only_b.size() < 2) return;
-  const PlacedNode node = parts.only_a.front();
-  const auto is_alike = [&](const PlacedNode& other) {
-    return hash_operator(other.node()) == hash_operator(node.node()) &&
-           other.node().inputs.size() == node.node().inputs.size();
+  const bool is_one_in_a = parts.only_a.size() == 1 && parts.only_b.size() > 1;
+  const bool is_one_in_b = parts.only_b.size() == 1 && parts.only_a.size() > 1;
+  if (!is_one_in_a && !is_one_in_b) return;
+  const auto constants_of = [](const ModelSide& side, const PlacedNode& node) {
+    return std::ranges::count_if(node.node().inputs, [&](ValueId input) {
+      const int32_t read = ModelSide::site_read(*node.place, input);
+      return read >= 0 && side.follows_from_constants(read);
+    });
   };
-  if (std::ranges::count_if(parts.only_b, is_alike) != 1) return;
-  const auto other = std::ranges::find_if(parts.only_b, is_alike);
-  parts.paired.emplace_back(node, *other);
-  if (!definition_difference(a, node, b, *other).empty()) parts.changed.emplace_back(node, *other);
-  parts.only_b.erase(other);
-  parts.only_a.clear();
+  const auto are_alike = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
+    return hash_operator(node_a.node()) == hash_operator(node_b.node()) &&
+           node_a.node().inputs.size() == node_b.node().inputs.size() &&
+           constants_of(a, node_a) == constants_of(b, node_b);
+  };
+  std::optional<std::pair<PlacedNode, PlacedNode>> pair;
+  for (const PlacedNode& node_a : parts.only_a) {
+    for (const PlacedNode& node_b : parts.only_b) {
+      if (!are_alike(node_a, node_b)) continue;
+      if (pair.has_value()) return;
+      pair.emplace(node_a, node_b);
+    }
+  }
+  if (!pair.has_value()) return;
+  const auto [node_a, node_b] = *pair;
+  parts.paired.push_back(*pair);
+  if (!definition_difference(a, node_a, b, node_b).empty()) parts.changed.push_back(*pair);
+  std::erase(parts.only_a, node_a);
+  std::erase(parts.only_b, node_b);
 }
 
 Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Region& region) {

@@ -208,7 +208,9 @@ class Matcher {
   void spread_to_producers(int32_t a, int32_t b) {
     const int32_t from_a = a_.value(a).producer, from_b = b_.value(b).producer;
     if (from_a < 0 || from_b < 0 || a_.value(a).port != b_.value(b).port) return;
-    if (a_.node(from_a).op == b_.node(from_b).op) match_nodes(from_a, from_b);
+    const FlatNode &node_a = a_.node(from_a), &node_b = b_.node(from_b);
+    // Of one operator, but one scales by a constant and the other does not: two different steps of a formula.
+    if (node_a.op == node_b.op && (node_a.constants == 0) == (node_b.constants == 0)) match_nodes(from_a, from_b);
   }
 
   HashKey use_key_of(const MatchSide& side, const FlatUse& use, int level) const {

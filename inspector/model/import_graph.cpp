@@ -134,13 +134,30 @@ Status GraphImporter::read_outputs(proto::GraphProto& message) {
   return {};
 }
 
+// The tensor itself says what an initializer is; a listing of another shape is out of date, as programs leave it that
+// change weights. What is an input too must be as it is declared.
+Result<bool> GraphImporter::is_outdated(ValueId id, const proto::ValueInfoProto& info) const {
+  const ValueDef& known = graph_.values[static_cast<size_t>(id)];
+  proto::ValueInfoProto copy = info;
+  ValueDef listed;
+  PX_TRY(take_value_info(copy, depth_left_, listed));
+  if (listed.type.kind != TypeInfo::Kind::tensor || listed.type.dtype != known.type.dtype) return false;
+  return listed.type.dims.has_value() && listed.type.dims != known.type.dims;
+}
+
 template <class Message>
 Status GraphImporter::read_value_infos(Message& message) {
   auto& infos = *message.mutable_value_info();
   google::protobuf::RepeatedPtrField<proto::ValueInfoProto> left;
+  std::vector<bool> only_stored(graph_.values.size(), false);
+  for (const ValueId id : graph_.initializer_values) only_stored[static_cast<size_t>(id)] = true;
+  for (const ValueId id : graph_.inputs) only_stored[static_cast<size_t>(id)] = false;
   for (auto& info : infos) {
     const auto known = names_.find(info.name());
-    if (known != names_.end() && !value(known->second).has_value_info && PX_TRY(read_listing(known->second, info))) {
+    const bool is_first = known != names_.end() && !value(known->second).has_value_info;
+    const bool is_initializer = is_first && only_stored[static_cast<size_t>(known->second)];
+    const bool counts = is_first && !(is_initializer && PX_TRY(is_outdated(known->second, info)));
+    if (counts && PX_TRY(read_listing(known->second, info))) {
       value(known->second).has_value_info = true;
     } else {
       left.Add()->Swap(&info);  // of a value that is not in the graph, or a second opinion

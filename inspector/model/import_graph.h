@@ -44,6 +44,7 @@ class GraphImporter {
   template <class Message>
   Status read_value_infos(Message& message);
   Result<bool> read_listing(ValueId id, proto::ValueInfoProto& info);
+  Result<bool> is_outdated(ValueId id, const proto::ValueInfoProto& info) const;
   template <class Message>
   void define_outputs(Message& message);
   template <class Message>

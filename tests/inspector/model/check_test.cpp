@@ -58,7 +58,7 @@ std::vector<BadModel> bad_names() {
                         "1 float_data: 1 }",
                 "value 'w': is declared as int64, but its initializer is float32[]"),
       bad_graph("initializer_shape",
-                kRelu + "value_info { name: 'w' type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 } } } } } "
+                kRelu + "input { name: 'w' type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 } } } } } "
                         "initializer { name: 'w' dims: 1 data_type: 1 float_data: 1 }",
                 "value 'w': is declared as float32[3], but its initializer is float32[1]"),
       bad_graph(
