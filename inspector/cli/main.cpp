@@ -7,6 +7,9 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
@@ -47,6 +50,16 @@ std::optional<std::string> unknown_verb(const std::vector<std::string>& argument
   return "there is no verb '" + arguments.front() + "' (known: " + names + ")";
 }
 
+// What operators keep for a moment is mostly less than this in all: it stays with the program, since to give it back
+// and to touch fresh pages again costs more than many an operator computes. Large tensors have memory of their own.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kMostKeptBytes = 16 << 20, kMostOfOneBytes = 1 << 20;
+  ::mallopt(M_TRIM_THRESHOLD, kMostKeptBytes);
+  ::mallopt(M_MMAP_THRESHOLD, kMostOfOneBytes);
+#endif
+}
+
 int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
@@ -71,4 +84,7 @@ int run(std::vector<std::string> arguments) {
 }  // namespace
 }  // namespace parallax::cli
 
-int main(int argc, char** argv) { return parallax::cli::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  parallax::cli::keep_freed_memory();
+  return parallax::cli::run({argv + 1, argv + argc});
+}

@@ -227,7 +227,7 @@ struct Convolution {
   void for_groups(const std::function<void(int64_t begin, int64_t end)>& body) const {
     const int64_t count = plan.batch * plan.groups;
     if (count < 4 * thread_count()) return body(0, count);
-    parallel_for(count, plan.out * plan.window.output_count() * plan.in * plan.window.kernel_count() / 4, body);
+    parallel_for(count, plan.out * plan.window.output_count() * plan.in * plan.window.kernel_count() / 8, body);
   }
 };
 

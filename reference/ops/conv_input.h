@@ -88,11 +88,8 @@ class PaddedLayout {
     for (int64_t line = 0; line < source.lines; ++line) {
       const Number* from = numbers.data() + line * source.width;
       Number* to = target.data() + line * stride;
-      for (int64_t phase = 0; phase < step_; ++phase) {
-        // The first column of the input that lies in this phase.
-        const int64_t column = (phase + step_ - padding % step_) % step_;
+      for (int64_t column = 0; column < step_; ++column)
         take_every(from + column, step_, (source.width - column + step_ - 1) / step_, to + place(column + padding));
-      }
     }
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "inspector/base/thread_pool.h"
+#include "reference/ops/lanes.h"
 #include "reference/ops/products_kernel.h"
 #include "reference/ops/scratch.h"
 
@@ -21,15 +22,17 @@ constexpr int64_t kDepthAStretch = 64;             // 64 lines of a panel are 16
 
 // to[k * kTileRows + row] = tile[row * depth + k].
 template <class Number>
-void interleave(const Number* tile, int64_t depth, Number* to) {
+void interleave(const Number* tile, int64_t depth, Number* __restrict to) {
   static_assert(kTileRows == 4);
   const Number *a = tile, *b = a + depth, *c = b + depth, *d = c + depth;
-  for (int64_t k = 0; k < depth; ++k) {
-    to[4 * k] = a[k];
-    to[4 * k + 1] = b[k];
-    to[4 * k + 2] = c[k];
-    to[4 * k + 3] = d[k];
-  }
+  with_widest_vectors([=](auto) PX_INLINE {
+    for (int64_t k = 0; k < depth; ++k) {
+      to[4 * k] = a[k];
+      to[4 * k + 1] = b[k];
+      to[4 * k + 2] = c[k];
+      to[4 * k + 3] = d[k];
+    }
+  });
 }
 
 template <class Number>
@@ -115,7 +118,9 @@ void run(const ProductSpec<Number>& spec, TileKernel<Number> kernel) {
   rows -= rows % kTileRows;
   const int64_t row_tasks = (spec.rows + rows - 1) / rows;
   const int64_t columns = std::min(spec.columns, kColumnsATask);
-  const int64_t work = std::max<int64_t>(1, spec.depth * columns * std::min(rows, spec.rows) / 4);
+  constexpr int64_t kProductsANanosecond = 16;
+  const int64_t products = spec.depth * columns * std::min(rows, spec.rows);
+  const int64_t work = std::max<int64_t>(1, products / kProductsANanosecond);
   parallel_for(column_tasks * row_tasks, work, [&](int64_t begin, int64_t end) {
     Task<Number> task(spec, kernel);
     for (int64_t index = begin; index < end; ++index) {

@@ -88,7 +88,7 @@ MUTATIONS = [
     ("ConvTranspose", "window.cpp", "(window.input[axis] - 1) + «extra[axis]» + reach_of(window, axis);", "int64_t{0}"),
     ("Conv", "conv.cpp", "columns{x, «index * plan.in * places», plan.in, places};", "0"),
     ("Conv", "conv_input.h", "return «column % step_ * phase_» + column / step_;", "0"),
-    ("Conv", "conv_input.h", "(phase + step_ - «padding % step_») % step_;", "0"),
+    ("Conv", "conv_input.h", "to + place(column + «padding»));", "0"),
     ("ConvInteger", "conv.cpp", "values[index] -= static_cast<uint64_t>(zeros[«index / slice»]);", "values.size() / slice - 1 - index / slice"),
     ("QLinearConv", "conv.cpp", "wrapping_add(static_cast<int64_t>(sums[index]), «bias[static_cast<size_t>(channel)]»));", "int64_t{0}"),
     ("MaxPool", "pool.cpp", "indices[result] = «plane * inner» + (by_column", "int64_t{0}"),
