@@ -155,9 +155,14 @@ std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias) 
 
 void activate(const ConvProblem& problem, float* y) {
   if (problem.activation.kind == Activation::Kind::none) return;
-  const int64_t lines = problem.batch * (problem.y_channels_last ? product(problem.out_spatial) : problem.out_channels);
-  const int64_t width = problem.y_channels_last ? problem.out_channels : product(problem.out_spatial);
-  finish_rows<float>(lines, width, nullptr, nullptr, problem.activation, y);
+  const int64_t count = problem.batch * problem.out_channels * product(problem.out_spatial);
+  visit_activation(problem.activation, [&](auto apply) {
+    parallel_for(count, 2, [&](int64_t begin, int64_t end) {
+      vectorised(begin, end, [=](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) y[i] = apply(y[i]);
+      });
+    });
+  });
 }
 
 using Arguments = std::unordered_map<int, memory>;
