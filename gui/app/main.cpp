@@ -26,10 +26,10 @@ Press ? for the keys.
   --shot F.png        draw once to a picture and end; needs no display
   --state S.json      how it is to look (see gui/README.md); or the JSON itself
   --script F          do what a script says and end; needs no display
-  --state-out F.json  write what is shown, at the end
+  --state-out F.json  write what is shown, at the end; in a window whenever it has come to rest
   --size WxH          of window or picture (1280x720)
   --scale X           size of text and lines (1; what the screen asks for in a window)
-  --window            scripts run in a window, too
+  --window            scripts run in a window; --state-out alone opens one
   --help, --version
 )";
 
@@ -115,6 +115,15 @@ Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
   return {};
 }
 
+// What is shown, and where the widgets are. Whoever drives the window from outside may give a FIFO: each state waits
+// there until it is read.
+void write_state(const std::string& path, Ui& ui) {
+  std::vector<NamedPlace> places;
+  for (const auto& [name, widget] : ui.widgets) places.push_back({name, widget.middle().x, widget.middle().y});
+  const Status written = write_file(path, view_to_json(*ui.viewer, places));
+  if (!written.ok()) ui.viewer->fail(written.error());
+}
+
 Status run_attended(const Options& options, Ui& ui, Window& window) {
   const std::string path = settings_path();
   load_settings(path, ui);
@@ -129,7 +138,10 @@ Status run_attended(const Options& options, Ui& ui, Window& window) {
     is_state_due = false;
     if (const Status applied = apply_state(viewer, options.state); !applied.ok()) viewer.fail(applied.error());
   };
-  window.loop(ui, each_frame, [&](std::vector<std::string> files) { viewer.open(std::move(files)); });
+  const auto settled = [&] {
+    if (!options.state_out.empty()) write_state(options.state_out, ui);
+  };
+  window.loop(ui, {each_frame, [&](std::vector<std::string> files) { viewer.open(std::move(files)); }, settled});
   return save_settings(path, ui);
 }
 
@@ -142,7 +154,8 @@ Result<int> run(const std::vector<std::string>& arguments) {
   Viewer viewer(make_executor);
   Ui ui;
   ui.viewer = &viewer;
-  const bool unattended = !options.shot.empty() || !options.script.empty() || !options.state_out.empty();
+  const bool unattended =
+      !options.shot.empty() || !options.script.empty() || (!options.state_out.empty() && !options.window);
   std::unique_ptr<Stage> stage;
   Window* window = nullptr;
   if (unattended && !options.window) {
@@ -154,7 +167,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
   }
   if (!options.files.empty()) viewer.open(options.files);
   PX_TRY(unattended ? run_unattended(options, *stage, ui) : run_attended(options, ui, *window));
-  if (!options.state_out.empty()) PX_TRY(write_file(options.state_out, view_to_json(viewer)));
+  if (unattended && !options.state_out.empty()) PX_TRY(write_file(options.state_out, view_to_json(viewer)));
   return 0;
 }
 

@@ -44,9 +44,12 @@ Result<std::unique_ptr<Stage>> make_offscreen_stage(const StageOptions& options,
 // A window. Errors: unsupported (no display).
 class Window : public Stage {
  public:
-  // Until the window is closed. `each_frame` is called before a frame is drawn, `dropped` with files.
-  virtual void loop(Ui& ui, const std::function<void()>& each_frame,
-                    const std::function<void(std::vector<std::string>)>& dropped) = 0;
+  struct Calls {
+    std::function<void()> each_frame;                       // before a frame is drawn
+    std::function<void(std::vector<std::string>)> dropped;  // with files
+    std::function<void()> settled;                          // nothing moves any more, until something happens
+  };
+  virtual void loop(Ui& ui, const Calls& calls) = 0;  // until the window is closed
 };
 Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui);
 

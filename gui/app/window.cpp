@@ -91,14 +91,16 @@ class GlfwWindow final : public Window {
     return read_gl_picture(width_, height_);
   }
 
-  void loop(Ui& ui, const std::function<void()>& each_frame,
-            const std::function<void(std::vector<std::string>)>& dropped) override {
+  void loop(Ui& ui, const Calls& calls) override {
     ui.viewer->wake = [] { glfwPostEmptyEvent(); };
     while (glfwWindowShouldClose(window_) == 0 && !ui.viewer->wants_quit) {
-      if (events_.frames_left <= 0) wait(ui);
+      if (events_.frames_left <= 0 && !ui.viewer->focus_search) {
+        if (!ui.viewer->is_busy()) calls.settled();
+        wait(ui);
+      }
       --events_.frames_left;
-      if (!events_.dropped.empty()) dropped(std::exchange(events_.dropped, {}));
-      each_frame();
+      if (!events_.dropped.empty()) calls.dropped(std::exchange(events_.dropped, {}));
+      calls.each_frame();
       frame(ui, {});
       // Twice: the dialog that asked for the picture is gone from the second frame.
       if (!ui.viewer->wanted_png.empty()) {

@@ -124,13 +124,21 @@ Json lists_json(const Viewer& viewer) {
 
 }  // namespace
 
-std::string view_to_json(Viewer& viewer) {
+std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places) {
   Json json{{"files", Json::array()}, {"busy", viewer.is_busy()}, {"messages", viewer.messages}};
   json["preset"] = kPresets[static_cast<size_t>(viewer.preset)];
   json["tab"] = kTabs[static_cast<size_t>(viewer.left_tab)];
   json["theme"] = viewer.is_dark ? "dark" : "light";
   json["search"] = viewer.search();
   json["note"] = viewer.note;
+  json["dialog"] = viewer.show_help      ? "help"
+                   : viewer.show_palette ? "palette"
+                   : viewer.show_open    ? "open"
+                   : viewer.show_run     ? "run"
+                   : viewer.show_export  ? "export"
+                   : viewer.show_goto    ? "goto"
+                                         : "";
+  for (const NamedPlace& place : places) json["widgets"][place.name] = {place.x, place.y};
   const Document* document = viewer.document();
   if (document == nullptr) return json_text(json);
   json["files"] = document->files;

@@ -177,8 +177,12 @@ std::vector<const Command*> find_commands(std::string_view words);
 
 // ---- the view as JSON: what --state reads and --state-out writes
 
-// Everything that is shown: document, selection, lists, inspector, tensor.
-std::string view_to_json(Viewer& viewer);
+struct NamedPlace {
+  std::string name;
+  float x = 0, y = 0;
+};
+// Everything that is shown: document, selection, lists, inspector, tensor; and where widgets are, if that is told.
+std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places = {});
 // The command that shows the same value in the same way again; empty where nothing is open.
 std::string view_command(Viewer& viewer);
 // Applies the keys that are there: "select", "colour_by", "search", "preset", "theme", "tab", "open", "mode", "slice",

@@ -5,9 +5,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "inspector/model/import.h"
 #include "inspector/render/graph_svg.h"
 #include "inspector/render/scope_layout.h"
+#include "tests/bench/scoped_transformer.h"
 
 namespace parallax {
 namespace {
@@ -45,39 +45,7 @@ void layered(benchmark::State& state) {
   state.counters["nodes_per_second"] =
       benchmark::Counter(static_cast<double>(graph.boxes.size()), benchmark::Counter::kIsIterationInvariantRate);
 }
-// The same as a model with scopes: `blocks` blocks of 70 operators in an attention and a feed-forward part.
-std::shared_ptr<const Model> scoped_transformer(int blocks) {
-  std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: \"transformer\" ";
-  const std::string type = " type { tensor_type { elem_type: 1 shape { dim { dim_value: 8 } } } } } ";
-  text += "input { name: \"x\"" + type + "input { name: \"mask\"" + type;
-  std::string stream = "x";
-  int next = 0;
-  const auto add = [&](const std::string& scope, const std::string& op, const std::string& a, const std::string& b) {
-    const std::string output = "v" + std::to_string(next++);
-    text += "node { name: \"/" + scope + "/" + op + "_" + output + "\" op_type: \"" + op + "\" input: \"" + a + "\" ";
-    if (!b.empty()) text += "input: \"" + b + "\" ";
-    text += "output: \"" + output + "\" } ";
-    return output;
-  };
-  for (int block = 0; block < blocks; ++block) {
-    const std::string layer = "layers." + std::to_string(block);
-    std::string branches[3];
-    for (std::string& branch : branches) {
-      branch = stream;
-      for (int i = 0; i < 11; ++i) branch = add(layer + "/attn", i % 2 == 0 ? "Neg" : "Abs", branch, "");
-    }
-    const std::string scores =
-        add(layer + "/attn", "Add", add(layer + "/attn", "Mul", branches[0], branches[1]), "mask");
-    stream = add(layer, "Add", stream, add(layer + "/attn", "Mul", scores, branches[2]));
-    std::string hidden = stream;
-    for (int i = 0; i < 31; ++i) hidden = add(layer + "/mlp", i % 2 == 0 ? "Relu" : "Exp", hidden, "");
-    stream = add(layer, "Add", stream, hidden);
-  }
-  text += "output { name: \"" + stream + "\"" + type + "}";
-  const auto bytes = std::as_bytes(std::span<const char>(text));
-  return import_model(bytes, "", "transformer.textproto").take();
-}
-
+// The same as a model with scopes.
 void nested(benchmark::State& state) {
   const auto items = GraphItems::build(scoped_transformer(static_cast<int>(state.range(0)))).take();
   const std::vector<bool> open(items->items().size(), state.range(1) != 0);

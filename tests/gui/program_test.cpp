@@ -19,8 +19,7 @@ struct Answer {
   std::string text;
 };
 
-Answer run(const std::string& arguments, const std::string& before = "") {
-  const std::string command = before + " '" PX_GUI_PROGRAM "' " + arguments + " 2>&1";
+Answer run_command(const std::string& command) {
   FILE* pipe = ::popen(command.c_str(), "r");
   Answer answer;
   std::array<char, 4096> buffer{};
@@ -29,6 +28,10 @@ Answer run(const std::string& arguments, const std::string& before = "") {
   const int status = ::pclose(pipe);
   answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return answer;
+}
+
+Answer run(const std::string& arguments, const std::string& before = "") {
+  return run_command(before + " '" PX_GUI_PROGRAM "' " + arguments + " 2>&1");
 }
 
 std::string files_of(const view_test::Dumps& dumps) { return "'" + dumps.a + "' '" + dumps.b + "'"; }
@@ -119,6 +122,20 @@ TEST(Program, RunsInAWindowUnderXvfb) {
                             "LIBGL_ALWAYS_SOFTWARE=1 xvfb-run -a -s '-screen 0 1400x900x24'");
   ASSERT_EQ(answer.exit_code, 0) << answer.text;
   EXPECT_NE((*read_file(out)).find(view_test::llama_guilty_node()), std::string::npos);
+}
+
+// Real keys and a real mouse: what a person does, seen from outside.
+TEST(Program, IsDrivenByKeysAndMouseThroughTheXServer) {
+  const bool has_tools =
+      std::system("command -v xvfb-run >/dev/null && command -v xdotool >/dev/null && command -v python3 >/dev/null") ==
+      0;
+  if (!has_tools) GTEST_SKIP() << "no xvfb-run, xdotool or python3 here";
+  const std::string command = "xvfb-run -a -s '-screen 0 1280x720x24' python3 '" PX_SOURCE_DIR
+                              "/tests/gui/drive_window.py' '" PX_GUI_PROGRAM "' " +
+                              files_of(view_test::llama_fault()) + " '" + view_test::llama_guilty_node() + "' 2>&1";
+  const Answer answer = run_command(command);
+  EXPECT_EQ(answer.exit_code, 0) << answer.text;
+  EXPECT_NE(answer.text.find("states seen"), std::string::npos) << answer.text;
 }
 
 }  // namespace

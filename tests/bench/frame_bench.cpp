@@ -1,0 +1,82 @@
+// What a frame costs before the graphics card sees it: windows, graph and lists of a large model, everything open.
+// With an argument WRITE FILE: the model that gui_bench.py opens.
+#include <string_view>
+
+#include <benchmark/benchmark.h>
+
+#include "gui/panels/panels.h"
+#include "inspector/base/mapped_file.h"
+#include "inspector/executors/make_executor.h"
+#include "tests/bench/scoped_transformer.h"
+
+namespace parallax::gui {
+namespace {
+
+class Frames {
+ public:
+  explicit Frames(int blocks) {
+    ImGui::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    io.DisplaySize = {2560, 2880};  // high enough for 2,000 nodes of a long graph
+    io.DeltaTime = 1.0F / 60;
+    io.MousePos = {1400, 700};  // over the graph: what the mouse is on is looked for, too
+    ui.viewer = &viewer;
+    ui.fonts = bake_fonts(1);
+    unsigned char* pixels = nullptr;
+    int width = 0, height = 0;
+    io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+    auto document = std::make_shared<Document>();
+    document->files = {"transformer"};
+    const auto shown = document_of_run(scoped_transformer(blocks), nullptr, {});
+    viewer.show(*shown);
+    viewer.preset = Preset::graph;
+    for (int i = 0; i < 3; ++i) draw();
+  }
+  ~Frames() { ImGui::DestroyContext(); }
+
+  void draw() {
+    ImGui::NewFrame();
+    draw_frame(ui);
+    ImGui::Render();
+  }
+
+  Viewer viewer{make_executor};
+  Ui ui;
+};
+
+// The whole graph in sight, or as much of it as can be read.
+void frame(benchmark::State& state) {
+  Frames frames(static_cast<int>(state.range(0)));
+  GraphView& graph = frames.viewer.graph;
+  graph.open_all();
+  const Scene& scene = graph.scene();
+  if (state.range(1) == 0) {
+    graph.camera.zoom =
+        std::max(kLeastZoom, std::min(graph.canvas_width / scene.width, graph.canvas_height / scene.height));
+    graph.camera.x = scene.width / 2 - graph.canvas_width / graph.camera.zoom / 2;
+    graph.camera.y = 0;
+  }
+  int64_t nodes = 0;
+  for (const SceneBox& box : scene.boxes) {
+    const float y = (box.y - graph.camera.y) * graph.camera.zoom;
+    nodes += !box.is_open && y + box.height * graph.camera.zoom > 0 && y < graph.canvas_height;
+  }
+  for (auto _ : state) frames.draw();
+  state.counters["visible_nodes"] = static_cast<double>(nodes);
+  state.counters["vertices"] = ImGui::GetDrawData()->TotalVtxCount;
+}
+BENCHMARK(frame)->Args({38, 0})->Args({38, 1})->Args({150, 0})->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace parallax::gui
+
+int main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == "WRITE") {
+    const int blocks = std::atoi(argv[2]);
+    return parallax::write_file(argv[3], parallax::scoped_transformer_text(blocks)).ok() ? 0 : 1;
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""drive_window.py PROGRAM A.plx B.plx GUILTY: the real window, driven by keys and mouse through the X server.
+
+The program writes its state to a FIFO whenever it has come to rest: after each key or click, states are read until the
+expected one is there. Nothing waits for a length of time; an alarm ends what hangs. Run it under xvfb-run.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+LIMIT_SECONDS = 240
+
+
+class Window:
+    def __init__(self, program, files, folder):
+        self.fifo = f"{folder}/state"
+        os.mkfifo(self.fifo)
+        environment = dict(os.environ, XDG_CONFIG_HOME=folder, LIBGL_ALWAYS_SOFTWARE="1")
+        self.process = subprocess.Popen([program, *files, "--window", "--state-out", self.fifo], env=environment)
+        self.state = {}
+        self.checks = 0
+
+    def until(self, what, holds):
+        """Reads states until one holds."""
+        signal.alarm(LIMIT_SECONDS)
+        while True:
+            with open(self.fifo) as file:
+                text = file.read()
+            if not text:
+                sys.exit(f"the program ended before: {what}")
+            self.state = json.loads(text)
+            self.waits_for = what
+            try:
+                if holds(self.state):
+                    break
+            except (KeyError, TypeError, IndexError):
+                pass
+        self.checks += 1
+        signal.alarm(0)
+
+    def drain(self):
+        while True:
+            with open(self.fifo) as file:
+                file.read()
+
+    def xdotool(self, *arguments):
+        subprocess.run(["xdotool", *map(str, arguments)], check=True)
+
+    def key(self, name):
+        self.xdotool("key", name)
+
+    def place(self, widget):
+        return self.state["widgets"][widget]
+
+    def click(self, widget, *more):
+        x, y = self.place(widget)
+        self.xdotool("mousemove", int(x), int(y), *(more or ("click", 1)))
+
+    def drag(self, widget, by_x, by_y):
+        x, y = (int(v) for v in self.place(widget))
+        self.xdotool("mousemove", x, y, "mousedown", 1)
+        self.xdotool("mousemove", x + by_x // 2, y + by_y // 2)
+        self.xdotool("mousemove", x + by_x, y + by_y)
+        self.xdotool("mouseup", 1)
+
+
+def find_fault(window, guilty):
+    window.until("the fault is selected when all is compared", lambda s: s["selection"]["node"] == guilty and s["lists"]["causes"])
+    # There is no window manager that would do it.
+    window.xdotool("search", "--name", "Parallax", "windowfocus")
+    window.xdotool("mousemove", 640, 300)
+    first = window.state["selection"]["path"]
+    window.key("Home")
+    window.until("Home leads to the first divergence", lambda s: s["selection"]["path"] == s["lists"]["alerts"][0]["path"])
+    window.key("n")
+    window.until("N leads to the second", lambda s: s["selection"]["path"] == s["lists"]["alerts"][1]["path"])
+    window.key("shift+n")
+    window.until("Shift+N leads back", lambda s: s["selection"]["path"] == s["lists"]["alerts"][0]["path"])
+    window.key("alt+Left")
+    window.until("Alt+Left walks back", lambda s: s["selection"]["path"] == s["lists"]["alerts"][1]["path"])
+    window.key("e")
+    window.until("E picks the worst element", lambda s: s["tensor"]["element"] is not None)
+    return first
+
+
+def use_keys(window):
+    for key, preset in (("F2", "graph"), ("F3", "tensor"), ("F4", "table"), ("F1", "all")):
+        window.key(key)
+        window.until(f"{key} shows {preset}", lambda s, preset=preset: s["preset"] == preset)
+    window.key("t")
+    window.until("T changes the theme", lambda s: s["theme"] == "light")
+    window.key("question")
+    window.until("? shows the keys", lambda s: s["dialog"] == "help")
+    window.key("Escape")
+    window.until("Escape closes them", lambda s: s["dialog"] == "")
+    window.click("search")
+    window.xdotool("type", "op:MatMul")
+    window.until("letters go to the search", lambda s: s["search"] == "op:MatMul" and s["lists"]["row_count"] > 0)
+    count = window.state["lists"]["row_count"]
+    window.key("Return")
+    window.until("Enter selects a hit", lambda s: s["selection"]["op"] == "MatMul")
+    window.key("Escape")
+    window.until("Escape clears the search", lambda s: s["search"] == "" and s["lists"]["row_count"] > count)
+    window.key("ctrl+p")
+    window.until("Ctrl+P opens the palette", lambda s: s["dialog"] == "palette")
+    window.key("Escape")
+    window.until("Escape closes it", lambda s: s["dialog"] == "")
+
+
+def use_mouse(window):
+    window.click("tab.alerts")
+    window.until("a click shows the alerts", lambda s: s["tab"] == "alerts" and "alert:0" in s["widgets"])
+    window.click("alert:0")
+    window.until("a click selects an alert", lambda s: s["selection"]["path"] == s["lists"]["alerts"][0]["path"])
+    window.click("mode.a")
+    window.until("a click shows side A", lambda s: s["tensor"]["mode"] == "a")
+    window.drag("histogram", 60, 0)
+    window.until("a drag over the histogram chooses values", lambda s: s["tensor"]["brush"] is not None)
+    window.click("split")
+    window.until("both sides are shown", lambda s: s["tensor"]["split"] and "heat.a" in s["widgets"])
+    window.click("heat.a")
+    window.until("a click picks an element", lambda s: s["tensor"]["element"] is not None)
+    zoom = window.state["graph"]["zoom"]
+    x, y = window.place("graph")
+    window.xdotool("mousemove", int(x), int(y), "keydown", "ctrl", "click", 4, "click", 4, "keyup", "ctrl")
+    window.until("Ctrl with the wheel zooms", lambda s: s["graph"]["zoom"] > zoom)
+    window.key("space")
+    window.until("Space shows the graph", lambda s: s["graph"]["zoom"] < zoom)
+    item = next(name for name in window.state["widgets"] if name.startswith("item:"))
+    window.click(item)
+    window.until("a click selects a node of the graph", lambda s: s["selection"].get("item") == item[5:])
+
+
+def main():
+    program, a, b, guilty = sys.argv[1:5]
+
+    def give_up(*_):
+        print(json.dumps({key: window.state.get(key) for key in ("selection", "preset", "search", "dialog", "tensor")}))
+        window.process.kill()
+        sys.exit(f"not seen within {LIMIT_SECONDS} s: {getattr(window, 'waits_for', 'any state')}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        window = Window(program, [a, b], folder)
+        signal.signal(signal.SIGALRM, give_up)
+        try:
+            find_fault(window, guilty)
+            use_keys(window)
+            use_mouse(window)
+            signal.alarm(LIMIT_SECONDS)
+            threading.Thread(target=window.drain, daemon=True).start()  # a last state may wait to be read
+            window.key("ctrl+q")
+            if window.process.wait() != 0:
+                sys.exit("the program did not end well")
+        finally:
+            if window.process.poll() is None:
+                window.process.kill()
+        settings = pathlib.Path(folder, "parallax", "gui.conf").read_text()
+        if "theme light" not in settings:
+            sys.exit("the theme was not kept")
+    print(f"{window.checks} states seen")
+
+
+if __name__ == "__main__":
+    main()
