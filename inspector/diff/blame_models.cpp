@@ -14,6 +14,7 @@
 #include "inspector/diff/blame_models_regions.h"
 #include "inspector/diff/blame_models_rounding.h"
 #include "inspector/diff/blame_models_swaps.h"
+#include "inspector/diff/blame_models_ties.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/paths.h"
@@ -239,6 +240,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const Region region = PX_TRY(regions_.run(match.a, match.b, instance));
   const Distance introduced = distance_between(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition)) return false;
+  if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
   Root root;
   root.introduced = introduced.severity;
   root.inherited = value_b.is_absent() ? 0 : distance_between(region.found, value_b, limit).severity;

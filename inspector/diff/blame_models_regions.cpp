@@ -51,11 +51,23 @@ Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Insta
   Region region;
   Walk in_b{instance, false, target_b, {}, {}, 0};
   region.found = PX_TRY(compute(target_b, in_b));
+  region.given_b = given(target_b, in_b);
   region.nodes_b = std::move(in_b.nodes);
   Walk in_a{instance, true, target_a, {}, {}, 0};
   region.expected = PX_TRY(compute(target_a, in_a));
+  region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
   return region;
+}
+
+std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
+  std::vector<Value> values;
+  const PlacedNode made_by = (walk.in_a ? a_ : b_).producer(target);
+  for (const ValueId input : made_by.node().inputs) {
+    const auto found = walk.values.find(ModelSide::site_read(*made_by.place, input));
+    values.push_back(found == walk.values.end() ? Value() : found->second);
+  }
+  return values;
 }
 
 Result<Region> RegionRunner::read(int32_t value_a, int32_t value_b, const Instance& instance) const {

@@ -15,6 +15,7 @@ struct Region {
   Value found;                      // what B's nodes make of the same
   std::vector<PlacedNode> nodes_a;  // that were run, inputs before readers; those that make constants left out
   std::vector<PlacedNode> nodes_b;
+  std::vector<Value> given_a, given_b;  // what the nodes that make the two values read
 };
 
 class RegionRunner {
@@ -40,6 +41,7 @@ class RegionRunner {
 
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
+  std::vector<Value> given(int32_t target, const Walk& walk) const;
   Value as_b_holds_it(int32_t id, const Value& stored) const;
   // A's captured value for a value of either side, where that is known without computing; else absent.
   Result<Value> known(int32_t id, const Walk& walk) const;

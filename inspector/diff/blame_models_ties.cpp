@@ -1,0 +1,48 @@
+// Steps of quantised values, and the numbers they stand for.
+#include "inspector/diff/blame_models_ties.h"
+
+#include <cmath>
+#include <optional>
+
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+// Of a step: what factors rounded to float32 make of numbers of up to 255 steps.
+constexpr double kNearMiddle = 2e-4;
+
+bool is_byte(DType dtype) { return dtype == DType::int8 || dtype == DType::uint8; }
+
+int64_t step_of(const Tensor& tensor, int64_t index) {
+  return element_as_int64(tensor, index) + (tensor.dtype() == DType::int8 ? 128 : 0);
+}
+
+// The number of steps from zero, before rounding, of an element that a QuantizeLinear with one scale made.
+std::optional<double> unrounded(const PlacedNode& made, const std::vector<Value>& given, int64_t index) {
+  const bool fits = made.id != kNoNode && made.node().op_type == "QuantizeLinear" && given.size() >= 2 &&
+                    given[0].is_tensor() && given[1].is_tensor() && given[1].tensor().element_count() == 1 &&
+                    index < given[0].tensor().element_count();
+  if (!fits) return std::nullopt;
+  return element_as_double(given[0].tensor(), index) / element_as_double(given[1].tensor(), 0);
+}
+
+}  // namespace
+
+bool quantise_alike(const Region& region, const PlacedNode& made_a, const PlacedNode& made_b) {
+  if (!region.expected.is_tensor() || !region.found.is_tensor()) return false;
+  const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
+  if (!is_byte(a.dtype()) || !is_byte(b.dtype()) || !(a.shape() == b.shape())) return false;
+  for (int64_t index = 0; index < a.element_count(); ++index) {
+    const int64_t apart = std::abs(step_of(a, index) - step_of(b, index));
+    if (apart == 0) continue;
+    auto number = unrounded(made_a, region.given_a, index);
+    if (!number.has_value()) number = unrounded(made_b, region.given_b, index);
+    if (apart > 1 || !number.has_value()) return false;
+    const double from_middle = std::abs(*number - std::floor(*number) - 0.5);
+    if (!(from_middle < kNearMiddle)) return false;
+  }
+  return true;
+}
+
+}  // namespace parallax::diff

@@ -1,0 +1,13 @@
+// Quantised values that two definitions make alike, but for elements that lie between two steps.
+#pragma once
+
+#include "inspector/diff/blame_models_regions.h"
+
+namespace parallax::diff {
+
+// Whether both sides of a region made the same 8-bit values: signed and unsigned ones count as the same 128 apart, and
+// elements one step apart where the number that was quantised lies next to the middle of the two. `made_a` and `made_b`
+// are the nodes that made them.
+bool quantise_alike(const Region& region, const PlacedNode& made_a, const PlacedNode& made_b);
+
+}  // namespace parallax::diff
