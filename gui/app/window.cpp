@@ -94,7 +94,7 @@ class GlfwWindow final : public Window {
   void loop(Ui& ui, const Calls& calls) override {
     ui.viewer->wake = [] { glfwPostEmptyEvent(); };
     while (glfwWindowShouldClose(window_) == 0 && !ui.viewer->wants_quit) {
-      if (events_.frames_left <= 0 && !ui.viewer->focus_search) {
+      if (events_.frames_left <= 0) {
         if (!ui.viewer->is_busy()) calls.settled();
         wait(ui);
       }

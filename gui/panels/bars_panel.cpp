@@ -38,11 +38,10 @@ void draw_search(Ui& ui, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::SetNextItemWidth(width);
   if (viewer.focus_search) ImGui::SetKeyboardFocusHere();
+  viewer.focus_search = false;
   const bool changed = text_field("##search", "search: name, op:MatMul, err>1e-3, nan", ui.search_field);
   ui.mark("search");
   const bool has_keyboard = ImGui::IsItemActive() || ImGui::IsItemDeactivated();
-  // ImGui drops such a wish when the mouse or another window is busy: it is repeated until it is granted.
-  if (ImGui::IsItemActive()) viewer.focus_search = false;
   if (changed) {
     viewer.set_search(ui.search_field);
     if (!viewer.search().empty()) viewer.left_tab = LeftTab::table;  // where the hits are listed

@@ -36,7 +36,7 @@ Answer run(const std::string& arguments, const std::string& before = "") {
 
 std::string files_of(const view_test::Dumps& dumps) { return "'" + dumps.a + "' '" + dumps.b + "'"; }
 std::string script(const std::string& name) {
-  return " --script '" PX_SOURCE_DIR "/tests/gui/scripts/" + name + ".script'";
+  return " --script '" PX_SOURCE_DIR "/samples/walkthroughs/" + name + ".script'";
 }
 
 bool has_egl() {
@@ -49,7 +49,7 @@ bool has_egl() {
 
 // The name of the guilty node goes into the script that looks for it.
 std::string with_node(const std::string& name, const std::string& node) {
-  std::string text = *read_file(PX_SOURCE_DIR "/tests/gui/scripts/" + name + ".script");
+  std::string text = *read_file(PX_SOURCE_DIR "/samples/walkthroughs/" + name + ".script");
   for (size_t at = 0; (at = text.find("GUILTY", at)) != std::string::npos;) text.replace(at, 6, node);
   const std::string path = view_test::scratch(name + ".script");
   EXPECT_TRUE(write_file(path, text).ok());
