@@ -51,6 +51,8 @@ Result<bool> parse_switch(std::string_view option, const std::string& text) {
   return usage_error(fmt::format("{}: expected on or off, got '{}'", option, text));
 }
 
+}  // namespace
+
 Result<RewriteChoice> parse_rewrite(const std::string& text) {
   RewriteChoice choice;
   for (const std::string_view part : split(text, ',')) {
@@ -69,7 +71,9 @@ Result<RewriteChoice> parse_rewrite(const std::string& text) {
   return choice;
 }
 
-}  // namespace
+void declare_rewrite(CLI::App& app, std::string& text) {
+  app.add_option("--rewrite", text, "patterns applied before planning")->type_name("default|none|all|-NAME,+NAME");
+}
 
 Result<int64_t> parse_integer(std::string_view option, std::string_view text) {
   int64_t value = 0;
@@ -157,7 +161,7 @@ Result<InputRequest> InputOptions::request() const {
 void ModeOptions::declare(CLI::App& app) {
   app.add_option("--tf32", tf32, "let matrix products of float32 use TF32 on cuda (default off)")->type_name("on|off");
   app.add_option("--accumulate", accumulate, "type of sums: default or fp32")->type_name("default|fp32");
-  app.add_option("--rewrite", rewrite, "patterns applied before planning")->type_name("default|none|all|-NAME,+NAME");
+  declare_rewrite(app, rewrite);
   app.add_flag("--observe-all", observe_all, "fuse and fold nothing away, so that every value exists");
   app.add_option("--fallback", fallback, "executor for nodes that cpu or cuda have no kernel for")
       ->type_name("reference");

@@ -40,6 +40,10 @@ struct ModeOptions {
   Status apply(RunRequest& request) const;
 };
 
+// --rewrite alone, for verbs without the other modes.
+void declare_rewrite(CLI::App& app, std::string& text);
+Result<RewriteChoice> parse_rewrite(const std::string& text);
+
 // --policy, --rtol, --atol, --per, --policy-file
 struct PolicyOptions {
   std::string policy, file, rtol, atol;

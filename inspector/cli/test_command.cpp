@@ -6,6 +6,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
+#include "inspector/executors/rewrite.h"
 #include "inspector/workbench/backend_test.h"
 #include "inspector/workbench/reports.h"
 
@@ -22,12 +23,15 @@ class TestCommand final : public Command {
         ->type_name("EXEC");
     app.add_option("-k", request_.glob, "only the cases whose name matches")->type_name("GLOB");
     app.add_flag("--strict", request_.strict, "judge by the policy table instead of rtol 1e-3, atol 1e-7");
+    declare_rewrite(app, rewrite_);
     common_.declare(app, true);
   }
 
   Result<int> execute() override {
     common_.apply();
     if (request_.executor.empty()) request_.executor = default_executors(false).back();
+    request_.rewrite = PX_TRY(parse_rewrite(rewrite_));
+    for (const auto& [name, on] : request_.rewrite.changes) PX_TRY(check_pattern(name));
     BackendTestResult result;
     {
       ProgressBar bar("testing");
@@ -40,7 +44,15 @@ class TestCommand final : public Command {
   }
 
  private:
+  static Status check_pattern(const std::string& name) {  // once, not in each case
+    for (const RewritePattern& pattern : list_rewrite_patterns()) {
+      if (pattern.name == name) return {};
+    }
+    return usage_error(fmt::format("there is no rewrite pattern '{}'", name));
+  }
+
   BackendTestRequest request_;
+  std::string rewrite_ = "default";
   CommonOptions common_;
 };
 

@@ -141,7 +141,9 @@ CaseResult run_case(const Case& test, const BackendTestRequest& request, const E
   CaseResult result;
   std::set<std::string> operators;
   for (const Node& node : (*model)->graph.nodes) operators.insert(node.op_type);
-  auto session = (*executor)->prepare(*model, RunOptions{});
+  RunOptions options;
+  options.rewrite = request.rewrite;
+  auto session = (*executor)->prepare(*model, options);
   if (!session.ok()) {
     result = from_error(session.error());
   } else if (test.data_sets.empty()) {
@@ -179,6 +181,10 @@ int64_t BackendTestResult::count(CaseStatus status) const {
 
 Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(make_executor(request.executor));  // a wrong name is an error of its own, not of each case
+  RunRequest checked;
+  checked.executors = {request.executor};
+  checked.options.rewrite = request.rewrite;
+  PX_TRY(check_options(checked));
   std::vector<Case> cases;
   for (const std::string& folder : request.folders) {
     auto found = PX_TRY(find_cases(folder));

@@ -22,7 +22,8 @@ struct CaseResult {
 struct BackendTestRequest {
   std::vector<std::string> folders;  // searched to any depth
   std::string executor;
-  std::string glob;     // over case names; empty: all
+  std::string glob;  // over case names; empty: all
+  RewriteChoice rewrite;
   bool strict = false;  // our policy table instead of rtol 1e-3, atol 1e-7
   std::function<void(const CaseResult&, int64_t done, int64_t total)> on_case;
 };

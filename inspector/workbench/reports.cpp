@@ -91,14 +91,24 @@ std::string bench_to_json(const BenchResult& result) {
       {"iterations", result.iterations},
       {"latency_ms", {{"min", result.min_ms}, {"median", result.median_ms}, {"p95", result.p95_ms}}},
       {"peak_bytes", result.peak_bytes},
-      {"load_ms", result.load_ms}};
+      {"load_ms", result.load_ms},
+      {"arena",
+       {{"bytes", result.memory.arena_bytes},
+        {"bound_bytes", result.memory.bound_bytes},
+        {"sum_bytes", result.memory.sum_bytes},
+        {"plans", result.memory.plan_count}}}};
   return json_text(json);
 }
 
 std::string bench_to_text(const BenchResult& result) {
-  return fmt::format("{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms; peak memory {}; loading {:.1f} ms\n",
-                     result.executor, result.iterations, result.min_ms, result.median_ms, result.p95_ms,
-                     bytes_text(result.peak_bytes), result.load_ms);
+  std::string text =
+      fmt::format("{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms; peak memory {}; loading {:.1f} ms\n",
+                  result.executor, result.iterations, result.min_ms, result.median_ms, result.p95_ms,
+                  bytes_text(result.peak_bytes), result.load_ms);
+  const MemoryReport& memory = result.memory;
+  if (memory.arena_bytes == 0) return text;
+  return text + fmt::format("planned memory {}: {} live at once, {} in all buffers\n", bytes_text(memory.arena_bytes),
+                            bytes_text(memory.bound_bytes), bytes_text(memory.sum_bytes));
 }
 
 std::string backend_tests_to_json(const BackendTestResult& result) {

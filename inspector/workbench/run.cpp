@@ -321,7 +321,7 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   result.iterations = iterations;
   result.load_ms = import_ms + elapsed_ms(prepare_start);
   NullObserver observer;
-  PX_TRY(side.session->run(side.inputs, observer));  // warm-up: plans, packed weights
+  for (int warm_up = 0; warm_up < 2; ++warm_up) PX_TRY(side.session->run(side.inputs, observer));
   std::vector<double> latencies;
   for (int64_t iteration = 0; iteration < iterations; ++iteration) {
     const auto start = Clock::now();
@@ -337,6 +337,8 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   result.median_ms = at(0.5);
   result.p95_ms = at(0.95);
   result.peak_bytes = side.session->statistics().peak_bytes;
+  if (const auto* planned = dynamic_cast<const PlannedMemory*>(side.session.get()))
+    result.memory = planned->memory_report();
   return result;
 }
 

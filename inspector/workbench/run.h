@@ -12,6 +12,7 @@
 #include "inspector/diff/policy.h"
 #include "inspector/dump/statistics.h"
 #include "inspector/exec/executor.h"
+#include "inspector/exec/planned_memory.h"
 #include "inspector/workbench/inputs.h"
 
 namespace parallax {
@@ -79,10 +80,11 @@ struct BenchResult {
   int64_t iterations = 0;
   double min_ms = 0, median_ms = 0, p95_ms = 0;
   int64_t peak_bytes = 0;
+  MemoryReport memory;
   double load_ms = 0;  // import and prepare
 };
 
-// Runs `iterations` times after one warm-up, nothing observed.
+// Runs `iterations` times after a warm-up (weights are packed, then memory is planned), nothing observed.
 Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, const ExecutorFactory& make_executor);
 
 }  // namespace parallax

@@ -8,6 +8,7 @@
 
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/blocks.h"
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/gemm_kernels.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"

@@ -1,6 +1,7 @@
 // Allocation for the host's queue.
 #include "runtime/device/queue_cpu.h"
 
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/weight_cache.h"
 
 namespace parallax::runtime {

@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "runtime/device/buffer_pool.h"
 #include "runtime/device/devices.h"
 
 namespace parallax::runtime {
 
+class BufferPool;
 class WeightCache;
 
 template <>

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/model/opset_registry.h"
+#include "runtime/ops/fused_families.h"
 #include "runtime/ops/microsoft_families.h"
 
 namespace parallax::runtime {
@@ -26,12 +27,12 @@ constexpr Family<Device> kFamilies[] = {
     resize_rows<Device>,       dropout_rows<Device>,
 };
 constexpr Family<Cpu> kHostFamilies[] = {
-    einsum_rows<Cpu>,        recurrent_rows<Cpu>,    quantized_product_rows<Cpu>,
-    detection_rows<Cpu>,     signal_rows<Cpu>,       loss_rows<Cpu>,
-    ms_activation_rows<Cpu>, ms_product_rows<Cpu>,   ms_conv_rows<Cpu>,
-    ms_norm_rows<Cpu>,       random_rows<Cpu>,       ms_attention_rows<Cpu>,
-    ms_borrowed_rows<Cpu>,   ms_quantized_rows<Cpu>, ms_quantized_product_rows<Cpu>,
-    ms_tensor_rows<Cpu>,
+    einsum_rows<Cpu>,        recurrent_rows<Cpu>,       quantized_product_rows<Cpu>,
+    detection_rows<Cpu>,     signal_rows<Cpu>,          loss_rows<Cpu>,
+    ms_activation_rows<Cpu>, ms_product_rows<Cpu>,      ms_conv_rows<Cpu>,
+    ms_norm_rows<Cpu>,       random_rows<Cpu>,          ms_attention_rows<Cpu>,
+    ms_borrowed_rows<Cpu>,   ms_quantized_rows<Cpu>,    ms_quantized_product_rows<Cpu>,
+    ms_tensor_rows<Cpu>,     fused_pointwise_rows<Cpu>,
 };
 
 // Rows whose function this device does not have are left out.

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/copy.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/host_platform.h"
@@ -64,7 +65,6 @@ class GpuPlatform final : public Platform {
   void set_value_limit(int64_t bytes) override { queue_->set_limit(bytes); }
   void reset_peak() override { queue_->reset_peak(); }
   int64_t peak_bytes() const override { return queue_->peak_bytes(); }
-  int64_t held_bytes() const override { return queue_->live_bytes(); }
   int64_t extra_weight_bytes() const override { return 0; }
 
   Queue<Cpu>& host_queue() override { return host_queue_; }

@@ -40,10 +40,13 @@ class HostPlatform final : public Platform {
 
   Status synchronize() override { return {}; }
 
+  void begin_run(std::shared_ptr<const MemoryPlan> plan) override { pool_->begin_run(std::move(plan)); }
+  void enter_step(int32_t memory_step) override { pool_->enter_step(memory_step); }
+  BufferPool::Run end_run() override { return pool_->end_run(); }
+
   void set_value_limit(int64_t bytes) override { pool_->set_limit(bytes); }
   void reset_peak() override { pool_->reset_peak(); }
   int64_t peak_bytes() const override { return pool_->peak_bytes(); }
-  int64_t held_bytes() const override { return pool_->held_bytes(); }
   int64_t extra_weight_bytes() const override { return queue_.weights().bytes(); }
 
   Queue<Cpu>& host_queue() override { return queue_; }

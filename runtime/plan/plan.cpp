@@ -243,6 +243,15 @@ const BodyPlan* Step::body(std::string_view attribute) const {
   return found == bodies.end() ? nullptr : &*found;
 }
 
+void number_steps(GraphPlan& plan, int32_t& next) {
+  for (Step& step : plan.steps) {
+    step.memory_step = next++;
+    for (BodyPlan& body : step.bodies) {
+      if (body.attribute.empty()) number_steps(*body.plan, next);
+    }
+  }
+}
+
 Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request) {
   return Builder(sites, request).build();
 }

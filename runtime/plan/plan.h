@@ -43,6 +43,7 @@ struct StepInput {
 struct Step {
   NodeId id = kNoNode;
   const Node* node = nullptr;
+  int32_t memory_step = BufferPool::kOtherStep;  // its number in plans of memory; none in bodies of control flow
   NodeSite site;
   ChosenKernel kernel;
   const ControlRow* control = nullptr;
@@ -78,6 +79,9 @@ struct PlanRequest {
   std::vector<std::string> fallback_nodes;  // filled: nodes that another executor runs
   int64_t weight_bytes = 0;                 // filled: bytes of all initializers
 };
+
+// Numbers the steps that run exactly once in each run, those of called functions among them; `next` counts them.
+void number_steps(GraphPlan& plan, int32_t& next);
 
 // Errors: unsupported (naming the first node without a kernel), invalid_model, out_of_memory.
 Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request);

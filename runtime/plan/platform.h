@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/copy.h"
 #include "runtime/ops/orders.h"
 
@@ -46,10 +47,14 @@ class Platform {
 
   virtual Status synchronize() = 0;
 
+  // ---- Planned memory. A platform without it traces nothing, so that nothing is ever planned ----
+  virtual void begin_run(std::shared_ptr<const MemoryPlan> /*plan*/) {}
+  virtual void enter_step(int32_t /*memory_step*/) {}
+  virtual BufferPool::Run end_run() { return {}; }
+
   virtual void set_value_limit(int64_t bytes) = 0;  // of values alone; 0: none
   virtual void reset_peak() = 0;
   virtual int64_t peak_bytes() const = 0;          // of values, since reset_peak
-  virtual int64_t held_bytes() const = 0;          // of values, live and idle
   virtual int64_t extra_weight_bytes() const = 0;  // copies of weights made for kernels
 
   // The host's kernels on host values, for constant folding.

@@ -213,6 +213,7 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
                       fmt::format("cancelled before node '{}{}'", frames_.prefix(), step.site.node));
   }
   const auto begin = wants_times_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  platform_.enter_step(step.memory_step);
   Status computed = compute(active, step);
   if (!computed.ok()) return failed(step, std::move(computed).error());
   if (wants_times_) {

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "inspector/exec/overrides.h"
+#include "inspector/exec/planned_memory.h"
 #include "inspector/exec/wanted_levels.h"
 #include "runtime/ops/table.h"
+#include "runtime/plan/memory_plans.h"
 #include "runtime/plan/runner.h"
 
 namespace parallax::runtime {
@@ -17,7 +19,7 @@ int64_t input_bytes(std::span<const Value> inputs) {
   return bytes;
 }
 
-class RuntimeSession final : public Session {
+class RuntimeSession final : public Session, public PlannedMemory {
  public:
   RuntimeSession(std::shared_ptr<const Model> model, RunOptions options, std::unique_ptr<Platform> platform)
       : model_(std::move(model)),
@@ -34,6 +36,7 @@ class RuntimeSession final : public Session {
     request.patterns = PX_TRY(chosen_patterns(options_, platform_->is_host()));
     request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
     plan_ = PX_TRY(plan_graph(sites_->main(), request));
+    number_steps(*plan_, memory_steps_);
     weight_bytes_ = request.weight_bytes;
     fallback_nodes_ = std::move(request.fallback_nodes);
     if (options_.memory_limit_bytes > 0 && weight_bytes_ > options_.memory_limit_bytes) {
@@ -47,8 +50,11 @@ class RuntimeSession final : public Session {
   Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
     PX_TRY(check_inputs(model_->graph, inputs));
     platform_->reset_peak();
+    platform_->begin_run(memory_plans_.choose(inputs));
     auto outputs = runner_.call(*plan_, inputs, call, observer, levels_.of(observer, *sites_),
                                 announced_to_ != observer.identity());
+    const BufferPool::Run seen = platform_->end_run();
+    if (outputs.ok()) memory_plans_.learn(seen, memory_steps_);
     announced_to_ = observer.identity();
     peak_bytes_ = std::max(
         peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
@@ -59,10 +65,16 @@ class RuntimeSession final : public Session {
     SessionStatistics statistics;
     statistics.peak_bytes = peak_bytes_;
     statistics.weight_bytes = weight_bytes_ + platform_->extra_weight_bytes();
-    statistics.arena_bytes = platform_->held_bytes();
-    statistics.plan_count = 1;
+    statistics.plan_count = memory_plans_.built();
+    if (const MemoryPlan* plan = memory_plans_.last_used()) statistics.arena_bytes = plan->arena_bytes;
     statistics.fallback_nodes = fallback_nodes_;
     return statistics;
+  }
+
+  MemoryReport memory_report() const override {
+    const MemoryPlan* plan = memory_plans_.last_used();
+    if (plan == nullptr) return {0, 0, 0, memory_plans_.built()};
+    return {plan->arena_bytes, plan->bound_bytes, plan->sum_bytes, memory_plans_.built()};
   }
 
  private:
@@ -87,6 +99,8 @@ class RuntimeSession final : public Session {
   std::unique_ptr<SiteTable> sites_;
   std::unique_ptr<GraphPlan> plan_;
   Runner runner_;
+  MemoryPlans memory_plans_;
+  int32_t memory_steps_ = 0;
   WantedLevels levels_;
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;

@@ -7,8 +7,11 @@
 namespace parallax::runtime {
 namespace {
 
-// Linear: activation(A B + bias) + residual, the products as MatMul has them.
-// Conv: as com.microsoft.FusedConv, with more activations.
+// Gated: activation(gate) * up.
+// Pointwise: step i is `operators` i of the operands 2i and 2i + 1 (-1: none): inputs first, then results. The last is
+// Y. Rotary: X * cosine + rotated(X) * sine, where the halves (a, b) of a row are rotated to (-b, a). Linear:
+// activation(A B + bias) + residual, the products as MatMul has them. Conv: as com.microsoft.FusedConv, with more
+// activations.
 constexpr std::string_view kTable = R"(domain parallax.fused 1
 
 op Conv 1
@@ -27,6 +30,14 @@ op Conv 1
   attr strides ints
   type T = float float16 double
 
+op Gated 1
+  in gate T
+  in up T
+  out Y T
+  attr activation string
+  attr activation_params floats
+  type T = float float16 bfloat16 double
+
 op Linear 1
   in A T
   in B T
@@ -36,6 +47,20 @@ op Linear 1
   attr activation string
   attr activation_params floats
   type T = float float16 bfloat16 double
+
+op Pointwise 1
+  in inputs T variadic 1
+  out Y T
+  attr operators strings
+  attr operands ints
+  type T = float
+
+op Rotary 1
+  in X T
+  in cosine T
+  in sine T
+  out Y T
+  type T = float
 )";
 
 }  // namespace

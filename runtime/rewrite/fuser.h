@@ -21,6 +21,7 @@ class Fuser {
   ~Fuser();  // drops the nodes that were replaced
 
   GraphEdit& edit() { return edit_; }
+  const GraphEdit& edit() const { return edit_; }
 
   // ---- Nodes by position, in execution order; null once replaced ----
   size_t count() const { return nodes_.size(); }

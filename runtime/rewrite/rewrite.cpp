@@ -20,6 +20,7 @@ constexpr Pattern kPatterns[] = {
     {"duplicate", true, "a node that computes what an earlier one has computed is dropped", drop_duplicates},
     {"gelu", true, "GELU from its parts, with erf (Gelu) or tanh (FastGelu)", fuse_gelus, true},
     {"swish", true, "x * Sigmoid(a x) becomes QuickGelu", fuse_swishes, true},
+    {"rotary", true, "rotary embedding (x * cos + rotate_half(x) * sin) becomes one node", fuse_rotaries, true},
     {"layer-norm", true, "LayerNormalization from its parts", fuse_layer_norms, true},
     {"rms-norm", true, "SimplifiedLayerNormalization (RMSNorm) from its parts", fuse_rms_norms, true},
     {"matmul-transpose", true, "a Transpose of the last two axes goes into the MatMul that reads it (FusedMatMul)",
@@ -34,6 +35,8 @@ constexpr Pattern kPatterns[] = {
     {"skip-norm", true, "the sum with a residual goes into the norm that reads it (SkipLayerNormalization)",
      fuse_skip_norms, true},
     {"linear-add", true, "Linear and Add of a value of the same shape become one", fuse_linear_residuals, true},
+    {"swiglu", true, "an activated value times another (SwiGLU, GeGLU, GLU) becomes one node", fuse_gates, true},
+    {"pointwise", true, "chains of pointwise nodes become one that walks its tensors once", fuse_chains, true},
     {"dead", true, "nodes whose results nothing reads are dropped", drop_dead_nodes},
 };
 

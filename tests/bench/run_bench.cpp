@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/model/opset_registry.h"
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/gemm.h"
 #include "runtime/plan/runtime.h"
 

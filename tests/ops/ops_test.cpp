@@ -10,6 +10,7 @@
 #include "inspector/model/op_schema.h"
 #include "reference/reference.h"
 #include "reference/table.h"
+#include "runtime/plan/evaluate.h"
 #include "runtime/plan/runtime.h"
 #include "tests/ops/op_case.h"
 #include "tests/runtime/emulated/emulated_executor.h"
@@ -152,6 +153,35 @@ TEST(OpCases, FailOnWrongResults) {
     ASSERT_TRUE(problem.ok()) << problem.error().message;
     EXPECT_NE(*problem, "");
   }
+}
+
+bool changes(const runtime::Pattern& pattern, const Graph& graph, const runtime::EvaluateNode& evaluate) {
+  runtime::GraphEdit edit = runtime::begin_edit(graph);
+  pattern.apply(edit, {evaluate});
+  return edit.nodes.size() != graph.order.size() || !edit.made.empty() || !edit.absences.empty();
+}
+
+// Every case that a pattern changes anything in, after that pattern alone.
+TEST(OpCases, StayRightAfterEachPatternAlone) {
+  const auto executor = make_cpu_executor();
+  const runtime::EvaluateNode evaluate = runtime::host_evaluation();
+  int changed = 0;
+  for (const OpCase& op_case : all_cases()) {
+    for (const runtime::Pattern& pattern : runtime::rewrite_patterns()) {
+      if (!changes(pattern, op_case.model->graph, evaluate)) continue;
+      RunOptions options;
+      options.rewrite.base = RewriteChoice::Base::none;
+      const auto plain = problem_with(op_case, *executor, options);
+      if (!plain.ok() && plain.error().code == ErrorCode::unsupported) continue;
+      options.rewrite.changes = {{std::string(pattern.name), true}};
+      const auto problem = problem_with(op_case, *executor, options);
+      ++changed;
+      ASSERT_TRUE(problem.ok()) << op_case.name << " after " << pattern.name << ": " << problem.error().message;
+      EXPECT_EQ(*problem, "") << op_case.name << " after " << pattern.name;
+    }
+  }
+  std::printf("%d cases are changed by some pattern\n", changed);
+  EXPECT_GE(changed, 20);
 }
 
 bool is_plain(const Value& value) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/conv_loops.h"
 
 namespace parallax::runtime {

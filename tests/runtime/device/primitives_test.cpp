@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"

@@ -6,6 +6,7 @@
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/base/thread_team.h"
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/conv.h"
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/gemm.h"

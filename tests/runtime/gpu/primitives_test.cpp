@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/buffer_pool.h"
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/model/opset_registry.h"
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/math.h"
 #include "runtime/ops/pointwise.h"
 #include "runtime/rewrite/fused_ops.h"

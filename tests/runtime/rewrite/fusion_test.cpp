@@ -149,6 +149,68 @@ TEST(Fusion, OpposedTransposesVanish) {
   EXPECT_EQ(operators_of(rewritten(*model, {"transpose", "dead"})), Ops{"Relu"});
 }
 
+TEST(Fusion, GateOfAFeedForwardLayer) {
+  const auto model = model_from(graph_node("Sigmoid", {"g"}, "s") + graph_node("Mul", {"g", "s"}, "a") +
+                                graph_node("Mul", {"a", "u"}, "y") + graph_input("g", {2, 3}) +
+                                graph_input("u", {2, 3}) + graph_output("y", {2, 3}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"swish", "swiglu"});
+  ASSERT_EQ(operators_of(edit), Ops{"Gated"});
+  EXPECT_EQ(text_of(*edit.nodes[0].node, "activation", ""), "QuickGelu");
+  EXPECT_EQ(edit.nodes[0].sources.size(), 3U);
+  expect_all_accounted(edit);
+}
+
+std::string rotary(int end) {
+  return graph_node("Slice", {"x", "zero", "two", "axis"}, "a") +
+         graph_node("Slice", {"x", "two", "end", "axis"}, "b") + graph_node("Neg", {"b"}, "n") +
+         graph_node("Concat", {"n", "a"}, "r", "attribute { name: \"axis\" type: INT i: -1 } ") +
+         graph_node("Mul", {"x", "cos"}, "p") + graph_node("Mul", {"sin", "r"}, "q") +
+         graph_node("Add", {"p", "q"}, "y") + index_of("zero", 0) + index_of("two", 2) + index_of("axis", 2) +
+         index_of("end", end) + weight_of("cos", {3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}) +
+         weight_of("sin", {1, 4}, {0.5, 1, 2, 4}) + graph_input("x", {2, 3, 4}) + graph_output("y", {2, 3, 4});
+}
+
+TEST(Fusion, RotaryEmbeddingFromItsParts) {
+  const auto model = model_from(rotary(9));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"rotary"});
+  ASSERT_EQ(operators_of(edit), Ops{"Rotary"});
+  EXPECT_EQ(edit.nodes[0].node->inputs[1], model->graph.find_value("cos"));
+  EXPECT_EQ(edit.nodes[0].sources.size(), 7U);
+  expect_all_accounted(edit);
+}
+
+TEST(Fusion, PartsOfOtherSizesAreNoRotation) {
+  const auto model = model_from(rotary(3));
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(rewritten(*model, {"rotary"}).nodes.size(), 7U);
+}
+
+TEST(Fusion, ChainOfPointwiseNodes) {
+  const auto model =
+      model_from(graph_node("Add", {"x", "row"}, "a") + graph_node("Tanh", {"a"}, "t") +
+                 graph_node("Mul", {"t", "a"}, "m") + graph_node("Neg", {"m"}, "y") + weight_of("row", {3}, {1, 2, 3}) +
+                 graph_input("x", {2, 3}) + graph_output("y", {2, 3}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"pointwise"});
+  ASSERT_EQ(operators_of(edit), Ops{"Pointwise"});
+  EXPECT_EQ(ints_of(*edit.nodes[0].node, "operands"), (std::vector<int64_t>{0, 1, 2, -1, 3, 2, 4, -1}));
+  expect_all_accounted(edit);
+}
+
+// `a` is an output: the chain begins after it. `small` has another shape: it stays outside.
+TEST(Fusion, ChainsKeepToOneShapeAndToTheirOwnValues) {
+  const auto model =
+      model_from(graph_node("Exp", {"row"}, "small") + graph_node("Add", {"x", "small"}, "a") +
+                 graph_node("Tanh", {"a"}, "t") + graph_node("Neg", {"t"}, "y") + graph_input("row", {3}) +
+                 graph_input("x", {2, 3}) + graph_output("y", {2, 3}) + graph_output("a", {2, 3}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"pointwise"});
+  EXPECT_EQ(operators_of(edit), (Ops{"Exp", "Add", "Pointwise"}));
+  expect_all_accounted(edit);
+}
+
 // A pattern applied to every model above leaves each value announced or made, whatever came before it.
 TEST(Fusion, AppliedModelIsValidAndHoldsItsOwnOperatorsAsFunctions) {
   const auto model = model_from(linear("Relu"));

@@ -42,6 +42,10 @@ inline std::string weight_of(const std::string& name, const std::vector<int>& di
   return text + "} ";
 }
 
+inline std::string index_of(const std::string& name, int value) {
+  return "initializer { name: \"" + name + "\" data_type: 7 dims: 1 int64_data: " + std::to_string(value) + " } ";
+}
+
 inline std::shared_ptr<const Model> model_from(const std::string& graph, int opset = 17) {
   const std::string text =
       "ir_version: 8 opset_import { version: " + std::to_string(opset) + " } graph { name: \"g\" " + graph + " }";
