@@ -322,6 +322,7 @@ Status Runner::place(ActiveGraph& active, const ValuePlace& where, Value&& value
   Value& slot = active.values[static_cast<size_t>(where.slot)];
   slot = std::move(value);
   if (levels_[static_cast<size_t>(where.site->id)] == CaptureLevel::none || slot.is_absent()) return {};
+  platform_.enter_step(BufferPool::kOtherStep);  // observing leaves the plan of the run's own memory as it is
   const Value seen = PX_TRY(platform_.to_host(slot));
   return told(observer_->observe({*where.site, frames_, seen, alias_of, nullptr}));
 }

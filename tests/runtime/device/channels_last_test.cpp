@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/conv_loops.h"
 #include "tests/runtime/device/random_values.h"
 
