@@ -220,8 +220,8 @@ constexpr KernelRow<Cpu> row(std::string_view name, uint32_t dtypes, Kernel<Cpu>
 constexpr uint32_t kFloat32 = dtype_bit(DType::float32);
 
 constexpr KernelRow<Cpu> kRows[] = {
-    row("Gated", kFloats, gated),
-    row("Pointwise", kFloat32, pointwise),
+    elementwise(row("Gated", kFloats, gated)),
+    elementwise(row("Pointwise", kFloat32, pointwise)),
     row("Rotary", kFloat32, rotary),
 };
 
