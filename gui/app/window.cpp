@@ -16,7 +16,8 @@
 namespace parallax::gui {
 namespace {
 
-constexpr int kFramesAfterEvent = 3;  // ImGui settles within so many
+constexpr int kFramesAfterEvent =
+    6;  // ImGui settles within so many: a text field has the keyboard four frames after a key
 
 // What the callbacks leave for the loop. Keys come from here and not from ImGui, which looks once a frame and misses
 // what is pressed and released in between.
