@@ -1,0 +1,144 @@
+// Two models on the same inputs: the node whose definition differs is named, and what is the same raises no alarm.
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "inspector/diff/blame.h"
+#include "inspector/diff/compare.h"
+#include "inspector/dump/dump_writer.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/model/link.h"
+#include "tests/inspector/model/graph_builder.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::GraphBuilder;
+
+Tensor numbers(int64_t rows, int64_t columns, float scale) {
+  std::vector<float> values;
+  for (int64_t index = 0; index < rows * columns; ++index)
+    values.push_back(scale * static_cast<float>((index * 7 + 3) % 11 - 5));
+  Tensor tensor = Tensor::allocate(DType::float32, Shape{rows, columns}).take();
+  std::ranges::copy(values, tensor.mutable_as<float>().begin());
+  return tensor;
+}
+
+// x -> MatMul -> Split into two -> Tanh of one, Sigmoid of the other -> their difference -> Softmax.
+struct Network {
+  float weight_scale = 0.1F;
+  std::string activation = "Tanh";
+  bool swaps_outputs = false;
+  bool swaps_operands = false;
+  bool is_inserted = false;
+  bool has_identity = false;
+
+  std::shared_ptr<const Model> build(const std::string& stem) const {
+    GraphBuilder builder(17);
+    const auto name = [&](const char* text) { return stem + text; };
+    builder.input(name("x"), "float32[3,4]").initializer(name("w"), numbers(4, 6, weight_scale));
+    builder.node("MatMul", {name("x"), name("w")}, {name("product")});
+    std::vector<std::string> parts = {name("left"), name("right")};
+    if (swaps_outputs) std::swap(parts[0], parts[1]);
+    builder.node("Split", {name("product")}, parts, {{"axis", int64_t{1}}});
+    builder.node(activation, {name("left")}, {name("bent")});
+    builder.node("Sigmoid", {name("right")}, {name("squashed")});
+    std::string last = name("squashed");
+    if (is_inserted) builder.node("Neg", {last}, {name("negative")});
+    if (has_identity) builder.node("Identity", {last}, {name("negative")});
+    if (is_inserted || has_identity) last = name("negative");
+    const std::vector<std::string> operands = {name("bent"), last};
+    builder.node("Sub", swaps_operands ? std::vector{operands[1], operands[0]} : operands, {name("apart")});
+    builder.node("Softmax", {name("apart")}, {name("y")}, {{"axis", int64_t{-1}}});
+    builder.output(name("y"));
+    auto model = std::make_shared<Model>(builder.model());
+    for (Node& node : model->graph.nodes) {
+      for (Attribute& attribute : node.attributes) attribute.type = AttributeType::int_;
+    }
+    link_graph(model->graph);
+    return model;
+  }
+};
+
+class BlameModels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / fmt::format("parallax-blame-models-{}", ::getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file) {
+    const std::string path = (folder_ / file).string();
+    const auto executor = make_executor("reference").take();
+    const auto session = executor->prepare(model, {}).take();
+    DumpWriterOptions options;
+    options.level = CaptureLevel::all;
+    const auto writer = DumpWriter::create(path, options).take();
+    RunInfo info = describe_run(*executor, {}, model);
+    info.model_sha256 = file;
+    EXPECT_TRUE(writer->begin_run(info).ok());
+    EXPECT_TRUE(session->run(std::vector<Value>{numbers(3, 4, 0.3F)}, *writer).ok());
+    EXPECT_TRUE(writer->end_run(true).ok());
+    EXPECT_TRUE(writer->finish().ok());
+    return DumpReader::open(path).take();
+  }
+
+  Comparison blame(const Network& a, const Network& b, const std::string& stem_of_b) {
+    BlameRequest request;
+    request.a.model = a.build("");
+    request.b.model = b.build(stem_of_b);
+    request.a.dump = run(request.a.model, "a.plx");
+    request.b.dump = run(request.b.model, "b.plx");
+    request.oracle = make_executor("reference:double").take();
+    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
+    EXPECT_TRUE(find_causes(request, comparison).ok());
+    return comparison;
+  }
+
+  fs::path folder_;
+};
+
+struct Fault {
+  const char* what;
+  Network b;
+  const char* op;    // of the node to be blamed
+  const char* says;  // part of the reason
+  const char* stem_of_b = "";
+};
+
+TEST_F(BlameModels, NamesTheNodeThatIsDefinedOtherwise) {
+  const Fault faults[] = {
+      {"weight", {.weight_scale = 0.2F}, "MatMul", "2 times A's"},
+      {"weight, renamed", {.weight_scale = 0.2F}, "MatMul", "2 times A's", "other_"},
+      {"operator", {.activation = "Relu"}, "Relu", "operator is Relu in B and Tanh in A"},
+      {"operator, renamed", {.activation = "Relu"}, "Relu", "operator is Relu in B and Tanh in A", "other_"},
+      {"operands", {.swaps_operands = true}, "Sub", "operands are swapped"},
+      {"outputs", {.swaps_outputs = true}, "Split", "outputs 0 and 1 are swapped"},
+      {"inserted", {.is_inserted = true}, "Neg", "B has this Neg node"},
+  };
+  for (const Fault& fault : faults) {
+    const Comparison comparison = blame({}, fault.b, fault.stem_of_b);
+    ASSERT_FALSE(comparison.causes.empty()) << fault.what;
+    const Cause& first = comparison.causes.front();
+    const std::string expected_op = std::string(fault.op) == "Relu" ? "Tanh" : fault.op;  // A's node is named
+    EXPECT_EQ(first.op, expected_op) << fault.what << ": " << first.why;
+    EXPECT_NE(first.why.find(fault.says), std::string::npos) << fault.what << ": " << first.why;
+    EXPECT_EQ(comparison.causes.size(), 1U) << fault.what << ": " << comparison.causes.back().why;
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  }
+}
+
+TEST_F(BlameModels, WhatIsTheSameHasNoCause) {
+  for (const char* stem : {"", "other_"}) {
+    const Comparison comparison = blame({}, {.has_identity = true}, stem);
+    EXPECT_EQ(comparison.verdict, OverallVerdict::pass) << stem;
+    EXPECT_TRUE(comparison.causes.empty()) << stem;
+  }
+}
+
+}  // namespace
+}  // namespace parallax
