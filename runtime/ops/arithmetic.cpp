@@ -87,14 +87,15 @@ struct PowInteger {  // by squaring; negative exponents give 0 but for bases 1 a
 template <class Device>
 Status pow(OpContext<Device>& op) {
   const Tensor& base = op.input(0);
-  const Tensor& exponent = op.input(1);
-  const Shape shapes[] = {base.shape(), exponent.shape()};
+  const TensorView exponent =
+      op.since_version() < 7 ? PX_TRY(second_operand(op)) : op.input(1).view();  // since 7 of a type of its own
+  const Shape shapes[] = {base.shape(), exponent.shape};
   const Shape shape = PX_TRY(broadcast_shapes(shapes));
   const MutableView out = PX_TRY(op.make_output_over(0, base.dtype(), shape, {0}));
-  const std::array<TensorView, 2> operands{base.view(), exponent.view()};
+  const std::array<TensorView, 2> operands{base.view(), exponent};
   // On a GPU the exponent is not read on the host: that would wait for it.
   const bool is_square = !GpuDevice<Device> && exponent.element_count() == 1 && PX_TRY(op.real_of_input(1)) == 2.0;
-  if (is_integer(base.dtype()) && is_floating(exponent.dtype())) {
+  if (is_integer(base.dtype()) && is_floating(exponent.dtype)) {
     map_as<double, double>(op.queue(), PowReal{}, out, operands);
     return {};
   }
@@ -154,6 +155,23 @@ Status mean(OpContext<Device>& op) {
   return map<Floats>(op.queue(), scale, out, std::array<TensorView, 1>{TensorView(sum)});
 }
 
+// Swish of the gate, times the value (SwiGLU-28).
+struct GatedBySwish {
+  double alpha;
+  explicit GatedBySwish(const OpCall& op) : alpha(op.real("alpha")) {}
+  static constexpr int64_t kWork = 20;
+  template <class T>
+  PX_HD T operator()(T gate, T value) const {
+    return gate * math::sigmoid(static_cast<T>(alpha) * gate) * value;
+  }
+};
+
+template <class Device>
+Status swiglu(OpContext<Device>& op) {
+  if (!(op.input(0).shape() == op.input(1).shape())) return execution_error("A and B must have one shape");
+  return binary<Device, Floats, GatedBySwish>(op);
+}
+
 template <class C>
 struct Clamp {
   C low;
@@ -200,12 +218,18 @@ constexpr KernelRow<Device> kRows[] = {
     elementwise<Device>({"Max", kReals, variadic<Device, Numbers, Maximum>, 8}),
     elementwise<Device>({"Mean", kFloats, mean<Device>, 8}),
     elementwise<Device>({"Min", kReals, variadic<Device, Numbers, Minimum>, 8}),
+    {"Max", kReals, variadic<Device, Numbers, Maximum>, 1, 7},
+    {"Mean", kFloats, mean<Device>, 1, 7},
+    {"Min", kReals, variadic<Device, Numbers, Minimum>, 1, 7},
     {"Mod", kReals, mod<Device>},
     elementwise<Device>({"Mul", kReals, binary<Device, Numbers, Mul>}),
     {"PRelu", kReals, prelu<Device>},
     elementwise<Device>({"Pow", kReals, pow<Device>, 7}),
     elementwise<Device>({"Sub", kReals, binary<Device, Numbers, Sub>}),
     elementwise<Device>({"Sum", kFloats, variadic<Device, Floats, Add>, 8}),
+    {"Pow", kReals, pow<Device>, 1, 6},
+    {"Sum", kFloats, variadic<Device, Floats, Add>, 1, 7},
+    {"SwiGLU", kFloats, swiglu<Device>},
 };
 
 }  // namespace

@@ -99,7 +99,20 @@ Status cast_like(OpContext<Device>& op) {
 }
 
 template <class Device>
+Status bit_cast(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const auto to = dtype_from_number(op.integer("to"));
+  if (!to.has_value() || *to == DType::string) return execution_error("'to' names no element type of fixed width");
+  if (bits_of(*to) != bits_of(x.dtype()))
+    return execution_error(std::string(name_of(x.dtype())) + " and " + std::string(name_of(*to)) + " differ in width");
+  const MutableView y = PX_TRY(op.make_output(0, *to, x.shape()));
+  copy_bytes(op.queue(), y.data, x.view().data, x.size_bytes());
+  return {};
+}
+
+template <class Device>
 constexpr KernelRow<Device> kRows[] = {
+    {"BitCast", kAnyTensor, bit_cast<Device>},
     {"Cast", kNumbers<Device>, cast<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx", supports_cast<Device>},
     {"CastLike", kNumbers<Device>, cast_like<Device>},
 };

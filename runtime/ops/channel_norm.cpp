@@ -68,22 +68,22 @@ Status batch_norm_as(OpContext<Device>& op, const MutableView& y) {
 template <class Device>
 Status batch_normalization(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  if (op.find_integer("training_mode").value_or(0) != 0 ||
-      (op.since_version() < 7 && op.find_integer("is_test").value_or(0) == 0)) {
-    return unsupported("training mode has no kernel here; --fallback=reference runs it");
-  }
-  if (op.since_version() < 9 && op.find_integer("spatial").value_or(1) == 0) {
-    return unsupported("statistics for each place have no kernel here; --fallback=reference runs it");
-  }
   if (x.shape().rank() < 1) return execution_error("the input must have rank 1 or more");
   const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
   return x.dtype() == DType::float64 ? batch_norm_as<double>(op, y) : batch_norm_as<float>(op, y);
 }
 
+// With the statistics of each channel given; batch_statistics.cpp has the rest.
 bool is_batch_inference(const Node& node) {
-  const Attribute* training = find_attribute(node, "training_mode");
-  const auto* value = training == nullptr ? nullptr : std::get_if<int64_t>(&training->value);
-  return value == nullptr || *value == 0;
+  const auto integer = [&](std::string_view name, int64_t otherwise) {
+    const Attribute* found = find_attribute(node, name);
+    const auto* value = found == nullptr ? nullptr : std::get_if<int64_t>(&found->value);
+    return value == nullptr ? otherwise : *value;
+  };
+  const int64_t version = node.schema->since_version;
+  if (version >= 14) return integer("training_mode", 0) == 0;
+  if (version < 9 && integer("spatial", 1) == 0) return false;
+  return version >= 7 ? node.outputs.size() < 2 || node.outputs[1] == kNoValue : integer("is_test", 0) != 0;
 }
 
 // Rows of `groups` groups of channels, each normalised by its own moments; scale and bias for each channel or, before
@@ -275,7 +275,8 @@ template <class Device>
 Status global_lp_pool(OpContext<Device>& op) {
   RowLayout rows;
   const MutableView y = PX_TRY(global_output(op, rows));
-  const PlaneNorm norm{static_cast<double>(op.find_integer("p").value_or(2))};
+  // Version 1 has a float for the power.
+  const PlaneNorm norm{op.since_version() < 2 ? op.real("p") : static_cast<double>(op.find_integer("p").value_or(2))};
   return fold_rows<double>(op.queue(), norm, rows, y, op.input(0).view()), Status{};
 }
 
@@ -284,10 +285,10 @@ constexpr KernelRow<Device> kRows[] = {
     {"BatchNormalization", kFloats, batch_normalization<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx",
      is_batch_inference},
     takes_channels_last<Device>({0}, {"GlobalAveragePool", kFloats, global_pool<Device, FoldMean>}),
-    {"GlobalLpPool", kFloats, global_lp_pool<Device>, 2},
+    {"GlobalLpPool", kFloats, global_lp_pool<Device>},
     takes_channels_last<Device>({0}, {"GlobalMaxPool", kFloats, global_pool<Device, FoldMax>}),
     {"GroupNormalization", kFloats, group_normalization<Device>},
-    {"InstanceNormalization", kFloats, instance_normalization<Device>, 6},
+    {"InstanceNormalization", kFloats, instance_normalization<Device>},
     {"LRN", kFloats, lrn<Device>},
     {"MeanVarianceNormalization", kFloats, mean_variance_normalization<Device>},
 };

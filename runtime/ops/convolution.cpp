@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include "runtime/device/conv.h"
+#include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/tabulate.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_convolution.h"
@@ -47,22 +49,29 @@ Status convolution(OpContext<Device>& op) {
 
 // x - zero point, in int64; the zero point is one number or one for each filter.
 template <class Device>
+struct Shifted {
+  Source x, zero;
+  int64_t run_length;
+  PX_HD int64_t operator()(int64_t element) const {
+    const int64_t shift = zero.data == nullptr ? 0 : element_of<Device, int64_t>(zero, element / run_length);
+    return element_of<Device, int64_t>(x, element) - shift;
+  }
+};
+
+template <class Device>
 Result<const int64_t*> shifted(OpContext<Device>& op, int64_t input, int64_t zero_point) {
   const Tensor& tensor = op.input(input);
   const MutableView wide = PX_TRY(op.scratch(DType::int64, tensor.shape()));
-  int64_t* values = wide.template as<int64_t>();
-  load_block<int64_t>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values);
+  Shifted<Device> element{source_of(tensor.view()), {}, 1};
   if (op.has_input(zero_point)) {
-    const Tensor& zero = op.input(zero_point);
-    const int64_t groups = zero.element_count();
+    const int64_t groups = op.input(zero_point).element_count();
     if (groups < 1 || tensor.element_count() % groups != 0)
       return execution_error("a zero point does not fit its tensor");
-    const int64_t run_length = tensor.element_count() / groups;
-    for (int64_t i = 0; i < tensor.element_count(); ++i) {
-      values[i] -= load_element<int64_t>(zero.dtype(), zero.view().data, i / std::max<int64_t>(1, run_length));
-    }
+    element.zero = source_of(op.input(zero_point).view());
+    element.run_length = std::max<int64_t>(1, tensor.element_count() / groups);
   }
-  return static_cast<const int64_t*>(values);
+  tabulate<int64_t>(op.queue(), element, wide);
+  return reinterpret_cast<const int64_t*>(wide.data);
 }
 
 template <class Device>
@@ -72,15 +81,16 @@ Status conv_integer(OpContext<Device>& op) {
   const int64_t* filters = PX_TRY(shifted(op, 1, 3));
   const MutableView out = PX_TRY(op.make_output(0, DType::int32, output_shape(problem)));
   const MutableView wide = PX_TRY(op.scratch(DType::int64, out.shape));
-  PX_TRY(conv(op.queue(), problem, x, filters, static_cast<const int64_t*>(nullptr), wide.template as<int64_t>()));
-  store_block<int64_t>(DType::int32, out.data, 0, out.element_count(), wide.template as<int64_t>());
+  int64_t* sums = reinterpret_cast<int64_t*>(wide.data);
+  PX_TRY(conv(op.queue(), problem, x, filters, static_cast<const int64_t*>(nullptr), sums));
+  map_as<int64_t, int64_t>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
   return {};
 }
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     takes_channels_last<Device>({0}, {"Conv", kFloats, convolution<Device, false>}),
-    {"ConvInteger", kInts, PX_ON_HOST(conv_integer<Device>)},
+    {"ConvInteger", kInts, conv_integer<Device>},
     {"ConvTranspose", kFloats, convolution<Device, true>},
 };
 

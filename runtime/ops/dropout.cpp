@@ -28,10 +28,7 @@ Status dropout(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const bool training = PX_TRY(is_training(op));
   const double ratio = PX_TRY(ratio_of(op));
-  if (training && ratio != 0.0) {
-    if constexpr (std::is_same_v<Device, Cpu>) return random_dropout(op, ratio);
-    return unsupported("random dropping has no kernel here; --fallback=reference runs it");
-  }
+  if (training && ratio != 0.0) return random_dropout(op, ratio);
   op.alias_output(0, 0, x.shape());
   if (!op.wants_output(1)) return {};
   const bool mask_is_bool = op.since_version() >= 10;

@@ -1,13 +1,16 @@
-// Einsum and Det: general contractions as strided sums, and the determinant by elimination.
+// Einsum and Det: contractions as products of matrices, or as strided sums, and the determinant by elimination.
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
-#include "runtime/device/window.h"
+#include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/indices.h"
 
 namespace parallax::runtime {
 namespace {
@@ -85,68 +88,165 @@ Result<std::map<char, int64_t>> letter_sizes(const OpCall& op, const Equation& e
   return sizes;
 }
 
-// For each operand the stride of each letter of `letters`; repeated letters walk the diagonal.
-std::vector<Ints> strides_for(const OpCall& op, const Equation& equation, const std::string& letters) {
-  std::vector<Ints> result;
-  for (size_t term = 0; term < equation.terms.size(); ++term) {
-    const Shape& shape = op.input(static_cast<int64_t>(term)).shape();
-    const Ints own = row_major_strides(shape);
-    Ints strides(static_cast<int64_t>(letters.size()));
-    for (size_t axis = 0; axis < equation.terms[term].size(); ++axis) {
-      const size_t at = letters.find(equation.terms[term][axis]);
-      if (at != std::string::npos && shape[axis] != 1)
-        strides[static_cast<int64_t>(at)] += own[static_cast<int64_t>(axis)];
-    }
-    result.push_back(std::move(strides));
+// The strides with which an operand of these letters is walked along `letters`; a repeated letter walks the diagonal,
+// one that is not the operand's, or broadcast, stands still.
+Ints strides_along(const Shape& shape, const std::string& own_letters, const std::string& letters) {
+  const Ints own = row_major_strides(shape);
+  Ints strides(static_cast<int64_t>(letters.size()));
+  for (size_t axis = 0; axis < own_letters.size(); ++axis) {
+    const size_t at = letters.find(own_letters[axis]);
+    if (at != std::string::npos && shape[axis] != 1)
+      strides[static_cast<int64_t>(at)] += own[static_cast<int64_t>(axis)];
   }
-  return result;
+  return strides;
 }
 
-int64_t offset_of(const int64_t* position, const Ints& strides) {
-  int64_t offset = 0;
-  for (int64_t axis = 0; axis < strides.size(); ++axis) offset += position[axis] * strides[axis];
-  return offset;
+Ints sizes_of(const std::map<char, int64_t>& sizes, const std::string& letters) {
+  Ints dims;
+  for (char letter : letters) dims.push_back(sizes.at(letter));
+  return dims;
 }
+
+// ---- Two operands as products of matrices ----
+
+// Letters by what they are to a product: of both operands and the result, of one and the result, of both alone.
+struct ProductLetters {
+  std::string batch, rows, columns, summed;
+};
+
+// Nothing where a letter is summed within one operand.
+std::optional<ProductLetters> product_letters(const Equation& equation, const std::map<char, int64_t>& sizes) {
+  if (equation.terms.size() != 2) return std::nullopt;
+  ProductLetters letters;
+  for (const auto& [letter, size] : sizes) {
+    const bool in_a = equation.terms[0].find(letter) != std::string::npos;
+    const bool in_b = equation.terms[1].find(letter) != std::string::npos;
+    const bool in_result = equation.result.find(letter) != std::string::npos;
+    if (!in_result && !(in_a && in_b)) return std::nullopt;
+    (!in_result ? letters.summed : in_a && in_b ? letters.batch : in_a ? letters.rows : letters.columns) += letter;
+  }
+  return letters;
+}
+
+// The operand packed along `letters`.
+template <class C, class Device>
+Result<const C*> packed_operand(OpContext<Device>& op, int64_t input, const std::string& own_letters,
+                                const std::string& letters, const Ints& dims, const C* values) {
+  const Ints strides = strides_along(op.input(input).shape(), own_letters, letters);
+  if (strides == row_major_strides(dims)) return values;
+  const MutableView packed = PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
+  copy_strided(op.queue(), sizeof(C), dims, {packed.data, row_major_strides(dims), 0},
+               {reinterpret_cast<const std::byte*>(values), strides, 0});
+  return reinterpret_cast<const C*>(packed.data);
+}
+
+template <class C, class Device>
+Status multiply(OpContext<Device>& op, const Equation& equation, const ProductLetters& letters,
+                const std::map<char, int64_t>& sizes, const MutableView& y) {
+  const std::string a_letters = letters.batch + letters.rows + letters.summed;
+  const std::string b_letters = letters.batch + letters.columns + letters.summed;
+  const std::string y_letters = letters.batch + letters.rows + letters.columns;
+  const auto a_values = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
+  const auto b_values = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
+  constexpr bool kIsInteger = std::is_integral_v<C>;  // whose product has no transposition
+  const std::string b_order = kIsInteger ? letters.batch + letters.summed + letters.columns : b_letters;
+  const C* a = PX_TRY(packed_operand(op, 0, equation.terms[0], a_letters, sizes_of(sizes, a_letters), a_values.get()));
+  const C* b = PX_TRY(packed_operand(op, 1, equation.terms[1], b_order, sizes_of(sizes, b_order), b_values.get()));
+  GemmProblem problem;
+  problem.m = product(sizes_of(sizes, letters.rows));
+  problem.n = product(sizes_of(sizes, letters.columns));
+  problem.k = product(sizes_of(sizes, letters.summed));
+  problem.transpose_b = !kIsInteger;
+  const int64_t batch = product(sizes_of(sizes, letters.batch));
+  problem.a_offsets = problem.b_offsets = Ints(batch);
+  for (int64_t i = 0; i < batch; ++i) {
+    problem.a_offsets[i] = i * problem.m * problem.k;
+    problem.b_offsets[i] = i * problem.n * problem.k;
+  }
+  if (problem.k == 0) return fill(op.queue(), y, nullptr), Status{};
+  const Ints dims = sizes_of(sizes, y_letters);
+  const MutableView sums = PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
+  PX_TRY(gemm(op.queue(), problem, a, b, reinterpret_cast<C*>(sums.data)));
+  MutableView rounded = sums;
+  if (y.dtype != sums.dtype) {
+    rounded = PX_TRY(op.scratch(y.dtype, sums.shape));
+    map_as<C, C>(op.queue(), Same{}, rounded, std::array<TensorView, 1>{TensorView(sums)});
+  }
+  copy_strided(op.queue(), element_bytes(y.dtype), y.shape, {y.data, row_major_strides(y.shape), 0},
+               {rounded.data, strides_along(sums.shape, y_letters, equation.result), 0});
+  return {};
+}
+
+// ---- Any number of operands ----
+
+// The sum of the products at one place of the result. Operands are known by address.
+template <class Device, class C>
+struct Contraction {
+  static constexpr int64_t kWork = 100;
+  int operands;
+  Elements<Device, const int64_t> addresses;    // [operands]
+  Elements<Device, const int64_t> out_strides;  // [operands, kMaxRank]
+  Elements<Device, const int64_t> sum_strides;
+  Axes out_dims, sum_dims;
+  int64_t sums;
+
+  PX_HD C operator()(int64_t element) const {
+    C sum = 0;
+    for (int64_t term = 0; term < sums; ++term) {
+      C factor = 1;
+      for (int operand = 0; operand < operands; ++operand) {
+        const int64_t offset =
+            offset_of(element, operand, out_dims, out_strides) + offset_of(term, operand, sum_dims, sum_strides);
+        factor *= Elements<Device, const C>{reinterpret_cast<const C*>(addresses[operand])}[offset];
+      }
+      sum += factor;
+    }
+    return sum;
+  }
+
+ private:
+  PX_HD int64_t offset_of(int64_t index, int operand, const Axes& dims,
+                          const Elements<Device, const int64_t>& strides) const {
+    int64_t offset = 0;
+    for (int axis = dims.count - 1; axis >= 0; --axis) {
+      offset += index % dims[axis] * strides[operand * static_cast<int64_t>(Shape::kMaxRank) + axis];
+      index /= dims[axis];
+    }
+    return offset;
+  }
+};
 
 template <class C, class Device>
 Status contract(OpContext<Device>& op, const Equation& equation, const std::map<char, int64_t>& sizes,
                 const MutableView& y) {
+  if (const auto letters = product_letters(equation, sizes)) return multiply<C>(op, equation, *letters, sizes, y);
   std::string summed;
   for (const auto& [letter, size] : sizes) {
     if (equation.result.find(letter) == std::string::npos) summed += letter;
   }
-  Ints sum_dims;
-  for (char letter : summed) sum_dims.push_back(sizes.at(letter));
-  const Ints out_dims(y.shape);
-  const auto out_strides = strides_for(op, equation, equation.result);
-  const auto sum_strides = strides_for(op, equation, summed);
+  if (summed.size() > Shape::kMaxRank) return execution_error("'equation' sums over too many letters");
+  const Ints sum_dims = sizes_of(sizes, summed);
   std::vector<std::shared_ptr<const C>> operands;
+  Ints addresses, out_strides, sum_strides;
   for (int64_t i = 0; i < op.input_count(); ++i) {
     operands.push_back(PX_TRY(converted<C>(op.queue(), op.input(i).view(), op.is_constant(i))));
+    addresses.push_back(reinterpret_cast<intptr_t>(operands.back().get()));
+    const std::string& own = equation.terms[static_cast<size_t>(i)];
+    const auto add = [&](Ints& all, const std::string& letters) {
+      for (int64_t stride : strides_along(op.input(i).shape(), own, letters)) all.push_back(stride);
+      while (all.size() < (i + 1) * static_cast<int64_t>(Shape::kMaxRank)) all.push_back(0);
+    };
+    add(out_strides, equation.result);
+    add(sum_strides, summed);
   }
-  if (sum_dims.size() > static_cast<int64_t>(Shape::kMaxRank) ||
-      out_dims.size() > static_cast<int64_t>(Shape::kMaxRank)) {
-    return execution_error("'equation' has too many letters");
-  }
-  const int64_t sums = product(sum_dims);
-  parallel_for(y.element_count(), sums * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index) {
-      int64_t out_position[Shape::kMaxRank];
-      int64_t sum_position[Shape::kMaxRank] = {};
-      unravel(index, out_dims, out_position);
-      C sum = 0;
-      for (int64_t i = 0; i < sums; ++i, advance(sum_position, sum_dims)) {
-        C factor = 1;
-        for (size_t operand = 0; operand < operands.size(); ++operand) {
-          factor *=
-              operands[operand]
-                  .get()[offset_of(out_position, out_strides[operand]) + offset_of(sum_position, sum_strides[operand])];
-        }
-        sum += factor;
-      }
-      store_block<C>(y.dtype, y.data, index, 1, &sum);
-    }
-  });
+  const Contraction<Device, C> contraction{static_cast<int>(operands.size()),
+                                           PX_TRY(op.table(std::move(addresses))),
+                                           PX_TRY(op.table(std::move(out_strides))),
+                                           PX_TRY(op.table(std::move(sum_strides))),
+                                           Axes(Ints(y.shape)),
+                                           Axes(sum_dims),
+                                           product(sum_dims)};
+  tabulate<C>(op.queue(), contraction, y);
   return {};
 }
 
@@ -157,6 +257,8 @@ Status einsum(OpContext<Device>& op) {
   Ints dims;
   for (char letter : equation.result) {
     if (!sizes.contains(letter)) return execution_error(fmt::format("'{}' of the result is in no operand", letter));
+    if (std::count(equation.result.begin(), equation.result.end(), letter) > 1)
+      return execution_error(fmt::format("'{}' is in the result twice", letter));
     dims.push_back(sizes.at(letter));
   }
   const DType dtype = op.input(0).dtype();
@@ -166,28 +268,42 @@ Status einsum(OpContext<Device>& op) {
   return contract<int64_t>(op, equation, sizes, y);
 }
 
-// Gaussian elimination with partial pivoting.
-double determinant(std::vector<double> a, int64_t n) {
-  double result = 1;
-  for (int64_t column = 0; column < n; ++column) {
-    int64_t pivot = column;
-    for (int64_t row = column + 1; row < n; ++row) {
-      if (std::fabs(a.data()[row * n + column]) > std::fabs(a.data()[pivot * n + column])) pivot = row;
+// ---- Det: Gaussian elimination with partial pivoting, a matrix a thread, on a copy in double ----
+
+template <class Device>
+struct Determinant {
+  static constexpr int64_t kWork = 1000;
+  Elements<Device, double> matrices;
+  int64_t n;
+
+  PX_HD double operator()(int64_t matrix) const {
+    double result = 1;
+    for (int64_t column = 0; column < n; ++column) {
+      int64_t pivot = column;
+      for (int64_t row = column + 1; row < n; ++row) {
+        if (std::fabs(at(matrix, row, column)) > std::fabs(at(matrix, pivot, column))) pivot = row;
+      }
+      const double value = at(matrix, pivot, column);
+      if (value == 0.0) return 0.0;
+      for (int64_t i = 0; pivot != column && i < n; ++i) {
+        const double moved = at(matrix, pivot, i);
+        at(matrix, pivot, i) = at(matrix, column, i);
+        at(matrix, column, i) = moved;
+      }
+      result *= pivot == column ? value : -value;
+      for (int64_t row = column + 1; row < n; ++row) {
+        const double factor = at(matrix, row, column) / value;
+        for (int64_t i = column; i < n; ++i) at(matrix, row, i) -= factor * at(matrix, column, i);
+      }
     }
-    const double value = a.data()[pivot * n + column];
-    if (value == 0.0) return 0.0;
-    if (pivot != column) {
-      std::swap_ranges(a.data() + pivot * n, a.data() + (pivot + 1) * n, a.data() + column * n);
-      result = -result;
-    }
-    result *= value;
-    for (int64_t row = column + 1; row < n; ++row) {
-      const double factor = a.data()[row * n + column] / value;
-      for (int64_t i = column; i < n; ++i) a.data()[row * n + i] -= factor * a.data()[column * n + i];
-    }
+    return result;
   }
-  return result;
-}
+
+ private:
+  PX_HD double& at(int64_t matrix, int64_t row, int64_t column) const {
+    return matrices[(matrix * n + row) * n + column];
+  }
+};
 
 template <class Device>
 Status det(OpContext<Device>& op) {
@@ -199,12 +315,9 @@ Status det(OpContext<Device>& op) {
   dims.erase(dims.size() - 1);
   dims.erase(dims.size() - 1);
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
-  for (int64_t i = 0; i < y.element_count(); ++i) {
-    std::vector<double> matrix(static_cast<size_t>(n * n));
-    load_block<double>(x.dtype(), x.view().data, i * n * n, 1, n * n, matrix.data());
-    const double value = determinant(std::move(matrix), n);
-    store_block<double>(y.dtype, y.data, i, 1, &value);
-  }
+  const MutableView copy = PX_TRY(op.scratch(DType::float64, x.shape()));
+  map_as<double, double>(op.queue(), Same{}, copy, std::array<TensorView, 1>{x.view()});
+  tabulate<double>(op.queue(), Determinant<Device>{{reinterpret_cast<double*>(copy.data)}, n}, y);
   return {};
 }
 

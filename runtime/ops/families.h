@@ -50,6 +50,16 @@ Rows<Device> sequence_rows();
 template <class Device>
 Rows<Device> recurrent_rows();
 template <class Device>
+Rows<Device> sampling_rows();
+template <class Device>
+Rows<Device> region_rows();
+template <class Device>
+Rows<Device> image_block_rows();
+template <class Device>
+Rows<Device> batch_statistics_rows();
+template <class Device>
+Rows<Device> linear_attention_rows();
+template <class Device>
 Rows<Device> quantize_rows();
 template <class Device>
 Rows<Device> loss_rows();

@@ -3,9 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/element_of.h"
+#include "runtime/device/find.h"
+#include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/rows.h"
+#include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
@@ -27,82 +32,130 @@ Result<LossShape> loss_shape(const Shape& scores, const Shape& targets) {
   return LossShape{scores[0], scores[1], product(expected, 1, expected.size())};
 }
 
-// The loss of each place and the weight it counts with: 0 for the ignored class.
-template <class C>
-struct PlaceLosses {
-  std::vector<C> losses;
-  std::vector<C> weights;
+struct ExponentialSum {
+  template <class C>
+  PX_HD C init() const {
+    return C(0);
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const {
+    return a + math::exp(x);
+  }
+  template <class C>
+  PX_HD C merge(C a, C b) const {
+    return a + b;
+  }
 };
 
+// x - log(sum of exp(x)) along the classes.
 template <class C>
-Result<PlaceLosses<C>> place_losses(const OpCall& op, const LossShape& shape, const C* log_probabilities) {
-  const Tensor& targets = op.input(1);
-  const auto ignored = op.find_integer("ignore_index");
-  std::vector<C> class_weights(static_cast<size_t>(shape.classes), C(1));
-  if (op.has_input(2)) {
-    if (op.input(2).element_count() != shape.classes) return execution_error("one weight for each class is needed");
-    load_block<C>(op.input(2).dtype(), op.input(2).view().data, 0, 1, shape.classes, class_weights.data());
+struct LogProbability {
+  C shift;
+  PX_HD C operator()(C x) const { return x - shift; }
+  PX_HD C operator()(C x, int64_t) const { return x - shift; }
+};
+struct LogProbabilitiesRow {
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t) const {
+    using C = typename Team::Value;
+    const C highest = team.fold(FoldMax{});
+    team.emit(LogProbability<C>{highest});
+    const C sum = team.fold_emitted(ExponentialSum{});
+    team.change_emitted(LogProbability<C>{std::log(sum)});
   }
-  const int64_t count = shape.batch * shape.places;
-  PlaceLosses<C> result{std::vector<C>(static_cast<size_t>(count)), std::vector<C>(static_cast<size_t>(count))};
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t target = load_element<int64_t>(targets.dtype(), targets.view().data, i);
-    if (ignored.has_value() && target == *ignored) continue;
-    if (target < 0 || target >= shape.classes) {
-      return execution_error(fmt::format("target {} is outside [0, {})", target, shape.classes));
-    }
-    const C weight = class_weights.data()[target];
-    const C value = log_probabilities[(i / shape.places * shape.classes + target) * shape.places + i % shape.places];
-    result.losses.data()[i] = -value * weight;
-    result.weights.data()[i] = weight;
+};
+
+struct OutsideClasses {
+  int64_t classes, ignored;
+  bool ignores;
+  PX_HD bool operator()(int64_t target, int64_t) const {
+    return !(ignores && target == ignored) && (target < 0 || target >= classes);
   }
-  return result;
-}
+};
+
+// The weight each place counts with: 0 for the ignored class; and its loss, so weighted.
+template <class Device, class C>
+struct PlaceWeight {
+  Source targets;
+  Elements<Device, const C> class_weights;  // none without weights
+  OutsideClasses known;
+  PX_HD C operator()(int64_t place) const {
+    const int64_t target = element_of<Device, int64_t>(targets, place);
+    if (known.ignores && target == known.ignored) return C(0);
+    return class_weights ? class_weights[target] : C(1);
+  }
+};
+template <class Device, class C>
+struct PlaceLoss {
+  PlaceWeight<Device, C> weight;
+  Source log_probabilities;
+  int64_t classes, places;
+  PX_HD C operator()(int64_t place) const {
+    const int64_t target = element_of<Device, int64_t>(weight.targets, place);
+    if (weight.known.ignores && target == weight.known.ignored) return C(0);
+    const int64_t at = (place / places * classes + target) * places + place % places;
+    return -element_of<Device, C>(log_probabilities, at) * weight(place);
+  }
+};
+
+template <class Device, class C>
+struct Quotient {
+  Elements<Device, const C> sum, weight;
+  PX_HD C operator()(int64_t) const { return sum[0] / weight[0]; }
+};
 
 template <class C, class Device>
-Status reduce_losses(OpContext<Device>& op, const PlaceLosses<C>& places) {
+Status reduce_losses(OpContext<Device>& op, const PlaceLoss<Device, C>& loss) {
   const std::string reduction = op.text("reduction");
   const DType dtype = op.input(0).dtype();
-  const auto count = static_cast<int64_t>(places.losses.size());
+  const Shape& shape = op.input(1).shape();
   if (reduction == "none") {
-    const MutableView y = PX_TRY(op.make_output(0, dtype, op.input(1).shape()));
-    store_block<C>(dtype, y.data, 0, count, places.losses.data());
+    tabulate<C>(op.queue(), loss, PX_TRY(op.make_output(0, dtype, shape)));
     return {};
   }
   if (reduction != "sum" && reduction != "mean") return execution_error("attribute 'reduction' is '" + reduction + "'");
-  C sum = 0;
-  C weight = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    sum += places.losses.data()[i];
-    weight += places.weights.data()[i];
-  }
-  if (reduction == "mean") sum /= weight;
   const MutableView y = PX_TRY(op.make_output(0, dtype, Shape{}));
-  store_block<C>(dtype, y.data, 0, 1, &sum);
+  const MutableView each = PX_TRY(op.scratch(storage_of<C>(), shape));
+  const RowLayout all{1, shape.element_count(), 1};
+  tabulate<C>(op.queue(), loss, each);
+  if (reduction == "sum") return fold_rows<C>(op.queue(), DifferenceSum<C>{C(0)}, all, y, TensorView(each)), Status{};
+  const MutableView sum = PX_TRY(op.scratch(storage_of<C>(), Shape{}));
+  const MutableView weight = PX_TRY(op.scratch(storage_of<C>(), Shape{}));
+  fold_rows<C>(op.queue(), DifferenceSum<C>{C(0)}, all, sum, TensorView(each));
+  tabulate<C>(op.queue(), loss.weight, each);
+  fold_rows<C>(op.queue(), DifferenceSum<C>{C(0)}, all, weight, TensorView(each));
+  tabulate<C>(op.queue(),
+              Quotient<Device, C>{{reinterpret_cast<const C*>(sum.data)}, {reinterpret_cast<const C*>(weight.data)}},
+              y);
   return {};
 }
 
 template <class C, class Device>
 Status loss_as(OpContext<Device>& op, const LossShape& shape, bool from_scores) {
   const Tensor& scores = op.input(0);
-  const RowLayout rows{shape.batch, shape.classes, shape.places};
-  std::vector<C> values(static_cast<size_t>(scores.element_count()));
-  load_block<C>(scores.dtype(), scores.view().data, 0, 1, scores.element_count(), values.data());
-  for (int64_t row = 0; from_scores && row < rows.row_count(); ++row) {
-    C* first = values.data() + rows.start(row);
-    C highest = -std::numeric_limits<C>::infinity();
-    for (int64_t i = 0; i < rows.length; ++i) highest = std::max(highest, first[i * rows.inner]);
-    C sum = 0;
-    for (int64_t i = 0; i < rows.length; ++i) sum += std::exp(first[i * rows.inner] - highest);
-    const C log_sum = highest + std::log(sum);
-    for (int64_t i = 0; i < rows.length; ++i) first[i * rows.inner] -= log_sum;
+  const Tensor& targets = op.input(1);
+  Source log_probabilities = source_of(scores.view());
+  if (from_scores) {
+    const MutableView made = PX_TRY(op.scratch(storage_of<C>(), scores.shape()));
+    const RowLayout rows{shape.batch, shape.classes, shape.places};
+    scan_rows<C, C>(op.queue(), LogProbabilitiesRow{}, rows, made, scores.view(), 20);
+    log_probabilities = source_of(TensorView(made));
+    if (op.wants_output(1)) {
+      const MutableView given = PX_TRY(op.make_output(1, scores.dtype(), scores.shape()));
+      map_as<C, C>(op.queue(), Same{}, given, std::array<TensorView, 1>{TensorView(made)});
+    }
   }
-  if (from_scores && op.wants_output(1)) {
-    const MutableView log_probabilities = PX_TRY(op.make_output(1, scores.dtype(), scores.shape()));
-    store_block<C>(scores.dtype(), log_probabilities.data, 0, scores.element_count(), values.data());
+  const auto ignored = op.find_integer("ignore_index");
+  const OutsideClasses outside{shape.classes, ignored.value_or(0), ignored.has_value()};
+  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), outside, targets.view()));
+  if (bad >= 0) return execution_error(fmt::format("target number {} is outside [0, {})", bad, shape.classes));
+  std::shared_ptr<const C> weights;
+  if (op.has_input(2)) {
+    if (op.input(2).element_count() != shape.classes) return execution_error("one weight for each class is needed");
+    weights = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
   }
-  const PlaceLosses<C> places = PX_TRY(place_losses<C>(op, shape, values.data()));
-  return reduce_losses(op, places);
+  const PlaceWeight<Device, C> weight{source_of(targets.view()), {weights.get()}, outside};
+  return reduce_losses(op, PlaceLoss<Device, C>{weight, log_probabilities, shape.classes, shape.places});
 }
 
 template <class Device, bool kFromScores>

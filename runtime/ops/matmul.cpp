@@ -1,6 +1,7 @@
 // MatMul, Gemm and the integer products: shapes and batches here, the arithmetic in the device's gemm.
 #include <fmt/format.h>
 
+#include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/ops/families.h"
@@ -76,6 +77,59 @@ Status gemm_as(OpContext<Device>& op, GemmProblem problem, const MutableView& ou
   return {};
 }
 
+// alpha * product + beta * C in integers where both factors are whole numbers, else truncated.
+struct ScaledSum {
+  double alpha, beta;
+  PX_HD int64_t operator()(int64_t product, int64_t c) const {
+    const auto a = static_cast<int64_t>(alpha), b = static_cast<int64_t>(beta);
+    if (static_cast<double>(a) == alpha && static_cast<double>(b) == beta) {
+      return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(product) +
+                                  static_cast<uint64_t>(b) * static_cast<uint64_t>(c));
+    }
+    return static_cast<int64_t>(alpha * static_cast<double>(product) + beta * static_cast<double>(c));
+  }
+};
+
+// A matrix [rows, columns] as int64; of its transpose where it is stored so.
+template <class Device>
+Result<const int64_t*> integer_matrix(OpContext<Device>& op, int64_t input, int64_t rows, int64_t columns,
+                                      bool transposed) {
+  const MutableView wide = PX_TRY(op.scratch(DType::int64, Shape{rows, columns}));
+  const MutableView stored = transposed ? PX_TRY(op.scratch(DType::int64, Shape{columns, rows})) : wide;
+  map_as<int64_t, int64_t>(op.queue(), Same{}, stored, std::array<TensorView, 1>{op.input(input).view()});
+  if (transposed) {
+    copy_strided(op.queue(), sizeof(int64_t), {rows, columns}, {wide.data, {columns, 1}, 0},
+                 {stored.data, {1, rows}, 0});
+  }
+  return reinterpret_cast<const int64_t*>(wide.data);
+}
+
+template <class Device>
+Status integer_gemm(OpContext<Device>& op, const GemmProblem& given, const MutableView& out) {
+  const int64_t* a = PX_TRY(integer_matrix(op, 0, given.m, given.k, given.transpose_a));
+  const int64_t* b = PX_TRY(integer_matrix(op, 1, given.k, given.n, given.transpose_b));
+  GemmProblem problem;
+  problem.m = given.m;
+  problem.n = given.n;
+  problem.k = given.k;
+  const MutableView product = PX_TRY(op.scratch(DType::int64, out.shape));
+  if (given.k == 0) {
+    fill(op.queue(), product, nullptr);
+  } else {
+    PX_TRY(gemm(op.queue(), problem, a, b, reinterpret_cast<int64_t*>(product.data)));
+  }
+  TensorView c(product);
+  ScaledSum sum{given.alpha, 0.0};
+  if (op.has_input(2)) {
+    c = op.input(2).view();
+    sum.beta = op.real("beta");
+    const Shape shapes[] = {c.shape, out.shape};
+    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape)) return execution_error("C does not broadcast to the product");
+  }
+  map_as<int64_t, int64_t>(op.queue(), sum, out, std::array<TensorView, 2>{TensorView(product), c});
+  return {};
+}
+
 template <class Device>
 Status general_product(OpContext<Device>& op) {
   const Ints a(op.input(0).shape()), b(op.input(1).shape());
@@ -94,13 +148,14 @@ Status general_product(OpContext<Device>& op) {
   problem.b_is_constant = op.is_constant(1);
   const DType dtype = op.input(0).dtype();
   const MutableView out = PX_TRY(op.make_output(0, dtype, Shape{problem.m, problem.n}));
+  if (is_integer(dtype)) return integer_gemm(op, problem, out);
   if (dtype == DType::float64) return gemm_as<double>(op, problem, out);
   return gemm_as<float>(op, problem, out);
 }
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"Gemm", kFloats, general_product<Device>},
+    {"Gemm", kReals, general_product<Device>},
     {"MatMul", kReals, matmul<Device>},
 };
 

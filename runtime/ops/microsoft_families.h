@@ -11,5 +11,13 @@ template <class Device>
 Rows<Device> ms_borrowed_rows();
 template <class Device>
 Rows<Device> ms_quantized_product_rows();
+template <class Device>
+Rows<Device> ms_group_query_attention_rows();
+template <class Device>
+Rows<Device> ms_gated_rows();
+template <class Device>
+Rows<Device> ms_position_rows();
+template <class Device>
+Rows<Device> ms_packed_rows();
 
 }  // namespace parallax::runtime

@@ -1,192 +1,178 @@
-// com.microsoft's attention: MultiHeadAttention, Attention, RotaryEmbedding. Heads are laid out,
-// masks are written as numbers to be added, and the Attention of ai.onnx computes. Definitions: ContribOperators.md.
+// com.microsoft's attention: Attention, QAttention, MultiHeadAttention, DecoderMaskedMultiHeadAttention,
+// RotaryEmbedding. Heads are laid out, masks are written as numbers to be added, and the Attention of ai.onnx computes.
+// Definitions: ContribOperators.md.
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "runtime/device/blocks.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
+#include "runtime/ops/ms_heads.h"
+#include "runtime/ops/quantised_values.h"
 
 namespace parallax::runtime {
 namespace {
 
 using Context = OpContext<Cpu>;
 
-Result<Tensor> reshaped(const Tensor& tensor, const Ints& dims) {
-  const Shape shape = PX_TRY(shape_of(dims));
-  if (shape.element_count() != tensor.element_count())
-    return execution_error("a tensor of shape " + tensor.shape().to_string() + " does not fit " + shape.to_string());
-  return tensor.reshaped(shape);
-}
-
-// [batch, length, heads * size] as [batch, heads, length, size], and back.
-Result<Tensor> split_heads(Context& op, const Tensor& x, int64_t heads) {
-  const Ints dims(x.shape());
-  if (dims.size() != 3 || heads < 1 || dims[2] % heads != 0)
-    return execution_error(fmt::format("{} has no {} heads", x.shape().to_string(), heads));
-  const Tensor seen = PX_TRY(reshaped(x, {dims[0], dims[1], heads, dims[2] / heads}));
-  return inner_transpose(op, seen, {0, 2, 1, 3});
-}
-Result<Tensor> join_heads(Context& op, const Tensor& x) {
-  const Ints dims(x.shape());
-  const Tensor moved = PX_TRY(inner_transpose(op, x, {0, 2, 1, 3}));
-  return reshaped(moved, {dims[0], dims[2], dims[1] * dims[3]});
-}
-
-// Columns [begin, end) of the last axis.
-Result<Tensor> columns(Context& op, const Tensor& x, int64_t begin, int64_t end) {
-  const auto one = [](int64_t value) { return Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)); };
-  return run_inner(op, {"Slice", 13}, {x, one(begin), one(end), one(-1)});
-}
-
-Result<Tensor> plus_bias(Context& op, const Tensor& x, const Tensor* bias, int64_t begin, int64_t count) {
-  if (bias == nullptr) return x;
-  const Tensor part = PX_TRY(columns(op, *bias, begin, begin + count));
-  return inner_binary(op, "Add", x, part);
-}
-
-// ---- Masks as numbers to be added, [batch, 1, queries or 1, keys] ----
-
-// 0 where key j may be seen; the filter value elsewhere. The mask has a length for each batch, a number for each key,
-// or one for each query and key.
-Result<Tensor> added_mask(Context& op, const Tensor& mask, int64_t batch, int64_t queries, int64_t keys,
-                          double filter) {
-  const Ints dims(mask.shape());
-  const bool by_length = dims.size() == 1 && dims[0] == batch;
-  const bool by_key = dims.size() == 2 && dims[0] == batch && dims[1] == keys;
-  const bool by_query = dims.size() == 3 && dims[0] == batch && dims[1] == queries && dims[2] == keys;
-  if (!by_length && !by_key && !by_query)
-    return unsupported("a mask of shape " + mask.shape().to_string() +
-                       " has no kernel here; --fallback=reference runs it");
-  const int64_t rows = by_query ? queries : 1;
-  Tensor added = PX_TRY(op.queue().allocate(DType::float32, Shape{batch, 1, rows, keys}));
-  float* values = reinterpret_cast<float*>(writable(added).data);
-  for (int64_t i = 0; i < batch * rows * keys; ++i) {
-    const int64_t given = load_element<int64_t>(mask.dtype(), mask.view().data, by_length ? i / keys : i);
-    const bool seen = by_length ? i % keys < given : given != 0;
-    values[i] = seen ? 0.0F : static_cast<float>(filter);
-  }
-  return added;
-}
-
-struct Heads {
-  Tensor q, k, v;  // [batch, heads, length, size]
-  const Tensor* past_k = nullptr;
-  const Tensor* past_v = nullptr;
-  Tensor mask;       // added to the scores; undefined: none
-  double scale = 0;  // 0: by the size of a head
-  double softcap = 0;
-  bool causal = false;
-};
-
-struct Attended {
-  Tensor y, present_k, present_v;  // y: [batch, length, heads * size]
-};
-
-Result<Attended> attend(Context& op, const Heads& heads) {
-  InnerOp inner{"Attention", 23, {inner_int("is_causal", heads.causal ? 1 : 0)}};
-  inner.output_count = 3;
-  if (heads.scale != 0) inner.attributes.push_back(inner_float("scale", heads.scale));
-  if (heads.softcap != 0) inner.attributes.push_back(inner_float("softcap", heads.softcap));
-  std::vector<Value> inputs{heads.q, heads.k, heads.v, heads.mask.defined() ? Value(heads.mask) : Value()};
-  if (heads.past_k != nullptr) inputs.insert(inputs.end(), {*heads.past_k, *heads.past_v});
-  std::vector<Value> outputs = PX_TRY(run_inner_all(op, inner, inputs));
-  Attended attended;
-  attended.y = PX_TRY(join_heads(op, outputs[0].tensor()));
-  attended.present_k = outputs[1].tensor();
-  attended.present_v = outputs[2].tensor();
-  return attended;
-}
-
-// Adds a mask to another, either of which may be undefined.
-Result<Tensor> both_masks(Context& op, const Tensor& a, const Tensor& b) {
-  if (!a.defined()) return b;
-  if (!b.defined()) return a;
-  return inner_binary(op, "Add", a, b);
-}
-
 Status refuse(const OpCall& op, std::initializer_list<int64_t> inputs, std::string_view what) {
   for (int64_t input : inputs) {
-    if (op.has_input(input))
-      return unsupported(fmt::format("{} has no kernel here; --fallback=reference runs it", what));
+    if (op.has_input(input)) return unsupported(fmt::format("{}: the operator's page does not define it", what));
   }
   return {};
 }
 
-// ---- MultiHeadAttention ----
+Status set_cast(Context& op, int64_t output, const Tensor& tensor, DType dtype) {
+  if (!op.wants_output(output)) return {};
+  Tensor cast = PX_TRY(inner_cast(op, tensor, dtype));
+  op.set_output(output, std::move(cast));
+  return {};
+}
+
+// Where an operator has its mask and bias, and which keys lie before its own.
+struct MaskInputs {
+  int64_t mask, bias;
+  int64_t past = 0;
+};
+
+Status add_masks(Context& op, const MaskInputs& inputs, Heads& heads) {
+  const ScoreShape scores{heads.q.shape()[0], heads.q.shape()[2], heads.k.shape()[2], inputs.past};
+  if (op.has_input(inputs.mask)) {
+    const double filter = op.find_real("mask_filter_value").value_or(-10000);
+    heads.mask = PX_TRY(added_mask(op, op.input(inputs.mask), scores, filter));
+  }
+  if (!op.has_input(inputs.bias)) return {};
+  const Tensor bias = PX_TRY(inner_cast(op, op.input(inputs.bias), DType::float32));
+  heads.mask = PX_TRY(both_masks(op, heads.mask, bias));
+  return {};
+}
+
+// ---- MultiHeadAttention, and its form for a decoder's step ----
+
+struct ProjectedInputs {
+  int64_t bias, past_key, past_value;
+  MaskInputs mask;
+};
+
+// Part of a bias over all heads, added to [batch, heads, length, size].
+Status add_bias(Context& op, Tensor& x, const Tensor& bias, int64_t begin) {
+  const Ints dims(x.shape());
+  const Tensor part = PX_TRY(columns(op, bias, begin, begin + dims[1] * dims[3]));
+  if (part.element_count() != dims[1] * dims[3]) return execution_error("the bias does not fit the heads");
+  const Tensor seen = PX_TRY(reshaped(part, {dims[1], 1, dims[3]}));
+  const Tensor wide = PX_TRY(inner_cast(op, seen, x.dtype()));
+  x = PX_TRY(inner_binary(op, "Add", x, wide));
+  return {};
+}
+
+// One of the inputs by heads: [batch, length, hidden] or [batch, heads, length, size].
+Result<Tensor> tokens_of(Context& op, int64_t input, int64_t count, DType dtype) {
+  const Tensor x = PX_TRY(inner_cast(op, op.input(input), dtype));
+  return x.shape().rank() == 4 ? Result<Tensor>(x) : split_heads(op, x, count);
+}
 
 // Q, K and V by heads, from whichever of the layouts the inputs have.
-Result<Heads> multi_head_inputs(Context& op, int64_t count) {
+Result<Heads> projected_heads(Context& op, const ProjectedInputs& inputs) {
+  const int64_t count = op.integer("num_heads");
+  const DType dtype = head_type(op.input(0).dtype());
+  const bool all_packed = op.input(0).shape().rank() == 5;
+  if (!all_packed && !op.has_input(1)) return execution_error("keys are missing");
+  const bool kv_packed = !all_packed && op.input(1).shape().rank() == 5;
   Heads heads;
-  const Tensor* bias = op.has_input(3) ? &op.input(3) : nullptr;
-  const Ints q_dims(op.input(0).shape());
-  if (q_dims.size() != 3 || !op.has_input(1) || !op.has_input(2))
-    return unsupported("packed Q, K and V have no kernel here; --fallback=reference runs them");
-  const int64_t width = q_dims[2];
-  const Tensor q = PX_TRY(plus_bias(op, op.input(0), bias, 0, width));
-  heads.q = PX_TRY(split_heads(op, q, count));
-  if (op.input(1).shape().rank() == 4) {
-    heads.k = op.input(1);
-    heads.v = op.input(2);
-    return heads;
+  if (all_packed || kv_packed) {
+    const int64_t parts = all_packed ? 3 : 2;
+    const Tensor packed = PX_TRY(inner_cast(op, op.input(all_packed ? 0 : 1), dtype));
+    heads.q = all_packed ? PX_TRY(packed_part(op, packed, count, 3, 0)) : PX_TRY(tokens_of(op, 0, count, dtype));
+    heads.k = PX_TRY(packed_part(op, packed, count, parts, parts - 2));
+    heads.v = PX_TRY(packed_part(op, packed, count, parts, parts - 1));
+  } else {
+    if (!op.has_input(2)) return execution_error("values are missing");
+    heads.q = PX_TRY(tokens_of(op, 0, count, dtype));
+    heads.k = PX_TRY(tokens_of(op, 1, count, dtype));
+    heads.v = PX_TRY(tokens_of(op, 2, count, dtype));
   }
-  const Tensor k = PX_TRY(plus_bias(op, op.input(1), bias, width, width));
-  const Ints v_dims(op.input(2).shape());
-  if (v_dims.size() != 3) return execution_error("V has shape " + op.input(2).shape().to_string());
-  const Tensor v = PX_TRY(plus_bias(op, op.input(2), bias, 2 * width, v_dims[2]));
-  heads.k = PX_TRY(split_heads(op, k, count));
-  heads.v = PX_TRY(split_heads(op, v, count));
+  if (!op.has_input(inputs.bias)) return heads;
+  const int64_t hidden = heads.q.shape()[1] * heads.q.shape()[3];
+  PX_TRY(add_bias(op, heads.q, op.input(inputs.bias), 0));
+  PX_TRY(add_bias(op, heads.k, op.input(inputs.bias), hidden));
+  PX_TRY(add_bias(op, heads.v, op.input(inputs.bias), 2 * hidden));
   return heads;
+}
+
+// The fourth output is the scaled products with mask and bias, before the softmax, as onnxruntime gives it.
+Status attend_projected(Context& op, const ProjectedInputs& inputs, bool causal) {
+  Heads heads = PX_TRY(projected_heads(op, inputs));
+  heads.scale = op.find_real("scale").value_or(0.0);
+  heads.causal = causal;
+  heads.shown = op.wants_output(3) ? 2 : -1;
+  MaskInputs mask = inputs.mask;
+  if (op.has_input(inputs.past_key) != op.has_input(inputs.past_value))
+    return execution_error("past_key and past_value must come together");
+  if (op.has_input(inputs.past_key)) {
+    const Tensor past_k = PX_TRY(inner_cast(op, op.input(inputs.past_key), heads.k.dtype()));
+    const Tensor past_v = PX_TRY(inner_cast(op, op.input(inputs.past_value), heads.v.dtype()));
+    if (past_k.shape().rank() != 4) return execution_error("past_key must have four axes");
+    mask.past = past_k.shape()[2];
+    heads.k = PX_TRY(joined_rows(op, past_k, heads.k));
+    heads.v = PX_TRY(joined_rows(op, past_v, heads.v));
+  }
+  PX_TRY(add_masks(op, mask, heads));
+  const Attended attended = PX_TRY(attend(op, heads));
+  const DType dtype = op.input(0).dtype();
+  const Tensor joined = PX_TRY(join_heads(op, attended.y));
+  PX_TRY(set_cast(op, 0, joined, dtype));
+  PX_TRY(set_cast(op, 1, heads.k, dtype));
+  PX_TRY(set_cast(op, 2, heads.v, dtype));
+  return set_cast(op, 3, attended.scores, dtype);
 }
 
 Status multi_head_attention(Context& op) {
   PX_TRY(refuse(op, {8, 9}, "a shared buffer of the past"));
-  if (op.wants_output(3)) return unsupported("output qk has no kernel here; --fallback=reference runs it");
-  Heads heads = PX_TRY(multi_head_inputs(op, op.integer("num_heads")));
-  heads.scale = op.find_real("scale").value_or(0.0);
-  heads.causal = op.integer("unidirectional") != 0;
-  const int64_t batch = heads.q.shape()[0], queries = heads.q.shape()[2];
-  int64_t keys = heads.k.shape()[2];
-  if (op.has_input(6) != op.has_input(7)) return execution_error("past_key and past_value must come together");
-  if (op.has_input(6)) {
-    heads.past_k = &op.input(6);
-    heads.past_v = &op.input(7);
-    if (heads.past_k->shape().rank() != 4) return execution_error("past_key must have four axes");
-    keys += heads.past_k->shape()[2];
-  }
-  Tensor mask;
-  if (op.has_input(4)) {
-    mask =
-        PX_TRY(added_mask(op, op.input(4), batch, queries, keys, op.find_real("mask_filter_value").value_or(-10000)));
-    mask = PX_TRY(inner_cast(op, mask, op.input(0).dtype()));
-  }
-  heads.mask = PX_TRY(both_masks(op, mask, op.has_input(5) ? op.input(5) : Tensor()));
-  Attended attended = PX_TRY(attend(op, heads));
-  op.set_output(0, std::move(attended.y));
-  if (op.wants_output(1)) op.set_output(1, std::move(attended.present_k));
-  if (op.wants_output(2)) op.set_output(2, std::move(attended.present_v));
-  return {};
+  return attend_projected(op, {3, 6, 7, {4, 5}}, op.integer("unidirectional") != 0);
 }
 
-// ---- Attention: the projections belong to it ----
+Status decoder_masked_attention(Context& op) {
+  PX_TRY(refuse(op, {7, 8, 9}, "a shared buffer of the past"));
+  if (op.find_integer("past_present_share_buffer").value_or(0) != 0)
+    return unsupported("past_present_share_buffer: past and present are never one buffer here");
+  return attend_projected(op, {10, 5, 6, {3, 4}}, false);
+}
 
-Status attention(Context& op) {
-  PX_TRY(refuse(op, {4, 6}, "a past in one tensor"));
+// ---- Attention and QAttention: the projections belong to them ----
+
+struct ProjectionInputs {
+  int64_t bias, past;
+  MaskInputs mask;
+  DType dtype;  // of the outputs
+};
+
+// One half of [2, batch, heads, length, size].
+Result<Tensor> half_of_past(Context& op, int64_t input, int64_t half, DType dtype) {
+  const Ints dims(op.input(input).shape());
+  if (dims.size() != 5 || dims[0] != 2) return execution_error("past has shape " + op.input(input).shape().to_string());
+  const Tensor wide = PX_TRY(inner_cast(op, op.input(input), dtype));
+  const Tensor index = Tensor::scalar<int64_t>(half);
+  return run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {wide, index});
+}
+
+Status attend_projection(Context& op, const Tensor& input, const Tensor& weights, const ProjectionInputs& inputs) {
   if (op.find_integer("do_rotary").value_or(0) != 0)
-    return unsupported("do_rotary has no kernel here; --fallback=reference runs it");
+    return unsupported("do_rotary: the operator's page does not say how it turns");
+  if (op.find_integer("past_present_share_buffer").value_or(0) != 0)
+    return unsupported("past_present_share_buffer: past and present are never one buffer here");
   const int64_t count = op.integer("num_heads");
-  const Ints dims(op.input(0).shape());
-  const Ints weights(op.input(1).shape());
-  if (dims.size() != 3 || weights.size() != 2 || count < 1) return execution_error("input or weights do not fit");
+  const Ints dims(input.shape()), weight_dims(weights.shape());
+  if (dims.size() != 3 || weight_dims.size() != 2 || count < 1) return execution_error("input or weights do not fit");
   Ints widths = op.find_integers("qkv_hidden_sizes").value_or(Ints{});
-  if (widths.empty()) widths = Ints(3, weights[1] / 3);
-  if (widths.size() != 3 || product(widths, 0, 1) + widths[1] + widths[2] != weights[1])
+  if (widths.empty()) widths = Ints(3, weight_dims[1] / 3);
+  if (widths.size() != 3 || widths[0] != widths[1] || widths[0] < 1 || widths[2] < 1 || widths[0] > weight_dims[1] ||
+      2 * widths[0] + widths[2] != weight_dims[1])
     return execution_error("'qkv_hidden_sizes' do not fit the weights");
-  Tensor all = PX_TRY(run_inner(op, {"MatMul", 13}, {op.value(0), op.value(1)}));
-  if (op.has_input(2)) all = PX_TRY(inner_binary(op, "Add", all, op.input(2)));
+  Tensor all = PX_TRY(run_inner(op, {"MatMul", 13}, {input, weights}));
+  if (op.has_input(inputs.bias)) {
+    const Tensor bias = PX_TRY(inner_cast(op, op.input(inputs.bias), all.dtype()));
+    all = PX_TRY(inner_binary(op, "Add", all, bias));
+  }
   Heads heads;
   Tensor* parts[] = {&heads.q, &heads.k, &heads.v};
   int64_t begin = 0;
@@ -197,26 +183,42 @@ Status attention(Context& op) {
   }
   heads.scale = op.find_real("scale").value_or(0.0);
   heads.causal = op.integer("unidirectional") != 0;
-  Tensor mask;
-  if (op.has_input(3)) {
-    const double filter = op.find_real("mask_filter_value").value_or(-10000);
-    mask = PX_TRY(added_mask(op, op.input(3), dims[0], dims[1], dims[1], filter));
-    mask = PX_TRY(inner_cast(op, mask, op.input(0).dtype()));
+  MaskInputs mask = inputs.mask;
+  if (op.has_input(inputs.past)) {
+    const Tensor past_k = PX_TRY(half_of_past(op, inputs.past, 0, all.dtype()));
+    const Tensor past_v = PX_TRY(half_of_past(op, inputs.past, 1, all.dtype()));
+    mask.past = past_k.shape()[2];
+    heads.k = PX_TRY(joined_rows(op, past_k, heads.k));
+    heads.v = PX_TRY(joined_rows(op, past_v, heads.v));
   }
-  heads.mask = PX_TRY(both_masks(op, mask, op.has_input(5) ? op.input(5) : Tensor()));
-  Attended attended = PX_TRY(attend(op, heads));
-  op.set_output(0, std::move(attended.y));
+  PX_TRY(add_masks(op, mask, heads));
+  const Attended attended = PX_TRY(attend(op, heads));
+  const Tensor joined = PX_TRY(join_heads(op, attended.y));
+  PX_TRY(set_cast(op, 0, joined, inputs.dtype));
   if (!op.wants_output(1)) return {};
-  const auto stacked = [](const Tensor& tensor) {
-    Ints shape(tensor.shape());
-    shape.insert(0, 1);
-    return reshaped(tensor, shape);
-  };
-  const Tensor k = PX_TRY(stacked(attended.present_k));
-  const Tensor v = PX_TRY(stacked(attended.present_v));
-  Tensor present = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", 0)}}, {k, v}));
-  op.set_output(1, std::move(present));
-  return {};
+  const Ints key_dims(heads.k.shape());
+  const Ints stacked{1, key_dims[0], key_dims[1], key_dims[2], key_dims[3]};
+  if (!(heads.v.shape() == heads.k.shape())) return execution_error("present needs keys and values of one size");
+  const Tensor k = PX_TRY(reshaped(heads.k, stacked));
+  const Tensor v = PX_TRY(reshaped(heads.v, stacked));
+  const Tensor present = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", 0)}}, {k, v}));
+  return set_cast(op, 1, present, inputs.dtype);
+}
+
+// Halves are multiplied as they are, float32 inside; what follows is computed wide.
+Status attention(Context& op) {
+  const DType dtype = op.input(0).dtype();
+  const Tensor input = PX_TRY(inner_cast(op, op.input(0), head_type(dtype)));
+  const Tensor weights = PX_TRY(inner_cast(op, op.input(1), head_type(dtype)));
+  return attend_projection(op, input, weights, {2, 4, {3, 5}, dtype});
+}
+
+// Attention of the dequantised input and weights.
+Status quantised_attention(Context& op) {
+  const Tensor input = PX_TRY(real_values(op, {0, 3, 6}));
+  const Tensor weights = PX_TRY(real_values(op, {1, 4, 7}));
+  constexpr int64_t kNone = 99;  // it has no attention bias
+  return attend_projection(op, input, weights, {2, 8, {5, kNone}, op.input(2).dtype()});
 }
 
 // ---- RotaryEmbedding: one position is that of the first token ----
@@ -255,10 +257,13 @@ Status rotary_embedding(Context& op) {
 }
 
 constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
+constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
 
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("Attention", kNarrowFloats, attention),
+    contributed_row("DecoderMaskedMultiHeadAttention", kNarrowFloats, decoder_masked_attention),
     contributed_row("MultiHeadAttention", kNarrowFloats, multi_head_attention),
+    contributed_row("QAttention", kBytes, quantised_attention),
     contributed_row("RotaryEmbedding", kNarrowFloats, rotary_embedding),
 };
 

@@ -5,11 +5,15 @@
 
 #include "runtime/device/channels_last.h"
 #include "runtime/device/copy.h"
+#include "runtime/device/element_of.h"
+#include "runtime/device/find.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
+#include "runtime/device/scatter.h"
 #include "runtime/device/window.h"
 #include "runtime/device/window_channels_last.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/indices.h"
 #include "runtime/ops/orders.h"
 #include "runtime/ops/spatial.h"
 
@@ -232,14 +236,46 @@ Status lp_pool(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const Pooling pooling = PX_TRY(pooling_of(op, x.shape()));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
-  const WindowNorm fold{static_cast<double>(op.find_integer("p").value_or(2))};
+  // Version 1 has a float for the power.
+  const WindowNorm fold{op.since_version() < 2 ? op.real("p") : static_cast<double>(op.find_integer("p").value_or(2))};
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     return window_fold<C>(op.queue(), fold, pooling.geometry(), pooling.planes, y, {}, x.view()), Status{};
   });
 }
 
-// Puts each value at the place its index names; an `output_shape` input only makes the output larger.
+// Where a value goes whose index names an element of the unpadded output. A given output shape only makes it larger.
+template <class Device>
+struct UnpooledPlace {
+  Source indices;
+  Axes natural, shape, strides;  // of the output without and with a given shape
+  int64_t count;                 // elements of the former
+
+  PX_HD bool is_outside(int64_t index) const {
+    if (index < 0 || index >= count) return true;
+    bool outside = false;
+    for (int axis = natural.count - 1; axis >= 0; --axis) {
+      outside = outside || index % natural[axis] >= shape[axis];
+      index /= natural[axis];
+    }
+    return outside;
+  }
+  PX_HD int64_t operator()(int64_t element) const {
+    int64_t index = element_of<Device, int64_t>(indices, element);
+    int64_t place = 0;
+    for (int axis = natural.count - 1; axis >= 0; --axis) {
+      place += index % natural[axis] * strides[axis];
+      index /= natural[axis];
+    }
+    return place;
+  }
+};
+template <class Device>
+struct OutsideUnpooled {
+  UnpooledPlace<Device> place;
+  PX_HD bool operator()(int64_t index, int64_t) const { return place.is_outside(index); }
+};
+
 template <class Device>
 Status max_unpool(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -265,30 +301,19 @@ Status max_unpool(OpContext<Device>& op) {
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   fill(op.queue(), y, nullptr);
-  const auto bytes = static_cast<size_t>(element_bytes(x.dtype()));
-  const Ints from_dims(natural);
-  const Ints to_strides = row_major_strides(shape);
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    int64_t index = load_element<int64_t>(indices.dtype(), indices.view().data, i);
-    if (index < 0 || index >= natural.element_count())
-      return execution_error(fmt::format("index {} is out of range", index));
-    int64_t place = 0;
-    for (int64_t axis = from_dims.size() - 1; axis >= 0; --axis) {
-      if (index % from_dims[axis] >= dim_of(shape, axis)) return execution_error("an index lies outside output_shape");
-      place += index % from_dims[axis] * to_strides[axis];
-      index /= from_dims[axis];
-    }
-    std::memcpy(y.data + static_cast<size_t>(place) * bytes, x.view().data + static_cast<size_t>(i) * bytes, bytes);
-  }
-  return {};
+  const UnpooledPlace<Device> place{source_of(indices.view()), Axes(Ints(natural)), Axes(Ints(shape)),
+                                    Axes(row_major_strides(shape)), natural.element_count()};
+  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideUnpooled<Device>{place}, indices.view()));
+  if (bad >= 0) return execution_error(fmt::format("index number {} is out of range", bad));
+  return scatter<float>(op.queue(), place, Combine::replace, y, x.view(), 1), Status{};
 }
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     takes_channels_last<Device>({0}, {"AveragePool", kFloats, average_pool<Device>}),
-    {"LpPool", kFloats, lp_pool<Device>, 2},
+    {"LpPool", kFloats, lp_pool<Device>},
     takes_channels_last<Device>({0}, {"MaxPool", kReals, max_pool<Device>}),
-    {"MaxUnpool", kFloats, PX_ON_HOST(max_unpool<Device>)},
+    reads_on_host<Device>({2}, {"MaxUnpool", kFloats, max_unpool<Device>}),
 };
 
 }  // namespace

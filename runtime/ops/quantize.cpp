@@ -8,6 +8,7 @@
 #include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/rows.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
 
@@ -160,32 +161,67 @@ Status dequantize_linear(OpContext<Device>& op) {
   return tabulate<double>(op.queue(), dequantized, y), Status{};
 }
 
-// scale = (max - min) / 255 over a range that holds 0; zero point = round(-min / scale).
+// ---- DynamicQuantizeLinear: scale = (max - min) / 255 over a range that holds 0; zero point = round(-min / scale)
+// ----
+
+template <bool kGreatest>
+struct EndOfRange {
+  template <class C>
+  PX_HD C init() const {
+    return C(0);
+  }
+  PX_HD float step(float a, float x) const { return (kGreatest ? x > a : x < a) ? x : a; }
+  PX_HD float merge(float a, float b) const { return step(a, b); }
+  PX_HD float finish(float a, int64_t) const { return a; }
+};
+
+template <class Device>
+struct DynamicScale {
+  Elements<Device, const float> low, high;
+  PX_HD float operator()(int64_t) const { return (high[0] - low[0]) / 255.0F; }
+};
+PX_HD inline float clamped_byte(float x) { return x < 0.0F ? 0.0F : (x > 255.0F ? 255.0F : x); }
+template <class Device>
+struct DynamicZero {
+  DynamicScale<Device> scale;
+  PX_HD int64_t operator()(int64_t) const {
+    const float step = scale(0);
+    return step == 0.0F ? 0 : static_cast<int64_t>(clamped_byte(std::nearbyint(-scale.low[0] / step)));
+  }
+};
+template <class Device>
+struct DynamicByte {
+  Elements<Device, const float> x;
+  DynamicZero<Device> zero;
+  PX_HD int64_t operator()(int64_t element) const {
+    const float step = zero.scale(0);
+    const float quotient = step == 0.0F ? 0.0F : x[element] / step;
+    return static_cast<int64_t>(clamped_byte(std::nearbyint(quotient) + static_cast<float>(zero(0))));
+  }
+};
+
 template <class Device>
 Status dynamic_quantize_linear(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
-  const auto values = x.as<float>();
-  float low = 0, high = 0;
-  for (float value : values) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  const float scale = (high - low) / 255.0F;
-  const float zero = scale == 0.0F ? 0.0F : std::clamp(std::nearbyint(-low / scale), 0.0F, 255.0F);
-  const MutableView y = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    const float quotient = scale == 0.0F ? 0.0F : values.data()[i] / scale;
-    y.template as<uint8_t>()[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(quotient) + zero, 0.0F, 255.0F));
-  }
-  op.set_output(1, Tensor::scalar<float>(scale));
-  op.set_output(2, Tensor::scalar<uint8_t>(static_cast<uint8_t>(zero)));
+  const MutableView low = PX_TRY(op.scratch(DType::float32, Shape{}));
+  const MutableView high = PX_TRY(op.scratch(DType::float32, Shape{}));
+  const RowLayout all{1, x.element_count(), 1};
+  fold_rows<float>(op.queue(), EndOfRange<false>{}, all, low, x.view());
+  fold_rows<float>(op.queue(), EndOfRange<true>{}, all, high, x.view());
+  const DynamicScale<Device> scale{{reinterpret_cast<const float*>(low.data)},
+                                   {reinterpret_cast<const float*>(high.data)}};
+  const DynamicZero<Device> zero{scale};
+  const DynamicByte<Device> byte{{reinterpret_cast<const float*>(x.view().data)}, zero};
+  tabulate<int64_t>(op.queue(), byte, PX_TRY(op.make_output(0, DType::uint8, x.shape())));
+  tabulate<float>(op.queue(), scale, PX_TRY(op.make_output(1, DType::float32, Shape{})));
+  tabulate<int64_t>(op.queue(), zero, PX_TRY(op.make_output(2, DType::uint8, Shape{})));
   return {};
 }
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"DequantizeLinear", kInts | (GpuDevice<Device> ? 0 : kFloat8 | kSubByte), dequantize_linear<Device>},
-    {"DynamicQuantizeLinear", dtype_bit(DType::float32), PX_ON_HOST(dynamic_quantize_linear<Device>)},
+    {"DynamicQuantizeLinear", dtype_bit(DType::float32), dynamic_quantize_linear<Device>},
     {"QuantizeLinear", kFloats | dtype_bit(DType::int32), quantize_linear<Device>},
 };
 

@@ -1,6 +1,7 @@
 // Operators that draw random numbers: RandomNormal, RandomUniform (and Like), Bernoulli, Multinomial, Dropout in
 // training. The specification leaves the generator open; this is numpy's RandomState: MT19937 (Matsumoto and Nishimura,
-// 1998) from a 32-bit seed, uniform numbers of 53 bits, normal ones by Marsaglia's polar method.
+// 1998) from a 32-bit seed, uniform numbers of 53 bits, normal ones by Marsaglia's polar method. Each number follows
+// from the one before, so that the host draws for every device.
 #include <cmath>
 #include <optional>
 #include <random>
@@ -15,7 +16,7 @@
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = OpContext<CompiledDevice>;
 
 // The seed is the attribute's, cut to a whole number modulo 2^32, and in a body or step mixed with the frames it runs
 // in; without the attribute, FNV-1a (32 bits) of the node's path. OpCall::seed() is that hash of the frames.
@@ -77,6 +78,18 @@ Result<DType> dtype_asked(const OpCall& op, DType otherwise) {
   return *dtype;
 }
 
+// An output in the host's memory.
+Result<MutableView> drawn_output(Context& op, int64_t index, DType dtype, const Shape& shape) {
+  if constexpr (GpuDevice<CompiledDevice>) {
+    Tensor tensor = PX_TRY(Tensor::allocate(dtype, shape));
+    const MutableView view = writable(tensor);
+    op.set_output(index, std::move(tensor));
+    return view;
+  } else {
+    return op.make_output(index, dtype, shape);
+  }
+}
+
 // The primitive: element i of `out` is the i-th number drawn.
 template <class Draw>
 void random(const MutableView& out, const Draw& draw) {
@@ -90,7 +103,7 @@ template <class Draw>
 Status draw_floats(Context& op, DType dtype, const Shape& shape, const Draw& draw) {
   if ((dtype_bit(dtype) & kFloats) == 0)
     return execution_error(fmt::format("random numbers of type {}: dtype must name a floating type", name_of(dtype)));
-  random(PX_TRY(op.make_output(0, dtype, shape)), draw);
+  random(PX_TRY(drawn_output(op, 0, dtype, shape)), draw);
   return {};
 }
 
@@ -121,7 +134,7 @@ Status like(Context& op) {
 
 // 1 where a uniform number lies below the probability.
 Status bernoulli(Context& op) {
-  const Tensor& x = op.input(0);
+  const Tensor x = PX_TRY(op.on_host(op.input(0)));
   const DType dtype = PX_TRY(dtype_asked(op, x.dtype()));
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const double probability = load_element<double>(x.dtype(), x.view().data, i);
@@ -130,7 +143,7 @@ Status bernoulli(Context& op) {
   }
   if ((dtype_bit(dtype) & (kReals | kBool)) == 0)
     return execution_error(fmt::format("draws of type {}", name_of(dtype)));
-  const MutableView y = PX_TRY(op.make_output(0, dtype, x.shape()));
+  const MutableView y = PX_TRY(drawn_output(op, 0, dtype, x.shape()));
   RandomNumbers numbers(seed_of(op));
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const int64_t drawn = numbers.uniform() < load_element<double>(x.dtype(), x.view().data, i) ? 1 : 0;
@@ -142,13 +155,14 @@ Status bernoulli(Context& op) {
 // Row by row, `sample_size` classes by the inverse of the cumulative distribution; the input holds unnormalised
 // logarithms of the probabilities.
 Status multinomial(Context& op) {
-  const Tensor& x = op.input(0);
+  const Tensor x = PX_TRY(op.on_host(op.input(0)));
   const int64_t samples = op.integer("sample_size");
   const DType dtype = PX_TRY(dtype_asked(op, DType::int32));
   if (x.shape().rank() != 2 || x.shape()[1] < 1) return execution_error("the input must be [batch, classes]");
   if (dtype != DType::int32 && dtype != DType::int64) return execution_error("attribute dtype must be int32 or int64");
   const int64_t classes = x.shape()[1];
-  const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of(Ints{x.shape()[0], samples})));
+  const Shape shape = PX_TRY(shape_of(Ints{x.shape()[0], samples}));
+  const MutableView y = PX_TRY(drawn_output(op, 0, dtype, shape));
   RandomNumbers numbers(seed_of(op));
   std::vector<double> cumulative(static_cast<size_t>(classes));
   for (int64_t row = 0; row < x.shape()[0]; ++row) {
@@ -169,11 +183,11 @@ Status multinomial(Context& op) {
 // output = data / (1 - ratio) where a uniform number is not below the ratio, else 0. The mask says which.
 Status training_dropout(Context& op, double ratio) {
   if (!(ratio >= 0 && ratio < 1)) return execution_error(fmt::format("a ratio of {}: it must lie in [0, 1)", ratio));
-  const Tensor& x = op.input(0);
-  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  const Tensor x = PX_TRY(op.on_host(op.input(0)));
+  const MutableView y = PX_TRY(drawn_output(op, 0, x.dtype(), x.shape()));
   MutableView mask;
   if (op.wants_output(1)) {
-    mask = PX_TRY(op.make_output(1, op.since_version() >= 10 ? DType::bool_ : x.dtype(), x.shape()));
+    mask = PX_TRY(drawn_output(op, 1, op.since_version() >= 10 ? DType::bool_ : x.dtype(), x.shape()));
   }
   RandomNumbers numbers(seed_of(op));
   for (int64_t i = 0; i < x.element_count(); ++i) {
@@ -185,7 +199,7 @@ Status training_dropout(Context& op, double ratio) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<CompiledDevice> kRows[] = {
     {"Bernoulli", kFloats, bernoulli},
     {"Multinomial", kFloats, multinomial},
     {"RandomNormal", kAnything, of_shape<normal>},
@@ -196,10 +210,10 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 }  // namespace
 
-Status random_dropout(OpContext<Cpu>& op, double ratio) { return training_dropout(op, ratio); }
+Status random_dropout(OpContext<CompiledDevice>& op, double ratio) { return training_dropout(op, ratio); }
 
 template <>
-Rows<Cpu> random_rows() {
+Rows<CompiledDevice> random_rows() {
   return kRows;
 }
 

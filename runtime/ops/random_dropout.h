@@ -5,6 +5,6 @@
 
 namespace parallax::runtime {
 
-Status random_dropout(OpContext<Cpu>& op, double ratio);
+Status random_dropout(OpContext<CompiledDevice>& op, double ratio);
 
 }  // namespace parallax::runtime

@@ -2,44 +2,15 @@
 #include <fmt/format.h>
 
 #include "runtime/device/copy.h"
+#include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/recurrent_cells.h"
 
 namespace parallax::runtime {
 namespace {
-
-struct NamedActivation {
-  std::string_view name;
-  Activation::Kind kind;
-  double alpha;
-  double beta;
-};
-
-// Defaults as in the specification of RNN.
-constexpr NamedActivation kActivations[] = {
-    {"relu", Activation::Kind::relu, 0, 0},
-    {"tanh", Activation::Kind::tanh, 0, 0},
-    {"sigmoid", Activation::Kind::sigmoid, 0, 0},
-    {"affine", Activation::Kind::affine, 1, 0},
-    {"leakyrelu", Activation::Kind::leaky_relu, 0.01, 0},
-    {"thresholdedrelu", Activation::Kind::thresholded_relu, 1, 0},
-    {"scaledtanh", Activation::Kind::scaled_tanh, 1, 1},
-    {"hardsigmoid", Activation::Kind::hard_sigmoid, 0.2, 0.5},
-    {"elu", Activation::Kind::elu, 1, 0},
-    {"softsign", Activation::Kind::softsign, 0, 0},
-    {"softplus", Activation::Kind::softplus, 0, 0},
-};
-
-bool takes_alpha(Activation::Kind kind) {
-  return kind != Activation::Kind::relu && kind != Activation::Kind::tanh && kind != Activation::Kind::sigmoid &&
-         kind != Activation::Kind::softsign && kind != Activation::Kind::softplus;
-}
-bool takes_beta(Activation::Kind kind) {
-  return kind == Activation::Kind::affine || kind == Activation::Kind::scaled_tanh ||
-         kind == Activation::Kind::hard_sigmoid;
-}
 
 enum class Cell : uint8_t { rnn, gru, lstm };
 
@@ -77,33 +48,64 @@ Result<RecurrentShape> recurrent_shape(const OpCall& op, int64_t gates) {
   return shape;
 }
 
-// The inputs and outputs of one run, converted to C. States are [directions, batch, hidden], y [steps, directions,
-// batch, hidden].
-template <class C>
+// The operands of one run as C; the states of all steps.
+template <class Device, class C>
 struct RecurrentData {
   std::shared_ptr<const C> x, w, r, bias, peepholes;
-  std::vector<C> h, c, y;
-  Ints lengths;
+  Elements<Device, const int64_t> lengths;
+  MutableView h;  // [directions, steps + 1, batch, hidden], the initial state first
+  MutableView c;  // [directions, batch, hidden]
+  int64_t state_size = 0;
+
+  C* h_at(const RecurrentShape& shape, int64_t direction, int64_t step) const {
+    return reinterpret_cast<C*>(h.data) + (direction * (shape.steps + 1) + step) * state_size;
+  }
+};
+
+// A contiguous part of memory of C as something to be filled.
+template <class C>
+MutableView part_of(const MutableView& whole, C* begin, int64_t count) {
+  return {storage_of<C>(), Shape{count}, reinterpret_cast<std::byte*>(begin), whole.device};
+}
+
+// A given state [directions, batch, hidden], or [batch, directions, hidden], or zeros.
+template <class Device, class C>
+struct InitialState {
+  Source given;
+  int64_t direction, directions, batch, hidden;
+  bool batch_first;
+  PX_HD C operator()(int64_t element) const {
+    if (given.data == nullptr) return C(0);
+    const int64_t entry = element / hidden;
+    const int64_t row = batch_first ? entry * directions + direction : direction * batch + entry;
+    return element_of<Device, C>(given, row * hidden + element % hidden);
+  }
 };
 
 template <class C, class Device>
-Status load_state(OpContext<Device>& op, const RecurrentShape& shape, int64_t input, std::vector<C>& state) {
-  state.assign(static_cast<size_t>(shape.directions * shape.batch * shape.hidden), C(0));
-  if (!op.has_input(input)) return {};
-  const Tensor& given = op.input(input);
-  if (given.element_count() != static_cast<int64_t>(state.size()))
-    return execution_error(fmt::format("input {} has the wrong shape", input));
-  for (int64_t i = 0; i < given.element_count(); ++i) {
-    const int64_t row = i / shape.hidden;
-    const int64_t place = shape.batch_first ? row % shape.directions * shape.batch + row / shape.directions : row;
-    state.data()[place * shape.hidden + i % shape.hidden] = load_element<C>(given.dtype(), given.view().data, i);
+Status load_states(OpContext<Device>& op, const RecurrentShape& shape, bool is_lstm, RecurrentData<Device, C>& data) {
+  data.state_size = shape.batch * shape.hidden;
+  data.h = PX_TRY(op.scratch(storage_of<C>(), shape_of({shape.directions, shape.steps + 1, data.state_size})));
+  data.c = PX_TRY(op.scratch(storage_of<C>(), shape_of({shape.directions, data.state_size})));
+  for (const int64_t input : {5, 6}) {
+    if (input == 6 && !is_lstm) continue;
+    if (op.has_input(input) && op.input(input).element_count() != shape.directions * data.state_size)
+      return execution_error(fmt::format("input {} has the wrong shape", input));
+    const Source given = op.has_input(input) ? source_of(op.input(input).view()) : Source{};
+    for (int64_t direction = 0; direction < shape.directions; ++direction) {
+      const InitialState<Device, C> state{given,       direction,    shape.directions,
+                                          shape.batch, shape.hidden, shape.batch_first};
+      C* target =
+          input == 5 ? data.h_at(shape, direction, 0) : reinterpret_cast<C*>(data.c.data) + direction * data.state_size;
+      tabulate<C>(op.queue(), state, part_of(data.h, target, data.state_size));
+    }
   }
   return {};
 }
 
 template <class C, class Device>
-Result<RecurrentData<C>> load_data(OpContext<Device>& op, const RecurrentShape& shape, bool is_lstm) {
-  RecurrentData<C> data;
+Result<RecurrentData<Device, C>> load_data(OpContext<Device>& op, const RecurrentShape& shape, bool is_lstm) {
+  RecurrentData<Device, C> data;
   data.w = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
   data.r = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
   TensorView x = op.input(0).view();
@@ -125,119 +127,132 @@ Result<RecurrentData<C>> load_data(OpContext<Device>& op, const RecurrentShape& 
       return execution_error("P has the wrong shape");
     data.peepholes = PX_TRY(converted<C>(op.queue(), op.input(7).view(), op.is_constant(7)));
   }
-  data.lengths = op.has_input(4) ? PX_TRY(op.integers_of_input(4)) : Ints(shape.batch, shape.steps);
-  if (data.lengths.size() != shape.batch)
-    return execution_error("sequence_lens must have one length for each batch entry");
-  for (int64_t length : data.lengths) {
+  Ints lengths = op.has_input(4) ? PX_TRY(op.integers_of_input(4)) : Ints(shape.batch, shape.steps);
+  if (lengths.size() != shape.batch) return execution_error("sequence_lens must have one length for each batch entry");
+  for (int64_t length : lengths) {
     if (length < 0 || length > shape.steps) return execution_error(fmt::format("a sequence length is {}", length));
   }
-  PX_TRY(load_state(op, shape, 5, data.h));
-  if (is_lstm) {
-    PX_TRY(load_state(op, shape, 6, data.c));
-  } else {
-    data.c.assign(data.h.size(), C(0));
-  }
-  data.y.assign(static_cast<size_t>(shape.steps * shape.directions * shape.batch * shape.hidden), C(0));
+  data.lengths = PX_TRY(op.table(std::move(lengths)));
+  PX_TRY(load_states(op, shape, is_lstm, data));
   return data;
 }
 
-// GRU's gates are z, r, h. The hidden one multiplies the reset state before or after the product with R.
+// One step: `cell` knows its states before; `h` is the state behind it, `c` is overwritten.
 template <class C, class Device>
-Status gru_step(OpContext<Device>& op, const CellParameters<C>& cell, const C* r_weights, const C* x_gates,
-                const C* h_gates, C* h) {
-  const int64_t n = cell.hidden;
-  std::vector<C> update(static_cast<size_t>(n)), reset(static_cast<size_t>(n)), product_h(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    const auto gate = [&](int64_t at) {
-      return x_gates[at] + h_gates[at] + bias_at(cell.input_bias, at) + bias_at(cell.recurrent_bias, at);
-    };
-    update.data()[i] = cell.activations[0](clipped(gate(i), cell.clip));
-    reset.data()[i] = cell.activations[0](clipped(gate(n + i), cell.clip));
+Status run_step(OpContext<Device>& op, Cell kind, const CellStep<Device, C>& cell, const C* r,
+                const MutableView (&scratch)[2], const MutableView& h, const MutableView& c) {
+  Queue<Device>& queue = op.queue();
+  if (kind == Cell::rnn) return tabulate<C>(queue, RnnHidden<Device, C>{cell}, h), Status{};
+  if (kind == Cell::lstm) {
+    const Elements<Device, const C> state{reinterpret_cast<const C*>(c.data)};
+    tabulate<C>(queue, LstmState<Device, C>{cell, state}, c);
+    return tabulate<C>(queue, LstmHidden<Device, C>{cell, state}, h), Status{};
   }
-  if (cell.linear_before_reset) {
-    for (int64_t i = 0; i < n; ++i) {
-      product_h.data()[i] = reset.data()[i] * (h_gates[2 * n + i] + bias_at(cell.recurrent_bias, 2 * n + i));
-    }
-  } else {
-    for (int64_t i = 0; i < n; ++i) reset.data()[i] *= h[i];
+  CellStep<Device, C> gru = cell;
+  if (!cell.linear_before_reset) {  // the reset state is what R of the hidden gate multiplies
+    tabulate<C>(queue, GruResetState<Device, C>{cell}, scratch[0]);
     GemmProblem problem;
-    problem.m = 1;
-    problem.n = n;
-    problem.k = n;
+    problem.m = cell.batch;
+    problem.n = problem.k = cell.hidden;
     problem.transpose_b = true;
-    PX_TRY(gemm(op.queue(), problem, reset.data(), r_weights + 2 * n * n, product_h.data()));
-    for (int64_t i = 0; i < n; ++i) product_h.data()[i] += bias_at(cell.recurrent_bias, 2 * n + i);
+    C* product_h = reinterpret_cast<C*>(scratch[1].data);
+    PX_TRY(gemm(queue, problem, reinterpret_cast<const C*>(scratch[0].data), r + 2 * cell.hidden * cell.hidden,
+                product_h));
+    gru.product_h = {product_h};
   }
-  for (int64_t i = 0; i < n; ++i) {
-    const C sum = x_gates[2 * n + i] + product_h.data()[i] + bias_at(cell.input_bias, 2 * n + i);
-    const C candidate = cell.activations[1](clipped(sum, cell.clip));
-    const C z = update.data()[i];
-    h[i] = (C(1) - z) * candidate + z * h[i];
-  }
-  return {};
+  return tabulate<C>(queue, GruHidden<Device, C>{gru}, h), Status{};
 }
 
 template <class C, class Device>
-Status run_direction(OpContext<Device>& op, Cell kind, const RecurrentShape& shape, const CellParameters<C>& cell,
-                     int64_t direction, RecurrentData<C>& data) {
+Status run_direction(OpContext<Device>& op, Cell kind, const RecurrentShape& shape, CellStep<Device, C> cell,
+                     int64_t direction, const RecurrentData<Device, C>& data) {
   const int64_t width = shape.gates * shape.hidden;
   const C* w = data.w.get() + direction * width * shape.input;
   const C* r = data.r.get() + direction * width * shape.hidden;
-  std::vector<C> x_gates(static_cast<size_t>(shape.steps * shape.batch * width));
-  std::vector<C> h_gates(static_cast<size_t>(shape.batch * width));
+  const MutableView x_gates = PX_TRY(op.scratch(storage_of<C>(), shape_of({shape.steps * shape.batch, width})));
+  const MutableView h_gates = PX_TRY(op.scratch(storage_of<C>(), shape_of({shape.batch, width})));
+  const Shape state = PX_TRY(shape_of({data.state_size}));
+  const MutableView scratch[] = {PX_TRY(op.scratch(storage_of<C>(), state)),
+                                 PX_TRY(op.scratch(storage_of<C>(), state))};
   GemmProblem inputs;
   inputs.m = shape.steps * shape.batch;
   inputs.n = width;
   inputs.k = shape.input;
   inputs.transpose_b = true;
-  PX_TRY(gemm(op.queue(), inputs, data.x.get(), w, x_gates.data()));
+  PX_TRY(gemm(op.queue(), inputs, data.x.get(), w, reinterpret_cast<C*>(x_gates.data)));
   GemmProblem recurrent = inputs;
   recurrent.m = shape.batch;
   recurrent.k = shape.hidden;
-  C* h = data.h.data() + direction * shape.batch * shape.hidden;
-  C* c = data.c.data() + direction * shape.batch * shape.hidden;
-  for (int64_t step = 0; step < shape.steps; ++step) {
-    PX_TRY(gemm(op.queue(), recurrent, h, r, h_gates.data()));
-    for (int64_t entry = 0; entry < shape.batch; ++entry) {
-      const int64_t length = data.lengths[entry];
-      if (step >= length) continue;  // beyond its end the output is zero and the state stays
-      const int64_t time = shape.reversed[direction] ? length - 1 - step : step;
-      const C* from_x = x_gates.data() + (time * shape.batch + entry) * width;
-      const C* from_h = h_gates.data() + entry * width;
-      C* own_h = h + entry * shape.hidden;
-      if (kind == Cell::rnn) rnn_cell(cell, from_x, from_h, own_h, static_cast<C*>(nullptr));
-      if (kind == Cell::lstm) lstm_cell(cell, from_x, from_h, own_h, c + entry * shape.hidden);
-      if (kind == Cell::gru) PX_TRY(gru_step(op, cell, r, from_x, from_h, own_h));
-      C* out = data.y.data() + ((time * shape.directions + direction) * shape.batch + entry) * shape.hidden;
-      std::copy_n(own_h, shape.hidden, out);
-    }
+  cell.x_gates = {reinterpret_cast<const C*>(x_gates.data)};
+  cell.h_gates = {reinterpret_cast<const C*>(h_gates.data)};
+  C* c = reinterpret_cast<C*>(data.c.data) + direction * data.state_size;
+  for (cell.step = 0; cell.step < shape.steps; ++cell.step) {
+    const C* before = data.h_at(shape, direction, cell.step);
+    PX_TRY(gemm(op.queue(), recurrent, before, r, reinterpret_cast<C*>(h_gates.data)));
+    cell.h = {before};
+    const MutableView after = part_of(data.h, data.h_at(shape, direction, cell.step + 1), data.state_size);
+    PX_TRY(run_step(op, kind, cell, r, scratch, after, part_of(data.c, c, data.state_size)));
   }
   return {};
 }
 
-// Stores [a, b, c, hidden] as it is, or with the batch (axis `batch_axis`) brought to the front.
+// ---- Outputs, from the states of all steps ----
+
+// Element of Y [steps, directions, batch, hidden] or [batch, steps, directions, hidden]: zero behind a sequence's end.
+template <class Device, class C>
+struct OutputOfStep {
+  Elements<Device, const C> h;
+  Elements<Device, const int64_t> lengths;
+  RecurrentShape shape;
+  PX_HD C operator()(int64_t element) const {
+    const int64_t row = element / shape.hidden;
+    const int64_t entry = shape.batch_first ? row / shape.directions / shape.steps : row % shape.batch;
+    const int64_t direction = shape.batch_first ? row % shape.directions : row / shape.batch % shape.directions;
+    const int64_t time =
+        shape.batch_first ? row / shape.directions % shape.steps : row / shape.batch / shape.directions;
+    if (time >= lengths[entry]) return C(0);
+    const int64_t step = shape.reversed[direction] ? lengths[entry] - 1 - time : time;
+    return h[((direction * (shape.steps + 1) + step + 1) * shape.batch + entry) * shape.hidden +
+             element % shape.hidden];
+  }
+};
+
+// Element of Y_h or Y_c [directions, batch, hidden] or [batch, directions, hidden].
+template <class Device, class C>
+struct LastState {
+  Elements<Device, const C> states;  // those of direction d begin at d * stride + offset
+  int64_t stride, offset;
+  RecurrentShape shape;
+  PX_HD C operator()(int64_t element) const {
+    const int64_t row = element / shape.hidden;
+    const int64_t entry = shape.batch_first ? row / shape.directions : row % shape.batch;
+    const int64_t direction = shape.batch_first ? row % shape.directions : row / shape.batch;
+    return states[direction * stride + offset + entry * shape.hidden + element % shape.hidden];
+  }
+};
+
 template <class C, class Device>
-Status store_output(OpContext<Device>& op, const RecurrentShape& shape, int64_t output, const std::vector<C>& values,
-                    bool with_steps) {
-  if (!op.wants_output(output)) return {};
-  Ints dims{shape.steps, shape.directions, shape.batch, shape.hidden};
-  Ints order = shape.batch_first ? Ints{2, 0, 1, 3} : Ints{0, 1, 2, 3};
-  if (!with_steps) {
-    dims = Ints{shape.directions, shape.batch, shape.hidden};
-    order = shape.batch_first ? Ints{1, 0, 2} : Ints{0, 1, 2};
+Status store_outputs(OpContext<Device>& op, const RecurrentShape& shape, const RecurrentData<Device, C>& data) {
+  const DType dtype = op.input(0).dtype();
+  const Ints steps = shape.batch_first ? Ints{shape.batch, shape.steps, shape.directions, shape.hidden}
+                                       : Ints{shape.steps, shape.directions, shape.batch, shape.hidden};
+  const Ints last = shape.batch_first ? Ints{shape.batch, shape.directions, shape.hidden}
+                                      : Ints{shape.directions, shape.batch, shape.hidden};
+  const Elements<Device, const C> h{reinterpret_cast<const C*>(data.h.data)};
+  const Elements<Device, const C> c{reinterpret_cast<const C*>(data.c.data)};
+  if (op.wants_output(0)) {
+    const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of(steps)));
+    tabulate<C>(op.queue(), OutputOfStep<Device, C>{h, data.lengths, shape}, y);
   }
-  const Ints from = row_major_strides(dims);
-  Ints walk, strides;
-  for (int64_t axis : order) {
-    walk.push_back(dims[axis]);
-    strides.push_back(from[axis]);
+  if (op.wants_output(1)) {
+    const MutableView y_h = PX_TRY(op.make_output(1, dtype, shape_of(last)));
+    const int64_t stride = (shape.steps + 1) * data.state_size;
+    tabulate<C>(op.queue(), LastState<Device, C>{h, stride, shape.steps * data.state_size, shape}, y_h);
   }
-  const MutableView out = PX_TRY(op.make_output(output, op.input(0).dtype(), shape_of(walk)));
-  const MutableView turned = out.dtype == storage_of<C>() ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
-  copy_strided(op.queue(), sizeof(C), walk, {turned.data, row_major_strides(walk), 0},
-               {reinterpret_cast<const std::byte*>(values.data()), strides, 0});
-  if (turned.data == out.data) return {};
-  store_block<C>(out.dtype, out.data, 0, out.element_count(), reinterpret_cast<const C*>(turned.data));
+  if (op.wants_output(2)) {
+    const MutableView y_c = PX_TRY(op.make_output(2, dtype, shape_of(last)));
+    tabulate<C>(op.queue(), LastState<Device, C>{c, data.state_size, 0, shape}, y_c);
+  }
   return {};
 }
 
@@ -246,27 +261,29 @@ Status recurrent_as(OpContext<Device>& op, const RecurrentShape& shape) {
   const std::vector<std::string> defaults = kind == Cell::lstm  ? std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}
                                             : kind == Cell::gru ? std::vector<std::string>{"Sigmoid", "Tanh"}
                                                                 : std::vector<std::string>{"Tanh"};
-  const std::vector<Activation> activations = PX_TRY(activations_of(op, defaults, shape.directions));
-  RecurrentData<C> data = PX_TRY((load_data<C>(op, shape, kind == Cell::lstm)));
+  const std::vector<CellActivation> activations = PX_TRY(cell_activations(op, defaults, shape.directions));
+  const auto data = PX_TRY((load_data<C>(op, shape, kind == Cell::lstm)));
   for (int64_t direction = 0; direction < shape.directions; ++direction) {
-    CellParameters<C> cell;
+    CellStep<Device, C> cell;
     cell.hidden = shape.hidden;
     cell.batch = shape.batch;
+    cell.gates = shape.gates;
+    cell.reversed = shape.reversed[direction];
+    cell.lengths = data.lengths;
     const int64_t width = shape.gates * shape.hidden;
     if (data.bias != nullptr) {
-      cell.input_bias = data.bias.get() + direction * 2 * width;
-      cell.recurrent_bias = cell.input_bias + width;
+      cell.input_bias = {data.bias.get() + direction * 2 * width};
+      cell.recurrent_bias = {cell.input_bias.data + width};
     }
-    if (data.peepholes != nullptr) cell.peepholes = data.peepholes.get() + direction * 3 * shape.hidden;
-    cell.activations = activations.data() + direction * static_cast<int64_t>(defaults.size());
+    if (data.peepholes != nullptr) cell.peepholes = {data.peepholes.get() + direction * 3 * shape.hidden};
+    std::copy_n(activations.begin() + direction * static_cast<int64_t>(defaults.size()), defaults.size(),
+                std::begin(cell.activations));
     cell.clip = static_cast<C>(op.find_real("clip").value_or(0.0));
     cell.linear_before_reset = op.find_integer("linear_before_reset").value_or(0) != 0;
     cell.input_forget = op.find_integer("input_forget").value_or(0) != 0;
     PX_TRY(run_direction(op, kind, shape, cell, direction, data));
   }
-  PX_TRY(store_output(op, shape, 0, data.y, true));
-  PX_TRY(store_output(op, shape, 1, data.h, false));
-  return kind == Cell::lstm ? store_output(op, shape, 2, data.c, false) : Status{};
+  return store_outputs(op, shape, data);
 }
 
 template <class Device, Cell kind>
@@ -278,41 +295,12 @@ Status recurrent(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"GRU", kFloats, recurrent<Device, Cell::gru>, 7},
-    {"LSTM", kFloats, recurrent<Device, Cell::lstm>, 7},
-    {"RNN", kFloats, recurrent<Device, Cell::rnn>, 7},
+    reads_on_host<Device>({4}, {"GRU", kFloats, recurrent<Device, Cell::gru>}),
+    reads_on_host<Device>({4}, {"LSTM", kFloats, recurrent<Device, Cell::lstm>}),
+    reads_on_host<Device>({4}, {"RNN", kFloats, recurrent<Device, Cell::rnn>}),
 };
 
 }  // namespace
-
-Result<std::vector<Activation>> activations_of(const OpCall& op, const std::vector<std::string>& defaults,
-                                               int64_t directions) {
-  std::vector<std::string> names = op.texts("activations");
-  if (names.empty()) {
-    for (int64_t direction = 0; direction < directions; ++direction)
-      names.insert(names.end(), defaults.begin(), defaults.end());
-  }
-  const size_t needed = defaults.size() * static_cast<size_t>(directions);
-  if (names.size() < needed) return execution_error("'activations' is too short");
-  names.resize(needed);  // the schema's default of RNN names one for each of two directions
-  const std::vector<float> alphas = op.find_reals("activation_alpha").value_or(std::vector<float>{});
-  const std::vector<float> betas = op.find_reals("activation_beta").value_or(std::vector<float>{});
-  size_t next_alpha = 0, next_beta = 0;  // the lists name only the functions that take a value
-  std::vector<Activation> result;
-  for (std::string name : names) {
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-    const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
-                                     [&](const auto& each) { return each.name == name; });
-    if (found == std::end(kActivations)) return execution_error("there is no activation '" + name + "'");
-    Activation activation{found->kind, found->alpha, found->beta};
-    if (takes_alpha(found->kind) && next_alpha < alphas.size())
-      activation.alpha = static_cast<double>(alphas[next_alpha++]);
-    if (takes_beta(found->kind) && next_beta < betas.size()) activation.beta = static_cast<double>(betas[next_beta++]);
-    result.push_back(activation);
-  }
-  return result;
-}
 
 template <>
 std::span<const KernelRow<CompiledDevice>> recurrent_rows() {

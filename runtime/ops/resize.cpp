@@ -39,6 +39,8 @@ bool given(const OpCall& op, int64_t input) {
 
 Result<std::vector<double>> scales_of(const OpCall& op, const ResizeInputs& inputs) {
   if (given(op, inputs.scales)) return reals_of_input(op, inputs.scales);
+  if (op.since_version() < 7)  // Upsample-1: images alone
+    return std::vector<double>{1.0, 1.0, op.real("height_scale"), op.real("width_scale")};
   std::vector<double> scales;
   for (float scale : op.find_reals("scales").value_or(std::vector<float>{}))
     scales.push_back(static_cast<double>(scale));
@@ -289,7 +291,7 @@ Status resize(OpContext<Device>& op) {
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     reads_on_host<Device>({1, 2, 3}, {"Resize", kMovable, resize<Device>}),
-    reads_on_host<Device>({1}, {"Upsample", kMovable, resize<Device>, 7}),
+    reads_on_host<Device>({1}, {"Upsample", kMovable, resize<Device>}),
 };
 
 }  // namespace

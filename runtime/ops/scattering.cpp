@@ -65,6 +65,46 @@ Status scatter_nd(OpContext<Device>& op) {
   return scatter_into_copy(op, TableIndex<Device>{offsets}, product(data, index_dims.back(), data.size()));
 }
 
+// ---- TensorScatter: a cache updated from each sample's write index on, along an axis ----
+
+// Where block number `block` of the update [batch, ..., length, ...] goes in the cache.
+template <class Device>
+struct CachePlace {
+  Elements<Device, const int64_t> begins;  // of each sample
+  int64_t length, cached, per_sample;      // along the axis; blocks before the axis of a sample
+  PX_HD int64_t operator()(int64_t block) const {
+    const int64_t lead = block / length;
+    return lead * cached + (begins[lead / per_sample] + block % length) % cached;
+  }
+};
+
+template <class Device>
+Status tensor_scatter(OpContext<Device>& op) {
+  const Tensor& cache = op.input(0);
+  const Tensor& update = op.input(1);
+  const Ints dims(cache.shape()), given(update.shape());
+  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), dims.size()));
+  const std::string mode = op.text("mode");
+  if (axis == 0 || (mode != "linear" && mode != "circular")) return execution_error("'axis' or 'mode' is wrong");
+  bool fits = given.size() == dims.size() && update.dtype() == cache.dtype();
+  for (int64_t other = 0; fits && other < dims.size(); ++other)
+    fits = other == axis ? given[other] <= dims[other] : given[other] == dims[other];
+  if (!fits)
+    return execution_error("update " + update.shape().to_string() + " does not fit " + cache.shape().to_string());
+  Ints begins = op.has_input(2) ? PX_TRY(op.integers_of_input(2)) : Ints(dims[0]);
+  if (begins.size() != dims[0]) return execution_error("write_indices needs one entry for each sample");
+  for (int64_t& begin : begins) {
+    if (begin < 0 || (mode == "linear" && begin > dims[axis] - given[axis])) return index_outside(begin, dims[axis]);
+    begin %= std::max<int64_t>(1, dims[axis]);
+  }
+  const MutableView y = PX_TRY(op.make_output_over(0, cache.dtype(), cache.shape(), {0}));
+  if (y.data != cache.view().data) copy_bytes(op.queue(), y.data, cache.view().data, cache.size_bytes());
+  if (update.element_count() == 0) return {};
+  const CachePlace<Device> place{PX_TRY(op.table(std::move(begins))), given[axis], dims[axis], product(dims, 1, axis)};
+  const int64_t inner = product(dims, axis + 1, dims.size());
+  return scatter<float>(op.queue(), place, Combine::replace, y, update.view(), inner), Status{};
+}
+
 // Which of [off, on] an element is; rows whose index is outside are all off, as the specification has it.
 template <class Device>
 struct OneHotIndex {
@@ -162,6 +202,7 @@ constexpr KernelRow<Device> kRows[] = {
     {"Scatter", kMovable, scatter_elements<Device>},
     {"ScatterElements", kMovable, scatter_elements<Device>},
     {"ScatterND", kMovable, scatter_nd<Device>},
+    reads_on_host<Device>({2}, {"TensorScatter", kMovable, tensor_scatter<Device>}),
 };
 
 }  // namespace

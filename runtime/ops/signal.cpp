@@ -1,17 +1,16 @@
 // Operators on signals: window functions, DFT, STFT, MelWeightMatrix. Sums in double.
 #include <cmath>
-#include <complex>
 #include <numbers>
 
 #include <fmt/format.h>
 
+#include "runtime/device/element_of.h"
 #include "runtime/device/map.h"
+#include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {
 namespace {
-
-using Complex = std::complex<double>;
 
 // ---- Windows: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n the size, or one less when not periodic ----
 
@@ -22,53 +21,98 @@ constexpr WindowTerms kHann{0.5, 0.5, 0.0};
 constexpr WindowTerms kHamming{25.0 / 46, 21.0 / 46, 0.0};
 constexpr WindowTerms kBlackman{0.42, 0.5, 0.08};
 
-template <class Device, const WindowTerms& terms>
-Status window(OpContext<Device>& op) {
-  const int64_t size = PX_TRY(op.integer_of_input(0));
+struct WindowValue {
+  WindowTerms terms;
+  double step;
+  PX_HD double operator()(int64_t place) const {
+    const double angle = step * static_cast<double>(place);
+    return terms.a0 - terms.a1 * std::cos(angle) + terms.a2 * std::cos(2 * angle);
+  }
+};
+
+Result<DType> output_datatype(const OpCall& op) {
   const auto dtype = dtype_from_number(op.integer("output_datatype"));
   if (!dtype.has_value() || arithmetic_of(*dtype) == Arithmetic::none)
     return unsupported_dtype(dtype.value_or(DType::undefined));
+  return *dtype;
+}
+
+template <class Device, const WindowTerms& terms>
+Status window(OpContext<Device>& op) {
+  const int64_t size = PX_TRY(op.integer_of_input(0));
+  const DType dtype = PX_TRY(output_datatype(op));
   if (size < 0) return execution_error("the size is negative");
-  const MutableView y = PX_TRY(op.make_output(0, *dtype, shape_of({size})));
+  const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of({size})));
   const double n = static_cast<double>(op.integer("periodic") != 0 ? size : std::max<int64_t>(1, size - 1));
-  for (int64_t i = 0; i < size; ++i) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / n;
-    const double value = terms.a0 - terms.a1 * std::cos(angle) + terms.a2 * std::cos(2 * angle);
-    store_block<double>(*dtype, y.data, i, 1, &value);
-  }
+  tabulate<double>(op.queue(), WindowValue{terms, 2 * std::numbers::pi / n}, y);
   return {};
 }
 
 // ---- DFT ----
 
-// The first `wanted` terms of the transform of `values`.
-std::vector<Complex> transform(const std::vector<Complex>& values, bool inverse, int64_t wanted) {
-  const auto n = static_cast<int64_t>(values.size());
-  std::vector<Complex> roots(values.size());
+constexpr int64_t kMostLength = int64_t{1} << 24;
+
+// exp(-2 pi i k / n), or its conjugate for the inverse, as pairs of numbers. Quarters of the circle are exact, so that
+// what cancels in theory cancels here.
+std::vector<double> roots_of_unity(int64_t n, bool inverse) {
+  constexpr double kQuarters[][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
+  std::vector<double> roots;
+  for (int64_t k = 0; k < n; ++k) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+    const bool is_quarter = 4 * k % n == 0;
+    const double sine = is_quarter ? kQuarters[4 * k / n][1] : std::sin(angle);
+    roots.push_back(is_quarter ? kQuarters[4 * k / n][0] : std::cos(angle));
+    roots.push_back(inverse ? sine : -sine);
+  }
+  return roots;
+}
+
+// Signals along an axis: [outer, length, inner] of pairs (or of real numbers, where `parts` is 1).
+template <class Device>
+struct Signals {
+  Source x;
+  int64_t length, inner, parts;
+  PX_HD double part_at(int64_t row, int64_t place, int64_t part) const {
+    if (place >= length || part >= parts) return 0;
+    const int64_t at = (row / inner * length + place) * inner + row % inner;
+    return element_of<Device, double>(x, at * parts + part);
+  }
+};
+
+// Part 0 or 1 of a sum over n of value(i) times root(k i).
+template <class Device, class Value>
+PX_HD double transformed(const Elements<Device, const double>& roots, int64_t n, int64_t k, int64_t part,
+                         const Value& value) {
+  double sum = 0;
+  int64_t root = 0;  // k i modulo n
   for (int64_t i = 0; i < n; ++i) {
-    const double angle = (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n);
-    roots.data()[i] = {std::cos(angle), std::sin(angle)};
+    const double cosine = roots[2 * root], sine = roots[2 * root + 1];
+    sum += part == 0 ? value(i, 0) * cosine - value(i, 1) * sine : value(i, 0) * sine + value(i, 1) * cosine;
+    root = root + k >= n ? root + k - n : root + k;
   }
-  std::vector<Complex> result(static_cast<size_t>(wanted));
-  for (int64_t k = 0; k < wanted; ++k) {
-    Complex sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += values.data()[i] * roots.data()[k * i % n];
-    result.data()[k] = inverse ? sum / static_cast<double>(n) : sum;
-  }
-  return result;
+  return sum;
 }
 
-// Element `index` (a pair of numbers, or one real) of a signal whose last axis is 1 or 2.
-Complex read_complex(const Tensor& x, int64_t index, int64_t parts) {
-  const double real = load_element<double>(x.dtype(), x.view().data, index * parts);
-  const double imaginary = parts == 2 ? load_element<double>(x.dtype(), x.view().data, index * 2 + 1) : 0.0;
-  return {real, imaginary};
-}
-
-void write_complex(const MutableView& y, int64_t index, Complex value) {
-  const double parts[] = {value.real(), value.imag()};
-  store_block<double>(y.dtype, y.data, index * 2, 2, parts);
-}
+// An element of [outer, wanted, inner, out_parts]. From half a spectrum the other half follows: bin n - k is the
+// conjugate of bin k.
+template <class Device>
+struct SpectrumElement {
+  static constexpr int64_t kWork = 1000;
+  Signals<Device> signals;
+  Elements<Device, const double> roots;
+  int64_t n, wanted, out_parts;
+  bool inverse, from_half;
+  PX_HD double operator()(int64_t element) const {
+    const int64_t place = element / out_parts;
+    const int64_t row = place / signals.inner / wanted * signals.inner + place % signals.inner;
+    const int64_t k = place / signals.inner % wanted;
+    const double sum = transformed<Device>(roots, n, k, element % out_parts, [&](int64_t i, int64_t part) {
+      if (!from_half || i <= n / 2) return signals.part_at(row, i, part);
+      return part == 0 ? signals.part_at(row, n - i, 0) : -signals.part_at(row, n - i, 1);
+    });
+    return inverse ? sum / static_cast<double>(n) : sum;
+  }
+};
 
 template <class Device>
 Result<int64_t> dft_axis(OpContext<Device>& op, int64_t rank) {
@@ -86,29 +130,38 @@ Status dft(OpContext<Device>& op) {
   if (axis == dims.size() - 1) return execution_error("the last axis holds real and imaginary parts");
   const bool inverse = op.integer("inverse") != 0;
   const bool onesided = op.integer("onesided") != 0;
-  if (inverse && onesided) return unsupported("a one-sided inverse has no kernel here; --fallback=reference runs it");
-  const int64_t parts = dims.back(), length = dims[axis];
-  const int64_t n = op.has_input(1) ? PX_TRY(op.integer_of_input(1)) : length;
-  if (n < 1) return execution_error(fmt::format("dft_length is {}", n));
-  const int64_t wanted = onesided ? n / 2 + 1 : n;
-  const int64_t inner = product(dims, axis + 1, dims.size() - 1);
-  const int64_t outer = product(dims, 0, axis);
+  const Signals<Device> signals{source_of(x.view()), dims[axis], product(dims, axis + 1, dims.size() - 1), dims.back()};
+  int64_t n = inverse && onesided ? 2 * (signals.length - 1) : signals.length;
+  if (op.has_input(1)) n = PX_TRY(op.integer_of_input(1));
+  if (n < 1 || n > kMostLength) return execution_error(fmt::format("a transform of length {}", n));
+  const int64_t wanted = onesided && !inverse ? n / 2 + 1 : n;
   dims[axis] = wanted;
-  dims[dims.size() - 1] = 2;
+  dims[dims.size() - 1] = inverse && onesided ? 1 : 2;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
-  parallel_for(outer * inner, n * wanted * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      std::vector<Complex> values(static_cast<size_t>(n));
-      for (int64_t i = 0; i < std::min(n, length); ++i) {
-        values.data()[i] = read_complex(x, (row / inner * length + i) * inner + row % inner, parts);
-      }
-      const std::vector<Complex> result = transform(values, inverse, wanted);
-      for (int64_t k = 0; k < wanted; ++k)
-        write_complex(y, (row / inner * wanted + k) * inner + row % inner, result.data()[k]);
-    }
-  });
+  const SpectrumElement<Device> element{
+      signals, PX_TRY(op.table(roots_of_unity(n, inverse))), n, wanted, dims.back(), inverse, inverse && onesided};
+  tabulate<double>(op.queue(), element, y);
   return {};
 }
+
+// An element of [batch, frames, wanted, 2]: the frame times the window, transformed.
+template <class Device>
+struct FrameElement {
+  static constexpr int64_t kWork = 1000;
+  Signals<Device> signals;
+  Source weights;
+  Elements<Device, const double> roots;
+  int64_t frame, step, frames, wanted;
+  PX_HD double operator()(int64_t element) const {
+    const int64_t k = element / 2 % wanted;
+    const int64_t number = element / 2 / wanted;
+    const int64_t first = number % frames * step;
+    return transformed<Device>(roots, frame, k, element % 2, [&](int64_t i, int64_t part) {
+      const double weight = weights.data == nullptr ? 1.0 : element_of<Device, double>(weights, i);
+      return weight * signals.part_at(number / frames, first + i, part);
+    });
+  }
+};
 
 template <class Device>
 Status stft(OpContext<Device>& op) {
@@ -121,24 +174,29 @@ Status stft(OpContext<Device>& op) {
   const int64_t step = PX_TRY(op.integer_of_input(1));
   int64_t frame = op.has_input(2) ? op.input(2).element_count() : 0;
   if (op.has_input(3)) frame = PX_TRY(op.integer_of_input(3));
-  if (step < 1 || frame < 1 || frame > dims[1] || (op.has_input(2) && op.input(2).element_count() != frame)) {
+  if (step < 1 || frame < 1 || frame > dims[1] || frame > kMostLength ||
+      (op.has_input(2) && op.input(2).element_count() != frame)) {
     return execution_error(fmt::format("frames of {} every {} do not fit a signal of {}", frame, step, dims[1]));
   }
   const int64_t wanted = op.integer("onesided") != 0 && parts == 1 ? frame / 2 + 1 : frame;
   const int64_t frames = (dims[1] - frame) / step + 1;
-  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), Shape{dims[0], frames, wanted, 2}));
-  for (int64_t index = 0; index < dims[0] * frames; ++index) {
-    std::vector<Complex> values(static_cast<size_t>(frame));
-    for (int64_t i = 0; i < frame; ++i) {
-      const double weight =
-          op.has_input(2) ? load_element<double>(op.input(2).dtype(), op.input(2).view().data, i) : 1.0;
-      values.data()[i] = weight * read_complex(x, index / frames * dims[1] + index % frames * step + i, parts);
-    }
-    const std::vector<Complex> result = transform(values, false, wanted);
-    for (int64_t k = 0; k < wanted; ++k) write_complex(y, index * wanted + k, result.data()[k]);
-  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of({dims[0], frames, wanted, 2})));
+  const FrameElement<Device> element{{source_of(x.view()), dims[1], 1, parts},
+                                     op.has_input(2) ? source_of(op.input(2).view()) : Source{},
+                                     PX_TRY(op.table(roots_of_unity(frame, false))),
+                                     frame,
+                                     step,
+                                     frames,
+                                     wanted};
+  tabulate<double>(op.queue(), element, y);
   return {};
 }
+
+template <class Device>
+struct TableValue {
+  Elements<Device, const double> values;
+  PX_HD double operator()(int64_t element) const { return values[element]; }
+};
 
 // Triangles evenly spaced on the mel scale. Source: the specification's reference code.
 template <class Device>
@@ -148,9 +206,7 @@ Status mel_weight_matrix(OpContext<Device>& op) {
   const int64_t rate = PX_TRY(op.integer_of_input(2));
   const double low = PX_TRY(op.real_of_input(3));
   const double high = PX_TRY(op.real_of_input(4));
-  const auto dtype = dtype_from_number(op.integer("output_datatype"));
-  if (!dtype.has_value() || arithmetic_of(*dtype) == Arithmetic::none)
-    return unsupported_dtype(dtype.value_or(DType::undefined));
+  const DType dtype = PX_TRY(output_datatype(op));
   if (bins < 1 || length < 1 || rate < 1) return execution_error("a count is not positive");
   const int64_t rows = length / 2 + 1;
   const Shape shape = PX_TRY(shape_of({rows, bins}));
@@ -174,16 +230,19 @@ Status mel_weight_matrix(OpContext<Device>& op) {
       set(j, bin, static_cast<double>(right - j) / static_cast<double>(right - centre));
     }
   }
-  const MutableView y = PX_TRY(op.make_output(0, *dtype, shape));
-  store_block<double>(*dtype, y.data, 0, y.element_count(), values.data());
+  const MutableView y = PX_TRY(op.make_output(0, dtype, shape));
+  tabulate<double>(op.queue(), TableValue<Device>{PX_TRY(op.table(std::move(values)))}, y);
   return {};
 }
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"BlackmanWindow", kInts, window<Device, kBlackman>},  {"DFT", kFloats, dft<Device>},
-    {"HammingWindow", kInts, window<Device, kHamming>},    {"HannWindow", kInts, window<Device, kHann>},
-    {"MelWeightMatrix", kInts, mel_weight_matrix<Device>}, {"STFT", kFloats, stft<Device>},
+    reads_on_host<Device>({0}, {"BlackmanWindow", kInts, window<Device, kBlackman>}),
+    reads_on_host<Device>({1, 2}, {"DFT", kFloats, dft<Device>}),
+    reads_on_host<Device>({0}, {"HammingWindow", kInts, window<Device, kHamming>}),
+    reads_on_host<Device>({0}, {"HannWindow", kInts, window<Device, kHann>}),
+    reads_on_host<Device>({0, 1, 2, 3, 4}, {"MelWeightMatrix", kInts, mel_weight_matrix<Device>}),
+    reads_on_host<Device>({1, 3}, {"STFT", kFloats, stft<Device>}),
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "inspector/model/opset_registry.h"
 #include "runtime/ops/fused_families.h"
+#include "runtime/ops/host_families.h"
 #include "runtime/ops/microsoft_families.h"
 
 namespace parallax::runtime {
@@ -19,20 +20,58 @@ using Family = Rows<Device> (*)();
 // What a GPU has kernels for. The host has these and the families after them.
 template <class Device>
 constexpr Family<Device> kFamilies[] = {
-    activation_rows<Device>,   arithmetic_rows<Device>, logic_rows<Device>,       cast_rows<Device>,
-    view_rows<Device>,         movement_rows<Device>,   indexing_rows<Device>,    scattering_rows<Device>,
-    sorting_rows<Device>,      reduction_rows<Device>,  softmax_rows<Device>,     normalization_rows<Device>,
-    channel_norm_rows<Device>, matmul_rows<Device>,     convolution_rows<Device>, pooling_rows<Device>,
-    sequence_rows<Device>,     generator_rows<Device>,  attention_rows<Device>,   quantize_rows<Device>,
-    resize_rows<Device>,       dropout_rows<Device>,
+    activation_rows<Device>,
+    arithmetic_rows<Device>,
+    logic_rows<Device>,
+    cast_rows<Device>,
+    view_rows<Device>,
+    movement_rows<Device>,
+    indexing_rows<Device>,
+    scattering_rows<Device>,
+    sorting_rows<Device>,
+    reduction_rows<Device>,
+    softmax_rows<Device>,
+    normalization_rows<Device>,
+    channel_norm_rows<Device>,
+    matmul_rows<Device>,
+    convolution_rows<Device>,
+    pooling_rows<Device>,
+    sequence_rows<Device>,
+    generator_rows<Device>,
+    attention_rows<Device>,
+    quantize_rows<Device>,
+    resize_rows<Device>,
+    dropout_rows<Device>,
+    sampling_rows<Device>,
+    region_rows<Device>,
+    recurrent_rows<Device>,
+    einsum_rows<Device>,
+    loss_rows<Device>,
+    image_block_rows<Device>,
+    batch_statistics_rows<Device>,
+    linear_attention_rows<Device>,
+    signal_rows<Device>,
+    quantized_product_rows<Device>,
+    random_rows<Device>,
 };
 constexpr Family<Cpu> kHostFamilies[] = {
-    einsum_rows<Cpu>,        recurrent_rows<Cpu>,       quantized_product_rows<Cpu>,
-    detection_rows<Cpu>,     signal_rows<Cpu>,          loss_rows<Cpu>,
-    ms_activation_rows<Cpu>, ms_product_rows<Cpu>,      ms_conv_rows<Cpu>,
-    ms_norm_rows<Cpu>,       random_rows<Cpu>,          ms_attention_rows<Cpu>,
-    ms_borrowed_rows<Cpu>,   ms_quantized_rows<Cpu>,    ms_quantized_product_rows<Cpu>,
-    ms_tensor_rows<Cpu>,     fused_pointwise_rows<Cpu>,
+    detection_rows<Cpu>,
+    gram_rows<Cpu>,
+    packed_element_rows<Cpu>,
+    ms_activation_rows<Cpu>,
+    ms_product_rows<Cpu>,
+    ms_conv_rows<Cpu>,
+    ms_norm_rows<Cpu>,
+    ms_attention_rows<Cpu>,
+    ms_borrowed_rows<Cpu>,
+    ms_quantized_rows<Cpu>,
+    ms_quantized_product_rows<Cpu>,
+    ms_tensor_rows<Cpu>,
+    ms_group_query_attention_rows<Cpu>,
+    ms_gated_rows<Cpu>,
+    ms_position_rows<Cpu>,
+    ms_packed_rows<Cpu>,
+    fused_pointwise_rows<Cpu>,
 };
 
 // Rows whose function this device does not have are left out.

@@ -110,16 +110,21 @@ Status run_sequence_map(ControlCall& call) {
 constexpr ControlRow kRows[] = {
     {"If", run_if, 1, 1},
     {"Loop", run_loop, 1, 2},
+    {"Scan", run_scan_8, 8, 1, 8},
     {"Scan", run_scan, 9},
     {"SequenceMap", run_sequence_map},
+    {"FlexAttention", run_flex_attention, 1, 0, INT64_MAX, "ai.onnx.preview"},
 };
 
 }  // namespace
 
 const ControlRow* find_control(const Node& node) {
-  if (node.schema == nullptr || node.schema->domain != "ai.onnx") return nullptr;
+  if (node.schema == nullptr) return nullptr;
   for (const ControlRow& row : kRows) {
-    if (row.op == node.op_type && node.schema->since_version >= row.since_first) return &row;
+    const int64_t version = node.schema->since_version;
+    if (row.op == node.op_type && row.domain == node.schema->domain && version >= row.since_first &&
+        version <= row.since_last)
+      return &row;
   }
   return nullptr;
 }

@@ -25,6 +25,8 @@ struct ControlRow {
   Status (*run)(ControlCall& call);
   int64_t since_first = 1;
   size_t host_inputs = 0;  // the first so many inputs are read by the planner: conditions, trip counts
+  int64_t since_last = INT64_MAX;
+  std::string_view domain = "ai.onnx";
   bool reads_on_host(size_t input) const { return input < host_inputs; }
 };
 

@@ -10,6 +10,8 @@
 namespace parallax::runtime {
 
 Status run_scan(ControlCall& call);
+Status run_scan_8(ControlCall& call);
+Status run_flex_attention(ControlCall& call);
 
 const Graph* body_of(const OpCall& op, std::string_view attribute);  // null where there is none
 

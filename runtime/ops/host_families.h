@@ -1,0 +1,13 @@
+// Families of ai.onnx that only the host has.
+#pragma once
+
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+
+template <class Device>
+Rows<Device> gram_rows();
+template <class Device>
+Rows<Device> packed_element_rows();
+
+}  // namespace parallax::runtime

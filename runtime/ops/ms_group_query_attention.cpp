@@ -1,0 +1,277 @@
+// com.microsoft.GroupQueryAttention: groups of query heads that share keys and values, a cache of past ones, rotary
+// positions, a causal window. Definition: ContribOperators.md, with full-length caches; what that leaves open is as in
+// onnxruntime's CPU kernel: the first prompt is told by a sequence as long as total_sequence_length and takes nothing
+// from the past; present has max(total_sequence_length, past length) rows, those behind a sample's last being zeros;
+// smooth_softmax is a head_sink of zeros.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/blocks.h"
+#include "runtime/ops/contributed.h"
+#include "runtime/ops/microsoft_families.h"
+#include "runtime/ops/ms_cache.h"
+#include "runtime/ops/ms_heads.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = OpContext<Cpu>;
+
+enum Input : int64_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kSeqlensK,
+  kTotalLength,
+  kCosCache,
+  kSinCache,
+  kPositionIds,
+  kAttentionBias,
+  kHeadSink,
+  kKScale,
+  kVScale,
+  kQNorm,
+  kKNorm
+};
+
+struct GroupShape {
+  int64_t batch = 0, sequence = 0, heads = 0, kv_heads = 0, size = 0;
+  int64_t longest = 0;   // total_sequence_length
+  int64_t cached = 0;    // rows of the past
+  int64_t capacity = 0;  // rows of the present
+  std::vector<CachePlace> places;
+};
+
+struct Tokens {
+  Tensor q, k, v;  // the new ones, [batch, heads, sequence, size], float32
+};
+
+Result<GroupShape> group_shape(const OpCall& op) {
+  GroupShape shape;
+  shape.heads = op.integer("num_heads");
+  shape.kv_heads = op.integer("kv_num_heads");
+  constexpr int64_t kMostHeads = 1 << 20;
+  if (shape.heads < 1 || shape.kv_heads < 1 || shape.heads > kMostHeads || shape.heads % shape.kv_heads != 0)
+    return execution_error(fmt::format("num_heads {} and kv_num_heads {} do not fit", shape.heads, shape.kv_heads));
+  const Ints query(op.input(kQuery).shape());
+  const int64_t shares = op.has_input(kKey) ? shape.heads : shape.heads + 2 * shape.kv_heads;
+  if (query.size() != 3 || query[2] % shares != 0 || (op.has_input(kKey) && !op.has_input(kValue)))
+    return execution_error(
+        fmt::format("query {} does not split into {} heads", op.input(kQuery).shape().to_string(), shares));
+  shape.batch = query[0];
+  shape.sequence = query[1];
+  shape.size = query[2] / shares;
+  if (op.has_input(kPastKey) != op.has_input(kPastValue)) return execution_error("past_key needs past_value");
+  if (op.has_input(kPastKey) && op.input(kPastKey).shape().rank() == 4) shape.cached = op.input(kPastKey).shape()[2];
+  shape.longest = PX_TRY(op.integer_of_input(kTotalLength));
+  if (shape.longest < 1 || shape.longest > shape.cached + shape.sequence)
+    return execution_error(fmt::format("total_sequence_length is {} with {} cached and {} new tokens", shape.longest,
+                                       shape.cached, shape.sequence));
+  shape.capacity = std::max({shape.longest, shape.cached, shape.sequence});
+  const Ints lengths = PX_TRY(op.integers_of_input(kSeqlensK));
+  if (lengths.size() != shape.batch) return execution_error("seqlens_k needs one length for a sample");
+  for (int64_t length : lengths) {
+    const int64_t total = length + 1;  // "equivalent to total_sequence_lengths - 1"
+    const int64_t past = shape.sequence == shape.longest ? 0 : total - shape.sequence;
+    if (total < 1 || total > shape.longest || past < 0 || past > shape.cached)
+      return execution_error(fmt::format("seqlens_k {} with {} new tokens, {} cached and total_sequence_length {}",
+                                         length, shape.sequence, shape.cached, shape.longest));
+    shape.places.push_back({past, total});
+  }
+  return shape;
+}
+
+Result<Tokens> read_tokens(Context& op, const GroupShape& shape) {
+  const auto part = [&](const Tensor& x, int64_t first, int64_t heads) -> Result<Tensor> {
+    const Tensor slice = PX_TRY(columns(op, x, first * shape.size, (first + heads) * shape.size));
+    return split_heads(op, slice, heads);
+  };
+  const Tensor query = PX_TRY(inner_cast(op, op.input(kQuery), DType::float32));
+  Tokens tokens;
+  tokens.q = PX_TRY(part(query, 0, shape.heads));
+  if (!op.has_input(kKey)) {
+    tokens.k = PX_TRY(part(query, shape.heads, shape.kv_heads));
+    tokens.v = PX_TRY(part(query, shape.heads + shape.kv_heads, shape.kv_heads));
+    return tokens;
+  }
+  const Ints wanted{shape.batch, shape.sequence, shape.kv_heads * shape.size};
+  for (const auto& [input, target] : {std::pair{kKey, &tokens.k}, std::pair{kValue, &tokens.v}}) {
+    if (!(Ints(op.input(input).shape()) == wanted))
+      return execution_error(
+          fmt::format("input {} has shape {}", static_cast<int64_t>(input), op.input(input).shape().to_string()));
+    const Tensor wide = PX_TRY(inner_cast(op, op.input(input), DType::float32));
+    *target = PX_TRY(part(wide, 0, shape.kv_heads));
+  }
+  return tokens;
+}
+
+Status normalise_heads(Context& op, Tokens& tokens) {
+  if (op.has_input(kQNorm) != op.has_input(kKNorm)) return execution_error("q_norm_weight needs k_norm_weight");
+  if (!op.has_input(kQNorm)) return {};
+  const InnerOp norm{"RMSNormalization", 23, {inner_float("epsilon", op.real("qk_norm_epsilon"))}};
+  for (const auto& [input, target] : {std::pair{kQNorm, &tokens.q}, std::pair{kKNorm, &tokens.k}}) {
+    const Tensor weight = PX_TRY(inner_cast(op, op.input(input), DType::float32));
+    *target = PX_TRY(run_inner(op, norm, {*target, weight}));
+  }
+  return {};
+}
+
+Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
+  if (op.find_integer("do_rotary").value_or(0) == 0) return {};
+  if (!op.has_input(kCosCache) || !op.has_input(kSinCache)) return execution_error("do_rotary needs the two caches");
+  const Ints cache(op.input(kCosCache).shape());
+  if (cache.size() != 2) return execution_error("the caches must be matrices");
+  Ints rows;
+  for (const CachePlace& place : shape.places) {
+    // The padding behind a shorter prompt has no position; onnxruntime leaves it at 0.
+    for (int64_t s = 0; s < shape.sequence; ++s) rows.push_back(place.past + s < place.total ? place.past + s : 0);
+  }
+  if (op.has_input(kPositionIds)) rows = PX_TRY(op.integers_of_input(kPositionIds));
+  if (rows.size() != shape.batch * shape.sequence) return execution_error("position_ids do not fit the tokens");
+  const Tensor ids = Tensor::from<int64_t>(Shape{shape.batch, shape.sequence}, rows);
+  const Tensor cosine = PX_TRY(inner_cast(op, op.input(kCosCache), DType::float32));
+  const Tensor sine = PX_TRY(inner_cast(op, op.input(kSinCache), DType::float32));
+  const InnerOp rotary{"RotaryEmbedding",
+                       23,
+                       {inner_int("interleaved", op.find_integer("rotary_interleaved").value_or(0)),
+                        inner_int("rotary_embedding_dim", 2 * cache[1])}};
+  tokens.q = PX_TRY(run_inner(op, rotary, {tokens.q, cosine, sine, ids}));
+  tokens.k = PX_TRY(run_inner(op, rotary, {tokens.k, cosine, sine, ids}));
+  return {};
+}
+
+// The keys that each query sees, as numbers to be added to [batch, heads, sequence, keys]; one more column for a sink,
+// a key without content whose score is the sink's.
+struct ScoreMask {
+  Tensor added;
+  bool has_sink = false;
+};
+
+Result<ScoreMask> score_mask(Context& op, const GroupShape& shape) {
+  ScoreMask mask;
+  std::vector<float> sinks;
+  if (op.has_input(kHeadSink)) {
+    if (op.input(kHeadSink).element_count() != shape.heads) return execution_error("head_sink needs a number a head");
+    sinks.resize(static_cast<size_t>(shape.heads));
+    load_block<float>(op.input(kHeadSink).dtype(), op.input(kHeadSink).view().data, 0, 1, shape.heads, sinks.data());
+  } else if (op.integer("smooth_softmax") == 1) {
+    sinks.assign(static_cast<size_t>(shape.heads), 0.0F);
+  }
+  mask.has_sink = !sinks.empty();
+  Tensor bias;
+  if (op.has_input(kAttentionBias)) {
+    const Tensor wide = PX_TRY(inner_cast(op, op.input(kAttentionBias), DType::float32));
+    const Ints full{shape.batch, shape.heads, shape.sequence, shape.longest};
+    if (wide.shape().rank() != 4) return execution_error("attention_bias must have four axes");
+    bias = PX_TRY(run_inner(op, {"Expand", 13}, {wide, Tensor::vector<int64_t>(full)}));
+    if (!(Ints(bias.shape()) == full)) return execution_error("attention_bias does not broadcast to the scores");
+  }
+  const bool causal = op.integer("causal") != 0;
+  const int64_t window = op.integer("local_window_size");
+  const int64_t heads = mask.has_sink || bias.defined() ? shape.heads : 1;
+  const int64_t width = shape.longest + (mask.has_sink ? 1 : 0);
+  const Shape dims = PX_TRY(shape_of({shape.batch, heads, shape.sequence, width}));
+  mask.added = PX_TRY(op.queue().allocate(DType::float32, dims));
+  float* values = reinterpret_cast<float*>(writable(mask.added).data);
+  parallel_for(shape.batch * heads * shape.sequence, width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const CachePlace& place = shape.places.data()[row / shape.sequence / heads];
+      const int64_t own = place.past + row % shape.sequence;
+      const int64_t last = causal ? std::min(own, place.total - 1) : place.total - 1;
+      const int64_t first = window > 0 ? own - window + 1 : 0;
+      const float* given =
+          bias.defined() ? reinterpret_cast<const float*>(bias.view().data) + row * shape.longest : nullptr;
+      for (int64_t key = 0; key < shape.longest; ++key) {
+        const bool seen = key >= first && key <= last;
+        const float shown = given == nullptr ? 0.0F : given[key];
+        values[row * width + key] = seen ? shown : -std::numeric_limits<float>::infinity();
+      }
+      if (mask.has_sink) values[row * width + shape.longest] = sinks.data()[row / shape.sequence % heads];
+    }
+  });
+  return mask;
+}
+
+// The first `longest` rows of [batch, heads, capacity, size], and a row of zeros for the sink.
+Result<Tensor> seen_rows(Context& op, const GroupShape& shape, const Tensor& cache, bool has_sink) {
+  if (shape.capacity == shape.longest && !has_sink) return cache;
+  const int64_t rows = shape.longest + (has_sink ? 1 : 0);
+  const Shape dims = PX_TRY(shape_of({shape.batch, shape.kv_heads, rows, shape.size}));
+  Tensor seen = PX_TRY(op.queue().allocate(DType::float32, dims));
+  float* to = reinterpret_cast<float*>(writable(seen).data);
+  const float* from = reinterpret_cast<const float*>(cache.view().data);
+  const int64_t run = shape.longest * shape.size;
+  for (int64_t head = 0; head < shape.batch * shape.kv_heads; ++head) {
+    std::copy_n(from + head * shape.capacity * shape.size, run, to + head * rows * shape.size);
+    std::fill_n(to + head * rows * shape.size + run, (rows - shape.longest) * shape.size, 0.0F);
+  }
+  return seen;
+}
+
+// Output 3: scores (1) or probabilities (2) of all rows of the cache; keys that a query does not see are shown as 0.
+Status set_scores(Context& op, const GroupShape& shape, const Tensor& scores) {
+  const int64_t width = dim_of(scores.shape(), 3);
+  const MutableView out = PX_TRY(op.make_output(3, op.input(kQuery).dtype(),
+                                                shape_of({shape.batch, shape.heads, shape.sequence, shape.capacity})));
+  const float* from = reinterpret_cast<const float*>(scores.view().data);
+  std::vector<float> row(static_cast<size_t>(shape.capacity), 0.0F);
+  for (int64_t line = 0; line < shape.batch * shape.heads * shape.sequence; ++line) {
+    for (int64_t key = 0; key < shape.longest; ++key) {
+      const float score = from[line * width + key];
+      row.data()[key] = score == -std::numeric_limits<float>::infinity() ? 0.0F : score;
+    }
+    store_block<float>(out.dtype, out.data, line * shape.capacity, shape.capacity, row.data());
+  }
+  return {};
+}
+
+Status group_query_attention(Context& op) {
+  if (op.integer("sliding_window_cache") != 0)
+    return unsupported("sliding_window_cache: the operator's page does not define it");
+  const GroupShape shape = PX_TRY(group_shape(op));
+  Tokens tokens = PX_TRY(read_tokens(op, shape));
+  PX_TRY(normalise_heads(op, tokens));
+  PX_TRY(rotate(op, shape, tokens));
+  Heads heads;
+  heads.q = tokens.q;
+  const ScoreMask mask = PX_TRY(score_mask(op, shape));
+  const CacheRows rows{shape.batch, shape.kv_heads, shape.sequence, shape.size, shape.capacity, shape.places};
+  for (const auto& [output, past, scale, fresh, seen] : {std::tuple{1, kPastKey, kKScale, &tokens.k, &heads.k},
+                                                         std::tuple{2, kPastValue, kVScale, &tokens.v, &heads.v}}) {
+    const std::string type = op.text(output == 1 ? "k_quant_type" : "v_quant_type");
+    const CacheFormat format = PX_TRY(CacheFormat::create(op, past, scale, type, shape.kv_heads, shape.size));
+    const Tensor cache = PX_TRY(format.extend(op, past, output, *fresh, rows));
+    *seen = PX_TRY(seen_rows(op, shape, cache, mask.has_sink));
+  }
+  heads.mask = mask.added;
+  heads.scale = op.find_real("scale").value_or(0.0);
+  heads.softcap = op.find_real("softcap").value_or(0.0);
+  const int64_t shown = op.wants_output(3) ? op.integer("qk_output") : 0;
+  heads.shown = shown == 0 ? -1 : shown == 1 ? 2 : 3;
+  const Attended attended = PX_TRY(attend(op, heads));
+  const Tensor joined = PX_TRY(join_heads(op, attended.y));
+  Tensor y = PX_TRY(inner_cast(op, joined, op.input(kQuery).dtype()));
+  op.set_output(0, std::move(y));
+  return shown == 0 ? Status{} : set_scores(op, shape, attended.scores);
+}
+
+constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
+
+constexpr KernelRow<Cpu> kRows[] = {
+    contributed_row("GroupQueryAttention", kNarrowFloats, group_query_attention),
+};
+
+}  // namespace
+
+template <>
+Rows<Cpu> ms_group_query_attention_rows() {
+  return kRows;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,240 @@
+// RoiAlign and MaxRoiPool: bins over regions of an image.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "runtime/device/element_of.h"
+#include "runtime/device/find.h"
+#include "runtime/device/gemm.h"
+#include "runtime/device/map.h"
+#include "runtime/device/math.h"
+#include "runtime/device/tabulate.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+struct OutsideBatch {
+  int64_t batch;
+  PX_HD bool operator()(int64_t index, int64_t) const { return index < 0 || index >= batch; }
+};
+
+template <class C>
+PX_HD C clamped(C x, C low, C high) {
+  return x < low ? low : (x > high ? high : x);
+}
+
+// Keeps the number of samples of a bin within bounds.
+struct OutsideReach {
+  double scale;
+  PX_HD bool operator()(double corner, int64_t) const { return !(std::fabs(corner * scale) < 16777216.0); }
+};
+
+// ---- RoiAlign: the mean or the greatest of bilinear samples in each bin ----
+
+struct RoiSettings {
+  int64_t height, width, samples;
+  double scale;
+  bool half_pixel, takes_max;
+};
+
+template <class Device, class C>
+struct AlignedBin {
+  static constexpr int64_t kWork = 100;
+  RoiSettings settings;
+  int64_t channels, rows, columns;
+  Elements<Device, const C> image, regions;
+  Source batches;
+
+  PX_HD C operator()(int64_t element) const {
+    const int64_t j = element % settings.width;
+    const int64_t i = element / settings.width % settings.height;
+    const int64_t region = element / (channels * settings.height * settings.width);
+    const int64_t channel = element / (settings.height * settings.width) % channels;
+    const int64_t plane = (element_of<Device, int64_t>(batches, region) * channels + channel) * rows * columns;
+    const C shift = settings.half_pixel ? C(0.5) : C(0);
+    const C scale = static_cast<C>(settings.scale);
+    const C start_x = regions[region * 4] * scale - shift;
+    const C start_y = regions[region * 4 + 1] * scale - shift;
+    C width = regions[region * 4 + 2] * scale - shift - start_x;
+    C height = regions[region * 4 + 3] * scale - shift - start_y;
+    if (!settings.half_pixel) {
+      width = width > C(1) ? width : C(1);
+      height = height > C(1) ? height : C(1);
+    }
+    const C bin_h = height / static_cast<C>(settings.height), bin_w = width / static_cast<C>(settings.width);
+    const int64_t grid_h = settings.samples > 0 ? settings.samples : static_cast<int64_t>(std::ceil(bin_h));
+    const int64_t grid_w = settings.samples > 0 ? settings.samples : static_cast<int64_t>(std::ceil(bin_w));
+    Sampled sampled;
+    for (int64_t sy = 0; sy < grid_h; ++sy) {
+      const C y = start_y + static_cast<C>(i) * bin_h + (static_cast<C>(sy) + C(0.5)) * bin_h / static_cast<C>(grid_h);
+      for (int64_t sx = 0; sx < grid_w; ++sx) {
+        const C x =
+            start_x + static_cast<C>(j) * bin_w + (static_cast<C>(sx) + C(0.5)) * bin_w / static_cast<C>(grid_w);
+        add_sample(plane, y, x, sampled);
+      }
+    }
+    const int64_t count = grid_h * grid_w < 1 ? 1 : grid_h * grid_w;
+    return settings.takes_max ? sampled.result : sampled.result / static_cast<C>(count);
+  }
+
+ private:
+  struct Sampled {
+    C result = 0;
+    bool is_first = true;
+  };
+  // Clamped to the plane; nothing when more than one place off it.
+  PX_HD void add_sample(int64_t plane, C y, C x, Sampled& sampled) const {
+    C parts[4] = {0, 0, 0, 0};
+    if (!(y < C(-1) || y > static_cast<C>(rows) || x < C(-1) || x > static_cast<C>(columns))) {
+      const C cy = clamped(y, C(0), static_cast<C>(rows - 1));
+      const C cx = clamped(x, C(0), static_cast<C>(columns - 1));
+      const auto top = static_cast<int64_t>(cy), left = static_cast<int64_t>(cx);
+      const int64_t bottom = top + 1 < rows ? top + 1 : rows - 1;
+      const int64_t right = left + 1 < columns ? left + 1 : columns - 1;
+      const C dy = cy - static_cast<C>(top), dx = cx - static_cast<C>(left);
+      parts[0] = image[plane + top * columns + left] * (1 - dy) * (1 - dx);
+      parts[1] = image[plane + top * columns + right] * (1 - dy) * dx;
+      parts[2] = image[plane + bottom * columns + left] * dy * (1 - dx);
+      parts[3] = image[plane + bottom * columns + right] * dy * dx;
+    }
+    for (C part : parts) {
+      if (!settings.takes_max) {
+        sampled.result += part;
+      } else if (sampled.is_first || part > sampled.result) {
+        sampled.result = part;
+      }
+      sampled.is_first = false;
+    }
+  }
+};
+
+template <class Device>
+Status roi_align(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const Tensor& regions = op.input(1);
+  const Tensor& batches = op.input(2);
+  if (x.shape().rank() != 4 || regions.shape().rank() != 2 || regions.shape()[1] != 4 ||
+      batches.element_count() != regions.shape()[0]) {
+    return execution_error("X must be [N,C,H,W], rois [n,4] and batch_indices [n]");
+  }
+  RoiSettings settings{op.integer("output_height"), op.integer("output_width"), op.integer("sampling_ratio"),
+                       op.real("spatial_scale"),    op.since_version() >= 16,   op.text("mode") == "max"};
+  if (op.since_version() >= 16) settings.half_pixel = op.text("coordinate_transformation_mode") == "half_pixel";
+  if (settings.height < 1 || settings.width < 1) return execution_error("the output would be empty");
+  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideBatch{x.shape()[0]}, batches.view()));
+  if (bad >= 0) return execution_error(fmt::format("entry {} of batch_indices is out of range", bad));
+  const int64_t far = PX_TRY(find_first<double>(op.queue(), OutsideReach{settings.scale}, regions.view()));
+  if (far >= 0) return execution_error(fmt::format("region {} has a corner beyond 2^24", far / 4));
+  const int64_t count = regions.shape()[0], channels = x.shape()[1];
+  const Ints dims{count, channels, settings.height, settings.width};
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
+  if (y.element_count() == 0) return {};
+  return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
+    using C = decltype(zero);
+    const auto image = PX_TRY(converted<C>(op.queue(), x.view(), op.is_constant(0)));
+    const auto corners = PX_TRY(converted<C>(op.queue(), regions.view(), op.is_constant(1)));
+    tabulate<C>(
+        op.queue(),
+        AlignedBin<Device, C>{
+            settings, channels, x.shape()[2], x.shape()[3], {image.get()}, {corners.get()}, source_of(batches.view())},
+        y);
+    return {};
+  });
+}
+
+// ---- MaxRoiPool: the greatest element of each bin of each region [sample, x1, y1, x2, y2] ----
+
+// The specification leaves the bins open; these are those of the paper that names the operator (Fast R-CNN, 2015) and
+// of its first implementation: corners rounded, away from zero at a half, regions of one element at least, bins from
+// floor to ceil, an empty bin 0.
+struct Bin {
+  int64_t begin, end;
+};
+PX_HD inline Bin bin_of(double first, double last, int64_t index, int64_t count, int64_t length) {
+  const double extent = last - first + 1 > 1.0 ? last - first + 1 : 1.0;
+  const double size = extent / static_cast<double>(count);
+  const double limit = static_cast<double>(length);
+  const double begin = first + std::floor(static_cast<double>(index) * size);
+  const double end = first + std::ceil(static_cast<double>(index + 1) * size);
+  return {static_cast<int64_t>(clamped(begin, 0.0, limit)), static_cast<int64_t>(clamped(end, 0.0, limit))};
+}
+
+template <class Device, class C>
+struct GreatestOfBin {
+  static constexpr int64_t kWork = 30;
+  double scale;
+  int64_t height, width;  // bins
+  int64_t channels, rows, columns;
+  Elements<Device, const C> image;
+  Source regions;
+
+  PX_HD C operator()(int64_t element) const {
+    const int64_t region = element / (channels * height * width);
+    const auto sample = static_cast<int64_t>(element_of<Device, double>(regions, region * 5));
+    const int64_t plane = (sample * channels + element / (height * width) % channels) * rows * columns;
+    const Bin down = bin_of(corner(region, 2), corner(region, 4), element / width % height, height, rows);
+    const Bin along = bin_of(corner(region, 1), corner(region, 3), element % width, width, columns);
+    if (down.begin >= down.end || along.begin >= along.end) return C(0);
+    C best = image[plane + down.begin * columns + along.begin];
+    for (int64_t row = down.begin; row < down.end; ++row) {
+      for (int64_t column = along.begin; column < along.end; ++column) {
+        best = math::maximum(best, image[plane + row * columns + column]);
+      }
+    }
+    return best;
+  }
+
+ private:
+  PX_HD double corner(int64_t region, int64_t which) const {
+    return std::round(element_of<Device, double>(regions, region * 5 + which) * scale);
+  }
+};
+
+struct OutsideSamples {
+  double batch;
+  PX_HD bool operator()(double value, int64_t place) const {
+    return place % 5 == 0 ? !(value >= 0 && value < batch) : value - value != 0;
+  }
+};
+
+template <class Device>
+Status max_roi_pool(OpContext<Device>& op) {
+  const Shape& x = op.input(0).shape();
+  const Tensor& regions = op.input(1);
+  const Ints bins = op.find_integers("pooled_shape").value_or(Ints{});
+  if (x.rank() != 4 || regions.shape().rank() != 2 || regions.shape()[1] != 5)
+    return execution_error("X must be [N,C,H,W] and rois [n,5]");
+  if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1) return execution_error("'pooled_shape' needs two positive sizes");
+  const double batch = static_cast<double>(x[0]);
+  const int64_t bad = PX_TRY(find_first<double>(op.queue(), OutsideSamples{batch}, regions.view()));
+  if (bad >= 0) return execution_error(fmt::format("region {} has a bad sample or corner", bad / 5));
+  const DType dtype = op.input(0).dtype();
+  const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of({regions.shape()[0], x[1], bins[0], bins[1]})));
+  if (y.element_count() == 0) return {};
+  return visit_arithmetic<Floats>(dtype, [&](auto zero) -> Status {
+    using C = decltype(zero);
+    const auto image = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
+    tabulate<C>(
+        op.queue(),
+        GreatestOfBin<Device, C>{
+            op.real("spatial_scale"), bins[0], bins[1], x[1], x[2], x[3], {image.get()}, source_of(regions.view())},
+        y);
+    return {};
+  });
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    {"MaxRoiPool", kFloats, max_roi_pool<Device>},
+    {"RoiAlign", kFloats, roi_align<Device>},
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> region_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

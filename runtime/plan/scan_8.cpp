@@ -1,0 +1,110 @@
+// Scan of operator set 8: a batch axis 0 everywhere, the sequence on axis 1. Samples run one after the other, their
+// steps numbered on. A shorter sequence is scanned within its own length, also backwards; the specification leaves open
+// what stands behind it in the outputs: zeros.
+#include <fmt/format.h>
+
+#include "runtime/plan/stack.h"
+
+namespace parallax::runtime {
+namespace {
+
+struct Batches {
+  int64_t count = 0, length = 0;
+  int64_t state_count = 0;
+  Ints lengths;  // of each sample's sequence
+  Ints reversed;
+};
+
+Result<Batches> batches_of(const OpCall& op) {
+  Batches batches;
+  const int64_t scanned = op.integer("num_scan_inputs");
+  batches.state_count = op.input_count() - 1 - scanned;
+  if (scanned < 1 || batches.state_count < 0 || op.output_count() < batches.state_count)
+    return invalid_model(fmt::format("num_scan_inputs is {}, it has {} inputs", scanned, op.input_count()));
+  batches.reversed = op.find_integers("directions").value_or(Ints(scanned));
+  if (batches.reversed.size() != scanned) return execution_error("'directions' has the wrong length");
+  for (int64_t index = 1; index < op.input_count(); ++index) {
+    if (!op.value(index).is_tensor()) return execution_error("its inputs must be tensors");
+    const Ints dims(op.input(index).shape());
+    const bool is_state = index <= batches.state_count;
+    if (dims.size() < (is_state ? 1 : 2)) return execution_error("its inputs must have a batch axis, and a sequence");
+    if (index == 1) batches.count = dims[0];
+    if (index == batches.state_count + 1) batches.length = dims[1];
+    if (dims[0] != batches.count || (!is_state && dims[1] != batches.length))
+      return execution_error(
+          fmt::format("input {} of shape {} does not fit the batch", index, op.input(index).shape().to_string()));
+  }
+  batches.lengths = op.has_input(0) ? PX_TRY(op.integers_of_input(0)) : Ints(batches.count, batches.length);
+  if (batches.lengths.size() != batches.count) return execution_error("sequence_lens needs one length for each sample");
+  for (int64_t length : batches.lengths) {
+    if (length < 0 || length > batches.length) return execution_error(fmt::format("a sequence length of {}", length));
+  }
+  if (batches.count == 0) return unsupported("a Scan of operator set 8 over an empty batch");
+  return batches;
+}
+
+// What one sample gives: its last states, then the slices of each scanned output.
+struct Sample {
+  std::vector<Value> states;
+  std::vector<std::vector<Value>> scanned;
+};
+
+Result<Sample> run_sample(ControlCall& call, const Batches& batches, int64_t batch, size_t scanned_count) {
+  OpCall& op = call.op;
+  Sample sample;
+  sample.scanned.resize(scanned_count);
+  for (int64_t index = 1; index <= batches.state_count; ++index)
+    sample.states.emplace_back(PX_TRY(slice_at(call, op.input(index), 0, batch)));
+  std::vector<Tensor> sequences;
+  for (int64_t index = batches.state_count + 1; index < op.input_count(); ++index)
+    sequences.push_back(PX_TRY(slice_at(call, op.input(index), 0, batch)));
+  const int64_t length = batches.lengths[batch];
+  for (int64_t step = 0; step < length; ++step) {
+    std::vector<Value> arguments = std::move(sample.states);
+    for (size_t input = 0; input < sequences.size(); ++input) {
+      const bool reversed = batches.reversed[static_cast<int64_t>(input)] != 0;
+      arguments.emplace_back(PX_TRY(slice_at(call, sequences[input], 0, reversed ? length - 1 - step : step)));
+    }
+    const int64_t number = batch * batches.length + step;
+    std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, number, std::move(arguments)));
+    PX_TRY(expect_count(results.size(), static_cast<size_t>(batches.state_count) + scanned_count, "body"));
+    sample.states.assign(results.begin(), results.begin() + batches.state_count);
+    for (size_t output = 0; output < scanned_count; ++output)
+      sample.scanned[output].push_back(std::move(results[static_cast<size_t>(batches.state_count) + output]));
+  }
+  return sample;
+}
+
+// Zeros of the shape of `like`, for the steps behind a sequence's end.
+Result<Value> zeros_like(ControlCall& call, const Tensor& like) {
+  return call.platform.to_device(PX_TRY(Tensor::zeros(like.dtype(), like.shape())));
+}
+
+}  // namespace
+
+Status run_scan_8(ControlCall& call) {
+  OpCall& op = call.op;
+  const Graph* body = body_of(op, "body");
+  if (body == nullptr) return invalid_model("it has no body");
+  const Batches batches = PX_TRY(batches_of(op));
+  const auto scanned_count = static_cast<size_t>(op.output_count() - batches.state_count);
+  std::vector<std::vector<Value>> states(static_cast<size_t>(batches.state_count)), scanned(scanned_count);
+  for (int64_t batch = 0; batch < batches.count; ++batch) {
+    Sample sample = PX_TRY(run_sample(call, batches, batch, scanned_count));
+    for (size_t index = 0; index < states.size(); ++index) states[index].push_back(std::move(sample.states[index]));
+    for (size_t output = 0; output < scanned_count; ++output) {
+      std::vector<Value>& steps = sample.scanned[output];
+      while (!steps.empty() && static_cast<int64_t>(steps.size()) < batches.length)
+        steps.push_back(PX_TRY(zeros_like(call, steps[0].tensor())));
+      const size_t body_output = static_cast<size_t>(batches.state_count) + output;
+      scanned[output].emplace_back(PX_TRY(stack_or_empty(call, steps, *body, body_output, 0)));
+    }
+  }
+  for (size_t index = 0; index < states.size() + scanned_count; ++index) {
+    const std::vector<Value>& items = index < states.size() ? states[index] : scanned[index - states.size()];
+    op.set_output(static_cast<int64_t>(index), PX_TRY(stack_or_empty(call, items, *body, index, 0)));
+  }
+  return {};
+}
+
+}  // namespace parallax::runtime
