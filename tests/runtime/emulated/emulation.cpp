@@ -52,6 +52,7 @@ std::optional<uintptr_t> find_address(const std::byte* pointer, size_t bytes) {
 std::string problem_text;
 bool has_problem = false;
 std::set<std::string> names_run;
+int64_t launches = 0;
 
 enum class Wait : uint8_t { none, barrier, warp, done };
 
@@ -200,6 +201,7 @@ int64_t live_bytes() { return allocations().live_bytes; }
 
 Status run(const char* name, const gpu::LaunchSize& size, Body body, const void* kernel) {
   names_run.insert(name);
+  ++launches;
   if (size.threads < 1 || size.threads > kMostThreads || size.threads % gpu::kWarp != 0 || size.blocks < 1) {
     return execution_error(fmt::format("emulated: {}: {} blocks of {} threads", name, size.blocks, size.threads));
   }
@@ -211,6 +213,7 @@ Status run(const char* name, const gpu::LaunchSize& size, Body body, const void*
 }
 
 const std::set<std::string>& kernels_run() { return names_run; }
+int64_t launch_count() { return launches; }
 
 }  // namespace parallax::runtime::emulation
 

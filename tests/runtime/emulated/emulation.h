@@ -99,5 +99,7 @@ Status run(const char* name, const gpu::LaunchSize& size, Body body, const void*
 
 // The names of all kernels that have been run in this process.
 const std::set<std::string>& kernels_run();
+// How many launches there were in this process.
+int64_t launch_count();
 
 }  // namespace parallax::runtime::emulation
