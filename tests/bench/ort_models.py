@@ -98,9 +98,9 @@ def rotary(b, x, cosine, sine, size):
     return b.node("Add", b.node("Mul", x, cosine), b.node("Mul", turned, sine))
 
 
-def llama(width=1024, inner=2816, sequence=256, size=64):
+def llama(width=1024, inner=2816, sequence=256, size=64, batch=1):
     b = Builder()
-    x = b.input("x", [1, sequence, width])
+    x = b.input("x", [batch, sequence, width])
     count = width // size
     angles = np.arange(sequence)[:, None] * 10000.0 ** (-np.arange(size // 2) / (size // 2))
     angles = np.concatenate([angles, angles], 1)[None, None].astype(np.float32)
@@ -119,7 +119,7 @@ def llama(width=1024, inner=2816, sequence=256, size=64):
     gate = b.node("Mul", gate, b.node("Sigmoid", gate))
     h = b.node("Mul", gate, b.node("MatMul", h, b.weight(width, inner)))
     x = b.node("Add", x, b.node("MatMul", h, b.weight(inner, width)))
-    return b.model(x, [1, sequence, width])
+    return b.model(x, [batch, sequence, width])
 
 
 # ---- Convolutional networks ----
