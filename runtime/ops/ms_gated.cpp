@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/activation.h"
 #include "runtime/device/blocks.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/math.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
@@ -23,7 +23,7 @@ using Context = OpContext<Cpu>;
 float silu(float x) { return x * math::sigmoid(x); }
 float relu(float x) { return x > 0.0F ? x : 0.0F; }
 float same(float x) { return x; }
-float exact_gelu(float x) { return activation_detail::gelu(x); }
+float exact_gelu(float x) { return math::gelu(x); }
 float sigmoid(float x) { return math::sigmoid(x); }
 
 struct Function {
