@@ -13,7 +13,7 @@ namespace parallax {
 namespace {
 
 std::shared_ptr<const Model> model_of(const std::string& graph) {
-  const std::string text = "ir_version: 8\nopset_import { version: 21 }\ngraph { name: \"g\" " + graph + " }";
+  const std::string text = "ir_version: 10\nopset_import { version: 21 }\ngraph { name: \"g\" " + graph + " }";
   auto model = import_model(std::as_bytes(std::span(text)), "", "test");
   EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
   return model.ok() ? model.take() : nullptr;
