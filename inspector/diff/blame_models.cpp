@@ -98,7 +98,10 @@ class ModelBlame {
     for (const ValueMatch& match : matching_.values) {
       if (roots_.empty() && !match.is_extra && has_diverged(match)) PX_TRY(look_at(match));
     }
-    if (roots_.empty() && unjudged_.empty()) return diff::judge_same_models(request_, *a_, *b_, comparison_);
+    if (roots_.empty() && unjudged_.empty()) {
+      std::vector<Cause> unfelt = unfelt_constants();
+      return unfelt.empty() ? diff::judge_same_models(request_, *a_, *b_, comparison_) : std::move(unfelt);
+    }
     return causes();
   }
 
@@ -116,6 +119,7 @@ class ModelBlame {
   void find_swapped_branches();
   bool is_settled(const ValueMatch& match) const;
   std::vector<Cause> causes();
+  std::vector<Cause> unfelt_constants() const;
 
   const BlameRequest& request_;
   Comparison& comparison_;
@@ -321,6 +325,27 @@ void ModelBlame::join_swapped_outputs() {
     root.introduced = std::max(root.introduced, second->introduced);
     roots_.erase(second);
   }
+}
+
+// Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.
+std::vector<Cause> ModelBlame::unfelt_constants() const {
+  std::vector<Cause> result;
+  for (const ValueMatch& match : matching_.values) {
+    if (!a_->is_constant(match.a) || !b_->is_constant(match.b)) continue;
+    const auto value = by_path_.find(a_->captured_paths(match.a).empty() ? "" : a_->captured_paths(match.a).front());
+    if (value == by_path_.end() || value->second->verdict != Verdict::diverged) continue;
+    Cause cause;
+    cause.rank = static_cast<int32_t>(result.size()) + 1;
+    cause.node = value->second->node;
+    cause.op = value->second->op;
+    cause.path = value->second->path;
+    cause.introduced = value->second->severity;
+    cause.side = Side::b;
+    cause.why = "a constant that it reads differs between the models; on these inputs nothing follows from that";
+    result.push_back(std::move(cause));
+    if (result.size() == kMostCauses) break;
+  }
+  return result;
 }
 
 std::vector<Cause> ModelBlame::causes() {

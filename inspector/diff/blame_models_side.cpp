@@ -78,7 +78,9 @@ DType ModelSide::main_type() const {
     if (is_floating(dtype)) ++counts[dtype];
   }
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-  return most == counts.end() ? DType::float32 : most->first;
+  // A node or two in another type are a part of a model that was cast, and no model of that type.
+  constexpr int64_t kLeast = 4;
+  return most == counts.end() || most->second < kLeast ? DType::float32 : most->first;
 }
 
 void ModelSide::add_places(const GraphSites& place) {

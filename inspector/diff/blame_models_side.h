@@ -34,7 +34,7 @@ class ModelSide {
  public:
   static Result<std::unique_ptr<ModelSide>> create(const BlameSide& side, std::shared_ptr<Executor> oracle);
 
-  // The type that most of the nodes compute floats in.
+  // The type that most of the nodes compute floats in, when these are a few at least; else float32.
   DType main_type() const;
   // The oracle rounds where the model casts, unless told not to.
   void ignore_casts() { options_.keep_casts = false; }
