@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "inspector/render/graph_labels.h"
+#include "inspector/render/markup.h"
 
 namespace parallax {
 namespace {
@@ -17,30 +18,6 @@ constexpr float kLegendLine = 18;
 constexpr float kLegendWidth = 170;
 
 std::string hex(Colour colour) { return fmt::format("#{:02X}{:02X}{:02X}", colour.r, colour.g, colour.b); }
-
-// Text of an element; what XML has no character for becomes a question mark.
-std::string xml(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return safe;
-}
 
 std::string dot_text(std::string_view text) {
   std::string safe;
@@ -91,7 +68,7 @@ class SvgWriter {
              std::string_view anchor = "start") {
     text_ +=
         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\">{}</text>\n",
-                    x, y, size, colour, anchor, xml(what));
+                    x, y, size, colour, anchor, xml_text(what));
   }
 
   void frame(const SceneBox& box) {
@@ -114,7 +91,7 @@ class SvgWriter {
     }
     const LayoutPoint end = wire.points.back();
     text_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\"><title>{}</title></path>\n", way, kWire,
-                         xml(value_name(graph_, wire)));
+                         xml_text(value_name(graph_, wire)));
     text_ += fmt::format("<path d=\"M{0:.1f} {1:.1f}l-3 -6h6z\" fill=\"{2}\"/>\n", end.x, end.y, kWire);
   }
 
@@ -127,7 +104,7 @@ class SvgWriter {
     text_ += fmt::format(
         "<path d=\"M{0:.1f} {1:.1f}v9\" stroke=\"{2}\"/><circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"2.6\" "
         "fill=\"{2}\"><title>{3}</title></circle>\n",
-        x, box.y - 9, kWire, xml(value_name(graph_, wire)));
+        x, box.y - 9, kWire, xml_text(value_name(graph_, wire)));
   }
 
   void leaf(const SceneBox& box) {

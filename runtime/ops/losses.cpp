@@ -32,18 +32,10 @@ Result<LossShape> loss_shape(const Shape& scores, const Shape& targets) {
   return LossShape{scores[0], scores[1], product(expected, 1, expected.size())};
 }
 
-struct ExponentialSum {
-  template <class C>
-  PX_HD C init() const {
-    return C(0);
-  }
+struct ExponentialSum : FoldBase {
   template <class C>
   PX_HD C step(C a, C x) const {
     return a + math::exp(x);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return a + b;
   }
 };
 
