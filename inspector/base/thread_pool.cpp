@@ -1,5 +1,5 @@
 // The pool behind parallel_for and run_team: workers look out for the next job for a moment, then sleep on a condition
-// variable. They claim chunks of a loop by an atomic counter; to a team they are promised beforehand, for all of it
+// variable. They claim parts of a loop by an atomic counter; to a team they are promised beforehand, for all of it
 // must run at the same time.
 #include "inspector/base/thread_pool.h"
 
@@ -18,7 +18,10 @@ namespace {
 
 constexpr int64_t kMinimumWorkPerThread = 25'000;  // operations, roughly nanoseconds: waking a thread costs about 10 us
 constexpr int kMaximumThreads = 256;
-constexpr int kChunksPerThread = 4;  // evens out cores of unequal speed
+// A thread takes a quarter of its share of what is left of a loop: cores of unequal speed, or wakened late, are done
+// together. To take less than some microseconds' work is not worth the going back and forth.
+constexpr int64_t kTakesPerThread = 4;
+constexpr int64_t kLeastWorkTaken = 5'000;
 
 // To wake a thread takes some ten microseconds, as long as many a loop: who waits looks out for so long before it
 // sleeps. No longer, since the processor may be wanted elsewhere.
@@ -52,7 +55,8 @@ struct Job {
   const std::function<void(int64_t, int64_t)>* loop = nullptr;
   const std::function<void(int)>* team = nullptr;
   int64_t count = 0;
-  int64_t chunk = 1;
+  int64_t least_taken = 1;
+  int64_t takes = 1;                    // what is left is divided by it
   int helpers_wanted = 0;               // guarded by the pool's mutex
   std::atomic<int> helpers_awaited{0};  // of a team all that have not ended, of a loop those that have begun
   std::atomic<int> next_member{1};
@@ -64,10 +68,13 @@ struct Job {
     const bool was_inside = inside_loop;
     inside_loop = true;
     if (team != nullptr) (*team)(member);
-    for (;;) {
-      const int64_t begin = next_begin.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= count) break;
-      (*loop)(begin, std::min(count, begin + chunk));
+    int64_t begin = next_begin.load(std::memory_order_relaxed);
+    while (begin < count) {
+      const int64_t end = begin + std::min(count - begin, std::max(least_taken, (count - begin) / takes));
+      if (next_begin.compare_exchange_weak(begin, end, std::memory_order_relaxed)) {
+        (*loop)(begin, end);
+        begin = next_begin.load(std::memory_order_relaxed);
+      }
     }
     inside_loop = was_inside;
   }
@@ -192,8 +199,22 @@ void parallel_for(int64_t count, int64_t work_per_item, const std::function<void
   Job job;
   job.loop = &body;
   job.count = count;
-  job.chunk = std::max<int64_t>(1, count / (static_cast<int64_t>(threads) * kChunksPerThread));
+  job.least_taken = std::max<int64_t>(1, kLeastWorkTaken / std::max<int64_t>(1, work_per_item));
+  job.takes = threads * kTakesPerThread;
   Pool::instance().run(job, threads - 1);
+}
+
+void TeamBarrier::wait() {
+  if (members_ <= 1) return;
+  const int64_t round = rounds_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    rounds_.store(round + 1, std::memory_order_release);
+    return;
+  }
+  constexpr int kLooks = 2000;  // some 20 microseconds
+  for (int looks = 0; rounds_.load(std::memory_order_acquire) == round; ++looks)
+    looks < kLooks ? pause_briefly() : std::this_thread::yield();
 }
 
 void run_team(int threads, const std::function<void(int)>& body) {

@@ -54,7 +54,7 @@ std::optional<std::string> unknown_verb(const std::vector<std::string>& argument
 // and to touch fresh pages again costs more than many an operator computes. Large tensors have memory of their own.
 void keep_freed_memory() {
 #ifdef __GLIBC__
-  constexpr int kMostKeptBytes = 16 << 20, kMostOfOneBytes = 1 << 20;
+  constexpr int kMostKeptBytes = 16 << 20, kMostOfOneBytes = 4 << 20;
   ::mallopt(M_TRIM_THRESHOLD, kMostKeptBytes);
   ::mallopt(M_MMAP_THRESHOLD, kMostOfOneBytes);
 #endif

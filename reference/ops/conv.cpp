@@ -112,8 +112,8 @@ struct Convolution {
   const ConvPlan& plan;
   TensorView x, w;
   bool has_exact_products = false;
-  // `channel` counts through all samples; `first` is the place of values[0] in it. Called from several threads.
-  std::function<void(int64_t channel, int64_t first, std::span<const Number> values)> store = {};
+  // Takes blocks of sums, from several threads. Their rows are channels, counted through all samples.
+  std::function<void(const SumsBlock<Number>& sums)> store = {};
 
   void load_weights(int64_t group, int64_t row, std::span<Number> values) const {
     const int64_t elements = plan.window.kernel_count();
@@ -132,8 +132,9 @@ struct Convolution {
     spec.depth = plan.in * plan.window.kernel_count();
     spec.load_row = [&](int64_t row, std::span<Number> values) { load_weights(index % plan.groups, row, values); };
     spec.load_columns = load_columns;
-    spec.store = [&](int64_t row, int64_t first, std::span<const Number> values) {
-      store(index * plan.out + row, first, values);
+    spec.store = [&](SumsBlock<Number> sums) {
+      sums.row += index * plan.out;
+      store(sums);
     };
     sum_products(spec);
   }
@@ -153,8 +154,12 @@ struct Convolution {
                       sums.data() + width);
           width += run.count;
         }
-        store(index * plan.out + row, static_cast<int64_t>(stretch) * kStretch,
-              std::span<const Number>(sums).first(static_cast<size_t>(width)));
+        store({.row = index * plan.out + row,
+               .rows = 1,
+               .column = static_cast<int64_t>(stretch) * kStretch,
+               .columns = width,
+               .stride = width,
+               .numbers = sums.data()});
       }
     }
   }
@@ -243,10 +248,13 @@ Status convolve_floats(OpContext& op, bool transposed) {
   Tensor output = PX_TRY(op.allocate(op.input(0).dtype(), plan.result));
   Convolution<double> convolution{plan, op.input(0), op.input(1)};
   convolution.has_exact_products = have_exact_products(op.input(0).dtype(), op.input(1).dtype());
-  convolution.store = [&, places = plan.window.output_count()](int64_t channel, int64_t first,
-                                                               std::span<const double> sums) {
-    const double added = bias[static_cast<size_t>(channel % channels)];
-    store_sums(output, channel * places + first, sums, added);
+  convolution.store = [&, places = plan.window.output_count()](const SumsBlock<double>& sums) {
+    const Lines lines{.begin = sums.row * places + sums.column,
+                      .stride = places,
+                      .lines = sums.rows,
+                      .width = sums.columns,
+                      .spacing = sums.stride};
+    store_sums(output, lines, sums.numbers, bias.data() + sums.row % channels);
   };
   convolution.run();
   return op.set_output(0, std::move(output));
@@ -260,8 +268,11 @@ std::vector<uint64_t> convolve_integers(const ConvPlan& plan, const Shape& x_sha
   };
   std::vector<uint64_t> sums(static_cast<size_t>(plan.result.element_count()));
   Convolution<uint64_t> convolution{plan, view(x_shape, x), view(w_shape, w)};
-  convolution.store = [&](int64_t channel, int64_t first, std::span<const uint64_t> values) {
-    std::copy(values.begin(), values.end(), sums.begin() + channel * plan.window.output_count() + first);
+  convolution.store = [&](const SumsBlock<uint64_t>& block) {
+    for (int64_t row = 0; row < block.rows; ++row) {
+      const int64_t target = (block.row + row) * plan.window.output_count() + block.column;
+      std::ranges::copy(block.line(row), sums.begin() + target);
+    }
   };
   convolution.run();
   return sums;

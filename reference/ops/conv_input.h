@@ -7,6 +7,7 @@
 
 #include "reference/ops/numbers.h"
 #include "reference/ops/products_kernel.h"
+#include "reference/ops/scratch.h"
 #include "reference/ops/window.h"
 
 namespace parallax::reference {
@@ -83,8 +84,8 @@ class PaddedLayout {
       source.spacing = stride;
       return load_lines<Number>(x, source, target.subspan(static_cast<size_t>(padding)));
     }
-    std::vector<Number> numbers(static_cast<size_t>(source.out_count()));
-    load_lines<Number>(x, source, std::span(numbers));
+    Scratch<Number> numbers(static_cast<size_t>(source.out_count()));
+    load_lines<Number>(x, source, std::span<Number>(numbers));
     for (int64_t line = 0; line < source.lines; ++line) {
       const Number* from = numbers.data() + line * source.width;
       Number* to = target.data() + line * stride;

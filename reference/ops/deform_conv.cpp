@@ -169,10 +169,12 @@ Status op_deform_conv(OpContext& op) {
     spec.load_columns = [&](int64_t first, int64_t width, std::span<double> panel) {
       sampler.load(index / plan.groups, group, first, width, panel);
     };
-    spec.store = [&](int64_t row, int64_t first, std::span<const double> values) {
-      const auto target = results.begin() + (index * plan.out + row) * places + first;
-      const double added = bias[static_cast<size_t>(group * plan.out + row)];
-      std::transform(values.begin(), values.end(), target, [=](double value) { return value + added; });
+    spec.store = [&](const SumsBlock<double>& sums) {
+      for (int64_t row = 0; row < sums.rows; ++row) {
+        const auto target = results.begin() + (index * plan.out + sums.row + row) * places + sums.column;
+        const double added = bias[static_cast<size_t>(group * plan.out + sums.row + row)];
+        std::ranges::transform(sums.line(row), target, [=](double value) { return value + added; });
+      }
     };
     sum_products(spec);
   }

@@ -69,8 +69,11 @@ Status matmul(OpContext& op, const MatMulShapes& plan, DType dtype) {
   for (int64_t batch = 0; batch < plan.batch.element_count(); ++batch, walk.next()) {
     const StoredMatrix<Number> a{op.input(0), walk.offset(0) * size_a, plan.rows, plan.depth};
     const StoredMatrix<Number> b{op.input(1), walk.offset(1) * size_b, plan.depth, plan.columns};
-    multiply_stored(a, b, [&](int64_t row, int64_t first, std::span<const Number> values) {
-      store<Number>(output, (batch * plan.rows + row) * plan.columns + first, values);
+    multiply_stored(a, b, [&](const SumsBlock<Number>& sums) {
+      const int64_t begin = (batch * plan.rows + sums.row) * plan.columns + sums.column;
+      const Lines lines{
+          .begin = begin, .stride = plan.columns, .lines = sums.rows, .width = sums.columns, .spacing = sums.stride};
+      store_lines<Number>(output, lines, sums.numbers);
     });
   }
   return op.set_output(0, std::move(output));
@@ -163,8 +166,9 @@ Status gemm(OpContext& op, Number alpha, Number beta) {
   }
   const Shape shape = PX_TRY(make_shape({a.rows, b.columns}));
   std::vector<Number> results(static_cast<size_t>(shape.element_count()));
-  multiply_stored(a, b, [&](int64_t row, int64_t first, std::span<const Number> values) {
-    std::copy(values.begin(), values.end(), results.begin() + row * b.columns + first);
+  multiply_stored(a, b, [&](const SumsBlock<Number>& sums) {
+    for (int64_t row = 0; row < sums.rows; ++row)
+      std::ranges::copy(sums.line(row), results.begin() + (sums.row + row) * b.columns + sums.column);
   });
   for (Number& value : results) value *= alpha;
   if (op.has_input(2)) {

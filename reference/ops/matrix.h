@@ -41,8 +41,9 @@ void multiply(const Matrix<Number>& a, const Matrix<Number>& b, std::span<Number
       for (int64_t j = 0; j < width; ++j) panel[static_cast<size_t>(k * width + j)] = b.at(k, first + j);
     }
   };
-  spec.store = [&](int64_t row, int64_t first, std::span<const Number> values) {
-    std::copy(values.begin(), values.end(), out.begin() + row * b.columns + first);
+  spec.store = [&](const SumsBlock<Number>& sums) {
+    for (int64_t row = 0; row < sums.rows; ++row)
+      std::ranges::copy(sums.line(row), out.begin() + (sums.row + row) * b.columns + sums.column);
   };
   sum_products(spec);
 }
@@ -82,7 +83,7 @@ struct StoredMatrix {
   }
 };
 
-// a * b; `store` takes a stretch of a row, from several threads at once.
+// a * b; `store` takes blocks of it, from several threads at once.
 template <class Number, class Store>
 void multiply_stored(const StoredMatrix<Number>& a, const StoredMatrix<Number>& b, const Store& store) {
   ProductSpec<Number> spec;

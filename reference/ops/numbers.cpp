@@ -32,11 +32,22 @@ PX_WIDEST void widen(const float* from, const Lines& lines, double* to) {
   if (lines.width == kPanel) return widen_lines(from + lines.begin, lines, kPanel, to);
   widen_lines(from + lines.begin, lines, lines.width, to);
 }
-PX_WIDEST void round(const double* from, int64_t count, double added, float* to) {
-  for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index] + added);
-}
 PX_WIDEST void round(const double* from, int64_t count, float* to) {
   for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index]);
+}
+PX_WIDEST void round(const double* from, const Lines& lines, float* to) {
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    for (int64_t index = 0; index < lines.width; ++index) to[index] = static_cast<float>(from[index]);
+    from += lines.out_stride();
+    to += lines.stride;
+  }
+}
+PX_WIDEST void round(const double* from, const Lines& lines, const double* added, float* to) {
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    for (int64_t index = 0; index < lines.width; ++index) to[index] = static_cast<float>(from[index] + added[line]);
+    from += lines.out_stride();
+    to += lines.stride;
+  }
 }
 
 template <class Stored>
@@ -58,9 +69,8 @@ void store_packed_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t
 }  // namespace
 
 void load_lines(const TensorView& view, const Lines& lines, double* out) {
-  if (lines.lines == 0 || lines.width == 0) return;
-  const int64_t end = lines.begin + (lines.lines - 1) * lines.stride + lines.width;
-  PX_CHECK(view.device.is_host() && lines.begin >= 0 && end <= view.element_count());
+  if (lines.is_empty()) return;
+  PX_CHECK(view.device.is_host() && lines.begin >= 0 && lines.end() <= view.element_count());
   if (view.dtype == DType::float32) return widen(reinterpret_cast<const float*>(view.data), lines, out);
   for (int64_t line = 0; line < lines.lines; ++line) {
     const std::span<double> to(out + line * lines.out_stride(), static_cast<size_t>(lines.width));
@@ -108,15 +118,35 @@ void store_rounded(Tensor& tensor, int64_t begin, std::span<const double> values
   round(values.data(), count, reinterpret_cast<float*>(tensor.mutable_data()) + begin);
 }
 
-void store_sums(Tensor& tensor, int64_t begin, std::span<const double> values, double added) {
-  if (tensor.dtype() != DType::float32) {
-    std::vector<double> sums(values.begin(), values.end());
-    for (double& sum : sums) sum += added;
-    return store_rounded(tensor, begin, sums);
+void store_lines(Tensor& tensor, const Lines& lines, const double* values) {
+  if (lines.is_empty()) return;
+  PX_CHECK(lines.begin >= 0 && lines.end() <= tensor.element_count());
+  if (tensor.dtype() == DType::float32)
+    return round(values, lines, reinterpret_cast<float*>(tensor.mutable_data()) + lines.begin);
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    const std::span<const double> from(values + line * lines.out_stride(), static_cast<size_t>(lines.width));
+    store_rounded(tensor, lines.begin + line * lines.stride, from);
   }
-  const auto count = static_cast<int64_t>(values.size());
-  PX_CHECK(begin >= 0 && begin + count <= tensor.element_count());
-  round(values.data(), count, added, reinterpret_cast<float*>(tensor.mutable_data()) + begin);
+}
+
+void store_lines(Tensor& tensor, const Lines& lines, const int64_t* values) {
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    const std::span<const int64_t> from(values + line * lines.out_stride(), static_cast<size_t>(lines.width));
+    store_wrapped(tensor, lines.begin + line * lines.stride, from);
+  }
+}
+
+void store_sums(Tensor& tensor, const Lines& lines, const double* values, const double* added) {
+  if (lines.is_empty()) return;
+  PX_CHECK(lines.begin >= 0 && lines.end() <= tensor.element_count());
+  if (tensor.dtype() == DType::float32)
+    return round(values, lines, added, reinterpret_cast<float*>(tensor.mutable_data()) + lines.begin);
+  std::vector<double> sums(static_cast<size_t>(lines.width));
+  for (int64_t line = 0; line < lines.lines; ++line) {
+    const double* from = values + line * lines.out_stride();
+    std::transform(from, from + lines.width, sums.begin(), [&](double sum) { return sum + added[line]; });
+    store_rounded(tensor, lines.begin + line * lines.stride, sums);
+  }
 }
 
 void store_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t> values) {

@@ -25,6 +25,8 @@ struct Lines {
   int64_t width = 0;
   int64_t spacing = 0;
 
+  bool is_empty() const { return lines == 0 || width == 0; }
+  int64_t end() const { return begin + (lines - 1) * stride + width; }  // behind the last element of the tensor
   int64_t out_stride() const { return spacing == 0 ? width : spacing; }
   int64_t out_count() const { return lines == 0 ? 0 : (lines - 1) * out_stride() + width; }
 };
@@ -49,8 +51,11 @@ void load(const TensorView& view, int64_t begin, std::span<T> out) {
 
 void store_rounded(Tensor& tensor, int64_t begin, std::span<const double> values);
 void store_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t> values);
-// values[i] + added, rounded.
-void store_sums(Tensor& tensor, int64_t begin, std::span<const double> values, double added);
+// Lines of numbers, the other way: from `spacing` apart to `stride` apart in the tensor.
+void store_lines(Tensor& tensor, const Lines& lines, const double* values);
+void store_lines(Tensor& tensor, const Lines& lines, const int64_t* values);
+// Lines of numbers with added[line], rounded once they are summed.
+void store_sums(Tensor& tensor, const Lines& lines, const double* values, const double* added);
 
 template <class T>
 void store(Tensor& tensor, int64_t begin, std::span<const T> values) {
@@ -58,6 +63,15 @@ void store(Tensor& tensor, int64_t begin, std::span<const T> values) {
     store_rounded(tensor, begin, values);
   } else {
     store_wrapped(tensor, begin, {reinterpret_cast<const int64_t*>(values.data()), values.size()});
+  }
+}
+
+template <class T>
+void store_lines(Tensor& tensor, const Lines& lines, const T* values) {
+  if constexpr (std::is_same_v<T, double>) {
+    store_lines(tensor, lines, static_cast<const double*>(values));
+  } else {
+    store_lines(tensor, lines, reinterpret_cast<const int64_t*>(values));
   }
 }
 

@@ -1,5 +1,5 @@
-// The blocked loop nest: a task loads some rows once, packs one panel of columns after another, and takes the depth in
-// stretches that stay in the first-level cache.
+// The blocked loop nest: some rows are laid in tiles for all threads; a thread packs one panel of columns after another
+// and takes the depth in stretches that stay in the first-level cache.
 #include "reference/ops/products.h"
 
 #include <algorithm>
@@ -12,13 +12,10 @@
 namespace parallax::reference {
 namespace {
 
-// Rows of a task share its panels; they are fewer where they are long, so that a task's operands stay in the cache.
-constexpr int64_t kMostRowsATask = 256;
-constexpr int64_t kLeastRowsATask = 32;
-constexpr int64_t kNumbersATask = int64_t{1} << 17;  // of its rows: 1 MiB
-constexpr int64_t kColumnsATask = 256;
-constexpr int64_t kSumsAtOnce = int64_t{1} << 13;  // 64 KiB
-constexpr int64_t kDepthAStretch = 64;             // 64 lines of a panel are 16 KiB
+constexpr int64_t kNumbersAtOnce = int64_t{1} << 18;  // of the rows that all tasks share: 2 MiB
+constexpr int64_t kLeastRowsAtOnce = 32;
+constexpr int64_t kSumsAtOnce = int64_t{1} << 14;  // 128 KiB
+constexpr int64_t kDepthAStretch = 96;             // 96 lines of a panel are 24 KiB
 
 // to[k * kTileRows + row] = tile[row * depth + k].
 template <class Number>
@@ -35,99 +32,126 @@ void interleave(const Number* tile, int64_t depth, Number* __restrict to) {
   });
 }
 
+// Some rows as the kernel reads them: the rows of a tile side by side, the last tile filled up with rows of zeros.
 template <class Number>
-class Task {
- public:
-  Task(const ProductSpec<Number>& spec, TileKernel<Number> kernel)
-      : spec_(spec),
-        kernel_(kernel),
-        tile_(static_cast<size_t>(spec.depth * kTileRows)),
-        panel_(static_cast<size_t>(spec.depth * kPanelWidth)) {}
+struct TiledRows {
+  int64_t first = 0, count = 0;
+  int64_t depth = 0;
+  Scratch<Number> numbers = {};
 
-  void run(int64_t first_row, int64_t last_row, int64_t first_column, int64_t last_column) {
-    if (first_row != first_row_ || last_row - first_row != row_count_) {
-      first_row_ = first_row;
-      row_count_ = last_row - first_row;
-      load_rows();
-    }
-    const int64_t wide = std::max<int64_t>(1, kSumsAtOnce / std::max<int64_t>(1, row_count_) / kPanelWidth);
-    for (int64_t first = first_column; first < last_column; first += wide * kPanelWidth) {
-      run_panels(first, std::min(wide * kPanelWidth, last_column - first));
-    }
+  int64_t tile_count() const { return (count + kTileRows - 1) / kTileRows; }
+  // Of the tile that begins at `row`, from line k on.
+  const Number* tile(int64_t row, int64_t k) const { return numbers.data() + row * depth + k * kTileRows; }
+
+  void load(const ProductSpec<Number>& spec) {
+    numbers.resize(static_cast<size_t>(tile_count() * kTileRows * depth));
+    parallel_for(tile_count(), kTileRows * depth / 2, [&](int64_t begin, int64_t end) {
+      Scratch<Number> lines(static_cast<size_t>(kTileRows * depth));
+      for (int64_t row = begin * kTileRows; row < end * kTileRows; row += kTileRows) load_tile(spec, row, lines);
+    });
   }
 
  private:
-  // As the kernel reads them: the rows of a tile side by side. Rows that fill up the last tile are zero.
-  void load_rows() {
-    const auto depth = static_cast<size_t>(spec_.depth);
-    rows_.resize(static_cast<size_t>(padded_rows()) * depth);
-    for (int64_t first = 0; first < row_count_; first += kTileRows) {
-      for (int64_t row = 0; row < kTileRows; ++row) {
-        const auto line = std::span(tile_).subspan(static_cast<size_t>(row) * depth, depth);
-        if (first + row < row_count_)
-          spec_.load_row(first_row_ + first + row, line);
-        else
-          std::ranges::fill(line, Number{0});
-      }
-      interleave(tile_.data(), spec_.depth, rows_.data() + first * spec_.depth);
+  void load_tile(const ProductSpec<Number>& spec, int64_t row, std::span<Number> lines) {
+    for (int64_t index = 0; index < kTileRows; ++index) {
+      const auto line = lines.subspan(static_cast<size_t>(index * depth), static_cast<size_t>(depth));
+      if (row + index < count)
+        spec.load_row(first + row + index, line);
+      else
+        std::ranges::fill(line, Number{0});
     }
+    interleave(lines.data(), depth, numbers.data() + row * depth);
+  }
+};
+
+// What one thread does: panels of columns, one after the other, by a part of the rows.
+template <class Number>
+class Task {
+ public:
+  Task(const ProductSpec<Number>& spec, TileKernel<Number> kernel, const TiledRows<Number>& rows)
+      : spec_(spec), kernel_(kernel), rows_(rows), panel_(static_cast<size_t>(spec.depth * kPanelWidth)) {}
+
+  // Rows [first_row, last_row) of those that are tiled, by columns [first_column, last_column).
+  void run(int64_t first_row, int64_t last_row, int64_t first_column, int64_t last_column) {
+    const int64_t panels = std::max<int64_t>(1, kSumsAtOnce / (last_row - first_row) / kPanelWidth);
+    for (int64_t first = first_column; first < last_column; first += panels * kPanelWidth)
+      run_panels(first_row, last_row, first, std::min(panels * kPanelWidth, last_column - first));
   }
 
-  int64_t padded_rows() const { return (row_count_ + kTileRows - 1) / kTileRows * kTileRows; }
-
-  // Some panels, so that the stretches of the rows that are stored are not too short.
-  void run_panels(int64_t first_column, int64_t width) {
+ private:
+  // Some panels, so that the lines that are stored are not too short.
+  void run_panels(int64_t first_row, int64_t last_row, int64_t first_column, int64_t width) {
     const int64_t stride = (width + kPanelWidth - 1) / kPanelWidth * kPanelWidth;
-    sums_.resize(static_cast<size_t>(padded_rows() * stride));
-    for (int64_t first = 0; first < width; first += kPanelWidth)
-      add_panel(first_column + first, std::min(kPanelWidth, width - first), sums_.data() + first, stride);
-    for (int64_t row = 0; row < row_count_; ++row) {
-      const std::span<const Number> line(sums_.data() + row * stride, static_cast<size_t>(width));
-      spec_.store(first_row_ + row, first_column, line);
+    const int64_t rows = (last_row - first_row + kTileRows - 1) / kTileRows * kTileRows;
+    sums_.resize(static_cast<size_t>(rows * stride));
+    for (int64_t first = 0; first < width; first += kPanelWidth) {
+      load_panel(first_column + first, std::min(kPanelWidth, width - first));
+      add_panel(first_row, rows, sums_.data() + first, stride);
     }
+    spec_.store({.row = rows_.first + first_row,
+                 .rows = last_row - first_row,
+                 .column = first_column,
+                 .columns = width,
+                 .stride = stride,
+                 .numbers = sums_.data()});
   }
 
-  void add_panel(int64_t first_column, int64_t width, Number* sums, int64_t stride) {
+  void load_panel(int64_t first_column, int64_t width) {
     spec_.load_columns(first_column, width, std::span(panel_).first(static_cast<size_t>(spec_.depth * width)));
     if (width < kPanelWidth) spread_panel(panel_.data(), spec_.depth, width);
+  }
+
+  void add_panel(int64_t first_row, int64_t row_count, Number* sums, int64_t stride) {
     int64_t k = 0;
     do {  // once at least: sums over nothing are 0
       const int64_t depth = std::min(kDepthAStretch, spec_.depth - k);
-      for (int64_t row = 0; row < row_count_; row += kTileRows) {
-        const Number* rows = rows_.data() + row * spec_.depth + k * kTileRows;
-        kernel_(rows, panel_.data() + k * kPanelWidth, depth, sums + row * stride, stride, k > 0);
-      }
+      const Number* panel = panel_.data() + k * kPanelWidth;
+      for (int64_t row = 0; row < row_count; row += kTileRows)
+        kernel_(rows_.tile(first_row + row, k), panel, depth, sums + row * stride, stride, k > 0);
       k += kDepthAStretch;
     } while (k < spec_.depth);
   }
 
   const ProductSpec<Number>& spec_;
   TileKernel<Number> kernel_;
-  int64_t first_row_ = 0;
-  int64_t row_count_ = 0;
-  Scratch<Number> tile_, rows_, panel_, sums_;
+  const TiledRows<Number>& rows_;
+  Scratch<Number> panel_, sums_;
 };
+
+// All columns by some rows. The rows are divided only where there are too few panels to occupy all threads.
+template <class Number>
+void run_rows(const ProductSpec<Number>& spec, TileKernel<Number> kernel, const TiledRows<Number>& rows) {
+  const int64_t panels = (spec.columns + kPanelWidth - 1) / kPanelWidth;
+  const int64_t wanted_tasks = thread_count() == 1 ? 1 : 2 * thread_count();
+  const int64_t wanted_parts = (wanted_tasks + panels - 1) / std::max<int64_t>(1, panels);
+  const int64_t tiles_a_part = (rows.tile_count() + wanted_parts - 1) / wanted_parts;
+  const int64_t part = std::max<int64_t>(1, tiles_a_part) * kTileRows;
+  const int64_t parts = (rows.count + part - 1) / part;
+  constexpr int64_t kProductsANanosecond = 16;
+  const int64_t work = part * kPanelWidth * spec.depth / kProductsANanosecond;
+  parallel_for(parts * panels, work, [&](int64_t begin, int64_t end) {
+    Task<Number> task(spec, kernel, rows);
+    while (begin < end) {
+      const int64_t panel = begin % panels, first_row = begin / panels * part;
+      const int64_t last_panel = std::min(panels, panel + end - begin);
+      task.run(first_row, std::min(rows.count, first_row + part), panel * kPanelWidth,
+               std::min(spec.columns, last_panel * kPanelWidth));
+      begin += last_panel - panel;
+    }
+  });
+}
 
 template <class Number>
 void run(const ProductSpec<Number>& spec, TileKernel<Number> kernel) {
-  const int64_t column_tasks = (spec.columns + kColumnsATask - 1) / kColumnsATask;
-  int64_t rows = std::clamp(kNumbersATask / std::max<int64_t>(1, spec.depth), kLeastRowsATask, kMostRowsATask);
-  // Shorter tasks where there would not be two for every thread.
-  const int64_t wanted_tasks = thread_count() == 1 ? 1 : 2 * thread_count();
-  while (rows > kLeastRowsATask && (spec.rows + rows - 1) / rows * column_tasks < wanted_tasks) rows /= 2;
-  rows -= rows % kTileRows;
-  const int64_t row_tasks = (spec.rows + rows - 1) / rows;
-  const int64_t columns = std::min(spec.columns, kColumnsATask);
-  constexpr int64_t kProductsANanosecond = 16;
-  const int64_t products = spec.depth * columns * std::min(rows, spec.rows);
-  const int64_t work = std::max<int64_t>(1, products / kProductsANanosecond);
-  parallel_for(column_tasks * row_tasks, work, [&](int64_t begin, int64_t end) {
-    Task<Number> task(spec, kernel);
-    for (int64_t index = begin; index < end; ++index) {
-      const int64_t row = index % row_tasks * rows, column = index / row_tasks * kColumnsATask;
-      task.run(row, std::min(spec.rows, row + rows), column, std::min(spec.columns, column + kColumnsATask));
-    }
-  });
+  const int64_t most = std::max(kLeastRowsAtOnce, kNumbersAtOnce / std::max<int64_t>(1, spec.depth));
+  const int64_t rows_at_once = most / kTileRows * kTileRows;
+  TiledRows<Number> rows{.depth = spec.depth};
+  for (int64_t first = 0; first < spec.rows; first += rows_at_once) {
+    rows.first = first;
+    rows.count = std::min(rows_at_once, spec.rows - first);
+    rows.load(spec);
+    run_rows(spec, kernel, rows);
+  }
 }
 
 }  // namespace

@@ -10,8 +10,20 @@
 
 namespace parallax::reference {
 
+// A block of sums: those of some neighbouring rows and columns, line for line.
+template <class Number>
+struct SumsBlock {
+  int64_t row = 0, rows = 0;  // the first, and how many
+  int64_t column = 0, columns = 0;
+  int64_t stride = 0;  // from line to line
+  const Number* numbers = nullptr;
+
+  std::span<const Number> line(int64_t index) const { return {numbers + index * stride, static_cast<size_t>(columns)}; }
+};
+
 // Number is double, or uint64_t for all integers (arithmetic modulo 2^64). `load_row` gives a[i, 0..depth);
-// `load_columns` fills panel[k * width + j] = b[k, first + j] for j < width; `store` takes out[i, first + j].
+// `load_columns` fills panel[k * width + j] = b[k, first + j] for j < width; `store` takes blocks of out. All are
+// called from several threads.
 template <class Number>
 struct ProductSpec {
   int64_t rows = 0;
@@ -21,7 +33,7 @@ struct ProductSpec {
   bool has_exact_products = false;
   std::function<void(int64_t row, std::span<Number> values)> load_row;
   std::function<void(int64_t first, int64_t width, std::span<Number> panel)> load_columns;
-  std::function<void(int64_t row, int64_t first, std::span<const Number> values)> store;
+  std::function<void(const SumsBlock<Number>& sums)> store;
 };
 
 // Whether ProductSpec::has_exact_products holds for elements of these types.

@@ -2,13 +2,15 @@
 // over the whole sequence; only the outputs are rounded.
 #include "reference/ops/recurrent.h"
 
+#include <algorithm>
+
 #include "reference/ops/ops.h"
 #include "reference/ops/widest.h"
 
 namespace parallax::reference {
 namespace {
 
-// Calls each(sample, time) for the samples of a block that have not reached their end.
+// Calls each(sample, time) for the samples of a share that have not reached their end.
 template <class Each>
 void for_going(const Step& step, const Each& each) {
   for (size_t index = 0; index < step.times.size(); ++index) {
@@ -21,50 +23,85 @@ void for_going(const Step& step, const Each& each) {
 // Ht = f(Xt W^T + Ht-1 R^T + Wb + Rb)
 Status op_rnn(OpContext& op) {
   const Recurrence plan = PX_TRY(Recurrence::create(op, 1, {"Tanh"}));
-  return run_recurrence(op, plan, [&](const Samples& samples) -> CellStep {
-    const Activation& function = plan.activations[static_cast<size_t>(samples.direction)];
-    return [&, samples, sums = plan.rows(samples)](const Step& step, std::span<double> h) mutable {
-      plan.gate_sums(samples, {0, 1}, step, h, sums);
+  return run_recurrence(op, plan, [&](const Share& share) -> CellStep {
+    const Activation& function = plan.activations[static_cast<size_t>(share.direction)];
+    return [&, share, sums = share.rows()](const Step& step, std::span<const double> before,
+                                           std::span<double> after) mutable {
+      plan.gate_sums(share, {0, 1}, step, before, sums);
       for_going(step, [&](int64_t sample, int64_t) {
-        const auto next = plan.row(sums, sample);
+        const auto next = share.row(sums, sample);
         plan.activate(function, next);
-        std::copy(next.begin(), next.end(), plan.row(h, sample).begin());
+        std::ranges::copy(next, plan.units_of(share, after, sample).begin());
       });
     };
   });
 }
+
+namespace {
+
+// Some samples of one direction. `resets` is theirs, [count, hidden], and serves all units' shares.
+class GruCell {
+ public:
+  GruCell(const Recurrence& plan, const Share& share, bool linear_before_reset, std::span<double> resets)
+      : plan_(plan),
+        functions_(&plan.activations[static_cast<size_t>(2 * share.direction)]),
+        share_(share),
+        linear_before_reset_(linear_before_reset),
+        resets_(resets) {}
+
+  void operator()(const Step& step, std::span<const double> before, std::span<double> after) {
+    plan_.gate_sums(share_, kUpdateAndReset, step, before, zr_);
+    for_going(step, [&](int64_t sample, int64_t) { plan_.activate(functions_[0], share_.row(zr_, sample, 2)); });
+    if (!linear_before_reset_) reset(step, before);
+    plan_.hidden_sums(share_, kCandidate, step, linear_before_reset_ ? before : resets_, candidates_);
+    for_going(step, [&](int64_t sample, int64_t time) { update(sample, time, before, after); });
+  }
+
+ private:
+  static constexpr Gates kUpdateAndReset{0, 2}, kCandidate{2, 3};
+
+  // rt . Ht-1, of which the candidates take all units.
+  void reset(const Step& step, std::span<const double> before) {
+    for_going(step, [&](int64_t sample, int64_t) {
+      const auto r = share_.row(share_.row(zr_, sample, 2), 1), own = plan_.units_of(share_, resets_, sample);
+      const auto state = plan_.units_of(share_, before, sample);
+      for (size_t unit = 0; unit < own.size(); ++unit) own[unit] = r[unit] * state[unit];
+    });
+    step.team.wait();
+  }
+
+  void update(int64_t sample, int64_t time, std::span<const double> before, std::span<double> after) {
+    const auto gates = share_.row(zr_, sample, 2), z = share_.row(gates, 0), r = share_.row(gates, 1);
+    const auto candidate = share_.row(candidates_, sample);
+    const auto from_input =
+        plan_.units_of(share_, plan_.input_sums(share_.direction, kCandidate.first, time, share_.first + sample), 0);
+    for (size_t unit = 0; unit < candidate.size(); ++unit)
+      candidate[unit] = from_input[unit] + (linear_before_reset_ ? r[unit] * candidate[unit] : candidate[unit]);
+    plan_.activate(functions_[1], candidate);
+    const auto old = plan_.units_of(share_, before, sample);
+    const auto state = plan_.units_of(share_, after, sample);
+    for (size_t unit = 0; unit < state.size(); ++unit)
+      state[unit] = (1 - z[unit]) * candidate[unit] + z[unit] * old[unit];
+  }
+
+  const Recurrence& plan_;
+  const Activation* functions_;
+  Share share_;
+  bool linear_before_reset_;
+  std::span<double> resets_;
+  std::vector<double> zr_ = share_.rows(2), candidates_ = share_.rows();
+};
+
+}  // namespace
 
 // Gates z, r, h. zt = f(..), rt = f(..); ht = g(Xt Wh^T + (rt . Ht-1) Rh^T + Rbh + Wbh), or with linear_before_reset
 // g(Xt Wh^T + rt . (Ht-1 Rh^T + Rbh) + Wbh); Ht = (1 - zt) . ht + zt . Ht-1.
 Status op_gru(OpContext& op) {
   const Recurrence plan = PX_TRY(Recurrence::create(op, 3, {"Sigmoid", "Tanh"}));
   const bool linear_before_reset = op.find_int("linear_before_reset").value_or(0) != 0;
-  static constexpr Gates kUpdateAndReset{0, 2}, kCandidate{2, 3};
-  return run_recurrence(op, plan, [&, linear_before_reset](const Samples& samples) -> CellStep {
-    const Activation* functions = &plan.activations[static_cast<size_t>(2 * samples.direction)];
-    return [&plan, functions, linear_before_reset, samples, zr = plan.rows(samples, 2), reset = plan.rows(samples),
-            candidates = plan.rows(samples)](const Step& step, std::span<double> h) mutable {
-      const auto units = static_cast<size_t>(plan.hidden);
-      plan.gate_sums(samples, kUpdateAndReset, step, h, zr);
-      std::copy(h.begin(), h.end(), reset.begin());
-      for_going(step, [&](int64_t sample, int64_t) {
-        const auto gates = plan.row(zr, sample, 2);
-        plan.activate(functions[0], gates);
-        const auto own = plan.row(reset, sample);
-        for (size_t unit = 0; !linear_before_reset && unit < units; ++unit) own[unit] = gates[units + unit] * own[unit];
-      });
-      plan.hidden_sums(samples, kCandidate, step, reset, candidates);
-      for_going(step, [&](int64_t sample, int64_t time) {
-        const auto z = plan.row(zr, sample, 2).first(units), r = plan.row(zr, sample, 2).last(units);
-        const auto candidate = plan.row(candidates, sample), state = plan.row(h, sample);
-        const auto from_input = plan.input_sums(samples.direction, kCandidate, time, samples.first + sample);
-        for (size_t unit = 0; unit < units; ++unit)
-          candidate[unit] = from_input[unit] + (linear_before_reset ? r[unit] * candidate[unit] : candidate[unit]);
-        plan.activate(functions[1], candidate);
-        for (size_t unit = 0; unit < units; ++unit)
-          state[unit] = (1 - z[unit]) * candidate[unit] + z[unit] * state[unit];
-      });
-    };
+  std::vector<double> resets(plan.initial_h.size(), 0.0);
+  return run_recurrence(op, plan, [&](const Share& share) -> CellStep {
+    return GruCell(plan, share, linear_before_reset, plan.states_of(share, resets));
   });
 }
 
@@ -85,22 +122,24 @@ PX_WIDEST void scale(std::span<const double> factors, std::span<double> values) 
   for (size_t unit = 0; unit < values.size(); ++unit) values[unit] *= factors[unit];
 }
 
-// Some samples of one direction. `peepholes` is empty or [3, hidden] for i, o, f; `cells` is [count, hidden].
+// Some units of some samples of one direction. `peepholes` is empty or [3, hidden] for i, o, f; `cells` is the
+// samples', [count, hidden].
 class LstmCell {
  public:
-  LstmCell(const Recurrence& plan, const Samples& samples, bool input_forget, std::span<const double> peepholes,
+  LstmCell(const Recurrence& plan, const Share& share, bool input_forget, std::span<const double> peepholes,
            std::span<double> cells)
       : plan_(plan),
-        functions_(&plan.activations[static_cast<size_t>(3 * samples.direction)]),
-        samples_(samples),
+        functions_(&plan.activations[static_cast<size_t>(3 * share.direction)]),
+        share_(share),
         input_forget_(input_forget),
         peepholes_(peepholes),
         cells_(cells) {}
 
-  void operator()(const Step& step, std::span<double> h) {
-    plan_.gate_sums(samples_, kAll, step, h, sums_);
+  void operator()(const Step& step, std::span<const double> before, std::span<double> after) {
+    plan_.gate_sums(share_, kAll, step, before, sums_);
     for_going(step, [&](int64_t sample, int64_t) {
-      update(plan_.row(sums_, sample, kAll.count()), plan_.row(cells_, sample), plan_.row(h, sample));
+      update(share_.row(sums_, sample, kAll.count()), plan_.units_of(share_, cells_, sample),
+             plan_.units_of(share_, after, sample));
     });
   }
 
@@ -109,7 +148,7 @@ class LstmCell {
 
   // From the sums of the gates i, o, f, c.
   void update(std::span<double> gates, std::span<double> cell, std::span<double> h) const {
-    const auto i = plan_.row(gates, 0), o = plan_.row(gates, 1), f = plan_.row(gates, 2), c = plan_.row(gates, 3);
+    const auto i = share_.row(gates, 0), o = share_.row(gates, 1), f = share_.row(gates, 2), c = share_.row(gates, 3);
     if (peepholes_.empty()) {
       plan_.activate(functions_[0], gates.first(3 * i.size()));  // i, o and f
     } else {
@@ -129,18 +168,15 @@ class LstmCell {
     scale(o, h);
   }
 
-  std::span<const double> peephole(size_t gate) const {
-    const auto units = static_cast<size_t>(plan_.hidden);
-    return peepholes_.subspan(gate * units, units);
-  }
+  std::span<const double> peephole(int64_t gate) const { return plan_.units_of(share_, peepholes_, gate); }
 
   const Recurrence& plan_;
   const Activation* functions_;
-  Samples samples_;
+  Share share_;
   bool input_forget_;
   std::span<const double> peepholes_;
   std::span<double> cells_;
-  std::vector<double> sums_ = plan_.rows(samples_, kAll.count());
+  std::vector<double> sums_ = share_.rows(kAll.count());
 };
 
 }  // namespace
@@ -158,16 +194,13 @@ Status op_lstm(OpContext& op) {
       return execution_error("P must be [directions, 3 * hidden_size]");
     load<double>(op.input(7), 0, peepholes);
   }
-  PX_TRY(run_recurrence(op, plan, [&](const Samples& samples) -> CellStep {
-    const int64_t first = (samples.direction * plan.batch + samples.first) * plan.hidden;
-    const auto own =
-        std::span(cells).subspan(static_cast<size_t>(first), static_cast<size_t>(samples.count * plan.hidden));
+  PX_TRY(run_recurrence(op, plan, [&](const Share& share) -> CellStep {
     std::span<const double> weights = peepholes;
     if (!weights.empty()) {
       const auto count = static_cast<size_t>(3 * plan.hidden);
-      weights = weights.subspan(static_cast<size_t>(samples.direction) * count, count);
+      weights = weights.subspan(static_cast<size_t>(share.direction) * count, count);
     }
-    return LstmCell(plan, samples, input_forget, weights, own);
+    return LstmCell(plan, share, input_forget, weights, plan.states_of(share, cells));
   }));
   return set_state(op, 2, plan, cells);
 }

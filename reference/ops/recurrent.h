@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "inspector/base/thread_team.h"
 #include "reference/op_context.h"
 #include "reference/ops/numbers.h"
 #include "reference/ops/scratch.h"
@@ -13,15 +14,27 @@ namespace parallax::reference {
 // Replaces every number by its function.
 using Activation = std::function<void(std::span<double>)>;
 
-// Samples of one direction that go through time together.
-struct Samples {
-  int64_t direction = 0, first = 0, count = 0;
+// What one thread computes: some hidden units of some samples of a direction, which go through time together.
+struct Share {
+  int64_t direction = 0;
+  int64_t first = 0, count = 0;       // samples
+  int64_t first_unit = 0, units = 0;  // of the hidden ones
+
+  // Room for the numbers of some gates: [count, gates, units].
+  std::vector<double> rows(int64_t gates = 1) const {
+    return std::vector<double>(static_cast<size_t>(count * gates * units));
+  }
+  // Of sample `index` of the share, or one gate of a sample's numbers.
+  std::span<double> row(std::span<double> numbers, int64_t index, int64_t gates = 1) const {
+    return numbers.subspan(static_cast<size_t>(index * gates * units), static_cast<size_t>(gates * units));
+  }
 };
 
-// One step of a block of samples.
+// One step of the samples of a share.
 struct Step {
   int64_t count = 0;               // how many went before
   std::span<const int64_t> times;  // the step of each sample; -1 for one that is at its end and keeps its state
+  TeamBarrier& team;               // of those who compute the other units of the same samples
 };
 
 // The gates [first, last) of a cell, in the order of their weights.
@@ -38,7 +51,7 @@ struct Recurrence {
   bool reverse_only = false;
   double clip = 0;  // 0: none
   std::vector<double> b, initial_h;
-  Scratch<double> recurrent;     // R in panels of units: [directions, panels, hidden (of h), kPanelWidth]
+  Scratch<double> recurrent;     // R in panels of units: [directions, gates, panels, hidden (of h), kPanelWidth]
   Scratch<double> projected;     // X W^T + Wb of every step: [directions, steps * batch in X's order, gates, hidden]
   std::vector<int64_t> lengths;  // of each sample
   std::vector<Activation> activations;  // of all directions, in order
@@ -47,33 +60,37 @@ struct Recurrence {
   static Result<Recurrence> create(const OpContext& op, int64_t gates,
                                    const std::vector<std::string>& default_activations);
 
-  // Room for the numbers of some gates of every sample.
-  std::vector<double> rows(const Samples& samples, int64_t gate_count = 1) const {
-    return std::vector<double>(static_cast<size_t>(samples.count * gate_count * hidden));
+  // The samples' part [count, hidden] of a state [directions, batch, hidden].
+  std::span<double> states_of(const Share& share, std::span<double> states) const {
+    return states.subspan(static_cast<size_t>((share.direction * batch + share.first) * hidden),
+                          static_cast<size_t>(share.count * hidden));
   }
-  std::span<double> row(std::span<double> numbers, int64_t sample, int64_t gate_count = 1) const {
-    return numbers.subspan(static_cast<size_t>(sample * gate_count * hidden), static_cast<size_t>(gate_count * hidden));
+  // The share's units of sample `index` in such a part.
+  template <class T>
+  std::span<T> units_of(const Share& share, std::span<T> states, int64_t index) const {
+    return states.subspan(static_cast<size_t>(index * hidden + share.first_unit), static_cast<size_t>(share.units));
   }
-  // x[step, sample] * W[gate]^T + its bias for every hidden unit of the gates.
-  std::span<const double> input_sums(int64_t direction, Gates which, int64_t step, int64_t sample) const;
-  // h * R[gate]^T + its bias for all samples: sums[sample, gate, unit].
-  void hidden_sums(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+  // x[step, sample] * W[gate]^T + its bias for every hidden unit, where sample counts through the whole batch.
+  std::span<const double> input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const;
+  // h * R[gate]^T + its bias: sums[sample, gate, unit of the share].
+  void hidden_sums(const Share& share, Gates which, const Step& step, std::span<const double> h,
                    std::span<double> sums) const;
   // The sum of the two for the samples that go on.
-  void gate_sums(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+  void gate_sums(const Share& share, Gates which, const Step& step, std::span<const double> h,
                  std::span<double> sums) const;
   // function(values), once they are clipped.
   void activate(const Activation& function, std::span<double> values) const;
 
  private:
-  // out[sample, gate, unit] = others[sample][gate, unit] + h * R[gate]^T + its bias, without what is null.
-  void add_hidden(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+  // sums[sample, gate, unit] = others[sample][gate, unit] + h * R[gate]^T + its bias, without what is null.
+  void add_hidden(const Share& share, Gates which, const Step& step, std::span<const double> h,
                   std::span<const double* const> others, std::span<double> sums) const;
 };
 
-// All samples of a block going one step: h [count, hidden] (and whatever else the cell keeps) in place.
-using CellStep = std::function<void(const Step& step, std::span<double> h)>;
-using MakeCell = std::function<CellStep(const Samples& samples)>;
+// One step: the share's units of h `after` (and whatever else the cell keeps) for the samples that go on, from all
+// units `before`; both are [count, hidden].
+using CellStep = std::function<void(const Step& step, std::span<const double> before, std::span<double> after)>;
+using MakeCell = std::function<CellStep(const Share& share)>;
 
 // Runs all directions over all steps and sets Y (output 0) and Y_h (output 1).
 Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 
 #include "reference/ops/elementary.h"
 #include "reference/ops/indexing.h"
@@ -88,30 +89,35 @@ Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std:
   return numbers;
 }
 
-// Panels of the units of all gates, the last one filled up with zeros.
-int64_t panels_of(const Recurrence& plan) { return (plan.gates * plan.hidden + kPanelWidth - 1) / kPanelWidth; }
+// Panels of the units of a gate, the last one filled up with zeros.
+int64_t panels_of(const Recurrence& plan) { return (plan.hidden + kPanelWidth - 1) / kPanelWidth; }
 
 // R as it is given, [directions, gates * hidden, hidden of h], in panels.
 Scratch<double> in_panels(const Recurrence& plan, const Tensor& r) {
-  const int64_t units = plan.gates * plan.hidden, size = plan.hidden * kPanelWidth;
-  Scratch<double> panels(static_cast<size_t>(plan.directions * panels_of(plan) * size));
-  double* panel = panels.data();
-  for (int64_t direction = 0; direction < plan.directions; ++direction) {
-    const StoredMatrix<double> turned{r, direction * units * plan.hidden, plan.hidden, units, true};
-    for (int64_t first = 0; first < units; first += kPanelWidth, panel += size) {
-      const int64_t width = std::min(kPanelWidth, units - first);
-      turned.load_columns(first, width, std::span(panel, static_cast<size_t>(size)));
+  const int64_t panels = panels_of(plan), size = plan.hidden * kPanelWidth;
+  const int64_t count = plan.directions * plan.gates * panels;
+  Scratch<double> numbers(static_cast<size_t>(count * size));
+  parallel_for(count, size, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      const StoredMatrix<double> gate{r, index / panels * plan.hidden * plan.hidden, plan.hidden, plan.hidden, true};
+      const int64_t first = index % panels * kPanelWidth, width = std::min(kPanelWidth, plan.hidden - first);
+      double* panel = numbers.data() + index * size;
+      gate.load_columns(first, width, std::span(panel, static_cast<size_t>(size)));
       if (width < kPanelWidth) spread_panel(panel, plan.hidden, width);
     }
-  }
-  return panels;
+  });
+  return numbers;
 }
 
-PX_WIDEST void add(const double* a, const double* b, int64_t count, double* out) {
+PX_WIDEST void add(const double* a, const double* b, int64_t count, double* __restrict out) {
   for (int64_t index = 0; index < count; ++index) out[index] = a[index] + b[index];
 }
-PX_WIDEST void add(const double* a, const double* b, const double* c, int64_t count, double* out) {
-  for (int64_t index = 0; index < count; ++index) out[index] = a[index] + (b[index] + c[index]);
+PX_WIDEST void add(const double* a, const double* b, const double* c, int64_t count, double* __restrict out) {
+  if (count == kPanelWidth) {  // most are: a loop of known length is over soonest
+    for (int64_t index = 0; index < kPanelWidth; ++index) out[index] = a[index] + (b[index] + c[index]);
+  } else {
+    for (int64_t index = 0; index < count; ++index) out[index] = a[index] + (b[index] + c[index]);
+  }
 }
 
 // X W^T + Wb of all steps at once.
@@ -122,9 +128,11 @@ Scratch<double> project(const Recurrence& plan, const Tensor& x, const Tensor& w
     const StoredMatrix<double> inputs{x, 0, places, plan.inputs};
     const StoredMatrix<double> weights{w, direction * width * plan.inputs, plan.inputs, width, true};
     const double* bias = plan.b.data() + direction * 2 * width;
-    multiply_stored(inputs, weights, [&](int64_t place, int64_t first, std::span<const double> sums) {
-      double* target = projected.data() + (direction * places + place) * width + first;
-      add(sums.data(), bias + first, std::ssize(sums), target);
+    multiply_stored(inputs, weights, [&](const SumsBlock<double>& sums) {
+      for (int64_t place = 0; place < sums.rows; ++place) {
+        double* target = projected.data() + (direction * places + sums.row + place) * width + sums.column;
+        add(sums.line(place).data(), bias + sums.column, sums.columns, target);
+      }
     });
   }
   return projected;
@@ -180,61 +188,63 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   return plan;
 }
 
-std::span<const double> Recurrence::input_sums(int64_t direction, Gates which, int64_t step, int64_t sample) const {
+std::span<const double> Recurrence::input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const {
   const int64_t place = batch_first ? sample * steps + step : step * batch + sample;
-  const int64_t first = ((direction * steps * batch + place) * gates + which.first) * hidden;
-  return std::span(projected).subspan(static_cast<size_t>(first), static_cast<size_t>(which.count() * hidden));
+  const int64_t first = ((direction * steps * batch + place) * gates + gate) * hidden;
+  return std::span(projected).subspan(static_cast<size_t>(first), static_cast<size_t>(hidden));
 }
 
-void Recurrence::hidden_sums(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+void Recurrence::hidden_sums(const Share& share, Gates which, const Step& step, std::span<const double> h,
                              std::span<double> sums) const {
   const std::array<const double*, kTileRows> none{};
-  add_hidden(samples, which, step, h, none, sums);
+  add_hidden(share, which, step, h, none, sums);
 }
 
-void Recurrence::gate_sums(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+void Recurrence::gate_sums(const Share& share, Gates which, const Step& step, std::span<const double> h,
                            std::span<double> sums) const {
   std::array<const double*, kTileRows> from_input{};
   for (size_t index = 0; index < step.times.size(); ++index) {
     const int64_t time = step.times[index];
     if (time < 0) continue;
-    from_input[index] = input_sums(samples.direction, which, time, samples.first + static_cast<int64_t>(index)).data();
+    from_input[index] =
+        input_sums(share.direction, which.first, time, share.first + static_cast<int64_t>(index)).data();
   }
-  add_hidden(samples, which, step, h, from_input, sums);
+  add_hidden(share, which, step, h, from_input, sums);
 }
 
 // Each sum runs over h upward from 0, then comes the bias.
-void Recurrence::add_hidden(const Samples& samples, Gates which, const Step& step, std::span<const double> h,
+void Recurrence::add_hidden(const Share& share, Gates which, const Step& step, std::span<const double> h,
                             std::span<const double* const> others, std::span<double> sums) const {
-  const RowsKernel kernel = rounded_rows_kernel(samples.count);
+  const RowsKernel kernel = rounded_rows_kernel(share.count);
   const double* turned = h.data();
   Scratch<double> side_by_side;  // h as the kernel reads the rows of a tile
   if (kernel.rows > 1) {
     side_by_side.assign(static_cast<size_t>(kernel.rows * hidden), 0.0);
-    for (int64_t sample = 0; sample < samples.count; ++sample) {
+    for (int64_t sample = 0; sample < share.count; ++sample) {
       for (int64_t k = 0; k < hidden; ++k)
         side_by_side[static_cast<size_t>(k * kernel.rows + sample)] = h[static_cast<size_t>(sample * hidden + k)];
     }
     turned = side_by_side.data();
   }
-  const int64_t begin = which.first * hidden, end = which.last * hidden;
-  const double* bias = b.data() + (samples.direction * 2 + 1) * gates * hidden;
-  const int64_t first_panel = begin / kPanelWidth, panels = (end + kPanelWidth - 1) / kPanelWidth - first_panel;
+  const int64_t panels = (share.units + kPanelWidth - 1) / kPanelWidth, all = which.count() * panels;
   alignas(64) std::array<double, kTileRows * kPanelWidth> tile;
-  for (int64_t index = 0; index < panels; ++index) {
+  for (int64_t index = 0; index < all; ++index) {
     // Forth and back in turn: the panels that were read last in a step still lie in the first-level cache in the next.
-    const int64_t panel = first_panel + (step.count % 2 == 0 ? index : panels - 1 - index);
-    const double* weights = recurrent.data() + (samples.direction * panels_of(*this) + panel) * hidden * kPanelWidth;
+    const int64_t place = step.count % 2 == 0 ? index : all - 1 - index;
+    const int64_t gate = place / panels, unit = place % panels * kPanelWidth;  // of those wanted
+    const int64_t row = (share.direction * gates + which.first + gate) * panels_of(*this);
+    const double* weights = recurrent.data() + (row + (share.first_unit + unit) / kPanelWidth) * hidden * kPanelWidth;
     kernel.run(turned, weights, hidden, tile.data(), kPanelWidth, false);
-    const int64_t first = std::max(begin, panel * kPanelWidth), last = std::min(end, (panel + 1) * kPanelWidth);
-    for (int64_t sample = 0; sample < samples.count; ++sample) {
-      const double* own = tile.data() + sample * kPanelWidth + first % kPanelWidth;
+    const int64_t width = std::min(kPanelWidth, share.units - unit), from = gate * hidden + share.first_unit + unit;
+    const double* bias = b.data() + ((share.direction * 2 + 1) * gates + which.first) * hidden + from;
+    for (int64_t sample = 0; sample < share.count; ++sample) {
+      const double* own = tile.data() + sample * kPanelWidth;
       const double* other = others[static_cast<size_t>(sample)];
-      double* out = sums.data() + sample * (end - begin) + first - begin;
+      double* out = sums.data() + (sample * which.count() + gate) * share.units + unit;
       if (other == nullptr)
-        add(own, bias + first, last - first, out);
+        add(own, bias, width, out);
       else
-        add(other + first - begin, own, bias + first, last - first, out);
+        add(other + from, own, bias, width, out);
     }
   }
 }
@@ -271,46 +281,102 @@ Status set_state(OpContext& op, size_t index, const Recurrence& plan, const std:
                        std::span<const double>(turned));
 }
 
-// A sample runs for its own length; Y is 0 beyond it and Y_h is its state after its last step. Samples go through time
-// in blocks, so that the weights are read once for all of a block.
-Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell) {
-  std::vector<double> states = plan.initial_h;
-  std::vector<double> y(static_cast<size_t>(plan.steps * plan.directions * plan.batch * plan.hidden), 0.0);
-  const auto run = [&](const Samples& samples) {
-    const auto h =
-        std::span(states).subspan(static_cast<size_t>((samples.direction * plan.batch + samples.first) * plan.hidden),
-                                  static_cast<size_t>(samples.count * plan.hidden));
+namespace {
+
+// A sample runs for its own length; Y is 0 beyond it and Y_h is its state after its last step.
+struct Course {
+  const Recurrence& plan;
+  std::vector<double> states,
+      others;  // each step's h is computed from the one into the other; in the end it is in states
+  std::vector<double> y;
+
+  explicit Course(const Recurrence& recurrence)
+      : plan(recurrence),
+        states(recurrence.initial_h),
+        others(states.size()),
+        y(states.size() * static_cast<size_t>(recurrence.steps), 0.0) {}
+
+  void run(const Share& share, const CellStep& cell, TeamBarrier& team) {
     const auto lengths =
-        std::span(plan.lengths).subspan(static_cast<size_t>(samples.first), static_cast<size_t>(samples.count));
-    const bool backward = plan.reverse_only || samples.direction == 1;
-    const CellStep step = make_cell(samples);
+        std::span(plan.lengths).subspan(static_cast<size_t>(share.first), static_cast<size_t>(share.count));
+    const int64_t last = *std::ranges::max_element(lengths);
+    const bool backward = plan.reverse_only || share.direction == 1;
+    auto before = plan.states_of(share, states), after = plan.states_of(share, others);
     std::vector<int64_t> times(lengths.size());
-    for (int64_t count = 0; count < *std::max_element(lengths.begin(), lengths.end()); ++count) {
+    for (int64_t count = 0; count < last; ++count) {
       for (size_t index = 0; index < times.size(); ++index)
         times[index] = count >= lengths[index] ? -1 : backward ? lengths[index] - 1 - count : count;
-      step({count, times}, h);
-      for (int64_t index = 0; index < samples.count; ++index) {
-        const int64_t sample = samples.first + index, time = times[static_cast<size_t>(index)];
-        if (time < 0) continue;
-        // Y is [steps, directions, batch, hidden], or [batch, steps, directions, hidden] with the batch first.
-        const int64_t target = plan.batch_first ? (sample * plan.steps + time) * plan.directions + samples.direction
-                                                : (time * plan.directions + samples.direction) * plan.batch + sample;
-        std::ranges::copy(plan.row(h, index), y.begin() + target * plan.hidden);
+      cell({count, times, team}, before, after);
+      keep(share, times, before, after);
+      std::swap(before, after);
+      team.wait();
+    }
+    if (last % 2 == 0) return;
+    for (int64_t index = 0; index < share.count; ++index)
+      std::ranges::copy(plan.units_of(share, before, index), plan.units_of(share, after, index).begin());
+  }
+
+  // What a step gave, in Y; samples that are at their end keep their state.
+  void keep(const Share& share, std::span<const int64_t> times, std::span<const double> before,
+            std::span<double> after) {
+    for (int64_t index = 0; index < share.count; ++index) {
+      const int64_t sample = share.first + index, time = times[static_cast<size_t>(index)];
+      const auto own = plan.units_of(share, after, index);
+      if (time < 0) {
+        std::ranges::copy(plan.units_of(share, before, index), own.begin());
+        continue;
       }
+      // Y is [steps, directions, batch, hidden], or [batch, steps, directions, hidden] with the batch first.
+      const int64_t target = plan.batch_first ? (sample * plan.steps + time) * plan.directions + share.direction
+                                              : (time * plan.directions + share.direction) * plan.batch + sample;
+      std::ranges::copy(own, y.begin() + target * plan.hidden + share.first_unit);
     }
+  }
+};
+
+// Where there are fewer blocks of samples than threads, several go through time together, each with panels of units of
+// its own: how many panels. They wait for each other at every step, which takes some hundred nanoseconds.
+int64_t panels_of_member(const Recurrence& plan, int64_t blocks) {
+  constexpr int64_t kProductsANanosecond = 16, kLeastOfAStep = 400, kLeastInAll = 50'000;  // nanoseconds
+  const int64_t panels = std::max<int64_t>(1, panels_of(plan));
+  const int64_t step = plan.gates * plan.hidden * plan.hidden / kProductsANanosecond;
+  if (step * plan.steps < kLeastInAll) return panels;
+  const int64_t threads = std::min(thread_count() / std::max<int64_t>(1, blocks), step / kLeastOfAStep);
+  const int64_t members = std::clamp<int64_t>(threads, 1, panels);
+  return (panels + members - 1) / members;
+}
+
+}  // namespace
+
+// Samples go through time in blocks, so that the weights are read once for all of a block.
+Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell) {
+  Course course(plan);
+  const int64_t sample_blocks = (plan.batch + kTileRows - 1) / kTileRows, blocks = plan.directions * sample_blocks;
+  const int64_t panels = panels_of_member(plan, blocks);
+  const int64_t members = std::max<int64_t>(1, (panels_of(plan) + panels - 1) / panels);
+  std::deque<TeamBarrier> teams;
+  for (int64_t block = 0; block < blocks; ++block) teams.emplace_back(static_cast<int>(members));
+  const auto run = [&](int64_t block, int64_t member) {
+    const int64_t first = block % sample_blocks * kTileRows, unit = member * panels * kPanelWidth;
+    const Share share{.direction = block / sample_blocks,
+                      .first = first,
+                      .count = std::min(kTileRows, plan.batch - first),
+                      .first_unit = unit,
+                      .units = std::clamp<int64_t>(plan.hidden - unit, 0, panels * kPanelWidth)};
+    course.run(share, make_cell(share), teams[static_cast<size_t>(block)]);
   };
-  const int64_t blocks = (plan.batch + kTileRows - 1) / kTileRows;
-  const int64_t work = plan.steps * plan.hidden * plan.gates * (plan.inputs + plan.hidden);
-  parallel_for(plan.directions * blocks, work, [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index) {
-      const int64_t first = index % blocks * kTileRows;
-      run({index / blocks, first, std::min(kTileRows, plan.batch - first)});
-    }
-  });
+  if (members > 1) {
+    run_team(static_cast<int>(blocks * members), [&](int index) { run(index / members, index % members); });
+  } else {
+    const int64_t work = plan.steps * plan.hidden * plan.gates * (plan.inputs + plan.hidden);
+    parallel_for(blocks, work, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) run(block, 0);
+    });
+  }
   const Shape shape = plan.batch_first ? Shape{plan.batch, plan.steps, plan.directions, plan.hidden}
                                        : Shape{plan.steps, plan.directions, plan.batch, plan.hidden};
-  PX_TRY(op.set_output(0, plan.dtype, shape, std::span<const double>(y)));
-  return set_state(op, 1, plan, states);
+  PX_TRY(op.set_output(0, plan.dtype, shape, std::span<const double>(course.y)));
+  return set_state(op, 1, plan, course.states);
 }
 
 }  // namespace parallax::reference

@@ -48,8 +48,9 @@ TEST_P(Products, AreThoseOfThePlainLoop) {
   spec.load_columns = [&, depth = depth, columns = columns](int64_t first, int64_t width, std::span<double> panel) {
     for (int64_t k = 0; k < depth; ++k) std::copy_n(b.begin() + k * columns + first, width, panel.begin() + k * width);
   };
-  spec.store = [&, columns = columns](int64_t row, int64_t first, std::span<const double> values) {
-    std::copy(values.begin(), values.end(), out.begin() + row * columns + first);
+  spec.store = [&, columns = columns](const SumsBlock<double>& sums) {
+    for (int64_t row = 0; row < sums.rows; ++row)
+      std::ranges::copy(sums.line(row), out.begin() + (sums.row + row) * columns + sums.column);
   };
   sum_products(spec);
   for (int64_t row = 0; row < rows; ++row) {
@@ -67,12 +68,13 @@ TEST_P(Products, AreThoseOfThePlainLoop) {
   }
 }
 
-// Below, at and above the sizes of tiles (4 rows), panels (32 columns), stretches (64 deep) and tasks (64 by 256).
+// Below, at and above the sizes of tiles (4 rows), panels (32 columns), stretches (64 deep) and what is held at once
+// (2^18 numbers of the rows, 2^14 sums).
 INSTANTIATE_TEST_SUITE_P(Sizes, Products,
                          testing::Values(Case{1, 1, 1, true}, Case{3, 5, 7, true}, Case{4, 32, 64, true},
                                          Case{65, 257, 65, true}, Case{130, 33, 200, true}, Case{1, 300, 129, true},
                                          Case{5, 31, 0, true}, Case{3, 5, 7, false}, Case{65, 257, 65, false},
-                                         Case{7, 40, 300, false}));
+                                         Case{7, 40, 300, false}, Case{600, 65, 20, true}, Case{37, 33, 8192, true}));
 
 // One row over windows whose elements lie at odd offsets, for widths around those of vectors and strips.
 void expect_windows(WindowKernel<double> kernel, bool is_exact) {

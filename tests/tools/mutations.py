@@ -84,7 +84,7 @@ MUTATIONS = [
     ("DynamicQuantizeLinear", "quantize.cpp", "round_to_dtype(carried, high - low) / «255.0»);", "256.0"),
     # windows
     ("Conv", "window.cpp", "window.pads_begin[axis] = «upper» ? total / 2 : total - total / 2;", "true"),
-    ("Conv", "conv.cpp", "const double added = «bias[static_cast<size_t>(channel % channels)]»;", "bias[0]"),
+    ("Conv", "conv.cpp", "bias.data() + «sums.row % channels»);", "0"),
     ("ConvTranspose", "window.cpp", "(window.input[axis] - 1) + «extra[axis]» + reach_of(window, axis);", "int64_t{0}"),
     ("Conv", "conv.cpp", "columns{x, «index * plan.in * places», plan.in, places};", "0"),
     ("Conv", "conv_input.h", "return «column % step_ * phase_» + column / step_;", "0"),
@@ -99,9 +99,9 @@ MUTATIONS = [
     ("MaxUnpool", "pool.cpp", "const Walk<1> at(«implied.dims()», {strides}, indices[index]);", "shape.dims()"),
     # recurrent nets
     ("RNN", "recurrent_shared.cpp", "backward ? «lengths[index] - 1 - count» : count;", "plan.steps - 1 - count"),
-    ("RNN", "recurrent_shared.cpp", "samples.first + «static_cast<int64_t>(index)»).data();", "0"),
+    ("RNN", "recurrent_shared.cpp", "share.first + «static_cast<int64_t>(index)»).data();", "0"),
     ("GRU", "recurrent.cpp", "state[unit] = («1 - z[unit]») * candidate[unit]", "z[unit]"),
-    ("GRU", "recurrent.cpp", "(linear_before_reset ? «r[unit]» * candidate[unit]", "1.0"),
+    ("GRU", "recurrent.cpp", "(linear_before_reset_ ? «r[unit]» * candidate[unit]", "1.0"),
     ("LSTM", "recurrent.cpp", "f[unit] = «1 - i[unit]»;", "i[unit]"),
     ("LSTM", "recurrent.cpp", "add_peephole(peephole(«1»), cell, o);", "2"),
     ("LSTM", "recurrent.cpp", "plan_.activate(functions_[0], gates.first(«3 * i.size()»));", "2 * i.size()"),
