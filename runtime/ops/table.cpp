@@ -39,6 +39,7 @@ constexpr Family<Device> kFamilies[] = {
     sequence_rows<Device>,
     generator_rows<Device>,
     attention_rows<Device>,
+    fused_attention_rows<Device>,
     quantize_rows<Device>,
     resize_rows<Device>,
     dropout_rows<Device>,

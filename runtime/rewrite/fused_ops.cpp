@@ -11,8 +11,33 @@ namespace {
 // Pointwise: step i is `operators` i of the operands 2i and 2i + 1 (-1: none): inputs first, then results. The last is
 // Y. Rotary: X * cosine + rotated(X) * sine, where the halves (a, b) of a row are rotated to (-b, a). Linear:
 // activation(A B + bias) + residual, the products as MatMul has them. Conv: as com.microsoft.FusedConv, with more
-// activations.
+// activations. Attention: softmax(scale * Q K + added + added_again) V, the scores replaced by hidden_value where
+// hidden is hides_where; axis i of an operand is axis order[i] of its tensor, and axis order[i] of the result is axis i
+// of Y; each head of K and V stands so many groups times.
 constexpr std::string_view kTable = R"(domain parallax.fused 1
+
+op Attention 1
+  in Q T
+  in K T
+  in V T
+  in added U optional
+  in added_again W optional
+  in hidden B optional
+  out Y T
+  attr hidden_value float = 0
+  attr hides_where int = 1
+  attr k_groups int = 1
+  attr k_order ints
+  attr no_number_is_zero int = 0
+  attr q_order ints
+  attr scale float = 1
+  attr v_groups int = 1
+  attr v_order ints
+  attr y_order ints
+  type B = bool
+  type T = float float16 bfloat16
+  type U = float float16 bfloat16
+  type W = float float16 bfloat16
 
 op Conv 1
   in X T

@@ -21,6 +21,8 @@ constexpr Pattern kPatterns[] = {
     {"gelu", true, "GELU from its parts, with erf (Gelu) or tanh (FastGelu)", fuse_gelus, true},
     {"swish", true, "x * Sigmoid(a x) becomes QuickGelu", fuse_swishes, true},
     {"rotary", true, "rotary embedding (x * cos + rotate_half(x) * sin) becomes one node", fuse_rotaries, true},
+    {"attention", true, "MatMul, scale, mask, Softmax and MatMul become one node, with what moves their operands about",
+     fuse_attentions},
     {"layer-norm", true, "LayerNormalization from its parts", fuse_layer_norms, true},
     {"rms-norm", true, "SimplifiedLayerNormalization (RMSNorm) from its parts", fuse_rms_norms, true},
     {"matmul-transpose", true, "a Transpose of the last two axes goes into the MatMul that reads it (FusedMatMul)",

@@ -1,0 +1,136 @@
+// attention on a GPU: two batched products, and the scores changed and softened in one pass between them. Operands that
+// the products do not take as they lie are packed first.
+#pragma once
+
+#include "runtime/device/attention.h"
+#include "runtime/device/gpu/gemm_kernel.h"
+#include "runtime/device/gpu/map_kernel.h"
+#include "runtime/device/gpu/rows_kernel.h"
+
+namespace parallax::runtime {
+namespace gpu {
+
+template <class Device>
+struct PlacedElement {
+  Elements<Device, const float> data;
+  Elements<Device, const int64_t> offsets;
+  int64_t row, column, rows, columns;
+
+  PX_HD int64_t place(int64_t i) const {
+    return offsets[i / (rows * columns)] + i / columns % rows * row + i % columns * column;
+  }
+  PX_HD float operator()(int64_t i) const { return data[place(i)]; }
+};
+
+// The inverse: dense matrices to where they belong.
+template <class Device>
+struct PlaceElementsKernel {
+  static constexpr const char* kName = "place_elements";
+  PlacedElement<Device> from_dense;
+  Elements<Device, float> out;
+  int64_t count;
+
+  template <class Launch>
+  PX_HD void operator()(Launch& launch) const {
+    for_each_item(launch, count, [&](int64_t i) { out[from_dense.place(i)] = from_dense.data[i]; });
+  }
+};
+
+template <class Rule>
+struct SoftenedScores {
+  Rule rule;
+  int64_t queries;
+  bool no_number_is_zero;
+
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    using namespace attention_detail;
+    team.emit(rule.row(row / queries, row % queries));
+    const float highest = team.fold_emitted(Highest{});
+    team.change_emitted(Exponential{highest == -std::numeric_limits<float>::infinity() ? 0.0F : highest});
+    const float sum = team.fold_emitted(Total{});
+    const bool has_number = sum > 0.0F;
+    team.change_emitted(ZeroOrDividedBy{sum, no_number_is_zero && !has_number});
+  }
+
+ private:
+  struct ZeroOrDividedBy {
+    float sum;
+    bool is_zero;
+    PX_HD float operator()(float x) const { return is_zero ? 0.0F : x / sum; }
+  };
+};
+
+// Where the matrices of one operand begin, as the products count.
+struct DenseMatrices {
+  const float* data = nullptr;
+  Ints offsets;
+  bool is_transposed = false;
+  Tensor memory;  // of a packed copy
+};
+
+template <GpuDevice Gpu>
+Result<DenseMatrices> dense_matrices(Queue<Gpu>& queue, const MatrixPlaces& places, int64_t rows, int64_t columns,
+                                     const float* data) {
+  if (places.column == 1 && (places.row == columns || rows == 1)) return DenseMatrices{data, places.offsets, false, {}};
+  if (places.row == 1 && (places.column == rows || columns == 1)) return DenseMatrices{data, places.offsets, true, {}};
+  DenseMatrices dense;
+  const int64_t batch = places.offsets.size();
+  dense.memory = PX_TRY(queue.allocate(DType::float32, Shape{batch, rows, columns}));
+  const Tensor offsets = PX_TRY(queue.to_device(Tensor::vector<int64_t>(places.offsets)));
+  const PlacedElement<Gpu> element{
+      {data}, {reinterpret_cast<const int64_t*>(offsets.view().data)}, places.row, places.column, rows, columns};
+  tabulate<float>(queue, element, writable(dense.memory));
+  dense.data = reinterpret_cast<const float*>(dense.memory.view().data);
+  for (int64_t i = 0; i < batch; ++i) dense.offsets.push_back(i * rows * columns);
+  return dense;
+}
+
+}  // namespace gpu
+
+template <class Rule, GpuDevice Gpu>
+Status attention(Queue<Gpu>& queue, const AttentionProblem& problem, const Rule& rule, const float* q, const float* k,
+                 const float* v, float* y) {
+  const gpu::DenseMatrices queries = PX_TRY(gpu::dense_matrices(queue, problem.q, problem.queries, problem.size, q));
+  const gpu::DenseMatrices keys = PX_TRY(gpu::dense_matrices(queue, problem.k, problem.size, problem.keys, k));
+  const gpu::DenseMatrices values = PX_TRY(gpu::dense_matrices(queue, problem.v, problem.keys, problem.value_size, v));
+  const int64_t batch = problem.batch();
+  const Tensor scores = PX_TRY(queue.allocate(DType::float32, Shape{batch, problem.queries, problem.keys}));
+  float* score_values = writable(scores).template as<float>();
+  GemmProblem product;
+  product.m = problem.queries;
+  product.n = problem.keys;
+  product.k = problem.size;
+  product.alpha = problem.scale;
+  product.transpose_a = queries.is_transposed;
+  product.transpose_b = keys.is_transposed;
+  product.a_offsets = queries.offsets;
+  product.b_offsets = keys.offsets;
+  PX_TRY(gemm(queue, product, queries.data, keys.data, score_values));
+  const gpu::SoftenedScores<Rule> soften{rule, problem.queries, problem.no_number_is_zero};
+  const RowLayout rows{batch * problem.queries, problem.keys, 1};
+  scan_rows<float, float>(queue, soften, rows, writable(scores), TensorView(writable(scores)), 8);
+  const Tensor sums = PX_TRY(queue.allocate(DType::float32, Shape{batch, problem.queries, problem.value_size}));
+  GemmProblem weighing;
+  weighing.m = problem.queries;
+  weighing.n = problem.value_size;
+  weighing.k = problem.keys;
+  weighing.transpose_b = values.is_transposed;
+  weighing.a_offsets = Ints(batch);
+  for (int64_t i = 0; i < batch; ++i) weighing.a_offsets[i] = i * problem.queries * problem.keys;
+  weighing.b_offsets = values.offsets;
+  PX_TRY(gemm(queue, weighing, score_values, values.data, writable(sums).template as<float>()));
+  const Tensor places = PX_TRY(queue.to_device(Tensor::vector<int64_t>(problem.y.offsets)));
+  const gpu::PlaceElementsKernel<Gpu> place{{{writable(sums).template as<float>()},
+                                             {reinterpret_cast<const int64_t*>(places.view().data)},
+                                             problem.y.row,
+                                             problem.y.column,
+                                             problem.queries,
+                                             problem.value_size},
+                                            {y},
+                                            sums.element_count()};
+  launch(queue, place, gpu::size_for_items(queue, place.count));
+  return {};
+}
+
+}  // namespace parallax::runtime

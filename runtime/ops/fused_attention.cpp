@@ -1,0 +1,328 @@
+// Attention of parallax.fused: what rewriting makes of the two products, the softmax between them and what moves their
+// operands about. The operands stay where they are; only the way they are walked is known here.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "runtime/device/attention.h"
+#include "runtime/device/copy.h"
+#include "runtime/device/gemm.h"
+#include "runtime/device/map.h"
+#include "runtime/ops/families.h"
+
+namespace parallax::runtime {
+namespace {
+
+enum Input : int64_t { kQ, kK, kV, kAdded, kAddedAgain, kHidden };
+
+// A tensor as matrices: batch axes, then rows and columns, with the stride of each.
+struct Operand {
+  Ints dims, strides;
+  int64_t rows() const { return dims[dims.size() - 2]; }
+  int64_t columns() const { return dims.back(); }
+};
+
+// Axis i of the operand is axis order[i] of the tensor.
+Result<Operand> operand_of(const OpCall& op, int64_t input, std::string_view name) {
+  const Ints dims(op.input(input).shape());
+  const Ints strides = row_major_strides(dims);
+  const Ints order = op.find_integers(name).value_or(Ints());
+  if (dims.size() < 2 || (!order.empty() && order.size() != dims.size())) {
+    return execution_error(
+        fmt::format("input {} of shape {} is not made of matrices", input, op.input(input).shape().to_string()));
+  }
+  if (order.empty()) return Operand{dims, strides};
+  Operand operand;
+  for (int64_t axis : order) {
+    if (axis < 0 || axis >= dims.size()) return invalid_model(fmt::format("{} names axis {}", name, axis));
+    operand.dims.push_back(dims[axis]);
+    operand.strides.push_back(strides[axis]);
+  }
+  return operand;
+}
+
+// The place of matrix `index` within the operand, whose axes are aligned with the last of `batch`; of its last batch
+// axis each matrix stands `groups` times in a row.
+int64_t place_of(const Operand& operand, int64_t groups, const Ints& batch, int64_t index) {
+  const int64_t own = operand.dims.size() - 2;
+  int64_t place = 0;
+  for (int64_t back = 0; back < batch.size(); ++back) {
+    const int64_t dim = batch[batch.size() - 1 - back];
+    const int64_t position = index % dim;
+    index /= dim;
+    if (back >= own) continue;
+    const int64_t axis = own - 1 - back;
+    const int64_t shared = back == 0 ? position / groups : position;
+    if (operand.dims[axis] != 1) place += shared * operand.strides[axis];
+  }
+  return place;
+}
+
+MatrixPlaces places_of(const Operand& operand, int64_t groups, const Ints& batch) {
+  MatrixPlaces places{Ints(product(batch)), operand.strides[operand.dims.size() - 2], operand.strides.back()};
+  for (int64_t i = 0; i < places.offsets.size(); ++i) places.offsets[i] = place_of(operand, groups, batch, i);
+  return places;
+}
+
+// What is added to the scores, or hides them: read with stride 0 where it is broadcast.
+struct Broadcast {
+  bool is_given = false;
+  Ints dims;  // with two axes at least
+  MatrixPlaces places;
+};
+
+// Dimensions that broadcast together, from the last one on.
+Status widen(Ints& dims, const Ints& other, std::string_view name) {
+  while (dims.size() < other.size()) dims.insert(0, 1);
+  for (int64_t back = 0; back < other.size(); ++back) {
+    int64_t& own = dims[dims.size() - 1 - back];
+    const int64_t dim = other[other.size() - 1 - back];
+    if (own != dim && own != 1 && dim != 1)
+      return execution_error(fmt::format("{} does not broadcast with the scores", name));
+    if (own == 1) own = dim;
+  }
+  return {};
+}
+
+struct Layout {
+  AttentionProblem problem;
+  std::array<Broadcast, 3> changes;  // of the inputs from kAdded on
+  Ints batch;
+};
+
+// Batch axes alone.
+Ints batch_of(const Operand& operand, int64_t groups) {
+  Ints dims = operand.dims;
+  dims.truncate(dims.size() - 2);
+  if (!dims.empty()) dims[dims.size() - 1] *= groups;
+  return dims;
+}
+
+Result<Layout> layout_of(const OpCall& op) {
+  const Operand q = PX_TRY(operand_of(op, kQ, "q_order"));
+  const Operand k = PX_TRY(operand_of(op, kK, "k_order"));
+  const Operand v = PX_TRY(operand_of(op, kV, "v_order"));
+  const int64_t k_groups = op.integer("k_groups"), v_groups = op.integer("v_groups");
+  if (k_groups < 1 || v_groups < 1) return invalid_model("groups must be positive");
+  if (q.columns() != k.rows()) {
+    return execution_error(fmt::format("queries of {} and keys of {} do not fit", q.columns(), k.rows()));
+  }
+  Layout layout;
+  Ints scores = batch_of(q, 1);
+  PX_TRY(widen(scores, batch_of(k, k_groups), "K"));
+  scores.push_back(q.rows());
+  scores.push_back(k.columns());
+  for (int64_t input = kAdded; input <= kHidden; ++input) {
+    if (!op.has_input(input)) continue;
+    Broadcast& change = layout.changes[static_cast<size_t>(input - kAdded)];
+    change.is_given = true;
+    change.dims = Ints(op.input(input).shape());
+    PX_TRY(widen(scores, change.dims, fmt::format("input {}", input)));
+  }
+  AttentionProblem& problem = layout.problem;
+  problem.queries = scores[scores.size() - 2];
+  problem.keys = scores.back();
+  problem.size = q.columns();
+  problem.value_size = v.columns();
+  problem.scale = op.real("scale");
+  problem.no_number_is_zero = op.integer("no_number_is_zero") != 0;
+  if (v.rows() != problem.keys) {
+    return execution_error(fmt::format("there are {} keys and {} values", problem.keys, v.rows()));
+  }
+  scores.truncate(scores.size() - 2);
+  PX_TRY(widen(scores, batch_of(v, v_groups), "V"));
+  layout.batch = scores;
+  problem.q = places_of(q, 1, layout.batch);
+  problem.k = places_of(k, k_groups, layout.batch);
+  problem.v = places_of(v, v_groups, layout.batch);
+  if (q.rows() != problem.queries) problem.q.row = 0;
+  if (k.columns() != problem.keys) problem.k.column = 0;
+  for (Broadcast& change : layout.changes) {
+    if (!change.is_given) continue;
+    while (change.dims.size() < 2) change.dims.insert(0, 1);
+    Operand operand{change.dims, row_major_strides(change.dims)};
+    change.places = places_of(operand, 1, layout.batch);
+    if (operand.rows() == 1) change.places.row = 0;
+    if (operand.columns() == 1) change.places.column = 0;
+  }
+  return layout;
+}
+
+// ---- What changes the scores ----
+
+template <class Device, class T>
+struct Change {
+  Elements<Device, const T> data;  // none: nothing
+  Elements<Device, const int64_t> offsets;
+  int64_t row = 0, column = 0;
+  PX_HD int64_t start(int64_t matrix, int64_t query) const { return offsets[matrix] + query * row; }
+};
+
+template <class Device>
+struct ScoreChanges {
+  std::array<Change<Device, float>, 2> added;
+  Change<Device, uint8_t> hidden;
+  bool hides_where = true;
+  float hidden_value = 0;
+
+  struct Row {
+    const ScoreChanges* all;
+    std::array<int64_t, 2> added_start;
+    int64_t hidden_start;
+    PX_HD float operator()(float score, int64_t key) const {
+      for (size_t i = 0; i < 2; ++i) {
+        const Change<Device, float>& change = all->added[i];
+        if (change.data) score += change.data[added_start[i] + key * change.column];
+      }
+      const Change<Device, uint8_t>& by = all->hidden;
+      if (by.data && (by.data[hidden_start + key * by.column] != 0) == all->hides_where) score = all->hidden_value;
+      return score;
+    }
+  };
+  PX_HD Row row(int64_t matrix, int64_t query) const {
+    Row made{this, {}, hidden.data ? hidden.start(matrix, query) : 0};
+    for (size_t i = 0; i < 2; ++i) made.added_start[i] = added[i].data ? added[i].start(matrix, query) : 0;
+    return made;
+  }
+
+  void change(int64_t matrix, int64_t query, int64_t first_key, float* scores, int64_t count) const {
+    for (const Change<Device, float>& each : added) {
+      if (each.data) add(each, each.data.data + each.start(matrix, query) + first_key * each.column, scores, count);
+    }
+    if (!hidden.data) return;
+    const uint8_t* flags = hidden.data.data + hidden.start(matrix, query) + first_key * hidden.column;
+    const uint8_t wanted = hides_where ? 1 : 0;
+    vectorised(0, count, [=, step = hidden.column, value = hidden_value](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        scores[i] = (flags[i * step] != 0 ? 1 : 0) == wanted ? value : scores[i];
+    });
+  }
+
+ private:
+  static void add(const Change<Device, float>& change, const float* values, float* scores, int64_t count) {
+    if (change.column == 0) {
+      vectorised(0, count, [=, value = *values](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) scores[i] += value;
+      });
+      return;
+    }
+    vectorised(0, count, [=](int64_t begin, int64_t end) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) scores[i] += values[i];
+    });
+  }
+};
+
+// ---- The operator ----
+
+// The values of an operand as float, and where they are: packed anew when no library takes them as they lie.
+struct Values {
+  std::shared_ptr<const float> data;
+  const float* begin = nullptr;
+};
+
+template <class Device>
+Result<Values> values_of(OpContext<Device>& op, int64_t input, MatrixPlaces& places, int64_t rows, int64_t columns) {
+  Values values;
+  values.data = PX_TRY(converted<float>(op.queue(), op.input(input).view(), op.is_constant(input)));
+  values.begin = values.data.get();
+  if (std::is_same_v<Device, Cpu> && !is_attention_layout(places, rows, columns)) {
+    const int64_t batch = places.offsets.size();
+    const MutableView packed = PX_TRY(op.scratch(DType::float32, Shape{batch, rows, columns}));
+    for (int64_t i = 0; i < batch; ++i) {
+      copy_strided(op.queue(), sizeof(float), {rows, columns}, {packed.data, {columns, 1}, i * rows * columns},
+                   {reinterpret_cast<const std::byte*>(values.begin), {places.row, places.column}, places.offsets[i]});
+      places.offsets[i] = i * rows * columns;
+    }
+    places.row = columns;
+    places.column = 1;
+    values.begin = reinterpret_cast<const float*>(packed.data);
+  }
+  return values;
+}
+
+template <class Device>
+Result<ScoreChanges<Device>> score_changes(OpContext<Device>& op, const Layout& layout,
+                                           std::array<std::shared_ptr<const float>, 2>& kept) {
+  ScoreChanges<Device> changes;
+  for (size_t i = 0; i < 2; ++i) {
+    const Broadcast& change = layout.changes[i];
+    if (!change.is_given) continue;
+    const auto input = kAdded + static_cast<int64_t>(i);
+    kept[i] = PX_TRY(converted<float>(op.queue(), op.input(input).view(), op.is_constant(input)));
+    changes.added[i] = {
+        {kept[i].get()}, PX_TRY(op.table(change.places.offsets)), change.places.row, change.places.column};
+  }
+  const Broadcast& hidden = layout.changes[2];
+  if (hidden.is_given) {
+    if (op.input(kHidden).dtype() != DType::bool_) return execution_error("what hides scores must be bool");
+    changes.hidden = {{reinterpret_cast<const uint8_t*>(op.input(kHidden).view().data)},
+                      PX_TRY(op.table(hidden.places.offsets)),
+                      hidden.places.row,
+                      hidden.places.column};
+  }
+  changes.hides_where = op.integer("hides_where") != 0;
+  changes.hidden_value = static_cast<float>(op.real("hidden_value"));
+  return changes;
+}
+
+// y in the order it is wanted in, and where its matrices begin.
+template <class Device>
+Result<MutableView> make_result(OpContext<Device>& op, Layout& layout) {
+  Ints dims = layout.batch;
+  dims.push_back(layout.problem.queries);
+  dims.push_back(layout.problem.value_size);
+  Ints order = op.find_integers("y_order").value_or(Ints());
+  if (order.empty()) {
+    for (int64_t axis = 0; axis < dims.size(); ++axis) order.push_back(axis);
+  }
+  if (order.size() != dims.size()) return execution_error("the result does not have the axes it is to be ordered by");
+  if (order.back() != dims.size() - 1) return invalid_model("y_order must leave the last axis where it is");
+  Ints out;
+  for (int64_t axis : order) out.push_back(dims[axis]);
+  const Ints strides = row_major_strides(out);
+  Operand y{dims, dims};
+  for (int64_t axis = 0; axis < order.size(); ++axis) y.strides[order[axis]] = strides[axis];
+  layout.problem.y = places_of(y, 1, layout.batch);
+  return op.make_output(0, op.input(kQ).dtype(), shape_of(out));
+}
+
+template <class Device>
+Status fused_attention(OpContext<Device>& op) {
+  Layout layout = PX_TRY(layout_of(op));
+  AttentionProblem& problem = layout.problem;
+  const MutableView y = PX_TRY(make_result(op, layout));
+  if (y.element_count() == 0) return {};
+  if (problem.keys == 0) return fill(op.queue(), y, nullptr), Status{};
+  const Values q = PX_TRY(values_of(op, kQ, problem.q, problem.queries, problem.size));
+  const Values k = PX_TRY(values_of(op, kK, problem.k, problem.size, problem.keys));
+  const Values v = PX_TRY(values_of(op, kV, problem.v, problem.keys, problem.value_size));
+  std::array<std::shared_ptr<const float>, 2> kept;
+  const ScoreChanges<Device> changes = PX_TRY(score_changes(op, layout, kept));
+  const bool direct = y.dtype == DType::float32;
+  const MutableView wide = direct ? y : PX_TRY(op.scratch(DType::float32, y.shape));
+  PX_TRY(attention(op.queue(), problem, changes, q.begin, k.begin, v.begin, reinterpret_cast<float*>(wide.data)));
+  if (direct) return {};
+  map_as<float, float>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(wide)});
+  return {};
+}
+
+template <class Device>
+constexpr KernelRow<Device> attention_row() {
+  KernelRow<Device> row{"Attention", dtype_bits({DType::float32, DType::float16, DType::bfloat16}),
+                        fused_attention<Device>};
+  row.domain = "parallax.fused";
+  return row;
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {attention_row<Device>()};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> fused_attention_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime
