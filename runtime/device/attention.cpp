@@ -29,8 +29,8 @@ Status refused() { return execution_error("oneDNN refused a product of attention
 
 int64_t queries_of_tile(const AttentionProblem& problem) {
   const int64_t threads = thread_count();
-  const int64_t tiles_wanted = (threads + std::max<int64_t>(1, problem.batch()) - 1) /
-                               std::max<int64_t>(1, problem.batch());  // of each matrix
+  const int64_t tiles_wanted =
+      (threads + std::max<int64_t>(1, problem.batch()) - 1) / std::max<int64_t>(1, problem.batch());  // of each matrix
   const int64_t share = (problem.queries + tiles_wanted - 1) / tiles_wanted;
   return std::clamp<int64_t>((share + 15) / 16 * 16, 16, kMostQueries);
 }
@@ -48,9 +48,8 @@ Status score_product(const AttentionProblem& problem, const Tile& tile, int64_t 
   }
   const Side left = side_of(problem.q, tile.queries, problem.size);
   const Side right = side_of(problem.k, problem.size, count);
-  const dnnl_status_t status =
-      dnnl_sgemm(left.transposed, right.transposed, tile.queries, count, problem.size, scale, queries, left.leading,
-                 keys, right.leading, 0.0F, scores, count);
+  const dnnl_status_t status = dnnl_sgemm(left.transposed, right.transposed, tile.queries, count, problem.size, scale,
+                                          queries, left.leading, keys, right.leading, 0.0F, scores, count);
   return status == dnnl_success ? Status{} : refused();
 }
 

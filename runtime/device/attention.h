@@ -173,9 +173,8 @@ template <class Rule>
 Status attention(Queue<Cpu>&, const AttentionProblem& problem, const Rule& rule, const float* q, const float* k,
                  const float* v, float* y) {
   using namespace attention_detail;
-  return for_each_tile(problem, [&](const Tile& tile, Workspace& work) {
-    return attend_tile(problem, rule, tile, q, k, v, y, work);
-  });
+  return for_each_tile(
+      problem, [&](const Tile& tile, Workspace& work) { return attend_tile(problem, rule, tile, q, k, v, y, work); });
 }
 
 }  // namespace parallax::runtime

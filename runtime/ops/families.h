@@ -68,8 +68,6 @@ Rows<Device> resize_rows();
 template <class Device>
 Rows<Device> attention_rows();
 template <class Device>
-Rows<Device> fused_attention_rows();
-template <class Device>
 Rows<Device> einsum_rows();
 template <class Device>
 Rows<Device> detection_rows();

@@ -7,8 +7,9 @@
 #include "runtime/device/attention.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/gpu/attention_kernel.h"
 #include "runtime/device/map.h"
-#include "runtime/ops/families.h"
+#include "runtime/ops/fused_families.h"
 
 namespace parallax::runtime {
 namespace {
@@ -193,8 +194,7 @@ struct ScoreChanges {
     const uint8_t* flags = hidden.data.data + hidden.start(matrix, query) + first_key * hidden.column;
     const uint8_t wanted = hides_where ? 1 : 0;
     vectorised(0, count, [=, step = hidden.column, value = hidden_value](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        scores[i] = (flags[i * step] != 0 ? 1 : 0) == wanted ? value : scores[i];
+      for (int64_t i = begin; i < end; ++i) scores[i] = (flags[i * step] != 0 ? 1 : 0) == wanted ? value : scores[i];
     });
   }
 

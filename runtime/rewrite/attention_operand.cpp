@@ -80,8 +80,7 @@ bool take_flat_transpose(const Fuser& fuser, AttentionOperand& operand) {
   std::vector<ShapeTerm> last_terms;
   for (int64_t axis = 0; axis + 2 < rank; ++axis) last_terms.push_back(ShapeTerm::dim(axis));
   last_terms.insert(last_terms.end(), {ShapeTerm::dim(rank - 1), ShapeTerm::dim(rank - 2)});
-  if (!has_shape(fuser, *fuser.at(first), source, flat_terms) ||
-      !has_shape(fuser, *fuser.at(last), source, last_terms))
+  if (!has_shape(fuser, *fuser.at(first), source, flat_terms) || !has_shape(fuser, *fuser.at(last), source, last_terms))
     return false;
   std::vector<int64_t> swap = plain_order(dims->size());
   std::swap(swap[dims->size() - 1], swap[dims->size() - 2]);

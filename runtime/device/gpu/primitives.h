@@ -2,7 +2,6 @@
 // size)` is the only thing that each device brings of its own.
 #pragma once
 
-#include "runtime/device/gpu/attention_kernel.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/gemm_kernel.h"
 #include "runtime/device/gpu/map_kernel.h"

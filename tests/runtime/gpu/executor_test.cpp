@@ -8,6 +8,7 @@
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/emulation.h"
+#include "tests/runtime/plan/attention_graphs.h"
 
 namespace parallax {
 namespace {
@@ -95,6 +96,26 @@ TEST(GpuExecutor, ComputesAndShowsEveryValueOnTheHost) {
   EXPECT_NEAR(y[0], 0.5F, 1e-6F);
   EXPECT_NEAR(y[1], 0.880797F, 1e-5F);
   EXPECT_EQ(ran.recorder.at("y"), y);
+}
+
+// The products, and the pass that scales, hides and softens between them, on operands packed where they have to be.
+TEST(GpuExecutor, AttentionAsOneNode) {
+  for (const auto& graph : attention_graphs::small_graphs()) {
+    const auto model = attention_graphs::model_of(graph);
+    ASSERT_NE(model, nullptr);
+    std::vector<std::vector<float>> results;
+    for (const bool fuses : {false, true}) {
+      RunOptions options;
+      options.rewrite.base = RewriteChoice::Base::none;
+      if (fuses) options.rewrite.changes = {{"attention", true}};
+      const Ran ran = run(model, attention_graphs::inputs_of(graph), options);
+      ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
+      EXPECT_EQ(ran.recorder.values.contains("p"), !fuses);
+      results.push_back(first_output(ran));
+    }
+    ASSERT_EQ(results[0].size(), results[1].size());
+    for (size_t i = 0; i < results[0].size(); ++i) EXPECT_NEAR(results[0][i], results[1][i], 1e-6F) << graph.text;
+  }
 }
 
 // Shape -> Gather -> Concat -> Reshape: no kernel of the device takes part but that of Neg.

@@ -129,6 +129,43 @@ TEST(Fusion, TransposeAndFactorGoIntoTheProduct) {
   expect_all_accounted(edit);
 }
 
+// Keys turned and scaled before the product; the mask comes after.
+std::string attention(const std::string& after_scores, const std::string& masked) {
+  return graph_node("Transpose", {"k"}, "t", ints("perm", {0, 2, 1})) + graph_node("Mul", {"t", "root"}, "r") +
+         graph_node("MatMul", {"q", "r"}, "s") + after_scores +
+         graph_node("Softmax", {masked}, "p", "attribute { name: \"axis\" type: INT i: -1 } ") +
+         graph_node("MatMul", {"p", "v"}, "y") + weight_of("root", {}, {0.25}) + graph_input("q", {2, 3, 4}) +
+         graph_input("k", {2, 5, 4}) + graph_input("v", {2, 5, 6}) + graph_input("mask", {3, 5}) +
+         graph_output("y", {2, 3, 6});
+}
+
+TEST(Fusion, AttentionFromItsParts) {
+  const auto model = model_from(attention(graph_node("Add", {"mask", "s"}, "m"), "m"));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"attention"});
+  ASSERT_EQ(operators_of(edit), Ops{"Attention"});
+  const Node& fused = *edit.nodes[0].node;
+  EXPECT_EQ(edit.nodes[0].sources.size(), 6U);
+  EXPECT_EQ(float_of(fused, "scale", 0), 0.25);
+  EXPECT_EQ(ints_of(fused, "k_order"), (std::vector<int64_t>{0, 2, 1}));
+  ASSERT_EQ(fused.inputs.size(), 4U);
+  EXPECT_EQ(fused.inputs[3], model->graph.find_value("mask"));
+  for (const ValueAbsence& absence : edit.absences) EXPECT_EQ(absence.into, "y_node");
+  expect_all_accounted(edit);
+}
+
+TEST(Fusion, ScoresThatAreNeededKeepAttentionApart) {
+  const std::string mask = graph_node("Add", {"mask", "s"}, "m");
+  const auto shown = model_from(attention(mask, "m") + graph_output("p", {2, 3, 5}));
+  const auto read = model_from(attention(mask, "m") + graph_node("Neg", {"s"}, "z") + graph_output("z", {2, 3, 5}));
+  const auto scaled_late =
+      model_from(attention(mask + graph_node("Mul", {"m", "root"}, "n"), "n"));  // the mask would be scaled too
+  ASSERT_TRUE(shown && read && scaled_late);
+  EXPECT_EQ(rewritten(*shown, {"attention"}).nodes.size(), 6U);
+  EXPECT_EQ(rewritten(*read, {"attention"}).nodes.size(), 7U);
+  EXPECT_EQ(rewritten(*scaled_late, {"attention"}).nodes.size(), 7U);
+}
+
 TEST(Fusion, RepeatedNodesAreComputedOnce) {
   const auto model = model_from(graph_node("Neg", {"x"}, "a") + graph_node("Neg", {"x"}, "b") +
                                 graph_node("Abs", {"x"}, "c") + graph_node("Add", {"a", "b"}, "d") +
