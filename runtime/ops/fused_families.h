@@ -8,6 +8,8 @@ namespace parallax::runtime {
 template <class Device>
 Rows<Device> fused_attention_rows();
 template <class Device>
+Rows<Device> fused_on_gpu_rows();
+template <class Device>
 Rows<Device> fused_pointwise_rows();
 
 }  // namespace parallax::runtime

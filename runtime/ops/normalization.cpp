@@ -1,11 +1,13 @@
-// Normalisations over the trailing axes of a row: LayerNormalization, RMSNormalization and LpNormalization. Two passes
-// over a row that lies in the cache: the mean first, then the squares of the differences from it.
+// Normalisations over the trailing axes of a row: LayerNormalization, RMSNormalization, LpNormalization and, for GPUs,
+// SimplifiedLayerNormalization (the host's is in ms_normalization.cpp).
 #include <cmath>
 
 #include "runtime/device/map.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
-#include "runtime/ops/row_folds.h"
+#include "runtime/ops/norm_row.h"
+#include "runtime/ops/on_gpu.h"
+
 
 namespace parallax::runtime {
 namespace {
@@ -38,54 +40,8 @@ Result<const C*> row_parameter(OpContext<Device>& op, int64_t index, const Shape
   return static_cast<const C*>(reinterpret_cast<C*>(expanded.data));
 }
 
-template <class C>
-struct Centred {
-  C mean, factor;
-  PX_HD C operator()(C x, int64_t) const { return (x - mean) * factor; }
-};
-template <class Device, class C>
-struct Scaled {
-  C mean, factor;
-  Elements<Device, const C> scale;
-  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i]; }
-};
-template <class Device, class C>
-struct ScaledAndMoved {
-  C mean, factor;
-  Elements<Device, const C> scale, bias;
-  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i] + bias[i]; }
-};
-
-// What one row needs to know; the statistics of row i go to mean[i] and inverse[i] where they are wanted.
-template <class Device, class C>
-struct NormRow {
-  C epsilon;
-  bool centred;
-  Elements<Device, const C> scale;
-  Elements<Device, const C> bias;
-  Target mean_out;
-  Target inverse_out;
-
-  template <class Team>
-  PX_HD void operator()(Team& team, int64_t row) const {
-    const C count = static_cast<C>(team.length());
-    const C mean = centred ? team.fold(DifferenceSum<C>{C(0)}) / count : C(0);
-    const C variance = team.fold(SquaredDifferenceSum<C>{mean}) / count;
-    const C inverse = C(1) / std::sqrt(variance + epsilon);
-    if (!scale) {
-      team.emit(Centred<C>{mean, inverse});
-    } else if (!bias) {
-      team.emit(Scaled<Device, C>{mean, inverse, scale});
-    } else {
-      team.emit(ScaledAndMoved<Device, C>{mean, inverse, scale, bias});
-    }
-    if (mean_out) team.store(mean_out, row, mean);
-    if (inverse_out) team.store(inverse_out, row, inverse);
-  }
-};
-
 template <class Device>
-Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int64_t inverse_output) {
+Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int64_t inverse_output, DType dtype) {
   const Tensor& x = op.input(0);
   const Ints dims(x.shape());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), dims.size()));
@@ -101,7 +57,7 @@ Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int6
   MutableView mean, inverse;
   if (op.wants_output(mean_output)) mean = PX_TRY(op.make_output(mean_output, stash, statistic_shape));
   if (op.wants_output(inverse_output)) inverse = PX_TRY(op.make_output(inverse_output, stash, statistic_shape));
-  const MutableView y = PX_TRY(op.make_output_over(0, x.dtype(), x.shape(), {0}));
+  const MutableView y = PX_TRY(op.make_output_over(0, dtype, x.shape(), {0}));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     const C* scale = PX_TRY(row_parameter<C>(op, 1, row_shape));
@@ -115,12 +71,18 @@ Status layer_norm(OpContext<Device>& op, bool centred, int64_t mean_output, int6
 
 template <class Device>
 Status layer_normalization(OpContext<Device>& op) {
-  return layer_norm(op, true, 1, 2);
+  return layer_norm(op, true, 1, 2, op.input(0).dtype());
 }
 
 template <class Device>
 Status rms_normalization(OpContext<Device>& op) {
-  return layer_norm(op, false, -1, -1);
+  return layer_norm(op, false, -1, -1, op.input(0).dtype());
+}
+
+// As onnxruntime writes it into ai.onnx: the result has the scale's type.
+template <class Device>
+Status simplified_layer_normalization(OpContext<Device>& op) {
+  return layer_norm(op, false, -1, 1, op.input(1).dtype());
 }
 
 template <class C>
@@ -157,6 +119,7 @@ constexpr KernelRow<Device> kRows[] = {
     {"LayerNormalization", kFloats, layer_normalization<Device>},
     {"LpNormalization", kFloats, lp_normalization<Device>},
     {"RMSNormalization", kFloats, rms_normalization<Device>},
+    {"SimplifiedLayerNormalization", kFloats, PX_ON_GPU(simplified_layer_normalization<Device>)},
 };
 
 }  // namespace

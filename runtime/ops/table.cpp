@@ -40,6 +40,7 @@ constexpr Family<Device> kFamilies[] = {
     generator_rows<Device>,
     attention_rows<Device>,
     fused_attention_rows<Device>,
+    fused_on_gpu_rows<Device>,
     quantize_rows<Device>,
     resize_rows<Device>,
     dropout_rows<Device>,

@@ -1,0 +1,326 @@
+// What rewriting fuses, for GPU devices: products and norms with what stands around them, activations with a bias or a
+// gate. The host has kernels of its own (ms_products, ms_activations, ms_normalization, fused_pointwise).
+#include <array>
+
+#include <fmt/format.h>
+
+#include "runtime/device/gemm.h"
+#include "runtime/device/map.h"
+#include "runtime/device/rows.h"
+#include "runtime/ops/activation_attributes.h"
+#include "runtime/ops/fused_families.h"
+#include "runtime/ops/matmul_shapes.h"
+#include "runtime/ops/norm_row.h"
+#include "runtime/ops/on_gpu.h"
+
+namespace parallax::runtime {
+namespace {
+
+// ---- Functors ----
+
+template <class Apply>
+struct WithBias {
+  Apply apply;
+  template <class T>
+  PX_HD T operator()(T x, T bias) const {
+    return apply(x + bias);
+  }
+};
+template <class Apply>
+struct WithResidual {
+  Apply apply;
+  template <class T>
+  PX_HD T operator()(T x, T residual) const {
+    return apply(x) + residual;
+  }
+};
+template <class Apply>
+struct WithBoth {
+  Apply apply;
+  template <class T>
+  PX_HD T operator()(T x, T bias, T residual) const {
+    return apply(x + bias) + residual;
+  }
+};
+template <class Apply>
+struct Gating {
+  Apply apply;
+  template <class T>
+  PX_HD T operator()(T gate, T up) const {
+    return apply(gate) * up;
+  }
+};
+template <class Apply>
+struct WithScaled {
+  Apply apply;
+  double beta;
+  template <class T>
+  PX_HD T operator()(T x, T c) const {
+    return apply(x + static_cast<T>(beta) * c);
+  }
+};
+struct SumOfTwo {
+  template <class T>
+  PX_HD T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct SumOfThree {
+  template <class T>
+  PX_HD T operator()(T a, T b, T c) const {
+    return a + b + c;
+  }
+};
+
+// ---- Products ----
+
+struct Finish {
+  const Tensor* bias = nullptr;      // one row
+  const Tensor* residual = nullptr;  // as large as the result
+  const Tensor* scaled = nullptr;    // times beta, broadcast: Gemm's C
+  double beta = 1;
+  Activation activation;
+};
+
+template <class C, class Device>
+Status finish_product(OpContext<Device>& op, const Finish& finish, const MutableView& product, const MutableView& out) {
+  visit_activation(finish.activation, [&](auto apply) {
+    using Apply = decltype(apply);
+    const TensorView x(product);
+    if (finish.scaled != nullptr) {
+      map_as<C, C>(op.queue(), WithScaled<Apply>{apply, finish.beta}, out,
+                   std::array<TensorView, 2>{x, finish.scaled->view()});
+    } else if (finish.bias != nullptr && finish.residual != nullptr) {
+      map_as<C, C>(op.queue(), WithBoth<Apply>{apply}, out,
+                   std::array<TensorView, 3>{x, finish.bias->view(), finish.residual->view()});
+    } else if (finish.bias != nullptr) {
+      map_as<C, C>(op.queue(), WithBias<Apply>{apply}, out, std::array<TensorView, 2>{x, finish.bias->view()});
+    } else if (finish.residual != nullptr) {
+      map_as<C, C>(op.queue(), WithResidual<Apply>{apply}, out, std::array<TensorView, 2>{x, finish.residual->view()});
+    } else {
+      map_as<C, C>(op.queue(), apply, out, std::array<TensorView, 1>{x});
+    }
+  });
+  return {};
+}
+
+template <class C, class Device>
+Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Finish& finish, const MutableView& out) {
+  const auto a = PX_TRY(converted<C>(op.queue(), op.input(0).view(), false));
+  const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
+  const bool direct = out.dtype == storage_of<C>();
+  const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
+  PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), reinterpret_cast<C*>(wide.data)));
+  const bool is_plain = finish.bias == nullptr && finish.residual == nullptr && finish.scaled == nullptr &&
+                        finish.activation.kind == Activation::Kind::none;
+  if (direct && is_plain) return {};
+  return finish_product<C>(op, finish, wide, out);
+}
+
+template <class Device>
+Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, const Finish& finish) {
+  const DType dtype = op.input(0).dtype();
+  if (op.input(1).dtype() != dtype) return execution_error("A and B have different element types");
+  const MutableView out = PX_TRY(op.make_output(0, dtype, shapes.out));
+  if (out.element_count() == 0) return {};
+  if (dtype == DType::float64) return multiply_as<double>(op, shapes.problem, finish, out);
+  return multiply_as<float>(op, shapes.problem, finish, out);
+}
+
+template <class Device>
+Status fused_matmul(OpContext<Device>& op) {
+  MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0,
+                                             op.integer("transB") != 0));
+  shapes.problem.alpha = op.real("alpha");
+  Finish finish;
+  finish.activation = PX_TRY(activation_of_product(op));
+  return multiply(op, shapes, finish);
+}
+bool moves_no_batch(const Node& node) {
+  for (const std::string_view name : {"transBatchA", "transBatchB"}) {
+    const Attribute* attribute = find_attribute(node, name);
+    const auto* flag = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
+    if (flag != nullptr && *flag != 0) return false;
+  }
+  return true;
+}
+
+template <class Device>
+Status linear(OpContext<Device>& op) {
+  const MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
+  Finish finish;
+  finish.activation = PX_TRY(activation_of_conv(op));
+  if (op.has_input(2)) finish.bias = &op.input(2);
+  if (op.has_input(3)) finish.residual = &op.input(3);
+  if (finish.bias != nullptr && !(finish.bias->shape() == Shape{shapes.problem.n}))
+    return execution_error("the bias must be one row");
+  if (finish.residual != nullptr && !(finish.residual->shape() == shapes.out))
+    return execution_error("the residual does not have the product's shape");
+  return multiply(op, shapes, finish);
+}
+
+template <class Device>
+Status fused_gemm(OpContext<Device>& op) {
+  if (op.input(0).shape().rank() != 2 || op.input(1).shape().rank() != 2)
+    return execution_error("A and B must be matrices");
+  MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0,
+                                             op.integer("transB") != 0));
+  shapes.problem.alpha = op.real("alpha");
+  Finish finish;
+  finish.activation = PX_TRY(activation_of_product(op));
+  if (op.has_input(2)) {
+    finish.scaled = &op.input(2);
+    finish.beta = op.real("beta");
+    const Shape both[] = {finish.scaled->shape(), shapes.out};
+    if (!(PX_TRY(broadcast_shapes(both)) == shapes.out))
+      return execution_error("C of shape " + finish.scaled->shape().to_string() + " does not broadcast to " +
+                             shapes.out.to_string());
+  }
+  return multiply(op, shapes, finish);
+}
+
+// ---- Activations ----
+
+// y = activation(x + bias), the bias (input 1) one row where it is given.
+template <class Device>
+Status biased(OpContext<Device>& op, const Activation& activation) {
+  const Tensor& x = op.input(0);
+  Finish finish;
+  finish.activation = activation;
+  if (op.has_input(1)) finish.bias = &op.input(1);
+  const Ints dims(x.shape());
+  if (finish.bias != nullptr && (dims.empty() || !(finish.bias->shape() == Shape{dims.back()}))) {
+    return execution_error(fmt::format("a bias of shape {} for an input of shape {}",
+                                       finish.bias->shape().to_string(), x.shape().to_string()));
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  const MutableView in{x.dtype(), x.shape(), const_cast<std::byte*>(x.view().data), x.device()};
+  if (x.dtype() == DType::float64) return finish_product<double>(op, finish, in, y);
+  return finish_product<float>(op, finish, in, y);
+}
+
+template <class Device>
+Status bias_gelu(OpContext<Device>& op) {
+  return biased(op, {Activation::Kind::gelu});
+}
+template <class Device>
+Status fast_gelu(OpContext<Device>& op) {
+  return biased(op, {Activation::Kind::fast_gelu});
+}
+template <class Device>
+Status quick_gelu(OpContext<Device>& op) {
+  return biased(op, {Activation::Kind::swish, static_cast<float>(op.real("alpha"))});
+}
+
+template <class Device>
+Status gated(OpContext<Device>& op) {
+  const Activation activation = PX_TRY(activation_of_conv(op));
+  const Tensor& gate = op.input(0);
+  const Shape shapes[] = {gate.shape(), op.input(1).shape()};
+  const Shape shape = PX_TRY(broadcast_shapes(shapes));
+  const MutableView y = PX_TRY(op.make_output(0, gate.dtype(), shape));
+  const std::array<TensorView, 2> operands{gate.view(), op.input(1).view()};
+  Status status;
+  visit_activation(activation, [&](auto apply) {
+    status = map<Floats>(op.queue(), Gating<decltype(apply)>{apply}, y, operands);
+  });
+  return status;
+}
+
+// ---- The sum with a residual, and its norm ----
+
+// A row of parameters as float.
+template <class Device>
+Result<const float*> row_of(OpContext<Device>& op, int64_t index, int64_t columns,
+                            std::shared_ptr<const float>& keeper) {
+  if (!op.has_input(index)) return static_cast<const float*>(nullptr);
+  if (op.input(index).element_count() != columns) {
+    return execution_error(fmt::format("input {} has shape {}, {} values are needed", index,
+                                       op.input(index).shape().to_string(), columns));
+  }
+  keeper = PX_TRY(converted<float>(op.queue(), op.input(index).view(), op.is_constant(index)));
+  return keeper.get();
+}
+
+template <class Device>
+Status skip_norm(OpContext<Device>& op, bool centred, int64_t beta, int64_t bias) {
+  const Tensor& x = op.input(0);
+  const Ints dims(x.shape());
+  const Shape shapes[] = {x.shape(), op.input(1).shape()};
+  if (dims.size() < 2 || dims.back() == 0 || !(PX_TRY(broadcast_shapes(shapes)) == x.shape())) {
+    return execution_error("skip " + op.input(1).shape().to_string() + " does not fit " + x.shape().to_string());
+  }
+  const int64_t columns = dims.back();
+  std::array<std::shared_ptr<const float>, 2> kept;
+  const float* scale = PX_TRY(row_of(op, 2, columns, kept[0]));
+  const float* shift = beta < 0 ? nullptr : PX_TRY(row_of(op, beta, columns, kept[1]));
+  const MutableView sum = PX_TRY(op.scratch(DType::float32, x.shape()));
+  if (op.has_input(bias)) {
+    if (op.input(bias).element_count() != columns) return execution_error("the bias must be one row");
+    const TensorView row = op.input(bias).reshaped(Shape{columns}).view();
+    map_as<float, float>(op.queue(), SumOfThree{}, sum, std::array<TensorView, 3>{x.view(), op.input(1).view(), row});
+  } else {
+    map_as<float, float>(op.queue(), SumOfTwo{}, sum, std::array<TensorView, 2>{x.view(), op.input(1).view()});
+  }
+  if (op.wants_output(3)) {
+    const MutableView shown = PX_TRY(op.make_output(3, x.dtype(), x.shape()));
+    map_as<float, float>(op.queue(), Same{}, shown, std::array<TensorView, 1>{TensorView(sum)});
+  }
+  Ints statistic_dims = dims;
+  statistic_dims[dims.size() - 1] = 1;
+  std::array<MutableView, 2> statistics;
+  for (int64_t i = 0; i < 2; ++i) {
+    if (op.wants_output(1 + i))
+      statistics[static_cast<size_t>(i)] = PX_TRY(op.make_output(1 + i, DType::float32, shape_of(statistic_dims)));
+  }
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  const NormRow<Device, float> norm{
+      static_cast<float>(op.real("epsilon")), centred, {scale}, {shift}, target_of(statistics[0]),
+      target_of(statistics[1])};
+  scan_rows<float, float>(op.queue(), norm, RowLayout{x.element_count() / columns, columns, 1}, y, TensorView(sum), 2);
+  return {};
+}
+
+template <class Device>
+Status skip_layer_norm(OpContext<Device>& op) {
+  return skip_norm(op, true, 3, 4);
+}
+template <class Device>
+Status skip_rms_norm(OpContext<Device>& op) {
+  return skip_norm(op, false, -1, 3);
+}
+
+// ---- The rows ----
+
+constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
+
+template <class Device>
+constexpr KernelRow<Device> row_of_domain(std::string_view op, uint32_t dtypes, Kernel<Device> run,
+                                          std::string_view domain = "com.microsoft") {
+  KernelRow<Device> row{op, dtypes, run};
+  row.domain = domain;
+  if (op == "FusedMatMul") row.supports = moves_no_batch;
+  return row;
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {
+    row_of_domain<Device>("BiasGelu", kFloats, PX_ON_GPU(bias_gelu<Device>)),
+    row_of_domain<Device>("FastGelu", kFloats, PX_ON_GPU(fast_gelu<Device>)),
+    row_of_domain<Device>("FusedGemm", kFloats, PX_ON_GPU(fused_gemm<Device>)),
+    row_of_domain<Device>("FusedMatMul", kFloats, PX_ON_GPU(fused_matmul<Device>)),
+    row_of_domain<Device>("QuickGelu", kFloats, PX_ON_GPU(quick_gelu<Device>)),
+    row_of_domain<Device>("SkipLayerNormalization", kNarrowFloats, PX_ON_GPU(skip_layer_norm<Device>)),
+    row_of_domain<Device>("SkipSimplifiedLayerNormalization", kNarrowFloats, PX_ON_GPU(skip_rms_norm<Device>)),
+    row_of_domain<Device>("Gated", kFloats, PX_ON_GPU(gated<Device>), "parallax.fused"),
+    row_of_domain<Device>("Linear", kFloats, PX_ON_GPU(linear<Device>), "parallax.fused"),
+};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> fused_on_gpu_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,58 @@
+// What a norm does to one row, whatever the device. Two passes over a row that lies in the cache: the mean first, then
+// the squares of the differences from it.
+#pragma once
+
+#include <cmath>
+
+#include "runtime/device/elements.h"
+#include "runtime/ops/row_folds.h"
+
+namespace parallax::runtime {
+
+template <class C>
+struct Centred {
+  C mean, factor;
+  PX_HD C operator()(C x, int64_t) const { return (x - mean) * factor; }
+};
+template <class Device, class C>
+struct Scaled {
+  C mean, factor;
+  Elements<Device, const C> scale;
+  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i]; }
+};
+template <class Device, class C>
+struct ScaledAndMoved {
+  C mean, factor;
+  Elements<Device, const C> scale, bias;
+  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i] + bias[i]; }
+};
+
+// What one row needs to know; the statistics of row i go to mean[i] and inverse[i] where they are wanted.
+template <class Device, class C>
+struct NormRow {
+  C epsilon;
+  bool centred;
+  Elements<Device, const C> scale;
+  Elements<Device, const C> bias;
+  Target mean_out;
+  Target inverse_out;
+
+  template <class Team>
+  PX_HD void operator()(Team& team, int64_t row) const {
+    const C count = static_cast<C>(team.length());
+    const C mean = centred ? team.fold(DifferenceSum<C>{C(0)}) / count : C(0);
+    const C variance = team.fold(SquaredDifferenceSum<C>{mean}) / count;
+    const C inverse = C(1) / std::sqrt(variance + epsilon);
+    if (!scale) {
+      team.emit(Centred<C>{mean, inverse});
+    } else if (!bias) {
+      team.emit(Scaled<Device, C>{mean, inverse, scale});
+    } else {
+      team.emit(ScaledAndMoved<Device, C>{mean, inverse, scale, bias});
+    }
+    if (mean_out) team.store(mean_out, row, mean);
+    if (inverse_out) team.store(inverse_out, row, inverse);
+  }
+};
+
+}  // namespace parallax::runtime
