@@ -38,7 +38,7 @@ struct AttentionProblem {
 
 namespace attention_detail {
 
-constexpr int64_t kMostQueries = 128, kMostKeys = 512;  // of a tile: 256 KiB of scores
+constexpr int64_t kMostQueries = 256, kMostKeys = 512;  // of a tile: 512 KiB of scores
 
 struct Tile {
   int64_t matrix = 0, first_query = 0, queries = 0;
@@ -46,24 +46,24 @@ struct Tile {
 
 // What a thread keeps while it walks the keys of a tile's queries.
 struct Workspace {
-  Workspace(int64_t queries, int64_t keys)
-      : scores(std::make_unique_for_overwrite<float[]>(static_cast<size_t>(queries * std::min(keys, kMostKeys)))),
-        highest(static_cast<size_t>(queries)),
-        sums(static_cast<size_t>(queries)) {}
+  explicit Workspace(const AttentionProblem& problem, int64_t queries);
   std::unique_ptr<float[]> scores;
+  std::unique_ptr<float[]> packed;  // of an operand whose rows lie so far apart that they push each other out of caches
   std::vector<float> highest, sums;
 };
 
 // Queries of a tile, so that there are tiles for all threads.
 int64_t queries_of_tile(const AttentionProblem& problem);
-// scores[queries, count] = scale * q k of the keys from `first_key` on.
+// work.scores[queries, count] = scale * q k of the keys from `first_key` on.
 Status score_product(const AttentionProblem& problem, const Tile& tile, int64_t first_key, int64_t count,
-                     const float* q, const float* k, float* scores);
-// y of the tile = weights[queries, count] v of those keys, added to what is there unless they are the first.
+                     const float* q, const float* k, Workspace& work);
+// y of the tile = work.scores[queries, count] v of those keys, added to what is there unless they are the first.
 Status value_product(const AttentionProblem& problem, const Tile& tile, int64_t first_key, int64_t count,
-                     const float* weights, const float* v, float* y);
+                     const float* v, float* y, Workspace& work);
 // y[i] *= factor of the tile's row
 void scale_row(const AttentionProblem& problem, const Tile& tile, int64_t row, float factor, float* y);
+// scores[i] = exp(scores[i] - shift): their sum.
+float exponentials(float* scores, int64_t count, float shift);
 
 struct Highest {
   template <class C>
@@ -115,8 +115,7 @@ void soften_row(const AttentionProblem& problem, const Rule& rule, const Tile& t
   const float before = first_key == 0 ? kHidden : work.highest[index];
   const float highest = math::maximum(before, team.fold_emitted(Highest{}));
   const float shift = highest == kHidden ? 0.0F : highest;  // all hidden so far: every weight is 0
-  team.change_emitted(Exponential{shift});
-  const float sum = team.fold_emitted(Total{});
+  const float sum = exponentials(scores, count, shift);
   work.highest[index] = highest;
   if (first_key == 0) {
     work.sums[index] = sum;
@@ -138,7 +137,7 @@ Status attend_tile(const AttentionProblem& problem, const Rule& rule, const Tile
   const bool at_once = problem.keys <= kMostKeys;
   for (int64_t first = 0; first < problem.keys; first += kMostKeys) {
     const int64_t count = std::min(kMostKeys, problem.keys - first);
-    PX_TRY(score_product(problem, tile, first, count, q, k, work.scores.get()));
+    PX_TRY(score_product(problem, tile, first, count, q, k, work));
     for (int64_t row = 0; row < tile.queries; ++row) {
       soften_row(problem, rule, tile, row, first, count, work, y);
       if (!at_once) continue;
@@ -150,7 +149,7 @@ Status attend_tile(const AttentionProblem& problem, const Rule& rule, const Tile
         HostTeam<float, float>(weights, weights, count).change_emitted(DividedBy{divisor_of(problem, sum)});
       }
     }
-    PX_TRY(value_product(problem, tile, first, count, work.scores.get(), v, y));
+    PX_TRY(value_product(problem, tile, first, count, v, y, work));
   }
   for (int64_t row = 0; row < tile.queries && !at_once; ++row) {
     const float sum = work.sums[static_cast<size_t>(row)];

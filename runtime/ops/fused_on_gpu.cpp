@@ -129,8 +129,8 @@ Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, const Finish&
 
 template <class Device>
 Status fused_matmul(OpContext<Device>& op) {
-  MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0,
-                                             op.integer("transB") != 0));
+  MatmulShapes shapes = PX_TRY(
+      matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0, op.integer("transB") != 0));
   shapes.problem.alpha = op.real("alpha");
   Finish finish;
   finish.activation = PX_TRY(activation_of_product(op));
@@ -163,8 +163,8 @@ template <class Device>
 Status fused_gemm(OpContext<Device>& op) {
   if (op.input(0).shape().rank() != 2 || op.input(1).shape().rank() != 2)
     return execution_error("A and B must be matrices");
-  MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0,
-                                             op.integer("transB") != 0));
+  MatmulShapes shapes = PX_TRY(
+      matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0, op.integer("transB") != 0));
   shapes.problem.alpha = op.real("alpha");
   Finish finish;
   finish.activation = PX_TRY(activation_of_product(op));
@@ -190,8 +190,8 @@ Status biased(OpContext<Device>& op, const Activation& activation) {
   if (op.has_input(1)) finish.bias = &op.input(1);
   const Ints dims(x.shape());
   if (finish.bias != nullptr && (dims.empty() || !(finish.bias->shape() == Shape{dims.back()}))) {
-    return execution_error(fmt::format("a bias of shape {} for an input of shape {}",
-                                       finish.bias->shape().to_string(), x.shape().to_string()));
+    return execution_error(fmt::format("a bias of shape {} for an input of shape {}", finish.bias->shape().to_string(),
+                                       x.shape().to_string()));
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   const MutableView in{x.dtype(), x.shape(), const_cast<std::byte*>(x.view().data), x.device()};
@@ -221,9 +221,8 @@ Status gated(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, gate.dtype(), shape));
   const std::array<TensorView, 2> operands{gate.view(), op.input(1).view()};
   Status status;
-  visit_activation(activation, [&](auto apply) {
-    status = map<Floats>(op.queue(), Gating<decltype(apply)>{apply}, y, operands);
-  });
+  visit_activation(activation,
+                   [&](auto apply) { status = map<Floats>(op.queue(), Gating<decltype(apply)>{apply}, y, operands); });
   return status;
 }
 
@@ -274,9 +273,12 @@ Status skip_norm(OpContext<Device>& op, bool centred, int64_t beta, int64_t bias
       statistics[static_cast<size_t>(i)] = PX_TRY(op.make_output(1 + i, DType::float32, shape_of(statistic_dims)));
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
-  const NormRow<Device, float> norm{
-      static_cast<float>(op.real("epsilon")), centred, {scale}, {shift}, target_of(statistics[0]),
-      target_of(statistics[1])};
+  const NormRow<Device, float> norm{static_cast<float>(op.real("epsilon")),
+                                    centred,
+                                    {scale},
+                                    {shift},
+                                    target_of(statistics[0]),
+                                    target_of(statistics[1])};
   scan_rows<float, float>(op.queue(), norm, RowLayout{x.element_count() / columns, columns, 1}, y, TensorView(sum), 2);
   return {};
 }

@@ -8,7 +8,6 @@
 #include "runtime/ops/norm_row.h"
 #include "runtime/ops/on_gpu.h"
 
-
 namespace parallax::runtime {
 namespace {
 
