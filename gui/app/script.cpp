@@ -46,7 +46,7 @@ class ScriptRunner {
   }
 
   void frames(int count = kSettleFrames) {
-    for (int i = 0; i < count; ++i) stage_.frame(ui_, mouse_);
+    for (int i = 0; i < count || !ui_.typed.empty(); ++i) stage_.frame(ui_, mouse_);
   }
 
   Status open(const std::string& rest) {
@@ -76,7 +76,7 @@ class ScriptRunner {
     return {};
   }
   Status key(const std::string& rest) {
-    ui_.keys.push_back(rest);
+    ui_.typed.push_back({rest, ""});
     frames();
     return {};
   }
@@ -99,7 +99,7 @@ class ScriptRunner {
   Status click(const std::string& rest) { return click_times(rest, 1); }
   Status double_click(const std::string& rest) { return click_times(rest, 2); }
   Status type(const std::string& rest) {
-    ImGui::GetIO().AddInputCharactersUTF8(rest.c_str());
+    ui_.typed.push_back({"", rest});
     frames();
     return {};
   }
@@ -126,7 +126,7 @@ class ScriptRunner {
     return {};
   }
   Status shot(const std::string& rest) {
-    frames();
+    settle(stage_, ui_);
     return write_png(rest, stage_.picture());
   }
   Status export_graph(const std::string& rest) {
@@ -189,7 +189,9 @@ const ScriptRunner::Verb ScriptRunner::kVerbs[16] = {{"open", &ScriptRunner::ope
 void settle(Stage& stage, Ui& ui) {
   for (int i = 0; i < kSettleFrames; ++i) stage.frame(ui, {});
   ui.viewer->wait_idle();
-  for (int i = 0; i < kSettleFrames; ++i) stage.frame(ui, {});
+  do {
+    for (int i = 0; i < kSettleFrames; ++i) stage.frame(ui, {});
+  } while (ui.tensor.wait());
 }
 
 Status run_script(const std::string& text, const std::string& name, Stage& stage, Ui& ui) {

@@ -1,6 +1,7 @@
 // The window: GLFW and OpenGL 3.3. Sleeps until something happens.
 #define GLFW_INCLUDE_NONE
 #include <algorithm>
+#include <iterator>
 
 #include <GL/gl.h>
 #include <GLFW/glfw3.h>
@@ -22,7 +23,7 @@ constexpr int kFramesAfterEvent =
 // What the callbacks leave for the loop. Keys come from here and not from ImGui, which looks once a frame and misses
 // what is pressed and released in between.
 struct Events {
-  std::vector<std::string> keys;
+  std::vector<Typed> typed;
   std::vector<std::string> dropped;
   int frames_left = kFramesAfterEvent;
   std::string failure;
@@ -36,9 +37,8 @@ void set_callbacks(GLFWwindow* window) {
   glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int, int action, int modifiers) {
     note_event(w);
     if (action == GLFW_RELEASE) return;
-    if (const std::string chord = chord_of(key, modifiers); !chord.empty()) events_of(w).keys.push_back(chord);
+    events_of(w).typed.push_back({chord_of(key, modifiers), ""});
   });
-  glfwSetCharCallback(window, [](GLFWwindow* w, unsigned int) { note_event(w); });
   glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { note_event(w); });
   glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { note_event(w); });
   glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { note_event(w); });
@@ -50,12 +50,21 @@ void set_callbacks(GLFWwindow* window) {
   });
 }
 
+// Letters go with the press that brought them, which comes just before; GLFW gives none for Ctrl and Alt.
+void take_letters(GLFWwindow* window, unsigned int code) {
+  note_event(window);
+  std::vector<Typed>& typed = events_of(window).typed;
+  if (typed.empty() || !typed.back().text.empty()) typed.emplace_back();
+  typed.back().text += utf8_of(code);
+}
+
 class GlfwWindow final : public Window {
  public:
   explicit GlfwWindow(GLFWwindow* window) : window_(window) {
     glfwSetWindowUserPointer(window, &events_);
     set_callbacks(window);  // before ImGui's own, which call these
     ImGui_ImplGlfw_InitForOpenGL(window, true);
+    glfwSetCharCallback(window, take_letters);  // instead of ImGui's: a text field gets them when it is its turn
   }
   ~GlfwWindow() override {
     ImGui_ImplOpenGL3_Shutdown();
@@ -74,8 +83,8 @@ class GlfwWindow final : public Window {
       ImGui::GetIO().MousePos = mouse.place;
       ImGui::GetIO().MouseDown[0] = mouse.is_down;
     }
-    ui.keys.insert(ui.keys.end(), events_.keys.begin(), events_.keys.end());
-    events_.keys.clear();
+    std::ranges::move(events_.typed, std::back_inserter(ui.typed));
+    events_.typed.clear();
     ImGui::NewFrame();
     draw_frame(ui);
     ImGui::Render();
@@ -95,8 +104,8 @@ class GlfwWindow final : public Window {
   void loop(Ui& ui, const Calls& calls) override {
     ui.viewer->wake = [] { glfwPostEmptyEvent(); };
     while (glfwWindowShouldClose(window_) == 0 && !ui.viewer->wants_quit) {
-      if (events_.frames_left <= 0) {
-        if (!ui.viewer->is_busy()) calls.settled();
+      if (events_.frames_left <= 0 && ui.typed.empty()) {
+        if (!is_busy(ui)) calls.settled();
         wait(ui);
       }
       --events_.frames_left;
@@ -115,9 +124,11 @@ class GlfwWindow final : public Window {
   }
 
  private:
+  static bool is_busy(const Ui& ui) { return ui.viewer->is_busy() || ui.tensor.is_computing(); }
+
   void wait(const Ui& ui) {
     constexpr double kProgressSeconds = 0.1, kCaretSeconds = 0.4;
-    if (ui.viewer->is_busy()) {
+    if (is_busy(ui)) {
       glfwWaitEventsTimeout(kProgressSeconds);
     } else if (ImGui::GetIO().WantTextInput) {
       glfwWaitEventsTimeout(kCaretSeconds);

@@ -86,7 +86,7 @@ std::string file_name(const std::string& path) { return std::filesystem::path(pa
 
 std::string title_of(const Document& document) {
   std::string title = file_name(document.files.front());
-  if (document.files.size() > 1) title = fmt::format("A {}   B {}", title, file_name(document.files.back()));
+  if (document.files.size() > 1) title = fmt::format("A: {}    B: {}", title, file_name(document.files.back()));
   return title;
 }
 
@@ -112,8 +112,8 @@ void draw_menu(Ui& ui) {
        {std::pair{"File", "File"}, {"Go", "Go"}, {"View", "View"}, {"Graph", "Graph"}, {"Tensor", "Tensor"}}) {
     draw_menu_of(ui, title, group);
   }
-  const float search = 300 * ui.scale, colour = 190 * ui.scale;
-  const float from_menus = ImGui::GetCursorPosX();
+  const float from_menus = ImGui::GetCursorPosX(), left = ImGui::GetWindowWidth() - from_menus;
+  const float search = std::min(300 * ui.scale, left * 0.34F), colour = std::min(190 * ui.scale, left * 0.3F);
   const float right = ImGui::GetWindowWidth() - search - colour - 14 * ui.scale;
   if (const Document* document = ui.viewer->document(); document != nullptr) {
     ImGui::SetCursorPosX(from_menus + 12 * ui.scale);
@@ -121,6 +121,7 @@ void draw_menu(Ui& ui) {
     const std::string title =
         cut_text(ui.fonts.base, ui.fonts.base->FontSize, title_of(*document), right - from_menus - 24 * ui.scale);
     ImGui::TextUnformatted(title.c_str());
+    tooltip(title_of(*document).c_str());
     ImGui::SameLine(0, 0);
   }
   ImGui::SetCursorPosX(right);

@@ -1,4 +1,4 @@
-// The graph canvas: the mouse on it, the legend, and the ribbon of all values beside it.
+// The graph canvas: the mouse on it, and the ribbon of all values beside it.
 #include <algorithm>
 #include <cmath>
 
@@ -89,52 +89,6 @@ void show_tooltip(Ui& ui, int32_t item) {
   }
 }
 
-// A strip along the lower edge, over as many lines as it needs: it hides as little as may be.
-void draw_legend(Ui& ui, ImVec2 corner, ImVec2 size) {
-  const auto legend = ui.viewer->graph.legend();
-  if (!ui.viewer->show_legend || legend.empty()) return;
-  const ImFont* font = ui.fonts.small;
-  const auto width_of = [&](const std::string& text) {
-    return font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str()).x;
-  };
-  const float line = 17 * ui.scale, swatch = 11 * ui.scale, pad = 8 * ui.scale, gap = 14 * ui.scale;
-  struct Place {
-    float x;
-    int line;
-  };
-  std::vector<Place> places;
-  const std::string title(colourings()[static_cast<size_t>(ui.viewer->graph.colour_by())].title);
-  float x = width_of(title) + gap, widest = x;
-  int lines = 1;
-  for (const LegendEntry& entry : legend) {
-    const float width = swatch + 5 * ui.scale + width_of(entry.text);
-    if (x > 0 && x + width > size.x - 4 * pad) {
-      x = 0;
-      ++lines;
-    }
-    places.push_back({x, lines - 1});
-    x += width + gap;
-    widest = std::max(widest, x - gap);
-  }
-  const float height = line * static_cast<float>(lines) + pad;
-  if (size.y < height * 4 || size.x < 160 * ui.scale) return;  // the graph needs the room
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const ImVec2 at{corner.x + pad, corner.y + size.y - height - pad};
-  list->AddRectFilled(at, {at.x + widest + 2 * pad, at.y + height}, faded(ui.theme().panel, 0.94F), 5 * ui.scale);
-  list->AddRect(at, {at.x + widest + 2 * pad, at.y + height}, ui.theme().border, 5 * ui.scale);
-  const float first = at.y + pad / 2 + 2 * ui.scale;
-  list->AddText(font, font->FontSize, {at.x + pad, first}, ui.theme().dim, title.c_str());
-  for (size_t i = 0; i < legend.size(); ++i) {
-    const LegendEntry& entry = legend[i];
-    const ImVec2 a{std::floor(at.x + pad + places[i].x), std::floor(first + line * static_cast<float>(places[i].line))},
-        b{a.x + swatch, a.y + swatch};
-    list->AddRectFilled(a, b, entry.is_neutral ? ui.theme().node : to_imgui(entry.fill), 3);
-    if (entry.is_hatched) list->AddLine({a.x, b.y}, {b.x, a.y}, ui.theme().panel, 2);
-    list->AddRect(a, b, ui.theme().border, 3);
-    list->AddText(font, font->FontSize, {b.x + 5 * ui.scale, a.y}, ui.theme().text, entry.text.c_str());
-  }
-}
-
 }  // namespace
 
 // Which iteration of a loop (or step of a decoder) the colours tell of.
@@ -172,12 +126,15 @@ void draw_canvas(Ui& ui) {
     return;
   }
   const bool resized = viewer.graph.canvas_width != size.x || viewer.graph.canvas_height != size.y;
+  // What was in the middle stays there.
   if (viewer.graph.pixel_scale != ui.scale) {
-    viewer.graph.camera.zoom *= ui.scale / viewer.graph.pixel_scale;
+    const bool was_fitted = viewer.graph.is_fitted;
+    viewer.graph.zoom_at(viewer.graph.canvas_width / 2, viewer.graph.canvas_height / 2,
+                         ui.scale / viewer.graph.pixel_scale);
+    viewer.graph.is_fitted = was_fitted;
     viewer.graph.pixel_scale = ui.scale;
   }
   if (resized) {
-    // What was in the middle stays there.
     viewer.graph.camera.x += (viewer.graph.canvas_width - size.x) / 2 / viewer.graph.camera.zoom;
     viewer.graph.camera.y += (viewer.graph.canvas_height - size.y) / 2 / viewer.graph.camera.zoom;
     viewer.graph.canvas_width = size.x;
@@ -208,7 +165,6 @@ void draw_canvas(Ui& ui) {
   painter.draw_wires();
   painter.draw_nodes();
   list->PopClipRect();
-  draw_legend(ui, corner, size);
   if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) show_tooltip(ui, item);
 }
 

@@ -1,6 +1,7 @@
 // What opens over the windows: the palette of commands, the keys, opening, running.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -74,6 +75,7 @@ void draw_palette(Ui& ui) {
     ImGui::EndChild();
     if (chosen != nullptr) {
       viewer.show_palette = false;
+      ui.keys.clear();  // the key that chose it is not for the window it opens
       chosen->run(viewer);
     }
   }
@@ -103,14 +105,27 @@ void draw_help(Ui& ui) {
   end_dialog();
 }
 
+// One path, or two with a blank between them; a blank may be part of a name, too.
+std::vector<std::string> paths_in(const std::string& text) {
+  std::error_code error;
+  const auto is_there = [&](const std::string& path) { return std::filesystem::exists(path, error); };
+  if (is_there(text)) return {text};
+  std::vector<std::string> parts;
+  for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 1)) {
+    parts = {text.substr(0, at), text.substr(at + 1)};
+    if (is_there(parts[0]) && is_there(parts[1])) return parts;
+  }
+  return parts.empty() ? std::vector{text} : parts;
+}
+
 void draw_open(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   if (begin_dialog(ui, "open", 640, 0)) {
     ImGui::TextUnformatted("Open a model (.onnx), a dump (.plx), or two dumps");
     ImGui::SetNextItemWidth(-1);
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    const bool entered = text_field("##path", "path, or two paths with a blank between them", ui.path_field,
-                                    ImGuiInputTextFlags_EnterReturnsTrue);
+    text_field("##path", "path, or two paths with a blank between them", ui.path_field);
+    const bool entered = was_pressed(ui, "Enter");
     ui.mark("open.path");
     ImGui::Dummy({0, 4 * ui.scale});
     const bool pressed = small_button(ui, "Open", "open.ok");
@@ -120,12 +135,8 @@ void draw_open(Ui& ui) {
       if (ImGui::Selectable(recent.c_str())) ui.path_field = recent;
     }
     if ((entered || pressed) && !ui.path_field.empty()) {
-      std::vector<std::string> files;
-      for (std::string_view part : split(ui.path_field, ' ')) {
-        if (!part.empty()) files.emplace_back(part);
-      }
       viewer.show_open = false;
-      viewer.open(std::move(files));
+      viewer.open(paths_in(ui.path_field));
     }
   }
   end_dialog();
@@ -148,6 +159,7 @@ void draw_run(Ui& ui) {
     ImGui::TextUnformatted("Run a model on two executors and compare every value");
     ImGui::Dummy({0, 2 * ui.scale});
     ImGui::SetNextItemWidth(-110 * ui.scale);
+    if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
     text_field("model", "path of the model (.onnx)", form.model);
     ui.mark("run.model");
     ImGui::SetNextItemWidth(-110 * ui.scale);
@@ -163,7 +175,8 @@ void draw_run(Ui& ui) {
     ImGui::SameLine(0, 20 * ui.scale);
     ImGui::Checkbox("keep all elements", &form.keep_values);
     ImGui::Dummy({0, 4 * ui.scale});
-    if (small_button(ui, "Run", "run.ok") && !form.model.empty()) {
+    const bool entered = small_button(ui, "Run", "run.ok") || was_pressed(ui, "Enter");
+    if (entered && !form.model.empty()) {
       viewer.show_run = false;
       viewer.run(form);
     }

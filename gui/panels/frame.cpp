@@ -6,6 +6,8 @@
 namespace parallax::gui {
 namespace {
 
+constexpr int kFramesToField = 10;
+
 // A bar that is dragged; gives the new share.
 void splitter(Ui& ui, const char* name, bool vertical, float length, float whole, float& share, bool grows_right) {
   const float thickness = 5 * ui.scale;
@@ -61,6 +63,9 @@ void draw_centre(Ui& ui, float width, float height) {
     height -= strip;
   }
   const float ribbon = ui.viewer->document() != nullptr ? 16 * ui.scale : 0;
+  const float legend = legend_height(ui, width);
+  const bool has_room = legend > 0 && height > legend * 4;  // else the graph needs it
+  if (has_room) height -= legend;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
   ImGui::BeginChild("canvas", {width - ribbon, height}, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
@@ -74,6 +79,11 @@ void draw_centre(Ui& ui, float width, float height) {
     ImGui::SameLine(0, 0);
     ImGui::BeginChild("ribbon", {ribbon, height}, false, ImGuiWindowFlags_NoScrollbar);
     draw_ribbon(ui);
+    ImGui::EndChild();
+  }
+  if (has_room) {
+    ImGui::BeginChild("legend", {width, legend}, false, ImGuiWindowFlags_NoScrollbar);
+    draw_legend(ui);
     ImGui::EndChild();
   }
   ImGui::PopStyleVar();
@@ -120,12 +130,39 @@ bool writes_text(const std::string& chord) {
   return !has_modifier && !is_function && chord != "Escape";
 }
 
+bool shows_field(const Viewer& viewer) {
+  return viewer.show_palette || viewer.show_open || viewer.show_run || viewer.show_export || viewer.show_goto;
+}
+
+// ImGui gives a text field the keyboard some frames after it was asked to: what is typed meanwhile waits for it.
+bool awaits_field(const Ui& ui) {
+  constexpr int kFramesWithTheFieldBefore = kFramesToField - 3;  // it still has the keyboard
+  return ui.frames_to_field > kFramesWithTheFieldBefore || (ui.frames_to_field > 0 && !ImGui::GetIO().WantTextInput);
+}
+
+// Each press in its order: a letter is a command or part of a text by what the presses before it have done.
+void take_typed(Ui& ui) {
+  ui.keys.clear();
+  ui.frames_to_field = std::max(0, ui.frames_to_field - 1);
+  while (!ui.typed.empty() && !awaits_field(ui)) {
+    const Typed next = std::move(ui.typed.front());
+    ui.typed.pop_front();
+    const bool has_field = ImGui::GetIO().WantTextInput, had_dialog = shows_field(*ui.viewer);
+    if (has_field) ImGui::GetIO().AddInputCharactersUTF8(next.text.c_str());
+    if (next.chord.empty()) continue;
+    if (has_field && next.chord == "Escape") ImGui::SetWindowFocus(nullptr);  // lets the keyboard go
+    ui.keys.push_back(next.chord);
+    handle_key(ui, next.chord);
+    if (ui.viewer->focus_search || (shows_field(*ui.viewer) && !had_dialog)) ui.frames_to_field = kFramesToField;
+    if (has_field && (next.chord == "Enter" || next.chord == "Escape")) break;  // the field may be gone after it
+  }
+}
+
 }  // namespace
 
 bool handle_key(Ui& ui, const std::string& chord) {
   Viewer& viewer = *ui.viewer;
-  const bool is_typing = ImGui::GetIO().WantTextInput || viewer.show_palette || viewer.show_open || viewer.show_run ||
-                         viewer.show_export || viewer.show_goto;
+  const bool is_typing = ImGui::GetIO().WantTextInput || shows_field(viewer);
   if (is_typing && writes_text(chord)) return false;
   const Command* command = command_for_key(chord);
   return command != nullptr && command->run(viewer);
@@ -133,6 +170,7 @@ bool handle_key(Ui& ui, const std::string& chord) {
 
 void draw_frame(Ui& ui) {
   ui.widgets.clear();
+  take_typed(ui);
   apply_theme(ui.theme(), ui.scale);
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   ImGui::SetNextWindowPos({0, 0});
@@ -161,9 +199,6 @@ void draw_frame(Ui& ui) {
   ImGui::End();
   ImGui::PopStyleVar(2);
   draw_dialogs(ui);
-  // After the windows: they know by now whether a text field is being written in.
-  for (const std::string& chord : ui.keys) handle_key(ui, chord);
-  ui.keys.clear();
 }
 
 }  // namespace parallax::gui

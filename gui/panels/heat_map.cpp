@@ -91,7 +91,7 @@ void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
 // Small cells may be missed: NaN and infinities get a mark that does not depend on colour.
 void draw_special_marks(Ui& ui, const Place& place, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
-  const SliceHistogram& histogram = ui.tensor.histogram;
+  const SliceHistogram& histogram = ui.tensor.figures.histogram;
   const bool has_specials = histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0;
   if (!has_specials || place.zoom < 8 * ui.scale || place.zoom >= kNumbersFrom * ui.scale) return;
   for_cells(*pane.model, place, [&](int64_t row, int64_t column, int64_t element) {
@@ -161,15 +161,20 @@ void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const
   zoom_and_drag(ui, corner, size);
   TensorUi& tensor = ui.tensor;
   if (tensor.zoom <= 0) fit(tensor, model, size, ui.scale);
-  const Place place{corner, size,      tensor.zoom, {corner.x + tensor.origin.x, corner.y + tensor.origin.y},
-                    mode,   heat.range};
+  const Place place{corner,          size, tensor.zoom, {corner.x + tensor.origin.x, corner.y + tensor.origin.y}, mode,
+                    heat.shown.range};
   const ImVec2 far_end{place.origin.x + place.zoom * static_cast<float>(model.columns()),
                        place.origin.y + place.zoom * static_cast<float>(model.rows())};
   list->PushClipRect(corner, end, true);
-  if (heat.texture != nullptr) list->AddImage(heat.texture, place.origin, far_end);
+  const bool is_made = !heat.work.is_running();
+  if (heat.texture != nullptr && is_made) list->AddImage(heat.texture, place.origin, far_end);
   if (model.montage_axis() < 0) list->AddRect(place.origin, far_end, ui.theme().border);
-  draw_numbers(ui, place, list);
-  draw_special_marks(ui, place, list);
+  if (is_made) {
+    draw_numbers(ui, place, list);
+    draw_special_marks(ui, place, list);
+  } else {
+    busy_mark(ui, corner, end, fmt::format("drawing {} elements", model.slice_count()));
+  }
   draw_picked(ui, place, list);
   if (*title != 0) {
     const ImVec2 extent = ImGui::CalcTextSize(title), at{corner.x + 4 * ui.scale, corner.y + 3 * ui.scale};
@@ -177,7 +182,7 @@ void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const
     list->AddText({at.x + 4 * ui.scale, at.y}, ui.theme().text, title);
   }
   list->PopClipRect();
-  if (ImGui::IsItemHovered()) show_element_under_mouse(ui, place, heat.image);
+  if (ImGui::IsItemHovered()) show_element_under_mouse(ui, place, heat.shown.image);
 }
 
 }  // namespace
@@ -185,15 +190,28 @@ void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const
 const TensorUi::Heat& heat_of(Ui& ui, size_t slot, TensorMode mode) {
   const TensorPane& pane = ui.viewer->tensor();
   TensorUi::Heat& heat = ui.tensor.heats[slot];
-  if (heat.version == pane.version && heat.mode == mode) return heat;
-  heat.version = pane.version;
-  heat.mode = mode;
-  // A and B share a range: equal colours mean equal values.
-  const bool is_shared = mode == pane.mode || (mode < TensorMode::difference && pane.mode < TensorMode::difference);
-  heat.range = is_shared ? pane.range : pane.model->autofit(mode);
-  heat.image = pane.model->image(mode, heat.range, pane.filter);
-  if (ui.make_texture && !heat.image.pixels.empty())
-    heat.texture = ui.make_texture(heat.texture, heat.image.width, heat.image.height, heat.image.pixels.data());
+  if (heat.version != pane.version || heat.range_version != pane.range_version || heat.mode != mode) {
+    heat.version = pane.version;
+    heat.range_version = pane.range_version;
+    heat.mode = mode;
+    // A and B share a range: equal colours mean equal values.
+    const bool is_shared = mode == pane.mode || (mode < TensorMode::difference && pane.mode < TensorMode::difference);
+    const std::optional<ValueRange> range = is_shared ? std::optional(pane.range) : std::nullopt;
+    const auto make = [model = *pane.model, mode, range, filter = pane.filter](const CancelToken& stop) mutable {
+      model.stop_when(stop);
+      HeatPicture picture;
+      picture.range = range.has_value() ? *range : model.autofit(mode);
+      picture.image = model.image(mode, picture.range, filter);
+      return picture;
+    };
+    heat.work.start(make, pane.model->is_short(mode), ui.viewer->wake);
+  }
+  if (auto made = heat.work.take()) {
+    heat.shown = *std::move(made);
+    const HeatImage& image = heat.shown.image;
+    if (ui.make_texture && !image.pixels.empty())
+      heat.texture = ui.make_texture(heat.texture, image.width, image.height, image.pixels.data());
+  }
   return heat;
 }
 

@@ -72,18 +72,18 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
   }
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImU32 swatch = alert.kind == Alert::Kind::special_values ? to_imgui(kNanColour) : ui.theme().bad;
-  list->AddRectFilled({at.x, at.y + 2}, {at.x + 4 * ui.scale, at.y + 2 * line}, swatch, 2);
-  const float x = at.x + 11 * ui.scale;
+  list->AddRectFilled({at.x, at.y + 3 * ui.scale}, {at.x + 4 * ui.scale, at.y + 2 * line + ui.scale}, swatch, 2);
+  const float x = at.x + 11 * ui.scale, y = at.y + 2 * ui.scale;
   const std::string severity =
       value != nullptr && value->verdict == Verdict::diverged ? severity_text(value->severity) : "";
   const float severity_width = ImGui::CalcTextSize(severity.c_str()).x;
   const std::string title =
       fmt::format("{}  {}", row.op, alert.kind == Alert::Kind::diverged ? "" : title_of(alert.kind));
   list->AddText(
-      {x, at.y}, ui.theme().text,
+      {x, y}, ui.theme().text,
       cut_text(ui.fonts.base, ui.fonts.base->FontSize, title, width - severity_width - 24 * ui.scale).c_str());
-  list->AddText({at.x + width - severity_width - 6 * ui.scale, at.y}, ui.theme().text, severity.c_str());
-  list->AddText({x, at.y + line}, ui.theme().dim,
+  list->AddText({at.x + width - severity_width - 6 * ui.scale, y}, ui.theme().text, severity.c_str());
+  list->AddText({x, y + line}, ui.theme().dim,
                 cut_front(ui.fonts.base, ui.fonts.base->FontSize, row.path, width - 20 * ui.scale).c_str());
   ImGui::PopID();
 }

@@ -5,16 +5,18 @@
 
 namespace parallax::gui {
 
-// The whole frame, between ImGui::NewFrame and ImGui::Render. Handles the keys that have come in.
+// The whole frame, between ImGui::NewFrame and ImGui::Render. Takes what has been typed.
 void draw_frame(Ui& ui);
 
 void draw_menu(Ui& ui);
 void draw_status(Ui& ui);
 void draw_messages(Ui& ui);
-void draw_lists(Ui& ui);       // alerts, table, causes
-void draw_canvas(Ui& ui);      // the graph
-void draw_iterations(Ui& ui);  // the choice of one, where values are repeated
-void draw_ribbon(Ui& ui);      // all values in execution order, as one strip
+void draw_lists(Ui& ui);                         // alerts, table, causes
+void draw_canvas(Ui& ui);                        // the graph
+void draw_iterations(Ui& ui);                    // the choice of one, where values are repeated
+void draw_ribbon(Ui& ui);                        // all values in execution order, as one strip
+void draw_legend(Ui& ui);                        // what the graph's colours mean
+float legend_height(const Ui& ui, float width);  // 0 where there is nothing to tell
 void draw_inspector(Ui& ui);
 void draw_tensor(Ui& ui);
 void draw_dialogs(Ui& ui);  // palette, help, open, run

@@ -81,26 +81,27 @@ void headline(const std::string& text) {
 void draw_worst(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   const bool both = pane.model->has_b();
-  const size_t count = ui.tensor.worst.size();
+  const size_t count = ui.tensor.figures.worst.size();
   const std::string what =
       both ? (count == 1 ? "element differs" : "elements differ, worst first") : "largest elements";
   const std::string more = count == kMostWorst ? "at least " : "";
   const bool none = both && count == 0 && !pane.filter.is_set();
   headline(none ? "no element of what is shown differs"
                 : fmt::format("{}{} {}, of {}{}", more, count, what, pane.model->slice_count(), filter_text(pane)));
-  draw_table(ui, "worst", static_cast<int64_t>(count), [&](int i) { return ui.tensor.worst[static_cast<size_t>(i)]; });
+  draw_table(ui, "worst", static_cast<int64_t>(count),
+             [&](int i) { return ui.tensor.figures.worst[static_cast<size_t>(i)]; });
 }
 
 void draw_values(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   const bool is_filtered = pane.filter.is_set();
-  const int64_t all = is_filtered ? static_cast<int64_t>(ui.tensor.passing.size()) : pane.model->slice_count();
+  const int64_t all = is_filtered ? static_cast<int64_t>(ui.tensor.figures.passing.size()) : pane.model->slice_count();
   const auto pages = static_cast<int>(std::max<int64_t>(1, (all + kPage - 1) / kPage));
   ui.tensor.page = std::clamp(ui.tensor.page, 0, pages - 1);
-  std::string text = is_filtered ? fmt::format("{} of {} elements{}", ui.tensor.passing_total,
+  std::string text = is_filtered ? fmt::format("{} of {} elements{}", ui.tensor.figures.passing_total,
                                                pane.model->slice_count(), filter_text(pane))
                                  : fmt::format("all {} elements, in order", all);
-  if (is_filtered && ui.tensor.passing_total > all) text += fmt::format("; the first {} are listed", all);
+  if (is_filtered && ui.tensor.figures.passing_total > all) text += fmt::format("; the first {} are listed", all);
   headline(text);
   if (pages > 1) {
     int64_t page = ui.tensor.page;
@@ -110,7 +111,8 @@ void draw_values(Ui& ui) {
   }
   const int64_t begin = ui.tensor.page * kPage;
   draw_table(ui, "values", std::min(kPage, all - begin), [&](int i) {
-    return is_filtered ? ui.tensor.passing[static_cast<size_t>(begin + i)] : pane.model->element_in_slice(begin + i);
+    return is_filtered ? ui.tensor.figures.passing[static_cast<size_t>(begin + i)]
+                       : pane.model->element_in_slice(begin + i);
   });
 }
 
@@ -156,6 +158,27 @@ void draw_channel_rows(Ui& ui, int axis, bool both) {
   }
 }
 
+// They are of the whole tensor, not of the slice.
+bool has_channels(Ui& ui, int axis) {
+  TensorUi& tensor = ui.tensor;
+  const TensorModel& model = *ui.viewer->tensor().model;
+  constexpr int64_t kShort = 1 << 18;
+  if (tensor.channels_version != ui.viewer->tensor_loads() || tensor.channels_axis != axis) {
+    tensor.channels_axis = axis;
+    tensor.channels_version = ui.viewer->tensor_loads();
+    const auto make = [model = TensorModel(model), axis](const CancelToken& stop) mutable {
+      model.stop_when(stop);
+      return model.channels(axis);
+    };
+    tensor.channels_work.start(make, model.shape().element_count() <= kShort, ui.viewer->wake);
+  }
+  if (auto made = tensor.channels_work.take()) tensor.channels = *std::move(made);
+  if (!tensor.channels_work.is_running()) return true;
+  const ImVec2 at = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  busy_mark(ui, at, {at.x + size.x, at.y + size.y}, "figures by channel");
+  return false;
+}
+
 void draw_channels(Ui& ui) {
   TensorPane& pane = ui.viewer->tensor();
   const TensorModel& model = *pane.model;
@@ -173,11 +196,7 @@ void draw_channels(Ui& ui) {
     ImGui::EndCombo();
   }
   ui.mark("channels.axis");
-  if (ui.tensor.channels_version != ui.viewer->tensor_loads() || ui.tensor.channels_axis != axis) {
-    ui.tensor.channels = model.channels(axis);
-    ui.tensor.channels_axis = axis;
-    ui.tensor.channels_version = ui.viewer->tensor_loads();
-  }
+  if (!has_channels(ui, axis)) return;
   const bool both = model.has_b();
   if (!ImGui::BeginTable("channels", both ? 7 : 6, kTable | ImGuiTableFlags_Sortable)) return;
   ImGui::TableSetupScrollFreeze(0, 1);

@@ -1,6 +1,7 @@
 // The tensor viewer: what is looked at, in which measure and slice, and the three parts below it.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -82,50 +83,64 @@ void draw_title(Ui& ui) {
   const Viewer& viewer = *ui.viewer;
   const TensorModel& model = *viewer.tensor().model;
   const ValueRow& row = viewer.document()->rows[static_cast<size_t>(viewer.row())];
-  const std::string text = fmt::format("{}  {}{}", row.path, name_of(model.dtype()), model.shape().to_string());
+  const std::string type = fmt::format("  {}{}", name_of(model.dtype()), model.shape().to_string());
   const float left = ImGui::GetContentRegionAvail().x - 12 * ui.scale;
   if (left < 60) return ImGui::NewLine();
   ImGui::SameLine(0, 8 * ui.scale);
   ImGui::AlignTextToFramePadding();
-  ImGui::TextDisabled("%s", cut_text(ui.fonts.base, ui.fonts.base->FontSize, text, left).c_str());
-  tooltip(text.c_str());
+  const ImFont* font = ui.fonts.base;
+  const float for_path = left - ImGui::CalcTextSize(type.c_str()).x;
+  const std::string shown = for_path < 40 * ui.scale ? cut_text(font, font->FontSize, type.substr(2), left)
+                                                     : cut_front(font, font->FontSize, row.path, for_path) + type;
+  ImGui::TextDisabled("%s", shown.c_str());
+  tooltip((row.path + type).c_str());
 }
 
 // Lists and figures are made again only when what they show has changed.
-void refresh(Ui& ui) {
+void ask_for_figures(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   TensorUi& tensor = ui.tensor;
   if (tensor.version == pane.version) return;
   tensor.version = pane.version;
-  tensor.whole = pane.model->autofit(pane.mode);
-  tensor.histogram = pane.model->histogram(pane.mode);
-  tensor.worst = pane.model->worst(pane.mode, kMostWorst, pane.filter);
-  tensor.passing.clear();
-  constexpr size_t kMostPassing = 1'000'000;
-  if (pane.filter.is_set())
-    tensor.passing = pane.model->passing(pane.filter, pane.mode, kMostPassing, tensor.passing_total);
   if (tensor.is_fitted) tensor.zoom = 0;
+  const auto make = [model = *pane.model, mode = pane.mode, filter = pane.filter](const CancelToken& stop) mutable {
+    model.stop_when(stop);
+    SliceFigures figures;
+    figures.whole = model.autofit(mode);
+    figures.histogram = model.histogram(mode);
+    figures.worst = model.worst(mode, kMostWorst, filter);
+    constexpr size_t kMostPassing = 1'000'000;
+    if (filter.is_set()) figures.passing = model.passing(filter, mode, kMostPassing, figures.passing_total);
+    return figures;
+  };
+  tensor.figures_work.start(make, pane.model->is_short(pane.mode), ui.viewer->wake);
 }
 
-}  // namespace
-
-void draw_tensor(Ui& ui) {
+// Whether the figures are those of what is shown.
+bool has_figures(Ui& ui) {
+  ask_for_figures(ui);
   TensorPane& pane = ui.viewer->tensor();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6 * ui.scale, 4 * ui.scale});
-  ImGui::SetCursorPos({8 * ui.scale, 5 * ui.scale});
-  ImGui::BeginGroup();
-  if (!pane.model.has_value()) {
-    ImGui::TextDisabled("%s", pane.problem.empty() ? "Select a value to see its elements." : pane.problem.c_str());
-    ImGui::EndGroup();
-    ImGui::PopStyleVar();
-    return;
+  TensorUi& tensor = ui.tensor;
+  if (auto made = tensor.figures_work.take()) {
+    tensor.figures = *std::move(made);
+    tensor.figures_version = tensor.version;
+    if (std::exchange(pane.is_range_due, false)) pane.range = tensor.figures.whole;
   }
-  refresh(ui);
-  draw_modes(ui);
-  draw_slice(ui);
-  draw_title(ui);
-  if (!pane.problem.empty()) ImGui::TextDisabled("%s", pane.problem.c_str());
+  if (tensor.figures_version != pane.version) return false;
+  if (std::exchange(pane.wants_worst, false) && !tensor.figures.worst.empty())
+    ui.viewer->select_element(tensor.figures.worst.front());
+  return true;
+}
+
+// A change while this is drawn counts from the next frame.
+void draw_parts(Ui& ui) {
   const ImVec2 area{ImGui::GetContentRegionAvail().x - 8 * ui.scale, ImGui::GetContentRegionAvail().y - 6 * ui.scale};
+  if (!has_figures(ui)) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const TensorModel& model = *ui.viewer->tensor().model;
+    return busy_mark(ui, at, {at.x + area.x, at.y + area.y},
+                     fmt::format("looking at {} elements", model.slice_count()));
+  }
   const float gap = 8 * ui.scale;
   const float side = std::clamp(area.x * 0.235F, 190 * ui.scale, 300 * ui.scale),
               table = std::clamp(area.x * 0.42F, 230 * ui.scale, 620 * ui.scale);
@@ -145,6 +160,38 @@ void draw_tensor(Ui& ui) {
   ImGui::BeginChild("elements", {table, area.y});
   draw_lists_of_elements(ui);
   ImGui::EndChild();
+}
+
+}  // namespace
+
+bool TensorUi::is_computing() const {
+  return figures_work.is_working() || channels_work.is_working() ||
+         std::ranges::any_of(heats, [](const Heat& heat) { return heat.work.is_working(); });
+}
+
+bool TensorUi::wait() {
+  bool has_waited = figures_work.wait();
+  has_waited = channels_work.wait() || has_waited;
+  for (Heat& heat : heats) has_waited = heat.work.wait() || has_waited;
+  return has_waited;
+}
+
+void draw_tensor(Ui& ui) {
+  TensorPane& pane = ui.viewer->tensor();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6 * ui.scale, 4 * ui.scale});
+  ImGui::SetCursorPos({8 * ui.scale, 5 * ui.scale});
+  ImGui::BeginGroup();
+  if (!pane.model.has_value()) {
+    ImGui::TextDisabled("%s", pane.problem.empty() ? "Select a value to see its elements." : pane.problem.c_str());
+    ImGui::EndGroup();
+    ImGui::PopStyleVar();
+    return;
+  }
+  draw_modes(ui);
+  draw_slice(ui);
+  draw_title(ui);
+  if (!pane.problem.empty()) ImGui::TextDisabled("%s", pane.problem.c_str());
+  draw_parts(ui);
   ImGui::EndGroup();
   ImGui::PopStyleVar();
 }

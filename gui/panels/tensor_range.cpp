@@ -15,14 +15,7 @@ constexpr ImU32 kSideA = IM_COL32(0x43, 0x93, 0xC3, 200), kSideB = IM_COL32(0xEE
 // What the bar spans: all values, and the range where it reaches beyond them.
 ValueRange bar_of(const Ui& ui) {
   const ValueRange range = ui.viewer->tensor().range;
-  return {std::min(ui.tensor.whole.low, range.low), std::max(ui.tensor.whole.high, range.high)};
-}
-
-void set_range(Viewer& viewer, ValueRange range) {
-  if (!(range.high > range.low)) return;
-  viewer.tensor().range = range;
-  viewer.tensor().is_auto_range = false;
-  ++viewer.tensor().version;
+  return {std::min(ui.tensor.figures.whole.low, range.low), std::max(ui.tensor.figures.whole.high, range.high)};
 }
 
 // The colours along the bar, with a handle at each end of the range that the mouse drags.
@@ -56,7 +49,7 @@ void draw_bar(Ui& ui, float width, float height) {
     const double value = bar.low + (bar.high - bar.low) * std::clamp((mouse - at.x) / width, 0.0F, 1.0F);
     ValueRange range = pane.range;
     (ui.tensor.dragged_handle == 0 ? range.low : range.high) = value;
-    set_range(*ui.viewer, range);
+    ui.viewer->set_range(range);
   }
   tooltip("Drag the ends: which values the colours span");
 }
@@ -88,7 +81,7 @@ void outlined(ImDrawList* list, const std::vector<int64_t>& counts, double most,
 // A drag over the histogram chooses values; a click without one chooses all of them again.
 void brush(Ui& ui, ImVec2 at, ImVec2 size) {
   Viewer& viewer = *ui.viewer;
-  const SliceHistogram& histogram = ui.tensor.histogram;
+  const SliceHistogram& histogram = ui.tensor.figures.histogram;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float share = std::clamp((ImGui::GetIO().MousePos.x - at.x) / size.x, 0.0F, 1.0F);
   const auto band = [&](float from, float to) {
@@ -144,11 +137,11 @@ void draw_range(Ui& ui) {
     ui.viewer->tensor().is_auto_range = true;
     ui.viewer->refresh_range();
   }
-  if (changed) set_range(*ui.viewer, {low, high});
+  if (changed) ui.viewer->set_range({low, high});
 }
 
 void draw_histogram(Ui& ui, float height) {
-  const SliceHistogram& histogram = ui.tensor.histogram;
+  const SliceHistogram& histogram = ui.tensor.figures.histogram;
   const ImVec2 size{ImGui::GetContentRegionAvail().x, height};
   ImGui::InvisibleButton("##histogram", size);
   ui.mark("histogram");

@@ -188,6 +188,20 @@ bool small_button(Ui& ui, const char* label, const char* name, bool is_on) {
   return pressed;
 }
 
+void busy_mark(Ui& ui, ImVec2 least, ImVec2 greatest, const std::string& text) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 extent = ImGui::CalcTextSize(text.c_str());
+  const ImVec2 middle{std::floor((least.x + greatest.x) / 2), std::floor((least.y + greatest.y) / 2)};
+  const ImVec2 pad{14 * ui.scale, 10 * ui.scale};
+  const ImVec2 a{middle.x - extent.x / 2 - pad.x, middle.y - extent.y / 2 - pad.y},
+      b{middle.x + extent.x / 2 + pad.x, middle.y + extent.y / 2 + pad.y};
+  list->AddRectFilled(a, b, faded(ui.theme().raised, 0.95F), 5 * ui.scale);
+  list->AddText({middle.x - extent.x / 2, middle.y - extent.y / 2}, ui.theme().text, text.c_str());
+  const auto at = static_cast<float>(std::fmod(ImGui::GetTime(), 1.0)), length = (b.x - a.x) * 0.3F;
+  const float left = a.x + (b.x - a.x - length) * (at < 0.5F ? at * 2 : 2 - at * 2);
+  list->AddRectFilled({left, b.y - 3 * ui.scale}, {left + length, b.y}, ui.theme().accent, 1.5F * ui.scale);
+}
+
 void tooltip(const char* text) {
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text);
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include <imgui.h>
 
+#include "gui/panels/background.h"
 #include "inspector/workbench/viewer.h"
 
 namespace parallax::gui {
@@ -45,24 +47,41 @@ struct Widget {
 // Makes (or replaces, when `old` is not null) a texture of RGBA pixels. Without one, pictures are left out.
 using MakeTexture = std::function<ImTextureID(ImTextureID old, int width, int height, const uint32_t* pixels)>;
 
-// What the tensor viewer keeps between frames. Pictures and lists are made again when their version is not the pane's.
-struct TensorUi {
-  struct Heat {
-    TensorMode mode = TensorMode::a;
-    int64_t version = -1;
-    ValueRange range;
-    HeatImage image;
-    ImTextureID texture = nullptr;
-  };
-  std::array<Heat, 3> heats;  // A, B, and what is measured
-  int64_t version = -1;       // of what follows
-  ValueRange whole;           // of all finite elements of the slice
+// All that is computed from every element of the slice shown, but for pictures.
+struct SliceFigures {
+  ValueRange whole;  // of all finite elements
   SliceHistogram histogram;
   std::vector<int64_t> worst, passing;
   int64_t passing_total = 0;
+};
+
+struct HeatPicture {
+  ValueRange range;
+  HeatImage image;
+};
+
+// What the tensor viewer keeps between frames. Pictures and figures are made again when their version is not the
+// pane's; while that takes a thread, the pane says so.
+struct TensorUi {
+  struct Heat {
+    TensorMode mode = TensorMode::a;
+    int64_t version = -1, range_version = -1;  // asked for
+    HeatPicture shown;
+    ImTextureID texture = nullptr;
+    Background<HeatPicture> work;
+  };
+  std::array<Heat, 3> heats;  // A, B, and what is measured
+  int64_t version = -1;       // of the figures asked for
+  int64_t figures_version = -1;
+  SliceFigures figures;
+  Background<SliceFigures> figures_work;
   std::vector<ChannelRow> channels;
+  Background<std::vector<ChannelRow>> channels_work;
   int channels_axis = -1;
   int64_t channels_version = -1;
+  bool is_computing() const;
+  bool wait();  // for the threads: the next frame shows what they made; false when there were none
+
   int page = 0;
   float brush_from = -1;  // share of the histogram's width where a drag began
   int dragged_handle = -1;
@@ -72,12 +91,20 @@ struct TensorUi {
   ImVec2 origin{0, 0};
 };
 
+// One press of a key, and the letters it brought; letters alone come from input methods.
+struct Typed {
+  std::string chord;  // "Ctrl+F"
+  std::string text;   // UTF-8
+};
+
 struct Ui {
   Viewer* viewer = nullptr;
   Fonts fonts;
   float scale = 1;
   MakeTexture make_texture;
-  std::vector<std::string> keys;  // chords since the last frame, oldest first
+  std::deque<Typed> typed;        // not taken yet, oldest first
+  std::vector<std::string> keys;  // chords of this frame, for windows that listen to some themselves
+  int frames_to_field = 0;        // until a text field that was asked for has the keyboard, at most
   std::map<std::string, Widget, std::less<>> widgets;
 
   // Shares of the window that the splitters set.
@@ -112,6 +139,8 @@ bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at
 // A button that names itself in the register; highlighted when `is_on`.
 bool small_button(Ui& ui, const char* label, const char* name, bool is_on = false);
 void tooltip(const char* text);
+// In the middle of an area: what is being computed, with a bar that moves.
+void busy_mark(Ui& ui, ImVec2 least, ImVec2 greatest, const std::string& text);
 // "Ctrl+Up" as people write it: with an arrow.
 std::string readable_keys(std::string_view chord);
 // A field for a text of any length.

@@ -5,6 +5,15 @@
 #include "inspector/render/layout_internal.h"
 
 namespace parallax::layout {
+
+double distance_between(const Layers& layers, int32_t left, int32_t right, const LayoutOptions& options) {
+  const double gap = layers.is_bend(left) && layers.is_bend(right) ? static_cast<double>(options.wire_gap)
+                     : layers.is_bend(left) || layers.is_bend(right)
+                         ? (static_cast<double>(options.wire_gap) + static_cast<double>(options.box_gap)) / 2
+                         : static_cast<double>(options.box_gap);
+  return (layers.width[static_cast<size_t>(left)] + layers.width[static_cast<size_t>(right)]) / 2 + gap;
+}
+
 namespace {
 
 // How much a segment wants to be upright: long wires more than short ones.
@@ -12,14 +21,6 @@ double pull_of(const Layers& layers, const Segment& segment) {
   const int bends = (layers.is_bend(segment.upper) ? 1 : 0) + (layers.is_bend(segment.lower) ? 1 : 0);
   constexpr double kPull[] = {1, 2, 8};  // Gansner and others 1993, section 4: weights of edges by their ends
   return kPull[bends];
-}
-
-double distance(const Layers& layers, int32_t left, int32_t right, const LayoutOptions& options) {
-  const double gap = layers.is_bend(left) && layers.is_bend(right) ? static_cast<double>(options.wire_gap)
-                     : layers.is_bend(left) || layers.is_bend(right)
-                         ? (static_cast<double>(options.wire_gap) + static_cast<double>(options.box_gap)) / 2
-                         : static_cast<double>(options.box_gap);
-  return (layers.width[static_cast<size_t>(left)] + layers.width[static_cast<size_t>(right)]) / 2 + gap;
 }
 
 struct Block {
@@ -36,7 +37,7 @@ class Placer {
     for (const auto& vertices : layers.vertices) {
       double x = 0;
       for (size_t i = 0; i < vertices.size(); ++i) {
-        if (i > 0) x += distance(layers, vertices[i - 1], vertices[i], options);
+        if (i > 0) x += distance_between(layers, vertices[i - 1], vertices[i], options);
         middle_[static_cast<size_t>(vertices[i])] = x;
       }
       for (int32_t vertex : vertices) middle_[static_cast<size_t>(vertex)] -= x / 2;
@@ -69,7 +70,7 @@ class Placer {
     double offset = 0;
     for (size_t i = 0; i < vertices.size(); ++i) {
       const int32_t vertex = vertices[i];
-      if (i > 0) offset += distance(layers_, vertices[i - 1], vertex, options_);
+      if (i > 0) offset += distance_between(layers_, vertices[i - 1], vertex, options_);
       offsets_.push_back(offset);
       constexpr double kStay = 0.01;  // what has no neighbours on this side stays, unless others need the place
       double weight = kStay;
@@ -110,7 +111,9 @@ std::vector<double> place_vertices(const Layers& layers, const LayoutOptions& op
     const bool is_last = sweep + 4 >= options.coordinate_sweeps;
     placer.sweep(downward, is_last ? Placer::Look::both : downward ? Placer::Look::up : Placer::Look::down);
   }
-  return placer.take();
+  std::vector<double> middle = placer.take();
+  straighten_wires(layers, options, middle);
+  return middle;
 }
 
 }  // namespace parallax::layout

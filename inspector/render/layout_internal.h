@@ -57,6 +57,12 @@ Layers make_layers(const LayoutGraph& graph, std::vector<int32_t> layer, const s
 void order_layers(Layers& layers, int sweeps);
 int64_t count_crossings(const Layers& layers);
 
+// How far the middles of neighbours in a layer must be apart.
+double distance_between(const Layers& layers, int32_t left, int32_t right, const LayoutOptions& options);
+
+// Moves the bends of long wires onto as few lines as there is room for.
+void straighten_wires(const Layers& layers, const LayoutOptions& options, std::vector<double>& middle);
+
 // The middle of each vertex.
 std::vector<double> place_vertices(const Layers& layers, const LayoutOptions& options);
 

@@ -252,6 +252,11 @@ int64_t TensorModel::element_of(std::span<const int64_t> multi) const {
   return element;
 }
 
+bool TensorModel::is_short(TensorMode mode) const {
+  // Units in the last place and severities cost some fifty times what differences do.
+  return slice_count() <= (mode >= TensorMode::ulp ? int64_t{1} << 14 : int64_t{1} << 18);
+}
+
 double TensorModel::number(TensorMode mode, int64_t element) const {
   const double a = element_as_double(a_, element);
   if (mode == TensorMode::a || !b_.defined()) return a;

@@ -8,8 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "inspector/base/cancel.h"
 #include "inspector/base/result.h"
 #include "inspector/diff/comparison.h"
 #include "inspector/tensor/tensor.h"
@@ -106,6 +108,11 @@ class TensorModel {
   std::vector<int64_t> multi_index(int64_t element) const;
   int64_t element_of(std::span<const int64_t> multi_index) const;  // -1 when it is none
 
+  // Whether what is asked of the whole slice in this measure takes so little time that a frame can wait for it.
+  bool is_short(TensorMode mode) const;
+  // Copies that compute in other threads end early, with results of no use.
+  void stop_when(CancelToken token) { stop_ = std::move(token); }
+
   double number(TensorMode mode, int64_t element) const;
   ElementView describe(int64_t element) const;
   std::string cell_text(TensorMode mode, int64_t element) const;
@@ -142,6 +149,7 @@ class TensorModel {
   int64_t tiles_across_ = 1;
   std::vector<int64_t> index_;
   std::vector<int64_t> strides_;
+  CancelToken stop_;
 };
 
 }  // namespace parallax

@@ -124,6 +124,7 @@ std::vector<int64_t> TensorModel::passing(const ElementFilter& filter, TensorMod
   std::vector<int64_t> elements;
   total = 0;
   for (int64_t position = 0; position < slice_count(); ++position) {
+    if (position % kElementsBetweenLooks == 0 && stop_.is_cancelled()) break;
     const int64_t element = element_in_slice(position);
     if (!passes(filter, mode, element)) continue;
     ++total;
@@ -148,6 +149,7 @@ std::vector<ChannelRow> TensorModel::channels(int axis) const {
     rows[i].max = -kInfinity;
   }
   for (int64_t element = 0; element < a_.element_count(); ++element) {
+    if (element % kElementsBetweenLooks == 0 && stop_.is_cancelled()) break;
     const auto i = static_cast<size_t>(element / strides_[at] % shape()[at]);
     const double a = element_as_double(a_, element);
     ChannelRow& row = rows[i];

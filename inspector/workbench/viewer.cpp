@@ -15,6 +15,12 @@ namespace parallax {
 
 Viewer::Viewer(ExecutorFactory make_executor) : make_executor_(std::move(make_executor)) {}
 
+Viewer::~Viewer() {
+  job_.reset();  // it may be writing there
+  std::error_code error;
+  for (const std::string& folder : run_folders_) std::filesystem::remove_all(folder, error);
+}
+
 // ---- files and jobs ----
 
 void Viewer::open(std::vector<std::string> files) {
@@ -38,8 +44,14 @@ void Viewer::run(const RunForm& form) {
   request.options.observe_all = form.observe_all;
   if (form.keep_values) {
     std::error_code error;
-    const auto folder = std::filesystem::temp_directory_path(error) / fmt::format("parallax-gui-{}", ::getpid());
+    if (run_folders_.size() == 2) {
+      std::filesystem::remove_all(run_folders_.front(), error);
+      run_folders_.erase(run_folders_.begin());
+    }
+    const auto folder =
+        std::filesystem::temp_directory_path(error) / fmt::format("parallax-gui-{}-{}", ::getpid(), ++run_count_);
     request.dump_directory = folder.string();
+    run_folders_.push_back(folder.string());
   }
   was_touched_ = false;
   job_ = DocumentJob::run(std::move(request), make_executor_, wake);

@@ -32,13 +32,16 @@ struct TensorPane {
   bool is_split = false;                          // A, B and the measure beside each other
   bool is_montage = false;
   bool is_auto_range = true;
+  bool is_range_due = false;  // to be fitted by who computes the slice's figures: it is too large to wait for
+  bool wants_worst = false;   // likewise, the worst element is to be picked
   ValueRange range;
   ElementFilter filter;
   TensorTab tab = TensorTab::worst;
   int channel_axis = -1;  // of the figures by channel; -1: the one before the axes shown
   bool hex = false;
-  int64_t element = -1;  // picked
-  int64_t version = 0;   // counts changes of what the picture shows
+  int64_t element = -1;       // picked
+  int64_t version = 0;        // counts changes of which elements are shown, and as what
+  int64_t range_version = 0;  // of the range their colours span
 };
 
 struct RunForm {
@@ -53,6 +56,9 @@ struct RunForm {
 class Viewer {
  public:
   explicit Viewer(ExecutorFactory make_executor = {});
+  Viewer(const Viewer&) = delete;
+  Viewer& operator=(const Viewer&) = delete;
+  ~Viewer();  // removes what runs have left
 
   // ---- files and jobs; poll() brings what they made
   void open(std::vector<std::string> files);
@@ -107,6 +113,7 @@ class Viewer {
   void set_brush(std::optional<ValueRange> brush);  // only elements within count
   Status go_to_index(const std::string& text);      // "0,3,5"
   void refresh_range();
+  void set_range(ValueRange range);  // of colours, until it is fitted again
   void worst_element();
 
   // ---- what windows show
@@ -157,7 +164,8 @@ class Viewer {
   std::vector<bool> hits_;
   TensorPane tensor_;
   int64_t tensor_loads_ = 0;
-  std::string scratch_folder_;
+  int run_count_ = 0;
+  std::vector<std::string> run_folders_;  // of the last two runs: the older one's values may still be shown
 };
 
 // ---- commands: one table feeds the keys, the menus, the palette and the help

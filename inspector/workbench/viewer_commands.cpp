@@ -145,11 +145,9 @@ bool autofit(Viewer& v) {
 }
 
 bool symmetric(Viewer& v) {
-  ValueRange& range = v.tensor().range;
+  const ValueRange range = v.tensor().range;
   const double most = std::max(std::abs(range.low), std::abs(range.high));
-  range = {-most, most};
-  v.tensor().is_auto_range = false;
-  ++v.tensor().version;
+  v.set_range({-most, most});
   return true;
 }
 
@@ -182,7 +180,7 @@ constexpr Command kCommands[] = {
     {"go.worst_element", "Go", "Worst element of the value", "E",
      [](Viewer& v) {
        v.worst_element();
-       return v.tensor().element >= 0;
+       return v.tensor().element >= 0 || v.tensor().wants_worst;
      }},
     {"go.next_value", "Go", "Next value in execution order", "RightBracket", [](Viewer& v) { return v.step_row(1); }},
     {"go.previous_value", "Go", "Previous value in execution order", "LeftBracket",

@@ -27,6 +27,7 @@ void Viewer::load_tensor() {
   tensor_.problem.clear();
   tensor_.element = -1;
   tensor_.is_auto_range = true;
+  tensor_.is_range_due = tensor_.wants_worst = false;
   tensor_.filter.brush.reset();
   tensor_.channel_axis = -1;
   ++tensor_.version;
@@ -117,7 +118,18 @@ Status Viewer::go_to_index(const std::string& text) {
 
 void Viewer::refresh_range() {
   ++tensor_.version;
-  if (tensor_.model.has_value() && tensor_.is_auto_range) tensor_.range = tensor_.model->autofit(tensor_.mode);
+  tensor_.wants_worst = false;
+  tensor_.is_range_due = false;
+  if (!tensor_.model.has_value() || !tensor_.is_auto_range) return;
+  tensor_.is_range_due = !tensor_.model->is_short(tensor_.mode);
+  if (!tensor_.is_range_due) tensor_.range = tensor_.model->autofit(tensor_.mode);
+}
+
+void Viewer::set_range(ValueRange range) {
+  if (!(range.high > range.low)) return;
+  tensor_.range = range;
+  tensor_.is_auto_range = false;
+  ++tensor_.range_version;
 }
 
 void Viewer::worst_element() {
@@ -125,6 +137,9 @@ void Viewer::worst_element() {
   const ValueComparison* compared = document_->compared(row_);
   if (compared != nullptr && compared->metrics.has_value() && !compared->metrics->worst_index.empty()) {
     select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  } else if (!tensor_.model->is_short(tensor_.mode)) {
+    tensor_.wants_worst = true;
+    return;
   } else if (const auto worst = tensor_.model->worst(tensor_.mode, 1); !worst.empty()) {
     select_element(worst.front());
   }

@@ -76,14 +76,17 @@ graph {
   node { name: "shift" op_type: "Add" input: "p" input: "c" output: "q" }
   node { name: "logarithm" op_type: "Log" input: "q" output: "y" }
   initializer { name: "c" data_type: 1 float_data: SHIFT }
-  input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } dim { dim_value: 8 } } } } }
-  output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } dim { dim_value: 8 } } } } }
+  input { name: "x" type { tensor_type { elem_type: 1 shape { SHAPE } } } }
+  output { name: "y" type { tensor_type { elem_type: 1 shape { SHAPE } } } }
 }
 )";
 
-std::string log_model(const std::string& name, const std::string& shift) {
+std::string log_model(const std::string& name, const std::string& shift, int rows, int columns) {
   std::string text = kLogModel;
   text.replace(text.find("SHIFT"), 5, shift);
+  const std::string shape =
+      "dim { dim_value: " + std::to_string(rows) + " } dim { dim_value: " + std::to_string(columns) + " }";
+  for (size_t at = 0; (at = text.find("SHAPE")) != std::string::npos;) text.replace(at, 5, shape);
   const std::string path = scratch(name);
   PX_CHECK(write_file(path, text).ok());
   return path;
@@ -121,7 +124,14 @@ const Dumps& loop_fault() {
 }
 
 const Dumps& nan_fault() {
-  static const Dumps dumps = run(log_model("above.textproto", "1"), log_model("below.textproto", "-1"), "nan", "");
+  static const Dumps dumps =
+      run(log_model("above.textproto", "1", 6, 8), log_model("below.textproto", "-1", 6, 8), "nan", "");
+  return dumps;
+}
+
+const Dumps& large_fault() {
+  static const Dumps dumps =
+      run(log_model("large.textproto", "1", 700, 700), log_model("shifted.textproto", "1.5", 700, 700), "large", "");
   return dumps;
 }
 

@@ -20,6 +20,9 @@ const Dumps& loop_fault();
 // y = Log(|x| + 1) against y = Log(|x| - 1): NaN in B alone.
 const Dumps& nan_fault();
 
+// y = Log(|x| + 1) of 490,000 elements against y = Log(|x| + 1.5).
+const Dumps& large_fault();
+
 std::string sample(const std::string& name);   // path below samples/
 std::string scratch(const std::string& name);  // path in a folder of this process, removed at its end
 

@@ -5,31 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "gui/app/png_file.h"
-#include "gui/app/script.h"
-#include "inspector/executors/make_executor.h"
-#include "tests/inspector/workbench/view_fixture.h"
+#include "tests/gui/app/screen.h"
 
 namespace parallax::gui {
 namespace {
-
-struct Screen {
-  Viewer viewer{make_executor};
-  Ui ui;
-  std::unique_ptr<Stage> stage;
-
-  explicit Screen(const view_test::Dumps& dumps, StageOptions options = {}) {
-    ui.viewer = &viewer;
-    auto made = make_offscreen_stage(options, ui);
-    if (!made.ok()) return;
-    stage = std::move(made).take();
-    viewer.open({dumps.a, dumps.b});
-    settle(*stage, ui);
-  }
-  Picture shot() {
-    settle(*stage, ui);
-    return stage->picture();
-  }
-};
 
 Colour at(const Picture& picture, ImVec2 place) {
   const auto x = static_cast<size_t>(place.x), y = static_cast<size_t>(place.y);
@@ -46,9 +25,6 @@ int64_t count_of(const Picture& picture, const Widget& area, Colour colour) {
   }
   return count;
 }
-
-#define PX_NEEDS_EGL(screen) \
-  if ((screen).stage == nullptr) GTEST_SKIP() << "no EGL driver here"
 
 TEST(Pictures, AreTheSameEveryTime) {
   Screen first(view_test::llama_fault());

@@ -2,90 +2,10 @@
 // what came of it.
 #include <filesystem>
 
-#include <gtest/gtest.h>
-
-#include "gui/panels/panels.h"
-#include "inspector/executors/make_executor.h"
-#include "tests/inspector/workbench/view_fixture.h"
+#include "tests/gui/panels/frames.h"
 
 namespace parallax::gui {
 namespace {
-
-class Frames : public testing::Test {
- protected:
-  Frames() : viewer_(make_executor) {
-    ImGui::CreateContext();
-    ImGuiIO& io = ImGui::GetIO();
-    io.IniFilename = nullptr;
-    io.DisplaySize = {1280, 720};
-    io.DeltaTime = 1.0F / 60;
-    io.MousePos = {-1, -1};
-    ui_.viewer = &viewer_;
-    ui_.fonts = bake_fonts(1);
-    unsigned char* pixels = nullptr;
-    int width = 0, height = 0;
-    io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
-  }
-  ~Frames() override { ImGui::DestroyContext(); }
-
-  void open(const view_test::Dumps& dumps) {
-    viewer_.open({dumps.a, dumps.b});
-    viewer_.wait_idle();
-    frames(3);
-  }
-  void frames(int count) {
-    for (int i = 0; i < count; ++i) {
-      ImGui::NewFrame();
-      draw_frame(ui_);
-      ImGui::Render();
-    }
-  }
-  bool click(const std::string& name, int times = 1) {
-    frames(1);
-    const auto found = ui_.widgets.find(name);
-    if (found == ui_.widgets.end()) return false;
-    ImGuiIO& io = ImGui::GetIO();
-    io.MousePos = found->second.middle();
-    frames(2);
-    for (int i = 0; i < times; ++i) {
-      io.MouseDown[0] = true;
-      frames(2);
-      io.MouseDown[0] = false;
-      frames(2);
-    }
-    io.MousePos = {-1, -1};
-    frames(2);
-    return true;
-  }
-  bool drag(const std::string& name, float from, float to) {
-    frames(1);
-    const auto found = ui_.widgets.find(name);
-    if (found == ui_.widgets.end()) return false;
-    const Widget widget = found->second;
-    ImGuiIO& io = ImGui::GetIO();
-    const auto at = [&](float share) {
-      return ImVec2{widget.least.x + (widget.greatest.x - widget.least.x) * share, widget.middle().y};
-    };
-    for (const auto& [share, is_down] : {std::pair{from, false}, {from, true}, {to, true}, {to, false}}) {
-      io.MousePos = at(share);
-      io.MouseDown[0] = is_down;
-      frames(2);
-    }
-    io.MousePos = {-1, -1};
-    frames(2);
-    return true;
-  }
-  void press(const std::string& chord) {
-    ui_.keys.push_back(chord);
-    frames(2);
-  }
-  std::string path() const {
-    return viewer_.row() < 0 ? "" : viewer_.document()->rows[static_cast<size_t>(viewer_.row())].path;
-  }
-
-  Viewer viewer_;
-  Ui ui_;
-};
 
 TEST_F(Frames, NothingOpenOffersToOpenAndToRun) {
   frames(3);
@@ -138,9 +58,7 @@ TEST_F(Frames, TypingIntoTheSearchBoxFilters) {
   open(view_test::llama_fault());
   const size_t all = viewer_.table_rows().size();
   press("Ctrl+F");
-  frames(2);
-  ImGui::GetIO().AddInputCharactersUTF8("op:MatMul");
-  frames(3);
+  type("op:MatMul");
   EXPECT_EQ(viewer_.search(), "op:MatMul");
   EXPECT_LT(viewer_.table_rows().size(), all);
   EXPECT_GT(viewer_.table_rows().size(), 0U);
@@ -162,99 +80,8 @@ TEST_F(Frames, ANodeOfTheGraphIsSelectedAndABlockOpened) {
   EXPECT_FALSE(viewer_.graph.is_open(loop));
 }
 
-TEST_F(Frames, TheTensorViewerHasAButtonForEachMeasure) {
-  open(view_test::llama_fault());
-  for (const TensorModeInfo& info : tensor_modes()) {
-    ASSERT_TRUE(click("mode." + std::string(info.name))) << info.name;
-    EXPECT_EQ(viewer_.tensor().mode, info.mode);
-  }
-  ASSERT_TRUE(click("heat"));
-  EXPECT_GE(viewer_.tensor().element, 0);
-  ASSERT_FALSE(ui_.tensor.worst.empty());
-  ASSERT_TRUE(click("element:0"));
-  EXPECT_EQ(viewer_.tensor().element, ui_.tensor.worst.front());
-}
-
-TEST_F(Frames, ADragOverTheHistogramChoosesValuesAndAClickAllOfThem) {
-  open(view_test::llama_fault());
-  ASSERT_TRUE(click("mode.a"));
-  const size_t all = static_cast<size_t>(viewer_.tensor().model->slice_count());
-  ASSERT_TRUE(drag("histogram", 0.1F, 0.4F));
-  ASSERT_TRUE(viewer_.tensor().filter.brush.has_value());
-  const ValueRange chosen = *viewer_.tensor().filter.brush;
-  EXPECT_NEAR(chosen.low, ui_.tensor.histogram.at(0.1), (ui_.tensor.histogram.high - ui_.tensor.histogram.low) * 0.02);
-  EXPECT_NEAR(chosen.high, ui_.tensor.histogram.at(0.4), (ui_.tensor.histogram.high - ui_.tensor.histogram.low) * 0.02);
-  EXPECT_GT(ui_.tensor.passing.size(), 0U);
-  EXPECT_LT(ui_.tensor.passing.size(), all);
-  ASSERT_TRUE(click("histogram"));
-  EXPECT_FALSE(viewer_.tensor().filter.brush.has_value());
-}
-
-TEST_F(Frames, TheEndsOfTheRangeAreDragged) {
-  open(view_test::llama_fault());
-  ASSERT_TRUE(click("mode.a"));
-  const ValueRange before = viewer_.tensor().range;
-  ASSERT_TRUE(drag("range", 0.02F, 0.3F));
-  EXPECT_GT(viewer_.tensor().range.low, before.low);
-  EXPECT_EQ(viewer_.tensor().range.high, before.high);
-  EXPECT_FALSE(viewer_.tensor().is_auto_range);
-  ASSERT_TRUE(click("range.fit"));
-  EXPECT_EQ(viewer_.tensor().range.low, before.low);
-}
-
-TEST_F(Frames, BothSidesAreZoomedTogether) {
-  open(view_test::llama_fault());
-  EXPECT_EQ(ui_.widgets.count("heat.a"), 0U);
-  ASSERT_TRUE(click("split"));
-  ASSERT_EQ(ui_.widgets.count("heat.a"), 1U);
-  ASSERT_EQ(ui_.widgets.count("heat.b"), 1U);
-  const Widget a = ui_.widgets.at("heat.a"), b = ui_.widgets.at("heat.b");
-  EXPECT_TRUE(a.greatest.x <= b.least.x || a.greatest.y <= b.least.y);
-  const float before = ui_.tensor.zoom;
-  ImGuiIO& io = ImGui::GetIO();
-  io.MousePos = a.middle();
-  frames(2);
-  io.MouseWheel = 2;
-  frames(1);
-  EXPECT_GT(ui_.tensor.zoom, before);
-  EXPECT_EQ(ui_.tensor.heats[0].mode, TensorMode::a);
-  EXPECT_EQ(ui_.tensor.heats[1].mode, TensorMode::b);
-  EXPECT_EQ(ui_.tensor.heats[0].range.low, ui_.tensor.heats[1].range.low);  // equal colours mean equal values
-}
-
-TEST_F(Frames, AHeldKeyShowsTheOtherSide) {
-  open(view_test::llama_fault());
-  ImGuiIO& io = ImGui::GetIO();
-  io.MousePos = ui_.widgets.at("heat").middle();
-  frames(2);
-  EXPECT_LT(ui_.tensor.heats[0].version, 0);
-  io.KeyShift = true;
-  frames(1);
-  EXPECT_EQ(ui_.tensor.heats[0].version, viewer_.tensor().version);
-  EXPECT_EQ(viewer_.tensor().mode, TensorMode::absolute);
-}
-
-TEST_F(Frames, ListsOfElementsAreChosenAndLeadToTheirElements) {
-  open(view_test::llama_fault());
-  ASSERT_TRUE(click("list.values"));
-  ASSERT_TRUE(click("element:2"));
-  EXPECT_EQ(viewer_.tensor().element, viewer_.tensor().model->element_in_slice(2));
-  ASSERT_TRUE(click("list.channels"));
-  ASSERT_TRUE(click("channel:1"));
-  EXPECT_EQ(viewer_.tensor().model->index().back(), 1);
-  ASSERT_TRUE(click("list.around"));
-  const int64_t before = viewer_.tensor().element;
-  const Widget around = ui_.widgets.at("around");
-  ImGuiIO& io = ImGui::GetIO();
-  io.MousePos = {around.middle().x + (around.greatest.x - around.least.x) / 9, around.middle().y};
-  frames(2);
-  io.MouseDown[0] = true;
-  frames(2);
-  io.MouseDown[0] = false;
-  frames(1);
-  EXPECT_EQ(viewer_.tensor().element, before + 1);
-}
-
+// Long enough that no frame waits for it.
+// What is asked for last is what is shown, whatever was being computed.
 TEST_F(Frames, TheIterationIsChosenAboveTheGraph) {
   open(view_test::nan_fault());
   EXPECT_EQ(ui_.widgets.count("iteration"), 0U);  // nothing is repeated
@@ -279,32 +106,11 @@ TEST_F(Frames, MarksHaveATabOfTheirOwn) {
   EXPECT_EQ(path(), marked);
 }
 
-TEST_F(Frames, AnIndexIsTypedAndGoneTo) {
-  open(view_test::nan_fault());
-  ASSERT_TRUE(viewer_.select_path("q"));
-  press("Ctrl+G");
-  ASSERT_TRUE(viewer_.show_goto);
-  frames(2);
-  ImGui::GetIO().AddInputCharactersUTF8("9,9");
-  frames(3);
-  press("Enter");
-  EXPECT_TRUE(viewer_.show_goto);  // it is not there, and that is said
-  EXPECT_FALSE(ui_.goto_problem.empty());
-  press("Escape");
-  press("Ctrl+G");
-  frames(2);
-  ImGui::GetIO().AddInputCharactersUTF8("1,2");
-  frames(3);
-  press("Enter");
-  EXPECT_FALSE(viewer_.show_goto);
-  EXPECT_EQ(viewer_.tensor().element, 10);
-}
-
 TEST_F(Frames, TheGraphIsExportedFromItsDialog) {
   open(view_test::nan_fault());
+  ui_.export_field = view_test::scratch("exported.svg");
   press("Ctrl+E");
   ASSERT_TRUE(viewer_.show_export);
-  ui_.export_field = view_test::scratch("exported.svg");
   ASSERT_TRUE(click("export.dot"));
   EXPECT_TRUE(ui_.export_field.ends_with("exported.dot"));
   ASSERT_TRUE(click("export.ok"));
@@ -330,12 +136,49 @@ TEST_F(Frames, ADragWithControlFillsThePane) {
   EXPECT_GT(viewer_.graph.camera.zoom, before * 1.5F);
 }
 
+// As a person types: nothing waits for the text field to be there.
+TEST_F(Frames, LettersThatFollowAKeyAtOnceReachTheFieldItOpens) {
+  open(view_test::llama_fault());
+  const std::string before = path();
+  ui_.typed.push_back({"Ctrl+F", ""});
+  for (const char* letter : {"n", "o", "r", "m"}) ui_.typed.push_back({std::string(1, letter[0] - 32), letter});
+  frames(3);
+  EXPECT_EQ(viewer_.search(), "norm");
+  EXPECT_EQ(path(), before);  // N was no command
+  ui_.typed.push_back({"Escape", ""});
+  ui_.typed.push_back({"T", "t"});  // again a command
+  frames(3);
+  EXPECT_FALSE(viewer_.is_dark);
+  ui_.typed.push_back({"Slash", "/"});
+  ui_.typed.push_back({"", "op:Mul"});
+  frames(3);
+  EXPECT_EQ(ui_.search_field.substr(ui_.search_field.size() - 6), "op:Mul");
+  EXPECT_EQ(ui_.search_field.find('/'), std::string::npos);  // the key that opened the field is no letter of it
+}
+
+TEST_F(Frames, APathWithABlankIsOpened) {
+  const std::string spaced = view_test::scratch("two words.plx");
+  std::filesystem::copy_file(view_test::nan_fault().a, spaced, std::filesystem::copy_options::overwrite_existing);
+  press("Ctrl+O");
+  type(spaced + " " + view_test::nan_fault().b);
+  press("Enter");
+  viewer_.wait_idle();
+  ASSERT_NE(viewer_.document(), nullptr);
+  EXPECT_EQ(viewer_.document()->files, (std::vector<std::string>{spaced, view_test::nan_fault().b}));
+}
+
+TEST_F(Frames, TheLegendStandsBelowTheGraphAndIsHidden) {
+  open(view_test::llama_fault());
+  ASSERT_EQ(ui_.widgets.count("legend"), 1U);
+  EXPECT_LE(ui_.widgets.at("graph").greatest.y, ui_.widgets.at("legend").least.y);
+  press("K");
+  EXPECT_EQ(ui_.widgets.count("legend"), 0U);
+}
+
 TEST_F(Frames, EnterInTheSearchBoxGoesFromHitToHit) {
   open(view_test::llama_fault());
   press("Ctrl+F");
-  frames(2);
-  ImGui::GetIO().AddInputCharactersUTF8("op:MatMul");
-  frames(3);
+  type("op:MatMul");
   EXPECT_EQ(viewer_.left_tab, LeftTab::table);
   press("Enter");
   const int32_t first = viewer_.row();
@@ -348,9 +191,7 @@ TEST_F(Frames, ThePaletteRunsWhatIsChosen) {
   open(view_test::llama_fault());
   press("Ctrl+P");
   ASSERT_TRUE(viewer_.show_palette);
-  frames(2);
-  ImGui::GetIO().AddInputCharactersUTF8("dark or light");
-  frames(3);
+  type("dark or light");
   press("Enter");
   EXPECT_FALSE(viewer_.is_dark);
   EXPECT_FALSE(viewer_.show_palette);

@@ -131,8 +131,9 @@ TEST(Program, IsDrivenByKeysAndMouseThroughTheXServer) {
       0;
   if (!has_tools) GTEST_SKIP() << "no xvfb-run, xdotool or python3 here";
   const std::string command = "xvfb-run -a -s '-screen 0 1280x720x24' python3 '" PX_SOURCE_DIR
-                              "/tests/gui/drive_window.py' '" PX_GUI_PROGRAM "' " +
-                              files_of(view_test::llama_fault()) + " '" + view_test::llama_guilty_node() + "' 2>&1";
+                              "/tests/gui/app/drive_window.py' '" PX_GUI_PROGRAM "' " +
+                              files_of(view_test::llama_fault()) + " '" + view_test::llama_guilty_node() + "' '" +
+                              view_test::sample("cnn/model.onnx") + "' 2>&1";
   const Answer answer = run_command(command);
   EXPECT_EQ(answer.exit_code, 0) << answer.text;
   EXPECT_NE(answer.text.find("states seen"), std::string::npos) << answer.text;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""drive_window.py PROGRAM A.plx B.plx GUILTY: the real window, driven by keys and mouse through the X server.
+"""drive_window.py PROGRAM A.plx B.plx GUILTY MODEL: the real window, driven by keys and mouse through the X server.
 
 The program writes its state to a FIFO whenever it has come to rest: after each key or click, states are read until the
 expected one is there. Nothing waits for a length of time; an alarm ends what hangs. Run it under xvfb-run.
@@ -28,6 +28,7 @@ class Window:
 
     def until(self, what, holds):
         """Reads states until one holds."""
+        self.waits_for = what
         signal.alarm(LIMIT_SECONDS)
         while True:
             with open(self.fifo) as file:
@@ -35,7 +36,6 @@ class Window:
             if not text:
                 sys.exit(f"the program ended before: {what}")
             self.state = json.loads(text)
-            self.waits_for = what
             try:
                 if holds(self.state):
                     break
@@ -95,8 +95,7 @@ def use_keys(window):
     window.until("? shows the keys", lambda s: s["dialog"] == "help")
     window.key("Escape")
     window.until("Escape closes them", lambda s: s["dialog"] == "")
-    window.click("search")
-    window.xdotool("type", "op:MatMul")
+    window.xdotool("key", "ctrl+f", "type", "--delay", "0", "op:MatMul")  # at once: no letter may be lost
     window.until("letters go to the search", lambda s: s["search"] == "op:MatMul" and s["lists"]["row_count"] > 0)
     count = window.state["lists"]["row_count"]
     window.key("Return")
@@ -133,11 +132,29 @@ def use_mouse(window):
     window.until("a click selects a node of the graph", lambda s: s["selection"].get("item") == item[5:])
 
 
+def use_dialogs(window, model):
+    window.key("ctrl+o")
+    window.until("Ctrl+O asks for a path", lambda s: s["dialog"] == "open")
+    window.xdotool("type", "--delay", "0", "/no/such.plx")
+    window.key("Return")
+    window.until("what cannot be opened is said", lambda s: s["dialog"] == "" and any("such.plx" in m for m in s["messages"]))
+    files = window.state["files"]
+    window.key("Escape")
+    window.until("Escape dismisses it, and what was open stays", lambda s: not s["messages"] and s["files"] == files)
+    window.xdotool("key", "ctrl+r", "type", "--delay", "0", model)
+    window.until("Ctrl+R asks what to run", lambda s: s["dialog"] == "run")
+    window.key("Return")
+    window.until(
+        "two executors have run, all is compared, and a value's elements are shown",
+        lambda s: s["verdict"] == "pass" and s["dialog"] == "" and s["tab"] == "table" and s["tensor"]["dtype"] == "float32",
+    )
+
+
 def main():
-    program, a, b, guilty = sys.argv[1:5]
+    program, a, b, guilty, model = sys.argv[1:6]
 
     def give_up(*_):
-        print(json.dumps({key: window.state.get(key) for key in ("selection", "preset", "search", "dialog", "tensor")}))
+        print(json.dumps({key: window.state.get(key) for key in ("files", "verdict", "busy", "messages", "selection", "preset", "tab", "search", "dialog", "tensor")}))
         window.process.kill()
         sys.exit(f"not seen within {LIMIT_SECONDS} s: {getattr(window, 'waits_for', 'any state')}")
 
@@ -148,6 +165,7 @@ def main():
             find_fault(window, guilty)
             use_keys(window)
             use_mouse(window)
+            use_dialogs(window, model)
             signal.alarm(LIMIT_SECONDS)
             threading.Thread(target=window.drain, daemon=True).start()  # a last state may wait to be read
             window.key("ctrl+q")
