@@ -38,29 +38,26 @@ class DumpWriter::Impl {
   RecordLog& log() { return *log_; }
 
  private:
-  // The last record of a site in the current call, by which later values can say that they share its payload.
-  struct LastRecord {
-    uint64_t id = 0;
-    std::string prefix;
-    size_t size_bytes = 0;
+  // What is known of a payload that was seen before.
+  struct Stored {
+    uint64_t id = 0;  // of the record that holds all of it; 0: none does
     DType dtype = DType::undefined;
+    size_t size_bytes = 0;
     std::optional<TensorStatistics> statistics;
   };
-  // A payload in the file.
-  struct Stored {
-    uint64_t id = 0;
-    DType dtype = DType::undefined;
-    size_t size_bytes = 0;
-    std::optional<TensorStatistics> statistics;
+  // The last record of a site in the current call, by which later values can say that they share its payload.
+  struct LastRecord {
+    std::string prefix;
+    Stored stored;
   };
 
   Result<Value> on_host(const Value& value, void* stream) const;
   Status store(const Observation& observation, const Value& value, CaptureLevel level);
   Status store_tensor(dump::TensorRecord& record, const Tensor& tensor, Stored& stored);
-  Status store_sample(dump::TensorRecord& record, const Tensor& tensor);
+  Status store_summary(const Observation& observation, dump::TensorRecord& record, const Tensor& tensor);
   Status store_other(dump::TensorRecord& record, const Value& value);
   Status store_alias(dump::TensorRecord& record, const Tensor& tensor, const Stored& original);
-  const Stored* original_of(const Observation& observation, const Value& value);
+  Stored seen_before(const Observation& observation, const Tensor& tensor) const;
   void remember(const Observation& observation, const Stored& stored);
 
   std::unique_ptr<RecordLog> log_;
@@ -73,7 +70,6 @@ class DumpWriter::Impl {
   std::vector<LastRecord> last_records_;                  // by site id
   std::shared_ptr<const Model> model_;                    // keeps the keys of weights_ meaningful
   std::unordered_map<const std::byte*, Stored> weights_;  // the model's own payloads; id 0 until one is captured
-  Stored original_;
 };
 
 CaptureLevel DumpWriter::Impl::wants(const ValueSite& site) {
@@ -245,19 +241,14 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
   }
   if (!value.is_tensor()) return store_other(record, value);
   const Tensor& tensor = value.tensor();
-  if (level == CaptureLevel::stats) {
-    record.statistics = compute_statistics(tensor);
-    return store_other(record, Value());
+  if (level != CaptureLevel::all) return store_summary(observation, record, tensor);
+  Stored stored = seen_before(observation, tensor);
+  if (stored.id != 0) {
+    PX_TRY(store_alias(record, tensor, stored));
+    stored = {stored.id, tensor.dtype(), stored.size_bytes, record.statistics};
+  } else {
+    PX_TRY(store_tensor(record, tensor, stored));
   }
-  if (level == CaptureLevel::sample) return store_sample(record, tensor);
-  if (const Stored* original = original_of(observation, value)) {
-    const Stored shared = *original;
-    PX_TRY(store_alias(record, tensor, shared));
-    remember(observation, {shared.id, tensor.dtype(), shared.size_bytes, record.statistics});
-    return {};
-  }
-  Stored stored;
-  PX_TRY(store_tensor(record, tensor, stored));
   remember(observation, stored);
   return {};
 }
@@ -290,11 +281,20 @@ Status DumpWriter::Impl::store_alias(dump::TensorRecord& record, const Tensor& t
   return {};
 }
 
-Status DumpWriter::Impl::store_sample(dump::TensorRecord& record, const Tensor& tensor) {
-  record.statistics = compute_statistics(tensor);
-  const Tensor sample = PX_TRY(dump::take_sample(tensor, options_.sample_elements));
-  record.sample_count = sample.element_count();
-  return store_other(record, Value(sample));
+// Statistics, and a sample where that is the level.
+Status DumpWriter::Impl::store_summary(const Observation& observation, dump::TensorRecord& record,
+                                       const Tensor& tensor) {
+  const Stored seen = seen_before(observation, tensor);
+  record.statistics =
+      seen.statistics.has_value() && seen.dtype == tensor.dtype() ? seen.statistics : compute_statistics(tensor);
+  Value sample;
+  if (record.value.level == CaptureLevel::sample) {
+    sample = Value(PX_TRY(dump::take_sample(tensor, options_.sample_elements)));
+    record.sample_count = sample.tensor().element_count();
+  }
+  PX_TRY(store_other(record, sample));
+  remember(observation, {seen.id, tensor.dtype(), tensor.size_bytes(), record.statistics});
+  return {};
 }
 
 // Everything that is no whole tensor: no payload, a sample, or a nested value.
@@ -312,35 +312,30 @@ Status DumpWriter::Impl::store_other(dump::TensorRecord& record, const Value& va
   return {};
 }
 
-// The record whose payload this value shares, if there is one with all of it in the file.
-const DumpWriter::Impl::Stored* DumpWriter::Impl::original_of(const Observation& observation, const Value& value) {
-  const Tensor& tensor = value.tensor();
-  if (tensor.dtype() == DType::string || tensor.size_bytes() == 0) return nullptr;
+// The payload that this value shares with an earlier one; an empty answer where there is none.
+DumpWriter::Impl::Stored DumpWriter::Impl::seen_before(const Observation& observation, const Tensor& tensor) const {
+  if (tensor.dtype() == DType::string || tensor.size_bytes() == 0) return {};
   if (observation.alias_of != nullptr) {
     const auto id = static_cast<size_t>(observation.alias_of->id);
-    if (id >= last_records_.size()) return nullptr;
+    if (id >= last_records_.size()) return {};
     const LastRecord& last = last_records_[id];
-    if (last.id == 0 || last.prefix != observation.frames.prefix() || last.size_bytes != tensor.size_bytes())
-      return nullptr;
-    original_ = {last.id, last.dtype, last.size_bytes, last.statistics};
-    return &original_;
+    const bool is_same = last.prefix == observation.frames.prefix() && last.stored.size_bytes == tensor.size_bytes();
+    return is_same ? last.stored : Stored();
   }
   // A weight of the model is captured with every call, and is the same each time: the model is immutable and kept
   // alive.
   const auto weight = weights_.find(tensor.view().data);
-  const bool is_known = weight != weights_.end() && weight->second.id != 0;
-  return is_known && weight->second.size_bytes == tensor.size_bytes() ? &weight->second : nullptr;
+  return weight != weights_.end() && weight->second.size_bytes == tensor.size_bytes() ? weight->second : Stored();
 }
 
 void DumpWriter::Impl::remember(const Observation& observation, const Stored& stored) {
   const auto site = static_cast<size_t>(observation.site.id);
   if (site >= last_records_.size()) last_records_.resize(site + 1);
-  last_records_[site] = {stored.id, observation.frames.prefix(), stored.size_bytes, stored.dtype, stored.statistics};
-  if (observation.value.is_tensor()) {
-    const auto weight = weights_.find(observation.value.tensor().view().data);
-    if (weight != weights_.end() && weight->second.size_bytes == stored.size_bytes && weight->second.id == 0)
-      weight->second = stored;
-  }
+  last_records_[site] = {observation.frames.prefix(), stored};
+  if (!observation.value.is_tensor()) return;
+  const auto weight = weights_.find(observation.value.tensor().view().data);
+  if (weight != weights_.end() && weight->second.size_bytes == stored.size_bytes && weight->second.id == 0)
+    weight->second = stored;
 }
 
 // ---- The public class ----------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ struct DumpWriterOptions {
   std::vector<std::string> only;           // globs over value paths with "[*]" for iterations; empty: all
   int64_t capture_limit_bytes = 0;         // larger values keep `sample`; 0: no limit
   int64_t sample_elements = 1024;
-  size_t ring_bytes = size_t{256} << 20;  // most space that is kept reserved and touched ahead of what is written
-  bool include_graph = true;              // the model without weights
-  bool sync = false;                      // finish() waits until the disk has everything
+  size_t ring_bytes = size_t{48} << 20;  // most space that is kept reserved and touched ahead of what is written
+  bool include_graph = true;             // the model without weights
+  bool sync = false;                     // finish() waits until the disk has everything
   // Brings a payload from a device into host memory of the same size, waiting for `stream`. Without it, device values
   // are refused.
   std::function<Status(const TensorView& source, void* stream, std::byte* target)> copy_from_device;

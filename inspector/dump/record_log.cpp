@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kLeastSharedBytes = 64 << 10;  // looking for equal ones pays from here on
 constexpr uint64_t kLeastAheadBytes = 1 << 20;    // prepared before anything is known of what comes
 constexpr uint64_t kReleaseBehindBytes =
-    64 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
+    16 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
 
 uint32_t random_stream() {
   std::random_device device;
@@ -133,9 +133,10 @@ void RecordLog::prepare(uint64_t bytes) {
   file_->prepare(next_offset_ + std::min(bytes, options_.ring_bytes));
 }
 
-// How far ahead space is prepared: room for what may come next, yet no large part of what is there already.
+// How far ahead space is prepared: room for what may come next, yet no large part of what is there already. Where it is
+// more than caches hold, pages that were cleared have left them before they are written past them, which is faster.
 uint64_t RecordLog::lead() const {
-  return std::min(options_.ring_bytes, std::max({kLeastAheadBytes, 2 * largest_bytes_, appended_end_ / 8}));
+  return std::min(options_.ring_bytes, std::max({kLeastAheadBytes, 2 * largest_bytes_, appended_end_ / 4}));
 }
 
 // As far as space shall be prepared at least: half the lead, and what was said to come.

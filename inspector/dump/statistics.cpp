@@ -36,7 +36,8 @@ bool is_available(InstructionSet set) {
   unsigned edx = 0;
   // clang 14 knows no __builtin_cpu_supports("f16c").
   const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  if (set == InstructionSet::avx2) return has_f16c && __builtin_cpu_supports("avx2") != 0;
+  if (set == InstructionSet::avx2)
+    return has_f16c && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   return has_f16c && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0;
 }
 

@@ -30,6 +30,7 @@ using Part = double __attribute__((vector_size(kVectorBytes)));
 using PartBits = int64_t __attribute__((vector_size(kVectorBytes)));
 using FloatPart = float __attribute__((vector_size(kVectorBytes / 2)));
 using FloatBits = uint32_t __attribute__((vector_size(kVectorBytes / 2)));
+using FloatMask = int32_t __attribute__((vector_size(kVectorBytes / 2)));
 
 constexpr double kInfinity = __builtin_inf();
 
@@ -70,20 +71,40 @@ constexpr size_t element_bytes(NumberFormat format) {
   return format == NumberFormat::float64 ? 8 : format == NumberFormat::float32 ? 4 : 2;
 }
 
+// Numbers as they are compared: where vectors are wide, in float32, into which every format but float64 fits; of
+// vectors of 16 bytes half would be idle.
+template <bool kInFloats>
+struct NumbersIn {
+  using Number = double;
+  using Type = Part;
+  using Mask = PartBits;
+};
+template <>
+struct NumbersIn<true> {
+  using Number = float;
+  using Type = FloatPart;
+  using Mask = FloatMask;
+};
 template <NumberFormat kFormat>
-inline void load_part(const std::byte* source, Part& part) {
+using NumbersOf = NumbersIn<(kVectorBytes > 16 && kFormat != NumberFormat::float64)>;
+template <NumberFormat kFormat>
+using Numbers = typename NumbersOf<kFormat>::Type;
+template <NumberFormat kFormat>
+using ComparedNumber = typename NumbersOf<kFormat>::Number;
+
+template <NumberFormat kFormat>
+inline void load_numbers(const std::byte* source, Numbers<kFormat>& numbers) {
+  FloatPart narrow;
   if constexpr (kFormat == NumberFormat::float64) {
-    std::memcpy(&part, source, sizeof part);
+    std::memcpy(&numbers, source, sizeof numbers);
+    return;
   } else if constexpr (kFormat == NumberFormat::float32) {
-    FloatPart narrow;
     std::memcpy(&narrow, source, sizeof narrow);
-    part = __builtin_convertvector(narrow, Part);
   } else {
     uint16_t half[kPartLanes];
     std::memcpy(half, source, sizeof half);
     FloatBits bits;
     for (int lane = 0; lane < kPartLanes; ++lane) bits[lane] = half[lane];
-    FloatPart narrow;
     if constexpr (kFormat == NumberFormat::bfloat16) {
       bits <<= 16;
       std::memcpy(&narrow, &bits, sizeof narrow);
@@ -98,21 +119,51 @@ inline void load_part(const std::byte* source, Part& part) {
       scaled |= (bits & 0x8000U) << 16;
       std::memcpy(&narrow, &scaled, sizeof narrow);
     }
-    part = __builtin_convertvector(narrow, Part);
   }
+  if constexpr (kFormat != NumberFormat::float64) numbers = __builtin_convertvector(narrow, Numbers<kFormat>);
 }
 
 #if defined(__F16C__)
 template <>
-inline void load_part<NumberFormat::float16>(const std::byte* source, Part& part) {
+inline void load_numbers<NumberFormat::float16>(const std::byte* source, FloatPart& numbers) {
   const auto* half = reinterpret_cast<const __m128i*>(source);
 #if defined(__AVX512F__)
-  part = __builtin_convertvector(_mm256_cvtph_ps(_mm_loadu_si128(half)), Part);
+  numbers = _mm256_cvtph_ps(_mm_loadu_si128(half));
 #else
-  part = __builtin_convertvector(_mm_cvtph_ps(_mm_loadl_epi64(half)), Part);
+  numbers = _mm_cvtph_ps(_mm_loadl_epi64(half));
 #endif
 }
 #endif
+
+inline Part widened(Part numbers) { return numbers; }
+inline Part widened(FloatPart numbers) {
+#if defined(__AVX512F__)
+  // GCC 12 makes two halves of __builtin_convertvector, and warns of its own _mm512_cvtps_pd.
+  return _mm512_maskz_cvtps_pd(0xFF, numbers);
+#elif defined(__AVX2__)
+  return _mm256_cvtps_pd(numbers);
+#else
+  return __builtin_convertvector(numbers, Part);
+#endif
+}
+
+template <NumberFormat kFormat>
+inline void load_part(const std::byte* source, Part& part) {
+  Numbers<kFormat> numbers;
+  load_numbers<kFormat>(source, numbers);
+  part = widened(numbers);
+}
+
+// a * b + c where the product has no more digits than a double: both ways round the same.
+inline Part add_exact_product(Part a, Part b, Part c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 
 // Past the cache: what is captured is not read again soon, and its lines need not be fetched before they are written.
 inline void copy_past_cache(std::byte* target, const std::byte* source, size_t size) {
@@ -144,13 +195,7 @@ struct Lanes {
   Part projections[kSignSequences];
 };
 
-inline void clear(Lanes (&lanes)[kParts]) {
-  std::memset(lanes, 0, sizeof lanes);
-  for (Lanes& part : lanes) {
-    part.min += kInfinity;
-    part.max -= kInfinity;
-  }
-}
+inline void clear(Lanes (&lanes)[kParts]) { std::memset(lanes, 0, sizeof lanes); }
 
 inline void butterfly(Part& a, Part& b) {
   const Part sum = a + b;
@@ -169,28 +214,43 @@ inline void transform(Part (&x)[kRows]) {
   }
 }
 
+// What is found by comparing, in the format's own vectors; zeros of a chunk fit into 32 bits.
+template <NumberFormat kFormat>
+struct Compared {
+  Numbers<kFormat> min = Numbers<kFormat>{} + static_cast<ComparedNumber<kFormat>>(kInfinity);
+  Numbers<kFormat> max = Numbers<kFormat>{} - static_cast<ComparedNumber<kFormat>>(kInfinity);
+  typename NumbersOf<kFormat>::Mask zeros{};
+};
+
 // One part of the rows of a group.
 template <NumberFormat kFormat, bool kMasked>
-inline void add_part(const std::byte* source, const double* signs, Lanes& lanes) {
+inline void add_part(const std::byte* source, const double* signs, Compared<kFormat>& compared, Lanes& lanes) {
   Part x[kRows];
 #pragma GCC unroll 8
   for (int j = 0; j < kRows; ++j) {
-    load_part<kFormat>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), x[j]);
-    lanes.min = x[j] < lanes.min ? x[j] : lanes.min;
-    lanes.max = x[j] > lanes.max ? x[j] : lanes.max;
-    lanes.zeros -= x[j] == 0.0;
+    Numbers<kFormat> numbers;
+    load_numbers<kFormat>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), numbers);
+    compared.min = numbers < compared.min ? numbers : compared.min;
+    compared.max = numbers > compared.max ? numbers : compared.max;
+    compared.zeros -= numbers == 0;
+    x[j] = widened(numbers);
     if constexpr (kMasked) {
       lanes.nan -= x[j] != x[j];
       lanes.positive_inf -= x[j] == kInfinity;
       lanes.negative_inf -= x[j] == -kInfinity;
       x[j] = (x[j] - x[j]) == 0.0 ? x[j] : Part{};
     }
-    lanes.squares += x[j] * x[j];
+    if constexpr (kFormat == NumberFormat::float64) {
+      lanes.squares += x[j] * x[j];
+    } else {
+      lanes.squares = add_exact_product(x[j], x[j], lanes.squares);
+    }
   }
   transform(x);
   lanes.sum += x[0];
 #pragma GCC unroll 8
-  for (int k = 0; k < kRows; ++k) lanes.projections[k] += x[k] * signs[k];
+  for (int k = 0; k < kRows; ++k)
+    lanes.projections[k] = add_exact_product(x[k], Part{} + signs[k], lanes.projections[k]);
 }
 
 // The whole groups of a chunk. Unmasked, numbers that are not finite make `squares` not finite.
@@ -199,18 +259,34 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
                        Lanes (&total)[kParts]) {
   constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
   Lanes lanes[kParts];
-  std::memcpy(lanes, total, sizeof lanes);
+  Compared<kFormat> compared[kParts];
+  clear(lanes);
   for (int64_t group = 0; group < group_count; ++group) {
     const std::byte* source = data + static_cast<size_t>(group) * kGroupBytes;
     if constexpr (kCopied) copy_past_cache(target + static_cast<size_t>(group) * kGroupBytes, source, kGroupBytes);
     const double* signs = group_signs(first_group + group);
+    if constexpr (kParts == 1) {  // without a loop GCC keeps the sums in registers
+      add_part<kFormat, kMasked>(source, signs, compared[0], lanes[0]);
+      continue;
+    }
 #pragma GCC unroll 1
     for (int part = 0; part < kParts; ++part) {
       add_part<kFormat, kMasked>(source + static_cast<size_t>(part * kPartLanes) * element_bytes(kFormat), signs,
-                                 lanes[part]);
+                                 compared[part], lanes[part]);
     }
   }
-  std::memcpy(total, lanes, sizeof lanes);
+  for (int part = 0; part < kParts; ++part) {
+    total[part].min = widened(compared[part].min);
+    total[part].max = widened(compared[part].max);
+    total[part].zeros = __builtin_convertvector(compared[part].zeros, PartBits);
+    total[part].sum = lanes[part].sum;
+    total[part].squares = lanes[part].squares;
+    total[part].nan = lanes[part].nan;
+    total[part].positive_inf = lanes[part].positive_inf;
+    total[part].negative_inf = lanes[part].negative_inf;
+#pragma GCC unroll 8
+    for (int k = 0; k < kRows; ++k) total[part].projections[k] = lanes[part].projections[k];
+  }
 }
 
 // The eight lanes of a row that is kept in parts.
@@ -310,7 +386,6 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
   const auto tail_count = static_cast<int>(count % kGroupElements);
   const size_t tail_offset = static_cast<size_t>(group_count * kGroupElements) * element_bytes(kFormat);
   Lanes lanes[kParts];
-  clear(lanes);
   if (target == nullptr) {
     add_groups<kFormat, false, false>(data, group_count, first_group, nullptr, lanes);
   } else {
@@ -318,7 +393,6 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
     std::memcpy(target + tail_offset, data + tail_offset, static_cast<size_t>(tail_count) * element_bytes(kFormat));
   }
   if (!(sum_of(row_of<double>(lanes, &Lanes::squares)) < kInfinity)) {
-    clear(lanes);
     add_groups<kFormat, true, false>(data, group_count, first_group, nullptr, lanes);
   }
   fold(lanes, out);

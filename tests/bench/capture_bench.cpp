@@ -1,7 +1,8 @@
 // What capturing costs. First as a rate: a dump writer shown tensors of 0.5 to 16 MB against memcpy of such tensors
 // into touched memory. Then as a part of a run: a transformer on the executor "cpu" with every value captured, up to
-// and with the end of the dump, against the same run without. Every figure is of one process; what is compared takes
-// turns, and medians are taken. Usage: capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21]
+// and with the end of the dump, or with statistics alone, against the same run without. Every figure is of one process;
+// what is compared takes turns. Usage: capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21] [rate|run HIDDEN
+// THREADS]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,7 +11,10 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +60,8 @@ double median_of(const std::vector<Cost>& costs, double Cost::*member) {
   for (const Cost& cost : costs) values.push_back(cost.*member);
   return median(std::move(values));
 }
+
+double least_of(const std::vector<Cost>& costs) { return std::ranges::min_element(costs, {}, &Cost::wall)->wall; }
 
 // Ends the program with the error: a benchmark has nobody to hand it to.
 template <class T>
@@ -256,59 +262,103 @@ class Builder {
   Model model_;
 };
 
-void measure_run(const Size& size, const std::string& path, int threads, int rounds) {
-  set_thread_count(threads);
-  const auto model = Builder(size).build();
-  const auto executor = must(make_executor("cpu"));
-  RunOptions options;
-  options.observe_all = true;
-  const auto session = must(executor->prepare(model, options));
-  // Another input for each call: equal payloads would be stored once.
-  std::vector<std::vector<Value>> inputs;
-  for (uint64_t call = 0; call <= kCallsOfRound; ++call)
-    inputs.push_back({Value(normal_floats({size.sequence, size.hidden}, call))});
-  const RunInfo run = describe_run(*executor, options, model);
-  NullObserver nobody;
-  must(session->run(inputs[0], nobody));
-  std::vector<Cost> plain;
-  std::vector<Cost> captured;
-  std::vector<double> ratios;
-  for (int round = 0; round < rounds; ++round) {
-    plain.push_back(cost_of([&] {
-      for (size_t call = 1; call <= kCallsOfRound; ++call) must(session->run(inputs[call], nobody));
-    }));
-    const auto writer = must(DumpWriter::create(path, {}));
-    must(writer->begin_run(run));
-    must(session->run(inputs[0], *writer, {"", 0}));  // stores the weights, once for the dump
+// One of the ways to run that are compared: nothing captured, statistics only, everything.
+struct Way {
+  const char* name;
+  std::optional<CaptureLevel> level;
+  double goal = 0;  // of its time as a part of the plain one's
+  std::vector<Cost> costs = {};
+};
+
+class RunBench {
+ public:
+  RunBench(const Size& size, std::string path) : size_(size), path_(std::move(path)), model_(Builder(size).build()) {
+    options_.observe_all = true;
+    executor_ = must(make_executor("cpu"));
+    session_ = must(executor_->prepare(model_, options_));
+    // Another input for each call: equal payloads would be stored once.
+    for (uint64_t call = 0; call <= kCallsOfRound; ++call)
+      inputs_.push_back({Value(normal_floats({size.sequence, size.hidden}, call))});
+    NullObserver nobody;
+    must(session_->run(inputs_[0], nobody));
+  }
+
+  void measure(int threads, int rounds) {
+    set_thread_count(threads);
+    Way ways[] = {{"plain", {}}, {"statistics", CaptureLevel::stats, 1.05}, {"everything", CaptureLevel::all, 1.12}};
+    for (int round = 0; round < rounds; ++round) {
+      for (Way& way : ways) way.costs.push_back(way.level.has_value() ? captured(*way.level) : plain());
+    }
+    std::filesystem::remove(path_);
+    std::printf("run, hidden %lld, %d thread(s): plain %.1f ms a call\n", static_cast<long long>(size_.hidden), threads,
+                1e3 * median_of(ways[0].costs, &Cost::wall) / kCallsOfRound);
+    for (const Way& way : std::span(ways).subspan(1)) print(way, ways[0]);
+  }
+
+ private:
+  void call_all(Observer& observer) {
+    for (size_t call = 1; call <= kCallsOfRound; ++call)
+      must(session_->run(inputs_[call], observer, {"", static_cast<int64_t>(call)}));
+  }
+
+  Cost plain() {
+    return cost_of([&] {
+      NullObserver nobody;
+      call_all(nobody);
+    });
+  }
+
+  Cost captured(CaptureLevel level) {
+    DumpWriterOptions options;
+    options.level = level;
+    const auto writer = must(DumpWriter::create(path_, options));
+    must(writer->begin_run(describe_run(*executor_, options_, model_)));
+    must(session_->run(inputs_[0], *writer, {"", 0}));  // stores the weights, once for the dump
     warm_free_memory(size_t{512} << 20);
-    captured.push_back(cost_of([&] {
-      for (size_t call = 1; call <= kCallsOfRound; ++call)
-        must(session->run(inputs[call], *writer, {"", static_cast<int64_t>(call)}));
+    return cost_of([&] {
+      call_all(*writer);
       must(writer->end_run(true));
       must(writer->finish());
-    }));
-    ratios.push_back(captured.back().wall / plain.back().wall);
+    });
   }
-  const double megabytes = static_cast<double>(std::filesystem::file_size(path)) / 1e6;
-  std::filesystem::remove(path);
-  std::printf(
-      "run, hidden %lld, %d thread(s): plain %.1f ms, captured %.1f ms a call; dump of %zu calls and the weights %.0f "
-      "MB\n",
-      static_cast<long long>(size.hidden), threads, 1e3 * median_of(plain, &Cost::wall) / kCallsOfRound,
-      1e3 * median_of(captured, &Cost::wall) / kCallsOfRound, kCallsOfRound + 1, megabytes);
-  std::printf("  captured / plain: %.3f (goal 1.12 and less); CPU time of all threads: %.3f\n", median(ratios),
-              median_of(captured, &Cost::cpu) / median_of(plain, &Cost::cpu));
-}
+
+  // The rounds' median and the least of each say the same where nothing else runs on the machine.
+  static void print(const Way& way, const Way& plain) {
+    std::vector<double> ratios;
+    for (size_t round = 0; round < way.costs.size(); ++round)
+      ratios.push_back(way.costs[round].wall / plain.costs[round].wall);
+    std::printf("  %s / plain: %.3f, of the least %.3f (goal %.2f and less); CPU time of all threads: %.3f\n", way.name,
+                median(ratios), least_of(way.costs) / least_of(plain.costs), way.goal,
+                median_of(way.costs, &Cost::cpu) / median_of(plain.costs, &Cost::cpu));
+  }
+
+  Size size_;
+  std::string path_;
+  std::shared_ptr<const Model> model_;
+  RunOptions options_;
+  std::shared_ptr<Executor> executor_;
+  std::unique_ptr<Session> session_;
+  std::vector<std::vector<Value>> inputs_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "/dev/shm";
   const int rounds = argc > 2 ? std::max(1, std::atoi(argv[2])) : 21;
+  const std::string part = argc > 3 ? argv[3] : "";
+  const int64_t hidden = argc > 4 ? std::atoll(argv[4]) : 0;
+  const int only_threads = argc > 5 ? std::atoi(argv[5]) : 0;
   const std::string path = folder + "/capture_bench.plx";
-  for (const int threads : {1, 2}) measure_rate(path, threads, rounds);
+  for (const int threads : {1, 2}) {
+    if (part.empty() || part == "rate") measure_rate(path, threads, rounds);
+  }
   for (const Size& size : kTransformers) {
-    for (const int threads : {1, 2}) measure_run(size, path, threads, rounds);
+    if (part == "rate" || (hidden != 0 && hidden != size.hidden)) continue;
+    RunBench bench(size, path);
+    for (const int threads : {1, 2}) {
+      if (only_threads == 0 || only_threads == threads) bench.measure(threads, rounds);
+    }
   }
   return 0;
 }

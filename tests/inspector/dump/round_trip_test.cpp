@@ -175,6 +175,35 @@ TEST_F(RoundTrip, StoresAliasesAndEqualPayloadsOnce) {
   expect_no_problem(repaired);
 }
 
+// What an alias is said to share is not computed again, but in its own type and for the value it was last.
+TEST_F(RoundTrip, StatisticsAloneFollowAliases) {
+  DumpWriterOptions options;
+  options.level = CaptureLevel::stats;
+  const auto writer = create(options);
+  Producer producer(*writer);
+  ASSERT_OK(producer.begin());
+  for (const uint64_t round : {1U, 2U}) {
+    const Tensor floats = random_tensor(DType::float32, {1000}, round);
+    Tensor ints = Tensor::zeros(DType::int32, {1000}).take();
+    std::memcpy(ints.mutable_data(), floats.view().data, floats.size_bytes());
+    ASSERT_OK(producer.show("x", floats));
+    ASSERT_OK(producer.show("same", floats, "x"));
+    ASSERT_OK(producer.show("bits", ints, "same"));
+    for (const auto& [path, tensor] : {std::pair<const char*, const Tensor*>("same", &floats), {"bits", &ints}}) {
+      const auto reader = open_dump(path_);
+      const int32_t entry = reader->find(path);
+      ASSERT_GE(entry, 0) << path;
+      const TensorStatistics expected = compute_statistics(*tensor);
+      const auto& statistics = reader->entries()[static_cast<size_t>(entry)].statistics;
+      ASSERT_TRUE(statistics.has_value()) << path;
+      EXPECT_EQ(statistics->mean, expected.mean) << path << round;
+      EXPECT_EQ(statistics->projections, expected.projections) << path << round;
+    }
+  }
+  ASSERT_OK(producer.end());
+  ASSERT_OK(writer->finish());
+}
+
 TEST_F(RoundTrip, PayloadsOfOneCrcAreComparedBeforeTheyAreShared) {
   const Tensor tensor = random_tensor(DType::uint8, {200000}, 1);
   Tensor other = random_tensor(DType::uint8, {200000}, 1);
