@@ -78,18 +78,32 @@ Status op_shrink(OpContext& op) {
   });
 }
 
+namespace {
+
+// 0.5 x (1 + function(inner(x)))
+template <class Inner>
+Status gelu(OpContext& op, void (*function)(std::span<double>), const Inner& inner) {
+  return map_blocks(op, [&](std::span<double> numbers) {
+    std::array<double, kBlock> within;
+    const auto values = std::span(within).first(numbers.size());
+    std::ranges::transform(numbers, values.begin(), inner);
+    function(values);
+    for (size_t index = 0; index < values.size(); ++index)
+      numbers[index] = 0.5 * numbers[index] * (1.0 + values[index]);
+  });
+}
+
+}  // namespace
+
 // Gelu-20: 0.5 x (1 + erf(x / sqrt 2)), or its approximation by tanh.
 Status op_gelu(OpContext& op) {
   const std::string approximate = op.string_attribute("approximate");
   if (approximate == "tanh") {
-    return map_floats(op, [](double x) {
-      const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-      return 0.5 * x * (1.0 + std::tanh(inner));
-    });
+    return gelu(op, tanh_each, [](double x) { return std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x); });
   }
   if (approximate != "none")
     return execution_error("attribute approximate is '" + approximate + "'; it is none or tanh");
-  return map_floats(op, [](double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); });
+  return gelu(op, erf_each, [](double x) { return x / std::numbers::sqrt2; });
 }
 
 Status op_mish(OpContext& op) {

@@ -15,7 +15,7 @@ namespace {
 template <class Width>
 __attribute__((always_inline)) inline void widen_lines(const float* from, const Lines& lines, Width width, double* to) {
   // Lines that lie far apart are nothing that the processor would fetch before they are asked for.
-  constexpr int64_t kLinesAhead = 8, kFloatsOfCacheLine = 16;
+  constexpr int64_t kLinesAhead = 16, kFloatsOfCacheLine = 16;
   for (int64_t line = 0; line < lines.lines; ++line) {
     if (line + kLinesAhead < lines.lines) {
       for (int64_t index = 0; index < width; index += kFloatsOfCacheLine)

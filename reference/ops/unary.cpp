@@ -63,9 +63,7 @@ Status op_exp(OpContext& op) { return map_blocks(op, exp_each); }
 Status op_log(OpContext& op) {
   return map_floats(op, [](double x) { return std::log(x); });
 }
-Status op_erf(OpContext& op) {
-  return map_floats(op, [](double x) { return std::erf(x); });
-}
+Status op_erf(OpContext& op) { return map_blocks(op, erf_each); }
 Status op_sin(OpContext& op) {
   return map_floats(op, [](double x) { return std::sin(x); });
 }

@@ -47,6 +47,9 @@ TEST(Elementary, LieWithinAFewUnitsOfLibm) {
   EXPECT_LE(worst_distance(exp_each, std::exp, 708), 1);
   EXPECT_LE(worst_distance(tanh_each, std::tanh, 3), 4);
   EXPECT_LE(worst_distance(tanh_each, std::tanh, 60), 4);
+  EXPECT_LE(worst_distance(erf_each, std::erf, 0.1), 3);
+  EXPECT_LE(worst_distance(erf_each, std::erf, 3), 3);
+  EXPECT_LE(worst_distance(erf_each, std::erf, 7), 3);
   EXPECT_LE(worst_distance(sigmoid_each, sigmoid, 30), 4);
   EXPECT_LE(worst_distance(sigmoid_each, sigmoid, 700), 4);
 }
@@ -62,16 +65,20 @@ TEST(Elementary, HoldAtTheEndsOfTheirRanges) {
   EXPECT_EQ(one(tanh_each, -1e300), -1);
   EXPECT_TRUE(std::signbit(one(tanh_each, -0.0)));
   EXPECT_EQ(one(tanh_each, 5e-324), 5e-324);
+  EXPECT_EQ(one(erf_each, kInfinity), 1);
+  EXPECT_EQ(one(erf_each, -6.5), -1);
+  EXPECT_TRUE(std::signbit(one(erf_each, -0.0)));
+  EXPECT_EQ(one(erf_each, 5e-324), 5e-324);
   EXPECT_EQ(one(sigmoid_each, -kInfinity), 0);
   EXPECT_EQ(one(sigmoid_each, -710), 0);
   EXPECT_EQ(one(sigmoid_each, kInfinity), 1);
-  for (const Each each : {exp_each, tanh_each, sigmoid_each})
+  for (const Each each : {exp_each, tanh_each, erf_each, sigmoid_each})
     EXPECT_TRUE(std::isnan(one(each, std::numeric_limits<double>::quiet_NaN())));
 }
 
 // Lanes and what is left over at the end of a stretch give the same bits.
 TEST(Elementary, DoNotDependOnThePlaceInAStretch) {
-  for (const Each each : {exp_each, tanh_each, sigmoid_each}) {
+  for (const Each each : {exp_each, tanh_each, erf_each, sigmoid_each}) {
     for (size_t count = 1; count < 40; ++count) {
       std::vector<double> numbers(count, 0.7390851332151607);
       each(numbers);
