@@ -212,19 +212,24 @@ void GrowingFile::punch(uint64_t begin, uint64_t end) const {
                                 static_cast<off_t>(end - begin)));
 }
 
+Status GrowingFile::read(uint64_t begin, std::span<std::byte> target) const {
+  while (!target.empty()) {
+    const ssize_t count = ::pread(descriptor_, target.data(), target.size(), static_cast<off_t>(begin));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return failure("read back", count < 0 ? errno : EIO);
+    target = target.subspan(static_cast<size_t>(count));
+    begin += static_cast<uint64_t>(count);
+  }
+  return {};
+}
+
 bool GrowingFile::holds(uint64_t begin, std::span<const std::byte> bytes) const {
   std::vector<std::byte> buffer(std::min<size_t>(bytes.size(), size_t{64} << 10));
   while (!bytes.empty()) {
-    const ssize_t count =
-        ::pread(descriptor_, buffer.data(), std::min(buffer.size(), bytes.size()), static_cast<off_t>(begin));
-    if (count <= 0) {
-      if (count < 0 && errno == EINTR) continue;
-      return false;
-    }
-    const auto size = static_cast<size_t>(count);
-    if (std::memcmp(buffer.data(), bytes.data(), size) != 0) return false;
-    bytes = bytes.subspan(size);
-    begin += size;
+    const std::span<std::byte> piece = std::span(buffer).first(std::min(buffer.size(), bytes.size()));
+    if (!read(begin, piece).ok() || std::memcmp(piece.data(), bytes.data(), piece.size()) != 0) return false;
+    bytes = bytes.subspan(piece.size());
+    begin += piece.size();
   }
   return true;
 }

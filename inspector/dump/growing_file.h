@@ -34,6 +34,8 @@ class GrowingFile {
   void release(uint64_t end);                      // unmaps all before `end`; nobody may use it any more
   void punch(uint64_t begin, uint64_t end) const;  // gives whole blocks back to the disk, where the file system can
 
+  // Fills `target` with what stands at `begin` of the file, released or not, without mapping it again.
+  Status read(uint64_t begin, std::span<std::byte> target) const;
   // Whether `bytes` stand at `begin` of the file, released or not.
   bool holds(uint64_t begin, std::span<const std::byte> bytes) const;
 

@@ -8,7 +8,6 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/crc32c.h"
-#include "inspector/base/mapped_file.h"
 
 namespace parallax::dump {
 namespace {
@@ -198,16 +197,18 @@ void RecordLog::stop_thread() {
 }
 
 // The index repeats headers and bodies as they lie in the file, so it is collected from there: memory holds no second
-// copy while capturing.
+// copy while capturing. Not through a mapping, of which every header would bring its neighbours into memory, up to a
+// huge page.
 Result<std::string> RecordLog::collect_index() const {
-  const auto file = PX_TRY(MappedFile::open(file_->path()));
   std::string index;
   for (uint64_t offset = kFileHeaderBytes; offset < next_offset_;) {
     RecordHeader header;
-    std::memcpy(&header, file->bytes().data() + offset, sizeof header);
+    PX_TRY(file_->read(offset, std::as_writable_bytes(std::span(&header, 1))));
     PX_CHECK(inspect_header(header, next_offset_ - offset) == HeaderState::valid);
     index.append(reinterpret_cast<const char*>(&offset), sizeof offset);
-    index.append(reinterpret_cast<const char*>(file->bytes().data() + offset), kRecordHeaderBytes + header.body_bytes);
+    const size_t begin = index.size();
+    index.resize(begin + kRecordHeaderBytes + header.body_bytes);
+    PX_TRY(file_->read(offset, std::as_writable_bytes(std::span(index).subspan(begin))));
     index.resize(round_up(index.size(), 8));
     offset += header.record_bytes;
   }

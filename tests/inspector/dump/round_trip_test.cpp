@@ -1,5 +1,8 @@
 // What a writer is shown, a reader gives back: every element type, every kind of value, levels, aliases, several runs
 // and calls.
+#include <filesystem>
+#include <fstream>
+
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -233,11 +236,29 @@ TEST_F(RoundTrip, PayloadsOfOneCrcAreComparedBeforeTheyAreShared) {
 }
 
 // A file in memory grows by huge pages where Linux gives them.
-TEST_F(RoundTrip, AFileInMemoryHoldsTheSame) {
+bool is_shm_in_memory() {
   struct statfs info {};
-  if (::statfs("/dev/shm", &info) != 0 || info.f_type != TMPFS_MAGIC || ::access("/dev/shm", W_OK) != 0)
-    GTEST_SKIP() << "/dev/shm is no writable file system in memory";
-  const std::string path = "/dev/shm/parallax-dump-test-" + std::to_string(::getpid()) + ".plx";
+  return ::statfs("/dev/shm", &info) == 0 && info.f_type == TMPFS_MAGIC && ::access("/dev/shm", W_OK) == 0;
+}
+std::string path_in_memory() { return "/dev/shm/parallax-dump-test-" + std::to_string(::getpid()) + ".plx"; }
+
+// Most bytes of this process that were ever in memory, since begin_peak().
+int64_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+bool begin_peak() {
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5" << std::flush;
+  return file.good();
+}
+
+TEST_F(RoundTrip, AFileInMemoryHoldsTheSame) {
+  if (!is_shm_in_memory()) GTEST_SKIP() << "/dev/shm is no writable file system in memory";
+  const std::string path = path_in_memory();
   {
     const auto writer = DumpWriter::create(path, {}).take();
     Producer producer(*writer);
@@ -257,6 +278,32 @@ TEST_F(RoundTrip, AFileInMemoryHoldsTheSame) {
   }
   EXPECT_TRUE(check_dump(path)->empty());
   std::filesystem::remove(path);
+}
+
+// Neither while it is written nor when its index is collected.
+TEST_F(RoundTrip, WhatIsMappedDoesNotGrowWithTheDump) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer has memory of its own for what is written";
+#endif
+  constexpr int64_t kMegabyte = int64_t{1} << 20;
+  for (const bool in_memory : {true, false}) {
+    if (in_memory && !is_shm_in_memory()) continue;
+    const std::string path = in_memory ? path_in_memory() : path_;
+    Tensor tensor = random_tensor(DType::float32, {kMegabyte / 2}, 1);
+    if (!begin_peak()) GTEST_SKIP() << "the peak of memory cannot be reset";
+    const int64_t before = peak_bytes();
+    const auto writer = DumpWriter::create(path, {}).take();
+    Producer producer(*writer);
+    ASSERT_OK(producer.begin());
+    for (int index = 0; index < 160; ++index) {
+      tensor.mutable_as<float>()[0] = static_cast<float>(index);  // equal payloads would be stored once
+      ASSERT_OK(producer.show("x" + std::to_string(index), tensor));
+    }
+    ASSERT_OK(writer->finish());
+    EXPECT_GT(std::filesystem::file_size(path), 320U * kMegabyte);
+    EXPECT_LT(peak_bytes() - before, 200 * kMegabyte) << path;
+    std::filesystem::remove(path);
+  }
 }
 
 TEST_F(RoundTrip, AnAliasInAnotherFrameIsNotTrusted) {
