@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
 
 namespace parallax {
@@ -14,7 +13,7 @@ namespace parallax {
 void run_team(int threads, const std::function<void(int index)>& body);
 
 // Where the members of a team wait for each other, again and again. It is for steps of about a microsecond: who waits
-// looks out for the others, and lets other threads run only when they do not come.
+// looks out for the others, and sleeps only when they do not come.
 class TeamBarrier {
  public:
   explicit TeamBarrier(int members) : members_(members) {}
@@ -25,7 +24,7 @@ class TeamBarrier {
  private:
   const int members_;
   std::atomic<int> arrived_{0};
-  std::atomic<int64_t> rounds_{0};
+  std::atomic<unsigned> rounds_{0};
 };
 
 }  // namespace parallax
