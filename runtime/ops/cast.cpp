@@ -5,6 +5,7 @@
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/copy.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/narrow_casts.h"
 #include "runtime/ops/pointwise.h"
 
 namespace parallax::runtime {
@@ -26,36 +27,41 @@ Status convert(OpContext<Device>& op, const TensorView& x, const MutableView& y)
 }
 
 // The 8-bit floats have rules of their own for what does not fit.
-template <class Device>
-Status to_narrow_float(OpContext<Device>& op, const TensorView& x, const MutableView& y) {
-  const bool saturate = op.find_integer("saturate").value_or(1) != 0;
+FloatRounding float_rounding(const OpCall& op) {
   const std::string mode = op.find_text("round_mode").value_or("up");
-  const E8M0Rounding rounding = mode == "down"      ? E8M0Rounding::down
-                                : mode == "nearest" ? E8M0Rounding::nearest
-                                                    : E8M0Rounding::up;
+  return {op.find_integer("saturate").value_or(1) != 0, mode == "down"      ? E8M0Rounding::down
+                                                        : mode == "nearest" ? E8M0Rounding::nearest
+                                                                            : E8M0Rounding::up};
+}
+
+Status to_narrow_float(OpContext<Cpu>& op, const TensorView& x, const MutableView& y) {
+  const FloatRounding rounding = float_rounding(op);
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const double value = load_element<double>(x.dtype, x.data, i);
-    store_packed(y.data, bits_of(y.dtype), i, small_float_from_double(y.dtype, value, saturate, rounding));
+    const uint8_t code = small_float_from_double(y.dtype, value, rounding.saturate, rounding.mode);
+    store_packed(y.data, bits_of(y.dtype), i, code);
   }
   return {};
 }
 
-// Kernels of a GPU know no packed and no 8-bit floating types.
-template <class Device>
-constexpr uint32_t kNumbers = kReals | kBool | (GpuDevice<Device> ? 0 : kFloat8 | kSubByte);
+constexpr uint32_t kNumbers = kReals | kBool | kFloat8 | kSubByte;
 
 bool is_convertible(DType dtype) { return dtype != DType::string && dtype != DType::undefined && !is_complex(dtype); }
 
 template <class Device>
 Status cast_to(OpContext<Device>& op, DType target) {
   const Tensor& x = op.input(0);
-  if (!is_convertible(target) || !is_convertible(x.dtype()) || (kNumbers<Device> & dtype_bit(target)) == 0) {
+  if (!is_convertible(target) || !is_convertible(x.dtype()) || (kNumbers & dtype_bit(target)) == 0) {
     return unsupported("no conversion from " + std::string(name_of(x.dtype())) + " to " + std::string(name_of(target)) +
                        " here; --fallback=reference runs it");
   }
   if (target == x.dtype()) return op.alias_output(0, 0, x.shape()), Status{};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
-  if constexpr (!GpuDevice<Device>) {
+  if constexpr (GpuDevice<Device>) {
+    const TensorView wide = is_narrow_code(x.dtype()) ? PX_TRY(decoded(op, x.view())) : x.view();
+    if (is_narrow_code(target)) return encode(op, wide, y, float_rounding(op));
+    if (wide.dtype != x.dtype()) return convert<Device, double>(op, wide, y);
+  } else {
     if (is_floating(target) && bits_of(target) <= 8) return to_narrow_float(op, x.view(), y);
     if (is_floating(x.dtype()) && is_integer(target) && is_sub_byte(target)) {
       map_as<double, double>(op.queue(), Nearest{}, y, std::array<TensorView, 1>{x.view()});
@@ -85,7 +91,7 @@ std::optional<DType> target_of(const Node& node) {
 template <class Device>
 bool supports_cast(const Node& node) {
   const auto target = target_of(node);
-  return target.has_value() && is_convertible(*target) && (kNumbers<Device> & dtype_bit(*target)) != 0;
+  return target.has_value() && is_convertible(*target) && (kNumbers & dtype_bit(*target)) != 0;
 }
 
 template <class Device>
@@ -113,8 +119,8 @@ Status bit_cast(OpContext<Device>& op) {
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
     {"BitCast", kAnyTensor, bit_cast<Device>},
-    {"Cast", kNumbers<Device>, cast<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx", supports_cast<Device>},
-    {"CastLike", kNumbers<Device>, cast_like<Device>},
+    {"Cast", kNumbers, cast<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx", supports_cast<Device>},
+    {"CastLike", kNumbers, cast_like<Device>},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Families of our own fused operators (domain parallax.fused) that no family of products or convolutions has.
+// Families of our own fused operators (domain parallax.fused) that no family of products or convolutions has, and of
+// what GPU devices have of com.microsoft.
 #pragma once
 
 #include "runtime/ops/families.h"
@@ -11,5 +12,7 @@ template <class Device>
 Rows<Device> fused_on_gpu_rows();
 template <class Device>
 Rows<Device> fused_pointwise_rows();
+template <class Device>
+Rows<Device> nbits_on_gpu_rows();
 
 }  // namespace parallax::runtime

@@ -220,10 +220,16 @@ Status gated(OpContext<Device>& op) {
   const Shape shape = PX_TRY(broadcast_shapes(shapes));
   const MutableView y = PX_TRY(op.make_output(0, gate.dtype(), shape));
   const std::array<TensorView, 2> operands{gate.view(), op.input(1).view()};
-  Status status;
-  visit_activation(activation,
-                   [&](auto apply) { status = map<Floats>(op.queue(), Gating<decltype(apply)>{apply}, y, operands); });
-  return status;
+  const bool is_double = gate.dtype() == DType::float64;
+  visit_activation(activation, [&](auto apply) {
+    const Gating<decltype(apply)> gating{apply};
+    if (is_double) {
+      map_as<double, double>(op.queue(), gating, y, operands);
+    } else {
+      map_as<float, float>(op.queue(), gating, y, operands);
+    }
+  });
+  return {};
 }
 
 // ---- The sum with a residual, and its norm ----

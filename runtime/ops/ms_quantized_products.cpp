@@ -13,6 +13,7 @@
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
+#include "runtime/ops/nbits_blocks.h"
 #include "runtime/ops/quantised_values.h"
 
 namespace parallax::runtime {
@@ -60,43 +61,19 @@ Status multiply(Context& op, const Weights& weights, int64_t n, int64_t k, bool 
 
 // ---- MatMulNBits ----
 
-struct Blocks {
-  int64_t n = 0, k = 0, size = 0, count = 0, bits = 4;
-};
-
 uint32_t packed(const std::byte* bytes, int64_t index, int64_t bits) {
   const int64_t bit = index * bits;
   return (static_cast<uint32_t>(bytes[bit / 8]) >> (bit % 8)) & ((1U << bits) - 1U);
 }
 
-Result<Blocks> blocks_of(const OpCall& op) {
-  Blocks blocks{op.integer("N"), op.integer("K"), op.integer("block_size"), 0, op.integer("bits")};
-  constexpr int64_t kMost = int64_t{1} << 31;
-  if (blocks.bits != 2 && blocks.bits != 4 && blocks.bits != 8)
-    return unsupported(fmt::format("bits {}: 2, 4 and 8 have kernels", blocks.bits));
-  if (blocks.n < 1 || blocks.n > kMost || blocks.k < 1 || blocks.k > kMost || blocks.size < 16 || blocks.size > kMost ||
-      (blocks.size & (blocks.size - 1)) != 0)
-    return execution_error(fmt::format("N {}, K {}, block_size {}", blocks.n, blocks.k, blocks.size));
-  if (op.find_integer("weight_prepacked").value_or(0) != 0)
-    return unsupported("weights in the layout of one processor");
-  blocks.count = (blocks.k + blocks.size - 1) / blocks.size;
-  if (op.input(1).element_count() != blocks.n * blocks.count * (blocks.size * blocks.bits / 8) ||
-      op.input(2).element_count() != blocks.n * blocks.count)
-    return execution_error("B and scales do not hold N rows of blocks");
-  return blocks;
-}
-
 // The zero point of each block; the middle of the range where none are given.
-Result<std::vector<float>> zero_points(const OpCall& op, const Blocks& blocks) {
+Result<std::vector<float>> zero_points(const OpCall& op, const NBitsBlocks& blocks) {
   const int64_t total = blocks.n * blocks.count;
   std::vector<float> zeros(static_cast<size_t>(total), static_cast<float>(int64_t{1} << (blocks.bits - 1)));
   if (!op.has_input(3)) return zeros;
   const Tensor& given = op.input(3);
-  const bool is_packed = given.dtype() == DType::uint8;
   const int64_t row_bytes = (blocks.count * blocks.bits + 7) / 8;
-  if (given.element_count() != (is_packed ? blocks.n * row_bytes : total))
-    return execution_error("zero_points has shape " + given.shape().to_string());
-  if (!is_packed) {
+  if (!PX_TRY(has_packed_zeros(op, blocks))) {
     load_block<float>(given.dtype(), given.view().data, 0, 1, total, zeros.data());
     return zeros;
   }
@@ -107,22 +84,10 @@ Result<std::vector<float>> zero_points(const OpCall& op, const Blocks& blocks) {
   return zeros;
 }
 
-// The block whose scale and zero point belong to each k.
-Result<Ints> groups_of(const OpCall& op, const Blocks& blocks) {
-  Ints groups(blocks.k);
-  for (int64_t i = 0; i < blocks.k; ++i) groups[i] = i / blocks.size;
-  if (op.has_input(4)) groups = all_integers(op.input(4));
-  if (groups.size() != blocks.k) return execution_error("g_idx must have one value for each k");
-  for (int64_t group : groups) {
-    if (group < 0 || group >= blocks.count) return execution_error(fmt::format("g_idx holds {}", group));
-  }
-  return groups;
-}
-
 Status matmul_nbits(Context& op) {
-  const Blocks blocks = PX_TRY(blocks_of(op));
+  const NBitsBlocks blocks = PX_TRY(nbits_blocks(op));
   const std::vector<float> zeros = PX_TRY(zero_points(op, blocks));
-  const Ints groups = PX_TRY(groups_of(op, blocks));
+  const Ints groups = PX_TRY(nbits_groups(op, blocks));
   const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), false));
   const auto weights = unpacked(op, "nbits", [&] {
     Weights values(static_cast<size_t>(blocks.n * blocks.k));

@@ -1,0 +1,171 @@
+// Conversions from and to 8-bit floats and elements of 4 and 2 bits on a GPU, by tables that the host's own decoding
+// and rounding make: the same codes come out of both.
+#pragma once
+
+#include <bit>
+
+#include "inspector/tensor/elements.h"
+#include "inspector/tensor/float_formats.h"
+#include "runtime/device/element_of.h"
+#include "runtime/device/tabulate.h"
+#include "runtime/ops/op_context.h"
+
+namespace parallax::runtime {
+
+inline bool is_narrow_code(DType dtype) { return is_sub_byte(dtype) || (is_floating(dtype) && bits_of(dtype) <= 8); }
+
+// The values of all codes.
+inline std::vector<double> values_of_codes(DType dtype) {
+  std::vector<double> values(size_t{1} << bits_of(dtype));
+  for (size_t code = 0; code < values.size(); ++code) {
+    const auto byte = static_cast<std::byte>(code);
+    values[code] = load_element<double>(dtype, &byte, 0);
+  }
+  return values;
+}
+
+template <class Device>
+struct DecodedElement {
+  Elements<Device, const uint8_t> bytes;
+  Elements<Device, const double> values;
+  int bits;
+  PX_HD double operator()(int64_t i) const {
+    const int64_t bit = i * bits;
+    return values[(bytes[bit / 8] >> (bit % 8)) & ((1 << bits) - 1)];
+  }
+};
+
+// A double's place in their order, in which -0 comes before 0.
+PX_HD inline int64_t place_in_order(double value) {
+  const auto bits = std::bit_cast<int64_t>(value);
+  return bits < 0 ? static_cast<int64_t>(INT64_MIN - bits) : bits;
+}
+
+struct FloatRounding {
+  bool saturate = true;
+  E8M0Rounding mode = E8M0Rounding::up;
+};
+
+// Rounding to a format as a step function: codes[i] is what numbers from bounds[i] (excluded: bounds[i + 1]) on become.
+struct RoundingSteps {
+  Ints bounds, codes;
+  int64_t nan_code[2];  // without and with a sign
+};
+
+inline RoundingSteps rounding_steps(DType dtype, const FloatRounding& rounding) {
+  const auto code_at = [&](int64_t place) -> int64_t {
+    const auto bits = place < 0 ? static_cast<int64_t>(INT64_MIN - place) : place;
+    return small_float_from_double(dtype, std::bit_cast<double>(bits), rounding.saturate, rounding.mode);
+  };
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  RoundingSteps steps;
+  steps.nan_code[0] = small_float_from_double(dtype, nan, rounding.saturate, rounding.mode);
+  steps.nan_code[1] = small_float_from_double(dtype, -nan, rounding.saturate, rounding.mode);
+  // Between neighbours of the format (and the ends of the doubles) the code changes once, and where is found by
+  // halving.
+  std::vector<int64_t> places{place_in_order(-infinity), place_in_order(-0.0), 0, place_in_order(infinity)};
+  for (double value : values_of_codes(dtype)) {
+    if (value == value) places.push_back(place_in_order(value));
+  }
+  std::sort(places.begin(), places.end());
+  steps.bounds.push_back(places.front());
+  steps.codes.push_back(code_at(places.front()));
+  const auto change_between = [&](int64_t low, int64_t high) {
+    while (code_at(low) != code_at(high)) {
+      int64_t same = low, other = high;
+      while (static_cast<uint64_t>(other) - static_cast<uint64_t>(same) > 1) {
+        const auto middle = static_cast<int64_t>(static_cast<uint64_t>(same) +
+                                                 (static_cast<uint64_t>(other) - static_cast<uint64_t>(same)) / 2);
+        (code_at(middle) == code_at(low) ? same : other) = middle;
+      }
+      steps.bounds.push_back(other);
+      steps.codes.push_back(code_at(other));
+      low = other;
+    }
+  };
+  for (size_t i = 0; i + 1 < places.size(); ++i) change_between(places[i], places[i + 1]);
+  return steps;
+}
+
+template <class Device>
+struct RoundedElement {
+  Source in;
+  Elements<Device, const int64_t> bounds, codes;
+  int64_t count;
+  int64_t nan_code, negative_nan_code;
+  PX_HD int64_t operator()(int64_t i) const {
+    const double value = element_of<Device, double>(in, i);
+    const int64_t place = place_in_order(value);
+    if (value != value) return place < 0 ? negative_nan_code : nan_code;
+    int64_t low = 0, high = count;  // the last bound that is not above it
+    while (high - low > 1) {
+      const int64_t middle = (low + high) / 2;
+      (bounds[middle] <= place ? low : high) = middle;
+    }
+    return codes[low];
+  }
+};
+
+// Integers of few bits: the nearest, halves to even, of floats; the last bits of integers.
+template <class Device>
+struct WrappedElement {
+  Source in;
+  bool is_float;
+  PX_HD int64_t operator()(int64_t i) const {
+    if (!is_float) return element_of<Device, int64_t>(in, i);
+    return storage::from_storage<int64_t>(std::nearbyint(element_of<Device, double>(in, i)));
+  }
+};
+
+// Bytes of several codes.
+template <class Code>
+struct PackedCodes {
+  Code code;
+  int bits;
+  int64_t count;
+  PX_HD int64_t operator()(int64_t byte) const {
+    int64_t packed = 0;
+    const int64_t per_byte = 8 / bits;
+    for (int64_t part = 0; part < per_byte; ++part) {
+      const int64_t i = byte * per_byte + part;
+      if (i < count) packed |= (code(i) & ((1 << bits) - 1)) << (part * bits);
+    }
+    return packed;
+  }
+};
+
+// x as doubles, exactly.
+template <class Device>
+Result<TensorView> decoded(OpContext<Device>& op, const TensorView& x) {
+  const MutableView wide = PX_TRY(op.scratch(DType::float64, x.shape));
+  const auto values = PX_TRY(op.table(values_of_codes(x.dtype)));
+  const DecodedElement<Device> element{{reinterpret_cast<const uint8_t*>(x.data)}, values, bits_of(x.dtype)};
+  tabulate<double>(op.queue(), element, wide);
+  return TensorView(wide);
+}
+
+template <class Device, class Code>
+void store_codes(OpContext<Device>& op, const Code& code, const MutableView& y) {
+  const auto bytes = static_cast<int64_t>(byte_size(y.dtype, y.element_count()));
+  const MutableView out{DType::uint8, Shape{bytes}, y.data, y.device};
+  tabulate<int64_t>(op.queue(), PackedCodes<Code>{code, bits_of(y.dtype), y.element_count()}, out);
+}
+
+// y, of a narrow type, from x, of any other.
+template <class Device>
+Status encode(OpContext<Device>& op, const TensorView& x, const MutableView& y, const FloatRounding& rounding) {
+  if (y.element_count() == 0) return {};
+  if (!is_floating(y.dtype)) {
+    store_codes(op, WrappedElement<Device>{source_of(x), is_floating(x.dtype)}, y);
+    return {};
+  }
+  const RoundingSteps steps = rounding_steps(y.dtype, rounding);
+  const auto bounds = PX_TRY(op.table(steps.bounds));
+  const auto codes = PX_TRY(op.table(steps.codes));
+  const RoundedElement<Device> element{source_of(x),      bounds,           codes, steps.bounds.size(),
+                                       steps.nan_code[0], steps.nan_code[1]};
+  store_codes(op, element, y);
+  return {};
+}
+
+}  // namespace parallax::runtime

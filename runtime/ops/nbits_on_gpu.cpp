@@ -1,0 +1,133 @@
+// MatMulNBits of com.microsoft for GPU devices: few rows by a kernel that decodes weights as it reads them, more rows
+// by a product with the decoded matrix. The host's is in ms_quantized_products.cpp.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "runtime/device/gemm.h"
+#include "runtime/device/gpu/block_weights_kernel.h"
+#include "runtime/device/map.h"
+#include "runtime/device/tabulate.h"
+#include "runtime/ops/fused_families.h"
+#include "runtime/ops/nbits_blocks.h"
+#include "runtime/ops/on_gpu.h"
+
+namespace parallax::runtime {
+namespace {
+
+constexpr int64_t kMostRows = 8;  // beyond them decoding once for all rows is less work
+
+struct PlusBias {
+  template <class T>
+  PX_HD T operator()(T x, T bias) const {
+    return x + bias;
+  }
+};
+
+using FloatValues = std::shared_ptr<const float>;
+
+template <class Device>
+Result<FloatValues> floats_of(OpContext<Device>& op, int64_t index) {
+  return converted<float>(op.queue(), op.input(index).view(), op.is_constant(index));
+}
+
+template <class Device>
+struct Operands {
+  gpu::BlockWeights<Device> weights;
+  FloatValues a, scales, zeros, bias;
+};
+
+template <class Device>
+Result<Operands<Device>> operands_of(OpContext<Device>& op, const NBitsBlocks& blocks) {
+  Operands<Device> operands;
+  gpu::BlockWeights<Device>& weights = operands.weights;
+  operands.a = PX_TRY(floats_of(op, 0));
+  operands.scales = PX_TRY(floats_of(op, 2));
+  weights.codes = {reinterpret_cast<const uint8_t*>(op.input(1).view().data)};
+  weights.scales = {operands.scales.get()};
+  weights.k = blocks.k;
+  weights.size = blocks.size;
+  weights.count = blocks.count;
+  weights.bits = static_cast<int>(blocks.bits);
+  if (op.has_input(3)) {
+    if (PX_TRY(has_packed_zeros(op, blocks))) {
+      weights.packed_zeros = {reinterpret_cast<const uint8_t*>(op.input(3).view().data)};
+    } else {
+      operands.zeros = PX_TRY(floats_of(op, 3));
+      weights.zeros = {operands.zeros.get()};
+    }
+  }
+  if (op.has_input(4)) {
+    const Ints groups = PX_TRY(nbits_groups(op, blocks));
+    weights.groups = PX_TRY(op.table(groups));
+  }
+  if (op.has_input(5)) {
+    if (op.input(5).element_count() != blocks.n) return execution_error("the bias must have one value a column");
+    operands.bias = PX_TRY(floats_of(op, 5));
+  }
+  return operands;
+}
+
+template <class Device>
+Status multiply_decoded(OpContext<Device>& op, const Operands<Device>& operands, const NBitsBlocks& blocks,
+                        int64_t rows, const MutableView& y) {
+  const MutableView matrix = PX_TRY(op.scratch(DType::float32, Shape{blocks.n, blocks.k}));
+  tabulate<float>(op.queue(), operands.weights, matrix);
+  const MutableView sums = PX_TRY(op.scratch(DType::float32, Shape{rows, blocks.n}));
+  GemmProblem problem;
+  problem.m = rows;
+  problem.n = blocks.n;
+  problem.k = blocks.k;
+  problem.transpose_b = true;
+  PX_TRY(gemm(op.queue(), problem, operands.a.get(), reinterpret_cast<const float*>(matrix.data),
+              reinterpret_cast<float*>(sums.data)));
+  const MutableView out{y.dtype, sums.shape, y.data, y.device};
+  if (op.has_input(5)) {
+    const TensorView bias = op.input(5).reshaped(Shape{blocks.n}).view();
+    map_as<float, float>(op.queue(), PlusBias{}, out, std::array<TensorView, 2>{TensorView(sums), bias});
+  } else {
+    map_as<float, float>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(sums)});
+  }
+  return {};
+}
+
+template <class Device>
+Status matmul_nbits(OpContext<Device>& op) {
+  const NBitsBlocks blocks = PX_TRY(nbits_blocks(op));
+  const Tensor& a = op.input(0);
+  Ints dims(a.shape());
+  if (dims.empty() || dims.back() != blocks.k) {
+    return execution_error(
+        fmt::format("A {} cannot be multiplied by weights of {} rows", a.shape().to_string(), blocks.k));
+  }
+  const int64_t rows = product(dims, 0, dims.size() - 1);
+  dims[dims.size() - 1] = blocks.n;
+  const MutableView y = PX_TRY(op.make_output(0, a.dtype(), shape_of(dims)));
+  if (rows == 0) return {};
+  const Operands<Device> operands = PX_TRY(operands_of(op, blocks));
+  if (rows > kMostRows) return multiply_decoded(op, operands, blocks, rows, y);
+  const gpu::BlockWeightsProductKernel<Device> kernel{
+      operands.weights, {operands.a.get()}, {operands.bias.get()}, target_of(y), rows, blocks.n};
+  launch(op.queue(), kernel, gpu::size_for_rows(op.queue(), blocks.n, blocks.k, sizeof(gpu::Slot)));
+  return {};
+}
+
+template <class Device>
+constexpr KernelRow<Device> nbits_row() {
+  KernelRow<Device> row{"MatMulNBits", dtype_bits({DType::float32, DType::float16, DType::bfloat16}),
+                        PX_ON_GPU(matmul_nbits<Device>)};
+  row.domain = "com.microsoft";
+  return reads_on_host<Device>({4}, row);
+}
+
+template <class Device>
+constexpr KernelRow<Device> kRows[] = {nbits_row<Device>()};
+
+}  // namespace
+
+template <>
+std::span<const KernelRow<CompiledDevice>> nbits_on_gpu_rows() {
+  return kRows<CompiledDevice>;
+}
+
+}  // namespace parallax::runtime
