@@ -16,43 +16,75 @@
 namespace parallax::runtime {
 namespace {
 
-// ---- Functors ----
+// ---- Functors: one kernel for all activations, which is chosen the same way by every thread ----
 
-template <class Apply>
+struct AnyActivation {
+  Activation::Kind kind;
+  float alpha, beta;
+  template <class T>
+  PX_HD T operator()(T x) const {
+    using Kind = Activation::Kind;
+    using activation_detail::Apply;
+    switch (kind) {
+      case Kind::none:
+        return x;
+      case Kind::relu:
+        return Apply<Kind::relu>{alpha, beta}(x);
+      case Kind::sigmoid:
+        return Apply<Kind::sigmoid>{alpha, beta}(x);
+      case Kind::tanh:
+        return Apply<Kind::tanh>{alpha, beta}(x);
+      case Kind::leaky_relu:
+        return Apply<Kind::leaky_relu>{alpha, beta}(x);
+      case Kind::clip:
+        return Apply<Kind::clip>{alpha, beta}(x);
+      case Kind::hard_sigmoid:
+        return Apply<Kind::hard_sigmoid>{alpha, beta}(x);
+      case Kind::hard_swish:
+        return Apply<Kind::hard_swish>{alpha, beta}(x);
+      case Kind::softsign:
+        return Apply<Kind::softsign>{alpha, beta}(x);
+      case Kind::gelu:
+        return Apply<Kind::gelu>{alpha, beta}(x);
+      case Kind::fast_gelu:
+        return Apply<Kind::fast_gelu>{alpha, beta}(x);
+      case Kind::swish:
+        return Apply<Kind::swish>{alpha, beta}(x);
+    }
+    return x;
+  }
+};
+
 struct WithBias {
-  Apply apply;
+  AnyActivation apply;
   template <class T>
   PX_HD T operator()(T x, T bias) const {
     return apply(x + bias);
   }
 };
-template <class Apply>
 struct WithResidual {
-  Apply apply;
+  AnyActivation apply;
   template <class T>
   PX_HD T operator()(T x, T residual) const {
     return apply(x) + residual;
   }
 };
-template <class Apply>
 struct WithBoth {
-  Apply apply;
+  AnyActivation apply;
   template <class T>
   PX_HD T operator()(T x, T bias, T residual) const {
     return apply(x + bias) + residual;
   }
 };
-template <class Apply>
 struct Gating {
-  Apply apply;
+  AnyActivation apply;
   template <class T>
   PX_HD T operator()(T gate, T up) const {
     return apply(gate) * up;
   }
 };
-template <class Apply>
 struct WithScaled {
-  Apply apply;
+  AnyActivation apply;
   double beta;
   template <class T>
   PX_HD T operator()(T x, T c) const {
@@ -84,23 +116,21 @@ struct Finish {
 
 template <class C, class Device>
 Status finish_product(OpContext<Device>& op, const Finish& finish, const MutableView& product, const MutableView& out) {
-  visit_activation(finish.activation, [&](auto apply) {
-    using Apply = decltype(apply);
-    const TensorView x(product);
-    if (finish.scaled != nullptr) {
-      map_as<C, C>(op.queue(), WithScaled<Apply>{apply, finish.beta}, out,
-                   std::array<TensorView, 2>{x, finish.scaled->view()});
-    } else if (finish.bias != nullptr && finish.residual != nullptr) {
-      map_as<C, C>(op.queue(), WithBoth<Apply>{apply}, out,
-                   std::array<TensorView, 3>{x, finish.bias->view(), finish.residual->view()});
-    } else if (finish.bias != nullptr) {
-      map_as<C, C>(op.queue(), WithBias<Apply>{apply}, out, std::array<TensorView, 2>{x, finish.bias->view()});
-    } else if (finish.residual != nullptr) {
-      map_as<C, C>(op.queue(), WithResidual<Apply>{apply}, out, std::array<TensorView, 2>{x, finish.residual->view()});
-    } else {
-      map_as<C, C>(op.queue(), apply, out, std::array<TensorView, 1>{x});
-    }
-  });
+  const AnyActivation apply{finish.activation.kind, finish.activation.alpha, finish.activation.beta};
+  const TensorView x(product);
+  if (finish.scaled != nullptr) {
+    const std::array<TensorView, 2> operands{x, finish.scaled->view()};
+    map_as<C, C>(op.queue(), WithScaled{apply, finish.beta}, out, operands);
+  } else if (finish.bias != nullptr && finish.residual != nullptr) {
+    const std::array<TensorView, 3> operands{x, finish.bias->view(), finish.residual->view()};
+    map_as<C, C>(op.queue(), WithBoth{apply}, out, operands);
+  } else if (finish.bias != nullptr) {
+    map_as<C, C>(op.queue(), WithBias{apply}, out, std::array<TensorView, 2>{x, finish.bias->view()});
+  } else if (finish.residual != nullptr) {
+    map_as<C, C>(op.queue(), WithResidual{apply}, out, std::array<TensorView, 2>{x, finish.residual->view()});
+  } else {
+    map_as<C, C>(op.queue(), apply, out, std::array<TensorView, 1>{x});
+  }
   return {};
 }
 
@@ -220,15 +250,12 @@ Status gated(OpContext<Device>& op) {
   const Shape shape = PX_TRY(broadcast_shapes(shapes));
   const MutableView y = PX_TRY(op.make_output(0, gate.dtype(), shape));
   const std::array<TensorView, 2> operands{gate.view(), op.input(1).view()};
-  const bool is_double = gate.dtype() == DType::float64;
-  visit_activation(activation, [&](auto apply) {
-    const Gating<decltype(apply)> gating{apply};
-    if (is_double) {
-      map_as<double, double>(op.queue(), gating, y, operands);
-    } else {
-      map_as<float, float>(op.queue(), gating, y, operands);
-    }
-  });
+  const Gating gating{{activation.kind, activation.alpha, activation.beta}};
+  if (gate.dtype() == DType::float64) {
+    map_as<double, double>(op.queue(), gating, y, operands);
+  } else {
+    map_as<float, float>(op.queue(), gating, y, operands);
+  }
   return {};
 }
 

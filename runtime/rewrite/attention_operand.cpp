@@ -90,10 +90,30 @@ bool take_flat_transpose(const Fuser& fuser, AttentionOperand& operand) {
   return true;
 }
 
+// Whether nothing reads `value` but nodes of `taken`, and nodes that ask for its shape on their behalf: those are taken
+// too.
+bool is_read_by(const Fuser& fuser, ValueId value, std::vector<size_t>& taken, int depth = 0) {
+  const auto index = static_cast<size_t>(value);
+  if (depth > kMostSteps || fuser.edit().pinned[index] || fuser.edit().captured[index]) return false;
+  for (size_t reader : fuser.readers(value)) {
+    if (std::find(taken.begin(), taken.end(), reader) != taken.end()) continue;
+    constexpr std::string_view kOfShapes[] = {"Slice", "Concat", "Gather", "Unsqueeze", "Squeeze"};
+    const bool asks = depth == 0 ? fuser.at(reader, "Shape") != nullptr
+                                 : std::any_of(std::begin(kOfShapes), std::end(kOfShapes),
+                                               [&](std::string_view op) { return fuser.at(reader, op) != nullptr; });
+    if (!asks || !is_read_by(fuser, fuser.at(reader)->outputs[0], taken, depth + 1)) return false;
+    taken.push_back(reader);
+  }
+  return true;
+}
+
 // [b, h, s, d] with an axis of 1 after h, expanded there and seen as [b, h * groups, s, d].
 bool take_groups(const Fuser& fuser, AttentionOperand& operand) {
   const size_t reshape = fuser.producer(operand.value, "Reshape");
-  if (reshape == Fuser::kNowhere || !fuser.is_private(operand.value) || operand.groups > 1) return false;
+  std::vector<size_t> readers = operand.members;
+  if (reshape == Fuser::kNowhere || operand.groups > 1 ||
+      !(fuser.is_private(operand.value) || is_read_by(fuser, operand.value, readers)))
+    return false;
   const ValueId wide = fuser.input(*fuser.at(reshape), 0);
   const size_t expand = fuser.producer(wide, "Expand");
   if (expand == Fuser::kNowhere || !fuser.is_private(wide)) return false;
@@ -121,6 +141,7 @@ bool take_groups(const Fuser& fuser, AttentionOperand& operand) {
   if (!operand.order.empty() && operand.order[heads] != static_cast<int64_t>(heads)) return false;
   operand.groups = groups.value;
   operand.value = source;
+  operand.members = std::move(readers);
   operand.members.insert(operand.members.end(), {reshape, expand, unsqueeze});
   return true;
 }
