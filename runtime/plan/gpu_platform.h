@@ -7,6 +7,7 @@
 
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/copy.h"
+#include "runtime/device/profiler_range.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/host_platform.h"
 #include "runtime/plan/move_value.h"
@@ -35,6 +36,7 @@ class GpuPlatform final : public Platform {
       const auto host_row = find_kernel<Cpu>(node, dtypes);
       if (host_row.ok()) return call_row(**host_row, node, inputs, seed, host_queue_, result);
     }
+    [[maybe_unused]] const ProfilerRange<Device> range(node.display_name);
     const auto& row = *static_cast<const KernelRow<Device>*>(kernel.row);
     std::vector<Value> moved(inputs.size());
     std::vector<OpInput> operands(inputs.begin(), inputs.end());
