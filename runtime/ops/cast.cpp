@@ -34,7 +34,8 @@ FloatRounding float_rounding(const OpCall& op) {
                                                                             : E8M0Rounding::up};
 }
 
-Status to_narrow_float(OpContext<Cpu>& op, const TensorView& x, const MutableView& y) {
+template <class Device>
+Status to_narrow_float(OpContext<Device>& op, const TensorView& x, const MutableView& y) {
   const FloatRounding rounding = float_rounding(op);
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const double value = load_element<double>(x.dtype, x.data, i);
