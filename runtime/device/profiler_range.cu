@@ -1,7 +1,7 @@
 // Ranges of NVTX, which finds a profiler by itself and does next to nothing where there is none.
-#include "runtime/device/profiler_range.h"
-
 #include <nvtx3/nvToolsExt.h>
+
+#include "runtime/device/profiler_range.h"
 
 namespace parallax::runtime {
 

@@ -47,7 +47,7 @@ LIBRARIES = [
     (r"(turbojpeg|tiffio|openjpeg)\.h|webp/", ["reference/images"]),
     (r"CLI/", ["inspector/cli"]),
     (r"(oneapi/|dnnl|omp\.h|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
-    (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|cooperative_groups|thrust/)", ["runtime/device"]),
+    (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|nvtx|cooperative_groups|thrust/)", ["runtime/device"]),
     (r"(dlpack/)", ["inspector/tensor", "runtime/device", "python"]),
     (r"(GLFW/|GL/|EGL/|imgui|backends/imgui|implot)", ["gui", "tests/gui"]),
     (r"pybind11/", ["python"]),

@@ -160,8 +160,8 @@ std::string cast(const std::string& x, const std::string& y, DType to) {
 }
 
 TEST(GpuExecutor, AnOperatorWithoutAKernelIsUnsupported) {
-  const auto model = model_of(cast("x", "narrow", DType::float8e4m3fn) + cast("narrow", "y", DType::float32) +
-                              value("input", "x") + value("output", "y"));
+  const auto model = model_of(cast("x", "narrow", DType::int4) + node("Transpose", {"narrow"}, {"turned"}) +
+                              cast("turned", "y", DType::float32) + value("input", "x") + value("output", "y"));
   const Ran ran = run(model, {floats({2, 2}, {1, 2, 3, 4})});
   ASSERT_FALSE(ran.outputs.ok());
   EXPECT_EQ(ran.outputs.error().code, ErrorCode::unsupported);
@@ -169,14 +169,14 @@ TEST(GpuExecutor, AnOperatorWithoutAKernelIsUnsupported) {
 }
 
 TEST(GpuExecutor, TheHostCanRunWhatTheDeviceCannot) {
-  const auto model = model_of(node("Neg", {"x"}, {"a"}) + cast("a", "narrow", DType::float8e4m3fn) +
-                              cast("narrow", "b", DType::float32) + node("Neg", {"b"}, {"y"}) + value("input", "x") +
-                              value("output", "y"));
+  const auto model = model_of(node("Neg", {"x"}, {"a"}) + cast("a", "narrow", DType::int4) +
+                              node("Transpose", {"narrow"}, {"turned"}) + cast("turned", "b", DType::float32) +
+                              node("Neg", {"b"}, {"y"}) + value("input", "x") + value("output", "y"));
   RunOptions options;
   options.fallback = make_cpu_executor();
   const Ran ran = run(model, {floats({2, 2}, {1.1F, 2, 3, 4})}, options);
   ASSERT_TRUE(ran.outputs.ok()) << ran.outputs.error().message;
-  EXPECT_EQ(first_output(ran)[0], 1.125F);  // the float of 8 bits next to 1.1
+  EXPECT_EQ(first_output(ran), (std::vector<float>{1, 3, 2, 4}));
 }
 
 TEST(GpuExecutor, OverridesStandInForDeviceValues) {
