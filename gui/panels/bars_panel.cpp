@@ -150,6 +150,10 @@ void draw_status(Ui& ui) {
   ImGui::AlignTextToFramePadding();
   const Document* document = viewer.document();
   if (document != nullptr && document->comparison != nullptr) {
+    if (viewer.is_running()) {
+      ImGui::TextDisabled("so far:");
+      ImGui::SameLine(0, 6 * ui.scale);
+    }
     draw_verdict(ui, *document->comparison);
   } else if (document != nullptr) {
     ImGui::TextDisabled("%s", fmt::format("{} values", document->rows.size()).c_str());

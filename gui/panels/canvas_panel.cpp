@@ -68,7 +68,7 @@ std::string value_text(const GraphView& graph, const SceneWire& wire) {
   return fmt::format("{}\n{}", value.name, to_string(value.type));
 }
 
-void show_tooltip(Ui& ui, int32_t item) {
+void describe_hovered(Ui& ui, int32_t item) {
   const GraphView& graph = ui.viewer->graph;
   if (item > 0) {
     const GraphItem& shown = graph.items().item(item);
@@ -82,10 +82,9 @@ void show_tooltip(Ui& ui, int32_t item) {
                           summary.mistrusted, summary.not_compared);
     }
     if (graph.can_open(item)) text += "\ndouble click, or Enter: open or close";
-    ImGui::SetTooltip("%s", text.c_str());
+    show_tooltip(text);
   } else if (ui.hovered_wire >= 0) {
-    ImGui::SetTooltip("%s",
-                      value_text(graph, ui.viewer->graph.scene().wires[static_cast<size_t>(ui.hovered_wire)]).c_str());
+    show_tooltip(value_text(graph, ui.viewer->graph.scene().wires[static_cast<size_t>(ui.hovered_wire)]));
   }
 }
 
@@ -165,7 +164,7 @@ void draw_canvas(Ui& ui) {
   painter.draw_wires();
   painter.draw_nodes();
   list->PopClipRect();
-  if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) show_tooltip(ui, item);
+  if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) describe_hovered(ui, item);
 }
 
 namespace {
@@ -214,7 +213,7 @@ void draw_ribbon(Ui& ui) {
   const int32_t row = std::clamp(at, 0, static_cast<int32_t>(count) - 1);
   if (ImGui::IsItemActive() && row != ui.viewer->row()) ui.viewer->select_row(row);
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("%d of %zu: %s", row + 1, count, document.rows[static_cast<size_t>(row)].path.c_str());
+    show_tooltip(fmt::format("{} of {}: {}", row + 1, count, document.rows[static_cast<size_t>(row)].path));
 }
 
 void draw_welcome(Ui& ui) {

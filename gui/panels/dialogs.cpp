@@ -152,25 +152,37 @@ void executor_combo(Ui& ui, const char* label, std::string& executor) {
   }
 }
 
+// Before a field that takes the rest of the line.
+void label(const Ui& ui, const char* text) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextDisabled("%s", text);
+  ImGui::SameLine(92 * ui.scale);
+  ImGui::SetNextItemWidth(-1);
+}
+
 void draw_run(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   RunForm& form = viewer.run_form;
   if (begin_dialog(ui, "run", 640, 0)) {
     ImGui::TextUnformatted("Run a model on two executors and compare every value");
     ImGui::Dummy({0, 2 * ui.scale});
-    ImGui::SetNextItemWidth(-110 * ui.scale);
+    label(ui, "model");
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    text_field("model", "path of the model (.onnx)", form.model);
+    text_field("##model", "path of the model (.onnx)", form.model);
     ui.mark("run.model");
-    ImGui::SetNextItemWidth(-110 * ui.scale);
-    text_field("against", "a second model as side B; empty: the same", form.against);
+    label(ui, "against");
+    text_field("##against", "a second model as side B; empty: the same", form.against);
     ui.mark("run.against");
-    ImGui::SetNextItemWidth(-110 * ui.scale);
-    text_field("inputs", "a test_data_set folder, .npz or .safetensors; empty: generated", form.inputs);
+    label(ui, "inputs");
+    text_field("##inputs", "a test_data_set folder, .npz or .safetensors; empty: generated", form.inputs);
     ui.mark("run.inputs");
-    executor_combo(ui, "A", form.executor_a);
+    label(ui, "A runs on");
+    executor_combo(ui, "##A", form.executor_a);
     ImGui::SameLine(0, 20 * ui.scale);
-    executor_combo(ui, "B", form.executor_b);
+    ImGui::TextDisabled("B runs on");
+    ImGui::SameLine(0, 10 * ui.scale);
+    executor_combo(ui, "##B", form.executor_b);
+    label(ui, "");
     ImGui::Checkbox("nothing is fused or folded away", &form.observe_all);
     ImGui::SameLine(0, 20 * ui.scale);
     ImGui::Checkbox("keep all elements", &form.keep_values);
@@ -241,9 +253,25 @@ void draw_goto(Ui& ui) {
   end_dialog();
 }
 
+// What lies behind a dialog steps back.
+void dim_all(const Ui& ui) {
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, IM_COL32(0, 0, 0, ui.viewer->is_dark ? 110 : 60));
+  ImGui::Begin("behind dialogs", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoFocusOnAppearing);
+  ImGui::End();
+  ImGui::PopStyleColor();
+}
+
 }  // namespace
 
 void draw_dialogs(Ui& ui) {
+  const Viewer& viewer = *ui.viewer;
+  if (viewer.show_export || viewer.show_goto || viewer.show_palette || viewer.show_help || viewer.show_open ||
+      viewer.show_run)
+    dim_all(ui);
   if (ui.viewer->show_export) draw_export(ui);
   if (ui.viewer->show_goto) draw_goto(ui);
   if (ui.viewer->show_palette) draw_palette(ui);

@@ -137,7 +137,7 @@ void show_element_under_mouse(Ui& ui, const Place& place, const HeatImage& image
   if (image.block_rows * image.block_columns > 1) {
     text += fmt::format("\na pixel shows the worst of {}x{} elements", image.block_rows, image.block_columns);
   }
-  ImGui::SetTooltip("%s", text.c_str());
+  show_tooltip(text);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) ui.viewer->select_element(element);
 }
 

@@ -167,10 +167,12 @@ void draw_row(Ui& ui, int32_t row, const std::vector<TableColumnInfo>& columns) 
     if (bad) ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().bad);
     const bool is_name = columns[c].column == TableColumn::name;
     const ImFont* font = ui.fonts.base;
-    ImGui::TextUnformatted(is_name ? cut_front(font, font->FontSize, text, ImGui::GetContentRegionAvail().x).c_str()
-                                   : text.c_str());
+    const float room = ImGui::GetContentRegionAvail().x;
+    const std::string shown =
+        is_name ? cut_front(font, font->FontSize, text, room) : cut_text(font, font->FontSize, text, room);
+    ImGui::TextUnformatted(shown.c_str());
     if (bad) ImGui::PopStyleColor();
-    if (is_name) tooltip(text.c_str());
+    if (shown != text) tooltip(text.c_str());
   }
 }
 

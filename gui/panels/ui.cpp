@@ -202,8 +202,16 @@ void busy_mark(Ui& ui, ImVec2 least, ImVec2 greatest, const std::string& text) {
   list->AddRectFilled({left, b.y - 3 * ui.scale}, {left + length, b.y}, ui.theme().accent, 1.5F * ui.scale);
 }
 
+void show_tooltip(const std::string& text) {
+  const float pad = std::floor(ImGui::GetFontSize() * 0.5F);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {pad, pad});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, pad * 0.7F);
+  ImGui::SetTooltip("%s", text.c_str());
+  ImGui::PopStyleVar(2);
+}
+
 void tooltip(const char* text) {
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text);
+  if (ImGui::IsItemHovered()) show_tooltip(text);
 }
 
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width) {

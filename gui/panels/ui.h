@@ -138,7 +138,8 @@ bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at
 
 // A button that names itself in the register; highlighted when `is_on`.
 bool small_button(Ui& ui, const char* label, const char* name, bool is_on = false);
-void tooltip(const char* text);
+void show_tooltip(const std::string& text);
+void tooltip(const char* text);  // of the widget just drawn, when the mouse is over it
 // In the middle of an area: what is being computed, with a bar that moves.
 void busy_mark(Ui& ui, ImVec2 least, ImVec2 greatest, const std::string& text);
 // "Ctrl+Up" as people write it: with an arrow.

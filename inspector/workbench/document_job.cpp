@@ -25,7 +25,7 @@ std::unique_ptr<DocumentJob> DocumentJob::open(std::vector<std::string> files, P
 std::unique_ptr<DocumentJob> DocumentJob::run(RunRequest request, ExecutorFactory make_executor,
                                               std::function<void()> wake) {
   std::unique_ptr<DocumentJob> job(new DocumentJob());
-  job->start("running", std::move(wake),
+  job->start(std::string(kRunning), std::move(wake),
              [self = job.get(), request = std::move(request), factory = std::move(make_executor)] {
                self->run_request(request, factory);
              });

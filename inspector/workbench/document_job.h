@@ -26,7 +26,7 @@ class DocumentJob {
   static std::unique_ptr<DocumentJob> run(RunRequest request, ExecutorFactory make_executor,
                                           std::function<void()> wake = {});
   // Times every node of `document`'s model; the document that comes has times and is else the same.
-  static constexpr std::string_view kTiming = "timing";
+  static constexpr std::string_view kTiming = "timing", kRunning = "running";
   static std::unique_ptr<DocumentJob> time(std::shared_ptr<const Document> document, RunRequest request,
                                            ExecutorFactory make_executor, std::function<void()> wake);
   ~DocumentJob();  // cancels and waits

@@ -147,6 +147,12 @@ void remark_on(const DumpReader& dump, std::string_view side, std::vector<std::s
     remarks.push_back(fmt::format("{} is unfinished: its run was cut off, {} values had been captured", which,
                                   dump.entries().size()));
   }
+  const bool has_ended = std::ranges::all_of(dump.executions(), &DumpExecution::completed);
+  if (dump.is_complete() && !has_ended && dump.failures().empty()) {
+    remarks.push_back(
+        fmt::format("{} holds a run that did not end (cancelled, or cut off and repaired): {} values had been captured",
+                    which, dump.entries().size()));
+  }
   for (const NodeFailure& failure : dump.failures()) {
     remarks.push_back(
         fmt::format("{}: node '{}{}' ({}) failed: {}", which, failure.path, failure.node, failure.op, failure.message));

@@ -57,6 +57,8 @@ void Viewer::run(const RunForm& form) {
   job_ = DocumentJob::run(std::move(request), make_executor_, wake);
 }
 
+bool Viewer::is_running() const { return job_ != nullptr && job_->title() == DocumentJob::kRunning; }
+
 void Viewer::cancel_job() {
   wants_times_ = false;
   if (job_ != nullptr) job_->cancel();
@@ -135,7 +137,9 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   if (was_touched_ && select_path(path)) return;
   const bool newly_compared = document_->comparison != nullptr && !had_comparison;
   const bool newly_blamed = document_->comparison != nullptr && !document_->comparison->causes.empty() && !had_causes;
-  if (path.empty() || newly_compared || newly_blamed || !select_path(path)) select_first();
+  const bool run_has_ended = document_->a != nullptr && before != nullptr && before->a == nullptr;
+  const bool has_news = newly_compared || newly_blamed || run_has_ended;
+  if (path.empty() || has_news || !select_path(path)) select_first();
   was_touched_ = false;
 }
 

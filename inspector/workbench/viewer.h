@@ -66,6 +66,7 @@ class Viewer {
   void reload();
   bool poll();  // true when something new is shown
   bool is_busy() const { return job_ != nullptr; }
+  bool is_running() const;  // a model: the comparison grows
   const DocumentJob* job() const { return job_.get(); }
   void cancel_job();
   void measure_times();             // of every node, for colours

@@ -42,8 +42,9 @@ void Viewer::load_tensor() {
     return;
   }
   if (!a->defined() && !b->defined()) {
-    tensor_.problem = document_->a == nullptr ? "no values here: run the model, or open a dump of a run"
-                                              : "this value was not captured";
+    tensor_.problem = document_->a != nullptr ? "this value was not captured"
+                      : is_running()          ? "elements can be looked at when the run has ended"
+                                              : "no values here: run the model, or open a dump of a run";
     return;
   }
   const bool only_b = !a->defined();

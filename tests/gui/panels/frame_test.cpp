@@ -2,6 +2,8 @@
 // what came of it.
 #include <filesystem>
 
+#include "inspector/base/mapped_file.h"
+#include "inspector/dump/dump_reader.h"
 #include "tests/gui/panels/frames.h"
 
 namespace parallax::gui {
@@ -165,6 +167,21 @@ TEST_F(Frames, APathWithABlankIsOpened) {
   viewer_.wait_idle();
   ASSERT_NE(viewer_.document(), nullptr);
   EXPECT_EQ(viewer_.document()->files, (std::vector<std::string>{spaced, view_test::nan_fault().b}));
+}
+
+TEST_F(Frames, AnUnfinishedDumpSaysSoAndOnceRepairedStillDoes) {
+  const auto whole = read_file(view_test::llama_fault().b);
+  ASSERT_TRUE(whole.ok());
+  const std::string cut = view_test::scratch("cut.plx"), repaired = view_test::scratch("repaired.plx");
+  ASSERT_TRUE(write_file(cut, whole->substr(0, whole->size() * 2 / 3)).ok());
+  ASSERT_TRUE(repair_dump(cut, repaired).ok());
+  for (const auto& [file, says] : {std::pair{cut, "is unfinished"}, {repaired, "did not end"}}) {
+    viewer_.messages.clear();
+    open({view_test::llama_fault().a, file});
+    ASSERT_EQ(viewer_.messages.size(), 1U);
+    EXPECT_NE(viewer_.messages[0].find(says), std::string::npos) << viewer_.messages[0];
+    EXPECT_EQ(ui_.widgets.count("dismiss"), 1U);
+  }
 }
 
 TEST_F(Frames, TheLegendStandsBelowTheGraphAndIsHidden) {
