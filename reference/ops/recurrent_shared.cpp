@@ -335,9 +335,10 @@ struct Course {
 };
 
 // Where there are fewer blocks of samples than threads, several go through time together, each with panels of units of
-// its own: how many panels. They wait for each other at every step, which takes some hundred nanoseconds.
+// its own: how many panels. They wait for each other at every step: some hundred nanoseconds where each has a processor
+// of its own, ten microseconds where they must share one.
 int64_t panels_of_member(const Recurrence& plan, int64_t blocks) {
-  constexpr int64_t kProductsANanosecond = 16, kLeastOfAStep = 400, kLeastInAll = 50'000;  // nanoseconds
+  constexpr int64_t kProductsANanosecond = 16, kLeastOfAStep = 4'000, kLeastInAll = 50'000;  // nanoseconds
   const int64_t panels = std::max<int64_t>(1, panels_of(plan));
   const int64_t step = plan.gates * plan.hidden * plan.hidden / kProductsANanosecond;
   if (step * plan.steps < kLeastInAll) return panels;

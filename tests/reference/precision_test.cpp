@@ -103,8 +103,8 @@ const LargeCase kLargeCases[] = {
     {"Add", "", {{300, 500}, {500}}},
     {"GRU", "attribute { name: 'hidden_size' type: INT i: 32 }", {{20, 8, 16}, {1, 96, 16}, {1, 96, 32}}},
     // Threads share the hidden units; the last panel of 32 is not full.
-    {"GRU", "attribute { name: 'hidden_size' type: INT i: 80 }", {{55, 3, 4}, {1, 240, 4}, {1, 240, 80}}, 1},
-    {"LSTM", "attribute { name: 'hidden_size' type: INT i: 80 }", {{40, 1, 4}, {1, 320, 4}, {1, 320, 80}}},
+    {"GRU", "attribute { name: 'hidden_size' type: INT i: 260 }", {{25, 3, 4}, {1, 780, 4}, {1, 780, 260}}, 1},
+    {"LSTM", "attribute { name: 'hidden_size' type: INT i: 260 }", {{20, 1, 4}, {1, 1040, 4}, {1, 1040, 260}}},
 };
 
 std::shared_ptr<const Model> model_of(const LargeCase& large) {
