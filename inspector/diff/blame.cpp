@@ -2,6 +2,7 @@
 #include "inspector/diff/blame.h"
 
 #include "inspector/diff/blame_models.h"
+#include "inspector/diff/blame_statistics.h"
 
 namespace parallax {
 namespace {
@@ -23,6 +24,10 @@ bool run_one_model(const BlameRequest& request) {
 Status find_causes(const BlameRequest& request, Comparison& comparison) {
   comparison.causes.clear();
   if (comparison.verdict == OverallVerdict::pass || request.oracle == nullptr) return {};
+  if (auto cause = diff::first_by_statistics(request, comparison); cause.has_value()) {
+    comparison.causes.push_back(std::move(*cause));
+    return {};
+  }
   comparison.causes = run_one_model(request) ? PX_TRY(blame_executions(request, comparison))
                                              : PX_TRY(blame_models(request, comparison));
   return {};

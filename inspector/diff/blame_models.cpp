@@ -3,6 +3,7 @@
 #include "inspector/diff/blame_models.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/blame_models_effects.h"
 #include "inspector/diff/blame_models_guilt.h"
 #include "inspector/diff/blame_models_regions.h"
 #include "inspector/diff/blame_models_rounding.h"
@@ -33,6 +35,8 @@ using diff::Region;
 // Definitions that mean the same part by the rounding of constants alone (weights folded in float32): this much of a
 // value's size, when the oracle runs both.
 constexpr double kSameDefinition = 2e-6;
+constexpr double kNoTrace = 1e-5;      // of a value's size: no more than rounding
+constexpr double kMasked = 1e4;        // sizes that no numbers but masks have
 constexpr size_t kMostInstances = 24;  // of one value in bodies that are looked at
 constexpr size_t kMostCauses = 100;
 
@@ -53,6 +57,12 @@ Distance distance_between(const Value& a, const Value& b, const Limit& limit) {
   const bool same_class = metrics.nan_a == metrics.nan_b && metrics.inf_a == metrics.inf_b;
   if (!is_float || !same_class || metrics.rms_a == 0) return {metrics.severity, infinity};
   return {metrics.severity, metrics.max_abs / metrics.rms_a};
+}
+
+// Equal numbers say that what they were made of was equal; equal indices and conditions do not.
+bool holds_numbers(const ValueComparison& value) {
+  const std::optional<DType> dtype = dtype_from_name(value.dtype);
+  return dtype.has_value() && (is_floating(*dtype) || *dtype == DType::int8 || *dtype == DType::uint8);
 }
 
 struct Root {
@@ -78,9 +88,10 @@ class ModelBlame {
         a_(std::move(a)),
         b_(std::move(b)),
         matching_(match_models(a_->sites(), b_->sites())),
-        regions_(*a_, *b_, matching_) {
+        regions_(*a_, *b_, matching_),
+        effects_(*a_, [this](int32_t id) { return difference_of(id); }) {
     for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
-    for (const ValueComparison& value : comparison.values) by_path_.emplace(value.path, &value);
+    for (ValueComparison& value : comparison.values) by_path_.emplace(value.path, &value);
     for (const NodeMatch& match : matching_.nodes) {
       partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
       partners_[&PlacedNode{match.place_b, match.b}.node()] = &match;
@@ -88,6 +99,7 @@ class ModelBlame {
   }
 
   Result<std::vector<Cause>> run() {
+    if (!part_in_outputs() && withdraw_wrong_pairs()) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
@@ -118,6 +130,13 @@ class ModelBlame {
   void join_swapped_outputs();
   void find_swapped_branches();
   bool is_settled(const ValueMatch& match) const;
+  std::optional<double> difference_of(int32_t id) const;
+  bool has_diverged(int32_t id) const;
+  bool part_in_outputs() const;
+  bool withdraw_wrong_pairs();
+  bool is_written_otherwise(int32_t constant) const;
+  void withdraw(int32_t id, std::string_view reason);
+  bool leaves_no_trace(int32_t id);
   std::vector<Cause> causes();
   std::vector<Cause> unfelt_constants() const;
 
@@ -126,11 +145,13 @@ class ModelBlame {
   std::unique_ptr<ModelSide> a_, b_;
   ModelMatching matching_;
   diff::RegionRunner regions_;
+  diff::Effects effects_;
   diff::PathLinks links_;
-  std::unordered_map<std::string, const ValueComparison*> by_path_;
+  std::unordered_map<std::string, ValueComparison*> by_path_;
   std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
   std::vector<Root> roots_;
-  std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
+  std::unordered_set<int32_t> withdrawn_;  // values of A that were found to have no counterpart
+  std::vector<std::string> settled_;       // beginnings of static paths whose causes are known
   std::string unjudged_;
 };
 
@@ -170,8 +191,11 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
 
 bool ModelBlame::has_diverged(const ValueMatch& match) const {
   const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
-  if (a.id == kNoNode && b.id == kNoNode) return false;  // both were given it
-  return std::ranges::any_of(a_->captured_paths(match.a), [&](const std::string& path) {
+  return (a.id != kNoNode || b.id != kNoNode) && has_diverged(match.a);  // else both were given it
+}
+
+bool ModelBlame::has_diverged(int32_t id) const {
+  return std::ranges::any_of(a_->captured_paths(id), [&](const std::string& path) {
     const auto value = by_path_.find(path);
     return value != by_path_.end() && value->second->verdict == Verdict::diverged;
   });
@@ -325,6 +349,79 @@ void ModelBlame::join_swapped_outputs() {
     root.introduced = std::max(root.introduced, second->introduced);
     roots_.erase(second);
   }
+}
+
+std::optional<double> ModelBlame::difference_of(int32_t id) const {
+  std::optional<double> largest;
+  for (const std::string& path : a_->captured_paths(id)) {
+    const auto found = by_path_.find(path);
+    if (found == by_path_.end() || found->second->verdict == Verdict::not_compared) continue;
+    const ValueComparison& value = *found->second;
+    if (!holds_numbers(value)) continue;
+    double difference = std::numeric_limits<double>::infinity();
+    // Beside a mask of -1e9 everything is small: there, the difference itself.
+    if (value.metrics.has_value() && std::isfinite(value.severity))
+      difference = value.metrics->rms_a > kMasked ? value.metrics->rmse : value.metrics->rel_l2;
+    largest = std::max(largest.value_or(0), difference);
+  }
+  return largest;
+}
+
+bool ModelBlame::part_in_outputs() const {
+  return std::ranges::any_of(comparison_.values, [](const ValueComparison& value) {
+    return value.is_graph_output && value.verdict != Verdict::pass;
+  });
+}
+
+void ModelBlame::withdraw(int32_t id, std::string_view reason) {
+  for (const std::string& path : a_->captured_paths(id)) {
+    const auto value = by_path_.find(path);
+    if (value == by_path_.end() || value->second->verdict != Verdict::diverged) continue;
+    value->second->verdict = Verdict::not_compared;
+    value->second->reason = reason;
+  }
+  withdrawn_.insert(id);
+}
+
+// A constant of which every reader is another operation in B, with the same result, or makes what has been withdrawn.
+bool ModelBlame::is_written_otherwise(int32_t constant) const {
+  const auto is_other_operation = [&](const PlacedNode& reader) {
+    const auto partner = partners_.find(&reader.node());
+    if (partner == partners_.end()) return false;
+    const PlacedNode other{partner->second->place_b, partner->second->b};
+    return diff::hash_operator(reader.node()) != diff::hash_operator(other.node()) ||
+           diff::hash_attributes(*reader.place->graph, reader.node()) !=
+               diff::hash_attributes(*other.place->graph, other.node());
+  };
+  return std::ranges::all_of(effects_.readers(constant), [&](const PlacedNode& reader) {
+    return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
+      const int32_t made = ModelSide::site_read(*reader.place, output);
+      if (made < 0 || withdrawn_.contains(made)) return true;
+      return is_other_operation(reader) && difference_of(made).value_or(1) <= kNoTrace;
+    });
+  });
+}
+
+// Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
+// in another place; constants that differ with them are written in another way. True when nothing else was wrong.
+bool ModelBlame::withdraw_wrong_pairs() {
+  const auto withdraw_where = [&](bool constants, std::string_view reason, auto&& applies) {
+    for (const ValueMatch& match : matching_.values) {
+      const bool may_apply =
+          !match.is_extra && a_->follows_from_constants(match.a) == constants && has_diverged(match.a);
+      if (may_apply && applies(match.a)) withdraw(match.a, reason);
+    }
+  };
+  withdraw_where(false, kPairedWrongly, [&](int32_t id) { return leaves_no_trace(id); });
+  withdraw_where(true, kWrittenOtherwise, [&](int32_t id) { return is_written_otherwise(id); });
+  if (!withdrawn_.empty()) conclude(comparison_);
+  return !withdrawn_.empty() && comparison_.verdict == OverallVerdict::pass;
+}
+
+// What is made of a value that is truly wrong is wrong as well, if a thousand times less.
+bool ModelBlame::leaves_no_trace(int32_t id) {
+  constexpr double kGross = 1e-2, kExact = 1e-8;
+  return effects_.leaves_nothing(id, difference_of(id).value_or(0) > kGross ? kNoTrace : kExact);
 }
 
 // Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.

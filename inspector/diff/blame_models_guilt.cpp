@@ -2,11 +2,12 @@
 #include "inspector/diff/blame_models_guilt.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "inspector/diff/blame_models_constants.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
 
@@ -44,64 +45,18 @@ const PlacedNode* find_round_trip(const std::vector<PlacedNode>& casts) {
   return nullptr;
 }
 
-// Moves or renames elements: seldom what is wrong where something else is.
-bool only_moves(const PlacedNode& node) {
-  constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
-                                                       "Squeeze",  "Flatten", "Unsqueeze"};
-  return std::ranges::find(kMoving, node.node().op_type) != kMoving.end();
-}
-
-// A node of constants that is defined otherwise makes a constant that is: the node behind the difference, as long as
-// both sides compute it alike.
-std::pair<PlacedNode, PlacedNode> behind_constants(const ModelSide& a, const ModelSide& b,
-                                                   const ModelMatching& matching, PlacedNode node_a,
-                                                   PlacedNode node_b) {
-  constexpr int kDeepest = 64;
-  // Another constant of A's stands for what B reads: it is not the constant that changed, but what is read.
-  const auto stand_for_others = [&](int32_t x, int32_t y) {
-    const int32_t of_a = matching.b_of_a[static_cast<size_t>(x)], of_b = matching.a_of_b[static_cast<size_t>(y)];
-    return (of_a >= 0 && of_a != y) || (of_b >= 0 && of_b != x);
-  };
-  for (int depth = 0; depth < kDeepest; ++depth) {
-    const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
-    bool has_moved = false;
-    for (size_t port = 0; port < std::min(in_a.size(), in_b.size()) && !has_moved; ++port) {
-      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
-      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
-      const bool are_computed = x >= 0 && y >= 0 && a.follows_from_constants(x) && b.follows_from_constants(y) &&
-                                !a.is_constant(x) && !b.is_constant(y);
-      if (!are_computed || stand_for_others(x, y)) continue;
-      const PlacedNode from_a = a.producer(x), from_b = b.producer(y);
-      const bool is_alike = hash_operator(from_a.node()) == hash_operator(from_b.node()) && !only_moves(from_a);
-      if (!is_alike || definition_difference(a, from_a, b, from_b).empty()) continue;
-      node_a = from_a;
-      node_b = from_b;
-      has_moved = true;
-    }
-    if (!has_moved) break;
+// Of two nodes of B of one operation, next to each other, either may have been taken for the one that A has: where one
+// of them bears its name, the other was put in.
+PlacedNode by_name(const ModelMatching& matching, const PlacedNode& inserted) {
+  if (!matching.names_agree) return inserted;
+  for (const NodeMatch& match : matching.nodes) {
+    const PlacedNode in_a{match.place_a, match.a}, in_b{match.place_b, match.b};
+    const std::string& name = in_a.node().display_name;
+    const bool is_swapped = name == inserted.node().display_name && name != in_b.node().display_name &&
+                            hash_operator(in_b.node()) == hash_operator(inserted.node());
+    if (is_swapped) return in_b;
   }
-  return {node_a, node_b};
-}
-
-// A node of B between a constant that both have and the pair of nodes that should read it.
-std::optional<PlacedNode> inserted_for_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                                const PlacedNode& node_a, const PlacedNode& node_b) {
-  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
-  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
-    const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
-    if (x < 0 || y < 0 || !a.follows_from_constants(x) || b.is_constant(y) || !b.follows_from_constants(y)) continue;
-    const PlacedNode from_b = b.producer(y);
-    const bool is_known = std::ranges::any_of(
-        matching.nodes, [&](const NodeMatch& match) { return match.place_b == from_b.place && match.b == from_b.id; });
-    if (is_known || is_identity(from_b) || only_moves(from_b)) continue;
-    const bool stands_before = std::ranges::any_of(from_b.node().inputs, [&](ValueId read) {
-      const int32_t before = ModelSide::site_read(*from_b.place, read);
-      return before >= 0 && matching.a_of_b[static_cast<size_t>(before)] == x;
-    });
-    if (stands_before) return from_b;
-  }
-  return std::nullopt;
+  return inserted;
 }
 
 // The one node that only one side has stands for the one of its operator among those that only the other has: what is
@@ -217,13 +172,7 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
   const PlacedNode made_by = a.producer(target.a);
   std::vector<Guilty> guilty;
   for (const auto& [changed_a, changed_b] : parts.changed) {
-    const auto [node_a, node_b] = behind_constants(a, b, matching, changed_a, changed_b);
-    if (const auto inserted = inserted_for_constant(a, b, matching, node_a, node_b)) {
-      guilty.push_back({*inserted, fmt::format("B has this {} node behind a constant that '{}' reads, and A has none",
-                                               inserted->node().op_type, node_a.node().display_name)});
-      continue;
-    }
-    guilty.push_back({node_a, definition_difference(a, node_a, b, node_b)});
+    std::ranges::move(behind_constants(a, b, matching, changed_a, changed_b), std::back_inserter(guilty));
   }
   const bool is_explained = !guilty.empty();
   const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
@@ -238,8 +187,9 @@ std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const M
                          : Guilty{*there_and_back, fmt::format("B takes the values to {} and back here, and A does not",
                                                                name_of(type_made(*there_and_back)))});
   } else if (!has_a && has_b) {
-    guilty.push_back({*first_b, fmt::format("B has this {} node before what stands for A's '{}', and A has none",
-                                            first_b->node().op_type, made_by.node().display_name)});
+    guilty.push_back(
+        {by_name(matching, *first_b), fmt::format("B has this {} node before what stands for A's '{}', and A has none",
+                                                  first_b->node().op_type, made_by.node().display_name)});
   } else if (has_a && !has_b) {
     guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
   } else if (has_a) {

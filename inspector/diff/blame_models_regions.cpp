@@ -119,6 +119,10 @@ Value RegionRunner::as_b_holds_it(int32_t id, const Value& stored) const {
 Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
   const auto before = walk.values.find(id);
   if (before != walk.values.end()) return before->second;
+  const ModelSide& side = walk.in_a ? a_ : b_;
+  // Constants that a call is given are part of the call's definition, not of what is inside.
+  const int32_t given = side.given_to_call(id);
+  if (given >= 0 && !side.follows_from_constants(given)) return value_of(given, walk);
   Value value = PX_TRY(known(id, walk));
   if (value.is_absent()) value = PX_TRY(compute(id, walk));
   walk.values[id] = value;

@@ -98,6 +98,26 @@ Cause first_divergence(const Comparison& comparison, const std::string& unjudged
   return cause;
 }
 
+// Inputs that the two executions were not given alike: nothing that follows can be laid to a node.
+std::vector<Cause> other_inputs(const ModelSide& a, const Comparison& comparison) {
+  std::vector<Cause> causes;
+  const Graph& graph = *a.sites().main().graph;
+  for (const ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    const bool is_input = std::ranges::any_of(graph.inputs, [&](ValueId input) {
+      return escape_name(graph.values[static_cast<size_t>(input)].name) == value.path;
+    });
+    if (!is_input) continue;
+    Cause cause;
+    cause.rank = static_cast<int32_t>(causes.size()) + 1;
+    cause.path = value.path;
+    cause.introduced = value.severity;
+    cause.why = "the two were given different values for this input; both models define the same";
+    causes.push_back(std::move(cause));
+  }
+  return causes;
+}
+
 }  // namespace
 
 Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
@@ -106,6 +126,7 @@ Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const 
   const bool any_diverged = std::ranges::any_of(
       comparison.values, [](const ValueComparison& value) { return value.verdict == Verdict::diverged; });
   if (!any_diverged) return causes;
+  if (std::vector<Cause> inputs = other_inputs(a, comparison); !inputs.empty()) return inputs;
   JudgedSide side_a(request.a, a, request.oracle, Side::a), side_b(request.b, b, request.oracle, Side::b);
   for (const ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::diverged) continue;

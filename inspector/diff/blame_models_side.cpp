@@ -128,6 +128,18 @@ int32_t ModelSide::site_read(const GraphSites& place, ValueId value) {
   return -1;
 }
 
+int32_t ModelSide::given_to_call(int32_t id) const {
+  const GraphSites& place = place_of(id);
+  if (site(id).role != ValueSite::Role::input || place.parent == nullptr) return -1;
+  const auto is_this = [&](const GraphSites::Child& child) { return child.sites.get() == &place; };
+  const auto call = std::ranges::find_if(place.parent->children, is_this);
+  if (call == place.parent->children.end() || !call->attribute.empty()) return -1;
+  const std::vector<ValueId>& given = place.parent->graph->nodes[static_cast<size_t>(call->node)].inputs;
+  const std::vector<ValueId>& formal = place.graph->inputs;
+  const auto position = static_cast<size_t>(std::ranges::find(formal, site(id).value) - formal.begin());
+  return position < given.size() ? site_read(*place.parent, given[position]) : -1;
+}
+
 bool ModelSide::is_constant(int32_t id) const {
   const ValueSite& value = site(id);
   return value.role == ValueSite::Role::initializer || (value.op == "Constant" && value.domain.empty());

@@ -48,6 +48,8 @@ class ModelSide {
   PlacedNode producer(int32_t id) const;
   // The site that a value read at `place` stands for; -1 when there is none.
   static int32_t site_read(const GraphSites& place, ValueId value);
+  // What a called function's formal input stands for: the value that the call gives it; -1 for all other values.
+  int32_t given_to_call(int32_t id) const;
   bool is_constant(int32_t id) const;  // an initializer or the output of a Constant
   // Computed from constants alone, or one itself.
   bool follows_from_constants(int32_t id) const { return from_constants_[static_cast<size_t>(id)]; }

@@ -100,15 +100,6 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
   return factor;
 }
 
-// Of an initializer, or as it was captured where nodes made it.
-Value constant_of(const ModelSide& side, int32_t id) {
-  Value value = side.stored(id);
-  if (!value.is_absent()) return value;
-  const auto& paths = side.captured_paths(id);
-  auto captured = paths.empty() ? Result<Value>(Value()) : side.captured(paths.front());
-  return captured.ok() ? captured.take() : Value();
-}
-
 std::string constant_difference(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
   if (in_a < 0 || in_b < 0 || !a.follows_from_constants(in_a) || !b.follows_from_constants(in_b)) return {};
   const Value value_a = constant_of(a, in_a), value_b = constant_of(b, in_b);
@@ -118,6 +109,14 @@ std::string constant_difference(const ModelSide& a, int32_t in_a, const ModelSid
 }
 
 }  // namespace
+
+Value constant_of(const ModelSide& side, int32_t id) {
+  Value value = side.stored(id);
+  if (!value.is_absent()) return value;
+  const auto& paths = side.captured_paths(id);
+  auto captured = paths.empty() ? Result<Value>(Value()) : side.captured(paths.front());
+  return captured.ok() ? captured.take() : Value();
+}
 
 std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))

@@ -235,8 +235,11 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
     case Spread::adds: {
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = wide_epsilon * std::sqrt(terms) / 8;
-      return std::sqrt(inputs.error_squared +
-                       squared(std::max(own, summing) * std::max(output.magnitude.rms, inputs.rms_max)));
+      // What is this much larger than all it leaves is a mask of -1e9 added to scores: it rounds none of those.
+      constexpr double kMask = 16384, kSmall = 0.25;
+      const bool is_masked = inputs.rms_max > kMask * std::max(output.magnitude.rms, kSmall);
+      const double rounded = is_masked ? output.magnitude.rms : std::max(output.magnitude.rms, inputs.rms_max);
+      return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * rounded));
     }
     case Spread::dots: {
       const double scale = std::max(output.magnitude.rms, std::sqrt(inputs.terms) * inputs.rms_product);
@@ -258,15 +261,35 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
 int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
                         const Magnitude& magnitude) {
   if (!is_counted(magnitude.dtype)) return -1;
-  Added& value = added_.emplace_back();
+  const std::string path = prefix + escaped_name;
+  if (const auto earlier = unresolved_.find(path); earlier != unresolved_.end()) resolve(earlier->second);
+  Added& value = added_[next_number_];
   value.prefix = prefix;
   value.escaped_name = escaped_name;
   value.magnitude = magnitude;
   if (site != nullptr && site->graph != nullptr) describe(*site, value);
+  unresolved_[path] = next_number_;
   return next_number_++;
 }
 
-void NoiseModel::resolve(const Added& value) {
+// The values it was made of come first, those that were never compared included; no others, so that estimates do not
+// depend on which of two executions is ahead.
+void NoiseModel::resolve(int64_t number) {
+  const auto found = added_.find(number);
+  if (found == added_.end()) return;
+  const Added value = std::move(found->second);
+  added_.erase(found);
+  unresolved_.erase(value.prefix + value.escaped_name);
+  for (const Source& source : value.sources) {
+    if (!source.in_body.empty()) {
+      while (!added_.empty() && added_.begin()->first < number) resolve(added_.begin()->first);
+    }
+    std::string prefix = source.prefix;
+    do {
+      const auto waiting = unresolved_.find(prefix + source.escaped_name);
+      if (waiting != unresolved_.end()) resolve(waiting->second);
+    } while (!states_.contains(prefix + source.escaped_name) && leave_frame(prefix));
+  }
   const State state = state_of(value);
   states_[value.prefix + value.escaped_name] = state;
   const std::string place = static_path(value.prefix);
@@ -277,10 +300,7 @@ void NoiseModel::resolve(const Added& value) {
 
 Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   if (number < 0) return {};
-  while (next_number_ - static_cast<int64_t>(added_.size()) <= number) {
-    resolve(added_.front());
-    added_.pop_front();
-  }
+  resolve(number);
   const State& state = states_.at(path);
   const double margin = noise_margin_of(state.coarsest).margin;
   // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/4.

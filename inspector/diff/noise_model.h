@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -77,13 +77,14 @@ class NoiseModel {
   void add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const;
   void add_body_outputs(const Node& node, size_t output_index, Added& value) const;
   void add_what_enters(const Graph& body, Added& value) const;
-  void resolve(const Added& value);
+  void resolve(int64_t number);
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;
 
-  std::deque<Added> added_;  // those whose error has not been estimated yet
+  std::map<int64_t, Added> added_;                       // those whose error has not been estimated yet
+  std::unordered_map<std::string, int64_t> unresolved_;  // the same by path
   int64_t next_number_ = 0;
   std::unordered_map<std::string, State> states_;  // by path
   std::unordered_map<std::string, State>

@@ -174,17 +174,19 @@ Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide
   return {};
 }
 
-// What the second look found to be rounding is so in the first run too.
-void take_over_rounding(const Comparison& seen, Comparison& comparison) {
+// What the second look found to be rounding, or no pair at all, is so in the first run too.
+void take_over_verdicts(const Comparison& seen, Comparison& comparison) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {
-    if (value.verdict == Verdict::pass && value.limit.from == LimitSource::noise) by_path.emplace(value.path, &value);
+    const bool is_rounding = value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
+    const bool is_no_pair = value.reason == kPairedWrongly || value.reason == kWrittenOtherwise;
+    if (is_rounding || is_no_pair) by_path.emplace(value.path, &value);
   }
   if (by_path.empty()) return;
   for (ValueComparison& value : comparison.values) {
     const auto found = by_path.find(value.path);
     if (found == by_path.end() || value.verdict != Verdict::diverged) continue;
-    value.verdict = Verdict::pass;
+    value.verdict = found->second->verdict;
     value.limit = found->second->limit;
     value.reason = found->second->reason;
   }
@@ -258,7 +260,7 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const bool may_hide = !seen.causes.empty() || a.model != b.model;
   if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen.causes));
   const bool has_vanished = parts(comparison) && !parts(seen) && seen.summary.compared > 0;
-  take_over_rounding(seen, comparison);
+  take_over_verdicts(seen, comparison);
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
   if (seen.causes.empty() && a.model == b.model) PX_TRY(measure_noise(make_executor, a, comparison));
   if (has_vanished && variations.empty() && parts(comparison)) variations.push_back(unrepeated(comparison));

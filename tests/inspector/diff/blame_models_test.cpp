@@ -1,4 +1,5 @@
 // Two models on the same inputs: the node whose definition differs is named, and what is the same raises no alarm.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -27,7 +28,15 @@ Tensor numbers(int64_t rows, int64_t columns, float scale) {
   return tensor;
 }
 
-// x -> MatMul -> Split into two -> Tanh of one, Sigmoid of the other -> their difference -> Softmax.
+Tensor scalar(DType dtype, double value) {
+  Tensor tensor = Tensor::allocate(dtype, Shape{}).take();
+  if (dtype == DType::float32) tensor.mutable_as<float>()[0] = static_cast<float>(value);
+  if (dtype == DType::int8) tensor.mutable_as<int8_t>()[0] = static_cast<int8_t>(value);
+  return tensor;
+}
+
+// x -> MatMul, scaled by a ratio of constants -> Split into two -> Tanh of one, Sigmoid of the other -> their
+// difference, turned -> Softmax; a second output rounds it to steps.
 struct Network {
   float weight_scale = 0.1F;
   std::string activation = "Tanh";
@@ -35,15 +44,24 @@ struct Network {
   bool swaps_operands = false;
   bool is_inserted = false;
   bool has_identity = false;
+  bool swaps_constants = false;  // those that a factor is made of
+  bool rounds = false;           // its numbers to steps, before the Softmax
+  bool rounds_early = false;     // quantised before the elements are moved, not only after
 
   std::shared_ptr<const Model> build(const std::string& stem) const {
     GraphBuilder builder(17);
     const auto name = [&](const char* text) { return stem + text; };
     builder.input(name("x"), "float32[3,4]").initializer(name("w"), numbers(4, 6, weight_scale));
     builder.node("MatMul", {name("x"), name("w")}, {name("product")});
+    builder.initializer(name("top"), scalar(DType::float32, -1))
+        .initializer(name("bottom"), scalar(DType::float32, -0.5));
+    const std::vector<std::string> ratio = {name("top"), name("bottom")};
+    builder.node("Div", swaps_constants ? std::vector{ratio[1], ratio[0]} : ratio, {name("ratio")});
+    builder.node("Abs", {name("ratio")}, {name("factor")});
+    builder.node("Mul", {name("product"), name("factor")}, {name("scaled")});
     std::vector<std::string> parts = {name("left"), name("right")};
     if (swaps_outputs) std::swap(parts[0], parts[1]);
-    builder.node("Split", {name("product")}, parts, {{"axis", int64_t{1}}});
+    builder.node("Split", {name("scaled")}, parts, {{"axis", int64_t{1}}});
     builder.node(activation, {name("left")}, {name("bent")});
     builder.node("Sigmoid", {name("right")}, {name("squashed")});
     std::string last = name("squashed");
@@ -52,8 +70,17 @@ struct Network {
     if (is_inserted || has_identity) last = name("negative");
     const std::vector<std::string> operands = {name("bent"), last};
     builder.node("Sub", swaps_operands ? std::vector{operands[1], operands[0]} : operands, {name("apart")});
-    builder.node("Softmax", {name("apart")}, {name("y")}, {{"axis", int64_t{-1}}});
+    builder.initializer(name("step"), scalar(DType::float32, 0.02)).initializer(name("zero"), scalar(DType::int8, 3));
+    const auto quantise = [&](const std::string& what, const std::string& made) {
+      builder.node("QuantizeLinear", {what, name("step"), name("zero")}, {made + "_steps"});
+      builder.node("DequantizeLinear", {made + "_steps", name("step"), name("zero")}, {made});
+    };
+    if (rounds_early) quantise(name("apart"), name("rough"));
+    builder.node("Transpose", {rounds_early ? name("rough") : name("apart")}, {name("turned")});
+    quantise(name("turned"), name("rounded"));
+    builder.node("Softmax", {rounds ? name("rounded") : name("apart")}, {name("y")}, {{"axis", int64_t{-1}}});
     builder.output(name("y"));
+    if (!rounds) builder.output(name("turned"));
     auto model = std::make_shared<Model>(builder.model());
     for (Node& node : model->graph.nodes) {
       for (Attribute& attribute : node.attributes) attribute.type = AttributeType::int_;
@@ -119,6 +146,7 @@ TEST_F(BlameModels, NamesTheNodeThatIsDefinedOtherwise) {
       {"operands", {.swaps_operands = true}, "Sub", "operands are swapped"},
       {"outputs", {.swaps_outputs = true}, "Split", "outputs 0 and 1 are swapped"},
       {"inserted", {.is_inserted = true}, "Neg", "B has this Neg node"},
+      {"behind a constant", {.swaps_constants = true}, "Div", "another constant"},
   };
   for (const Fault& fault : faults) {
     const Comparison comparison = blame({}, fault.b, fault.stem_of_b);
@@ -130,6 +158,16 @@ TEST_F(BlameModels, NamesTheNodeThatIsDefinedOtherwise) {
     EXPECT_EQ(comparison.causes.size(), 1U) << fault.what << ": " << comparison.causes.back().why;
     EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
   }
+}
+
+TEST_F(BlameModels, QuantisedInAnotherPlaceIsTheSame) {
+  const Comparison comparison = blame({.rounds = true}, {.rounds = true, .rounds_early = true}, "");
+  EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
+  EXPECT_TRUE(comparison.causes.empty());
+  const auto turned = std::ranges::find(comparison.values, "turned", &ValueComparison::path);
+  ASSERT_NE(turned, comparison.values.end());
+  EXPECT_EQ(turned->verdict, Verdict::not_compared);  // B's is rounded, A's is not
+  EXPECT_EQ(turned->reason, kPairedWrongly);
 }
 
 TEST_F(BlameModels, WhatIsTheSameHasNoCause) {

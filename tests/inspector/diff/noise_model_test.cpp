@@ -9,7 +9,9 @@
 #include "inspector/diff/judge.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/model/import.h"
+#include "inspector/model/link.h"
 #include "inspector/tensor/elements.h"
+#include "tests/inspector/model/graph_builder.h"
 
 namespace parallax {
 namespace {
@@ -212,6 +214,50 @@ TEST(NoiseModel, MasksAreNoMagnitude) {
   for (size_t index = 0; index < masked.size(); index += 2) masked[index] = -3.4e38;
   EXPECT_NEAR(diff::magnitude_of(tensor_of(DType::float32, masked)).rms,
               diff::magnitude_of(tensor_of(DType::float32, scores)).rms, 1e-6);
+}
+
+// Two branches: p = x * x, q = p + p; and s = x + m.
+std::shared_ptr<const Model> branches() {
+  testing::GraphBuilder builder(17);
+  builder.input("x", "float32[1,64]").input("m", "float32[1,64]");
+  builder.node("Mul", {"x", "x"}, {"p"}).node("Add", {"p", "p"}, {"q"}).node("Add", {"x", "m"}, {"s"});
+  builder.output("q").output("s");
+  auto model = std::make_shared<Model>(builder.model());
+  link_graph(model->graph);
+  return model;
+}
+
+TEST(NoiseModel, ABranchThatIsAheadChangesNoLimit) {
+  const diff::SiteIndex sites(branches());
+  const Value ones = tensor_of(DType::float32, Matrix(kWidth, 1.0));
+  const auto limit_of_q = [&](bool is_ahead) {
+    diff::Judge judge({});
+    std::map<std::string, int64_t> numbers;
+    for (const char* name : {"x", "m", "p", "q", "s"})
+      numbers[name] = judge.add(name, sites.find(name), ones, DType::float32);
+    const auto found_equal = [&](const char* name) {
+      judge.limit_of(numbers[name], name);
+      judge.found_difference(name, 0);
+    };
+    found_equal("x");
+    found_equal("m");
+    if (is_ahead) found_equal("s");
+    found_equal("p");
+    return judge.limit_of(numbers["q"], "q").atol;
+  };
+  EXPECT_GT(limit_of_q(false), 0);
+  EXPECT_EQ(limit_of_q(true), limit_of_q(false));
+}
+
+TEST(NoiseModel, AMaskThatIsAddedWidensNoLimit) {
+  const diff::SiteIndex sites(branches());
+  Matrix mask(kWidth, 0.0), masked(kWidth, 1.0);
+  for (size_t index = 0; index < mask.size(); index += 2) mask[index] = masked[index] = -1e9;
+  diff::Judge judge({});
+  judge.add("x", sites.find("x"), tensor_of(DType::float32, Matrix(kWidth, 1.0)), DType::float32);
+  judge.add("m", sites.find("m"), tensor_of(DType::float32, mask), DType::float32);
+  const int64_t sum = judge.add("s", sites.find("s"), tensor_of(DType::float32, masked), DType::float32);
+  EXPECT_LT(judge.limit_of(sum, "s").atol, 1e-4);
 }
 
 TEST(NoiseModel, StaticPathsFindSites) {

@@ -1,0 +1,171 @@
+// Walks up from two constants that differ, by their contents.
+#include "inspector/diff/blame_models_constants.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/blame_models_why.h"
+#include "inspector/diff/matching_attributes.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr int kDeepest = 64;
+constexpr size_t kMost = 256;  // values above one that are looked at
+
+class ConstantWalk {
+ public:
+  ConstantWalk(const ModelSide& a, const ModelSide& b, const ModelMatching& matching)
+      : a_(a), b_(b), matching_(matching) {}
+
+  // Of two nodes that do the same, and were not given the same.
+  void look_behind(const PlacedNode& node_a, const PlacedNode& node_b, const PlacedNode& reader, int depth) {
+    const std::vector<ValueId>& in_a = node_a.node().inputs;
+    std::vector<ValueId> in_b = node_b.node().inputs;
+    if (are_crossed(node_a, node_b)) std::ranges::reverse(in_b);
+    const size_t before = guilty_.size();
+    bool reads_another = false;
+    for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
+      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+      if (!differ(x, y)) continue;
+      if (!look_at(x, y, only_moves(node_a) ? reader : node_a, depth)) reads_another = true;
+    }
+    if (!reads_another && guilty_.size() > before) return;
+    // A node that only moves a constant is not what reads it.
+    const bool is_mover = only_moves(node_a) && guilty_.size() == before && !(reader == node_a);
+    const PlacedNode& named = is_mover ? reader : node_a;
+    accuse(named, definition_difference(a_, node_a, b_, node_b));
+  }
+
+  std::vector<Guilty> take() { return std::move(guilty_); }
+
+ private:
+  // False: what differs is held, not computed, and its reader is to be named.
+  bool look_at(int32_t x, int32_t y, const PlacedNode& reader, int depth) {
+    if (depth > kDeepest) return false;
+    if (look_for_inserted(x, y, reader) || look_for_removed(x, y)) return true;
+    if (a_.is_constant(x) || b_.is_constant(y) || is_another(x, y)) return false;
+    const PlacedNode from_a = a_.producer(x), from_b = b_.producer(y);
+    if (hash_operator(from_a.node()) != hash_operator(from_b.node())) return accuse_pair(from_a, from_b);
+    const bool is_other_definition =
+        hash_attributes(*from_a.place->graph, from_a.node()) != hash_attributes(*from_b.place->graph, from_b.node()) ||
+        from_a.node().inputs.size() != from_b.node().inputs.size();
+    if (is_other_definition) return accuse_pair(from_a, from_b);
+    look_behind(from_a, from_b, reader, depth + 1);
+    return true;
+  }
+
+  bool accuse_pair(const PlacedNode& a, const PlacedNode& b) {
+    accuse(a, definition_difference(a_, a, b_, b));
+    return true;
+  }
+
+  void accuse(const PlacedNode& node, std::string why) {
+    const auto is_known = [&](const Guilty& guilty) { return guilty.node == node; };
+    if (std::ranges::none_of(guilty_, is_known)) guilty_.push_back({node, std::move(why)});
+  }
+
+  bool differ(int32_t x, int32_t y) const {
+    if (x < 0 || y < 0 || !a_.follows_from_constants(x) || !b_.follows_from_constants(y)) return false;
+    return !same_content(constant_of(a_, x), constant_of(b_, y));
+  }
+
+  // Up to dimensions of 1 and other ways to lay out the same list.
+  static bool same_content(const Value& a, const Value& b) {
+    if (!a.is_tensor() || !b.is_tensor()) return a.is_absent() == b.is_absent();
+    const Tensor &x = a.tensor(), &y = b.tensor();
+    return x.element_count() == y.element_count() && difference_of_constants(x, y).empty();
+  }
+
+  bool are_crossed(const PlacedNode& node_a, const PlacedNode& node_b) const {
+    const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+    if (!commutes(node_a.node()) || in_a.size() != 2 || in_b.size() != 2) return false;
+    const auto agrees = [&](size_t port_a, size_t port_b) {
+      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port_a]);
+      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port_b]);
+      return x >= 0 && y >= 0 &&
+             (matching_.b_of_a[static_cast<size_t>(x)] == y ||
+              (a_.follows_from_constants(x) && b_.follows_from_constants(y) && !differ(x, y)));
+    };
+    return !agrees(0, 0) && !agrees(1, 1) && (agrees(0, 1) || agrees(1, 0));
+  }
+
+  // What B reads is another value of A's: it did not change, but is read where it should not be.
+  bool is_another(int32_t x, int32_t y) const {
+    const int32_t of_b = matching_.a_of_b[static_cast<size_t>(y)];
+    return of_b >= 0 && of_b != x && same_content(constant_of(a_, of_b), constant_of(b_, y));
+  }
+
+  // The node on the way from a value that is equal to `wanted` down to `id`, next to that value.
+  static std::optional<PlacedNode> next_to_equal(const ModelSide& side, int32_t id, const Value& wanted) {
+    if (!wanted.is_tensor()) return std::nullopt;
+    std::vector<int32_t> above = {id};
+    for (size_t index = 0; index < above.size() && above.size() < kMost; ++index) {
+      if (side.is_constant(above[index])) continue;
+      const PlacedNode made_by = side.producer(above[index]);
+      if (made_by.id == kNoNode) continue;
+      for (const ValueId input : made_by.node().inputs) {
+        const int32_t read = ModelSide::site_read(*made_by.place, input);
+        if (read < 0 || std::ranges::find(above, read) != above.end()) continue;
+        if (same_content(wanted, constant_of(side, read)) && !leaves_alone(side, made_by, wanted)) return made_by;
+        above.push_back(read);
+      }
+    }
+    return std::nullopt;
+  }
+
+  // What the node makes holds the same elements in the same order: not what makes the difference.
+  static bool leaves_alone(const ModelSide& side, const PlacedNode& node, const Value& given) {
+    const int32_t made = ModelSide::site_read(*node.place, node.node().outputs[0]);
+    return made >= 0 && same_content(given, constant_of(side, made));
+  }
+
+  bool look_for_inserted(int32_t x, int32_t y, const PlacedNode& reader) {
+    const auto inserted = next_to_equal(b_, y, constant_of(a_, x));
+    const auto is_it = [&](const NodeMatch& match) { return PlacedNode{match.place_b, match.b} == *inserted; };
+    // A held constant that is turned on its way, and was turned before: another way to write it.
+    if (!inserted.has_value() || (only_moves(*inserted) && a_.is_constant(x)) ||
+        std::ranges::any_of(matching_.nodes, is_it))
+      return false;
+    accuse(*inserted, fmt::format("B has this {} node behind a constant that '{}' reads, and A has none",
+                                  inserted->node().op_type, reader.node().display_name));
+    return true;
+  }
+
+  bool look_for_removed(int32_t x, int32_t y) {
+    const auto removed = next_to_equal(a_, x, constant_of(b_, y));
+    const auto is_it = [&](const NodeMatch& match) { return PlacedNode{match.place_a, match.a} == *removed; };
+    if (!removed.has_value() || std::ranges::any_of(matching_.nodes, is_it)) return false;
+    accuse(*removed, fmt::format("B has no {} node here", removed->node().op_type));
+    return true;
+  }
+
+  const ModelSide &a_, &b_;
+  const ModelMatching& matching_;
+  std::vector<Guilty> guilty_;
+};
+
+}  // namespace
+
+bool only_moves(const PlacedNode& node) {
+  constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",
+                                                       "Squeeze",  "Flatten", "Unsqueeze"};
+  return std::ranges::find(kMoving, node.node().op_type) != kMoving.end();
+}
+
+std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                     const PlacedNode& node_a, const PlacedNode& node_b) {
+  const bool is_same_operation =
+      hash_operator(node_a.node()) == hash_operator(node_b.node()) &&
+      hash_attributes(*node_a.place->graph, node_a.node()) == hash_attributes(*node_b.place->graph, node_b.node());
+  if (!is_same_operation) return {{node_a, definition_difference(a, node_a, b, node_b)}};
+  ConstantWalk walk(a, b, matching);
+  walk.look_behind(node_a, node_b, node_a, 0);
+  return walk.take();
+}
+
+}  // namespace parallax::diff

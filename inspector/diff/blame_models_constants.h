@@ -1,0 +1,18 @@
+// What is made of constants alone: where two such values come to differ, on the way from the constants to their reader.
+#pragma once
+
+#include <vector>
+
+#include "inspector/diff/blame_models_guilt.h"
+
+namespace parallax::diff {
+
+// The nodes behind the difference of two paired nodes' definitions: themselves, or, where they read constants that
+// other nodes compute, those of these that are defined otherwise, were put in or left out.
+std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                     const PlacedNode& node_a, const PlacedNode& node_b);
+
+// Moves or renames elements: seldom what is wrong where something else is.
+bool only_moves(const PlacedNode& node);
+
+}  // namespace parallax::diff

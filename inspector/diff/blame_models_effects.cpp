@@ -1,0 +1,83 @@
+// Follows values of A forward.
+#include "inspector/diff/blame_models_effects.h"
+
+#include <algorithm>
+
+namespace parallax::diff {
+namespace {
+
+// Results that depend on an operand's shape alone.
+bool takes_shape_only(const PlacedNode& node) {
+  return node.node().op_type == "Shape" || node.node().op_type == "Size" || node.node().op_type == "ConstantOfShape";
+}
+
+}  // namespace
+
+Effects::Effects(const ModelSide& a, DifferenceOf difference) : a_(a), difference_(std::move(difference)) {
+  const size_t count = a.sites().sites().size();
+  made_of_.resize(count);
+  readers_.resize(count);
+  is_end_.assign(count, false);
+  const GraphSites& main = a.sites().main();
+  add(main);
+  for (const ValueId output : main.graph->outputs) {
+    const int32_t id = ModelSide::site_read(main, output);
+    if (id >= 0) is_end_[static_cast<size_t>(id)] = true;
+  }
+}
+
+void Effects::add(const GraphSites& place) {
+  for (const NodeId node : place.graph->order) {
+    const Node& definition = place.graph->nodes[static_cast<size_t>(node)];
+    for (const ValueId input : definition.inputs) {
+      const int32_t read = ModelSide::site_read(place, input);
+      if (read < 0) continue;
+      readers_[static_cast<size_t>(read)].push_back({&place, node});
+      for (const ValueId output : definition.outputs) {
+        const int32_t made = ModelSide::site_read(place, output);
+        if (made >= 0) made_of_[static_cast<size_t>(read)].push_back(made);
+      }
+    }
+  }
+  for (const GraphSites::Child& child : place.children) {
+    add(*child.sites);
+    add_results(place, child);
+  }
+}
+
+// What branches and functions hand out is what their node makes; what a loop hands out goes round as well.
+void Effects::add_results(const GraphSites& place, const GraphSites::Child& child) {
+  const bool goes_round = child.attribute == "body";
+  const std::vector<ValueId>& handed_out = child.sites->graph->outputs;
+  const std::vector<ValueId>& made = place.graph->nodes[static_cast<size_t>(child.node)].outputs;
+  for (size_t index = 0; index < handed_out.size(); ++index) {
+    const int32_t inner = ModelSide::site_read(*child.sites, handed_out[index]);
+    const int32_t outer = index < made.size() ? ModelSide::site_read(place, made[index]) : -1;
+    if (inner < 0) continue;
+    if (goes_round) is_end_[static_cast<size_t>(inner)] = true;
+    if (!goes_round && outer >= 0) made_of_[static_cast<size_t>(inner)].push_back(outer);
+  }
+}
+
+bool Effects::stops(int32_t id, double difference) const {
+  const PlacedNode node = a_.producer(id);
+  if (node.id != kNoNode && takes_shape_only(node)) return true;
+  const std::optional<double> found = difference_(id);
+  return found.has_value() && *found <= difference;
+}
+
+bool Effects::leaves_nothing(int32_t id, double difference) {
+  std::vector<bool>& traceless = traceless_[difference];
+  if (traceless.empty()) {
+    traceless.assign(made_of_.size(), false);
+    // What is made of a value comes after it, but for what bodies hand out: of that nothing is claimed.
+    for (size_t value = made_of_.size(); value-- > 0;) {
+      traceless[value] = !is_end_[value] && std::ranges::all_of(made_of_[value], [&](int32_t made) {
+        return traceless[static_cast<size_t>(made)] || stops(made, difference);
+      });
+    }
+  }
+  return traceless[static_cast<size_t>(id)];
+}
+
+}  // namespace parallax::diff
