@@ -311,4 +311,33 @@ def unet(seed):
     return b.model()
 
 
-BASE_MODELS = {builder.__name__: builder for builder in (mlp, cnn, encoder, llama, recurrent, loop, branch, scan, quantised, detection, half, unet)}
+def positions(seed):
+    """Grouped heads, positions turned by tables that nodes make of constants, a bias by distance, and a mask of -1e9 that is added."""
+    b = Builder("positions", seed)
+    x = b.input("x", normal(b, 1, 5, 16))
+    angles = b.add("Mul", b.constant(np.arange(5, dtype=np.float32)[:, None], "steps"), b.constant((0.5 ** np.arange(4, dtype=np.float32))[None], "frequencies"))
+    tables = {op: b.add("Concat", half, half, axis=1) for op, half in (("Cos", b.add("Cos", angles)), ("Sin", b.add("Sin", angles)))}
+
+    def turn(value):
+        low, high = b.add("Split", value, b.constant(np.array([4, 4], np.int64), "halves"), outputs=2, axis=3)
+        return b.add("Add", b.add("Mul", value, tables["Cos"]), b.add("Mul", b.add("Concat", b.add("Neg", high), low, axis=3), tables["Sin"]))
+
+    def heads(count):
+        value = b.add("Reshape", b.linear(normed, 16, 8 * count), b.constant(np.array([1, 5, count, 8], np.int64), "shape"))
+        return b.add("Transpose", value, perm=[0, 2, 1, 3])
+
+    distance = -np.abs(np.arange(5)[:, None] - np.arange(5)[None]).astype(np.float32)
+    bias = b.add("Div", b.constant(distance, "distance"), b.constant(np.float32(2), "slope"))
+    mask = b.constant(np.triu(np.full((5, 5), -1e9, np.float32), 1), "mask")
+    normed = rms_norm(b, x, 16)
+    q, k, v = turn(heads(2)), turn(heads(1)), heads(1)
+    k, v = (b.add("Expand", value, b.constant(np.array([1, 2, 5, 8], np.int64), "group")) for value in (k, v))
+    scores = b.add("Mul", b.add("MatMul", q, b.add("Transpose", k, perm=[0, 1, 3, 2])), b.constant(np.float32(8 ** -0.5), "scale"))
+    weights = b.add("Softmax", b.add("Add", b.add("Add", scores, bias), mask), axis=-1)
+    mixed = b.add("Reshape", b.add("Transpose", b.add("MatMul", weights, v), perm=[0, 2, 1, 3]), b.constant(np.array([1, 5, 16], np.int64), "shape"))
+    x = b.add("Add", x, b.linear(mixed, 16, 16))
+    b.output(b.linear(b.add("Tanh", x), 16, 6))
+    return b.model()
+
+
+BASE_MODELS = {builder.__name__: builder for builder in (mlp, cnn, encoder, llama, recurrent, loop, branch, scan, quantised, detection, half, unet, positions)}

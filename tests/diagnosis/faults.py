@@ -4,7 +4,7 @@ A fault is a function (model, place, rng) -> names of the nodes that are to be b
 the sound model; for an inserted node its own. KINDS lists them.
 """
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from graphs import array_of, attribute, insert_after, readers, remove_node, set_array, set_attribute, weight_of
 
@@ -351,3 +351,88 @@ def permutation_wrong(model, place, rng):
     old[first], old[second] = old[second], old[first]
     set_attribute(place[1], "perm", old)
     return [place[1].name]
+
+
+@kind
+def stale_from_elsewhere(model, place, rng):
+    """Another layer's weight of the same shape."""
+    tensor, array = float_weight(place, 4)
+    if tensor is None:
+        return None
+    others = [other for other in place[0].initializer if other.name != tensor.name and list(other.dims) == list(tensor.dims) and other.data_type == tensor.data_type]
+    if not others:
+        return None
+    tensor.raw_data = others[rng.integers(len(others))].raw_data
+    return readers(model, tensor.name)
+
+
+@kind
+def heads_interleaved(model, place, rng):
+    """Columns of two heads stored one by one instead of one head after the other."""
+    def change(array):
+        if array.ndim != 2 or array.shape[1] % 4:
+            return None
+        return array.reshape(array.shape[0], 2, -1).swapaxes(1, 2).reshape(array.shape)
+    return change_weight(model, place, change, 8) if is_op(place, "MatMul") else None
+
+
+@kind
+def weight_in_steps(model, place, rng):
+    """Rounded to 8 bits and back, in a model of floats."""
+    def change(array):
+        step = np.abs(array).max() / 127
+        return np.round(array / step) * step
+    return change_weight(model, place, change, 8) if is_op(place, "MatMul", "Conv", "Gemm") else None
+
+
+@kind
+def attribute_lost(model, place, rng):
+    """An attribute that is not at its default is left out."""
+    kept = ("to", "value", "num_scan_inputs", "hidden_size", "kernel_shape", "body", "then_branch", "else_branch")
+    lost = [given for given in place[1].attribute if given.name not in kept]
+    if not lost:
+        return None
+    place[1].attribute.remove(lost[rng.integers(len(lost))])
+    return [place[1].name]
+
+
+@kind
+def turned_once_more(model, place, rng):
+    """Two axes of equal size exchanged behind a product."""
+    graph, node, enclosing = place
+    if enclosing or not is_op(place, "MatMul") or len(node.input) != 2 or array_of(place, node.input[1]) is None:
+        return None
+    if node.output[0] in [value.name for value in graph.output]:
+        return None
+    if model.graph.name not in ("encoder", "llama", "positions"):  # products of [batch, length, width]
+        return None
+    # The last axis folded into two of equal size, turned and unfolded: as heads are, once too often.
+    width = array_of(place, node.input[1]).shape[1]
+    side = int(np.sqrt(width))
+    if side * side != width:
+        return None
+    stem = f"{node.output[0]}_turned"
+    for name, shape in ((f"{stem}_in", [0, 0, side, side]), (f"{stem}_out", [0, 0, width])):
+        graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), name))
+    first = insert_after(graph, node, node.output[0], "Reshape", f"{stem}_fold", (f"{stem}_in",))
+    second = insert_after(graph, first, first.output[0], "Transpose", f"{stem}_turn", (), perm=[0, 1, 3, 2])
+    insert_after(graph, second, second.output[0], "Reshape", f"{stem}_unfold", (f"{stem}_out",))
+    return [second.name, first.name]
+
+
+@kind
+def computed_constant(model, place, rng):
+    """A node that makes a constant of constants does something else, is missing, or has another before it."""
+    graph, node, enclosing = place
+    held = {tensor.name for tensor in graph.initializer}
+    if enclosing or not node.input or not all(name in held for name in node.input) or not is_op(place, "Mul", "Sin", "Cos", "Add", "Div"):
+        return None
+    choice = rng.integers(3)
+    if choice == 0:
+        node.op_type = {"Mul": "Add", "Sin": "Cos", "Cos": "Sin", "Add": "Sub", "Div": "Mul"}[node.op_type]
+        return [node.name]
+    if choice == 1:
+        return [insert_after(graph, node, node.output[0], "Tanh", f"{node.output[0]}_bent").name]
+    tensor = weight_of(place, node.input[-1])
+    set_array(tensor, (array_of(place, tensor.name) * np.float32(1.25)).astype(np.float32))
+    return readers(model, tensor.name)

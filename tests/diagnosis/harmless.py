@@ -4,7 +4,7 @@ import copy
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from graphs import all_graphs, array_of, attribute, bodies, insert_after, places, readers, set_array, weight_of
+from graphs import all_graphs, array_of, attribute, bodies, insert_after, places, readers, set_array, set_attribute, weight_of
 
 
 def rename(model, rng):
@@ -151,6 +151,15 @@ def split_products(model, rng):
             graph.node.insert(position + offset, item)
 
 
+def turn_gemms(model, rng):
+    """The weights of Gemm stored the other way round, and the attribute that says so."""
+    for place in list(places(model.graph)):
+        array = array_of(place, place[1].input[1]) if place[1].op_type == "Gemm" else None
+        if array is not None and len(readers(model, place[1].input[1])) == 1:
+            set_array(weight_of(place, place[1].input[1]), array.T)
+            set_attribute(place[1], "transB", 1 - attribute(place[1], "transB", 0))
+
+
 def replace(graph, node, new):
     position = list(graph.node).index(node)
     graph.node.remove(node)
@@ -208,4 +217,4 @@ def to_half(model, rng):
     return model
 
 
-HEALTHY = {"renamed": None, "restructured": restructure, "folded": fold_normalisation, "accumulated": split_products, "decomposed": decompose, "half": to_half}
+HEALTHY = {"renamed": None, "restructured": restructure, "folded": fold_normalisation, "accumulated": split_products, "decomposed": decompose, "half": to_half, "turned": turn_gemms}
