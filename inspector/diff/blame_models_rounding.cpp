@@ -110,6 +110,8 @@ std::vector<Cause> other_inputs(const ModelSide& a, const Comparison& comparison
     if (!is_input) continue;
     Cause cause;
     cause.rank = static_cast<int32_t>(causes.size()) + 1;
+    cause.node = value.path;
+    cause.op = "input";
     cause.path = value.path;
     cause.introduced = value.severity;
     cause.why = "the two were given different values for this input; both models define the same";

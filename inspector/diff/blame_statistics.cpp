@@ -60,7 +60,7 @@ std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comp
   cause.path = first->path;
   cause.introduced = first->severity;
   cause.why = fmt::format(
-      "the first value whose statistics differ: {}; what goes into it agrees. Elements were not kept: a run with "
+      "the first value whose statistics differ: {}; nothing before it does. Elements were not kept: a run with "
       "--dump on both sides shows them",
       difference_between(*a, *b));
   return cause;

@@ -98,17 +98,18 @@ class BlameModels : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file) {
+  std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file,
+                                        float input_scale = 0.3F, CaptureLevel level = CaptureLevel::all) {
     const std::string path = (folder_ / file).string();
     const auto executor = make_executor("reference").take();
     const auto session = executor->prepare(model, {}).take();
     DumpWriterOptions options;
-    options.level = CaptureLevel::all;
+    options.level = level;
     const auto writer = DumpWriter::create(path, options).take();
     RunInfo info = describe_run(*executor, {}, model);
     info.model_sha256 = file;
     EXPECT_TRUE(writer->begin_run(info).ok());
-    EXPECT_TRUE(session->run(std::vector<Value>{numbers(3, 4, 0.3F)}, *writer).ok());
+    EXPECT_TRUE(session->run(std::vector<Value>{numbers(3, 4, input_scale)}, *writer).ok());
     EXPECT_TRUE(writer->end_run(true).ok());
     EXPECT_TRUE(writer->finish().ok());
     return DumpReader::open(path).take();
@@ -168,6 +169,34 @@ TEST_F(BlameModels, QuantisedInAnotherPlaceIsTheSame) {
   ASSERT_NE(turned, comparison.values.end());
   EXPECT_EQ(turned->verdict, Verdict::not_compared);  // B's is rounded, A's is not
   EXPECT_EQ(turned->reason, kPairedWrongly);
+}
+
+TEST_F(BlameModels, OtherInputsAreNoRounding) {
+  BlameRequest request;
+  request.a.model = Network{}.build("");
+  request.b.model = Network{}.build("other_");
+  request.a.dump = run(request.a.model, "a.plx");
+  request.b.dump = run(request.b.model, "b.plx", 0.4F);
+  request.oracle = make_executor("reference:double").take();
+  Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
+  ASSERT_TRUE(find_causes(request, comparison).ok());
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  ASSERT_EQ(comparison.causes.size(), 1U);
+  EXPECT_EQ(comparison.causes.front().path, "x");
+}
+
+TEST_F(BlameModels, StatisticsNameTheFirstNode) {
+  const Network wrong{.activation = "Relu"};
+  BlameRequest request;
+  request.a.dump = run(Network{}.build(""), "a.plx", 0.3F, CaptureLevel::stats);
+  request.b.dump = run(wrong.build(""), "b.plx", 0.3F, CaptureLevel::stats);
+  request.oracle = make_executor("reference:double").take();
+  Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
+  ASSERT_TRUE(find_causes(request, comparison).ok());
+  ASSERT_EQ(comparison.causes.size(), 1U);
+  EXPECT_EQ(comparison.causes.front().path, "bent");
+  EXPECT_EQ(comparison.causes.front().side, Side::unknown);
+  EXPECT_NE(comparison.causes.front().why.find("in A and"), std::string::npos) << comparison.causes.front().why;
 }
 
 TEST_F(BlameModels, WhatIsTheSameHasNoCause) {
