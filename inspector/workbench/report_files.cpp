@@ -7,6 +7,7 @@
 #include "inspector/render/dot.h"
 #include "inspector/render/graph_svg.h"
 #include "inspector/render/graphviz.h"
+#include "inspector/render/overview_svg.h"
 #include "inspector/render/report_exchange.h"
 #include "inspector/render/report_html.h"
 #include "inspector/render/report_text.h"
@@ -15,7 +16,7 @@ namespace parallax {
 namespace {
 
 constexpr int64_t kMaxGraphvizNodes = 300;  // beyond, its layout takes seconds, soon minutes
-constexpr int64_t kMaxPageNodes = 2500;     // beyond, a page with the whole graph in it is too heavy to be sent
+constexpr int64_t kMaxPageNodes = 2500;     // beyond, a page with all nodes in it is too heavy to be sent
 constexpr size_t kDrawnCauses = 5;
 
 // What is around the first causes, or around the first divergence where no cause is known. A neighbourhood that cannot
@@ -82,7 +83,8 @@ Result<std::vector<std::string>> write_reports(const ReportFiles& files, const C
     ReportPictures pictures{{}, {}, files.command};
     if (graph != nullptr) {
       pictures.causes = draw_causes(*graph, comparison);
-      if (count_nodes(*graph) <= kMaxPageNodes) pictures.graph = draw_graph(*graph, &comparison);
+      const bool is_large = count_nodes(*graph) > kMaxPageNodes;
+      pictures.graph = is_large ? overview_to_svg(*graph, &comparison) : draw_graph(*graph, &comparison);
     }
     PX_TRY(write(files.html, comparison_to_html(comparison, pictures)));
   }

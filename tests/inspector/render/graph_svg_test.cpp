@@ -7,8 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "inspector/model/import.h"
+#include "inspector/model/link.h"
 #include "inspector/render/dot.h"
+#include "inspector/render/overview_svg.h"
 #include "inspector/render/severity_style.h"
+#include "tests/inspector/model/graph_builder.h"
 
 namespace parallax {
 namespace {
@@ -84,6 +87,38 @@ TEST(GraphSvg, ColoursAndEscapes) {
   ASSERT_NE(node, std::string::npos);
   EXPECT_NE(svg.substr(node, 400).find(style_of(value).fill), std::string::npos);
   EXPECT_EQ(count_of(svg, style_of(value).badge), 2U);  // in the box and in its title
+}
+
+// A chain of 3,000 nodes, without scopes.
+Model long_chain() {
+  testing::GraphBuilder builder(17);
+  builder.input("v0", "float32[2]");
+  for (int index = 0; index < 3000; ++index)
+    builder.node("Relu", {"v" + std::to_string(index)}, {"v" + std::to_string(index + 1)});
+  builder.output("v3000");
+  Model model = builder.model();
+  for (size_t index = 0; index < model.graph.nodes.size(); ++index)
+    model.graph.nodes[index].name = "n" + std::to_string(index);
+  link_graph(model.graph);
+  return model;
+}
+
+TEST(OverviewSvg, LargeGraphsStaySmallAndShowWhatIsWrong) {
+  const Model model = long_chain();
+  Comparison comparison;
+  ValueComparison& value = comparison.values.emplace_back();
+  value.path = value.a = value.b = "v1501";
+  value.node = "n1500";
+  value.op = "Relu";
+  value.verdict = Verdict::diverged;
+  value.severity = 37;
+  const std::string svg = overview_to_svg(model.graph, &comparison);
+  EXPECT_LT(svg.size(), 500'000U);
+  EXPECT_LE(count_of(svg, "<g>"), 620U);  // 600, and frames of open groups
+  EXPECT_EQ(count_of(svg, "<g>"), count_of(svg, "</g>"));
+  EXPECT_NE(svg.find("<title>n1500\nv1501: DIVERGED 37</title>"), std::string::npos);
+  EXPECT_NE(svg.find("200 nodes"), std::string::npos);  // closed
+  EXPECT_EQ(svg, overview_to_svg(model.graph, &comparison));
 }
 
 }  // namespace
