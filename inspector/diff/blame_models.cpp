@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/blame_models_constants.h"
 #include "inspector/diff/blame_models_effects.h"
 #include "inspector/diff/blame_models_guilt.h"
 #include "inspector/diff/blame_models_regions.h"
@@ -405,6 +406,10 @@ bool ModelBlame::is_written_otherwise(int32_t constant) const {
 // Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
 // in another place; constants that differ with them are written in another way. True when nothing else was wrong.
 bool ModelBlame::withdraw_wrong_pairs() {
+  const bool is_changed = std::ranges::any_of(matching_.values, [&](const ValueMatch& match) {
+    return has_diverged(match.a) && diff::was_changed(*a_, *b_, match);
+  });
+  if (is_changed) return false;  // another model, whether these inputs show it or not
   const auto withdraw_where = [&](bool constants, std::string_view reason, auto&& applies) {
     for (const ValueMatch& match : matching_.values) {
       const bool may_apply =

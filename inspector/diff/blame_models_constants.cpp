@@ -9,12 +9,21 @@
 
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
+#include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
 
 constexpr int kDeepest = 64;
 constexpr size_t kMost = 256;  // values above one that are looked at
+
+// The numbers by size, NaN last.
+std::vector<double> in_order(const Tensor& tensor) {
+  std::vector<double> numbers(static_cast<size_t>(tensor.element_count()));
+  load_doubles(tensor, 0, numbers);
+  std::ranges::sort(numbers, [](double x, double y) { return x < y || (y != y && x == x); });
+  return numbers;
+}
 
 class ConstantWalk {
  public:
@@ -150,6 +159,17 @@ class ConstantWalk {
 };
 
 }  // namespace
+
+bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match) {
+  if (match.b < 0 || !a.is_constant(match.a) || !b.is_constant(match.b)) return false;
+  if (a.static_path(match.a) != b.static_path(match.b)) return false;
+  const Value x = a.stored(match.a), y = b.stored(match.b);
+  if (!x.is_tensor() || !y.is_tensor() || x.tensor().dtype() != y.tensor().dtype() ||
+      x.tensor().shape() != y.tensor().shape() || !(is_floating(x.tensor().dtype()) || is_integer(x.tensor().dtype())))
+    return false;
+  const auto is_same = [](double p, double q) { return p == q || (p != p && q != q); };
+  return !std::ranges::equal(in_order(x.tensor()), in_order(y.tensor()), is_same);
+}
 
 bool only_moves(const PlacedNode& node) {
   constexpr std::array<std::string_view, 7> kMoving = {"Identity", "Cast",    "Reshape",  "Transpose",

@@ -12,6 +12,10 @@ namespace parallax::diff {
 std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const PlacedNode& node_a, const PlacedNode& node_b);
 
+// Both hold the constant under this name, in the same type and shape, and not the same numbers in any order: what no
+// exporter or optimiser does to a model it means to keep.
+bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match);
+
 // Moves or renames elements: seldom what is wrong where something else is.
 bool only_moves(const PlacedNode& node);
 
