@@ -61,9 +61,9 @@ def for_clang(arguments):
     for argument in arguments[1:]:
         if skip:
             skip = False
-        elif argument in ("-o", "-MF", "-MT", "-MQ"):
+        elif argument in ("-o", "-MF", "-MT", "-MQ", "-include"):  # -include: GCC's precompiled headers
             skip = True
-        elif argument not in ("-c", "-MD", "-MMD"):
+        elif argument not in ("-c", "-MD", "-MMD", "-Winvalid-pch", "-fpch-preprocess"):
             kept.append(argument)
     return kept
 
