@@ -150,8 +150,8 @@ void draw_status(Ui& ui) {
   ImGui::AlignTextToFramePadding();
   const Document* document = viewer.document();
   if (document != nullptr && document->comparison != nullptr) {
-    if (viewer.is_running()) {
-      ImGui::TextDisabled("so far:");
+    if (viewer.is_running() || viewer.was_cut_short()) {
+      ImGui::TextDisabled(viewer.is_running() ? "so far:" : "the run was cut short; until then:");
       ImGui::SameLine(0, 6 * ui.scale);
     }
     draw_verdict(ui, *document->comparison);

@@ -85,14 +85,17 @@ bool Viewer::poll() {
   for (auto& news : job_->take()) {
     changed = true;
     if (news.ok()) {
+      was_cut_short_ = false;
       show(std::move(news).take());
     } else {
+      was_cut_short_ = is_running() && document_ != nullptr && document_->comparison != nullptr;
       fail(news.error());
     }
   }
   if (!has_ended) return changed;
   const bool was_opening = job_->title() != DocumentJob::kTiming;
   job_.reset();
+  if (document_ != nullptr && row_ >= 0 && !tensor_.model.has_value()) load_tensor();  // why not, now that nothing runs
   if (was_opening && document_ != nullptr && opened && !files_.empty()) opened(files_);
   if (std::exchange(wants_times_, false)) measure_times();
   return true;

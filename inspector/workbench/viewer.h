@@ -67,6 +67,8 @@ class Viewer {
   bool poll();  // true when something new is shown
   bool is_busy() const { return job_ != nullptr; }
   bool is_running() const;  // a model: the comparison grows
+  // What is shown is of a run that was cancelled or failed: nothing is known of the values after it.
+  bool was_cut_short() const { return was_cut_short_; }
   const DocumentJob* job() const { return job_.get(); }
   void cancel_job();
   void measure_times();             // of every node, for colours
@@ -155,6 +157,7 @@ class Viewer {
   std::vector<std::pair<int32_t, int32_t>> history_;  // item and row
   size_t history_at_ = 0;
   bool is_walking_ = false;
+  bool was_cut_short_ = false;
   bool was_touched_ =
       false;  // the person has selected something: a result that comes later does not move the selection
   std::vector<int32_t> bookmarks_;
