@@ -53,7 +53,7 @@ void Viewer::run(const RunForm& form) {
     request.dump_directory = folder.string();
     run_folders_.push_back(folder.string());
   }
-  was_touched_ = false;
+  was_touched_ = shows_run_ = false;
   job_ = DocumentJob::run(std::move(request), make_executor_, wake);
 }
 
@@ -81,19 +81,20 @@ void Viewer::measure_times() {
 bool Viewer::poll() {
   if (job_ == nullptr) return false;
   const bool has_ended = !job_->is_running();  // looked at first: what it posts at its end is taken below
+  const bool was_opening = job_->title() != DocumentJob::kTiming;
   bool changed = false;
   for (auto& news : job_->take()) {
     changed = true;
     if (news.ok()) {
-      was_cut_short_ = false;
+      shows_run_ = is_running();
+      was_cut_short_ = was_cut_short_ && !was_opening;
       show(std::move(news).take());
     } else {
-      was_cut_short_ = is_running() && document_ != nullptr && document_->comparison != nullptr;
+      if (is_running() && shows_run_) was_cut_short_ = document_->comparison != nullptr;
       fail(news.error());
     }
   }
   if (!has_ended) return changed;
-  const bool was_opening = job_->title() != DocumentJob::kTiming;
   job_.reset();
   if (document_ != nullptr && row_ >= 0 && !tensor_.model.has_value()) load_tensor();  // why not, now that nothing runs
   if (was_opening && document_ != nullptr && opened && !files_.empty()) opened(files_);

@@ -157,6 +157,7 @@ class Viewer {
   std::vector<std::pair<int32_t, int32_t>> history_;  // item and row
   size_t history_at_ = 0;
   bool is_walking_ = false;
+  bool shows_run_ = false;  // what is shown is of the last run, not of what was open before it
   bool was_cut_short_ = false;
   bool was_touched_ =
       false;  // the person has selected something: a result that comes later does not move the selection

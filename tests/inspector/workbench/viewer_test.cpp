@@ -212,6 +212,17 @@ TEST(Viewer, ARunThatCannotBeMadeSaysWhy) {
   EXPECT_NE(viewer.document(), nullptr);  // the graph is there all the same
 }
 
+TEST(Viewer, WhatWasOpenIsNoPartOfARunThatCannotBegin) {
+  Person person(view_test::llama_fault());
+  RunForm form;
+  form.model = view_test::scratch("nothing.onnx");
+  person.viewer.run(form);
+  person.viewer.wait_idle();
+  EXPECT_FALSE(person.viewer.messages.empty());
+  ASSERT_NE(person.viewer.document()->comparison, nullptr);  // still there
+  EXPECT_FALSE(person.viewer.was_cut_short());
+}
+
 TEST(Viewer, AViewIsAppliedFromItsJsonAndToldAgain) {
   Person person(view_test::llama_fault());
   const std::string state =
