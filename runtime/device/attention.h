@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/device/folds.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
 
@@ -65,35 +66,6 @@ void scale_row(const AttentionProblem& problem, const Tile& tile, int64_t row, f
 // scores[i] = exp(scores[i] - shift): their sum.
 float exponentials(float* scores, int64_t count, float shift);
 
-struct Highest {
-  template <class C>
-  PX_HD C init() const {
-    return -std::numeric_limits<C>::infinity();
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return math::maximum(a, x);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return math::maximum(a, b);
-  }
-};
-struct Total {
-  template <class C>
-  PX_HD C init() const {
-    return C(0);
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return a + x;
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return a + b;
-  }
-};
-
 struct Exponential {
   float shift;
   PX_HD float operator()(float x) const { return math::exp_nonpositive(x - shift); }
@@ -113,7 +85,7 @@ void soften_row(const AttentionProblem& problem, const Rule& rule, const Tile& t
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
   const auto index = static_cast<size_t>(row);
   const float before = first_key == 0 ? kHidden : work.highest[index];
-  const float highest = math::maximum(before, team.fold_emitted(Highest{}));
+  const float highest = math::maximum(before, team.fold_emitted(FoldMax{}));
   const float shift = highest == kHidden ? 0.0F : highest;  // all hidden so far: every weight is 0
   const float sum = exponentials(scores, count, shift);
   work.highest[index] = highest;

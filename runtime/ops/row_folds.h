@@ -4,54 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/devices.h"
-#include "runtime/device/math.h"
+#include "runtime/device/folds.h"
 
 namespace parallax::runtime {
-
-// What most folds have in common: they begin at 0, parts add up, and the result is what was folded.
-struct FoldBase {
-  template <class C>
-  PX_HD C init() const {
-    return C(0);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return a + b;
-  }
-  template <class C>
-  PX_HD C finish(C a, int64_t) const {
-    return a;
-  }
-};
-struct FoldSum : FoldBase {
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return a + x;
-  }
-};
-struct FoldMean : FoldSum {
-  template <class C>
-  PX_HD C finish(C a, int64_t count) const {
-    return a / static_cast<C>(count);
-  }
-};
-// -inf (or the least integer) of nothing.
-struct FoldMax : FoldBase {
-  template <class C>
-  PX_HD C init() const {
-    return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                : std::numeric_limits<C>::lowest();
-  }
-  template <class C>
-  PX_HD C step(C a, C x) const {
-    return math::maximum(a, x);
-  }
-  template <class C>
-  PX_HD C merge(C a, C b) const {
-    return math::maximum(a, b);
-  }
-};
 
 template <class C>
 struct DifferenceSum {  // of x - shift

@@ -46,9 +46,9 @@ struct SoftenedScores {
   PX_HD void operator()(Team& team, int64_t row) const {
     using namespace attention_detail;
     team.emit(rule.row(row / queries, row % queries));
-    const float highest = team.fold_emitted(Highest{});
+    const float highest = team.fold_emitted(FoldMax{});
     team.change_emitted(Exponential{highest == -std::numeric_limits<float>::infinity() ? 0.0F : highest});
-    const float sum = team.fold_emitted(Total{});
+    const float sum = team.fold_emitted(FoldSum{});
     const bool has_number = sum > 0.0F;
     team.change_emitted(ZeroOrDividedBy{sum, no_number_is_zero && !has_number});
   }

@@ -6,24 +6,16 @@
 #include "reference/reference.h"
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/plan/attention_graphs.h"
+#include "tests/runtime/plan/fused_counter.h"
 
 namespace parallax {
 namespace {
-
-struct Counter final : Observer {
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
-  Status absent(const ValueSite&, const Absence& absence) override {
-    fused += absence.kind == Absence::Kind::fused ? 1 : 0;
-    return {};
-  }
-  int fused = 0;
-};
 
 Tensor output_of(Executor& executor, const attention_graphs::Graph& graph, bool fuses, int* fused = nullptr) {
   RunOptions options;
   options.rewrite.base = RewriteChoice::Base::none;
   if (fuses) options.rewrite.changes = {{"attention", true}};
-  Counter counter;
+  FusedCounter counter;
   auto session = executor.prepare(attention_graphs::model_of(graph), options);
   EXPECT_TRUE(session.ok()) << (session.ok() ? "" : session.error().message);
   auto ran = (*session)->run(attention_graphs::inputs_of(graph), counter);

@@ -4,6 +4,7 @@
 
 #include "inspector/model/import.h"
 #include "runtime/plan/runtime.h"
+#include "tests/runtime/plan/fused_counter.h"
 
 namespace parallax {
 namespace {
@@ -36,15 +37,6 @@ Value filled(const std::vector<int64_t>& dims, uint32_t seed) {
   return tensor;
 }
 
-struct Counter final : Observer {
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
-  Status absent(const ValueSite&, const Absence& absence) override {
-    fused += absence.kind == Absence::Kind::fused ? 1 : 0;
-    return {};
-  }
-  int fused = 0;
-};
-
 // The model's output with nothing rewritten, and with one pattern, which has to fuse `fused` values away.
 void expect_same_bits(const std::string& graph, const std::string& pattern, int fused,
                       const std::vector<std::vector<int64_t>>& input_dims) {
@@ -57,7 +49,7 @@ void expect_same_bits(const std::string& graph, const std::string& pattern, int 
     RunOptions options;
     options.rewrite.base = RewriteChoice::Base::none;
     if (rewrites) options.rewrite.changes = {{"swish", true}, {pattern, true}};
-    Counter counter;
+    FusedCounter counter;
     auto session = make_cpu_executor({.poison_buffers = true})->prepare(*model, options);
     ASSERT_TRUE(session.ok()) << session.error().message;
     for (int run = 0; run < 3; ++run) {

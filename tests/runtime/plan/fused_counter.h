@@ -1,0 +1,17 @@
+// Counts the values that a run announces as fused.
+#pragma once
+
+#include "inspector/exec/observer.h"
+
+namespace parallax {
+
+struct FusedCounter final : Observer {
+  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
+  Status absent(const ValueSite&, const Absence& absence) override {
+    fused += absence.kind == Absence::Kind::fused ? 1 : 0;
+    return {};
+  }
+  int fused = 0;
+};
+
+}  // namespace parallax
