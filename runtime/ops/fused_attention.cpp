@@ -309,8 +309,7 @@ Status fused_attention(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> attention_row() {
-  KernelRow<Device> row{"Attention", dtype_bits({DType::float32, DType::float16, DType::bfloat16}),
-                        fused_attention<Device>};
+  KernelRow<Device> row{"Attention", kNarrowFloats, fused_attention<Device>};
   row.domain = "parallax.fused";
   return row;
 }

@@ -182,10 +182,7 @@ Status linear(OpContext<Device>& op) {
   finish.activation = PX_TRY(activation_of_conv(op));
   if (op.has_input(2)) finish.bias = &op.input(2);
   if (op.has_input(3)) finish.residual = &op.input(3);
-  if (finish.bias != nullptr && !(finish.bias->shape() == Shape{shapes.problem.n}))
-    return execution_error("the bias must be one row");
-  if (finish.residual != nullptr && !(finish.residual->shape() == shapes.out))
-    return execution_error("the residual does not have the product's shape");
+  PX_TRY(fits_product(shapes, finish.bias, finish.residual));
   return multiply(op, shapes, finish);
 }
 
@@ -327,14 +324,17 @@ Status skip_rms_norm(OpContext<Device>& op) {
 
 // ---- The rows ----
 
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
-
 template <class Device>
 constexpr KernelRow<Device> row_of_domain(std::string_view op, uint32_t dtypes, Kernel<Device> run,
                                           std::string_view domain = "com.microsoft") {
   KernelRow<Device> row{op, dtypes, run};
   row.domain = domain;
-  if (op == "FusedMatMul") row.supports = moves_no_batch;
+  return row;
+}
+template <class Device>
+constexpr KernelRow<Device> fused_matmul_row() {
+  KernelRow<Device> row = row_of_domain<Device>("FusedMatMul", kFloats, PX_ON_GPU(fused_matmul<Device>));
+  row.supports = moves_no_batch;
   return row;
 }
 
@@ -343,7 +343,7 @@ constexpr KernelRow<Device> kRows[] = {
     row_of_domain<Device>("BiasGelu", kFloats, PX_ON_GPU(bias_gelu<Device>)),
     row_of_domain<Device>("FastGelu", kFloats, PX_ON_GPU(fast_gelu<Device>)),
     row_of_domain<Device>("FusedGemm", kFloats, PX_ON_GPU(fused_gemm<Device>)),
-    row_of_domain<Device>("FusedMatMul", kFloats, PX_ON_GPU(fused_matmul<Device>)),
+    fused_matmul_row<Device>(),
     row_of_domain<Device>("QuickGelu", kFloats, PX_ON_GPU(quick_gelu<Device>)),
     row_of_domain<Device>("SkipLayerNormalization", kNarrowFloats, PX_ON_GPU(skip_layer_norm<Device>)),
     row_of_domain<Device>("SkipSimplifiedLayerNormalization", kNarrowFloats, PX_ON_GPU(skip_rms_norm<Device>)),

@@ -49,4 +49,12 @@ Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape, b
   return result;
 }
 
+Status fits_product(const MatmulShapes& product, const Tensor* bias, const Tensor* residual) {
+  if (bias != nullptr && !(bias->shape() == Shape{product.problem.n}))
+    return execution_error("the bias must be one row");
+  if (residual != nullptr && !(residual->shape() == product.out))
+    return execution_error("the residual does not have the product's shape");
+  return {};
+}
+
 }  // namespace parallax::runtime

@@ -256,7 +256,6 @@ Status rotary_embedding(Context& op) {
   return {};
 }
 
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
 constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
 
 constexpr KernelRow<Cpu> kRows[] = {

@@ -323,8 +323,6 @@ Status mixture_of_experts(Context& op) {
   return set_floats(op, 0, op.input(0).shape(), results);
 }
 
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
-
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("BranchwiseRMSNorm", kNarrowFloats, branchwise_rms_norm),
     contributed_row("GatedRMSNorm", kNarrowFloats, gated_rms_norm),

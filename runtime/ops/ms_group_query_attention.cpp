@@ -261,8 +261,6 @@ Status group_query_attention(Context& op) {
   return shown == 0 ? Status{} : set_scores(op, shape, attended.scores);
 }
 
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
-
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("GroupQueryAttention", kNarrowFloats, group_query_attention),
 };

@@ -325,8 +325,6 @@ Status skip_group_norm(Context& op) {
   return group_norm_of(op, wide);
 }
 
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
-
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("EmbedLayerNormalization", kNarrowFloats, embed_layer_norm, 2),
     contributed_row("GroupNorm", kNarrowFloats, group_norm),

@@ -273,8 +273,6 @@ Status crop_and_resize(Context& op) {
   return {};
 }
 
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
-
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("CropAndResize", kNarrowFloats, crop_and_resize),
     contributed_row("PackedAttention", kNarrowFloats, packed_attention),

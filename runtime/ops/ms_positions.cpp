@@ -247,8 +247,6 @@ Status gather_block_quantised(Context& op) {
   return {};
 }
 
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
-
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("GatedRelativePositionBias", kNarrowFloats, gated_relative_position_bias),
     contributed_row("GatherBlockQuantized", kAnyTensor, gather_block_quantised),

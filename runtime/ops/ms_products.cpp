@@ -84,10 +84,8 @@ Status gemm_fast_gelu(Context& op) {
   product.problem.b_is_constant = op.is_constant(1);
   Finish finish;
   finish.activation.kind = Activation::Kind::fast_gelu;
-  if (op.has_input(2)) {
-    finish.bias = &op.input(2);
-    if (!(finish.bias->shape() == Shape{product.problem.n})) return execution_error("the bias must be one row");
-  }
+  if (op.has_input(2)) finish.bias = &op.input(2);
+  PX_TRY(fits_product(product, finish.bias));
   return multiply(op, product, op.input(0), op.input(1), finish);
 }
 
@@ -98,10 +96,7 @@ Status linear(Context& op) {
   finish.activation = PX_TRY(activation_of_conv(op));
   if (op.has_input(2)) finish.bias = &op.input(2);
   if (op.has_input(3)) finish.residual = &op.input(3);
-  if (finish.bias != nullptr && !(finish.bias->shape() == Shape{product.problem.n}))
-    return execution_error("the bias must be one row");
-  if (finish.residual != nullptr && !(finish.residual->shape() == product.out))
-    return execution_error("the residual does not have the product's shape");
+  PX_TRY(fits_product(product, finish.bias, finish.residual));
   return multiply(op, product, op.input(0), op.input(1), finish);
 }
 

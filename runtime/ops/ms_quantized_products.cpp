@@ -207,8 +207,6 @@ Status matmul_integer16(Context& op) {
 }
 
 constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
-constexpr uint32_t kNarrowFloats = dtype_bits({DType::float32, DType::float16, DType::bfloat16});
-
 constexpr KernelRow<Cpu> kRows[] = {
     contributed_row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
     contributed_row("MatMulBnb4", kNarrowFloats, matmul_bnb4),

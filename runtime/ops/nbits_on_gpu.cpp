@@ -114,8 +114,7 @@ Status matmul_nbits(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> nbits_row() {
-  KernelRow<Device> row{"MatMulNBits", dtype_bits({DType::float32, DType::float16, DType::bfloat16}),
-                        PX_ON_GPU(matmul_nbits<Device>)};
+  KernelRow<Device> row{"MatMulNBits", kNarrowFloats, PX_ON_GPU(matmul_nbits<Device>)};
   row.domain = "com.microsoft";
   return reads_on_host<Device>({4}, row);
 }
