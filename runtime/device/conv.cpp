@@ -84,6 +84,7 @@ struct PreparedConv {
   memory::desc source;
   memory::desc target;
   memory::desc filters;
+  memory::desc scratchpad;
   bool activates = false;  // the primitive applies the activation itself
 };
 
@@ -93,6 +94,26 @@ void describe(PreparedConv& prepared, const typename Forward::primitive_desc& de
   prepared.source = description.src_desc();
   prepared.target = description.dst_desc();
   prepared.filters = description.weights_desc();
+  prepared.scratchpad = description.scratchpad_desc();
+}
+
+// The working memory of a queue's primitives, of which one runs at a time. That of oneDNN's own is the thread's that
+// made the primitive, and missing or too small where another thread runs it.
+struct Workspace {
+  memory block;
+  size_t size = 0;
+
+  memory as(const memory::desc& wanted) {
+    if (wanted.get_size() > size) {
+      block = memory(wanted, onednn_engine());
+      size = wanted.get_size();
+    }
+    return {wanted, onednn_engine(), size == 0 ? nullptr : block.get_data_handle()};
+  }
+};
+
+std::shared_ptr<Workspace> workspace_of(Queue<Cpu>& queue) {
+  return queue.weights().get<Workspace>("workspace", [] { return std::make_shared<Workspace>(); });
 }
 
 // What oneDNN applies as it stores; false for what it does not have, and for Relu and Clip, in which it turns NaN into
@@ -128,12 +149,14 @@ std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transpose
   const auto strides = plain(problem.strides);
   const auto begin = plain(problem.pads_begin);
   const auto end = plain(problem.pads_end);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (transposed) {
     describe<dnnl::deconvolution_forward>(*prepared, {{kind, dnnl::algorithm::deconvolution_direct, source, weights,
                                                        bias, target, strides, dilations_of(problem), begin, end},
+                                                      attributes,
                                                       onednn_engine()});
   } else {
-    dnnl::primitive_attr attributes;
     prepared->activates = append_eltwise(problem.activation, attributes);
     describe<dnnl::convolution_forward>(*prepared, {{kind, dnnl::algorithm::convolution_direct, source, weights, bias,
                                                      target, strides, dilations_of(problem), begin, end},
@@ -193,7 +216,9 @@ void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const f
   memory wanted_target(laid_out(target_dims(problem), problem.y_channels_last), onednn_engine(), y);
   const bool direct = prepared->target == wanted_target.get_desc();
   memory target = direct ? wanted_target : memory(prepared->target, onednn_engine());
-  prepared->primitive.execute(onednn_stream(), arguments_of(problem, source, weights, bias, target));
+  Arguments arguments = arguments_of(problem, source, weights, bias, target);
+  arguments.emplace(DNNL_ARG_SCRATCHPAD, workspace_of(queue)->as(prepared->scratchpad));
+  prepared->primitive.execute(onednn_stream(), arguments);
   if (!direct) dnnl::reorder(target, wanted_target).execute(onednn_stream(), target, wanted_target);
   onednn_stream().wait();
   if (!prepared->activates) activate(problem, y);
@@ -223,6 +248,7 @@ double work_of(const ConvProblem& problem) {
 struct ReadyConv {
   ConvProblem problem;
   std::shared_ptr<PreparedConv> prepared;
+  std::shared_ptr<Workspace> workspace;
   memory::desc source;  // of what is handed in
   Arguments arguments;
 };
@@ -241,6 +267,7 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
     const LibraryThreads threads(library_thread_count(work_of(problem)));
     ready->problem = problem;
     ready->prepared = prepared_for(queue, problem, false, bias != nullptr);
+    ready->workspace = workspace_of(queue);
     ready->source = laid_out(source_dims(problem), problem.x_channels_last);
     const memory weights = onednn_packed(queue, stored_filters(problem, false), filters, ready->prepared->filters);
     const memory source(ready->prepared->source, onednn_engine(), DNNL_MEMORY_NONE);
@@ -260,6 +287,7 @@ Status conv(ReadyConv& ready, const float* x, float* y) {
       source = onednn_reordered(ready.source, x, ready.prepared->source);
     }
     ready.arguments.at(DNNL_ARG_DST).set_data_handle(y);
+    ready.arguments.insert_or_assign(DNNL_ARG_SCRATCHPAD, ready.workspace->as(ready.prepared->scratchpad));
     ready.prepared->primitive.execute(onednn_stream(), ready.arguments);
     onednn_stream().wait();
     if (!ready.prepared->activates) activate(ready.problem, y);

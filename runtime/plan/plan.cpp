@@ -182,15 +182,17 @@ class Builder {
     }
   }
 
-  // Sources, and what is read from outside, keep a slot of their own: a run's frame is used again, and finds its
-  // constants there. What nodes make shares slots, so that those in use stay in the cache.
+  // Sources, constants, and what is read from outside, keep a slot of their own: a run's frame is used again, and finds
+  // its constants there; what is prepared from a constant is kept. What nodes make shares slots, so that those in use
+  // stay in the cache.
   void assign_slots() {
     const size_t count = plan_->constants.size();
     plan_->places.resize(count);
     std::vector<bool> is_shared(count, false);
     for (const Step& step : plan_->steps) {
       for (ValueId output : step.node->outputs) {
-        if (output != kNoValue) is_shared[static_cast<size_t>(output)] = true;
+        if (output == kNoValue) continue;
+        is_shared[static_cast<size_t>(output)] = plan_->is_constant[static_cast<size_t>(output)] == 0;
       }
     }
     for (size_t id = 0; id < count; ++id) {
@@ -201,7 +203,7 @@ class Builder {
     std::vector<int32_t> free;
     for (const Step& step : plan_->steps) {
       for (ValueId output : step.node->outputs) {
-        if (output == kNoValue) continue;
+        if (output == kNoValue || !is_shared[static_cast<size_t>(output)]) continue;
         int32_t& slot = plan_->places[static_cast<size_t>(output)].slot;
         if (free.empty()) free.push_back(plan_->slot_count++);
         slot = free.back();

@@ -1,6 +1,9 @@
 // The executor "cpu" on small models: values, events, rewrites, control flow, memory, overrides, fallback, errors.
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <random>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -125,6 +128,72 @@ TEST(CpuExecutor, ReusesNoLiveBuffer) {
       EXPECT_EQ(static_cast<double>(outputs[1].tensor().as<float>()[k]), expected[75][k]);
     }
   }
+}
+
+// What is prepared from a constant is kept for the session; what a Constant made may not share its place with values
+// that change.
+TEST(CpuExecutor, TellsConstantsFromWhatComesAfterThem) {
+  const std::string bytes = "attribute { name: \"value\" type: TENSOR t { data_type: 2 dims: 1 int32_data: ";
+  const std::string matrix =
+      "attribute { name: \"value\" type: TENSOR t { data_type: 2 dims: 2 dims: 2 int32_data: 1 "
+      "int32_data: 2 int32_data: 3 int32_data: 4 } }";
+  std::string graph;
+  std::string last = "x";
+  for (int layer = 0; layer < 4; ++layer) {
+    const auto name = [&](const char* base) { return fmt::format("{}{}", base, layer); };
+    graph += node("Constant", {}, {name("w")}, matrix) + node("Constant", {}, {name("z")}, bytes + "1 } }");
+    graph += node("DynamicQuantizeLinear", {last}, {name("q"), name("s"), name("p")});
+    graph += node("MatMulInteger", {name("q"), name("w"), name("p"), name("z")}, {name("m")});
+    graph += node("Cast", {name("m")}, {name("c")}, "attribute { name: \"to\" type: INT i: 1 }");
+    graph += node("Mul", {name("c"), name("s")}, {name("y")});
+    last = name("y");
+  }
+  const auto model = model_of(graph + value("input", "x") + value("output", last));
+  Tensor x = Tensor::allocate(DType::float32, Shape{1, 2}).take(),
+         other = Tensor::allocate(DType::float32, {1, 2}).take();
+  std::ranges::copy(std::vector<float>{0.5F, -1.25F}, x.mutable_as<float>().begin());
+  std::ranges::copy(std::vector<float>{3.0F, 0.125F}, other.mutable_as<float>().begin());
+  const auto executor = make_cpu_executor({.poison_buffers = true});
+  auto session = executor->prepare(model, {}).take();
+  auto oracle = make_reference_executor({})->prepare(model, {}).take();
+  for (const Tensor& given : {x, other, x}) {
+    NullObserver nobody;
+    const std::vector<Value> inputs{Value(given)};
+    auto actual = session->run(inputs, nobody), expected = oracle->run(inputs, nobody);
+    ASSERT_TRUE(actual.ok() && expected.ok());
+    for (size_t k = 0; k < 2; ++k) {
+      const float wanted = (*expected)[0].tensor().as<float>()[k];
+      EXPECT_NEAR((*actual)[0].tensor().as<float>()[k], wanted, 1e-5 * std::abs(wanted));
+    }
+  }
+}
+
+// The debugger runs a session on one thread, and once more on another.
+TEST(CpuExecutor, RunsOnAnotherThreadThanTheLast) {
+  const auto model =
+      model_of(node("ConvTranspose", {"x", "w"}, {"c"}, "attribute { name: \"strides\" type: INTS ints: 2 ints: 2 }") +
+               node("Conv", {"c", "v"}, {"y"}) + value("input", "x") + value("input", "w") + value("input", "v") +
+               value("output", "y"));
+  const auto random = [](const Shape& shape) {
+    std::mt19937 generator(5);
+    Tensor tensor = Tensor::allocate(DType::float32, shape).take();
+    for (float& element : tensor.mutable_as<float>()) element = static_cast<float>(generator() % 17) - 8;
+    return Value(tensor);
+  };
+  const std::vector<Value> inputs{random({1, 10, 8, 8}), random({10, 6, 3, 3}), random({7, 6, 3, 3})};
+  const auto executor = make_cpu_executor({.poison_buffers = true});
+  auto session = executor->prepare(model, {}).take();
+  std::vector<std::vector<Value>> results(2);
+  for (auto& result : results) {
+    std::thread([&] {
+      NullObserver nobody;
+      auto outputs = session->run(inputs, nobody);
+      if (outputs.ok()) result = outputs.take();
+    }).join();
+  }
+  ASSERT_EQ(results[0].size(), 1U);
+  ASSERT_EQ(results[1].size(), 1U);
+  EXPECT_TRUE(std::ranges::equal(results[0][0].tensor().as<float>(), results[1][0].tensor().as<float>()));
 }
 
 TEST(CpuExecutor, SaysWhichValuesAreAliases) {
