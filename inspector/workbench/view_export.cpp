@@ -122,10 +122,11 @@ class SvgWriter {
                    "middle");
     }
     const auto [first, second] = lines_of(item);
-    const float badge = 6.2F * static_cast<float>(look.badge.size());
+    const std::string shown_badge = fitting(look.badge, (box.width - 18) * 0.5F, 11);
+    const float badge = 6.2F * static_cast<float>(shown_badge.size());
     words(box.x + 7, box.y + 16, 13, ink, fitting(first, box.width - 18 - badge, 13));
     words(box.x + 7, box.y + 31, 11, look.is_neutral ? std::string(kDim) : ink, fitting(second, box.width - 14, 11));
-    if (!look.badge.empty()) words(box.x + box.width - 7, box.y + 16, 11, ink, look.badge, "end");
+    if (!look.badge.empty()) words(box.x + box.width - 7, box.y + 16, 11, ink, shown_badge, "end");
   }
 
   static std::string fitting(const std::string& text, float width, float size) {

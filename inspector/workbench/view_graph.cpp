@@ -34,11 +34,27 @@ void GraphView::set_document(std::shared_ptr<const Document> document) {
   }
 }
 
+// Among what stands directly in it; -1 when there are none or several.
+int32_t GraphView::only_group_in(int32_t item) const {
+  int32_t only = -1;
+  for (const int32_t child : items().item(item).children) {
+    if (items().item(child).kind != GraphItem::Kind::group) continue;
+    if (only >= 0) return -1;
+    only = child;
+  }
+  return only;
+}
+
 // Few nodes: all scopes open. Many: closed, but for the way to the first divergence.
 void GraphView::open_first_view() {
   const bool is_small = items().item(0).node_count <= kOpenAtOnce;
   for (size_t i = 0; is_small && i < open_.size(); ++i) {
     open_[i] = items().items()[i].kind == GraphItem::Kind::group;
+  }
+  // A group that stands alone, as exporters wrap whole models, hides everything.
+  for (int32_t at = 0; !is_small && at >= 0;) {
+    at = only_group_in(at);
+    if (at >= 0) open_[static_cast<size_t>(at)] = true;
   }
   if (document_->comparison == nullptr || !document_->comparison->first_divergence.has_value()) return;
   const int32_t row = document_->find_row(document_->comparison->first_divergence->path);
@@ -118,6 +134,23 @@ void GraphView::fit() {
   const bool is_taller = all.height * camera.zoom > canvas_height;
   camera.y = is_taller ? -8 / camera.zoom : all.height / 2 - canvas_height / camera.zoom / 2;
   is_fitted = true;
+  is_whole = false;
+}
+
+void GraphView::fit_whole() {
+  const Scene& all = scene();
+  if (all.width <= 0 || all.height <= 0) return;
+  constexpr float kMargin = 8;
+  const float whole = std::min((canvas_width - 2 * kMargin) / all.width, (canvas_height - 2 * kMargin) / all.height);
+  camera.zoom = std::clamp(whole, kLeastZoom, pixel_scale);
+  camera.x = all.width / 2 - canvas_width / camera.zoom / 2;
+  camera.y = all.height / 2 - canvas_height / camera.zoom / 2;
+  is_fitted = is_whole = true;
+}
+
+void GraphView::fit_again() {
+  if (!is_fitted) return;
+  is_whole ? fit_whole() : fit();
 }
 
 const SceneBox* GraphView::box_of(int32_t item) {

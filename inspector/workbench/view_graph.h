@@ -47,7 +47,7 @@ struct LegendEntry {
 struct Camera {
   float x = 0, y = 0, zoom = 1;
 };
-constexpr float kLeastZoom = 0.02F, kGreatestZoom = 4.0F;
+constexpr float kLeastZoom = 0.005F, kGreatestZoom = 4.0F;
 
 class GraphView {
  public:
@@ -75,9 +75,12 @@ class GraphView {
 
   Camera camera;
   bool is_fitted = false;  // nobody has moved since fit(): a window of another size is fitted again
+  bool is_whole = false;   // then by fit_whole()
   float canvas_width = 800, canvas_height = 600;
   float pixel_scale = 1;         // of the screen: how many pixels an ordinary one would be
   void fit();                    // the whole graph, or its width where it is too tall to be read
+  void fit_whole();              // however small its letters get
+  void fit_again();              // as it was fitted before, if nobody has moved since
   void centre_on(int32_t item);  // only when it is not well in sight already
   void focus_on(int32_t item);   // in the middle, large enough to be read
   void zoom_to(float left, float top, float right, float bottom);  // a part of the screen
@@ -91,6 +94,7 @@ class GraphView {
 
  private:
   void open_first_view();
+  int32_t only_group_in(int32_t item) const;
   void summarise();
   void add_row(ItemSummary& summary, int32_t row) const;
   double number_of(int32_t row) const;

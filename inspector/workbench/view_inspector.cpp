@@ -10,13 +10,14 @@
 
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
+#include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
 namespace {
 
 using Kind = InspectorLine::Kind;
 
-std::string number_text(double number) { return fmt::format("{:.6g}", number); }
+std::string number_text(double number) { return short_number(number, 6); }
 
 }  // namespace
 
@@ -99,20 +100,23 @@ void add_verdict(const Document& document, const ValueComparison& value, Inspect
   if (!value.reason.empty()) section.lines.push_back({"why", value.reason, "", Kind::text, ""});
   if (was_compared) {
     section.lines.push_back(
-        {"severity", fmt::format("{:.4g} x limit", value.severity), "", bad ? Kind::bad : Kind::text, ""});
+        {"severity", short_number(value.severity, 4) + " x limit", "", bad ? Kind::bad : Kind::text, ""});
     section.lines.push_back(
-        {"limit", fmt::format("rtol {:.3g}, atol {:.3g}", value.limit.rtol, value.limit.atol), "", Kind::text, ""});
+        {"limit", fmt::format("rtol {}, atol {}", short_number(value.limit.rtol), short_number(value.limit.atol)), "",
+         Kind::text, ""});
     constexpr std::array<std::string_view, 3> kFrom = {"table of rounding bounds", "measured noise", "user"};
     section.lines.push_back(
         {"limit from", std::string(kFrom[static_cast<size_t>(value.limit.from)]), "", Kind::text, ""});
   }
   if (value.noise_rel_l2.has_value())
-    section.lines.push_back({"noise", fmt::format("rel L2 {:.3g}", *value.noise_rel_l2), "", Kind::text, ""});
+    section.lines.push_back({"noise", "rel L2 " + short_number(*value.noise_rel_l2), "", Kind::text, ""});
   if (!value.b.empty() && value.b != value.a)
     section.lines.push_back(
         {"matched", fmt::format("{} by {}", value.b, name_of(value.matched_by)), "", Kind::text, ""});
   for (const Cause& cause : document.comparison->causes) {
-    if (cause.node != value.node || cause.why.empty()) continue;
+    // Dumps without a graph name no node: then the cause is of the value alone.
+    const bool is_of_it = cause.node.empty() ? cause.path == value.path : cause.node == value.node;
+    if (!is_of_it || cause.why.empty()) continue;
     section.lines.push_back({fmt::format("cause {}", cause.rank), cause.why, "", Kind::bad, ""});
   }
   view.sections.push_back(std::move(section));
@@ -130,13 +134,13 @@ void add_metrics(const ValueComparison& value, InspectorView& view) {
   add("mean |a-b|", number_text(m.mean_abs));
   add("RMS", number_text(m.rmse));
   add("rel L2", number_text(m.rel_l2));
-  add("cosine", fmt::format("{:.9g}", m.cosine));
+  add("cosine", short_number(m.cosine, 9));
   add("SNR", number_text(m.snr_db) + " dB");
   add("max ULP", number_text(m.max_ulp));
   add("mismatches", fmt::format("{} of {}", m.mismatches, m.count));
   if (!m.worst_index.empty()) {
     add("worst at", fmt::format("[{}]", fmt::join(m.worst_index, ",")));
-    add("  a, b", fmt::format("{:.9g}, {:.9g}", m.worst_a, m.worst_b));
+    add("  a, b", short_number(m.worst_a, 9) + ", " + short_number(m.worst_b, 9));
   }
   view.sections.push_back(std::move(section));
 }

@@ -97,7 +97,8 @@ Result<SearchQuery::Term> SearchQuery::parse_term(std::string_view word) {
   for (const Number& number : kNumbers) {
     if (text.substr(0, at) != number.name) continue;
     std::string_view digits = text.substr(at + 1);
-    if (digits.starts_with('=')) digits.remove_prefix(1);
+    term.with_equal = digits.starts_with('=');
+    if (term.with_equal) digits.remove_prefix(1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), term.limit);
     if (error != std::errc() || end != digits.data() + digits.size()) {
       return usage_error(fmt::format("search: '{}' needs a number after '{}'", word, text[at]));
@@ -142,6 +143,7 @@ bool SearchQuery::holds(const Term& term, const Document& document, const ValueR
       if (compared == nullptr || compared->verdict == Verdict::not_compared) return false;
       if (term.metric != nullptr && !compared->metrics.has_value()) return false;
       const double value = term.metric == nullptr ? compared->severity : (*compared->metrics).*term.metric;
+      if (term.with_equal && value == term.limit) return true;
       return term.relation == '>' ? value > term.limit : value < term.limit;
     }
   }

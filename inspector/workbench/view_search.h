@@ -23,6 +23,7 @@ class SearchQuery {
     enum class Kind : uint8_t { text, op, dtype, shape, path, number, nan, inf, verdict } kind = Kind::text;
     std::string word;  // lower case
     char relation = '>';
+    bool with_equal = false;
     double limit = 0;
     double Metrics::*metric = nullptr;  // null: severity
     Verdict verdict = Verdict::pass;

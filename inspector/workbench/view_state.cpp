@@ -63,6 +63,7 @@ Json tensor_json(const Viewer& viewer) {
             {"split", pane.is_split},
             {"montage", model.montage_axis() >= 0},
             {"list", kTensorTabs[static_cast<size_t>(pane.tab)]},
+            {"linear_counts", pane.linear_counts},
             {"brush", nullptr},
             {"element", nullptr}};
   if (pane.filter.brush.has_value()) json["brush"] = {number(pane.filter.brush->low), number(pane.filter.brush->high)};
@@ -72,6 +73,10 @@ Json tensor_json(const Viewer& viewer) {
                      {"b", element.b},         {"hex_a", element.hex_a},
                      {"hex_b", element.hex_b}, {"difference", element.difference},
                      {"ulp", element.ulp},     {"severity", element.severity}};
+  if (!model.has_b() && pane.mode == TensorMode::b) {
+    std::swap(json["element"]["a"], json["element"]["b"]);
+    std::swap(json["element"]["hex_a"], json["element"]["hex_b"]);
+  }
   return json;
 }
 

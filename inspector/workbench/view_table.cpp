@@ -54,7 +54,7 @@ bool is_text(TableColumn column) {
          column == TableColumn::shape || column == TableColumn::dtype;
 }
 
-std::string number_text(double value) { return std::isnan(value) ? "" : short_number(value); }
+std::string number_text(double value, int digits) { return std::isnan(value) ? "" : short_number(value, digits); }
 
 }  // namespace
 
@@ -77,8 +77,10 @@ std::string table_cell(const Document& document, int32_t row, TableColumn column
       return value.shape;
     case TableColumn::dtype:
       return value.dtype;
+    case TableColumn::cosine:
+      return number_text(number_of(document, row, column), 6);  // what is apart from 1 comes late
     default:
-      return number_text(number_of(document, row, column));
+      return number_text(number_of(document, row, column), 3);
   }
 }
 

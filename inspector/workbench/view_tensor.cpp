@@ -55,6 +55,23 @@ Metrics metrics_of(const Tensor& a, const Tensor& b, int64_t element, const Limi
   return compare_views(single(a, element), single(b, element), {limit.rtol, limit.atol});
 }
 
+// As exact as the command line prints it, with exponents as they stand in all other numbers.
+std::string element_text(const TensorView& view, int64_t element) {
+  const std::string text = element_to_string(view, element);
+  return is_floating(view.dtype) ? trimmed_exponent(text) : text;
+}
+
+double distance_of(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)) ? 0 : a - b; }
+
+// Integers beyond 2^53 are no doubles; their distance is exact modulo 2^64.
+double exact_distance_of(const Tensor& a, const Tensor& b, int64_t element) {
+  const auto x = static_cast<uint64_t>(element_as_int64(a, element)),
+             y = static_cast<uint64_t>(element_as_int64(b, element));
+  if (x == y) return 0;
+  const bool is_greater = a.dtype() == DType::uint64 ? x > y : static_cast<int64_t>(x) > static_cast<int64_t>(y);
+  return is_greater ? static_cast<double>(x - y) : -static_cast<double>(y - x);
+}
+
 }  // namespace
 
 std::span<const TensorModeInfo> tensor_modes() { return kModes; }
@@ -257,33 +274,37 @@ bool TensorModel::is_short(TensorMode mode) const {
   return slice_count() <= (mode >= TensorMode::ulp ? int64_t{1} << 14 : int64_t{1} << 18);
 }
 
-double TensorModel::number(TensorMode mode, int64_t element) const {
-  const double a = element_as_double(a_, element);
-  if (mode == TensorMode::a || !b_.defined()) return a;
-  const double b = element_as_double(b_, element);
-  switch (mode) {
-    case TensorMode::b:
-      return b;
-    case TensorMode::difference:
-      return a == b ? 0 : a - b;  // equal infinities differ by nothing
-    case TensorMode::absolute:
-      return a == b ? 0 : std::abs(a - b);
-    case TensorMode::relative:
-      return a == b ? 0 : std::abs(a - b) / std::abs(a);
-    case TensorMode::ulp:
-      return a == b ? 0 : metrics_of(a_, b_, element, limit_).max_ulp;
-    default:
-      return a == b ? 0 : metrics_of(a_, b_, element, limit_).severity;
+// Equal infinities, and NaN against NaN, differ by nothing. Of complex numbers, by the part that differs more.
+double TensorModel::difference(int64_t element) const {
+  if (is_complex(dtype())) {
+    const auto a = element_as_complex(a_, element), b = element_as_complex(b_, element);
+    const double real = distance_of(a.real(), b.real()), imaginary = distance_of(a.imag(), b.imag());
+    return std::abs(real) >= std::abs(imaginary) || std::isnan(real) ? real : imaginary;
   }
+  if (dtype() == DType::int64 || dtype() == DType::uint64) return exact_distance_of(a_, b_, element);
+  return distance_of(element_as_double(a_, element), element_as_double(b_, element));
+}
+
+double TensorModel::number(TensorMode mode, int64_t element) const {
+  if (!b_.defined() || mode == TensorMode::a) return element_as_double(a_, element);
+  if (mode == TensorMode::b) return element_as_double(b_, element);
+  const double apart = difference(element);
+  if (mode == TensorMode::difference) return apart;
+  if (mode == TensorMode::absolute) return std::abs(apart);
+  if (apart == 0) return 0;
+  if (mode == TensorMode::ulp) return metrics_of(a_, b_, element, limit_).max_ulp;
+  if (mode == TensorMode::severity) return metrics_of(a_, b_, element, limit_).severity;
+  return is_complex(dtype()) ? metrics_of(a_, b_, element, limit_).max_rel
+                             : std::abs(apart) / std::abs(element_as_double(a_, element));
 }
 
 ElementView TensorModel::describe(int64_t element) const {
   ElementView view;
   view.index = fmt::format("[{}]", fmt::join(multi_index(element), ","));
-  view.a = element_to_string(a_, element);
+  view.a = element_text(a_, element);
   view.hex_a = bits_text(a_, element);
   if (!b_.defined()) return view;
-  view.b = element_to_string(b_, element);
+  view.b = element_text(b_, element);
   view.hex_b = bits_text(b_, element);
   view.difference = short_number(number(TensorMode::difference, element), 6);
   const Metrics metrics = metrics_of(a_, b_, element, limit_);
@@ -294,7 +315,8 @@ ElementView TensorModel::describe(int64_t element) const {
 }
 
 std::string TensorModel::cell_text(TensorMode mode, int64_t element) const {
-  if (mode == TensorMode::a && !is_floating(dtype())) return element_to_string(a_, element);
+  const bool is_value = mode == TensorMode::a || mode == TensorMode::b;
+  if (is_value && !is_floating(dtype())) return element_to_string(mode == TensorMode::b && has_b() ? b_ : a_, element);
   return short_number(number(mode, element));
 }
 

@@ -77,8 +77,8 @@ struct ChannelRow {
 
 class TensorModel {
  public:
-  // B may be undefined: then only A is shown. Errors: usage, when the shapes or the element types differ, or for
-  // strings, whose elements have no place on a scale.
+  // B may be undefined: then only the first is shown, in mode a or b by whose it is. Errors: usage, when the shapes or
+  // the element types differ, or for strings, whose elements have no place on a scale.
   static Result<TensorModel> make(Tensor a, Tensor b, Limit limit);
 
   bool has_b() const { return b_.defined(); }
@@ -134,6 +134,7 @@ class TensorModel {
 
  private:
   TensorModel(Tensor a, Tensor b, Limit limit);
+  double difference(int64_t element) const;
   template <class Visit>
   void for_each(Visit visit) const;  // visit(row, column, element) over the slice
   int64_t base() const;              // of the slice: the element at row 0, column 0

@@ -137,6 +137,7 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   if (!same_graph && !document_->is_pair() && by_error) graph.set_colour_by(ColourBy::op);
   if (document_->is_pair() && (before == nullptr || !before->is_pair()) && graph.colour_by() == ColourBy::op)
     graph.set_colour_by(ColourBy::severity);
+  if (!document_->is_pair() && left_tab != LeftTab::marks) left_tab = LeftTab::table;  // there are no others
   refresh_lists();
   if (was_touched_ && select_path(path)) return;
   const bool newly_compared = document_->comparison != nullptr && !had_comparison;

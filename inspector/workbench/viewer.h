@@ -29,7 +29,8 @@ struct TensorPane {
   std::string problem;  // why there is no model: "not captured", ...
   TensorMode mode = TensorMode::absolute;
   TensorMode wanted_mode = TensorMode::absolute;  // where both sides are there
-  bool is_split = false;                          // A, B and the measure beside each other
+  bool is_one_by_one = false;  // both are there, but cannot be laid over each other: mode says which one is shown
+  bool is_split = false;       // A, B and the measure beside each other
   bool is_montage = false;
   bool is_auto_range = true;
   bool is_range_due = false;  // to be fitted by who computes the slice's figures: it is too large to wait for
@@ -39,10 +40,13 @@ struct TensorPane {
   TensorTab tab = TensorTab::worst;
   int channel_axis = -1;  // of the figures by channel; -1: the one before the axes shown
   bool hex = false;
-  int64_t element = -1;       // picked
-  int64_t version = 0;        // counts changes of which elements are shown, and as what
-  int64_t range_version = 0;  // of the range their colours span
+  bool linear_counts = false;  // of the histogram
+  int64_t element = -1;        // picked
+  int64_t version = 0;         // counts changes of which elements are shown, and as what
+  int64_t range_version = 0;   // of the range their colours span
 };
+
+bool can_show(const TensorPane& pane, TensorMode mode);
 
 struct RunForm {
   std::string model;
@@ -52,6 +56,8 @@ struct RunForm {
   bool observe_all = false;
   bool keep_values = true;
 };
+
+constexpr char kRecentSeparator = '\t';
 
 class Viewer {
  public:
@@ -131,7 +137,7 @@ class Viewer {
   bool wants_quit = false;
   bool tensor_maximised = false;
   RunForm run_form;
-  std::vector<std::string> recent;
+  std::vector<std::string> recent;    // paths, two with kRecentSeparator between them where they were opened together
   std::vector<std::string> messages;  // errors, newest last; dismissed one by one
   std::string note;                   // what a command has done, for the status line
   std::string clipboard;              // what a command wants copied; taken by the window

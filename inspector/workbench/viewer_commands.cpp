@@ -65,6 +65,17 @@ bool set_mode(Viewer& v) {
   return v.tensor().model.has_value() && v.tensor().mode == kMode;
 }
 
+bool fit_graph(Viewer& v) {
+  if (!v.graph.has_graph()) return false;
+  const bool is_whole = v.graph.is_fitted && v.graph.is_whole;
+  if (is_whole && v.item() >= 0) {
+    v.graph.focus_on(v.item());
+  } else {
+    v.graph.fit_whole();
+  }
+  return true;
+}
+
 template <ColourBy kBy>
 bool colour_by(Viewer& v) {
   v.set_colour_by(kBy);
@@ -224,11 +235,7 @@ constexpr Command kCommands[] = {
     {"view.legend", "View", "Legend", "K", [](Viewer& v) { return flip(v.show_legend); }},
     {"view.escape", "View", "Close, dismiss, clear", "Escape", escape},
 
-    {"graph.fit", "Graph", "Fit", "Space F",
-     [](Viewer& v) {
-       v.graph.fit();
-       return v.graph.has_graph();
-     }},
+    {"graph.fit", "Graph", "All of the graph; again: what is selected", "Space F", fit_graph},
     {"graph.open", "Graph", "Open or close the block", "Enter", open_block},
     {"graph.up", "Graph", "Close the block around", "Backspace", close_outer},
     {"graph.open_all", "Graph", "Open all blocks", "Ctrl+Shift+O",
@@ -295,6 +302,8 @@ constexpr Command kCommands[] = {
      }},
     {"tensor.goto", "Tensor", "Go to an index...", "Ctrl+G",
      [](Viewer& v) { return v.tensor().model.has_value() && flip(v.show_goto); }},
+    {"tensor.linear_counts", "Tensor", "Counts of the histogram linear or logarithmic", "H",
+     [](Viewer& v) { return flip(v.tensor().linear_counts); }},
     {"tensor.clear_brush", "Tensor", "All values again", "C",
      [](Viewer& v) {
        const bool was_set = v.tensor().filter.brush.has_value();

@@ -22,12 +22,18 @@ Result<Tensor> tensor_of(const DumpReader* dump, int32_t entry) {
 
 }  // namespace
 
+bool can_show(const TensorPane& pane, TensorMode mode) {
+  if (!pane.model.has_value()) return false;
+  if (pane.is_one_by_one) return mode == TensorMode::a || mode == TensorMode::b;
+  return pane.model->has_b() || mode == pane.mode;
+}
+
 void Viewer::load_tensor() {
   tensor_.model.reset();
   tensor_.problem.clear();
   tensor_.element = -1;
   tensor_.is_auto_range = true;
-  tensor_.is_range_due = tensor_.wants_worst = false;
+  tensor_.is_range_due = tensor_.wants_worst = tensor_.is_one_by_one = false;
   tensor_.filter.brush.reset();
   tensor_.channel_axis = -1;
   ++tensor_.version;
@@ -47,17 +53,19 @@ void Viewer::load_tensor() {
                                               : "no values here: run the model, or open a dump of a run";
     return;
   }
-  const bool only_b = !a->defined();
+  bool only_b = !a->defined();
   auto model =
       TensorModel::make(only_b ? *b : *a, only_b ? Tensor() : *b, compared == nullptr ? Limit{} : compared->limit);
   if (!model.ok()) {
     tensor_.problem = model.error().message;
-    model = TensorModel::make(*a, Tensor(), {});
+    only_b = tensor_.wanted_mode == TensorMode::b && b->defined();
+    model = TensorModel::make(only_b ? *b : *a, Tensor(), {});
     if (!model.ok()) return;
+    tensor_.is_one_by_one = true;
   }
   tensor_.model = std::move(model).take();
   tensor_.model->set_montage(tensor_.is_montage);
-  tensor_.mode = tensor_.model->has_b() ? tensor_.wanted_mode : TensorMode::a;
+  tensor_.mode = tensor_.model->has_b() ? tensor_.wanted_mode : only_b ? TensorMode::b : TensorMode::a;
   if (compared != nullptr && compared->metrics.has_value() && compared->verdict == Verdict::diverged) {
     select_element(tensor_.model->element_of(compared->metrics->worst_index));
   }
@@ -65,8 +73,11 @@ void Viewer::load_tensor() {
 }
 
 void Viewer::set_tensor_mode(TensorMode mode) {
-  const bool possible = tensor_.model.has_value() && (tensor_.model->has_b() || mode == TensorMode::a);
-  if (!possible) return;
+  if (!can_show(tensor_, mode)) return;
+  if (tensor_.is_one_by_one) {
+    tensor_.wanted_mode = mode;
+    return load_tensor();
+  }
   tensor_.mode = tensor_.wanted_mode = mode;
   tensor_.is_auto_range = true;
   tensor_.filter.brush.reset();  // it was of what was measured before

@@ -7,6 +7,7 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/mapped_file.h"
+#include "inspector/dump/convert.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/export.h"
 #include "inspector/model/import.h"
@@ -92,6 +93,38 @@ std::string log_model(const std::string& name, const std::string& shift, int row
   return path;
 }
 
+struct PlainValue {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;  // empty: zeros
+};
+
+// By way of a .safetensors file: a length, a JSON header, the data.
+std::string plain_dump(const std::string& name, const std::vector<PlainValue>& values) {
+  std::string header, data;
+  for (const PlainValue& value : values) {
+    size_t count = 1;
+    std::string shape;
+    for (const int64_t size : value.shape) {
+      count *= static_cast<size_t>(size);
+      shape += (shape.empty() ? "" : ",") + std::to_string(size);
+    }
+    std::vector<float> elements = value.values;
+    elements.resize(count);
+    const size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(elements.data()), count * sizeof(float));
+    header += (header.empty() ? "{\"" : ",\"") + value.name + R"(":{"dtype":"F32","shape":[)" + shape +
+              R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(data.size()) + "]}";
+  }
+  header += "}";
+  uint64_t length = header.size();
+  std::string text(reinterpret_cast<const char*>(&length), sizeof(length));
+  const std::string origin = scratch(name + ".safetensors"), target = scratch(name + ".plx");
+  PX_CHECK(write_file(origin, text + header + data).ok());
+  PX_CHECK(import_dump({origin, "", ""}, target).ok());
+  return target;
+}
+
 }  // namespace
 
 std::string sample(const std::string& name) { return std::string(PX_SOURCE_DIR) + "/samples/" + name; }
@@ -132,6 +165,16 @@ const Dumps& nan_fault() {
 const Dumps& large_fault() {
   static const Dumps dumps =
       run(log_model("large.textproto", "1", 700, 700), log_model("shifted.textproto", "1.5", 700, 700), "large", "");
+  return dumps;
+}
+
+const Dumps& plain_values() {
+  static const Dumps dumps = {
+      plain_dump("plain-a", {{"off", {2, 3}, {1, 2, 3, 4, 5, 6}}, {"same", {2}, {1, 2}}, {"shapes", {4, 2}, {}}}),
+      plain_dump("plain-b", {{"off", {2, 3}, {1, 2, 3, 4, 5, 7}},
+                             {"same", {2}, {1, 2}},
+                             {"shapes", {3, 2}, {}},
+                             {"lone", {2, 2}, {5, 6, 7, 8}}})};
   return dumps;
 }
 

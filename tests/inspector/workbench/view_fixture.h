@@ -23,6 +23,9 @@ const Dumps& nan_fault();
 // y = Log(|x| + 1) of 490,000 elements against y = Log(|x| + 1.5).
 const Dumps& large_fault();
 
+// Values without a graph: `off` differs, `same` does not, `lone` is in B alone, `shapes` is 4x2 in A and 3x2 in B.
+const Dumps& plain_values();
+
 std::string sample(const std::string& name);   // path below samples/
 std::string scratch(const std::string& name);  // path in a folder of this process, removed at its end
 

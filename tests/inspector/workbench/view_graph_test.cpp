@@ -140,6 +140,22 @@ TEST(GraphView, FocusAndZoomToFillThePane) {
   EXPECT_NEAR(shown.graph.camera.x, before.x + 100 / before.zoom, 0.5);
 }
 
+TEST(GraphView, TheWholeGraphFitsHoweverTall) {
+  Shown shown(view_test::llama_fault());
+  shown.graph.fit();
+  EXPECT_GT(shown.graph.scene().height * shown.graph.camera.zoom, shown.graph.canvas_height);  // readable first
+  shown.graph.fit_whole();
+  EXPECT_LE(shown.graph.scene().height * shown.graph.camera.zoom, shown.graph.canvas_height);
+  EXPECT_LE(shown.graph.scene().width * shown.graph.camera.zoom, shown.graph.canvas_width);
+  shown.graph.canvas_height /= 2;
+  shown.graph.fit_again();
+  EXPECT_LE(shown.graph.scene().height * shown.graph.camera.zoom, shown.graph.canvas_height);
+  shown.graph.zoom_at(10, 10, 2);
+  const Camera moved = shown.graph.camera;
+  shown.graph.fit_again();  // somebody has moved
+  EXPECT_EQ(shown.graph.camera.zoom, moved.zoom);
+}
+
 TEST(Operators, HaveKindsAndColours) {
   EXPECT_EQ(kind_of_operator("MatMul"), "matrix");
   EXPECT_EQ(kind_of_operator("com.microsoft.FusedMatMul"), "matrix");
@@ -159,6 +175,14 @@ TEST(Numbers, AreShortAndKeepTheirMeaning) {
   EXPECT_EQ(short_number(-4.76837e-07, 6), "-4.76837e-7");
   EXPECT_EQ(short_number(1e100), "1e100");
   EXPECT_EQ(short_number(INFINITY), "inf");
+  EXPECT_EQ(trimmed_exponent("3.9356662e-05"), "3.9356662e-5");
+  EXPECT_EQ(trimmed_exponent("true"), "true");
+  const auto fits = [](size_t most) { return [most](const std::string& text) { return text.size() <= most; }; };
+  EXPECT_EQ(fitted_number("-3.9356662e-5", fits(13)), "-3.9356662e-5");
+  EXPECT_EQ(fitted_number("-3.9356662e-5", fits(9)), "~-3.94e-5");
+  EXPECT_EQ(fitted_number("1152921504606846976", fits(8)), "~1.15e18");
+  EXPECT_EQ(fitted_number("5.658452", fits(2)), "~6");
+  EXPECT_EQ(fitted_number("true", fits(2)), "true");
 }
 
 TEST(GraphView, CentreOnMovesOnlyWhenTheNodeIsOutOfSight) {

@@ -80,6 +80,13 @@ TEST(ViewSearch, NumbersCompareWithTheMetrics) {
             document->rows.size());
 }
 
+TEST(ViewSearch, AnEqualSignTakesTheNumberItself) {
+  const auto document = opened(view_test::plain_values());
+  EXPECT_TRUE(found(*document, "err>1").empty());
+  EXPECT_EQ(found(*document, "err>=1").size(), 1U);
+  EXPECT_EQ(found(*document, "err<=1").size(), found(*document, "err<1").size() + 1);
+}
+
 TEST(ViewSearch, FindsNaNByTheSideThatHasIt) {
   const auto document = opened(view_test::nan_fault());
   const auto rows = found(*document, "nan");

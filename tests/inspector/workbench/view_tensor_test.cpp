@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 
@@ -115,6 +117,36 @@ TEST(TensorModel, EqualInfinitiesDifferByNothing) {
   const TensorModel model = model_of(floats(Shape{1, 2}, {kInf, kInf}), floats(Shape{1, 2}, {kInf, -kInf}));
   EXPECT_EQ(model.number(TensorMode::difference, 0), 0);
   EXPECT_EQ(model.number(TensorMode::severity, 1), INFINITY);
+}
+
+TEST(TensorModel, NaNOnBothSidesDiffersByNothing) {
+  const TensorModel model = model_of(floats(Shape{1, 2}, {kNan, kNan}), floats(Shape{1, 2}, {kNan, 1}));
+  EXPECT_EQ(model.number(TensorMode::absolute, 0), 0);
+  EXPECT_TRUE(std::isnan(model.number(TensorMode::absolute, 1)));
+  EXPECT_EQ(model.worst(TensorMode::absolute, 9), std::vector<int64_t>{1});
+}
+
+// They are no doubles, and differ all the same.
+TEST(TensorModel, LargeIntegersDifferExactly) {
+  constexpr int64_t kLarge = int64_t{1} << 60;
+  const std::vector<int64_t> a = {kLarge, kLarge, INT64_MIN}, b = {kLarge, kLarge + 1, INT64_MAX};
+  const TensorModel model = model_of(Tensor::from<int64_t>(Shape{1, 3}, std::span<const int64_t>(a)),
+                                     Tensor::from<int64_t>(Shape{1, 3}, std::span<const int64_t>(b)));
+  EXPECT_EQ(model.number(TensorMode::difference, 0), 0);
+  EXPECT_EQ(model.number(TensorMode::difference, 1), -1);
+  EXPECT_EQ(model.number(TensorMode::severity, 1), INFINITY);
+  EXPECT_EQ(model.number(TensorMode::absolute, 2), 18446744073709551615.0);
+  EXPECT_EQ(model.worst(TensorMode::absolute, 9), (std::vector<int64_t>{2, 1}));
+}
+
+TEST(TensorModel, ComplexNumbersDifferByThePartThatDiffersMore) {
+  const std::vector<std::complex<float>> a = {{1, 2}, {3, 4}}, b = {{1, 5}, {3, 4}};
+  const TensorModel model =
+      model_of(Tensor::from<std::complex<float>>(Shape{1, 2}, std::span<const std::complex<float>>(a)),
+               Tensor::from<std::complex<float>>(Shape{1, 2}, std::span<const std::complex<float>>(b)));
+  EXPECT_EQ(model.number(TensorMode::difference, 0), -3);
+  EXPECT_EQ(model.number(TensorMode::severity, 0), 6);
+  EXPECT_EQ(model.worst(TensorMode::absolute, 9), std::vector<int64_t>{0});
 }
 
 TEST(TensorModel, RangesIgnoreWhatIsNotFinite) {

@@ -171,6 +171,59 @@ TEST(Viewer, OneDumpShowsItsValuesAndNoComparison) {
   EXPECT_NE(person.viewer.inspector().command.find("parallax tensor "), std::string::npos);
 }
 
+TEST(Viewer, AValueOfBAloneIsShownAsB) {
+  Person person(view_test::plain_values());
+  ASSERT_TRUE(person.viewer.select_path("lone"));
+  EXPECT_EQ(person.shown()["tensor"]["mode"], "b");
+  person.viewer.select_element(2);
+  EXPECT_EQ(person.shown()["tensor"]["element"]["b"], "7");
+  EXPECT_EQ(person.shown()["tensor"]["element"]["a"], "");
+  EXPECT_FALSE(person.press("1"));  // there is no A
+}
+
+TEST(Viewer, ACauseWithoutANodeStandsAtItsValueAlone) {
+  Person person(view_test::plain_values());
+  const Document& document = *person.viewer.document();
+  ASSERT_EQ(document.comparison->causes.size(), 1U);
+  for (size_t row = 0; row < document.rows.size(); ++row) {
+    ASSERT_TRUE(person.viewer.select_row(static_cast<int32_t>(row)));
+    bool has_cause = false;
+    for (const InspectorSection& section : person.viewer.inspector().sections) {
+      for (const InspectorLine& line : section.lines) has_cause = has_cause || line.key == "cause 1";
+    }
+    EXPECT_EQ(has_cause, document.rows[row].path == "off") << document.rows[row].path;
+  }
+}
+
+TEST(Viewer, SidesOfTwoShapesAreShownOneByOne) {
+  Person person(view_test::plain_values());
+  ASSERT_TRUE(person.viewer.select_path("shapes"));
+  EXPECT_EQ(person.viewer.tensor().model->rows(), 4);
+  ASSERT_TRUE(person.press("2"));
+  EXPECT_EQ(person.viewer.tensor().model->rows(), 3);
+  EXPECT_FALSE(person.viewer.tensor().problem.empty());  // why there is no difference
+  EXPECT_FALSE(person.press("4"));
+  ASSERT_TRUE(person.press("1"));
+  EXPECT_EQ(person.viewer.tensor().model->rows(), 4);
+}
+
+TEST(Viewer, OneDumpAfterTwoHasNoAlertsToShow) {
+  Person person(view_test::llama_fault());
+  EXPECT_EQ(person.viewer.left_tab, LeftTab::alerts);
+  person.viewer.open({view_test::llama_fault().a});
+  person.viewer.wait_idle();
+  EXPECT_EQ(person.viewer.left_tab, LeftTab::table);
+}
+
+TEST(Viewer, SpaceShowsAllAndThenWhatIsSelected) {
+  Person person(view_test::llama_fault());
+  const float before = person.viewer.graph.camera.zoom;
+  ASSERT_TRUE(person.press("Space"));
+  EXPECT_LT(person.viewer.graph.camera.zoom, before);
+  ASSERT_TRUE(person.press("Space"));
+  EXPECT_GE(person.viewer.graph.camera.zoom, before);
+}
+
 TEST(Viewer, WhatCannotBeOpenedIsAMessageThatCanBeDismissed) {
   Person person(view_test::nan_fault());
   const std::string before = person.path();
