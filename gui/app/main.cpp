@@ -128,9 +128,7 @@ Status run_attended(const Options& options, Ui& ui, Window& window) {
   const std::string path = settings_path();
   load_settings(path, ui);
   Viewer& viewer = *ui.viewer;
-  viewer.opened = [&](std::span<const std::string> files) {
-    for (const std::string& file : files) add_recent(viewer, file);
-  };
+  viewer.opened = [&](std::span<const std::string> files) { add_recent(viewer, files); };
   bool is_state_due = !options.state.empty();
   const auto each_frame = [&] {
     viewer.poll();

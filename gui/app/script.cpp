@@ -76,6 +76,8 @@ class ScriptRunner {
     return {};
   }
   Status key(const std::string& rest) {
+    if (command_for_key(rest) == nullptr)
+      return usage_error(fmt::format("no command has the key '{}' (they are written as in 'Shift+Slash')", rest));
     ui_.typed.push_back({rest, ""});
     frames();
     return {};

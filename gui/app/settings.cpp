@@ -54,9 +54,11 @@ Status save_settings(const std::string& path, const Ui& ui) {
   return write_file(path, text);
 }
 
-void add_recent(Viewer& viewer, const std::string& path) {
+void add_recent(Viewer& viewer, std::span<const std::string> files) {
   std::error_code error;
-  const std::string whole = std::filesystem::absolute(path, error).string();
+  std::string whole;
+  for (const std::string& file : files)
+    whole += (whole.empty() ? "" : std::string(1, kRecentSeparator)) + std::filesystem::absolute(file, error).string();
   std::erase(viewer.recent, whole);
   viewer.recent.insert(viewer.recent.begin(), whole);
   if (viewer.recent.size() > kMostRecent) viewer.recent.resize(kMostRecent);

@@ -1,6 +1,7 @@
 // What is kept between two starts: theme, sizes of panes, recent files. A text file in the XDG configuration folder.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "gui/panels/ui.h"
@@ -10,6 +11,6 @@ namespace parallax::gui {
 std::string settings_path();                          // "" where neither XDG_CONFIG_HOME nor HOME is set
 void load_settings(const std::string& path, Ui& ui);  // what is missing or broken keeps its default
 Status save_settings(const std::string& path, const Ui& ui);
-void add_recent(Viewer& viewer, const std::string& path);
+void add_recent(Viewer& viewer, std::span<const std::string> files);  // that were opened together
 
 }  // namespace parallax::gui

@@ -157,6 +157,9 @@ Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui)
     glfwTerminate();
     return unsupported("cannot open a window: OpenGL 3.3 is not there");
   }
+  constexpr int kLeastWidth = 640, kLeastHeight = 400;  // below, panes have no room for words
+  glfwSetWindowSizeLimits(window, std::min(kLeastWidth, options.width), std::min(kLeastHeight, options.height),
+                          GLFW_DONT_CARE, GLFW_DONT_CARE);
   glfwMakeContextCurrent(window);
   glfwSwapInterval(1);
   float scale_x = 1, scale_y = 1;

@@ -177,7 +177,9 @@ void draw_status(Ui& ui) {
   }
   if (viewer.graph.has_graph()) {
     const std::string zoom = fmt::format("{:.0f} %   ? keys", viewer.graph.camera.zoom * 100);
-    ImGui::SameLine(right - ImGui::CalcTextSize(zoom.c_str()).x - 10 * ui.scale);
+    const float at = right - ImGui::CalcTextSize(zoom.c_str()).x - 10 * ui.scale;
+    if (ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > at) return;  // no room
+    ImGui::SameLine(at);
     ImGui::TextDisabled("%s", zoom.c_str());
   }
 }

@@ -136,12 +136,26 @@ void CanvasPainter::outline(int32_t item, bool is_bad, ImVec2 least, ImVec2 grea
 }
 
 void CanvasPainter::draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greatest) const {
-  const Theme& theme = ui_.theme();
-  const GraphItem& item = graph_.items().item(box.item);
-  const bool is_deep = item.depth % 2 == 0;
   const float rounding = 8 * zoom_;
-  list_->AddRectFilled(least, greatest, is_deep ? theme.frame : faded(theme.raised, 0.45F), rounding);
+  list_->AddRectFilled(least, greatest, frame_fill(graph_.items().item(box.item)), rounding);
   outline(box.item, false, least, greatest, rounding);
+}
+
+ImU32 CanvasPainter::frame_fill(const GraphItem& item) const {
+  const Theme& theme = ui_.theme();
+  return item.depth % 2 == 0 ? theme.frame : faded(theme.raised, 0.45F);
+}
+
+// Over the wires, which step back behind the letters.
+void CanvasPainter::draw_titles() const {
+  for (const SceneBox& box : scene_.boxes) {
+    if (!box.is_open) continue;
+    const ImVec2 least = to_screen(box.x, box.y), greatest = to_screen(box.x + box.width, box.y + box.height);
+    if (in_sight(least, greatest)) draw_title(graph_.items().item(box.item), least, greatest);
+  }
+}
+
+void CanvasPainter::draw_title(const GraphItem& item, ImVec2 least, ImVec2 greatest) const {
   const float size = 12 * zoom_;
   const ImFont* font = ui_.fonts.at(size);
   if (font == nullptr) return;
@@ -149,7 +163,11 @@ void CanvasPainter::draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greates
   // The title stays in sight while any of the frame is.
   const float x = std::max(least.x, corner_.x) + 8 * zoom_;
   const std::string text = cut_text(font, font->FontSize, title, greatest.x - x - 8 * zoom_);
-  if (text != "...") words(size, x, least.y + 5 * zoom_, theme.dim, text);
+  if (text == "...") return;
+  const float wide = font->CalcTextSizeA(font->FontSize, FLT_MAX, 0, text.c_str()).x;
+  list_->AddRectFilled({x - 2 * zoom_, least.y + 5 * zoom_}, {x + wide + 2 * zoom_, least.y + 19 * zoom_},
+                       faded(ui_.theme().frame, 0.85F), 3 * zoom_);
+  words(size, x, least.y + 5 * zoom_, ui_.theme().dim, text);
 }
 
 void CanvasPainter::draw_box(const SceneBox& box) {
@@ -202,15 +220,14 @@ void CanvasPainter::draw_text(const GraphItem& item, const ItemLook& look, ImVec
     return words(face->FontSize, x, (least.y + greatest.y - face->FontSize) / 2, text, line);
   }
   const auto [first, second] = lines_of(item);
-  const float badge = look.badge.empty() ? 0 : width_of(small_font, look.badge) + 4 * zoom_;
-  const std::string line = cut_text(font, font->FontSize, first, std::max(width - badge, width * 0.4F));
+  // The operator has what it needs up to three fifths, the badge the rest.
+  const float gap = look.badge.empty() ? 0 : 6 * zoom_;
+  const float badge_needs = look.badge.empty() ? 0 : width_of(small_font, look.badge) + gap;
+  const std::string line = cut_text(font, font->FontSize, first, std::max(width - badge_needs, width * 0.6F));
   words(size, least.x + pad, least.y + 4 * zoom_, text, line);
-  if (badge > 0) {
-    list_->PushClipRect(least, greatest, true);
-    words(small, std::max(greatest.x - pad - badge + 4 * zoom_, least.x + pad + width_of(font, line) + 3 * zoom_),
-          least.y + 5.5F * zoom_, text, look.badge);
-    list_->PopClipRect();
-  }
+  const float room = width - width_of(font, line) - gap;
+  const std::string badge = cut_text(small_font, small_font->FontSize, look.badge, room);
+  if (badge != "...") words(small, greatest.x - pad - width_of(small_font, badge), least.y + 5.5F * zoom_, text, badge);
   words(small, least.x + pad, least.y + 21 * zoom_, dim, cut_text(small_font, small_font->FontSize, second, width));
 }
 

@@ -10,6 +10,7 @@ class CanvasPainter {
   CanvasPainter(Ui& ui, ImDrawList* list, ImVec2 corner, ImVec2 size);
   void draw_frames();
   void draw_wires();
+  void draw_titles() const;  // of frames
   void draw_nodes();
   // The wire nearest to a point of the screen, within a few pixels; -1 when there is none.
   int32_t wire_at(ImVec2 screen) const;
@@ -23,6 +24,8 @@ class CanvasPainter {
   void draw_stub(const SceneWire& wire, ImU32 colour) const;
   void draw_box(const SceneBox& box);
   void draw_frame(const SceneBox& box, ImVec2 least, ImVec2 greatest) const;
+  ImU32 frame_fill(const GraphItem& item) const;
+  void draw_title(const GraphItem& item, ImVec2 least, ImVec2 greatest) const;
   void draw_text(const GraphItem& item, const ItemLook& look, ImVec2 least, ImVec2 greatest, ImU32 text,
                  ImU32 dim) const;
   void draw_shares(int32_t item, ImVec2 least, ImVec2 greatest, float inset) const;

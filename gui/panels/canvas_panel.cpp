@@ -6,6 +6,7 @@
 
 #include "gui/panels/canvas_painter.h"
 #include "gui/panels/panels.h"
+#include "inspector/base/text.h"
 
 namespace parallax::gui {
 namespace {
@@ -138,7 +139,7 @@ void draw_canvas(Ui& ui) {
     viewer.graph.camera.y += (viewer.graph.canvas_height - size.y) / 2 / viewer.graph.camera.zoom;
     viewer.graph.canvas_width = size.x;
     viewer.graph.canvas_height = size.y;
-    if (viewer.graph.is_fitted) viewer.graph.fit();
+    viewer.graph.fit_again();
   }
   ImGui::InvisibleButton("graph", size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonMiddle);
   ui.mark("graph");
@@ -159,9 +160,10 @@ void draw_canvas(Ui& ui) {
   click(ui, item);
   CanvasPainter painter(ui, list, corner, size);  // after the click: it may have changed the scene
   if (ui.hovered_wire >= static_cast<int32_t>(viewer.graph.scene().wires.size())) ui.hovered_wire = -1;
-  // Frames first, wires over them, nodes over the wires.
+  // Frames first, wires over them, titles and nodes over the wires.
   painter.draw_frames();
   painter.draw_wires();
+  painter.draw_titles();
   painter.draw_nodes();
   list->PopClipRect();
   if (!ImGui::IsItemActive() && ImGui::IsItemHovered()) describe_hovered(ui, item);
@@ -241,8 +243,14 @@ void draw_welcome(Ui& ui) {
     ImGui::TextDisabled("Recent");
   }
   for (size_t i = 0; i < count; ++i) {
-    if (ImGui::Selectable(viewer.recent[i].c_str(), false, 0, {width, 0})) viewer.open({viewer.recent[i]});
+    const std::string& files = viewer.recent[i];
+    const std::string title = cut_front(ui.fonts.base, ui.fonts.base->FontSize, title_of_recent(files), width);
+    if (ImGui::Selectable(fmt::format("{}##{}", title, i).c_str(), false, 0, {width, 0})) {
+      const auto paths = split(files, kRecentSeparator);
+      viewer.open({paths.begin(), paths.end()});
+    }
     ui.mark(fmt::format("recent:{}", i));
+    tooltip(title_of_recent(files).c_str());
   }
   ImGui::EndGroup();
   ImGui::PopStyleVar();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -62,6 +63,7 @@ void draw_palette(Ui& ui) {
     const Command* chosen =
         was_pressed(ui, "Enter") && !found.empty() ? found[static_cast<size_t>(ui.palette_at)] : nullptr;
     ImGui::BeginChild("found");
+    if (found.empty()) ImGui::TextDisabled("No command is called so. Ctrl+F searches values and nodes.");
     for (size_t i = 0; i < found.size(); ++i) {
       const Command& command = *found[i];
       if (ImGui::Selectable(fmt::format("{}: {}##{}", command.group, command.title, command.id).c_str(),
@@ -90,15 +92,26 @@ void draw_help(Ui& ui) {
     ImGui::Separator();
     if (ImGui::BeginTable("keys", 4, ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp)) {
       int column = 0;
-      for (const Command& command : commands()) {
-        if (command.keys.empty()) continue;
+      const auto line = [&](const std::string& keys, std::string_view title) {
         if (column == 0) ImGui::TableNextRow();
         ImGui::TableSetColumnIndex(column);
-        ImGui::TextDisabled("%s", all_keys(command).c_str());
+        ImGui::TextDisabled("%s", keys.c_str());
         ImGui::TableSetColumnIndex(column + 1);
-        ImGui::TextUnformatted(command.title.data());
+        ImGui::TextUnformatted(title.data());
         column = (column + 2) % 4;
+      };
+      for (const Command& command : commands()) {
+        const bool is_bookmark = command.title.starts_with("Bookmark ");
+        if (is_bookmark && command.title == "Bookmark 1") line("Ctrl+1 to 9", "Bookmarks");
+        if (!is_bookmark && !command.keys.empty()) line(all_keys(command), command.title);
       }
+      constexpr std::pair<const char*, const char*> kMouse[] = {
+          {"Wheel", "Graph: move; with Ctrl, and over a picture: zoom"},
+          {"Drag", "Move; on the graph with Ctrl: mark what fills the pane"},
+          {"Double click", "Graph: open a block; picture: fit it"},
+          {"Shift, Ctrl held", "Over a picture: A, B"},
+          {"Drag the histogram", "Choose values"}};
+      for (const auto& [keys, title] : kMouse) line(keys, title);
       ImGui::EndTable();
     }
   }
@@ -132,7 +145,9 @@ void draw_open(Ui& ui) {
     ImGui::SameLine();
     if (small_button(ui, "Cancel", "open.cancel")) viewer.show_open = false;
     for (const std::string& recent : viewer.recent) {
-      if (ImGui::Selectable(recent.c_str())) ui.path_field = recent;
+      if (!ImGui::Selectable(title_of_recent(recent).c_str())) continue;
+      ui.path_field = recent;
+      std::ranges::replace(ui.path_field, kRecentSeparator, ' ');
     }
     if ((entered || pressed) && !ui.path_field.empty()) {
       viewer.show_open = false;

@@ -99,7 +99,8 @@ void draw_bottom(Ui& ui, const Panes& panes, float width, float height) {
 }
 
 void draw_panes(Ui& ui, ImVec2 area) {
-  if (ui.viewer->tensor_maximised) {
+  const TensorPane& pane = ui.viewer->tensor();
+  if (ui.viewer->tensor_maximised && (pane.model.has_value() || !pane.problem.empty())) {
     ImGui::BeginChild("tensor", area, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
     draw_tensor(ui);
     return ImGui::EndChild();

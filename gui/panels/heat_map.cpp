@@ -10,11 +10,12 @@
 namespace parallax::gui {
 namespace {
 
-constexpr float kNumbersFrom = 44;  // pixels of a cell that holds a number
+constexpr float kNumbersFrom = 44, kNumbersHigh = 16;  // pixels of a cell that holds a number
+constexpr float kThinnest = 0.25F;  // share of the pane's height (or width) that a long and thin slice is stretched to
 
 struct Place {
   ImVec2 corner, size;  // of the pane
-  float zoom;           // pixels an element
+  ImVec2 cell;          // pixels an element
   ImVec2 origin;        // of element (0, 0) on the screen
   TensorMode mode;
   ValueRange range;
@@ -25,8 +26,15 @@ void fit(TensorUi& tensor, const TensorModel& model, ImVec2 size, float scale) {
              columns = static_cast<float>(std::max<int64_t>(1, model.columns()));
   tensor.zoom = std::min({size.x / columns, size.y / rows, 48 * scale});
   if (tensor.zoom > 2) tensor.zoom = std::floor(tensor.zoom);  // cells of equal size
-  tensor.origin = {std::floor(std::max(0.0F, (size.x - columns * tensor.zoom) / 2)),
-                   std::floor(std::max(0.0F, (size.y - rows * tensor.zoom) / 2))};
+  // Three rows of thousands would be a line: their cells are drawn higher than wide.
+  const auto stretch = [&](float count, float pane) {
+    const float highest = std::min(pane * kThinnest / count, 28 * scale);
+    return count * tensor.zoom < pane * kThinnest ? std::max(1.0F, highest / tensor.zoom) : 1.0F;
+  };
+  tensor.stretch = {stretch(columns, size.x), stretch(rows, size.y)};
+  if (tensor.stretch.x > 1 && tensor.stretch.y > 1) tensor.stretch = {1, 1};  // a few elements in much room
+  tensor.origin = {std::floor(std::max(0.0F, (size.x - columns * tensor.cell().x) / 2)),
+                   std::floor(std::max(0.0F, (size.y - rows * tensor.cell().y) / 2))};
   tensor.size = size;
   tensor.is_fitted = true;
 }
@@ -43,23 +51,28 @@ void zoom_and_drag(Ui& ui, ImVec2 corner, ImVec2 size) {
   if (!ImGui::IsItemHovered() || io.MouseWheel == 0) return;
   const float least = std::min(size.x / 20000.0F, 0.05F);
   const float zoom = std::clamp(tensor.zoom * std::pow(1.25F, io.MouseWheel), least, 140 * ui.scale);
-  const ImVec2 at{io.MousePos.x - corner.x, io.MousePos.y - corner.y};
-  tensor.origin.x = at.x - (at.x - tensor.origin.x) * zoom / tensor.zoom;
-  tensor.origin.y = at.y - (at.y - tensor.origin.y) * zoom / tensor.zoom;
+  const ImVec2 at{io.MousePos.x - corner.x, io.MousePos.y - corner.y}, before = tensor.cell();
+  // Stretched cells first grow in their short direction, until they are square.
+  const float grown = zoom / tensor.zoom;
+  tensor.stretch = {std::max(1.0F, tensor.stretch.x / std::max(1.0F, grown)),
+                    std::max(1.0F, tensor.stretch.y / std::max(1.0F, grown))};
   tensor.zoom = zoom;
+  tensor.origin.x = at.x - (at.x - tensor.origin.x) * tensor.cell().x / before.x;
+  tensor.origin.y = at.y - (at.y - tensor.origin.y) * tensor.cell().y / before.y;
   tensor.is_fitted = false;
 }
 
 // visit(row, column, element) over the cells in sight.
 template <class Visit>
 void for_cells(const TensorModel& model, const Place& place, Visit visit) {
-  const auto first = [&](float at, float begin) {
-    return std::max<int64_t>(0, static_cast<int64_t>((begin - at) / place.zoom));
+  const auto first = [](float at, float begin, float cell) {
+    return std::max<int64_t>(0, static_cast<int64_t>((begin - at) / cell));
   };
-  const int64_t row_begin = first(place.origin.y, place.corner.y), column_begin = first(place.origin.x, place.corner.x);
-  const int64_t row_end = std::min(model.rows(), row_begin + static_cast<int64_t>(place.size.y / place.zoom) + 2);
+  const int64_t row_begin = first(place.origin.y, place.corner.y, place.cell.y),
+                column_begin = first(place.origin.x, place.corner.x, place.cell.x);
+  const int64_t row_end = std::min(model.rows(), row_begin + static_cast<int64_t>(place.size.y / place.cell.y) + 2);
   const int64_t column_end =
-      std::min(model.columns(), column_begin + static_cast<int64_t>(place.size.x / place.zoom) + 2);
+      std::min(model.columns(), column_begin + static_cast<int64_t>(place.size.x / place.cell.x) + 2);
   for (int64_t row = row_begin; row < row_end; ++row) {
     for (int64_t column = column_begin; column < column_end; ++column) {
       if (const int64_t element = model.element_at(row, column); element >= 0) visit(row, column, element);
@@ -68,23 +81,29 @@ void for_cells(const TensorModel& model, const Place& place, Visit visit) {
 }
 
 ImVec2 corner_of(const Place& place, int64_t row, int64_t column) {
-  return {place.origin.x + place.zoom * static_cast<float>(column),
-          place.origin.y + place.zoom * static_cast<float>(row)};
+  return {place.origin.x + place.cell.x * static_cast<float>(column),
+          place.origin.y + place.cell.y * static_cast<float>(row)};
+}
+
+bool holds_numbers(const Ui& ui, const Place& place) {
+  return place.cell.x >= kNumbersFrom * ui.scale && place.cell.y >= kNumbersHigh * ui.scale;
 }
 
 void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
-  if (place.zoom < kNumbersFrom * ui.scale) return;
+  if (!holds_numbers(ui, place)) return;
   const ImFont* font = ui.fonts.small;
   for_cells(*pane.model, place, [&](int64_t row, int64_t column, int64_t element) {
     if (!pane.model->passes(pane.filter, place.mode, element)) return;
     const std::string text = pane.model->cell_text(place.mode, element);
     const Colour fill = TensorModel::colour_of(place.mode, pane.model->number(place.mode, element), place.range);
     const ImVec2 extent = font->CalcTextSizeA(font->FontSize, 1e6F, 0, text.c_str());
+    if (extent.x > place.cell.x) return;  // the picked element is told in full beside the picture
     const ImVec2 cell = corner_of(place, row, column);
-    list->AddText(font, font->FontSize,
-                  {std::floor(cell.x + (place.zoom - extent.x) / 2), std::floor(cell.y + (place.zoom - extent.y) / 2)},
-                  to_imgui(readable_on(fill)), text.c_str());
+    list->AddText(
+        font, font->FontSize,
+        {std::floor(cell.x + (place.cell.x - extent.x) / 2), std::floor(cell.y + (place.cell.y - extent.y) / 2)},
+        to_imgui(readable_on(fill)), text.c_str());
   });
 }
 
@@ -93,12 +112,14 @@ void draw_special_marks(Ui& ui, const Place& place, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
   const SliceHistogram& histogram = ui.tensor.figures.histogram;
   const bool has_specials = histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0;
-  if (!has_specials || place.zoom < 8 * ui.scale || place.zoom >= kNumbersFrom * ui.scale) return;
+  const float side = std::min(place.cell.x, place.cell.y);
+  if (!has_specials || side < 8 * ui.scale || holds_numbers(ui, place)) return;
   for_cells(*pane.model, place, [&](int64_t row, int64_t column, int64_t element) {
     const double number = pane.model->number(place.mode, element);
     if (std::isfinite(number)) return;
     const ImVec2 cell = corner_of(place, row, column);
-    const ImVec2 a{cell.x + place.zoom / 4, cell.y + place.zoom / 4}, b{a.x + place.zoom / 2, a.y + place.zoom / 2};
+    const ImVec2 a{cell.x + place.cell.x / 2 - side / 4, cell.y + place.cell.y / 2 - side / 4},
+        b{a.x + side / 2, a.y + side / 2};
     if (std::isnan(number)) {
       list->AddLine(a, b, IM_COL32_WHITE, 1.5F);
       list->AddLine({a.x, b.y}, {b.x, a.y}, IM_COL32_WHITE, 1.5F);
@@ -113,10 +134,10 @@ void draw_picked(Ui& ui, const Place& place, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
   if (pane.element < 0) return;
   const auto [row, column] = pane.model->place_of(pane.element);
-  const float around = std::max(place.zoom, 7 * ui.scale);
+  const ImVec2 around{std::max(place.cell.x, 7 * ui.scale), std::max(place.cell.y, 7 * ui.scale)};
   const ImVec2 cell = corner_of(place, row, column);
-  const ImVec2 middle{cell.x + place.zoom / 2, cell.y + place.zoom / 2};
-  const ImVec2 a{middle.x - around / 2, middle.y - around / 2}, b{middle.x + around / 2, middle.y + around / 2};
+  const ImVec2 middle{cell.x + place.cell.x / 2, cell.y + place.cell.y / 2};
+  const ImVec2 a{middle.x - around.x / 2, middle.y - around.y / 2}, b{middle.x + around.x / 2, middle.y + around.y / 2};
   list->AddRect({a.x - 1, a.y - 1}, {b.x + 1, b.y + 1}, IM_COL32_BLACK, 0, 0, 3 * ui.scale);
   list->AddRect(a, b, IM_COL32_WHITE, 0, 0, 1.5F * ui.scale);
 }
@@ -124,12 +145,12 @@ void draw_picked(Ui& ui, const Place& place, ImDrawList* list) {
 void show_element_under_mouse(Ui& ui, const Place& place, const HeatImage& image) {
   const TensorModel& model = *ui.viewer->tensor().model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  const auto row = static_cast<int64_t>(std::floor((mouse.y - place.origin.y) / place.zoom)),
-             column = static_cast<int64_t>(std::floor((mouse.x - place.origin.x) / place.zoom));
+  const auto row = static_cast<int64_t>(std::floor((mouse.y - place.origin.y) / place.cell.y)),
+             column = static_cast<int64_t>(std::floor((mouse.x - place.origin.x) / place.cell.x));
   const int64_t element = model.element_at(row, column);
   if (element < 0) return;
   const ElementView view = model.describe(element);
-  std::string text = fmt::format("{}\nA {}", view.index, view.a);
+  std::string text = fmt::format("{}\n{} {}", view.index, only_side(ui.viewer->tensor()), view.a);
   if (model.has_b()) {
     text += fmt::format("\nB {}\nA-B {}\nrel {}   ULP {}   sev {}", view.b, view.difference, view.relative, view.ulp,
                         view.severity);
@@ -161,10 +182,9 @@ void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const
   zoom_and_drag(ui, corner, size);
   TensorUi& tensor = ui.tensor;
   if (tensor.zoom <= 0) fit(tensor, model, size, ui.scale);
-  const Place place{corner,          size, tensor.zoom, {corner.x + tensor.origin.x, corner.y + tensor.origin.y}, mode,
-                    heat.shown.range};
-  const ImVec2 far_end{place.origin.x + place.zoom * static_cast<float>(model.columns()),
-                       place.origin.y + place.zoom * static_cast<float>(model.rows())};
+  const Place place{
+      corner, size, tensor.cell(), {corner.x + tensor.origin.x, corner.y + tensor.origin.y}, mode, heat.shown.range};
+  const ImVec2 far_end = corner_of(place, model.rows(), model.columns());
   list->PushClipRect(corner, end, true);
   const bool is_made = !heat.work.is_running();
   if (heat.texture != nullptr && is_made) list->AddImage(heat.texture, place.origin, far_end);

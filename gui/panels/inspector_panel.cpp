@@ -28,7 +28,9 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
   ImGui::TableSetColumnIndex(1);
   ImGui::PushStyleColor(ImGuiCol_Text, colour_of(ui.theme(), line.kind));
   if (line.kind == InspectorLine::Kind::link) {
-    if (ImGui::Selectable(fmt::format("{}##{}", line.a, line.link).c_str())) ui.viewer->select_path(line.link);
+    const ImFont* font = ui.fonts.base;
+    const std::string shown = cut_text(font, font->FontSize, line.a, ImGui::GetContentRegionAvail().x);
+    if (ImGui::Selectable(fmt::format("{}##{}", shown, line.link).c_str())) ui.viewer->select_path(line.link);
     ui.mark("link:" + section.title + ":" + line.key);
     tooltip(line.a.c_str());
   } else {

@@ -30,7 +30,7 @@ void draw_tabs(Ui& ui) {
   bool is_first = true;
   for (const Tab& tab : tabs) {
     if (!tab.is_there) continue;
-    if (!is_first) ImGui::SameLine(0, 3 * ui.scale);
+    if (!is_first) same_line_if_fits(ui, tab.title.substr(0, tab.title.find('#')).c_str(), 3 * ui.scale);
     is_first = false;
     if (small_button(ui, tab.title.c_str(), tab.name, viewer.left_tab == tab.tab)) viewer.left_tab = tab.tab;
   }
@@ -77,14 +77,16 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
   const std::string severity =
       value != nullptr && value->verdict == Verdict::diverged ? severity_text(value->severity) : "";
   const float severity_width = ImGui::CalcTextSize(severity.c_str()).x;
-  const std::string title =
-      fmt::format("{}  {}", row.op, alert.kind == Alert::Kind::diverged ? "" : title_of(alert.kind));
+  const bool has_op = !row.op.empty();  // else its name stands first
+  const std::string title = fmt::format("{}  {}", has_op ? row.op : row.path,
+                                        alert.kind == Alert::Kind::diverged ? "" : title_of(alert.kind));
+  const std::string where = has_op ? row.path : row.dtype + " " + row.shape;
   list->AddText(
       {x, y}, ui.theme().text,
       cut_text(ui.fonts.base, ui.fonts.base->FontSize, title, width - severity_width - 24 * ui.scale).c_str());
   list->AddText({at.x + width - severity_width - 6 * ui.scale, y}, ui.theme().text, severity.c_str());
   list->AddText({x, y + line}, ui.theme().dim,
-                cut_front(ui.fonts.base, ui.fonts.base->FontSize, row.path, width - 20 * ui.scale).c_str());
+                cut_front(ui.fonts.base, ui.fonts.base->FontSize, where, width - 20 * ui.scale).c_str());
   ImGui::PopID();
 }
 
@@ -123,7 +125,7 @@ float width_of(TableColumn column, float list) {
     case TableColumn::order:
       return 36;
     case TableColumn::op:
-      return list < 420 ? 78 : 100;
+      return list < 420 ? 78 : list < 600 ? 100 : 136;
     case TableColumn::name:
       return std::clamp(list - 210, 90.0F, 230.0F);
     case TableColumn::verdict:

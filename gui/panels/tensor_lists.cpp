@@ -22,6 +22,17 @@ void mark_row(Ui& ui, std::string name) {
   ui.mark(std::move(name), least, {least.x + 24 * ui.scale, ImGui::GetItemRectMax().y});
 }
 
+// A number that is cut off would be another number: where there is too little room it is rounded, and says so.
+void draw_cell(const Ui& ui, const std::string& text, bool is_number) {
+  const ImFont* font = ui.fonts.small;
+  const float room = ImGui::GetContentRegionAvail().x;
+  const std::string shown =
+      is_number ? fitted_number(text, [&](const std::string& t) { return ImGui::CalcTextSize(t.c_str()).x <= room; })
+                : text;
+  ImGui::TextUnformatted(cut_text(font, font->FontSize, shown, room).c_str());
+  if (ImGui::CalcTextSize(text.c_str()).x > room) tooltip(text.c_str());
+}
+
 // A table of elements, each given by `element_of(position)`.
 template <class ElementOf>
 void draw_table(Ui& ui, const char* name, int64_t count, ElementOf element_of) {
@@ -34,9 +45,9 @@ void draw_table(Ui& ui, const char* name, int64_t count, ElementOf element_of) {
     const char* title;
     float share;
   };
-  constexpr Column kColumns[] = {{"index", 1.1F}, {"A", 1.2F},    {"B", 1.2F},
-                                 {"A-B", 1.15F},  {"ULP", 0.85F}, {"sev", 0.85F}};
-  for (const Column& column : std::span(kColumns).first(both ? 6 : 2))
+  const Column columns[] = {{"index", 1.1F}, {only_side(pane), 1.25F}, {"B", 1.25F}, {"A-B", 1.2F}, {"ULP", 0.8F},
+                            {"sev", 0.8F}};
+  for (const Column& column : std::span(columns).first(both ? 6 : 2))
     ImGui::TableSetupColumn(column.title, ImGuiTableColumnFlags_WidthStretch, column.share);
   ImGui::TableHeadersRow();
   ImGuiListClipper clipper;
@@ -48,7 +59,9 @@ void draw_table(Ui& ui, const char* name, int64_t count, ElementOf element_of) {
       ImGui::TableNextRow();
       ImGui::TableSetColumnIndex(0);
       ImGui::PushID(i);
-      if (ImGui::Selectable(view.index.c_str(), element == pane.element, ImGuiSelectableFlags_SpanAllColumns))
+      const ImFont* font = ui.fonts.small;
+      const std::string index = cut_front(font, font->FontSize, view.index, ImGui::GetContentRegionAvail().x);
+      if (ImGui::Selectable(index.c_str(), element == pane.element, ImGuiSelectableFlags_SpanAllColumns))
         ui.viewer->select_element(element);
       mark_row(ui, fmt::format("element:{}", i));
       ImGui::PopID();
@@ -56,7 +69,7 @@ void draw_table(Ui& ui, const char* name, int64_t count, ElementOf element_of) {
                                    view.ulp, view.severity};
       for (int c = 1; c < (both ? 6 : 2); ++c) {
         ImGui::TableSetColumnIndex(c);
-        ImGui::TextUnformatted(cells[c - 1].c_str());
+        draw_cell(ui, cells[c - 1], !(pane.hex && c <= 2));
       }
     }
   }
@@ -82,12 +95,13 @@ void draw_worst(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   const bool both = pane.model->has_b();
   const size_t count = ui.tensor.figures.worst.size();
-  const std::string what =
-      both ? (count == 1 ? "element differs" : "elements differ, worst first") : "largest elements";
-  const std::string more = count == kMostWorst ? "at least " : "";
+  const std::string what = both ? fmt::format("of {} elements shown {}, worst first", pane.model->slice_count(),
+                                              count == 1 ? "differs" : "differ")
+                                : fmt::format("largest of {} elements shown", pane.model->slice_count());
+  const std::string more = count == kMostWorst && both ? "at least " : "";
   const bool none = both && count == 0 && !pane.filter.is_set();
   headline(none ? "no element of what is shown differs"
-                : fmt::format("{}{} {}, of {}{}", more, count, what, pane.model->slice_count(), filter_text(pane)));
+                : fmt::format("{}{} {}{}", more, count, what, filter_text(pane)));
   draw_table(ui, "worst", static_cast<int64_t>(count),
              [&](int i) { return ui.tensor.figures.worst[static_cast<size_t>(i)]; });
 }
@@ -151,8 +165,7 @@ void draw_channel_rows(Ui& ui, int axis, bool both) {
       for (int c = 1; c < (both ? 7 : 6); ++c) {
         ImGui::TableSetColumnIndex(c);
         const double number = figure(row, c);
-        const std::string text = c < 5 && row.min > row.max ? "" : short_number(number);  // no finite elements
-        ImGui::TextUnformatted(text.c_str());
+        draw_cell(ui, c < 5 && row.min > row.max ? "" : short_number(number), true);  // no finite elements
       }
     }
   }
@@ -200,7 +213,9 @@ void draw_channels(Ui& ui) {
   const bool both = model.has_b();
   if (!ImGui::BeginTable("channels", both ? 7 : 6, kTable | ImGuiTableFlags_Sortable)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  for (const char* name : {"#", "min", "max", "mean", "std", "NaN, Inf"}) ImGui::TableSetupColumn(name);
+  const std::string side = both ? " A" : "";  // of one side where there are two
+  ImGui::TableSetupColumn("#");
+  for (const char* name : {"min", "max", "mean", "std", "NaN, Inf"}) ImGui::TableSetupColumn((name + side).c_str());
   if (both) ImGui::TableSetupColumn("max |A-B|", ImGuiTableColumnFlags_PreferSortDescending);
   ImGui::TableHeadersRow();
   draw_channel_rows(ui, axis, both);
@@ -258,17 +273,15 @@ void draw_lists_of_elements(Ui& ui) {
                            {"channels", "list.channels", draw_channels},
                            {"around", "list.around", draw_around}};
   for (size_t i = 0; i < std::size(kTabs); ++i) {
-    if (i > 0) ImGui::SameLine(0, 3 * ui.scale);
+    if (i > 0) same_line_if_fits(ui, kTabs[i].title, 3 * ui.scale);
     const auto tab = static_cast<TensorTab>(i);
     if (small_button(ui, kTabs[i].title, kTabs[i].name, pane.tab == tab)) pane.tab = tab;
   }
   ImGui::PushFont(ui.fonts.small);
-  ImGui::SameLine(0, 10 * ui.scale);
   if (pane.tab == TensorTab::worst || pane.tab == TensorTab::values) {
+    same_line_if_fits(ui, "bits", 10 * ui.scale);
     if (small_button(ui, "bits", "list.hex", pane.hex)) pane.hex = !pane.hex;
     tooltip("The elements' bits instead of decimals (X)");
-  } else {
-    ImGui::NewLine();
   }
   kTabs[static_cast<size_t>(pane.tab)].draw(ui);
   ImGui::PopFont();

@@ -15,7 +15,7 @@ void draw_modes(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   TensorPane& pane = viewer.tensor();
   for (const TensorModeInfo& info : tensor_modes()) {
-    if (info.needs_both && !pane.model->has_b()) continue;
+    if (!can_show(pane, info.mode)) continue;
     const std::string name = fmt::format("mode.{}", info.name);
     if (small_button(ui, info.title.data(), name.c_str(), pane.mode == info.mode)) viewer.set_tensor_mode(info.mode);
     tooltip(info.meaning.data());
@@ -36,6 +36,7 @@ void draw_modes(Ui& ui) {
 void axis_combo(Ui& ui, const char* name, int axis, bool is_row) {
   TensorModel& model = *ui.viewer->tensor().model;
   const std::string label = fmt::format("{} {}", is_row ? "rows" : "cols", axis);
+  if (ImGui::GetContentRegionAvail().x < 84 * ui.scale) ImGui::NewLine();
   ImGui::SetNextItemWidth(84 * ui.scale);
   if (ImGui::BeginCombo(name, label.c_str())) {
     for (int i = 0; i < static_cast<int>(model.shape().rank()); ++i) {
@@ -142,8 +143,8 @@ void draw_parts(Ui& ui) {
                      fmt::format("looking at {} elements", model.slice_count()));
   }
   const float gap = 8 * ui.scale;
-  const float side = std::clamp(area.x * 0.235F, 190 * ui.scale, 300 * ui.scale),
-              table = std::clamp(area.x * 0.42F, 230 * ui.scale, 620 * ui.scale);
+  const float side = std::clamp(area.x * 0.235F, (area.x < 620 * ui.scale ? 150 : 190) * ui.scale, 300 * ui.scale),
+              table = std::clamp(area.x * 0.42F, 200 * ui.scale, 620 * ui.scale);
   const ImVec2 heat{std::max(80.0F, area.x - side - table - 2 * gap), area.y};
   ImGui::BeginChild("heat maps", heat, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   draw_heat_maps(ui, heat);

@@ -7,6 +7,11 @@ namespace parallax::gui {
 
 constexpr size_t kMostWorst = 1000;  // elements listed
 
+// What the first, or only, side of the model is called.
+inline const char* only_side(const TensorPane& pane) {
+  return !pane.model->has_b() && pane.mode == TensorMode::b ? "B" : "A";
+}
+
 void draw_heat_maps(Ui& ui, ImVec2 size);
 void draw_range(Ui& ui);
 void draw_histogram(Ui& ui, float height);

@@ -54,23 +54,34 @@ void draw_bar(Ui& ui, float width, float height) {
   tooltip("Drag the ends: which values the colours span");
 }
 
-void filled(ImDrawList* list, const std::vector<int64_t>& counts, double most, ImVec2 at, ImVec2 size, ImU32 colour) {
+// How high a count stands, 0 to 1.
+struct CountScale {
+  int64_t most = 1;
+  bool is_linear = false;
+  float share(int64_t count) const {
+    const auto number = static_cast<double>(count), all = static_cast<double>(most);
+    return static_cast<float>(is_linear ? number / all : std::log1p(number) / std::log1p(all));
+  }
+};
+
+void filled(ImDrawList* list, const std::vector<int64_t>& counts, const CountScale& scale, ImVec2 at, ImVec2 size,
+            ImU32 colour) {
   const float step = size.x / static_cast<float>(std::max<size_t>(1, counts.size()));
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    const auto share = static_cast<float>(std::log1p(static_cast<double>(counts[i])) / most);
+    const float share = std::max(scale.share(counts[i]), 1 / size.y);  // the fewest are seen, too
     const float x = at.x + step * static_cast<float>(i);
     list->AddRectFilled({x, at.y + size.y * (1 - share)}, {x + step - (step > 3 ? 1.0F : 0.0F), at.y + size.y}, colour);
   }
 }
 
 // As stairs over what is filled, so that both are seen where they cover each other.
-void outlined(ImDrawList* list, const std::vector<int64_t>& counts, double most, ImVec2 at, ImVec2 size, ImU32 colour,
-              float thickness) {
+void outlined(ImDrawList* list, const std::vector<int64_t>& counts, const CountScale& scale, ImVec2 at, ImVec2 size,
+              ImU32 colour, float thickness) {
   const float step = size.x / static_cast<float>(std::max<size_t>(1, counts.size()));
   std::vector<ImVec2> stairs;
   for (size_t i = 0; i < counts.size(); ++i) {
-    const auto share = static_cast<float>(std::log1p(static_cast<double>(counts[i])) / most);
+    const float share = scale.share(counts[i]);
     const float y = at.y + (size.y - 1) * (1 - share);
     stairs.push_back({at.x + step * static_cast<float>(i), y});
     stairs.push_back({at.x + step * static_cast<float>(i + 1), y});
@@ -148,20 +159,26 @@ void draw_histogram(Ui& ui, float height) {
   const ImVec2 at = ImGui::GetItemRectMin();
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(at, {at.x + size.x, at.y + size.y}, ui.theme().canvas, 3);
-  int64_t most = 1;
-  for (int64_t count : histogram.a) most = std::max(most, count);
-  for (int64_t count : histogram.b) most = std::max(most, count);
-  const double scale = std::log1p(static_cast<double>(most));
+  CountScale scale{1, ui.viewer->tensor().linear_counts};
+  for (int64_t count : histogram.a) scale.most = std::max(scale.most, count);
+  for (int64_t count : histogram.b) scale.most = std::max(scale.most, count);
   filled(list, histogram.a, scale, at, size, kSideA);
   if (!histogram.b.empty()) outlined(list, histogram.b, scale, at, size, kSideB, 1.5F * ui.scale);
   brush(ui, at, size);
-  tooltip("How often values occur in what is shown; counts on a logarithmic scale.\nDrag: only these values");
+  tooltip(fmt::format("How often values occur in what is shown, at most {} in a bin; counts on a {} scale (H).\n"
+                      "Drag: only these values",
+                      scale.most, scale.is_linear ? "linear" : "logarithmic")
+              .c_str());
   ImGui::PushFont(ui.fonts.small);
   const std::string low = short_number(histogram.low), high = short_number(histogram.high);
   ImGui::TextDisabled("%s", low.c_str());
-  const char* middle = !histogram.b.empty() ? "A filled, B line" : histogram.is_logarithmic ? "log axis" : "";
-  ImGui::SameLine((size.x - ImGui::CalcTextSize(middle).x) / 2, 0);
-  ImGui::TextDisabled("%s", middle);
+  const std::string counts = scale.is_linear ? "linear counts" : "log counts";
+  std::string middle = !histogram.b.empty() ? "A filled, B line, " : histogram.is_logarithmic ? "log axis, " : "";
+  const float room = size.x - ImGui::CalcTextSize(low.c_str()).x - ImGui::CalcTextSize(high.c_str()).x;
+  middle += ImGui::CalcTextSize((middle + counts).c_str()).x < room - 12 * ui.scale ? counts : "";
+  if (middle.ends_with(", ")) middle.resize(middle.size() - 2);
+  ImGui::SameLine((size.x - ImGui::CalcTextSize(middle.c_str()).x) / 2, 0);
+  ImGui::TextDisabled("%s", middle.c_str());
   ImGui::SameLine(size.x - ImGui::CalcTextSize(high.c_str()).x, 0);
   ImGui::TextDisabled("%s", high.c_str());
   std::string apart;
@@ -189,7 +206,7 @@ void draw_element(Ui& ui) {
   const ElementView view = pane.model->describe(pane.element);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6 * ui.scale, 2 * ui.scale});
   element_line(ui, "at", view.index);
-  element_line(ui, "A", fmt::format("{:<13} {}", view.a, view.hex_a));
+  element_line(ui, only_side(pane), fmt::format("{:<13} {}", view.a, view.hex_a));
   if (pane.model->has_b()) {
     element_line(ui, "B", fmt::format("{:<13} {}", view.b, view.hex_b));
     element_line(ui, "A-B", fmt::format("{:<13} rel {}", view.difference, view.relative));

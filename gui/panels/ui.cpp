@@ -202,6 +202,12 @@ void busy_mark(Ui& ui, ImVec2 least, ImVec2 greatest, const std::string& text) {
   list->AddRectFilled({left, b.y - 3 * ui.scale}, {left + length, b.y}, ui.theme().accent, 1.5F * ui.scale);
 }
 
+void same_line_if_fits(const Ui& ui, const char* title, float gap) {
+  const float wide = ImGui::CalcTextSize(title).x + 2 * ImGui::GetStyle().FramePadding.x + 2 * ui.scale;
+  const float end = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+  if (ImGui::GetItemRectMax().x + gap + wide <= end) ImGui::SameLine(0, gap);
+}
+
 void show_tooltip(const std::string& text) {
   const float pad = std::floor(ImGui::GetFontSize() * 0.5F);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {pad, pad});
@@ -212,6 +218,15 @@ void show_tooltip(const std::string& text) {
 
 void tooltip(const char* text) {
   if (ImGui::IsItemHovered()) show_tooltip(text);
+}
+
+std::string title_of_recent(const std::string& files) {
+  const size_t at = files.find(kRecentSeparator);
+  if (at == std::string::npos) return files;
+  const std::string a = files.substr(0, at), b = files.substr(at + 1);
+  const size_t folder = a.rfind('/') + 1;
+  const bool is_same = folder > 0 && b.rfind('/') + 1 == folder && b.starts_with(a.substr(0, folder));
+  return a + "  and  " + (is_same ? b.substr(folder) : b);
 }
 
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width) {

@@ -85,7 +85,9 @@ struct TensorUi {
   int page = 0;
   float brush_from = -1;  // share of the histogram's width where a drag began
   int dragged_handle = -1;
-  float zoom = 0;         // pixels an element; 0: to be fitted
+  float zoom = 0;        // pixels an element; 0: to be fitted
+  ImVec2 stretch{1, 1};  // of elements, in the short direction of a long and thin slice
+  ImVec2 cell() const { return {zoom * stretch.x, zoom * stretch.y}; }
   bool is_fitted = true;  // nobody has zoomed or dragged
   ImVec2 size{0, 0};      // of the pane it was fitted to
   ImVec2 origin{0, 0};
@@ -147,6 +149,12 @@ std::string readable_keys(std::string_view chord);
 // A field for a text of any length.
 bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
 // Cuts a text to a width, "..." at its end.
+// The next small button stands beside the last one where it fits, else below.
+void same_line_if_fits(const Ui& ui, const char* title, float gap);
+
+// Two files of one folder: the folder stands once.
+std::string title_of_recent(const std::string& files);
+
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width);
 // The same at its beginning: of a path the end tells most.
 std::string cut_front(const ImFont* font, float size, std::string_view text, float width);

@@ -102,6 +102,15 @@ TEST(Program, AFailedExpectationNamesItsLine) {
   EXPECT_NE(answer.text.find("wrong.script:3"), std::string::npos) << answer.text;
 }
 
+TEST(Program, AKeyThatNoCommandHasFailsItsScript) {
+  PX_NEEDS_EGL;
+  const std::string path = view_test::scratch("key.script");
+  ASSERT_TRUE(write_file(path, "key ?\n").ok());
+  const Answer answer = run("--script '" + path + "'");
+  EXPECT_EQ(answer.exit_code, 2);
+  EXPECT_NE(answer.text.find("Shift+Slash"), std::string::npos) << answer.text;
+}
+
 TEST(Program, WrongUseIsToldInASentence) {
   EXPECT_EQ(run("--sideways").exit_code, 2);
   EXPECT_EQ(run("--size 3x3 --shot x.png").exit_code, 2);

@@ -214,6 +214,18 @@ TEST_F(Frames, ThePaletteRunsWhatIsChosen) {
   EXPECT_FALSE(viewer_.show_palette);
 }
 
+TEST_F(Frames, RecentPairsAreOpenedTogether) {
+  const view_test::Dumps& dumps = view_test::llama_fault();
+  viewer_.recent = {dumps.a + kRecentSeparator + dumps.b};
+  EXPECT_EQ(title_of_recent("/runs/A.plx\t/runs/B.plx"), "/runs/A.plx  and  B.plx");
+  EXPECT_EQ(title_of_recent("/runs/A.plx\t/old/A.plx"), "/runs/A.plx  and  /old/A.plx");
+  EXPECT_EQ(title_of_recent("/runs/model.onnx"), "/runs/model.onnx");
+  ASSERT_TRUE(click("recent:0"));
+  viewer_.wait_idle();
+  ASSERT_NE(viewer_.document(), nullptr);
+  EXPECT_TRUE(viewer_.document()->is_pair());
+}
+
 TEST_F(Frames, HelpListsKeysAndCloses) {
   frames(2);
   press("Shift+Slash");

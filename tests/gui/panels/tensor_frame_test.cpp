@@ -67,6 +67,53 @@ TEST_F(Frames, BothSidesAreZoomedTogether) {
             ui_.tensor.heats[1].shown.range.low);  // equal colours mean equal values
 }
 
+TEST_F(Frames, ALongAndThinSliceIsStretchedUntilItIsZoomed) {
+  viewer_.open({view_test::llama_fault().a});
+  viewer_.wait_idle();
+  ASSERT_TRUE(viewer_.select_path("view_3"));  // [2,7,48]: 7 rows
+  viewer_.tensor().model->set_axes(0, 2);      // 2 rows
+  viewer_.refresh_range();
+  frames(3);
+  EXPECT_GT(ui_.tensor.cell().y, 1.5F * ui_.tensor.cell().x);
+  EXPECT_EQ(ui_.tensor.stretch.x, 1);
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = ui_.widgets.at("heat").middle();
+  frames(2);
+  for (int i = 0; i < 12; ++i) {
+    io.MouseWheel = 1;
+    frames(1);
+  }
+  EXPECT_EQ(ui_.tensor.cell().y, ui_.tensor.cell().x);
+  // What is under the mouse is what is picked.
+  io.MouseDown[0] = true;
+  frames(2);
+  io.MouseDown[0] = false;
+  frames(2);
+  EXPECT_GE(viewer_.tensor().element, 0);
+}
+
+TEST_F(Frames, CountsOfTheHistogramMayBeLinear) {
+  open(view_test::llama_fault());
+  EXPECT_FALSE(viewer_.tensor().linear_counts);
+  press("H");
+  EXPECT_TRUE(viewer_.tensor().linear_counts);
+  frames(2);
+  press("H");
+  EXPECT_FALSE(viewer_.tensor().linear_counts);
+}
+
+TEST_F(Frames, InANarrowWindowNoButtonOfTheListsIsCutOff) {
+  ImGui::GetIO().DisplaySize = {640, 480};
+  open(view_test::llama_fault());
+  const float end = ui_.widgets.at("splitter.right").least.x;
+  for (const char* name : {"list.worst", "list.values", "list.channels", "list.around", "list.hex"}) {
+    ASSERT_EQ(ui_.widgets.count(name), 1U) << name;
+    EXPECT_LE(ui_.widgets.at(name).greatest.x, end) << name;
+  }
+  ASSERT_TRUE(click("list.hex"));
+  EXPECT_TRUE(viewer_.tensor().hex);
+}
+
 TEST_F(Frames, AHeldKeyShowsTheOtherSide) {
   open(view_test::llama_fault());
   ImGuiIO& io = ImGui::GetIO();
