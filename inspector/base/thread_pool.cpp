@@ -204,25 +204,6 @@ void parallel_for(int64_t count, int64_t work_per_item, const std::function<void
   Pool::instance().run(job, threads - 1);
 }
 
-// To sleep, not to yield: members that share a processor would yield to each other for as long as they run, but who is
-// wakened is given an idle one.
-void TeamBarrier::wait() {
-  if (members_ <= 1) return;
-  const unsigned round = rounds_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members_) {
-    arrived_.store(0, std::memory_order_relaxed);
-    rounds_.store(round + 1, std::memory_order_release);
-    rounds_.notify_all();
-    return;
-  }
-  constexpr int kLooks = 200;  // some two microseconds
-  for (int looks = 0; looks < kLooks; ++looks) {
-    if (rounds_.load(std::memory_order_acquire) != round) return;
-    pause_briefly();
-  }
-  rounds_.wait(round, std::memory_order_acquire);
-}
-
 void run_team(int threads, const std::function<void(int)>& body) {
   Job job;
   job.team = &body;

@@ -2,7 +2,6 @@
 // They are the pool's (thread_pool.h), so that a library with a thread runtime of its own can do without it.
 #pragma once
 
-#include <atomic>
 #include <functional>
 
 namespace parallax {
@@ -11,20 +10,5 @@ namespace parallax {
 // returned. The pool grows where too few of its threads are idle: others' loops are not waited for. The body must not
 // throw.
 void run_team(int threads, const std::function<void(int index)>& body);
-
-// Where the members of a team wait for each other, again and again. It is for steps of about a microsecond: who waits
-// looks out for the others, and sleeps only when they do not come.
-class TeamBarrier {
- public:
-  explicit TeamBarrier(int members) : members_(members) {}
-
-  // Returns once every member has called it as often as the caller has.
-  void wait();
-
- private:
-  const int members_;
-  std::atomic<int> arrived_{0};
-  std::atomic<unsigned> rounds_{0};
-};
 
 }  // namespace parallax

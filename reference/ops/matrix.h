@@ -7,6 +7,7 @@
 
 #include "reference/ops/numbers.h"
 #include "reference/ops/products.h"
+#include "reference/ops/turned.h"
 
 namespace parallax::reference {
 
@@ -68,16 +69,20 @@ struct StoredMatrix {
       const Lines lines{.begin = first + first_column, .stride = columns, .lines = rows, .width = width};
       return load_lines<Number>(view, lines, panel);
     }
-    // A stretch of every column at a time: what it spreads over stays in the first-level cache.
-    constexpr int64_t kStretch = 64;
-    std::array<Number, kStretch> stretch;
-    for (int64_t begin = 0; begin < rows; begin += kStretch) {
-      const int64_t count = std::min(kStretch, rows - begin);
-      for (int64_t j = 0; j < width; ++j) {
-        load<Number>(view, first + (first_column + j) * rows + begin,
-                     std::span(stretch).first(static_cast<size_t>(count)));
-        Number* target = panel.data() + begin * width + j;
-        for (int64_t k = 0; k < count; ++k) target[k * width] = stretch[static_cast<size_t>(k)];
+    // Stretches of a few columns at a time: they stay in the first-level cache.
+    constexpr int64_t kColumns = 8, kStretch = 64;
+    alignas(64) std::array<Number, kColumns * kStretch> stretches;
+    for (int64_t j = 0; j < width; j += kColumns) {
+      for (int64_t k = 0; k < rows; k += kStretch) {
+        const Lines lines{.begin = first + (first_column + j) * rows + k,
+                          .stride = rows,
+                          .lines = std::min(kColumns, width - j),
+                          .width = std::min(kStretch, rows - k),
+                          .spacing = kStretch};
+        load_lines<Number>(view, lines, stretches);
+        turn_lines(stretches.data(),
+                   {.lines = lines.lines, .length = lines.width, .stride = kStretch, .out_stride = width},
+                   panel.data() + k * width + j);
       }
     }
   }

@@ -3,6 +3,7 @@
 #include "reference/ops/recurrent.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "reference/ops/ops.h"
 #include "reference/ops/widest.h"
@@ -25,15 +26,15 @@ Status op_rnn(OpContext& op) {
   const Recurrence plan = PX_TRY(Recurrence::create(op, 1, {"Tanh"}));
   return run_recurrence(op, plan, [&](const Share& share) -> CellStep {
     const Activation& function = plan.activations[static_cast<size_t>(share.direction)];
-    return [&, share, sums = share.rows()](const Step& step, std::span<const double> before,
-                                           std::span<double> after) mutable {
+    return {[&, share, sums = share.rows()](const Step& step, std::span<const double> before,
+                                            std::span<double> after) mutable {
       plan.gate_sums(share, {0, 1}, step, before, sums);
       for_going(step, [&](int64_t sample, int64_t) {
         const auto next = share.row(sums, sample);
         plan.activate(function, next);
         std::ranges::copy(next, plan.units_of(share, after, sample).begin());
       });
-    };
+    }};
   });
 }
 
@@ -49,26 +50,24 @@ class GruCell {
         linear_before_reset_(linear_before_reset),
         resets_(resets) {}
 
-  void operator()(const Step& step, std::span<const double> before, std::span<double> after) {
+  // zt and rt, and rt . Ht-1, of which the candidates take all units.
+  void update_and_reset(const Step& step, std::span<const double> before) {
     plan_.gate_sums(share_, kUpdateAndReset, step, before, zr_);
-    for_going(step, [&](int64_t sample, int64_t) { plan_.activate(functions_[0], share_.row(zr_, sample, 2)); });
-    if (!linear_before_reset_) reset(step, before);
+    for_going(step, [&](int64_t sample, int64_t) {
+      plan_.activate(functions_[0], share_.row(zr_, sample, 2));
+      const auto r = share_.row(share_.row(zr_, sample, 2), 1), own = plan_.units_of(share_, resets_, sample);
+      const auto state = plan_.units_of(share_, before, sample);
+      for (size_t unit = 0; unit < own.size(); ++unit) own[unit] = r[unit] * state[unit];
+    });
+  }
+
+  void candidate(const Step& step, std::span<const double> before, std::span<double> after) {
     plan_.hidden_sums(share_, kCandidate, step, linear_before_reset_ ? before : resets_, candidates_);
     for_going(step, [&](int64_t sample, int64_t time) { update(sample, time, before, after); });
   }
 
  private:
   static constexpr Gates kUpdateAndReset{0, 2}, kCandidate{2, 3};
-
-  // rt . Ht-1, of which the candidates take all units.
-  void reset(const Step& step, std::span<const double> before) {
-    for_going(step, [&](int64_t sample, int64_t) {
-      const auto r = share_.row(share_.row(zr_, sample, 2), 1), own = plan_.units_of(share_, resets_, sample);
-      const auto state = plan_.units_of(share_, before, sample);
-      for (size_t unit = 0; unit < own.size(); ++unit) own[unit] = r[unit] * state[unit];
-    });
-    step.team.wait();
-  }
 
   void update(int64_t sample, int64_t time, std::span<const double> before, std::span<double> after) {
     const auto gates = share_.row(zr_, sample, 2), z = share_.row(gates, 0), r = share_.row(gates, 1);
@@ -101,7 +100,9 @@ Status op_gru(OpContext& op) {
   const bool linear_before_reset = op.find_int("linear_before_reset").value_or(0) != 0;
   std::vector<double> resets(plan.initial_h.size(), 0.0);
   return run_recurrence(op, plan, [&](const Share& share) -> CellStep {
-    return GruCell(plan, share, linear_before_reset, plan.states_of(share, resets));
+    const auto cell = std::make_shared<GruCell>(plan, share, linear_before_reset, plan.states_of(share, resets));
+    return {[=](const Step& step, auto before, auto) { cell->update_and_reset(step, before); },
+            [=](const Step& step, auto before, auto after) { cell->candidate(step, before, after); }};
   });
 }
 
@@ -200,7 +201,7 @@ Status op_lstm(OpContext& op) {
       const auto count = static_cast<size_t>(3 * plan.hidden);
       weights = weights.subspan(static_cast<size_t>(share.direction) * count, count);
     }
-    return LstmCell(plan, share, input_forget, weights, plan.states_of(share, cells));
+    return {LstmCell(plan, share, input_forget, weights, plan.states_of(share, cells))};
   }));
   return set_state(op, 2, plan, cells);
 }

@@ -4,7 +4,6 @@
 #include <functional>
 #include <vector>
 
-#include "inspector/base/thread_team.h"
 #include "reference/op_context.h"
 #include "reference/ops/numbers.h"
 #include "reference/ops/scratch.h"
@@ -14,7 +13,7 @@ namespace parallax::reference {
 // Replaces every number by its function.
 using Activation = std::function<void(std::span<double>)>;
 
-// What one thread computes: some hidden units of some samples of a direction, which go through time together.
+// Some hidden units of some samples of a direction, which go through time together.
 struct Share {
   int64_t direction = 0;
   int64_t first = 0, count = 0;       // samples
@@ -34,7 +33,6 @@ struct Share {
 struct Step {
   int64_t count = 0;               // how many went before
   std::span<const int64_t> times;  // the step of each sample; -1 for one that is at its end and keeps its state
-  TeamBarrier& team;               // of those who compute the other units of the same samples
 };
 
 // The gates [first, last) of a cell, in the order of their weights.
@@ -87,9 +85,11 @@ struct Recurrence {
                   std::span<const double* const> others, std::span<double> sums) const;
 };
 
-// One step: the share's units of h `after` (and whatever else the cell keeps) for the samples that go on, from all
-// units `before`; both are [count, hidden].
-using CellStep = std::function<void(const Step& step, std::span<const double> before, std::span<double> after)>;
+// A part of what a step does for a share. All shares of a sample's units are through with one part before the next
+// begins; the last one gives the share's units of h `after` (and whatever else the cell keeps) for the samples that go
+// on, from all units `before`. Both are [count, hidden].
+using CellPart = std::function<void(const Step& step, std::span<const double> before, std::span<double> after)>;
+using CellStep = std::vector<CellPart>;
 using MakeCell = std::function<CellStep(const Share& share)>;
 
 // Runs all directions over all steps and sets Y (output 0) and Y_h (output 1).

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <deque>
 
 #include "reference/ops/elementary.h"
 #include "reference/ops/indexing.h"
@@ -279,105 +278,6 @@ Status set_state(OpContext& op, size_t index, const Recurrence& plan, const std:
   }
   return op.set_output(index, plan.dtype, Shape{plan.batch, plan.directions, plan.hidden},
                        std::span<const double>(turned));
-}
-
-namespace {
-
-// A sample runs for its own length; Y is 0 beyond it and Y_h is its state after its last step.
-struct Course {
-  const Recurrence& plan;
-  std::vector<double> states,
-      others;  // each step's h is computed from the one into the other; in the end it is in states
-  std::vector<double> y;
-
-  explicit Course(const Recurrence& recurrence)
-      : plan(recurrence),
-        states(recurrence.initial_h),
-        others(states.size()),
-        y(states.size() * static_cast<size_t>(recurrence.steps), 0.0) {}
-
-  void run(const Share& share, const CellStep& cell, TeamBarrier& team) {
-    const auto lengths =
-        std::span(plan.lengths).subspan(static_cast<size_t>(share.first), static_cast<size_t>(share.count));
-    const int64_t last = *std::ranges::max_element(lengths);
-    const bool backward = plan.reverse_only || share.direction == 1;
-    auto before = plan.states_of(share, states), after = plan.states_of(share, others);
-    std::vector<int64_t> times(lengths.size());
-    for (int64_t count = 0; count < last; ++count) {
-      for (size_t index = 0; index < times.size(); ++index)
-        times[index] = count >= lengths[index] ? -1 : backward ? lengths[index] - 1 - count : count;
-      cell({count, times, team}, before, after);
-      keep(share, times, before, after);
-      std::swap(before, after);
-      team.wait();
-    }
-    if (last % 2 == 0) return;
-    for (int64_t index = 0; index < share.count; ++index)
-      std::ranges::copy(plan.units_of(share, before, index), plan.units_of(share, after, index).begin());
-  }
-
-  // What a step gave, in Y; samples that are at their end keep their state.
-  void keep(const Share& share, std::span<const int64_t> times, std::span<const double> before,
-            std::span<double> after) {
-    for (int64_t index = 0; index < share.count; ++index) {
-      const int64_t sample = share.first + index, time = times[static_cast<size_t>(index)];
-      const auto own = plan.units_of(share, after, index);
-      if (time < 0) {
-        std::ranges::copy(plan.units_of(share, before, index), own.begin());
-        continue;
-      }
-      // Y is [steps, directions, batch, hidden], or [batch, steps, directions, hidden] with the batch first.
-      const int64_t target = plan.batch_first ? (sample * plan.steps + time) * plan.directions + share.direction
-                                              : (time * plan.directions + share.direction) * plan.batch + sample;
-      std::ranges::copy(own, y.begin() + target * plan.hidden + share.first_unit);
-    }
-  }
-};
-
-// Where there are fewer blocks of samples than threads, several go through time together, each with panels of units of
-// its own: how many panels. They wait for each other at every step: some hundred nanoseconds where each has a processor
-// of its own, ten microseconds where they must share one.
-int64_t panels_of_member(const Recurrence& plan, int64_t blocks) {
-  constexpr int64_t kProductsANanosecond = 16, kLeastOfAStep = 4'000, kLeastInAll = 50'000;  // nanoseconds
-  const int64_t panels = std::max<int64_t>(1, panels_of(plan));
-  const int64_t step = plan.gates * plan.hidden * plan.hidden / kProductsANanosecond;
-  if (step * plan.steps < kLeastInAll) return panels;
-  const int64_t threads = std::min(thread_count() / std::max<int64_t>(1, blocks), step / kLeastOfAStep);
-  const int64_t members = std::clamp<int64_t>(threads, 1, panels);
-  return (panels + members - 1) / members;
-}
-
-}  // namespace
-
-// Samples go through time in blocks, so that the weights are read once for all of a block.
-Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell) {
-  Course course(plan);
-  const int64_t sample_blocks = (plan.batch + kTileRows - 1) / kTileRows, blocks = plan.directions * sample_blocks;
-  const int64_t panels = panels_of_member(plan, blocks);
-  const int64_t members = std::max<int64_t>(1, (panels_of(plan) + panels - 1) / panels);
-  std::deque<TeamBarrier> teams;
-  for (int64_t block = 0; block < blocks; ++block) teams.emplace_back(static_cast<int>(members));
-  const auto run = [&](int64_t block, int64_t member) {
-    const int64_t first = block % sample_blocks * kTileRows, unit = member * panels * kPanelWidth;
-    const Share share{.direction = block / sample_blocks,
-                      .first = first,
-                      .count = std::min(kTileRows, plan.batch - first),
-                      .first_unit = unit,
-                      .units = std::clamp<int64_t>(plan.hidden - unit, 0, panels * kPanelWidth)};
-    course.run(share, make_cell(share), teams[static_cast<size_t>(block)]);
-  };
-  if (members > 1) {
-    run_team(static_cast<int>(blocks * members), [&](int index) { run(index / members, index % members); });
-  } else {
-    const int64_t work = plan.steps * plan.hidden * plan.gates * (plan.inputs + plan.hidden);
-    parallel_for(blocks, work, [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) run(block, 0);
-    });
-  }
-  const Shape shape = plan.batch_first ? Shape{plan.batch, plan.steps, plan.directions, plan.hidden}
-                                       : Shape{plan.steps, plan.directions, plan.batch, plan.hidden};
-  PX_TRY(op.set_output(0, plan.dtype, shape, std::span<const double>(course.y)));
-  return set_state(op, 1, plan, course.states);
 }
 
 }  // namespace parallax::reference

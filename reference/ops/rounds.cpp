@@ -1,0 +1,23 @@
+// How a member waits for what others have begun.
+#include "reference/ops/rounds.h"
+
+#include <thread>
+
+namespace parallax::reference {
+
+void RoundsMember::pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// To sleep, not to yield: members that share a processor would yield to each other for as long as they run, but who is
+// wakened is given an idle one.
+void RoundsMember::sleep(int64_t round) const {
+  const int64_t done = rounds_.done_.load(std::memory_order_acquire);
+  if (done < done_after(round)) rounds_.done_.wait(done, std::memory_order_acquire);
+}
+
+}  // namespace parallax::reference
