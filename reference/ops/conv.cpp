@@ -215,7 +215,7 @@ struct Convolution {
       for (int64_t index = begin; index < end; ++index) {
         const StoredMatrix<Number> columns{x, index * plan.in * places, plan.in, places};
         multiply(index, [&](int64_t first, int64_t width, std::span<Number> panel) {
-          columns.load_columns(first, width, panel);
+          columns.load_columns(first, width, panel, width);
         });
       }
     });

@@ -64,9 +64,11 @@ struct StoredMatrix {
       load<Number>(view, first + k * rows + row, values.subspan(static_cast<size_t>(k), 1));
   }
 
-  void load_columns(int64_t first_column, int64_t width, std::span<Number> panel) const {
+  // panel[k * stride + j] = column first_column + j at row k.
+  void load_columns(int64_t first_column, int64_t width, std::span<Number> panel, int64_t stride) const {
     if (!is_transposed) {
-      const Lines lines{.begin = first + first_column, .stride = columns, .lines = rows, .width = width};
+      const Lines lines{
+          .begin = first + first_column, .stride = columns, .lines = rows, .width = width, .spacing = stride};
       return load_lines<Number>(view, lines, panel);
     }
     // Stretches of a few columns at a time: they stay in the first-level cache.
@@ -81,8 +83,8 @@ struct StoredMatrix {
                           .spacing = kStretch};
         load_lines<Number>(view, lines, stretches);
         turn_lines(stretches.data(),
-                   {.lines = lines.lines, .length = lines.width, .stride = kStretch, .out_stride = width},
-                   panel.data() + k * width + j);
+                   {.lines = lines.lines, .length = lines.width, .stride = kStretch, .out_stride = stride},
+                   panel.data() + k * stride + j);
       }
     }
   }
@@ -98,7 +100,7 @@ void multiply_stored(const StoredMatrix<Number>& a, const StoredMatrix<Number>& 
   spec.depth = a.columns;
   spec.load_row = [&](int64_t row, std::span<Number> values) { a.load_row(row, values); };
   spec.load_columns = [&](int64_t first, int64_t width, std::span<Number> panel) {
-    b.load_columns(first, width, panel);
+    b.load_columns(first, width, panel, width);
   };
   spec.store = store;
   sum_products(spec);

@@ -72,8 +72,7 @@ class GruCell {
   void update(int64_t sample, int64_t time, std::span<const double> before, std::span<double> after) {
     const auto gates = share_.row(zr_, sample, 2), z = share_.row(gates, 0), r = share_.row(gates, 1);
     const auto candidate = share_.row(candidates_, sample);
-    const auto from_input =
-        plan_.units_of(share_, plan_.input_sums(share_.direction, kCandidate.first, time, share_.first + sample), 0);
+    const auto from_input = plan_.input_sums(share_, kCandidate.first, time, sample);
     for (size_t unit = 0; unit < candidate.size(); ++unit)
       candidate[unit] = from_input[unit] + (linear_before_reset_ ? r[unit] * candidate[unit] : candidate[unit]);
     plan_.activate(functions_[1], candidate);

@@ -48,15 +48,20 @@ struct Recurrence {
   bool batch_first = false;  // layout = 1
   bool reverse_only = false;
   double clip = 0;  // 0: none
+  // Of each direction's hidden units: how many shares, and how many units each has but for the last.
+  int64_t shares = 1, share_units = 0;
   std::vector<double> b, initial_h;
-  Scratch<double> recurrent;     // R in panels of units: [directions, gates, panels, hidden (of h), kPanelWidth]
-  Scratch<double> projected;     // X W^T + Wb of every step: [directions, steps * batch in X's order, gates, hidden]
-  std::vector<int64_t> lengths;  // of each sample
+  Scratch<double> recurrent;  // R in panels of units: [directions, shares, gates, panels, hidden (of h), kPanelWidth]
+  Scratch<double> projected;  // X W^T + Wb: [directions, shares, steps * batch in X's order, gates, units of a share]
+  std::vector<int64_t> lengths;         // of each sample
   std::vector<Activation> activations;  // of all directions, in order
   DType dtype = DType::float32;
 
   static Result<Recurrence> create(const OpContext& op, int64_t gates,
                                    const std::vector<std::string>& default_activations);
+
+  // Some samples' share of the units.
+  Share share_of(int64_t direction, int64_t share, int64_t first_sample, int64_t sample_count) const;
 
   // The samples' part [count, hidden] of a state [directions, batch, hidden].
   std::span<double> states_of(const Share& share, std::span<double> states) const {
@@ -68,8 +73,8 @@ struct Recurrence {
   std::span<T> units_of(const Share& share, std::span<T> states, int64_t index) const {
     return states.subspan(static_cast<size_t>(index * hidden + share.first_unit), static_cast<size_t>(share.units));
   }
-  // x[step, sample] * W[gate]^T + its bias for every hidden unit, where sample counts through the whole batch.
-  std::span<const double> input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const;
+  // x[step] * W[gate]^T + its bias for one of the share's samples and all of its units; the next gate's follow.
+  std::span<const double> input_sums(const Share& share, int64_t gate, int64_t step, int64_t sample) const;
   // h * R[gate]^T + its bias: sums[sample, gate, unit of the share].
   void hidden_sums(const Share& share, Gates which, const Step& step, std::span<const double> h,
                    std::span<double> sums) const;
@@ -80,6 +85,11 @@ struct Recurrence {
   void activate(const Activation& function, std::span<double> values) const;
 
  private:
+  void lay_out(const Tensor& x, const Tensor& w, const Tensor& r);
+  void lay_out_recurrent(const Share& share, const Tensor& r);
+  void project(const Share& share, const Tensor& x, const Tensor& w);
+  // A panel of a gate of the share.
+  int64_t panel_offset(const Share& share, int64_t gate, int64_t first_unit) const;
   // sums[sample, gate, unit] = others[sample][gate, unit] + h * R[gate]^T + its bias, without what is null.
   void add_hidden(const Share& share, Gates which, const Step& step, std::span<const double> h,
                   std::span<const double* const> others, std::span<double> sums) const;

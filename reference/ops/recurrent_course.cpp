@@ -56,7 +56,7 @@ struct Course {
             std::span<double> after) {
     const size_t parts = block.cells.front().size();
     for (size_t part = 0; part < parts; ++part) {
-      const int64_t round = step.count * static_cast<int64_t>(parts) + static_cast<int64_t>(part);
+      const auto round = static_cast<uint32_t>(static_cast<size_t>(step.count) * parts + part);
       member.run(round, [&](int64_t piece) {
         const auto share = static_cast<size_t>(piece);
         block.cells[share][part](step, before, after);
@@ -83,42 +83,24 @@ struct Course {
   }
 };
 
-// Where there are fewer blocks of samples than threads, several go through time together, each with panels of units of
-// its own: how many panels. They wait for each other at every step, some hundred nanoseconds.
-int64_t panels_of_share(const Recurrence& plan, int64_t blocks) {
-  constexpr int64_t kProductsANanosecond = 16, kLeastOfAStep = 400, kLeastInAll = 50'000;  // nanoseconds
-  const int64_t panels = std::max<int64_t>(1, (plan.hidden + kPanelWidth - 1) / kPanelWidth);
-  const int64_t step = plan.gates * plan.hidden * plan.hidden / kProductsANanosecond;
-  if (step * plan.steps < kLeastInAll) return panels;
-  const int64_t threads = std::min(thread_count() / std::max<int64_t>(1, blocks), step / kLeastOfAStep);
-  const int64_t shares = std::clamp<int64_t>(threads, 1, panels);
-  return (panels + shares - 1) / shares;
-}
-
 }  // namespace
 
 Status run_recurrence(OpContext& op, const Recurrence& plan, const MakeCell& make_cell) {
   const int64_t sample_blocks = (plan.batch + kTileRows - 1) / kTileRows, block_count = plan.directions * sample_blocks;
-  const int64_t units = panels_of_share(plan, block_count) * kPanelWidth;
-  const int64_t shares = std::max<int64_t>(1, (plan.hidden + units - 1) / units);
   std::deque<Block> blocks;
   for (int64_t index = 0; index < block_count; ++index) {
-    Block& block = blocks.emplace_back(shares);
-    const int64_t first = index % sample_blocks * kTileRows;
-    for (int64_t unit = 0; unit < shares * units; unit += units) {
-      block.shares.push_back({.direction = index / sample_blocks,
-                              .first = first,
-                              .count = std::min(kTileRows, plan.batch - first),
-                              .first_unit = unit,
-                              .units = std::clamp<int64_t>(plan.hidden - unit, 0, units)});
+    Block& block = blocks.emplace_back(plan.shares);
+    const int64_t first = index % sample_blocks * kTileRows, count = std::min(kTileRows, plan.batch - first);
+    for (int64_t share = 0; share < plan.shares; ++share) {
+      block.shares.push_back(plan.share_of(index / sample_blocks, share, first, count));
       block.cells.push_back(make_cell(block.shares.back()));
     }
   }
   Course course(plan);
-  const int64_t work = plan.steps * units * plan.gates * (plan.inputs + plan.hidden);
-  parallel_for(block_count * shares, work, [&](int64_t begin, int64_t end) {
+  const int64_t work = plan.steps * plan.share_units * plan.gates * plan.hidden;
+  parallel_for(block_count * plan.shares, work, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index)
-      course.run(blocks[static_cast<size_t>(index / shares)], index % shares);
+      course.run(blocks[static_cast<size_t>(index / plan.shares)], index % plan.shares);
   });
   const Shape shape = plan.batch_first ? Shape{plan.batch, plan.steps, plan.directions, plan.hidden}
                                        : Shape{plan.steps, plan.directions, plan.batch, plan.hidden};

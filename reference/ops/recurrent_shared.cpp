@@ -88,26 +88,6 @@ Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std:
   return numbers;
 }
 
-// Panels of the units of a gate, the last one filled up with zeros.
-int64_t panels_of(const Recurrence& plan) { return (plan.hidden + kPanelWidth - 1) / kPanelWidth; }
-
-// R as it is given, [directions, gates * hidden, hidden of h], in panels.
-Scratch<double> in_panels(const Recurrence& plan, const Tensor& r) {
-  const int64_t panels = panels_of(plan), size = plan.hidden * kPanelWidth;
-  const int64_t count = plan.directions * plan.gates * panels;
-  Scratch<double> numbers(static_cast<size_t>(count * size));
-  parallel_for(count, size, [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index) {
-      const StoredMatrix<double> gate{r, index / panels * plan.hidden * plan.hidden, plan.hidden, plan.hidden, true};
-      const int64_t first = index % panels * kPanelWidth, width = std::min(kPanelWidth, plan.hidden - first);
-      double* panel = numbers.data() + index * size;
-      gate.load_columns(first, width, std::span(panel, static_cast<size_t>(size)));
-      if (width < kPanelWidth) spread_panel(panel, plan.hidden, width);
-    }
-  });
-  return numbers;
-}
-
 PX_WIDEST void add(const double* a, const double* b, int64_t count, double* __restrict out) {
   for (int64_t index = 0; index < count; ++index) out[index] = a[index] + b[index];
 }
@@ -119,22 +99,18 @@ PX_WIDEST void add(const double* a, const double* b, const double* c, int64_t co
   }
 }
 
-// X W^T + Wb of all steps at once.
-Scratch<double> project(const Recurrence& plan, const Tensor& x, const Tensor& w) {
-  const int64_t places = plan.steps * plan.batch, width = plan.gates * plan.hidden;
-  Scratch<double> projected(static_cast<size_t>(plan.directions * places * width));
-  for (int64_t direction = 0; direction < plan.directions; ++direction) {
-    const StoredMatrix<double> inputs{x, 0, places, plan.inputs};
-    const StoredMatrix<double> weights{w, direction * width * plan.inputs, plan.inputs, width, true};
-    const double* bias = plan.b.data() + direction * 2 * width;
-    multiply_stored(inputs, weights, [&](const SumsBlock<double>& sums) {
-      for (int64_t place = 0; place < sums.rows; ++place) {
-        double* target = projected.data() + (direction * places + sums.row + place) * width + sums.column;
-        add(sums.line(place).data(), bias + sums.column, sums.columns, target);
-      }
-    });
-  }
-  return projected;
+int64_t panels_in(int64_t units) { return (units + kPanelWidth - 1) / kPanelWidth; }
+
+// Where there are fewer blocks of samples than threads, several go through time together, each with panels of units of
+// its own: how many panels. They wait for each other at every step, some hundred nanoseconds.
+int64_t panels_of_share(const Recurrence& plan) {
+  constexpr int64_t kProductsANanosecond = 16, kLeastOfAStep = 400, kLeastInAll = 50'000;  // nanoseconds
+  const int64_t panels = std::max<int64_t>(1, panels_in(plan.hidden));
+  const int64_t blocks = std::max<int64_t>(1, plan.directions * ((plan.batch + kTileRows - 1) / kTileRows));
+  const int64_t step = plan.gates * plan.hidden * plan.hidden / kProductsANanosecond;
+  if (step * plan.steps < kLeastInAll) return panels;
+  const int64_t shares = std::clamp<int64_t>(std::min(thread_count() / blocks, step / kLeastOfAStep), 1, panels);
+  return (panels + shares - 1) / shares;
 }
 
 }  // namespace
@@ -163,9 +139,10 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   PX_TRY(expect_shape(op, 1, {plan.directions, width, plan.inputs}));
   PX_TRY(expect_shape(op, 2, {plan.directions, width, plan.hidden}));
   plan.b = PX_TRY(read_weights(op, 3, {plan.directions, 2 * width}));
-  plan.recurrent = in_panels(plan, op.input(2));
-  plan.projected = project(plan, op.input(0), op.input(1));
-  PX_TRY(make_shape({plan.steps, plan.directions, plan.batch, plan.hidden}));
+  PX_TRY(make_shape({plan.steps, plan.directions, plan.batch, width}));
+  plan.share_units = panels_of_share(plan) * kPanelWidth;
+  plan.shares = std::max<int64_t>(1, (plan.hidden + plan.share_units - 1) / plan.share_units);
+  plan.lay_out(op.input(0), op.input(1), op.input(2));
   plan.lengths.assign(static_cast<size_t>(plan.batch), plan.steps);
   if (op.has_input(4)) plan.lengths = PX_TRY(op.int64s_of_input(4));
   if (static_cast<int64_t>(plan.lengths.size()) != plan.batch)
@@ -187,10 +164,94 @@ Result<Recurrence> Recurrence::create(const OpContext& op, int64_t gates,
   return plan;
 }
 
-std::span<const double> Recurrence::input_sums(int64_t direction, int64_t gate, int64_t step, int64_t sample) const {
-  const int64_t place = batch_first ? sample * steps + step : step * batch + sample;
-  const int64_t first = ((direction * steps * batch + place) * gates + gate) * hidden;
-  return std::span(projected).subspan(static_cast<size_t>(first), static_cast<size_t>(hidden));
+Share Recurrence::share_of(int64_t direction, int64_t share, int64_t first_sample, int64_t sample_count) const {
+  const int64_t first_unit = share * share_units;
+  return {.direction = direction,
+          .first = first_sample,
+          .count = sample_count,
+          .first_unit = first_unit,
+          .units = std::clamp<int64_t>(hidden - first_unit, 0, share_units)};
+}
+
+// Who lays a share out will go through time with it, if the threads come in the same order: then it lies in that
+// processor's caches. Where there are fewer shares than threads, all of them work at one.
+void Recurrence::lay_out(const Tensor& x, const Tensor& w, const Tensor& r) {
+  recurrent.resize(static_cast<size_t>(directions * shares * gates * share_units * hidden));
+  projected.resize(static_cast<size_t>(directions * steps * batch * gates * hidden));
+  const auto lay_out_shares = [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      const Share share = share_of(index / shares, index % shares, 0, batch);
+      lay_out_recurrent(share, r);
+      project(share, x, w);
+    }
+  };
+  const int64_t count = directions * shares;
+  if (count < thread_count()) return lay_out_shares(0, count);
+  constexpr int64_t kProductsANanosecond = 16;
+  const int64_t products = gates * share_units * steps * batch * inputs;
+  parallel_for(count, products / kProductsANanosecond + gates * share_units * hidden, lay_out_shares);
+}
+
+int64_t Recurrence::panel_offset(const Share& share, int64_t gate, int64_t first_unit) const {
+  const int64_t index = share.direction * shares + share.first_unit / share_units;
+  return ((index * gates + gate) * share_units + first_unit) * hidden;
+}
+
+// R is given as [directions, gates * hidden, hidden of h]. A panel that the units do not fill is filled up with zeros.
+void Recurrence::lay_out_recurrent(const Share& share, const Tensor& r) {
+  const int64_t panels = panels_in(share.units);
+  parallel_for(gates * panels, hidden * kPanelWidth / 4, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      const int64_t gate = index / panels, unit = index % panels * kPanelWidth;
+      const int64_t width = std::min(kPanelWidth, share.units - unit);
+      const StoredMatrix<double> weights{r, (share.direction * gates + gate) * hidden * hidden, hidden, hidden, true};
+      double* panel = recurrent.data() + panel_offset(share, gate, unit);
+      if (width < kPanelWidth) std::fill_n(panel, hidden * kPanelWidth, 0.0);
+      weights.load_columns(share.first_unit + unit, width, std::span(panel, static_cast<size_t>(hidden * kPanelWidth)),
+                           kPanelWidth);
+    }
+  });
+}
+
+// X W^T + Wb of all steps at once, in one product of [steps * batch, inputs] by [inputs, gates * units].
+void Recurrence::project(const Share& share, const Tensor& x, const Tensor& w) {
+  const int64_t places = steps * batch;
+  const StoredMatrix<double> all_inputs{x, 0, places, inputs};
+  std::vector<double> bias;
+  for (int64_t gate = 0; gate < gates; ++gate) {
+    const auto of_gate = b.begin() + (share.direction * 2 * gates + gate) * hidden + share.first_unit;
+    bias.insert(bias.end(), of_gate, of_gate + share.units);
+  }
+  double* const sums_of_share = projected.data() + (share.direction * hidden + share.first_unit) * places * gates;
+  ProductSpec<double> spec;
+  spec.has_exact_products = have_exact_products(x.dtype(), w.dtype());
+  spec.rows = places;
+  spec.columns = gates * share.units;
+  spec.depth = inputs;
+  spec.load_row = [&](int64_t row, std::span<double> values) { all_inputs.load_row(row, values); };
+  spec.load_columns = [&](int64_t first, int64_t width, std::span<double> panel) {
+    for (int64_t column = first; column < first + width;) {  // some of one gate, some of the next
+      const int64_t gate = column / share.units, unit = column % share.units;
+      const int64_t count = std::min(share.units - unit, first + width - column);
+      const StoredMatrix<double> weights{w, (share.direction * gates + gate) * hidden * inputs, inputs, hidden, true};
+      weights.load_columns(share.first_unit + unit, count, panel.subspan(static_cast<size_t>(column - first)), width);
+      column += count;
+    }
+  };
+  spec.store = [&](const SumsBlock<double>& sums) {
+    for (int64_t row = 0; row < sums.rows; ++row) {
+      double* target = sums_of_share + (sums.row + row) * spec.columns + sums.column;
+      add(sums.line(row).data(), bias.data() + sums.column, sums.columns, target);
+    }
+  };
+  sum_products(spec);
+}
+
+std::span<const double> Recurrence::input_sums(const Share& share, int64_t gate, int64_t step, int64_t sample) const {
+  const int64_t place = batch_first ? (share.first + sample) * steps + step : step * batch + share.first + sample;
+  const int64_t first = (share.direction * hidden + share.first_unit) * steps * batch + place * share.units;
+  return std::span(projected).subspan(static_cast<size_t>(first * gates + gate * share.units),
+                                      static_cast<size_t>(share.units));
 }
 
 void Recurrence::hidden_sums(const Share& share, Gates which, const Step& step, std::span<const double> h,
@@ -205,8 +266,7 @@ void Recurrence::gate_sums(const Share& share, Gates which, const Step& step, st
   for (size_t index = 0; index < step.times.size(); ++index) {
     const int64_t time = step.times[index];
     if (time < 0) continue;
-    from_input[index] =
-        input_sums(share.direction, which.first, time, share.first + static_cast<int64_t>(index)).data();
+    from_input[index] = input_sums(share, which.first, time, static_cast<int64_t>(index)).data();
   }
   add_hidden(share, which, step, h, from_input, sums);
 }
@@ -225,21 +285,21 @@ void Recurrence::add_hidden(const Share& share, Gates which, const Step& step, s
     }
     turned = side_by_side.data();
   }
-  const int64_t panels = (share.units + kPanelWidth - 1) / kPanelWidth, all = which.count() * panels;
+  const int64_t panels = panels_in(share.units), all = which.count() * panels;
   alignas(64) std::array<double, kTileRows * kPanelWidth> tile;
   for (int64_t index = 0; index < all; ++index) {
     // Forth and back in turn: the panels that were read last in a step still lie in the first-level cache in the next.
     const int64_t place = step.count % 2 == 0 ? index : all - 1 - index;
     const int64_t gate = place / panels, unit = place % panels * kPanelWidth;  // of those wanted
-    const int64_t row = (share.direction * gates + which.first + gate) * panels_of(*this);
-    const double* weights = recurrent.data() + (row + (share.first_unit + unit) / kPanelWidth) * hidden * kPanelWidth;
+    const double* weights = recurrent.data() + panel_offset(share, which.first + gate, unit);
     kernel.run(turned, weights, hidden, tile.data(), kPanelWidth, false);
-    const int64_t width = std::min(kPanelWidth, share.units - unit), from = gate * hidden + share.first_unit + unit;
-    const double* bias = b.data() + ((share.direction * 2 + 1) * gates + which.first) * hidden + from;
+    const int64_t width = std::min(kPanelWidth, share.units - unit), from = gate * share.units + unit;
+    const int64_t bias_row = (share.direction * 2 + 1) * gates + which.first + gate;
+    const double* bias = b.data() + bias_row * hidden + share.first_unit + unit;
     for (int64_t sample = 0; sample < share.count; ++sample) {
       const double* own = tile.data() + sample * kPanelWidth;
       const double* other = others[static_cast<size_t>(sample)];
-      double* out = sums.data() + (sample * which.count() + gate) * share.units + unit;
+      double* out = sums.data() + sample * which.count() * share.units + from;
       if (other == nullptr)
         add(own, bias, width, out);
       else

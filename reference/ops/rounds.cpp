@@ -15,9 +15,8 @@ void RoundsMember::pause() {
 
 // To sleep, not to yield: members that share a processor would yield to each other for as long as they run, but who is
 // wakened is given an idle one.
-void RoundsMember::sleep(int64_t round) const {
-  const int64_t done = rounds_.done_.load(std::memory_order_acquire);
-  if (done < done_after(round)) rounds_.done_.wait(done, std::memory_order_acquire);
+void RoundsMember::sleep(size_t piece, uint32_t round) const {
+  rounds_.done_[piece].rounds.wait(round, std::memory_order_acquire);
 }
 
 }  // namespace parallax::reference

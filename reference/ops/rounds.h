@@ -7,21 +7,19 @@
 
 namespace parallax::reference {
 
-// How often each piece has been begun, and all together have been done.
+// How often each piece has been begun and done. What one thread writes in every round and another reads has a cache
+// line of its own.
 class Rounds {
  public:
-  explicit Rounds(int64_t pieces) : begun_(static_cast<size_t>(pieces)) {}
-
-  int64_t pieces() const { return static_cast<int64_t>(begun_.size()); }
+  explicit Rounds(int64_t pieces) : begun_(static_cast<size_t>(pieces)), done_(begun_.size()) {}
 
  private:
   friend class RoundsMember;
-  struct alignas(64) Begun {
-    std::atomic<int64_t> rounds{0};
+  struct alignas(64) Count {
+    std::atomic<uint32_t> rounds{0};
   };
 
-  std::vector<Begun> begun_;
-  alignas(64) std::atomic<int64_t> done_{0};  // pieces of all rounds
+  std::vector<Count> begun_, done_;
 };
 
 // Each piece has a member, a thread that does it in every round and so finds what it needs in its own processor's
@@ -35,37 +33,45 @@ class RoundsMember {
   // Calls body(piece) for the member's piece and for those that nobody begins; returns once all of the round is done.
   // Every member calls it for the rounds 0, 1, 2, ...; those long over are soon gone through.
   template <class Body>
-  void run(int64_t round, const Body& body) {
+  void run(uint32_t round, const Body& body) {
     begin(own_, round, body);
-    for (int looks = 0; !is_over(round); ++looks) {
-      for (size_t piece = 0; piece < is_missing_.size(); ++piece) {
-        if (is_missing_[piece] || looks == kPatience) is_missing_[piece] = begin(piece, round, body);
+    for (size_t piece = 0; piece < is_missing_.size(); ++piece) {
+      if (is_missing_[piece]) is_missing_[piece] = begin(piece, round, body);
+    }
+    for (size_t piece = 0; piece < is_missing_.size(); ++piece) {
+      for (int looks = 0; !is_done(piece, round); ++looks) {
+        if (looks < kPatience)
+          pause();
+        else if (looks == kPatience)
+          is_missing_[piece] = begin(piece, round, body);
+        else
+          sleep(piece, round);
       }
-      if (looks > kPatience)
-        sleep(round);
-      else
-        pause();
     }
   }
 
  private:
-  static constexpr int kPatience = 128;  // some two microseconds, for members that were there in the last round
+  static constexpr int kPatience = 128;  // some two microseconds, for a member that was there in the last round
 
   // Whether nobody else had begun the piece.
   template <class Body>
-  bool begin(size_t piece, int64_t round, const Body& body) {
-    int64_t expected = round;
+  bool begin(size_t piece, uint32_t round, const Body& body) {
+    uint32_t expected = round;
     if (!rounds_.begun_[piece].rounds.compare_exchange_strong(expected, round + 1, std::memory_order_relaxed))
       return false;
     body(static_cast<int64_t>(piece));
-    if (rounds_.done_.fetch_add(1, std::memory_order_acq_rel) + 1 == done_after(round)) rounds_.done_.notify_all();
+    std::atomic<uint32_t>& done = rounds_.done_[piece].rounds;
+    done.store(round + 1, std::memory_order_release);
+    done.notify_all();
     return true;
   }
 
-  int64_t done_after(int64_t round) const { return (round + 1) * rounds_.pieces(); }
-  bool is_over(int64_t round) const { return rounds_.done_.load(std::memory_order_acquire) >= done_after(round); }
+  // A count of rounds may have begun at 0 again.
+  bool is_done(size_t piece, uint32_t round) const {
+    return static_cast<int32_t>(rounds_.done_[piece].rounds.load(std::memory_order_acquire) - round) > 0;
+  }
   static void pause();
-  void sleep(int64_t round) const;
+  void sleep(size_t piece, uint32_t round) const;
 
   Rounds& rounds_;
   size_t own_;

@@ -168,7 +168,7 @@ def median_ms(call, least_seconds=1.0, least_runs=3):
     return statistics.median(times)
 
 
-def parallax_ms(program, model, threads, iterations=9):
+def parallax_ms(program, model, threads, iterations=50):
     command = [program, "bench", model, "--with", "reference", "--threads", str(threads), "--iterations", str(iterations), "--json"]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:

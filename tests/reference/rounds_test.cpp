@@ -11,12 +11,13 @@
 namespace parallax::reference {
 namespace {
 
-constexpr int64_t kPieces = 3, kRounds = 2000;
+constexpr int64_t kPieces = 3;
+constexpr uint32_t kRounds = 2000;
 
 // Numbers that follow from all those of the round before, so that a piece done twice, or too early, shows.
 class Numbers {
  public:
-  void advance(int64_t round, int64_t piece) {
+  void advance(uint32_t round, int64_t piece) {
     const auto& before = numbers_[static_cast<size_t>(round % 2)];
     uint64_t sum = 0;
     for (const uint64_t number : before) sum = sum * 31 + number;
@@ -25,7 +26,9 @@ class Numbers {
     ++done_;
   }
   int64_t done() const { return done_; }
-  const std::array<uint64_t, kPieces>& after(int64_t rounds) const { return numbers_[static_cast<size_t>(rounds % 2)]; }
+  const std::array<uint64_t, kPieces>& after(uint32_t rounds) const {
+    return numbers_[static_cast<size_t>(rounds % 2)];
+  }
 
  private:
   std::array<std::array<uint64_t, kPieces>, 2> numbers_{};
@@ -34,13 +37,13 @@ class Numbers {
 
 void attend(Rounds& rounds, int64_t piece, Numbers& numbers) {
   RoundsMember member(rounds, piece);
-  for (int64_t round = 0; round < kRounds; ++round)
+  for (uint32_t round = 0; round < kRounds; ++round)
     member.run(round, [&](int64_t any) { numbers.advance(round, any); });
 }
 
 void expect_same(const Numbers& numbers) {
   Numbers expected;
-  for (int64_t round = 0; round < kRounds; ++round) {
+  for (uint32_t round = 0; round < kRounds; ++round) {
     for (int64_t piece = 0; piece < kPieces; ++piece) expected.advance(round, piece);
   }
   EXPECT_EQ(numbers.after(kRounds), expected.after(kRounds));
@@ -73,7 +76,7 @@ TEST(Rounds, MembersComeLate) {
   Numbers numbers;
   std::vector<std::thread> late;
   RoundsMember member(rounds, 0);
-  for (int64_t round = 0; round < kRounds; ++round) {
+  for (uint32_t round = 0; round < kRounds; ++round) {
     for (int64_t piece = 1; round == kRounds / 2 && piece < kPieces; ++piece)
       late.emplace_back([&, piece] { attend(rounds, piece, numbers); });
     member.run(round, [&](int64_t any) { numbers.advance(round, any); });
