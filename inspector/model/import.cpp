@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 
 #include <google/protobuf/stubs/logging.h>
 
@@ -157,13 +158,22 @@ std::string hash_of(const MappedFile& file) {
   return hash.hex();
 }
 
+// The hash of a file as large as this is taken while it is read, by another thread: whoever runs the model asks for it.
+constexpr size_t kLeastHashedBeside = size_t{16} << 20;
+
 }  // namespace
 
 Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options) {
   const auto file = PX_TRY(MappedFile::open(path));
+  std::future<std::string> hash;
+  if (file->bytes().size() >= kLeastHashedBeside) {
+    const auto policy = std::launch::async | std::launch::deferred;  // where no thread is to be had, by this one
+    hash = std::async(policy, [&file] { return hash_of(*file); });
+  }
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const auto model = PX_TRY(import_source({file->bytes(), file.get()}, parent.empty() ? "." : parent, path, options));
   model->file = file;
+  if (hash.valid()) model->sha256 = hash.get();
   return std::shared_ptr<const Model>(model);
 }
 
