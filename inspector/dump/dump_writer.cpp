@@ -12,6 +12,7 @@
 #include "inspector/dump/record_log.h"
 #include "inspector/dump/records.h"
 #include "inspector/dump/sample.h"
+#include "inspector/dump/statistics_write.h"
 
 namespace parallax {
 
@@ -263,7 +264,14 @@ Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& 
     record.statistics = compute_statistics(tensor);
     dump::write_tensor(tensor, draft.payload);
   } else {
-    const CheckedCopy copy = copy_with_statistics(tensor, draft.payload);
+    // A weight's bytes lie in the model's file too, which is more likely to be read again.
+    const auto caching = record.value.role == ValueSite::Role::initializer ? dump::GrowingFile::Caching::dropped
+                                                                           : dump::GrowingFile::Caching::kept;
+    const auto write = [&](uint64_t offset, std::span<const std::byte> part) {
+      return log_->write(draft, offset, part, caching);
+    };
+    const CheckedCopy copy = log_->prefers_writes(size) ? PX_TRY(write_with_statistics(tensor, write))
+                                                        : copy_with_statistics(tensor, draft.payload);
     record.statistics = copy.statistics;
     draft.payload_crc = copy.crc;
   }

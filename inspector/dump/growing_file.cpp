@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -25,6 +26,10 @@ constexpr uint64_t kRegionBytes = uint64_t{64} << 30;
 // Reserved, touched and given back at a time: one system call for many small records, a lock that is never held for
 // long, and what a huge page is on most CPUs.
 constexpr uint64_t kStepBytes = uint64_t{2} << 20;
+
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x00000080
+#endif
 
 bool is_shortage(int error_number) { return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG; }
 
@@ -142,7 +147,7 @@ int GrowingFile::extend(uint64_t end) {
 }
 
 int GrowingFile::extend_step(uint64_t begin, uint64_t end) {
-  has_huge_pages_ = has_huge_pages_ && extend_by_huge_page(begin, end);
+  if (has_huge_pages_ && !extend_by_huge_page(begin, end)) has_huge_pages_ = false;
   if (has_huge_pages_ && end - begin == kStepBytes) return 0;
   const int error_number = allocate(descriptor_, begin, end);
   return error_number != 0 ? error_number : map(begin, end);
@@ -185,7 +190,8 @@ void GrowingFile::prepare(uint64_t end) {
       return;
     }
     // Linux 5.14 and later; elsewhere the faults come when the bytes are written.
-    ::madvise(region.address + (begin - region.file_begin), step_end - begin, MADV_POPULATE_WRITE);
+    if (!prefers_writes())
+      ::madvise(region.address + (begin - region.file_begin), step_end - begin, MADV_POPULATE_WRITE);
     begin = step_end;
     prepared_end_.store(begin, std::memory_order_relaxed);
   }
@@ -210,6 +216,32 @@ void GrowingFile::punch(uint64_t begin, uint64_t end) const {
   // Where holes are not supported the bytes stay, unused.
   static_cast<void>(::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
                                 static_cast<off_t>(end - begin)));
+}
+
+// The first and last page are kept: headers are stored beside the payload, and would bring them back from the disk.
+Status GrowingFile::write(uint64_t begin, std::span<const std::byte> bytes, Caching caching) {
+  const uint64_t first = round_up(begin, page_bytes_) - begin;
+  const uint64_t last = (begin + bytes.size()) / page_bytes_ * page_bytes_ - begin;
+  if (caching == Caching::kept || !can_drop_ || bytes.size() < 2 * page_bytes_) return write_all(begin, bytes, 0);
+  PX_TRY(write_all(begin, bytes.first(first), 0));
+  PX_TRY(write_all(begin + first, bytes.subspan(first, last - first), RWF_DONTCACHE));
+  return write_all(begin + last, bytes.subspan(last), 0);
+}
+
+Status GrowingFile::write_all(uint64_t begin, std::span<const std::byte> bytes, int flags) {
+  while (!bytes.empty()) {
+    const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    const ssize_t count = ::pwritev2(descriptor_, &part, 1, static_cast<off_t>(begin), can_drop_ ? flags : 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EOPNOTSUPP || errno == EINVAL) && flags != 0 && can_drop_) {
+      can_drop_ = false;
+      continue;
+    }
+    if (count <= 0) return failure("write", count < 0 ? errno : EIO);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    begin += static_cast<uint64_t>(count);
+  }
+  return {};
 }
 
 Status GrowingFile::read(uint64_t begin, std::span<std::byte> target) const {

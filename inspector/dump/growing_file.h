@@ -1,5 +1,5 @@
-// GrowingFile: a file that is written through its own mapping. Blocks are reserved before they are mapped, so that a
-// full disk is an error here and never a signal there; what is stored in the mapping survives the process.
+// GrowingFile: a file that is written through its own mapping, or much at once by calls. Blocks are reserved before
+// they are mapped, so that a full disk is an error here and never a signal there; what is stored survives the process.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,16 @@ class GrowingFile {
   // Errors (io): no space left, file too large for a limit, not mappable.
   Result<std::byte*> reserve(uint64_t begin, uint64_t end);
 
-  // Reserves up to `end` and takes its page faults, as far as disk and address space allow; failing is left to
-  // reserve().
+  // Whether much at once is better stored by write() than through the mapping: true but for a file in memory that has
+  // huge pages. What is written so needs neither a page fault for each page nor to be cleared first.
+  bool prefers_writes() const { return !has_huge_pages_.load(std::memory_order_relaxed); }
+  enum class Caching : uint8_t { kept, dropped };
+  // Stores `bytes` at `begin` of what is reserved. `dropped`: the disk shall have them at once and the cache give them
+  // up, where Linux can (6.14); for what is not read again soon. Errors (io): what a disk may answer.
+  Status write(uint64_t begin, std::span<const std::byte> bytes, Caching caching);
+
+  // Reserves up to `end` and, where write() is not preferred, takes its page faults, as far as disk and address space
+  // allow; failing is left to reserve().
   void prepare(uint64_t end);
   uint64_t prepared_end() const { return prepared_end_.load(std::memory_order_relaxed); }
   void release(uint64_t end);                      // unmaps all before `end`; nobody may use it any more
@@ -61,14 +69,16 @@ class GrowingFile {
   bool extend_by_huge_page(uint64_t begin, uint64_t end) const;
   Status extend_with_slack(uint64_t end);
   Status open_region(uint64_t begin, uint64_t end);
+  Status write_all(uint64_t begin, std::span<const std::byte> bytes, int flags);
 
   std::string path_;
   int descriptor_;
   uint64_t page_bytes_;
   std::mutex mutex_;  // guards growth; the appending thread reads regions_ without it, being the only one to add
-  std::vector<Region> regions_;  // only the newest grows
-  bool has_slack_ = true;        // until reserving more than was needed failed
-  bool has_huge_pages_;          // a file in memory, until there was none for it
+  std::vector<Region> regions_;       // only the newest grows
+  bool has_slack_ = true;             // until reserving more than was needed failed
+  std::atomic<bool> has_huge_pages_;  // a file in memory, until there was none for it; changed under mutex_
+  bool can_drop_ = true;              // until Linux or the file system answered otherwise
   std::atomic<uint64_t> reserved_end_{0};
   std::atomic<uint64_t> prepared_end_{0};
 };

@@ -12,8 +12,9 @@
 namespace parallax::dump {
 namespace {
 
-constexpr uint64_t kLeastSharedBytes = 64 << 10;  // looking for equal ones pays from here on
-constexpr uint64_t kLeastAheadBytes = 1 << 20;    // prepared before anything is known of what comes
+constexpr uint64_t kLeastSharedBytes = 64 << 10;   // looking for equal ones pays from here on
+constexpr uint64_t kLeastWrittenBytes = 64 << 10;  // fewer are stored sooner than a call is made
+constexpr uint64_t kLeastAheadBytes = 1 << 20;     // prepared before anything is known of what comes
 constexpr uint64_t kReleaseBehindBytes =
     16 << 20;  // mappings are kept at least this long: unmapping in large steps is cheaper
 
@@ -59,6 +60,7 @@ RecordLog::~RecordLog() {
 
 Result<RecordLog::Draft> RecordLog::begin(Kind kind, size_t body_bytes, uint64_t payload_bytes) {
   PX_CHECK(body_bytes <= kMaxBodyBytes);
+  if (failed_.has_value()) return *failed_;
   Draft draft;
   RecordHeader& header = draft.header;
   header.magic = kRecordMagic;
@@ -73,6 +75,19 @@ Result<RecordLog::Draft> RecordLog::begin(Kind kind, size_t body_bytes, uint64_t
   draft.address = PX_TRY(file_->reserve(draft.offset, draft.offset + header.record_bytes + kRecordHeaderBytes));
   draft.payload = draft.address + header.payload_offset();
   return draft;
+}
+
+bool RecordLog::prefers_writes(uint64_t payload_bytes) const {
+  return payload_bytes >= kLeastWrittenBytes && file_->prefers_writes();
+}
+
+// The magic of a draft whose payload failed stays zero, so that the file ends before it.
+Status RecordLog::write(const Draft& draft, uint64_t offset, std::span<const std::byte> part,
+                        GrowingFile::Caching caching) {
+  PX_CHECK(offset + part.size() <= draft.header.payload_bytes);
+  Status written = file_->write(draft.offset + draft.header.payload_offset() + offset, part, caching);
+  if (!written.ok()) failed_ = written.error();
+  return written;
 }
 
 uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64_t payload_of) {

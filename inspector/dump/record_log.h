@@ -39,6 +39,10 @@ class RecordLog {
   // Every draft is committed: the bytes of one that was left behind would stand where the next record begins.
   // Errors (io): the disk is full. The log stays usable: smaller records may still fit.
   Result<Draft> begin(Kind kind, size_t body_bytes, uint64_t payload_bytes);
+  // Whether a payload is better given to write() than stored at Draft::payload.
+  bool prefers_writes(uint64_t payload_bytes) const;
+  // Stores a part of a draft's payload. Errors (io): a disk that fails; from then on the log takes nothing more.
+  Status write(const Draft& draft, uint64_t offset, std::span<const std::byte> part, GrowingFile::Caching caching);
   // Makes the record exist. From here on it survives the process. `payload_of`: as in FORMAT.md; returns the record's
   // id.
   uint64_t commit(Draft& draft, std::span<const std::byte> body, uint64_t payload_of = 0);
@@ -84,6 +88,7 @@ class RecordLog {
   uint64_t next_offset_ = kFileHeaderBytes;
   uint64_t next_id_ = 1;
   uint64_t record_count_ = 0;
+  std::optional<Error> failed_;  // what write() met
 
   std::unordered_map<uint64_t, Original> originals_;  // the first of each CRC
 

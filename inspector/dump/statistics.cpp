@@ -15,6 +15,7 @@
 #include "inspector/base/crc32c.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/statistics_kernel.h"
+#include "inspector/dump/statistics_write.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
@@ -108,14 +109,18 @@ struct Chunk {
   size_t size_bytes;
 };
 
-// Statistics of elements [begin, begin + count), and their copy unless `target` is null.
-void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* target, std::vector<double>& buffer,
-               Chunk& chunk) {
+// What is done with the elements besides statistics.
+enum class Use : uint8_t { nothing, checked, copied };
+
+// Statistics of elements [begin, begin + count), and their CRC and copy where these are wanted.
+void run_chunk(const Source& source, int64_t begin, int64_t count, Use use, std::byte* target,
+               std::vector<double>& buffer, Chunk& chunk) {
   ChunkStatistics& out = chunk.statistics;
   const std::byte* data = source.view.data + byte_size(source.view.dtype, begin);
-  std::byte* const chunk_target = target == nullptr ? nullptr : target + byte_size(source.view.dtype, begin);
+  std::byte* const chunk_target = use != Use::copied ? nullptr : target + byte_size(source.view.dtype, begin);
   const bool is_aligned = reinterpret_cast<uintptr_t>(chunk_target) % dump::kCopyAlignment == 0;
-  const bool is_past_cache = !source.is_converted && is_aligned && source.view.size_bytes() >= kPastCacheBytes;
+  const bool is_past_cache =
+      use == Use::copied && !source.is_converted && is_aligned && source.view.size_bytes() >= kPastCacheBytes;
   if (source.is_converted) {
     buffer.resize(static_cast<size_t>(count));
     load_doubles(source.view, begin, buffer);
@@ -124,9 +129,9 @@ void run_chunk(const Source& source, int64_t begin, int64_t count, std::byte* ta
   } else {
     dump::best_chunk_kernel()(source.format, data, count, begin, is_past_cache ? chunk_target : nullptr, out);
   }
-  if (chunk_target == nullptr) return;
+  if (use == Use::nothing) return;
   chunk.size_bytes = byte_size(source.view.dtype, count);
-  if (!is_past_cache) std::memcpy(chunk_target, data, chunk.size_bytes);
+  if (use == Use::copied && !is_past_cache) std::memcpy(chunk_target, data, chunk.size_bytes);
   chunk.crc = crc32c(data, chunk.size_bytes);  // of the source, which is in the cache now
 }
 
@@ -180,35 +185,58 @@ class Joiner {
   double squares_ = 0;
 };
 
-CheckedCopy run(const TensorView& view, std::byte* target) {
-  PX_CHECK(view.device.is_host());
-  const Source source = source_of(view);
-  const int64_t count = source.view.element_count();
-  const int64_t chunk_count = (count + kChunkElements - 1) / kChunkElements;
-  std::vector<Chunk> chunks(static_cast<size_t>(chunk_count));
-  parallel_for(chunk_count, kChunkElements / 2, [&](int64_t chunk_begin, int64_t chunk_end) {
-    std::vector<double> buffer;
-    for (int64_t chunk = chunk_begin; chunk < chunk_end; ++chunk) {
-      const int64_t begin = chunk * kChunkElements;
-      run_chunk(source, begin, std::min(kChunkElements, count - begin), target, buffer,
-                chunks[static_cast<size_t>(chunk)]);
-    }
-    fence_stores();
-  });
-  Joiner joiner;
-  CheckedCopy copy;
-  for (const Chunk& chunk : chunks) {
-    joiner.add(chunk.statistics);
-    copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
+// A tensor on its way through the kernel.
+class Pass {
+ public:
+  explicit Pass(const TensorView& view)
+      : source_(source_of(view)),
+        count_(source_.view.element_count()),
+        chunks_(static_cast<size_t>((count_ + kChunkElements - 1) / kChunkElements)) {
+    PX_CHECK(view.device.is_host());
   }
-  copy.statistics = joiner.finish(count);
-  return copy;
-}
+  int64_t chunk_count() const { return static_cast<int64_t>(chunks_.size()); }
+
+  // The chunks [first, end). `target`: where the tensor is copied to.
+  void run(int64_t first, int64_t end, Use use, std::byte* target) {
+    parallel_for(end - first, kChunkElements / 2, [&](int64_t from, int64_t to) {
+      std::vector<double> buffer;
+      for (int64_t chunk = first + from; chunk < first + to; ++chunk) {
+        const int64_t begin = chunk * kChunkElements;
+        run_chunk(source_, begin, std::min(kChunkElements, count_ - begin), use, target, buffer,
+                  chunks_[static_cast<size_t>(chunk)]);
+      }
+      fence_stores();
+    });
+  }
+
+  CheckedCopy joined() const {
+    Joiner joiner;
+    CheckedCopy copy;
+    for (const Chunk& chunk : chunks_) {
+      joiner.add(chunk.statistics);
+      copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
+    }
+    copy.statistics = joiner.finish(count_);
+    return copy;
+  }
+
+ private:
+  Source source_;
+  int64_t count_;
+  std::vector<Chunk> chunks_;
+};
+
+// At a time through the kernel and then to the writer: large calls cost least, and this is still in the cache.
+constexpr int64_t kChunksWritten = 64;
 
 }  // namespace
 
 TensorStatistics compute_statistics(const TensorView& view) {
-  if (view.dtype != DType::string) return run(view, nullptr).statistics;
+  if (view.dtype != DType::string) {
+    Pass pass(view);
+    pass.run(0, pass.chunk_count(), Use::nothing, nullptr);
+    return pass.joined().statistics;
+  }
   TensorStatistics statistics = Joiner().finish(0);
   statistics.count = view.element_count();
   return statistics;
@@ -216,7 +244,24 @@ TensorStatistics compute_statistics(const TensorView& view) {
 
 CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target) {
   PX_CHECK(view.dtype != DType::string);
-  return run(view, target);
+  Pass pass(view);
+  pass.run(0, pass.chunk_count(), Use::copied, target);
+  return pass.joined();
+}
+
+Result<CheckedCopy> write_with_statistics(const TensorView& view, const PayloadWriter& write) {
+  PX_CHECK(view.dtype != DType::string);
+  Pass pass(view);
+  const std::span<const std::byte> bytes(view.data, view.size_bytes());
+  const size_t written_bytes = byte_size(source_of(view).view.dtype, kChunksWritten * kChunkElements);
+  size_t offset = 0;
+  for (int64_t first = 0; first < pass.chunk_count(); first += kChunksWritten) {
+    pass.run(first, std::min(first + kChunksWritten, pass.chunk_count()), Use::checked, nullptr);
+    const std::span<const std::byte> part = bytes.subspan(offset, std::min(written_bytes, bytes.size() - offset));
+    PX_TRY(write(offset, part));
+    offset += part.size();
+  }
+  return pass.joined();
 }
 
 }  // namespace parallax

@@ -1,5 +1,5 @@
 // A producer is killed by SIGKILL at random moments; every value whose observe() had returned must be in its dump, bit
-// for bit, before and after a repair. PARALLAX_KILLS sets how often (40).
+// for bit, before and after a repair. PARALLAX_KILLS sets how often (20 each).
 #include <cstdlib>
 
 #include <fcntl.h>
@@ -98,10 +98,11 @@ void expect_values(const std::string& path, uint64_t seed, uint64_t told) {
   }
 }
 
-TEST(Kill, WhatWasObservedIsThereAfterSigkill) {
+// `parent`: a folder on a disk or in memory, whose files are written in different ways.
+void kill_often(const std::string& parent) {
   const char* wished = std::getenv("PARALLAX_KILLS");
-  const uint64_t kills = wished == nullptr ? 40 : std::strtoull(wished, nullptr, 10);
-  const TemporaryFolder folder;
+  const uint64_t kills = wished == nullptr ? 20 : std::strtoull(wished, nullptr, 10);
+  const TemporaryFolder folder(parent);
   const std::string path = folder / "killed.plx";
   const std::string repaired = folder / "repaired.plx";
   uint64_t values = 0;
@@ -118,10 +119,17 @@ TEST(Kill, WhatWasObservedIsThereAfterSigkill) {
     ASSERT_OK(problems);
     EXPECT_TRUE(problems->empty());
   }
-  RecordProperty("kills", static_cast<int>(kills));
-  RecordProperty("values", static_cast<int>(values));
+  testing::Test::RecordProperty("kills", static_cast<int>(kills));
+  testing::Test::RecordProperty("values", static_cast<int>(values));
   std::printf("%llu kills, %llu values told of and found\n", static_cast<unsigned long long>(kills),
               static_cast<unsigned long long>(values));
+}
+
+TEST(Kill, WhatWasObservedIsThereAfterSigkill) { kill_often(std::filesystem::temp_directory_path().string()); }
+
+TEST(Kill, WhatWasObservedInMemoryIsThereAfterSigkill) {
+  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
+  kill_often("/dev/shm");
 }
 
 }  // namespace

@@ -445,5 +445,32 @@ TEST_F(RoundTrip, AnUnwritableFolderIsAnError) {
   EXPECT_EQ(writer.error().code, ErrorCode::io);
 }
 
+// Weights are written past the page cache where Linux can, all but the pages at their ends.
+TEST(RoundTripOfWeights, AnySizeStandsBesideOtherValues) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "weights.plx";
+  const std::vector<int64_t> counts = {1, 65535, 65536, 69632, 70001, 400000, 3000017};
+  auto writer = DumpWriter::create(path, {}).take();
+  Producer producer(*writer);
+  ASSERT_OK(producer.begin());
+  const auto value_of = [](int64_t count, uint64_t seed) { return Value(random_tensor(DType::uint8, {count}, seed)); };
+  for (const int64_t count : counts) {
+    producer.site("weight_" + std::to_string(count)).role = ValueSite::Role::initializer;
+    ASSERT_OK(producer.show("weight_" + std::to_string(count), value_of(count, 1)));
+    ASSERT_OK(producer.show("value_" + std::to_string(count), value_of(count, 2)));
+  }
+  ASSERT_OK(producer.end());
+  ASSERT_OK(writer->finish());
+  const auto problems = check_dump(path);
+  ASSERT_OK(problems);
+  EXPECT_TRUE(problems->empty());
+  const auto reader = open_dump(path);
+  ASSERT_NE(reader, nullptr);
+  for (const int64_t count : counts) {
+    EXPECT_TRUE(same_bits(load(*reader, "weight_" + std::to_string(count)), value_of(count, 1))) << count;
+    EXPECT_TRUE(same_bits(load(*reader, "value_" + std::to_string(count)), value_of(count, 2))) << count;
+  }
+}
+
 }  // namespace
 }  // namespace parallax::test

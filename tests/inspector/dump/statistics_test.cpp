@@ -11,6 +11,7 @@
 #include "inspector/base/crc32c.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/statistics_kernel.h"
+#include "inspector/dump/statistics_write.h"
 #include "inspector/tensor/elements.h"
 #include "tests/inspector/dump/support.h"
 
@@ -247,6 +248,41 @@ TEST(Statistics, EveryTypeIsCopiedExactly) {
       EXPECT_TRUE(same_bits(copy, tensor)) << info.name << count;
     }
   }
+}
+
+TEST(Statistics, WhatIsWrittenPartByPartIsTheSameAsTheCopy) {
+  for (const DTypeInfo& info : all_dtypes()) {
+    if (info.kind == DTypeKind::string) continue;
+    for (const int64_t count : {0, 3, 2500001}) {  // the last in several parts
+      const Tensor tensor = random_tensor(info.dtype, {count}, 4);
+      Tensor copy = Tensor::zeros(info.dtype, {count}).take();
+      size_t end = 0;
+      const auto written =
+          write_with_statistics(tensor, [&](uint64_t offset, std::span<const std::byte> part) -> Status {
+            EXPECT_EQ(offset, end);
+            std::ranges::copy(part, copy.mutable_data() + offset);
+            end += part.size();
+            return {};
+          });
+      ASSERT_OK(written);
+      EXPECT_EQ(end, tensor.size_bytes()) << info.name << count;
+      EXPECT_TRUE(same_bits(copy, tensor)) << info.name << count;
+      EXPECT_EQ(written->crc, crc32c(tensor.view().data, tensor.size_bytes())) << info.name << count;
+      EXPECT_TRUE(same_statistics(written->statistics, compute_statistics(tensor))) << info.name << count;
+    }
+  }
+}
+
+TEST(Statistics, AWriterThatFailsEndsThePass) {
+  const Tensor tensor = normal_floats(3000000, 5);
+  int calls = 0;
+  const auto written = write_with_statistics(tensor, [&](uint64_t, std::span<const std::byte>) -> Status {
+    ++calls;
+    return io_error("no more");
+  });
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().message, "no more");
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(Statistics, NoTwoPlacesOfAGroupHaveTheSameSigns) {

@@ -27,8 +27,8 @@ namespace parallax::test {
 // A folder that is removed with everything in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "parallax-dump-XXXXXX").string();
+  explicit TemporaryFolder(const std::string& parent = std::filesystem::temp_directory_path().string()) {
+    std::string name = parent + "/parallax-dump-XXXXXX";
     path_ = ::mkdtemp(name.data());
   }
   ~TemporaryFolder() {
