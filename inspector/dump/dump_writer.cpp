@@ -192,7 +192,8 @@ Status DumpWriter::Impl::observe(const Observation& observation) {
   if (wanted == CaptureLevel::none) return {};
   path_ = observation.path();
   if (!is_wanted(path_)) return {};
-  if (wanted == CaptureLevel::shape) return store(observation, observation.value, wanted);
+  const bool is_summed_up = wanted == CaptureLevel::stats && observation.statistics != nullptr;
+  if (wanted == CaptureLevel::shape || is_summed_up) return store(observation, observation.value, wanted);
   const Value value = PX_TRY_CONTEXT("value '" + path_ + "'", on_host(observation.value, observation.stream));
   const bool is_large =
       options_.capture_limit_bytes > 0 && payload_bytes(value) > static_cast<size_t>(options_.capture_limit_bytes);
@@ -293,8 +294,12 @@ Status DumpWriter::Impl::store_alias(dump::TensorRecord& record, const Tensor& t
 Status DumpWriter::Impl::store_summary(const Observation& observation, dump::TensorRecord& record,
                                        const Tensor& tensor) {
   const Stored seen = seen_before(observation, tensor);
-  record.statistics =
-      seen.statistics.has_value() && seen.dtype == tensor.dtype() ? seen.statistics : compute_statistics(tensor);
+  if (observation.statistics != nullptr) {
+    record.statistics = *observation.statistics;
+  } else {
+    record.statistics =
+        seen.statistics.has_value() && seen.dtype == tensor.dtype() ? seen.statistics : compute_statistics(tensor);
+  }
   Value sample;
   if (record.value.level == CaptureLevel::sample) {
     sample = Value(PX_TRY(dump::take_sample(tensor, options_.sample_elements)));

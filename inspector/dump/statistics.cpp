@@ -7,8 +7,6 @@
 #endif
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 #include "inspector/base/check.h"
@@ -65,10 +63,9 @@ ChunkKernel best_chunk_kernel() {
 
 namespace {
 
-using dump::ChunkStatistics;
-using dump::kChunkElements;
-static_assert(kProjectionCount == dump::kSignSequences);
 using dump::NumberFormat;
+using statistics::ChunkStatistics;
+using statistics::kChunkElements;
 
 // A tensor as the kernel sees it: numbers in one of its formats, or numbers to be converted to double chunk by chunk.
 struct Source {
@@ -103,10 +100,10 @@ Source source_of(const TensorView& view) {
 // Larger tensors go past the cache.
 constexpr size_t kPastCacheBytes = 64 << 10;
 
+// Of a chunk that is copied or checked.
 struct Chunk {
-  ChunkStatistics statistics;
-  uint32_t crc;  // of a copied chunk
-  size_t size_bytes;
+  uint32_t crc = 0;
+  size_t size_bytes = 0;
 };
 
 // What is done with the elements besides statistics.
@@ -114,8 +111,7 @@ enum class Use : uint8_t { nothing, checked, copied };
 
 // Statistics of elements [begin, begin + count), and their CRC and copy where these are wanted.
 void run_chunk(const Source& source, int64_t begin, int64_t count, Use use, std::byte* target,
-               std::vector<double>& buffer, Chunk& chunk) {
-  ChunkStatistics& out = chunk.statistics;
+               std::vector<double>& buffer, Chunk& chunk, ChunkStatistics& out) {
   const std::byte* data = source.view.data + byte_size(source.view.dtype, begin);
   std::byte* const chunk_target = use != Use::copied ? nullptr : target + byte_size(source.view.dtype, begin);
   const bool is_aligned = reinterpret_cast<uintptr_t>(chunk_target) % dump::kCopyAlignment == 0;
@@ -141,57 +137,14 @@ void fence_stores() {
 #endif
 }
 
-// Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979.
-class Joiner {
- public:
-  void add(const ChunkStatistics& chunk) {
-    statistics_.min = std::min(statistics_.min, chunk.min);
-    statistics_.max = std::max(statistics_.max, chunk.max);
-    statistics_.zeros += chunk.zeros;
-    statistics_.nan += chunk.nan;
-    statistics_.positive_inf += chunk.positive_inf;
-    statistics_.negative_inf += chunk.negative_inf;
-    for (size_t k = 0; k < kProjectionCount; ++k) statistics_.projections[k] += chunk.projections[k];
-    if (chunk.count == 0) return;
-    const auto count = static_cast<double>(chunk.count);
-    const double difference = chunk.sum / count - mean_;
-    const double total = count_ + count;
-    mean_ += difference * (count / total);
-    centred_squares_ += chunk.centred_squares + difference * difference * (count_ * count / total);
-    squares_ += chunk.sum_of_squares;
-    count_ = total;
-  }
-
-  TensorStatistics finish(int64_t count) {
-    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-    statistics_.count = count;
-    if (statistics_.nan == count) statistics_.min = statistics_.max = kNaN;
-    statistics_.mean = count_ > 0 ? mean_ : kNaN;
-    statistics_.std = count_ > 0 ? std::sqrt(std::max(0.0, centred_squares_) / count_) : kNaN;
-    statistics_.l2 = std::sqrt(squares_);
-    return statistics_;
-  }
-
-  Joiner() {
-    statistics_.min = std::numeric_limits<double>::infinity();
-    statistics_.max = -std::numeric_limits<double>::infinity();
-  }
-
- private:
-  TensorStatistics statistics_;
-  double count_ = 0;
-  double mean_ = 0;
-  double centred_squares_ = 0;
-  double squares_ = 0;
-};
-
 // A tensor on its way through the kernel.
 class Pass {
  public:
   explicit Pass(const TensorView& view)
       : source_(source_of(view)),
         count_(source_.view.element_count()),
-        chunks_(static_cast<size_t>((count_ + kChunkElements - 1) / kChunkElements)) {
+        chunks_(static_cast<size_t>((count_ + kChunkElements - 1) / kChunkElements)),
+        statistics_(chunks_.size()) {
     PX_CHECK(view.device.is_host());
   }
   int64_t chunk_count() const { return static_cast<int64_t>(chunks_.size()); }
@@ -203,20 +156,16 @@ class Pass {
       for (int64_t chunk = first + from; chunk < first + to; ++chunk) {
         const int64_t begin = chunk * kChunkElements;
         run_chunk(source_, begin, std::min(kChunkElements, count_ - begin), use, target, buffer,
-                  chunks_[static_cast<size_t>(chunk)]);
+                  chunks_[static_cast<size_t>(chunk)], statistics_[static_cast<size_t>(chunk)]);
       }
       fence_stores();
     });
   }
 
   CheckedCopy joined() const {
-    Joiner joiner;
     CheckedCopy copy;
-    for (const Chunk& chunk : chunks_) {
-      joiner.add(chunk.statistics);
-      copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
-    }
-    copy.statistics = joiner.finish(count_);
+    for (const Chunk& chunk : chunks_) copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
+    copy.statistics = joined_statistics(statistics_, count_);
     return copy;
   }
 
@@ -224,6 +173,7 @@ class Pass {
   Source source_;
   int64_t count_;
   std::vector<Chunk> chunks_;
+  std::vector<ChunkStatistics> statistics_;
 };
 
 // At a time through the kernel and then to the writer: large calls cost least, and this is still in the cache.
@@ -237,7 +187,7 @@ TensorStatistics compute_statistics(const TensorView& view) {
     pass.run(0, pass.chunk_count(), Use::nothing, nullptr);
     return pass.joined().statistics;
   }
-  TensorStatistics statistics = Joiner().finish(0);
+  TensorStatistics statistics = joined_statistics({}, 0);
   statistics.count = view.element_count();
   return statistics;
 }

@@ -5,31 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "inspector/tensor/chunk_statistics.h"
+
 namespace parallax::dump {
 
-// The signs: element i = 64 g + 8 j + l has, in projection k, the sign r_k(g) * h_k(j) * t_k(l), where r_k(g) is bit k
-// of a hash of g, h is the Hadamard matrix of order 8 and t a fixed table. Sums over j are then a Walsh-Hadamard
-// transform: three additions for each element serve all eight projections.
-constexpr int kSignSequences = 8;
 constexpr size_t kCopyAlignment = 64;
-constexpr int64_t kGroupElements = 64;
-constexpr int64_t kChunkElements =
-    16384;  // a multiple of kGroupElements; 64 KiB of float32 stay in the second-level cache
-
-// Partial result over one chunk. Sums run over finite elements.
-struct ChunkStatistics {
-  double min;  // +inf when there is none
-  double max;
-  double sum;
-  double sum_of_squares;
-  double centred_squares;  // around the chunk's mean
-  int64_t zeros;
-  int64_t nan;
-  int64_t positive_inf;
-  int64_t negative_inf;
-  int64_t count;
-  double projections[kSignSequences];
-};
+using statistics::ChunkStatistics;
+using statistics::kChunkElements;
+using statistics::kGroupElements;
+using statistics::kSignSequences;
 
 enum class NumberFormat : uint8_t { float64, float32, float16, bfloat16 };
 

@@ -22,8 +22,10 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 
-constexpr int kRows = 8;
-constexpr int kLanes = 8;                     // a row is eight neighbouring elements
+using statistics::kLanes;
+using statistics::kRows;
+using statistics::lane_sign;
+using statistics::row_sign;
 constexpr int kPartLanes = kVectorBytes / 8;  // of which one vector holds a part
 constexpr int kParts = kLanes / kPartLanes;
 using Part = double __attribute__((vector_size(kVectorBytes)));
@@ -47,25 +49,7 @@ constexpr SignTable make_signs() {
 }
 constexpr SignTable kSigns = make_signs();
 
-// The finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-inline uint64_t mix(uint64_t value) {
-  value += 0x9E3779B97F4A7C15U;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBU;
-  return value ^ (value >> 31);
-}
-inline const double* group_signs(int64_t group) { return kSigns.signs[mix(static_cast<uint64_t>(group)) >> 56]; }
-
-// t_k(l): quadratic forms in the bits of k. The product of two of them is never a row of the Hadamard matrix, so that
-// no two elements of a group have the same eight signs.
-inline double lane_sign(int k, int lane) {
-  const int k0 = k & 1;
-  const int k1 = k >> 1 & 1;
-  const int k2 = k >> 2 & 1;
-  const int form = ((lane & 1) * k0 * k1) ^ ((lane >> 1 & 1) * k0 * k2) ^ ((lane >> 2 & 1) * k1 * k2);
-  return form != 0 ? -1.0 : 1.0;
-}
-inline double row_sign(int k, int row) { return __builtin_parity(static_cast<unsigned>(k & row)) != 0 ? -1.0 : 1.0; }
+inline const double* group_signs(int64_t group) { return kSigns.signs[statistics::group_sign_bits(group)]; }
 
 constexpr size_t element_bytes(NumberFormat format) {
   return format == NumberFormat::float64 ? 8 : format == NumberFormat::float32 ? 4 : 2;
@@ -407,10 +391,9 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
     out.centred_squares = 0;
     return;
   }
-  // The difference of the two sums keeps seven digits while it is no less than a millionth of them.
   const double mean = out.sum / static_cast<double>(out.count);
   out.centred_squares = out.sum_of_squares - out.sum * mean;
-  if (out.centred_squares < 1e-6 * out.sum_of_squares) {
+  if (out.centred_squares < statistics::kLeastSpread * out.sum_of_squares) {
     out.centred_squares = centred_squares<kFormat>(data, group_count, tail, tail_count, mean);
   }
 }

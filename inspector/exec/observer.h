@@ -11,6 +11,7 @@
 #include "inspector/base/result.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/ir.h"
+#include "inspector/tensor/statistics.h"
 #include "inspector/tensor/value.h"
 
 namespace parallax {
@@ -74,6 +75,9 @@ struct Observation {
   const ValueSite* alias_of =
       nullptr;             // an earlier value of the same frame with the very same payload (Reshape, Identity)
   void* stream = nullptr;  // device stream on which the value is ready; null on the host
+  // Taken on the device, where no more than that is wanted of the site: `value` is then a type and a shape without
+  // payload, as it is on a device where only the shape is wanted.
+  const TensorStatistics* statistics = nullptr;
 
   std::string path() const { return frames.path_of(site.escaped_name); }
 };

@@ -1,12 +1,12 @@
-// The CUDA queue: device memory, copies, and the matrix products of cuBLAS.
+// The CUDA queue: device memory and copies.
 #include <atomic>
 
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/launch_cuda.cuh"
-#include "runtime/device/queue_cuda.h"
+#include "runtime/device/gpu/statistics_kernel.h"
+#include "runtime/device/library_cuda.h"
 
 namespace parallax::runtime {
 
@@ -16,13 +16,6 @@ struct CudaStream {
   std::atomic<int64_t> peak_bytes{0};
   ~CudaStream() {
     if (handle != nullptr) cudaStreamDestroy(handle);
-  }
-};
-
-struct CudaLibrary {
-  cublasHandle_t handle = nullptr;
-  ~CudaLibrary() {
-    if (handle != nullptr) cublasDestroy(handle);
   }
 };
 
@@ -81,12 +74,7 @@ Result<std::unique_ptr<Queue<Cuda>>> Queue<Cuda>::create(const CudaQueueOptions&
   cudaError_t error = cudaSetDevice(options.device_index);
   if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
   if (error != cudaSuccess) return cuda_error("cannot make a stream", error);
-  auto library = std::make_unique<CudaLibrary>();
-  cublasStatus_t status = cublasCreate(&library->handle);
-  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetStream(library->handle, stream->handle);
-  if (status != CUBLAS_STATUS_SUCCESS) {
-    return execution_error(std::string("cuda: cannot start cuBLAS: ") + cublasGetStatusString(status));
-  }
+  auto library = PX_TRY(open_library(stream->handle));
   return std::unique_ptr<Queue<Cuda>>(new Queue<Cuda>(options, std::move(stream), std::move(library)));
 }
 
@@ -151,62 +139,13 @@ void copy_bytes(Queue<Cuda>& queue, std::byte* target, const std::byte* source, 
   if (error != cudaSuccess) queue.fail(cuda_error("cannot copy on the device", error));
 }
 
+Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view) {
+  return chunk_statistics_by_kernel(queue, view);
+}
+
 void copy_region(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                  const StridedSource& source) {
   copy_strided(queue, bytes_per_element, dims, target, source);
-}
-
-namespace {
-
-// The distance between neighbours where the matrices of a batch stand evenly apart, else -1.
-int64_t even_distance(const Ints& offsets) {
-  const int64_t distance = offsets.size() < 2 ? 0 : offsets[1] - offsets[0];
-  for (int64_t i = 1; i < offsets.size(); ++i) {
-    if (offsets[i] - offsets[i - 1] != distance) return -1;
-  }
-  return distance < 0 ? -1 : distance;
-}
-
-struct GemmTypes {
-  cudaDataType_t storage;
-  cublasComputeType_t compute;
-};
-
-// cuBLAS counts columns first: row-major c = a b is its c^T = b^T a^T.
-template <class C>
-Status multiply(Queue<Cuda>& queue, const GemmProblem& problem, const GemmTypes& types, const C* a, const C* b, C* c) {
-  if (problem.m * problem.n * problem.batch() == 0) return {};
-  const int64_t a_distance = even_distance(problem.a_offsets);
-  const int64_t b_distance = even_distance(problem.b_offsets);
-  const bool even = a_distance >= 0 && b_distance >= 0;
-  const C alpha = static_cast<C>(problem.alpha);
-  const C beta = static_cast<C>(problem.beta);
-  const int64_t calls = even ? 1 : problem.batch();
-  const auto leading = [](int64_t columns) { return std::max<int64_t>(1, columns); };
-  for (int64_t i = 0; i < calls; ++i) {
-    const cublasStatus_t status = cublasGemmStridedBatchedEx_64(
-        queue.library().handle, problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-        problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, problem.n, problem.m, problem.k, &alpha,
-        b + problem.b_offsets[i], types.storage, leading(problem.transpose_b ? problem.k : problem.n), b_distance,
-        a + problem.a_offsets[i], types.storage, leading(problem.transpose_a ? problem.m : problem.k), a_distance,
-        &beta, c + i * problem.m * problem.n, types.storage, problem.n, problem.m * problem.n,
-        even ? problem.batch() : 1, types.compute, CUBLAS_GEMM_DEFAULT);
-    if (status != CUBLAS_STATUS_SUCCESS) {
-      return execution_error(std::string("cuda: cuBLAS: ") + cublasGetStatusString(status));
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
-Status gemm(Queue<Cuda>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
-  const bool tf32 = queue.options().tf32;
-  return multiply(queue, problem, {CUDA_R_32F, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F}, a, b, c);
-}
-
-Status gemm(Queue<Cuda>& queue, const GemmProblem& problem, const double* a, const double* b, double* c) {
-  return multiply(queue, problem, {CUDA_R_64F, CUBLAS_COMPUTE_64F}, a, b, c);
 }
 
 }  // namespace parallax::runtime

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/gemm.h"
+#include "runtime/device/library_product.h"
 #include "runtime/device/map.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/activation_attributes.h"
@@ -147,12 +148,23 @@ Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Fini
   return finish_product<C>(op, finish, wide, out);
 }
 
+// The product with its bias, where nothing follows.
+template <class Device>
+Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& problem, const Finish& finish,
+                                 const MutableView& out) {
+  const bool ends = finish.residual == nullptr && finish.scaled == nullptr &&
+                    finish.activation.kind == Activation::Kind::none;
+  if (!ends || (finish.bias != nullptr && finish.bias->dtype() != out.dtype)) return false;
+  const TensorView bias = finish.bias == nullptr ? TensorView{} : finish.bias->view();
+  return library_product(op.queue(), {problem, op.input(0).view(), op.input(1).view(), bias, out});
+}
+
 template <class Device>
 Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, const Finish& finish) {
   const DType dtype = op.input(0).dtype();
   if (op.input(1).dtype() != dtype) return execution_error("A and B have different element types");
   const MutableView out = PX_TRY(op.make_output(0, dtype, shapes.out));
-  if (out.element_count() == 0) return {};
+  if (out.element_count() == 0 || PX_TRY(multiply_by_library(op, shapes.problem, finish, out))) return {};
   if (dtype == DType::float64) return multiply_as<double>(op, shapes.problem, finish, out);
   return multiply_as<float>(op, shapes.problem, finish, out);
 }

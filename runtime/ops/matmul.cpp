@@ -3,6 +3,7 @@
 
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/library_product.h"
 #include "runtime/device/map.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/matmul_shapes.h"
@@ -10,9 +11,24 @@
 namespace parallax::runtime {
 namespace {
 
+bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+// Halves as they are, where a GPU's library multiplies them so: sums in float32, rounded once, as below.
+template <class Device>
+Result<bool> multiply_halves(OpContext<Device>& op, const GemmProblem& problem, const TensorView& bias,
+                             const MutableView& out) {
+  if constexpr (GpuDevice<Device>) {
+    if (!is_half(out.dtype)) return false;
+    return library_product(op.queue(), {problem, op.input(0).view(), op.input(1).view(), bias, out});
+  } else {
+    return false;
+  }
+}
+
 // Computes in C and stores with one rounding to the output's type.
 template <class C, class Device>
 Status multiply(OpContext<Device>& op, GemmProblem problem, int64_t a_input, int64_t b_input, const MutableView& out) {
+  if (PX_TRY(multiply_halves(op, problem, {}, out))) return {};
   problem.b_is_constant = op.is_constant(b_input);
   const auto a = PX_TRY(converted<C>(op.queue(), op.input(a_input).view(), false));
   const auto b = PX_TRY(converted<C>(op.queue(), op.input(b_input).view(), op.is_constant(b_input)));
@@ -54,8 +70,18 @@ struct Scaled {
   PX_HD C operator()(C x) const { return x * factor; }
 };
 
+// Gemm's C as a bias: one row, taken once.
+template <class Device>
+bool is_bias(OpContext<Device>& op, const MutableView& out) {
+  return op.real("beta") == 1.0 && op.input(2).dtype() == out.dtype && op.input(2).shape() == Shape{out.shape[1]};
+}
+
 template <class C, class Device>
 Status gemm_as(OpContext<Device>& op, GemmProblem problem, const MutableView& out) {
+  if (!op.has_input(2) || is_bias(op, out)) {
+    const TensorView bias = op.has_input(2) ? op.input(2).view() : TensorView{};
+    if (PX_TRY(multiply_halves(op, problem, bias, out))) return {};
+  }
   const bool direct = out.dtype == storage_of<C>();
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
   C* target = reinterpret_cast<C*>(wide.data);

@@ -17,8 +17,8 @@ namespace parallax::runtime {
 template <class Device>
 class GpuPlatform final : public Platform {
  public:
-  GpuPlatform(std::string name, std::unique_ptr<Queue<Device>> queue)
-      : name_(std::move(name)), queue_(std::move(queue)), host_queue_(BufferPool::create({})) {}
+  GpuPlatform(std::string name, std::unique_ptr<Queue<Device>> queue, const HostCopySizes& sizes = {})
+      : name_(std::move(name)), queue_(std::move(queue)), copies_(*queue_, sizes), host_queue_(BufferPool::create({})) {}
 
   std::string_view name() const override { return name_; }
   bool is_host() const override { return false; }
@@ -64,6 +64,52 @@ class GpuPlatform final : public Platform {
 
   Status synchronize() override { return queue_->synchronize(); }
 
+  // Whole values are summed up by the host, in the pass that takes them from the ring; where nobody wants more than the
+  // statistics, they are taken on the device and travel alone.
+  Result<std::optional<Parcel>> send(const Value& value, CaptureLevel level) override {
+    Parcel parcel;
+    if (!value.is_tensor() || value.tensor().device().is_host() || value.tensor().size_bytes() == 0) {
+      parcel.value = PX_TRY(to_host(value));
+      return std::optional(std::move(parcel));
+    }
+    const Tensor& tensor = value.tensor();
+    if (level == CaptureLevel::shape) {
+      parcel.value = without_payload(tensor);
+      return std::optional(std::move(parcel));
+    }
+    if (!PX_TRY(copies_.has_room(tensor.size_bytes()))) return std::optional<Parcel>();
+    const Tensor chunks = level == CaptureLevel::stats ? PX_TRY(chunk_statistics(*queue_, tensor)) : Tensor();
+    parcel.copy = PX_TRY(copies_.start(chunks.defined() ? chunks : tensor));
+    if (chunks.defined()) parcel.summary = tensor.element_count() * (is_complex(tensor.dtype()) ? 2 : 1);
+    parcel.value = chunks.defined() ? without_payload(tensor) : Value(parcel.copy->host);
+    return std::optional(std::move(parcel));
+  }
+
+  Result<Parcel> bring(const Value& value) override {
+    Parcel parcel;
+    parcel.value = PX_TRY(move_value(value, [&](const Tensor& tensor) -> Result<Tensor> {
+      return tensor.device().is_host() ? Result<Tensor>(tensor) : copies_.bring_in_pieces(tensor);
+    }));
+    return parcel;
+  }
+
+  Result<bool> has_come(Parcel& parcel) override {
+    if (parcel.copy.has_value() && PX_TRY(copies_.has_come(*parcel.copy))) unpack(parcel);
+    return !parcel.copy.has_value();
+  }
+
+  Status receive(Parcel& parcel) override {
+    if (!parcel.copy.has_value()) return {};
+    PX_TRY(copies_.wait(*parcel.copy));
+    unpack(parcel);
+    return {};
+  }
+
+  CaptureCounts capture_counts() const override {
+    const HostCopyCounts& counts = copies_.counts();
+    return {counts.copies, counts.bytes, counts.bytes_in_pieces, counts.waits, counts.waited_ms};
+  }
+
   void set_value_limit(int64_t bytes) override { queue_->set_limit(bytes); }
   void reset_peak() override { queue_->reset_peak(); }
   int64_t peak_bytes() const override { return queue_->peak_bytes(); }
@@ -99,6 +145,20 @@ class GpuPlatform final : public Platform {
     return uploaded.reshaped(tensor.shape());
   }
 
+  static Value without_payload(const Tensor& tensor) {
+    return Tensor::wrap(tensor.dtype(), tensor.shape(), nullptr, tensor.device());
+  }
+
+  static void unpack(Parcel& parcel) {
+    if (parcel.summary.has_value()) {
+      const TensorView& view = parcel.copy->host.view();
+      const std::span chunks(reinterpret_cast<const statistics::ChunkStatistics*>(view.data),
+                             view.size_bytes() / sizeof(statistics::ChunkStatistics));
+      parcel.statistics = joined_statistics(chunks, *parcel.summary);
+    }
+    parcel.copy.reset();
+  }
+
   // Input `index` where the row reads it: `moved` owns it when that is not where it lies.
   Status place_input(const KernelRow<Device>& row, size_t index, Value& moved, OpInput& operand) {
     if (operand.value == nullptr || operand.value->is_absent()) return {};
@@ -116,6 +176,7 @@ class GpuPlatform final : public Platform {
 
   std::string name_;
   std::unique_ptr<Queue<Device>> queue_;
+  HostCopies<Device> copies_;
   Queue<Cpu> host_queue_;
 };
 

@@ -3,13 +3,17 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "inspector/exec/capture_traffic.h"
+#include "inspector/exec/observer.h"
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/copy.h"
 #include "runtime/ops/orders.h"
+#include "runtime/plan/parcel.h"
 
 namespace parallax::runtime {
 
@@ -46,6 +50,17 @@ class Platform {
                       const StridedSource& source) = 0;
 
   virtual Status synchronize() = 0;
+
+  // ---- Values on their way to the observer; on the host they are there ----
+  // Null where there is no room for it now.
+  virtual Result<std::optional<Parcel>> send(const Value& value, CaptureLevel /*level*/) {
+    return std::optional<Parcel>(PX_TRY(bring(value)));
+  }
+  // All of it, without room, waiting for it.
+  virtual Result<Parcel> bring(const Value& value) { return Parcel{PX_TRY(to_host(value)), {}, {}, {}}; }
+  virtual Result<bool> has_come(Parcel& /*parcel*/) { return true; }
+  virtual Status receive(Parcel& /*parcel*/) { return {}; }  // waits
+  virtual CaptureCounts capture_counts() const { return {}; }
 
   // ---- Planned memory. A platform without it traces nothing, so that nothing is ever planned ----
   virtual void begin_run(std::shared_ptr<const MemoryPlan> /*plan*/) {}

@@ -78,6 +78,7 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   levels_ = levels;
   wants_times_ = observer.wants_node_times();
   observer_failed_ = failure_told_ = false;
+  outbox_.begin(observer);
   frames_ = FrameStack();
   if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
   if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
@@ -85,7 +86,15 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   PX_TRY(observer_->begin_call(info, inputs));
   if (announce) PX_TRY(announce_absent(plan));
   auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
-  if (observer_failed_) return outputs;
+  if (observer_failed_) {
+    outbox_.drop();
+    return outputs;
+  }
+  Status all_told = posted(outbox_.flush());
+  if (!all_told.ok()) {
+    if (outputs.ok()) return std::move(all_told).error();
+    return outputs;
+  }
   Status ended = observer_->end_call(info);
   if (outputs.ok() && !ended.ok()) return std::move(ended).error();
   return outputs;
@@ -219,6 +228,7 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
   if (wants_times_) {
     PX_TRY(platform_.synchronize());
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+    PX_TRY(posted(outbox_.flush()));
     PX_TRY(told(observer_->node_done(step.site, elapsed.count())));
   }
   for (int32_t slot : step.freed_slots) active.values[static_cast<size_t>(slot)] = Value();
@@ -290,14 +300,14 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
   const BodyPlan* body = step.body(attribute);
   if (body == nullptr) return invalid_model(fmt::format("it has no body '{}'", attribute));
   const Frame frame{kind, std::string(step.site.node), index};
-  PX_TRY(told(observer_->enter_body(step.site, frame)));
+  PX_TRY(posted(outbox_.enter_body(step.site, frame)));
   frames_.push(frame);
   const uint64_t outer_seed = std::exchange(frame_seed_, seed_of(frames_));
   auto outputs = run_graph(*body->plan, std::move(inputs), &active, body);
   frame_seed_ = outer_seed;
   frames_.pop();
   if (!outputs.ok()) return outputs;
-  PX_TRY(told(observer_->leave_body(step.site, frame)));
+  PX_TRY(posted(outbox_.leave_body(step.site, frame)));
   return outputs;
 }
 
@@ -321,10 +331,10 @@ Status Runner::place(ActiveGraph& active, const ValuePlace& where, Value&& value
   if (!options_.overrides.empty()) value = PX_TRY(overridden(*where.site, std::move(value), alias_of));
   Value& slot = active.values[static_cast<size_t>(where.slot)];
   slot = std::move(value);
-  if (levels_[static_cast<size_t>(where.site->id)] == CaptureLevel::none || slot.is_absent()) return {};
+  const CaptureLevel level = levels_[static_cast<size_t>(where.site->id)];
+  if (level == CaptureLevel::none || slot.is_absent()) return {};
   platform_.enter_step(BufferPool::kOtherStep);  // observing leaves the plan of the run's own memory as it is
-  const Value seen = PX_TRY(platform_.to_host(slot));
-  return told(observer_->observe({*where.site, frames_, seen, alias_of, nullptr}));
+  return posted(outbox_.observe(*where.site, frames_, slot, alias_of, level));
 }
 
 Result<Value> Runner::overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const {
@@ -347,9 +357,16 @@ Status Runner::told(Status status) {
   return status;
 }
 
+Status Runner::posted(Status status) {
+  observer_failed_ = observer_failed_ || outbox_.observer_failed();
+  return status;
+}
+
 Error Runner::failed(const Step& step, Error error) {
   if (observer_failed_ || failure_told_ || error.code == ErrorCode::cancelled) return error;
   failure_told_ = true;
+  Status told_before = posted(outbox_.flush());
+  if (observer_failed_) return std::move(told_before).error();
   Error named = at_site(std::move(error), frames_.prefix(), step.site, platform_.name());
   const Status status = told(observer_->node_failed(step.site, frames_, named));
   return named;

@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "inspector/exec/executor.h"
+#include "runtime/plan/outbox.h"
 #include "runtime/plan/plan.h"
 
 namespace parallax::runtime {
 
 class Runner {
  public:
-  Runner(const RunOptions& options, Platform& platform) : options_(options), platform_(platform) {}
+  Runner(const RunOptions& options, Platform& platform)
+      : options_(options), platform_(platform), outbox_(platform) {}
 
   // Everything between begin_call and end_call. `levels`: by site id, what the observer wants. `announce` tells first
   // of the values that do not exist.
@@ -51,10 +53,12 @@ class Runner {
   Result<Value> overridden(const ValueSite& site, Value computed, const ValueSite*& alias_of) const;
 
   Status told(Status status);                   // remembers that it was the observer who failed
+  Status posted(Status status);                 // the same of what went through the outbox
   Error failed(const Step& step, Error error);  // names the node and tells the observer, once
 
   const RunOptions& options_;
   Platform& platform_;
+  Outbox outbox_;
   Observer* observer_ = nullptr;          // of the call being made, as all below
   std::span<const CaptureLevel> levels_;  // by site id
   FrameStack frames_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/exec/capture_traffic.h"
 #include "inspector/exec/overrides.h"
 #include "inspector/exec/planned_memory.h"
 #include "inspector/exec/wanted_levels.h"
@@ -19,7 +20,7 @@ int64_t input_bytes(std::span<const Value> inputs) {
   return bytes;
 }
 
-class RuntimeSession final : public Session, public PlannedMemory {
+class RuntimeSession final : public Session, public PlannedMemory, public CaptureTraffic {
  public:
   RuntimeSession(std::shared_ptr<const Model> model, RunOptions options, std::unique_ptr<Platform> platform)
       : model_(std::move(model)),
@@ -70,6 +71,8 @@ class RuntimeSession final : public Session, public PlannedMemory {
     statistics.fallback_nodes = fallback_nodes_;
     return statistics;
   }
+
+  CaptureCounts capture_counts() const override { return platform_->capture_counts(); }
 
   MemoryReport memory_report() const override {
     const MemoryPlan* plan = memory_plans_.last_used();

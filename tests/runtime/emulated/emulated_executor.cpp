@@ -10,6 +10,7 @@ namespace {
 
 class EmulatedExecutor final : public Executor {
  public:
+  explicit EmulatedExecutor(const runtime::HostCopySizes& sizes) : sizes_(sizes) {}
   std::string name() const override { return "emulated"; }
   std::string device() const override { return "emulated GPU"; }
   std::map<std::string, std::string> settings(const RunOptions& options) const override {
@@ -19,12 +20,17 @@ class EmulatedExecutor final : public Executor {
     using Platform = runtime::GpuPlatform<runtime::Emulated>;
     return runtime::make_session(
         std::move(model), options,
-        std::make_unique<Platform>(name(), std::make_unique<runtime::Queue<runtime::Emulated>>()));
+        std::make_unique<Platform>(name(), std::make_unique<runtime::Queue<runtime::Emulated>>(), sizes_));
   }
+
+ private:
+  runtime::HostCopySizes sizes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_emulated_executor() { return std::make_unique<EmulatedExecutor>(); }
+std::unique_ptr<Executor> make_emulated_executor(const runtime::HostCopySizes& sizes) {
+  return std::make_unique<EmulatedExecutor>(sizes);
+}
 
 }  // namespace parallax::tests

@@ -3,6 +3,8 @@
 
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/gemm_kernel.h"
+#include "runtime/device/gpu/statistics_kernel.h"
+#include "runtime/device/library_product.h"
 
 namespace parallax::runtime {
 namespace {
@@ -38,6 +40,48 @@ Result<Tensor> Queue<Emulated>::to_host(const Tensor& device) {
   return tensor;
 }
 
+Result<std::shared_ptr<std::byte>> Queue<Emulated>::host_memory(size_t bytes) {
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  PX_CHECK(memory != nullptr);
+  return std::shared_ptr<std::byte>(memory, [](std::byte* made) { std::free(made); });
+}
+
+Result<int64_t> Queue<Emulated>::start_copy_to_host(std::byte* target, const std::byte* source, size_t bytes) {
+  for (const Copy& copy : copies_) {
+    if (target < copy.target + copy.bytes && copy.target < target + bytes) {
+      return execution_error("emulated: a copy goes to a place that another one is still on its way to");
+    }
+  }
+  copies_.push_back({target, source, bytes});
+  return first_ticket_ + static_cast<int64_t>(copies_.size()) - 1;
+}
+
+Status Queue<Emulated>::finish_front() {
+  const Copy copy = copies_.front();
+  copies_.pop_front();
+  ++first_ticket_;
+  times_asked_ = 0;
+  const std::byte* source = PX_TRY(emulation::true_address(copy.source, copy.bytes));
+  std::memcpy(copy.target, source, copy.bytes);
+  return {};
+}
+
+Result<bool> Queue<Emulated>::is_copied(int64_t ticket) {
+  constexpr int kAskedInVain = 2;
+  if (ticket < first_ticket_) return true;
+  if (++times_asked_ > kAskedInVain) PX_TRY(finish_front());
+  return ticket < first_ticket_;
+}
+
+Status Queue<Emulated>::wait_copied(int64_t ticket) {
+  while (ticket >= first_ticket_) PX_TRY(finish_front());
+  return {};
+}
+
+Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view) {
+  return chunk_statistics_by_kernel(queue, view);
+}
+
 void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* source, size_t bytes) {
   if (bytes == 0) return;
   const auto to = emulation::true_address(target, bytes);
@@ -58,6 +102,56 @@ Status gemm(Queue<Emulated>& queue, const GemmProblem& problem, const float* a, 
 
 Status gemm(Queue<Emulated>& queue, const GemmProblem& problem, const double* a, const double* b, double* c) {
   return gemm_by_kernel<double>(queue, problem, a, b, c);
+}
+
+namespace {
+
+// Copies of an operand's elements on the host, as float.
+Result<std::vector<float>> host_floats(Queue<Emulated>& queue, const TensorView& view) {
+  const std::shared_ptr<const std::byte> borrowed(view.data, [](const std::byte*) {});
+  const Tensor host = PX_TRY(queue.to_host(Tensor::wrap(view.dtype, view.shape, borrowed, view.device)));
+  std::vector<float> values(static_cast<size_t>(host.element_count()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = load_element<float>(host.dtype(), host.view().data, static_cast<int64_t>(i));
+  }
+  return values;
+}
+
+}  // namespace
+
+// In place of the library's, for the types that it has: by the host, in plain loops.
+template <>
+Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& product) {
+  const GemmProblem& problem = product.problem;
+  const DType dtype = product.c.dtype;
+  const bool is_known = dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+  if (!is_known || product.a.dtype != dtype || product.b.dtype != dtype || problem.beta != 0 || problem.k == 0) {
+    return false;
+  }
+  const std::vector<float> a = PX_TRY(host_floats(queue, product.a));
+  const std::vector<float> b = PX_TRY(host_floats(queue, product.b));
+  const bool has_bias = product.bias.dtype != DType::undefined;
+  const std::vector<float> bias = has_bias ? PX_TRY(host_floats(queue, product.bias)) : std::vector<float>();
+  if (has_bias && static_cast<int64_t>(bias.size()) != problem.n) return execution_error("the bias is no row");
+  Tensor result = PX_TRY(Tensor::allocate(dtype, product.c.shape));
+  for (int64_t i = 0; i < problem.batch() * problem.m * problem.n; ++i) {
+    const int64_t batch = i / (problem.m * problem.n), row = i / problem.n % problem.m, column = i % problem.n;
+    float sum = 0;
+    for (int64_t j = 0; j < problem.k; ++j) {
+      const int64_t in_a = problem.transpose_a ? j * problem.m + row : row * problem.k + j;
+      const int64_t in_b = problem.transpose_b ? column * problem.k + j : j * problem.n + column;
+      sum += a[static_cast<size_t>(problem.a_offsets[batch] + in_a)] *
+             b[static_cast<size_t>(problem.b_offsets[batch] + in_b)];
+    }
+    sum = static_cast<float>(problem.alpha) * sum + (has_bias ? bias[static_cast<size_t>(column)] : 0.0F);
+    storage::visit_storage(dtype, [&](auto* type) {
+      using S = std::remove_pointer_t<decltype(type)>;
+      reinterpret_cast<S*>(result.mutable_data())[i] = storage::to_storage<S>(sum);
+    });
+  }
+  std::byte* target = PX_TRY(emulation::true_address(product.c.data, result.size_bytes()));
+  std::memcpy(target, result.view().data, result.size_bytes());
+  return true;
 }
 
 }  // namespace parallax::runtime

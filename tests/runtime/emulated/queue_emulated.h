@@ -1,6 +1,8 @@
 // Queue<Emulated>: the device of the tests. Blocks are small and few, so that small cases already take several.
 #pragma once
 
+#include <deque>
+
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/gpu/queue_gpu.h"
@@ -19,14 +21,31 @@ class Queue<Emulated> : public GpuQueueBase {
   Result<Tensor> to_host(const Tensor& device);
   Status synchronize() { return {}; }
 
+  // Copies to the host are made as late as may be: when they are waited for, or asked after for the third time. An
+  // error, where a copy goes to a place that another one is still on its way to.
+  Result<std::shared_ptr<std::byte>> host_memory(size_t bytes);
+  Result<int64_t> start_copy_to_host(std::byte* target, const std::byte* source, size_t bytes);
+  Result<bool> is_copied(int64_t ticket);
+  Status wait_copied(int64_t ticket);
+
   void set_limit(int64_t bytes) { limit_bytes_ = bytes; }
   int64_t live_bytes() const { return emulation::live_bytes(); }
   int64_t peak_bytes() const { return peak_bytes_; }
   void reset_peak() { peak_bytes_ = live_bytes(); }
 
  private:
+  struct Copy {
+    std::byte* target;
+    const std::byte* source;
+    size_t bytes;
+  };
+  Status finish_front();
+
   int64_t limit_bytes_ = 0;
   int64_t peak_bytes_ = 0;
+  std::deque<Copy> copies_;  // under way
+  int64_t first_ticket_ = 0;
+  int times_asked_ = 0;  // after the front one
 };
 
 template <class Kernel>
@@ -37,6 +56,7 @@ void launch(Queue<Emulated>& queue, const Kernel& kernel, const gpu::LaunchSize&
   if (!status.ok()) queue.fail(std::move(status).error());
 }
 
+Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view);
 void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* source, size_t bytes);
 
 // copy_strided, for callers that do not see kernels.

@@ -1,0 +1,285 @@
+// The statistics of a tensor's chunks, taken where it lies: the additions of the host's kernel
+// (inspector/dump/statistics_kernel_body.h) in the same order, so that it gives the same bits.
+#pragma once
+
+#include "inspector/tensor/chunk_statistics.h"
+#include "runtime/device/gpu/launch.h"
+#include "runtime/device/gpu/memory.h"
+
+namespace parallax::runtime {
+namespace gpu {
+
+// A product that is rounded before it is added to anything: nvcc would fuse the two.
+PX_HD inline double rounded_product(double a, double b) {
+#ifdef __CUDA_ARCH__
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
+PX_HD inline bool is_finite(double x) { return x - x == 0.0; }
+
+// A block for each chunk. All its threads bring a piece of it to shared memory; then each adds up one quantity of one
+// lane: the first two warps the projections, the third the squares, the last what is found by comparing.
+template <class Device>
+struct ChunkStatisticsKernel {
+  static constexpr const char* kName = "chunk_statistics";
+  static constexpr int kThreads = 4 * kWarp;
+  static constexpr int kPieceGroups = 16;
+  static constexpr int kPieceElements = kPieceGroups * static_cast<int>(statistics::kGroupElements);
+  static constexpr int kLanes = statistics::kLanes;
+  static constexpr int kProjections = statistics::kSignSequences;
+  // Where the lanes' results lie: projections, then these, of eight lanes each.
+  enum Row : int { kSum = kProjections, kSquares, kMin, kMax, kZeros, kNan, kPositiveInf, kNegativeInf, kRowCount };
+  static constexpr int kShared = kPieceElements + kRowCount * kLanes + 2;
+  static_assert(kProjections * kLanes == 2 * kWarp);
+
+  Source in;
+  Elements<Device, statistics::ChunkStatistics> out;
+  int64_t count, chunks;
+
+  // One thread's part: its lane, and what it adds up.
+  struct Partial {
+    double sum = 0;  // of the lane's projection, or of its squares
+    double row_sum = 0;
+    double min = INFINITY, max = -INFINITY;
+    double zeros = 0, nan = 0, positive_inf = 0, negative_inf = 0;
+  };
+
+  template <class Launch>
+  PX_HD void operator()(Launch& launch) const {
+    const auto memory = launch.template shared<double>(kShared);
+    for (int64_t chunk = launch.block(); chunk < chunks; chunk += launch.blocks()) {
+      const int64_t first = chunk * statistics::kChunkElements;
+      const int64_t left = count - first;
+      const int64_t length = left < statistics::kChunkElements ? left : statistics::kChunkElements;
+      summarise(launch, memory, chunk, first, length);
+    }
+  }
+
+ private:
+  // Calls add(group, elements) for every whole group of the chunk, its elements in shared memory.
+  template <class Launch, class Memory, class Add>
+  PX_HD void for_each_group(Launch& launch, const Memory& memory, int64_t first, int64_t groups, const Add& add) const {
+    for (int64_t begin = 0; begin < groups; begin += kPieceGroups) {
+      const int64_t here = groups - begin < kPieceGroups ? groups - begin : kPieceGroups;
+      const int64_t elements = here * statistics::kGroupElements;
+      for (int64_t i = launch.thread(); i < elements; i += launch.threads()) {
+        memory[i] = load<Device, double>(in, first + begin * statistics::kGroupElements + i);
+      }
+      launch.barrier();
+      for (int64_t group = 0; group < here; ++group) add(begin + group, group * statistics::kGroupElements);
+      launch.barrier();
+    }
+  }
+
+  template <class Launch, class Memory>
+  PX_HD void summarise(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t length) const {
+    const int thread = launch.thread();
+    const int warp = thread / kWarp;
+    const int lane = thread % kLanes;
+    const int64_t groups = length / statistics::kGroupElements;
+    const int64_t first_group = first / statistics::kGroupElements;
+    Partial partial;
+    for_each_group(launch, memory, first, groups, [&](int64_t group, int64_t at) {
+      if (warp < 2) {
+        add_projection(memory, at + lane, thread / kLanes, first_group + group, partial);
+      } else if (thread % kWarp < kLanes && warp == 2) {
+        for (int row = 0; row < statistics::kRows; ++row) {
+          const double x = memory[at + row * kLanes + lane];
+          if (is_finite(x)) partial.sum += rounded_product(x, x);
+        }
+      } else if (thread % kWarp < kLanes) {
+        for (int row = 0; row < statistics::kRows; ++row) compare(memory[at + row * kLanes + lane], partial);
+      }
+    });
+    put(memory, thread, partial);
+    launch.barrier();
+    const int64_t tail = first + groups * statistics::kGroupElements;
+    if (thread == 0) fold(memory, chunk, tail, length, first_group + groups);
+    launch.barrier();
+    centre(launch, memory, chunk, first, groups, tail, first + length);
+  }
+
+  // The lane's sum over the rows with the signs of row k of the Hadamard matrix, added pair by pair as the butterflies of
+  // the transform do.
+  template <class Memory>
+  PX_HD void add_projection(const Memory& memory, int64_t at, int k, int64_t group, Partial& partial) const {
+    double x[statistics::kRows];
+    for (int row = 0; row < statistics::kRows; ++row) {
+      const double value = memory[at + row * kLanes];
+      x[row] = is_finite(value) ? value : 0.0;
+    }
+    for (int step = 1; step < statistics::kRows; step *= 2) {
+      const bool differs = (k & step) != 0;
+      for (int row = 0; row < statistics::kRows; row += 2 * step) {
+        x[row] = differs ? x[row] - x[row + step] : x[row] + x[row + step];
+      }
+    }
+    const bool is_negative = (statistics::group_sign_bits(group) >> k & 1U) != 0;
+    partial.sum += is_negative ? -x[0] : x[0];
+    if (k == 0) partial.row_sum += x[0];
+  }
+
+  PX_HD static void compare(double x, Partial& partial) {
+    partial.min = x < partial.min ? x : partial.min;
+    partial.max = x > partial.max ? x : partial.max;
+    partial.zeros += x == 0.0 ? 1 : 0;
+    partial.nan += x != x ? 1 : 0;
+    partial.positive_inf += x == INFINITY ? 1 : 0;
+    partial.negative_inf += x == -INFINITY ? 1 : 0;
+  }
+
+  template <class Memory>
+  PX_HD static auto row_of(const Memory& memory, int row) {
+    return [&memory, row](int lane) -> double& { return memory[kPieceElements + row * kLanes + lane]; };
+  }
+
+  template <class Memory>
+  PX_HD static void put(const Memory& memory, int thread, const Partial& partial) {
+    const int lane = thread % kLanes;
+    const int k = thread / kLanes;
+    if (k < kProjections) row_of(memory, k)(lane) = partial.sum;
+    if (k == 0) row_of(memory, kSum)(lane) = partial.row_sum;
+    if (thread % kWarp >= kLanes) return;
+    if (thread / kWarp == 2) row_of(memory, kSquares)(lane) = partial.sum;
+    if (thread / kWarp != 3) return;
+    const double found[] = {partial.min, partial.max,          partial.zeros,
+                            partial.nan, partial.positive_inf, partial.negative_inf};
+    for (int row = kMin; row < kRowCount; ++row) row_of(memory, row)(lane) = found[row - kMin];
+  }
+
+  template <class Memory>
+  PX_HD static double sum_of(const Memory& memory, int row) {
+    const auto x = row_of(memory, row);
+    return ((x(0) + x(1)) + (x(2) + x(3))) + ((x(4) + x(5)) + (x(6) + x(7)));
+  }
+  template <class Memory>
+  PX_HD static int64_t count_of(const Memory& memory, int row) {
+    return static_cast<int64_t>(sum_of(memory, row));
+  }
+
+  // The lanes, then the elements of the last, incomplete group one by one.
+  template <class Memory>
+  PX_HD void fold(const Memory& memory, int64_t chunk, int64_t tail, int64_t length, int64_t tail_group) const {
+    statistics::ChunkStatistics total{};
+    total.min = INFINITY;
+    total.max = -INFINITY;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const double least = row_of(memory, kMin)(lane);
+      const double most = row_of(memory, kMax)(lane);
+      total.min = least < total.min ? least : total.min;
+      total.max = most > total.max ? most : total.max;
+    }
+    total.sum = sum_of(memory, kSum);
+    total.sum_of_squares = sum_of(memory, kSquares);
+    total.zeros = count_of(memory, kZeros);
+    total.nan = count_of(memory, kNan);
+    total.positive_inf = count_of(memory, kPositiveInf);
+    total.negative_inf = count_of(memory, kNegativeInf);
+    for (int k = 0; k < kProjections; ++k) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        total.projections[k] += statistics::lane_sign(k, lane) * row_of(memory, k)(lane);
+      }
+    }
+    const int64_t end = chunk * statistics::kChunkElements + length;
+    for (int64_t i = tail; i < end; ++i) add_element(load<Device, double>(in, i), i - tail, tail_group, total);
+    finish(memory, chunk, length, total);
+  }
+
+  PX_HD static void add_element(double x, int64_t place, int64_t group, statistics::ChunkStatistics& total) {
+    const auto position = static_cast<int>(place);
+    total.min = x < total.min ? x : total.min;
+    total.max = x > total.max ? x : total.max;
+    total.zeros += x == 0.0 ? 1 : 0;
+    total.nan += x != x ? 1 : 0;
+    total.positive_inf += x == INFINITY ? 1 : 0;
+    total.negative_inf += x == -INFINITY ? 1 : 0;
+    if (!is_finite(x)) return;
+    total.sum += x;
+    total.sum_of_squares += rounded_product(x, x);
+    for (int k = 0; k < kProjections; ++k) {
+      const double group_sign = (statistics::group_sign_bits(group) >> k & 1U) != 0 ? -1.0 : 1.0;
+      total.projections[k] += group_sign * statistics::row_sign(k, position / kLanes) *
+                              statistics::lane_sign(k, position % kLanes) * x;
+    }
+  }
+
+  // The mean is left in shared memory where the squares around it need a pass of their own.
+  template <class Memory>
+  PX_HD void finish(const Memory& memory, int64_t chunk, int64_t length, statistics::ChunkStatistics& total) const {
+    total.count = length - total.nan - total.positive_inf - total.negative_inf;
+    bool needs_pass = false;
+    if (total.count > 0) {
+      const double mean = total.sum / static_cast<double>(total.count);
+      total.centred_squares = total.sum_of_squares - rounded_product(total.sum, mean);
+      needs_pass = total.centred_squares < statistics::kLeastSpread * total.sum_of_squares;
+      memory[kShared - 1] = mean;
+    }
+    memory[kShared - 2] = needs_pass ? 1.0 : 0.0;
+    out[chunk] = total;
+  }
+
+  // For chunks whose spread is small beside their mean.
+  template <class Launch, class Memory>
+  PX_HD void centre(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t groups, int64_t tail,
+                    int64_t end) const {
+    const bool needs_pass = memory[kShared - 2] != 0.0;
+    const double mean = memory[kShared - 1];
+    launch.barrier();  // nobody writes the next chunk's before all have read this one's
+    if (!needs_pass) return;
+    const int thread = launch.thread();
+    double sum = 0;
+    for_each_group(launch, memory, first, groups, [&](int64_t, int64_t at) {
+      if (thread >= kLanes) return;
+      for (int row = 0; row < statistics::kRows; ++row) {
+        const double x = memory[at + row * kLanes + thread];
+        if (is_finite(x)) sum += rounded_product(x - mean, x - mean);
+      }
+    });
+    if (thread < kLanes) row_of(memory, kSquares)(thread) = sum;
+    launch.barrier();
+    if (thread == 0) {
+      double squares = sum_of(memory, kSquares);
+      for (int64_t i = tail; i < end; ++i) {
+        const double x = load<Device, double>(in, i);
+        if (is_finite(x)) squares += rounded_product(x - mean, x - mean);
+      }
+      out[chunk].centred_squares = squares;
+    }
+    launch.barrier();
+  }
+};
+
+// What the kernel reads of a tensor: complex ones as twice as many real ones.
+struct StatisticsSource {
+  DType dtype = DType::undefined;
+  int64_t count = 0;
+};
+inline StatisticsSource statistics_source(const TensorView& view) {
+  if (view.dtype == DType::complex64) return {DType::float32, 2 * view.element_count()};
+  if (view.dtype == DType::complex128) return {DType::float64, 2 * view.element_count()};
+  return {view.dtype, view.element_count()};
+}
+
+}  // namespace gpu
+
+// Of each chunk of the view, as bytes; an undefined tensor where elements of its type are not read on the device.
+template <GpuDevice Gpu>
+Result<Tensor> chunk_statistics_by_kernel(Queue<Gpu>& queue, const TensorView& view) {
+  using Kernel = gpu::ChunkStatisticsKernel<Gpu>;
+  const gpu::StatisticsSource source = gpu::statistics_source(view);
+  if (source.count == 0 || !storage::visit_storage(source.dtype, [](auto*) {})) return Tensor();
+  const int64_t chunks = (source.count + statistics::kChunkElements - 1) / statistics::kChunkElements;
+  const auto bytes = chunks * static_cast<int64_t>(sizeof(statistics::ChunkStatistics));
+  Tensor result = PX_TRY(queue.allocate(DType::uint8, Shape{bytes}));
+  auto* out = reinterpret_cast<statistics::ChunkStatistics*>(result.storage().get());
+  const Kernel kernel{{view.data, source.dtype}, {out}, source.count, chunks};
+  const int64_t blocks = std::min<int64_t>(chunks, Queue<Gpu>::kMaxBlocks);
+  launch(queue, kernel, gpu::LaunchSize{blocks, Kernel::kThreads, Kernel::kShared * sizeof(double)});
+  PX_TRY(queue.take_failure());
+  return result;
+}
+
+}  // namespace parallax::runtime

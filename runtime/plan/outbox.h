@@ -1,0 +1,55 @@
+// Outbox: what the observer is still to be told, in the order it happened. On a device a value takes a while to come to
+// the host, and the run goes on meanwhile; everything told after it waits behind it.
+#pragma once
+
+#include <deque>
+
+#include "inspector/exec/observer.h"
+#include "runtime/plan/platform.h"
+
+namespace parallax::runtime {
+
+class Outbox {
+ public:
+  explicit Outbox(Platform& platform) : platform_(platform) {}
+
+  // Until the next call of it all goes to this observer.
+  void begin(Observer& observer);
+
+  // Errors of all that follow: the observer's, which observer_failed() then tells, or those of copies.
+  Status observe(const ValueSite& site, const FrameStack& frames, const Value& value, const ValueSite* alias_of,
+                 CaptureLevel level);
+  Status enter_body(const NodeSite& node, const Frame& frame);
+  Status leave_body(const NodeSite& node, const Frame& frame);
+  // Tells all that is left, waiting for it. After an error nothing is left.
+  Status flush();
+  void drop();  // tells nothing of it
+
+  bool observer_failed() const { return observer_failed_; }
+
+ private:
+  struct Letter {
+    enum class Kind : uint8_t { value, enter_body, leave_body };
+    Kind kind = Kind::value;
+    const ValueSite* site = nullptr;
+    const ValueSite* alias_of = nullptr;
+    FrameStack frames;
+    Parcel parcel;
+    const NodeSite* node = nullptr;
+    Frame frame;
+  };
+
+  Status post(Letter letter);
+  Status deliver_what_has_come();
+  Status deliver_front();
+  Status deliver(Letter& letter);
+  Status show(const ValueSite& site, const FrameStack& frames, const Parcel& parcel, const ValueSite* alias_of);
+  Status heard(Status status);  // remembers that it was the observer who failed
+
+  Platform& platform_;
+  Observer* observer_ = nullptr;
+  bool observer_failed_ = false;
+  std::deque<Letter> letters_;
+};
+
+}  // namespace parallax::runtime
