@@ -6,8 +6,8 @@
 namespace parallax {
 
 struct CaptureCounts {
-  int64_t copies = 0;  // from the device to the host, of values and of statistics taken there
-  int64_t bytes = 0;   // in them
+  int64_t copies = 0;           // from the device to the host, of values and of statistics taken there
+  int64_t bytes = 0;            // in them
   int64_t bytes_in_pieces = 0;  // of those: of values larger than the room there was
   int64_t waits = 0;            // for copies that had not come when they were needed: the run was ahead of them
   double waited_ms = 0;

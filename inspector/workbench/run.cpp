@@ -144,6 +144,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
     return usage_error("--capture with one executor needs --dump: there is nowhere else for the values to go");
   }
   PX_TRY(side.run(nullptr));
+  add_capture_note(side, result.notes);
   result.execution = describe_side(side, Side::a);
   result.outputs = summarise_outputs(side.model->graph, side.outputs);
   if (!prepared.inputs.expected.empty()) {
@@ -188,6 +189,7 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   if (!request.against.empty()) stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
   StreamComparer comparer(request.policy, std::move(stream));
   PX_TRY(run_side_by_side(a, b, comparer, request.progress));
+  for (const RunSide* side : {&a, &b}) add_capture_note(*side, result.notes);
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
   add_expected(request, prepared, {&a, &b}, output_limits(*result.comparison), *result.comparison);

@@ -8,6 +8,7 @@
 
 #include "inspector/diff/compare.h"
 #include "inspector/diff/matching.h"
+#include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
@@ -123,6 +124,14 @@ Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a
 
 ComparedExecution describe_side(const RunSide& side, Side which) {
   return describe_execution(side.info, which, side.wall_ms);
+}
+
+void add_capture_note(const RunSide& side, std::vector<std::string>& notes) {
+  const auto* traffic = dynamic_cast<const CaptureTraffic*>(side.session.get());
+  const CaptureCounts counts = traffic == nullptr ? CaptureCounts{} : traffic->capture_counts();
+  if (counts.waits == 0) return;
+  notes.push_back(fmt::format("{}: the run waited {} times, {:.1f} ms in all, for {} copies of {} bytes to the host",
+                              side.executor->name(), counts.waits, counts.waited_ms, counts.copies, counts.bytes));
 }
 
 namespace {

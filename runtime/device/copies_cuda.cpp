@@ -13,10 +13,10 @@ namespace parallax::runtime {
 
 struct CudaCopies {
   cudaStream_t stream = nullptr;
-  cudaEvent_t submitted = nullptr;     // all that was, on the stream of the kernels
-  std::deque<cudaEvent_t> under_way;   // one a ticket, in order
+  cudaEvent_t submitted = nullptr;    // all that was, on the stream of the kernels
+  std::deque<cudaEvent_t> under_way;  // one a ticket, in order
   std::vector<cudaEvent_t> spare;
-  int64_t first_ticket = 0;            // of `under_way`
+  int64_t first_ticket = 0;  // of `under_way`
 
   CudaCopies() = default;
   CudaCopies(const CudaCopies&) = delete;

@@ -98,14 +98,14 @@ Status set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute,
 
 Result<Layout> layout_of(cudaDataType_t type, int64_t rows, int64_t columns, int64_t count, int64_t distance) {
   cublasLtMatrixLayout_t made = nullptr;
-  PX_TRY(checked(cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
-                                            rows)));
+  PX_TRY(checked(
+      cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows)));
   Layout layout(made);
   const auto matrices = static_cast<int32_t>(count);
+  PX_TRY(
+      checked(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices, sizeof matrices)));
   PX_TRY(checked(
-      cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices, sizeof matrices)));
-  PX_TRY(checked(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance,
-                                                  sizeof distance)));
+      cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance, sizeof distance)));
   return layout;
 }
 
@@ -137,10 +137,10 @@ Result<Described> describe(const LibraryProduct& product, cudaDataType_t type, b
   const int64_t b_distance = even_distance(problem.b_offsets);
   const bool turned_a = problem.transpose_a;
   const bool turned_b = problem.transpose_b;
-  described.first = PX_TRY(layout_of(type, turned_b ? problem.k : problem.n, turned_b ? problem.n : problem.k, batch,
-                                     b_distance));
-  described.second = PX_TRY(layout_of(type, turned_a ? problem.m : problem.k, turned_a ? problem.k : problem.m, batch,
-                                      a_distance));
+  described.first =
+      PX_TRY(layout_of(type, turned_b ? problem.k : problem.n, turned_b ? problem.n : problem.k, batch, b_distance));
+  described.second =
+      PX_TRY(layout_of(type, turned_a ? problem.m : problem.k, turned_a ? problem.k : problem.m, batch, a_distance));
   described.result = PX_TRY(layout_of(type, problem.n, problem.m, batch, problem.m * problem.n));
   described.first_data = product.b.data + byte_size(product.b.dtype, problem.b_offsets[0]);
   described.second_data = product.a.data + byte_size(product.a.dtype, problem.a_offsets[0]);
@@ -256,11 +256,11 @@ Result<bool> library_product(Queue<Cuda>& queue, const LibraryProduct& product) 
   if (algorithm == nullptr) return false;
   const auto alpha = static_cast<float>(product.problem.alpha);
   const float beta = 0;
-  PX_TRY(checked(cublasLtMatmul(library.light, described.operation.get(), &alpha, described.first_data,
-                                described.first.get(), described.second_data, described.second.get(), &beta,
-                                product.c.data, described.result.get(), product.c.data, described.result.get(),
-                                algorithm, library.workspace, kWorkspaceBytes,
-                                static_cast<cudaStream_t>(queue.stream()))));
+  PX_TRY(
+      checked(cublasLtMatmul(library.light, described.operation.get(), &alpha, described.first_data,
+                             described.first.get(), described.second_data, described.second.get(), &beta,
+                             product.c.data, described.result.get(), product.c.data, described.result.get(), algorithm,
+                             library.workspace, kWorkspaceBytes, static_cast<cudaStream_t>(queue.stream()))));
   return true;
 }
 

@@ -1,12 +1,14 @@
-// library_product: a matrix product by the library of a GPU in the types its operands have, with a bias in the same pass.
+// library_product: a matrix product by the library of a GPU in the types its operands have, with a bias in the same
+// pass.
 #pragma once
 
 #include "runtime/device/gemm.h"
 
 namespace parallax::runtime {
 
-// c = alpha op(a) op(b) + bias, summed in float32 and rounded once. The problem's offsets are those of gemm. Activations
-// stay with our own kernels: of the library's ReLU nobody says what it makes of NaN, and its GELU is another formula.
+// c = alpha op(a) op(b) + bias, summed in float32 and rounded once. The problem's offsets are those of gemm.
+// Activations stay with our own kernels: of the library's ReLU nobody says what it makes of NaN, and its GELU is
+// another formula.
 struct LibraryProduct {
   GemmProblem problem;
   TensorView a;

@@ -152,8 +152,8 @@ Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Fini
 template <class Device>
 Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& problem, const Finish& finish,
                                  const MutableView& out) {
-  const bool ends = finish.residual == nullptr && finish.scaled == nullptr &&
-                    finish.activation.kind == Activation::Kind::none;
+  const bool ends =
+      finish.residual == nullptr && finish.scaled == nullptr && finish.activation.kind == Activation::Kind::none;
   if (!ends || (finish.bias != nullptr && finish.bias->dtype() != out.dtype)) return false;
   const TensorView bias = finish.bias == nullptr ? TensorView{} : finish.bias->view();
   return library_product(op.queue(), {problem, op.input(0).view(), op.input(1).view(), bias, out});

@@ -11,6 +11,7 @@
 #include "runtime/device/rows.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/narrow_casts.h"
 
 namespace parallax::runtime {
 namespace {
@@ -99,6 +100,26 @@ struct Quantized {
   }
 };
 
+// The same for formats that round by rules of their own.
+template <class Device>
+struct Unrounded {
+  Quantized<Device> quantized;
+  PX_HD double operator()(int64_t element) const {
+    const int64_t at = quantized.index(element);
+    return quantized.quotient(element, at) + quantized.zero_point(at);
+  }
+};
+
+// An operand as functors read it. On a GPU the elements of narrow types are decoded first.
+template <class Device>
+Result<Source> readable(OpContext<Device>& op, int64_t input) {
+  if (!op.has_input(input)) return Source{};
+  if constexpr (GpuDevice<Device>) {
+    if (is_narrow_code(op.input(input).dtype())) return source_of(PX_TRY(decoded(op, op.input(input).view())));
+  }
+  return source_of(op.input(input).view());
+}
+
 template <class Device>
 struct Dequantized {
   Source x, scale, zero;
@@ -121,15 +142,18 @@ Status quantize_linear(OpContext<Device>& op) {
   }
   const bool to_float = is_floating(target);
   if (!to_float && !is_integer(target)) return unsupported_dtype(target);
-  [[maybe_unused]] const bool saturate = op.find_integer("saturate").value_or(1) != 0;
+  const bool saturate = op.find_integer("saturate").value_or(1) != 0;
   const IntegerRange range = to_float ? IntegerRange{} : range_of(target);
-  const Quantized<Device> quantized{source_of(x.view()), source_of(scale.view()),
-                                    op.has_input(2) ? source_of(op.input(2).view()) : Source{}, index, range};
+  const Quantized<Device> quantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)), index,
+                                    range};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
   if (!to_float && !is_sub_byte(target)) return tabulate<int64_t>(op.queue(), quantized, y), Status{};
   if constexpr (GpuDevice<Device>) {
-    return unsupported("no kernel for element type " + std::string(name_of(target)) +
-                       " on a GPU; --fallback=reference runs it");
+    if (!to_float) return store_codes(op, quantized, y), Status{};
+    if (!is_narrow_code(target)) return unsupported_dtype(target);
+    const MutableView wide = PX_TRY(op.scratch(DType::float64, x.shape()));
+    tabulate<double>(op.queue(), Unrounded<Device>{quantized}, wide);
+    return encode(op, TensorView(wide), y, {saturate, E8M0Rounding::up});
   } else {  // neighbours share bytes, or the format has rules of its own
     for (int64_t i = 0; i < x.element_count(); ++i) {
       const int64_t at = index(i);
@@ -156,8 +180,9 @@ Status dequantize_linear(OpContext<Device>& op) {
   const DType target = PX_TRY(output_type(op, scale.dtype()));
   if (!is_floating(target)) return unsupported_dtype(target);
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
-  const Dequantized<Device> dequantized{source_of(x.view()), source_of(scale.view()),
-                                        op.has_input(2) ? source_of(op.input(2).view()) : Source{}, index};
+  if (GpuDevice<Device> && is_narrow_code(target)) return unsupported_dtype(target);
+  const Dequantized<Device> dequantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)),
+                                        index};
   return tabulate<double>(op.queue(), dequantized, y), Status{};
 }
 
@@ -220,7 +245,7 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kRows[] = {
-    {"DequantizeLinear", kInts | (GpuDevice<Device> ? 0 : kFloat8 | kSubByte), dequantize_linear<Device>},
+    {"DequantizeLinear", kInts | kFloat8 | kSubByte, dequantize_linear<Device>},
     {"DynamicQuantizeLinear", dtype_bit(DType::float32), dynamic_quantize_linear<Device>},
     {"QuantizeLinear", kFloats | dtype_bit(DType::int32), quantize_linear<Device>},
 };

@@ -18,7 +18,10 @@ template <class Device>
 class GpuPlatform final : public Platform {
  public:
   GpuPlatform(std::string name, std::unique_ptr<Queue<Device>> queue, const HostCopySizes& sizes = {})
-      : name_(std::move(name)), queue_(std::move(queue)), copies_(*queue_, sizes), host_queue_(BufferPool::create({})) {}
+      : name_(std::move(name)),
+        queue_(std::move(queue)),
+        copies_(*queue_, sizes),
+        host_queue_(BufferPool::create({})) {}
 
   std::string_view name() const override { return name_; }
   bool is_host() const override { return false; }

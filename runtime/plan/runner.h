@@ -15,8 +15,7 @@ namespace parallax::runtime {
 
 class Runner {
  public:
-  Runner(const RunOptions& options, Platform& platform)
-      : options_(options), platform_(platform), outbox_(platform) {}
+  Runner(const RunOptions& options, Platform& platform) : options_(options), platform_(platform), outbox_(platform) {}
 
   // Everything between begin_call and end_call. `levels`: by site id, what the observer wants. `announce` tells first
   // of the values that do not exist.

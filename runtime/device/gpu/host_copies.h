@@ -1,5 +1,5 @@
-// Tensors on their way from a GPU to the host: each is copied on the copy stream into a ring of page-locked memory, while
-// the compute stream goes on. The queue offers
+// Tensors on their way from a GPU to the host: each is copied on the copy stream into a ring of page-locked memory,
+// while the compute stream goes on. The queue offers
 //   host_memory(bytes)                         page-locked
 //   start_copy_to_host(target, source, bytes)  after all that has been submitted so far; answers with a ticket
 //   is_copied(ticket), wait_copied(ticket)     tickets are done in the order they were given
@@ -83,8 +83,8 @@ class HostCopies {
     int64_t tickets[2] = {};
     const auto size_of = [&](size_t piece) { return std::min(sizes_.piece_bytes, bytes - piece * sizes_.piece_bytes); };
     const auto start_piece = [&](size_t piece) -> Status {
-      tickets[piece % 2] = PX_TRY(queue_.start_copy_to_host(
-          place_of(piece), tensor.view().data + piece * sizes_.piece_bytes, size_of(piece)));
+      tickets[piece % 2] = PX_TRY(
+          queue_.start_copy_to_host(place_of(piece), tensor.view().data + piece * sizes_.piece_bytes, size_of(piece)));
       return {};
     };
     if (pieces > 0) PX_TRY(start_piece(0));

@@ -102,8 +102,8 @@ struct ChunkStatisticsKernel {
     centre(launch, memory, chunk, first, groups, tail, first + length);
   }
 
-  // The lane's sum over the rows with the signs of row k of the Hadamard matrix, added pair by pair as the butterflies of
-  // the transform do.
+  // The lane's sum over the rows with the signs of row k of the Hadamard matrix, added pair by pair as the butterflies
+  // of the transform do.
   template <class Memory>
   PX_HD void add_projection(const Memory& memory, int64_t at, int k, int64_t group, Partial& partial) const {
     double x[statistics::kRows];
@@ -201,8 +201,8 @@ struct ChunkStatisticsKernel {
     total.sum_of_squares += rounded_product(x, x);
     for (int k = 0; k < kProjections; ++k) {
       const double group_sign = (statistics::group_sign_bits(group) >> k & 1U) != 0 ? -1.0 : 1.0;
-      total.projections[k] += group_sign * statistics::row_sign(k, position / kLanes) *
-                              statistics::lane_sign(k, position % kLanes) * x;
+      total.projections[k] +=
+          group_sign * statistics::row_sign(k, position / kLanes) * statistics::lane_sign(k, position % kLanes) * x;
     }
   }
 

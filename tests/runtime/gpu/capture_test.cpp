@@ -202,19 +202,19 @@ TEST(GpuCapture, ShapesCostNoCopy) {
 
 // Bodies are entered and left between the values that come before, in and after them.
 TEST(GpuCapture, EventsKeepTheirOrder) {
-  const auto model = model_of(
-      node("Neg", "x", "a") +
-      "node { op_type: \"If\" name: \"choose\" input: \"c\" output: \"b\" "
-      "attribute { name: \"then_branch\" type: GRAPH g { name: \"t\" " + node("Neg", "a", "t") + value("output", "t") +
-      "} } attribute { name: \"else_branch\" type: GRAPH g { name: \"e\" " + node("Abs", "a", "e") +
-      value("output", "e") + "} } } " + node("Exp", "b", "y") + value("input", "x") + value("input", "c", 9) +
-      value("output", "y"));
+  const auto model = model_of(node("Neg", "x", "a") +
+                              "node { op_type: \"If\" name: \"choose\" input: \"c\" output: \"b\" "
+                              "attribute { name: \"then_branch\" type: GRAPH g { name: \"t\" " +
+                              node("Neg", "a", "t") + value("output", "t") +
+                              "} } attribute { name: \"else_branch\" type: GRAPH g { name: \"e\" " +
+                              node("Abs", "a", "e") + value("output", "e") + "} } } " + node("Exp", "b", "y") +
+                              value("input", "x") + value("input", "c", 9) + value("output", "y"));
   Recorder recorder;
   const Value inputs[] = {ramp(100), Tensor::scalar<bool>(true)};
   const Ran ran = run(model, {inputs[0], inputs[1]}, recorder);
   ASSERT_TRUE(ran.status.ok()) << ran.status.error().message;
-  EXPECT_EQ(recorder.order, (std::vector<std::string>{"a", "enter choose.then", "choose.then//t", "leave choose.then",
-                                                      "b", "y"}));
+  EXPECT_EQ(recorder.order,
+            (std::vector<std::string>{"a", "enter choose.then", "choose.then//t", "leave choose.then", "b", "y"}));
 }
 
 // All that came before the failure is told before it.

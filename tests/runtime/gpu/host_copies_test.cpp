@@ -17,7 +17,8 @@ constexpr HostCopySizes kSizes{4096, 512};
 
 Tensor filled(int64_t bytes, uint8_t mark) {
   Tensor tensor = Tensor::allocate(DType::uint8, {bytes}).take();
-  for (int64_t i = 0; i < bytes; ++i) tensor.mutable_as<uint8_t>()[static_cast<size_t>(i)] = static_cast<uint8_t>(mark + i);
+  for (int64_t i = 0; i < bytes; ++i)
+    tensor.mutable_as<uint8_t>()[static_cast<size_t>(i)] = static_cast<uint8_t>(mark + i);
   return tensor;
 }
 
