@@ -2,12 +2,14 @@
 // here, so that the host's compiler does.
 #ifdef PX_WITH_CUDA
 
+#include "runtime/device/copies_cuda.h"
+
 #include <deque>
 #include <vector>
 
 #include <cuda_runtime.h>
 
-#include "runtime/device/queue_cuda.h"
+#include "runtime/device/library_cuda.h"
 
 namespace parallax::runtime {
 
@@ -58,16 +60,17 @@ Result<cudaEvent_t> take_event(CudaCopies& copies) {
 
 }  // namespace
 
-Result<std::shared_ptr<std::byte>> Queue<Cuda>::host_memory(size_t bytes) {
+Result<std::shared_ptr<std::byte>> host_memory(Queue<Cuda>&, size_t bytes) {
   void* memory = nullptr;
   PX_TRY(checked("cannot lock memory of the host", cudaHostAlloc(&memory, bytes, cudaHostAllocDefault)));
   return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), [](std::byte* locked) { cudaFreeHost(locked); });
 }
 
-Result<int64_t> Queue<Cuda>::start_copy_to_host(std::byte* target, const std::byte* source, size_t bytes) {
-  if (copies_ == nullptr) copies_ = PX_TRY(make_copies());
-  CudaCopies& copies = *copies_;
-  const auto kernels = static_cast<cudaStream_t>(stream());
+Result<int64_t> start_copy_to_host(Queue<Cuda>& queue, std::byte* target, const std::byte* source, size_t bytes) {
+  std::shared_ptr<CudaCopies>& made = queue.library().copies;
+  if (made == nullptr) made = PX_TRY(make_copies());
+  CudaCopies& copies = *made;
+  const auto kernels = static_cast<cudaStream_t>(queue.stream());
   const cudaEvent_t done = PX_TRY(take_event(copies));
   copies.under_way.push_back(done);
   PX_TRY(checked("cannot record an event", cudaEventRecord(copies.submitted, kernels)));
@@ -78,8 +81,8 @@ Result<int64_t> Queue<Cuda>::start_copy_to_host(std::byte* target, const std::by
   return copies.first_ticket + static_cast<int64_t>(copies.under_way.size()) - 1;
 }
 
-Result<bool> Queue<Cuda>::is_copied(int64_t ticket) {
-  CudaCopies& copies = *copies_;
+Result<bool> is_copied(Queue<Cuda>& queue, int64_t ticket) {
+  CudaCopies& copies = *queue.library().copies;
   while (ticket >= copies.first_ticket) {
     const cudaError_t state = cudaEventQuery(copies.under_way.front());
     if (state == cudaErrorNotReady) return false;
@@ -91,10 +94,11 @@ Result<bool> Queue<Cuda>::is_copied(int64_t ticket) {
   return true;
 }
 
-Status Queue<Cuda>::wait_copied(int64_t ticket) {
-  if (PX_TRY(is_copied(ticket))) return {};
-  const auto place = static_cast<size_t>(ticket - copies_->first_ticket);
-  return checked("a copy to the host failed", cudaEventSynchronize(copies_->under_way[place]));
+Status wait_copied(Queue<Cuda>& queue, int64_t ticket) {
+  if (PX_TRY(is_copied(queue, ticket))) return {};
+  const CudaCopies& copies = *queue.library().copies;
+  const auto place = static_cast<size_t>(ticket - copies.first_ticket);
+  return checked("a copy to the host failed", cudaEventSynchronize(copies.under_way[place]));
 }
 
 }  // namespace parallax::runtime

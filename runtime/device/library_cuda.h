@@ -1,4 +1,4 @@
-// What a CUDA queue keeps of NVIDIA's libraries. For sources of this folder alone.
+// What a CUDA queue keeps: handles of NVIDIA's libraries, and the copies under way. For sources of this folder alone.
 #pragma once
 
 #include <array>
@@ -12,6 +12,8 @@
 
 namespace parallax::runtime {
 
+struct CudaCopies;  // copies_cuda.cpp
+
 // All that the choice of an algorithm depends on.
 using ProductKey = std::array<int64_t, 16>;
 
@@ -20,6 +22,7 @@ struct CudaLibrary {
   cublasLtHandle_t light = nullptr;
   void* workspace = nullptr;  // of products by cublasLt, which run one after the other
   std::map<ProductKey, std::optional<cublasLtMatmulAlgo_t>> algorithms;  // none: the library has no way to do it
+  std::shared_ptr<CudaCopies> copies;                                    // made by the first copy to the host
 
   CudaLibrary() = default;
   CudaLibrary(const CudaLibrary&) = delete;

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "runtime/device/copies_cuda.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/launch_cuda.cuh"
 #include "runtime/device/gpu/statistics_kernel.h"
@@ -12,10 +13,12 @@ namespace parallax::runtime {
 
 struct CudaStream {
   cudaStream_t handle = nullptr;
+  cudaMemPool_t pool = nullptr;  // its memory; what is freed stays there for the next run
   std::atomic<int64_t> live_bytes{0};
   std::atomic<int64_t> peak_bytes{0};
   ~CudaStream() {
     if (handle != nullptr) cudaStreamDestroy(handle);
+    if (pool != nullptr) cudaMemPoolDestroy(pool);
   }
 };
 
@@ -24,6 +27,18 @@ namespace {
 Error cuda_error(const char* what, cudaError_t error) {
   const std::string message = std::string("cuda: ") + what + ": " + cudaGetErrorString(error);
   return error == cudaErrorMemoryAllocation ? out_of_memory(message) : execution_error(message);
+}
+
+// A pool that gives nothing back to the driver before it ends: with the default one every wait would.
+cudaError_t make_pool(int device_index, cudaMemPool_t* pool) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device_index;
+  const cudaError_t error = cudaMemPoolCreate(pool, &properties);
+  if (error != cudaSuccess) return error;
+  uint64_t kept_bytes = UINT64_MAX;
+  return cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
 }
 
 std::string version_text(int version, int major_unit, int minor_unit) {
@@ -74,6 +89,8 @@ Result<std::unique_ptr<Queue<Cuda>>> Queue<Cuda>::create(const CudaQueueOptions&
   cudaError_t error = cudaSetDevice(options.device_index);
   if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
   if (error != cudaSuccess) return cuda_error("cannot make a stream", error);
+  error = make_pool(options.device_index, &stream->pool);
+  if (error != cudaSuccess) return cuda_error("cannot make a pool of memory", error);
   auto library = PX_TRY(open_library(stream->handle));
   return std::unique_ptr<Queue<Cuda>>(new Queue<Cuda>(options, std::move(stream), std::move(library)));
 }
@@ -94,7 +111,7 @@ Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
                          std::to_string(live_bytes()) + " of " + std::to_string(limit_bytes_) + " bytes are in use");
   }
   void* memory = nullptr;
-  const cudaError_t error = cudaMallocAsync(&memory, bytes, stream_->handle);
+  const cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, stream_->pool, stream_->handle);
   if (error != cudaSuccess) return cuda_error("cannot allocate", error);
   stream_->live_bytes += counted;
   stream_->peak_bytes = std::max(stream_->peak_bytes.load(), stream_->live_bytes.load());

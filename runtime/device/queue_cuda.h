@@ -31,7 +31,6 @@ struct CudaQueueOptions {
 
 struct CudaStream;   // a cudaStream_t, destroyed when the last memory that is freed in its order has gone
 struct CudaLibrary;  // handles of cuBLAS
-struct CudaCopies;   // the stream of copies to the host, and the events of those under way
 
 template <>
 class Queue<Cuda> : public GpuQueueBase {
@@ -52,12 +51,6 @@ class Queue<Cuda> : public GpuQueueBase {
   Result<Tensor> to_host(const Tensor& device);
   Status synchronize();
 
-  // Copies to the host beside the computing (gpu/host_copies.h). The target lies in memory of host_memory().
-  Result<std::shared_ptr<std::byte>> host_memory(size_t bytes);
-  Result<int64_t> start_copy_to_host(std::byte* target, const std::byte* source, size_t bytes);
-  Result<bool> is_copied(int64_t ticket);
-  Status wait_copied(int64_t ticket);
-
   void set_limit(int64_t bytes) { limit_bytes_ = bytes; }  // of live tensors, weights included; 0: none
   int64_t peak_bytes() const;
   int64_t live_bytes() const;
@@ -74,13 +67,10 @@ class Queue<Cuda> : public GpuQueueBase {
   int64_t limit_bytes_ = 0;
   std::shared_ptr<CudaStream> stream_;
   std::unique_ptr<CudaLibrary> library_;
-  std::shared_ptr<CudaCopies> copies_;  // made by the first copy
 };
 
 // Primitives that are calls of the driver or of cuBLAS.
 void copy_bytes(Queue<Cuda>& queue, std::byte* target, const std::byte* source, size_t bytes);
-// Statistics of each chunk of the view (gpu/statistics_kernel.h), for callers that do not see kernels.
-Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view);
 // copy_strided, for callers that do not see kernels.
 void copy_region(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                  const StridedSource& source);

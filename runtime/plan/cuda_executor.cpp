@@ -4,7 +4,7 @@
 #include "runtime/plan/runtime.h"
 
 #ifdef PX_WITH_CUDA
-#include "runtime/device/queue_cuda.h"
+#include "runtime/device/copies_cuda.h"
 #include "runtime/plan/gpu_platform.h"
 #include "runtime/plan/session.h"
 #endif

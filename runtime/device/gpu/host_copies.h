@@ -1,8 +1,8 @@
 // Tensors on their way from a GPU to the host: each is copied on the copy stream into a ring of page-locked memory,
-// while the compute stream goes on. The queue offers
-//   host_memory(bytes)                         page-locked
-//   start_copy_to_host(target, source, bytes)  after all that has been submitted so far; answers with a ticket
-//   is_copied(ticket), wait_copied(ticket)     tickets are done in the order they were given
+// while the compute stream goes on. Of each device there are
+//   host_memory(queue, bytes)                                 page-locked
+//   start_copy_to_host(queue, target, source, bytes)          behind all that was submitted so far; answers with a
+//   ticket is_copied(queue, ticket), wait_copied(queue, ticket)      tickets are done in the order they were given
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class HostCopies {
 
   // Made when first needed: whoever captures nothing pays nothing.
   Result<bool> has_room(size_t bytes) {
-    if (ring_.bytes() == 0) ring_ = HostRing(PX_TRY(queue_.host_memory(sizes_.ring_bytes)), sizes_.ring_bytes);
+    if (ring_.bytes() == 0) ring_ = HostRing(PX_TRY(host_memory(queue_, sizes_.ring_bytes)), sizes_.ring_bytes);
     return ring_.has_room(bytes);
   }
 
@@ -53,7 +53,7 @@ class HostCopies {
     std::shared_ptr<std::byte> place = ring_.take(tensor.size_bytes());
     PX_CHECK(place != nullptr);
     HostCopy copy;
-    copy.ticket = PX_TRY(queue_.start_copy_to_host(place.get(), tensor.view().data, tensor.size_bytes()));
+    copy.ticket = PX_TRY(start_copy_to_host(queue_, place.get(), tensor.view().data, tensor.size_bytes()));
     copy.source = tensor;
     copy.host = Tensor::wrap(tensor.dtype(), tensor.shape(), std::move(place));
     count(tensor);
@@ -61,7 +61,7 @@ class HostCopies {
   }
 
   Result<bool> has_come(HostCopy& copy) {
-    if (!copy.has_come() && PX_TRY(queue_.is_copied(copy.ticket))) copy.source = Tensor();
+    if (!copy.has_come() && PX_TRY(is_copied(queue_, copy.ticket))) copy.source = Tensor();
     return copy.has_come();
   }
 
@@ -76,7 +76,7 @@ class HostCopies {
   // For a tensor that the ring has no room for, and will not have: into host memory of its own, through two pieces
   // beside the ring, of which one is emptied while the other is filled.
   Result<Tensor> bring_in_pieces(const Tensor& tensor) {
-    if (pieces_ == nullptr) pieces_ = PX_TRY(queue_.host_memory(2 * sizes_.piece_bytes));
+    if (pieces_ == nullptr) pieces_ = PX_TRY(host_memory(queue_, 2 * sizes_.piece_bytes));
     Tensor host = PX_TRY(Tensor::allocate(tensor.dtype(), tensor.shape()));
     const size_t bytes = tensor.size_bytes();
     const size_t pieces = (bytes + sizes_.piece_bytes - 1) / sizes_.piece_bytes;
@@ -84,7 +84,7 @@ class HostCopies {
     const auto size_of = [&](size_t piece) { return std::min(sizes_.piece_bytes, bytes - piece * sizes_.piece_bytes); };
     const auto start_piece = [&](size_t piece) -> Status {
       tickets[piece % 2] = PX_TRY(
-          queue_.start_copy_to_host(place_of(piece), tensor.view().data + piece * sizes_.piece_bytes, size_of(piece)));
+          start_copy_to_host(queue_, place_of(piece), tensor.view().data + piece * sizes_.piece_bytes, size_of(piece)));
       return {};
     };
     if (pieces > 0) PX_TRY(start_piece(0));
@@ -109,9 +109,9 @@ class HostCopies {
   }
 
   Status wait_for(int64_t ticket) {
-    if (PX_TRY(queue_.is_copied(ticket))) return {};
+    if (PX_TRY(is_copied(queue_, ticket))) return {};
     const auto begin = std::chrono::steady_clock::now();
-    Status status = queue_.wait_copied(ticket);
+    Status status = wait_copied(queue_, ticket);
     const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - begin;
     ++counts_.waits;
     counts_.waited_ms += waited.count();

@@ -3,7 +3,7 @@
 
 #include "runtime/plan/gpu_platform.h"
 #include "runtime/plan/session.h"
-#include "tests/runtime/emulated/queue_emulated.h"
+#include "tests/runtime/emulated/copies_emulated.h"
 
 namespace parallax::tests {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/runtime/emulated/queue_emulated.h"
+#include "tests/runtime/emulated/copies_emulated.h"
 
 namespace parallax::runtime {
 namespace {
