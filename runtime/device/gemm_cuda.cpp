@@ -172,7 +172,7 @@ Status prefer(const Preference& preference, cublasLtMatmulPreferenceAttributes_t
   return checked(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
 }
 
-// The library's first choice; none where it has none.
+// The library's first choice; none where it has none, for whatever reason: the callers' own way is always open.
 Result<std::optional<cublasLtMatmulAlgo_t>> choose_algorithm(CudaLibrary& library, const LibraryProduct& product,
                                                              const Described& described) {
   cublasLtMatmulPreference_t made = nullptr;
@@ -192,10 +192,7 @@ Result<std::optional<cublasLtMatmulAlgo_t>> choose_algorithm(CudaLibrary& librar
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       library.light, described.operation.get(), described.first.get(), described.second.get(), described.result.get(),
       described.result.get(), preference.get(), 1, &found, &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
-    return std::optional<cublasLtMatmulAlgo_t>();
-  }
-  PX_TRY(checked(status));
+  if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::optional<cublasLtMatmulAlgo_t>();
   return std::optional(found.algo);
 }
 

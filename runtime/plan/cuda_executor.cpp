@@ -25,6 +25,7 @@ class CudaExecutor final : public Executor {
     return {{"accumulate", "float32 for narrower floats"},
             {"fallback", options.fallback == nullptr ? "none" : options.fallback->name()},
             {"libraries", describe_cuda(0).versions},
+            {"products", "cuBLAS; halves and biases: cublasLt, its first choice"},
             {"rewrite", pattern_names(options, false)},
             {"seed", std::to_string(options.seed)},
             {"tf32", options.tf32 ? "on" : "off"}};

@@ -80,11 +80,14 @@ class GpuPlatform final : public Platform {
       parcel.value = without_payload(tensor);
       return std::optional(std::move(parcel));
     }
+    if (level == CaptureLevel::stats) {
+      if (!PX_TRY(copies_.has_room(most_summary_bytes(tensor)))) return std::optional<Parcel>();
+      const Tensor chunks = PX_TRY(chunk_statistics(*queue_, tensor));
+      if (chunks.defined()) return std::optional(PX_TRY(summary_of(tensor, chunks)));
+    }
     if (!PX_TRY(copies_.has_room(tensor.size_bytes()))) return std::optional<Parcel>();
-    const Tensor chunks = level == CaptureLevel::stats ? PX_TRY(chunk_statistics(*queue_, tensor)) : Tensor();
-    parcel.copy = PX_TRY(copies_.start(chunks.defined() ? chunks : tensor));
-    if (chunks.defined()) parcel.summary = tensor.element_count() * (is_complex(tensor.dtype()) ? 2 : 1);
-    parcel.value = chunks.defined() ? without_payload(tensor) : Value(parcel.copy->host);
+    parcel.copy = PX_TRY(copies_.start(tensor));
+    parcel.value = parcel.copy->host;
     return std::optional(std::move(parcel));
   }
 
@@ -150,6 +153,20 @@ class GpuPlatform final : public Platform {
 
   static Value without_payload(const Tensor& tensor) {
     return Tensor::wrap(tensor.dtype(), tensor.shape(), nullptr, tensor.device());
+  }
+
+  // Of complex numbers, which are two each.
+  static size_t most_summary_bytes(const Tensor& tensor) {
+    const auto numbers = static_cast<size_t>(2 * tensor.element_count());
+    return (numbers / statistics::kChunkElements + 1) * sizeof(statistics::ChunkStatistics);
+  }
+
+  Result<Parcel> summary_of(const Tensor& tensor, const Tensor& chunks) {
+    Parcel parcel;
+    parcel.copy = PX_TRY(copies_.start(chunks));
+    parcel.summary = tensor.element_count() * (is_complex(tensor.dtype()) ? 2 : 1);
+    parcel.value = without_payload(tensor);
+    return parcel;
   }
 
   static void unpack(Parcel& parcel) {

@@ -191,6 +191,15 @@ TEST(GpuCapture, StatisticsAreTakenOnTheDevice) {
   EXPECT_TRUE(runtime::emulation::kernels_run().contains("chunk_statistics"));
 }
 
+// However large the values are: what travels is small.
+TEST(GpuCapture, StatisticsOfValuesLargerThanTheRing) {
+  Recorder recorder(CaptureLevel::stats);
+  const Ran ran = run(chain(3), {ramp(5000)}, recorder);
+  ASSERT_TRUE(ran.status.ok()) << ran.status.error().message;
+  EXPECT_EQ(recorder.statistics.size(), 3U);
+  EXPECT_EQ(ran.counts.bytes_in_pieces, 0);
+}
+
 TEST(GpuCapture, ShapesCostNoCopy) {
   Recorder recorder(CaptureLevel::shape);
   const Ran ran = run(chain(6), {ramp(900)}, recorder);
