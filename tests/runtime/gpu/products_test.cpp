@@ -52,7 +52,9 @@ Tensor filled(DType dtype, const Shape& shape, uint32_t seed) {
 }
 
 Result<std::vector<double>> run(Executor& executor, const Case& test, DType dtype) {
-  auto session = PX_TRY(executor.prepare(model_of(test, dtype), {}));
+  const auto model = model_of(test, dtype);
+  if (model == nullptr) return usage_error("no model");
+  auto session = PX_TRY(executor.prepare(model, {}));
   std::vector<Value> inputs{filled(dtype, test.a, 1), filled(dtype, test.b, 2)};
   for (const Shape& shape : test.c) inputs.emplace_back(filled(dtype, shape, 3));
   NullObserver nobody;
@@ -87,6 +89,7 @@ TEST(GpuProducts, AsTheHosts) {
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::float64}) {
     const double tolerance = dtype == DType::bfloat16 ? 0.008 : dtype == DType::float16 ? 0.001 : 1e-6;
     for (const Case& test : cases) {
+      if (dtype == DType::bfloat16 && test.domain == "com.microsoft") continue;  // not in these operators' lists
       const std::string what =
           test.op + " " + test.a.to_string() + test.b.to_string() + " " + std::string(name_of(dtype));
       const auto wanted = run(*host, test, dtype);
