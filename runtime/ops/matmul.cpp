@@ -11,14 +11,12 @@
 namespace parallax::runtime {
 namespace {
 
-bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
-
 // Halves as they are, where a GPU's library multiplies them so: sums in float32, rounded once, as below.
 template <class Device>
 Result<bool> multiply_halves(OpContext<Device>& op, const GemmProblem& problem, const TensorView& bias,
                              const MutableView& out) {
   if constexpr (GpuDevice<Device>) {
-    if (!is_half(out.dtype)) return false;
+    if (out.dtype != DType::float16 && out.dtype != DType::bfloat16) return false;
     return library_product(op.queue(), {problem, op.input(0).view(), op.input(1).view(), bias, out});
   } else {
     return false;
