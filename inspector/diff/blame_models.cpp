@@ -12,16 +12,17 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/blame_models_constants.h"
+#include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/blame_models_effects.h"
 #include "inspector/diff/blame_models_guilt.h"
 #include "inspector/diff/blame_models_regions.h"
 #include "inspector/diff/blame_models_rounding.h"
 #include "inspector/diff/blame_models_swaps.h"
 #include "inspector/diff/blame_models_ties.h"
+#include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/paths.h"
-#include "inspector/diff/value_compare.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
 
@@ -36,29 +37,11 @@ using diff::Region;
 // Definitions that mean the same part by the rounding of constants alone (weights folded in float32): this much of a
 // value's size, when the oracle runs both.
 constexpr double kSameDefinition = 2e-6;
-constexpr double kNoTrace = 1e-5;      // of a value's size: no more than rounding
-constexpr double kMasked = 1e4;        // sizes that no numbers but masks have
-constexpr size_t kMostInstances = 24;  // of one value in bodies that are looked at
+constexpr double kNoTrace = 1e-5;         // of a value's size: no more than rounding
+constexpr size_t kMostInstances = 24;     // of one value in bodies that are looked at
+constexpr size_t kMostUncaptured = 1024;  // values that were fused away and are looked at
+constexpr double kUnseen = 1e-6;          // of a value's size: what comes of such a value is no other
 constexpr size_t kMostCauses = 100;
-
-// How far b is from a, in units of `limit`.
-struct Distance {
-  double severity = 0;
-  double relative_rms = 0;  // 0 for what is exact and equal, infinite for what is exact and not
-};
-
-Distance distance_between(const Value& a, const Value& b, const Limit& limit) {
-  ValueComparison result;
-  diff::judge_values(a, b, {limit, true, true}, result);
-  const double infinity = std::numeric_limits<double>::infinity();
-  if (result.verdict == Verdict::not_compared || !result.metrics.has_value()) return {infinity, infinity};
-  const Metrics& metrics = *result.metrics;
-  if (metrics.severity == 0) return {0, 0};
-  const bool is_float = !a.is_tensor() || is_floating(a.tensor().dtype()) || is_complex(a.tensor().dtype());
-  const bool same_class = metrics.nan_a == metrics.nan_b && metrics.inf_a == metrics.inf_b;
-  if (!is_float || !same_class || metrics.rms_a == 0) return {metrics.severity, infinity};
-  return {metrics.severity, metrics.max_abs / metrics.rms_a};
-}
 
 // Equal numbers say that what they were made of was equal; equal indices and conditions do not.
 bool holds_numbers(const ValueComparison& value) {
@@ -105,7 +88,7 @@ class ModelBlame {
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
-      if (!match.is_extra && !is_settled(match) && is_suspect(match)) PX_TRY(look_at(match));
+      if (!match.is_extra && !is_settled(match) && is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
     }
     // Nothing is called rounding before what makes it has been seen to be the same.
     for (const ValueMatch& match : matching_.values) {
@@ -121,7 +104,8 @@ class ModelBlame {
  private:
   bool is_suspect(const ValueMatch& match) const;
   bool has_diverged(const ValueMatch& match) const;
-  bool reads_the_same(const PlacedNode& a, const PlacedNode& b) const;
+  bool reads_another_constant(const PlacedNode& node) const;
+  bool may_look_at(const ValueMatch& match);
   bool holds_root(const PlacedNode& node) const;
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
@@ -154,23 +138,22 @@ class ModelBlame {
   std::unordered_set<int32_t> withdrawn_;  // values of A that were found to have no counterpart
   std::vector<std::string> settled_;       // beginnings of static paths whose causes are known
   std::string unjudged_;
+  size_t uncaptured_ = 0;  // values looked at that were not captured
 };
 
-// The inputs of `b` are the counterparts of those of `a`, with nothing between.
-bool ModelBlame::reads_the_same(const PlacedNode& a, const PlacedNode& b) const {
-  const std::vector<ValueId>& in_a = a.node().inputs;
-  std::vector<ValueId> in_b = b.node().inputs;
-  if (in_a.size() != in_b.size()) return false;
-  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
-    const int32_t x = ModelSide::site_read(*a.place, of_a), y = ModelSide::site_read(*b.place, of_b);
-    if (x < 0 || y < 0) return x == y;
-    // The content of constants is part of the definition, which has been compared.
-    return matching_.b_of_a[static_cast<size_t>(x)] == y ||
-           (a_->follows_from_constants(x) && b_->follows_from_constants(y));
-  };
-  if (std::ranges::equal(in_a, in_b, is_counterpart)) return true;
-  std::ranges::reverse(in_b);
-  return diff::commutes(a.node()) && in_a.size() == 2 && std::ranges::equal(in_a, in_b, is_counterpart);
+// A dump's graph has no large weights to tell definitions apart by: these are values like others.
+bool ModelBlame::reads_another_constant(const PlacedNode& node) const {
+  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
+    const int32_t read = ModelSide::site_read(*node.place, input);
+    return read >= 0 && a_->follows_from_constants(read) && has_diverged(read);
+  });
+}
+
+// What was fused away was not compared: it is looked at where something differs that is made of it.
+bool ModelBlame::may_look_at(const ValueMatch& match) {
+  if (!a_->captured_paths(match.a).empty()) return true;
+  if (effects_.readers(match.a).empty() || effects_.leaves_nothing(match.a, kUnseen)) return false;
+  return ++uncaptured_ <= kMostUncaptured;
 }
 
 // Not where both sides do the same to the same: such a node can only hand on what it inherits.
@@ -178,12 +161,13 @@ bool ModelBlame::is_suspect(const ValueMatch& match) const {
   if (a_->follows_from_constants(match.a) || b_->follows_from_constants(match.b)) return false;
   const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
   if (a.id == kNoNode || b.id == kNoNode) return a.id != b.id;
+  if (reads_another_constant(a)) return true;
   const auto partner = partners_.find(&a.node());
   if (partner == partners_.end()) return true;
   if (a_->site(match.a).output_index != b_->site(match.b).output_index) return true;
   const NodeMatch& node = *partner->second;
   const bool is_pair = node.place_b == b.place && node.b == b.id && node.is_same_definition;
-  if (!is_pair || !reads_the_same(a, b)) return true;
+  if (!is_pair || !diff::reads_the_same(*a_, a, *b_, b, matching_)) return true;
   const auto holds_graph = [](const Attribute& attribute) {
     return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
   };
@@ -220,7 +204,7 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
     const int32_t in_b = ModelSide::site_read(*b.place, b.node().inputs[port]);
     if (in_a < 0 || in_b < 0) continue;
     Region region = PX_TRY(regions_.read(in_a, in_b, diff::instance_of(path)));
-    const Distance introduced = distance_between(region.expected, region.found, limit);
+    const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
     if (!(introduced.relative_rms > kSameDefinition)) continue;
     region.nodes_a.push_back(a);
     region.nodes_b.push_back(b);
@@ -241,7 +225,7 @@ Limit ModelBlame::limit_at(const std::string& path) const {
 
 Status ModelBlame::look_at(const ValueMatch& match) {
   size_t seen = 0;
-  for (const std::string& path : a_->captured_paths(match.a)) {
+  for (const std::string& path : a_->instance_paths(match.a)) {
     if (++seen > kMostInstances) break;
     auto is_root = look_at(match, path);
     if (!is_root.ok()) {
@@ -259,20 +243,20 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const Value value_a = PX_TRY(a_->captured(path));
   const Value value_b = PX_TRY(b_->captured(links_.b_path_of(path)));
   const Limit limit = limit_at(path);
-  const double whole = value_b.is_absent() ? 0 : distance_between(value_a, value_b, limit).severity;
-  if (!value_b.is_absent() && whole == 0) return false;
+  const bool is_known = !value_a.is_absent() && !value_b.is_absent();
+  if (is_known && diff::relative_distance(value_a, value_b, limit).severity == 0) return false;
   const Instance instance = diff::instance_of(path);
   if (holds_root(a_->producer(match.a))) {
     PX_TRY(look_at_inputs(match, path));
     return true;
   }
   const Region region = PX_TRY(regions_.run(match.a, match.b, instance));
-  const Distance introduced = distance_between(region.expected, region.found, limit);
+  const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition)) return false;
   if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
   Root root;
   root.introduced = introduced.severity;
-  root.inherited = value_b.is_absent() ? 0 : distance_between(region.found, value_b, limit).severity;
+  root.inherited = value_b.is_absent() ? 0 : diff::relative_distance(region.found, value_b, limit).severity;
   root.size = introduced.relative_rms;
   add_roots(match, region, path, std::move(root));
   return true;
@@ -362,7 +346,7 @@ std::optional<double> ModelBlame::difference_of(int32_t id) const {
     double difference = std::numeric_limits<double>::infinity();
     // Beside a mask of -1e9 everything is small: there, the difference itself.
     if (value.metrics.has_value() && std::isfinite(value.severity))
-      difference = value.metrics->rms_a > kMasked ? value.metrics->rmse : value.metrics->rel_l2;
+      difference = value.metrics->rms_a > diff::kMasked ? value.metrics->rmse : value.metrics->rel_l2;
     largest = std::max(largest.value_or(0), difference);
   }
   return largest;
@@ -390,9 +374,7 @@ bool ModelBlame::is_written_otherwise(int32_t constant) const {
     const auto partner = partners_.find(&reader.node());
     if (partner == partners_.end()) return false;
     const PlacedNode other{partner->second->place_b, partner->second->b};
-    return diff::hash_operator(reader.node()) != diff::hash_operator(other.node()) ||
-           diff::hash_attributes(*reader.place->graph, reader.node()) !=
-               diff::hash_attributes(*other.place->graph, other.node());
+    return !diff::is_same_operation(reader, other);
   };
   return std::ranges::all_of(effects_.readers(constant), [&](const PlacedNode& reader) {
     return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {

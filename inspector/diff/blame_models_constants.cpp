@@ -59,11 +59,8 @@ class ConstantWalk {
     if (look_for_inserted(x, y, reader) || look_for_removed(x, y)) return true;
     if (a_.is_constant(x) || b_.is_constant(y) || is_another(x, y)) return false;
     const PlacedNode from_a = a_.producer(x), from_b = b_.producer(y);
-    if (hash_operator(from_a.node()) != hash_operator(from_b.node())) return accuse_pair(from_a, from_b);
-    const bool is_other_definition =
-        hash_attributes(*from_a.place->graph, from_a.node()) != hash_attributes(*from_b.place->graph, from_b.node()) ||
-        from_a.node().inputs.size() != from_b.node().inputs.size();
-    if (is_other_definition) return accuse_pair(from_a, from_b);
+    if (!is_same_operation(from_a, from_b) || from_a.node().inputs.size() != from_b.node().inputs.size())
+      return accuse_pair(from_a, from_b);
     look_behind(from_a, from_b, reader, depth + 1);
     return true;
   }
@@ -80,7 +77,7 @@ class ConstantWalk {
 
   bool differ(int32_t x, int32_t y) const {
     if (x < 0 || y < 0 || !a_.follows_from_constants(x) || !b_.follows_from_constants(y)) return false;
-    return !same_content(constant_of(a_, x), constant_of(b_, y));
+    return !same_content(a_.constant(x), b_.constant(y));
   }
 
   // Up to dimensions of 1 and other ways to lay out the same list.
@@ -106,7 +103,7 @@ class ConstantWalk {
   // What B reads is another value of A's: it did not change, but is read where it should not be.
   bool is_another(int32_t x, int32_t y) const {
     const int32_t of_b = matching_.a_of_b[static_cast<size_t>(y)];
-    return of_b >= 0 && of_b != x && same_content(constant_of(a_, of_b), constant_of(b_, y));
+    return of_b >= 0 && of_b != x && same_content(a_.constant(of_b), b_.constant(y));
   }
 
   // The node on the way from a value that is equal to `wanted` down to `id`, next to that value.
@@ -120,7 +117,7 @@ class ConstantWalk {
       for (const ValueId input : made_by.node().inputs) {
         const int32_t read = ModelSide::site_read(*made_by.place, input);
         if (read < 0 || std::ranges::find(above, read) != above.end()) continue;
-        if (same_content(wanted, constant_of(side, read)) && !leaves_alone(side, made_by, wanted)) return made_by;
+        if (same_content(wanted, side.constant(read)) && !leaves_alone(side, made_by, wanted)) return made_by;
         above.push_back(read);
       }
     }
@@ -130,11 +127,11 @@ class ConstantWalk {
   // What the node makes holds the same elements in the same order: not what makes the difference.
   static bool leaves_alone(const ModelSide& side, const PlacedNode& node, const Value& given) {
     const int32_t made = ModelSide::site_read(*node.place, node.node().outputs[0]);
-    return made >= 0 && same_content(given, constant_of(side, made));
+    return made >= 0 && same_content(given, side.constant(made));
   }
 
   bool look_for_inserted(int32_t x, int32_t y, const PlacedNode& reader) {
-    const auto inserted = next_to_equal(b_, y, constant_of(a_, x));
+    const auto inserted = next_to_equal(b_, y, a_.constant(x));
     const auto is_it = [&](const NodeMatch& match) { return PlacedNode{match.place_b, match.b} == *inserted; };
     // A held constant that is turned on its way, and was turned before: another way to write it.
     if (!inserted.has_value() || (only_moves(*inserted) && a_.is_constant(x)) ||
@@ -146,7 +143,7 @@ class ConstantWalk {
   }
 
   bool look_for_removed(int32_t x, int32_t y) {
-    const auto removed = next_to_equal(a_, x, constant_of(b_, y));
+    const auto removed = next_to_equal(a_, x, b_.constant(y));
     const auto is_it = [&](const NodeMatch& match) { return PlacedNode{match.place_a, match.a} == *removed; };
     if (!removed.has_value() || std::ranges::any_of(matching_.nodes, is_it)) return false;
     accuse(*removed, fmt::format("B has no {} node here", removed->node().op_type));
@@ -163,7 +160,7 @@ class ConstantWalk {
 bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match) {
   if (match.b < 0 || !a.is_constant(match.a) || !b.is_constant(match.b)) return false;
   if (a.static_path(match.a) != b.static_path(match.b)) return false;
-  const Value x = a.stored(match.a), y = b.stored(match.b);
+  const Value x = a.constant(match.a), y = b.constant(match.b);
   if (!x.is_tensor() || !y.is_tensor() || x.tensor().dtype() != y.tensor().dtype() ||
       x.tensor().shape() != y.tensor().shape() || !(is_floating(x.tensor().dtype()) || is_integer(x.tensor().dtype())))
     return false;
@@ -179,10 +176,7 @@ bool only_moves(const PlacedNode& node) {
 
 std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const PlacedNode& node_a, const PlacedNode& node_b) {
-  const bool is_same_operation =
-      hash_operator(node_a.node()) == hash_operator(node_b.node()) &&
-      hash_attributes(*node_a.place->graph, node_a.node()) == hash_attributes(*node_b.place->graph, node_b.node());
-  if (!is_same_operation) return {{node_a, definition_difference(a, node_a, b, node_b)}};
+  if (!is_same_operation(node_a, node_b)) return {{node_a, definition_difference(a, node_a, b, node_b)}};
   ConstantWalk walk(a, b, matching);
   walk.look_behind(node_a, node_b, node_a, 0);
   return walk.take();

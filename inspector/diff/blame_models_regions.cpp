@@ -49,11 +49,12 @@ bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
 
 Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Instance& instance) const {
   Region region;
-  Walk in_b{instance, false, target_b, {}, {}, 0};
+  Walk filler{.instance = instance, .fills = true};
+  Walk in_b{.instance = instance, .in_a = false, .target = target_b, .filler = &filler};
   region.found = PX_TRY(compute(target_b, in_b));
   region.given_b = given(target_b, in_b);
   region.nodes_b = std::move(in_b.nodes);
-  Walk in_a{instance, true, target_a, {}, {}, 0};
+  Walk in_a{.instance = instance, .target = target_a, .filler = &filler};
   region.expected = PX_TRY(compute(target_a, in_a));
   region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
@@ -72,7 +73,8 @@ std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
 
 Result<Region> RegionRunner::read(int32_t value_a, int32_t value_b, const Instance& instance) const {
   Region region;
-  Walk in_b{instance, false, -1, {}, {}, 0}, in_a{instance, true, -1, {}, {}, 0};
+  Walk filler{.instance = instance, .fills = true};
+  Walk in_b{.instance = instance, .in_a = false, .filler = &filler}, in_a{.instance = instance, .filler = &filler};
   region.found = PX_TRY(value_of(value_b, in_b));
   region.nodes_b = std::move(in_b.nodes);
   region.expected = PX_TRY(value_of(value_a, in_a));
@@ -80,11 +82,21 @@ Result<Region> RegionRunner::read(int32_t value_a, int32_t value_b, const Instan
   return region;
 }
 
-Result<Value> RegionRunner::known(int32_t id, const Walk& walk) const {
+// As it was captured; what was not, as A's nodes make it of what was.
+Result<Value> RegionRunner::value_of_a(int32_t id, Walk& walk) const {
+  const std::string path = path_in(walk.instance, a_.static_path(id));
+  Value value = PX_TRY(a_.captured(path));
+  if (!value.is_absent() || path.empty() || walk.fills || a_.site(id).role != ValueSite::Role::node_output)
+    return value;
+  auto made = value_of(id, *walk.filler);
+  return made.ok() ? made.take() : Value();
+}
+
+Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   if (side.is_constant(id)) {
-    if (Value stored = side.stored(id); !stored.is_absent()) return walk.in_a ? as_b_holds_it(id, stored) : stored;
-    return side.captured(path_in(walk.instance, side.static_path(id)));
+    const Value held = side.constant(id);
+    return walk.in_a ? as_b_holds_it(id, held) : held;
   }
   if (side.follows_from_constants(id)) return Value();  // part of the side's own definition
   const int32_t other = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
@@ -96,7 +108,7 @@ Result<Value> RegionRunner::known(int32_t id, const Walk& walk) const {
     const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;
     const bool are_floats = is_floating(mine) && is_floating(theirs);
     if (is_same_type || are_floats) {
-      const Value value = PX_TRY(a_.captured(path_in(walk.instance, a_.static_path(in_a))));
+      const Value value = PX_TRY(value_of_a(in_a, walk));
       return is_same_type ? value : as_double(value);
     }
   }
@@ -106,7 +118,7 @@ Result<Value> RegionRunner::known(int32_t id, const Walk& walk) const {
 // A constant of A, but as B has it where B's is the same in a narrower type: that is no other definition.
 Value RegionRunner::as_b_holds_it(int32_t id, const Value& stored) const {
   const int32_t other = matching_.b_of_a[static_cast<size_t>(id)];
-  const Value narrow = other >= 0 && b_.is_constant(other) ? b_.stored(other) : Value();
+  const Value narrow = other >= 0 && b_.is_constant(other) ? b_.constant(other) : Value();
   if (!stored.is_tensor() || !narrow.is_tensor() || !is_rounded_to(stored.tensor(), narrow.tensor())) return stored;
   auto held = Tensor::allocate(stored.tensor().dtype(), stored.tensor().shape());
   if (!held.ok()) return stored;
@@ -123,6 +135,10 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
   // Constants that a call is given are part of the call's definition, not of what is inside.
   const int32_t given = side.given_to_call(id);
   if (given >= 0 && !side.follows_from_constants(given)) return value_of(given, walk);
+  // What a call makes is what its function makes, in which values may have counterparts that the call has none of.
+  const bool is_paired = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)] >= 0;
+  const int32_t returned = is_paired ? -1 : side.returned_by_call(id);
+  if (returned >= 0) return value_of(returned, walk);
   Value value = PX_TRY(known(id, walk));
   if (value.is_absent()) value = PX_TRY(compute(id, walk));
   walk.values[id] = value;
@@ -137,7 +153,7 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   auto outputs = side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;
   if (!outputs.ok()) return std::move(outputs).error();
-  if (!side.follows_from_constants(id) && std::ranges::find(walk.nodes, placed) == walk.nodes.end())
+  if (!walk.fills && !side.follows_from_constants(id) && std::ranges::find(walk.nodes, placed) == walk.nodes.end())
     walk.nodes.push_back(placed);
   const Node& node = placed.node();
   for (size_t index = 0; index < node.outputs.size(); ++index) {

@@ -34,9 +34,11 @@ class RegionRunner {
     const Instance& instance;
     bool in_a = true;
     int32_t target = -1;
-    std::vector<PlacedNode> nodes;
-    std::unordered_map<int32_t, Value> values;
+    std::vector<PlacedNode> nodes = {};
+    std::unordered_map<int32_t, Value> values = {};
     int depth = 0;
+    bool fills = false;      // makes A's values that were not captured; its nodes belong to no region
+    Walk* filler = nullptr;  // the one that does, for the others
   };
 
   Result<Value> value_of(int32_t id, Walk& walk) const;
@@ -44,7 +46,8 @@ class RegionRunner {
   std::vector<Value> given(int32_t target, const Walk& walk) const;
   Value as_b_holds_it(int32_t id, const Value& stored) const;
   // A's captured value for a value of either side, where that is known without computing; else absent.
-  Result<Value> known(int32_t id, const Walk& walk) const;
+  Result<Value> known(int32_t id, Walk& walk) const;
+  Result<Value> value_of_a(int32_t id, Walk& walk) const;
 
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;

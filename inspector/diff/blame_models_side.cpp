@@ -6,14 +6,18 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
+#include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
 
 constexpr std::string_view kAnyIteration = "[*]";
+constexpr int kLongestChain = 64;                // nodes behind one another that make a constant
+constexpr size_t kSmallBytes = size_t{1} << 20;  // constants that are computed once
 
 Result<std::shared_ptr<const Model>> model_of(const BlameSide& side) {
   if (side.model != nullptr) return side.model;
@@ -48,6 +52,11 @@ std::string path_in(const Instance& instance, std::string_view static_text) {
   return path.append(static_text);
 }
 
+bool is_same_operation(const PlacedNode& x, const PlacedNode& y) {
+  return hash_operator(x.node()) == hash_operator(y.node()) &&
+         hash_attributes(*x.place->graph, x.node()) == hash_attributes(*y.place->graph, y.node());
+}
+
 Result<std::unique_ptr<ModelSide>> ModelSide::create(const BlameSide& side, std::shared_ptr<Executor> oracle) {
   auto model = PX_TRY(model_of(side));
   SiteTable sites = PX_TRY(SiteTable::build(model));
@@ -66,7 +75,11 @@ ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, 
     const DumpEntry& entry = entries[index];
     if (entry.execution > 0 || entry.absence.has_value() || entry.level != CaptureLevel::all) continue;
     const bool is_new = entries_.emplace(entry.path, static_cast<int32_t>(index)).second;
-    if (is_new) paths_[diff::static_path(entry.path)].push_back(entry.path);
+    if (!is_new) continue;
+    paths_[diff::static_path(entry.path)].push_back(entry.path);
+    const std::string prefix(prefix_of(entry.path));
+    std::vector<std::string>& known = prefixes_[diff::static_path(prefix)];
+    if (known.empty() || known.back() != prefix) known.push_back(prefix);  // a body's values come one after another
   }
 }
 
@@ -140,6 +153,15 @@ int32_t ModelSide::given_to_call(int32_t id) const {
   return position < given.size() ? site_read(*place.parent, given[position]) : -1;
 }
 
+int32_t ModelSide::returned_by_call(int32_t id) const {
+  const PlacedNode call = producer(id);
+  if (call.id == kNoNode || call.node().function == nullptr) return -1;
+  const GraphSites* body = call.place->child(call.id, "");
+  const auto position = static_cast<size_t>(site(id).output_index);
+  if (body == nullptr || position >= body->graph->outputs.size()) return -1;
+  return site_read(*body, body->graph->outputs[position]);
+}
+
 bool ModelSide::is_constant(int32_t id) const {
   const ValueSite& value = site(id);
   return value.role == ValueSite::Role::initializer || (value.op == "Constant" && value.domain.empty());
@@ -149,6 +171,17 @@ const std::vector<std::string>& ModelSide::captured_paths(int32_t id) const {
   static const std::vector<std::string> kNone;
   const auto found = paths_.find(static_path(id));
   return found == paths_.end() ? kNone : found->second;
+}
+
+std::vector<std::string> ModelSide::instance_paths(int32_t id) const {
+  std::vector<std::string> paths = captured_paths(id);
+  const auto prefixes = prefixes_.find(site(id).scope);
+  if (!paths.empty() || prefixes == prefixes_.end()) return paths;
+  for (const std::string& prefix : prefixes->second) {
+    std::string path = prefix + site(id).escaped_name;
+    if (std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
+  }
+  return paths;
 }
 
 Result<Value> ModelSide::captured(const std::string& path) const {
@@ -162,6 +195,36 @@ Value ModelSide::stored(int32_t id) const {
   if (definition.initializer_index < 0) return {};
   const StoredTensor& stored = value.graph->initializers[static_cast<size_t>(definition.initializer_index)];
   return stored.external_location == kLeftOutOfDump ? Value() : Value(stored.tensor);
+}
+
+Value ModelSide::constant(int32_t id, int depth) const {
+  if (Value value = stored(id); !value.is_absent()) return value;
+  const std::vector<std::string>& paths = captured_paths(id);
+  if (!paths.empty()) {
+    auto value = captured(paths.front());
+    if (value.ok() && !value->is_absent()) return value.take();
+  }
+  return follows_from_constants(id) ? compute_constant(id, depth) : Value();
+}
+
+// Folded away by both executors: as the oracle makes it, in the type the graph gives it.
+Value ModelSide::compute_constant(int32_t id, int depth) const {
+  const auto known = computed_constants_.find(id);
+  if (known != computed_constants_.end()) return known->second;
+  const PlacedNode made_by = producer(id);
+  if (made_by.id == kNoNode || depth > kLongestChain) return {};
+  auto outputs = replay(made_by, [&](int32_t read) { return Result<Value>(constant(read, depth + 1)); });
+  if (!outputs.ok()) return {};
+  Value value = (*outputs)[static_cast<size_t>(site(id).output_index)];
+  const DType declared = site(id).graph->values[static_cast<size_t>(site(id).value)].type.dtype;
+  if (value.is_tensor() && value.tensor().dtype() == DType::float64 && is_floating(declared)) {
+    auto rounded = Tensor::allocate(declared, value.tensor().shape());
+    if (!rounded.ok()) return {};
+    store_doubles(*rounded, 0, value.tensor().as<double>());
+    value = Value(rounded.take());
+  }
+  if (value.is_tensor() && value.tensor().size_bytes() <= kSmallBytes) computed_constants_.emplace(id, value);
+  return value;
 }
 
 Result<std::vector<Value>> ModelSide::replay(const PlacedNode& placed, const ValueOf& value_of) const {

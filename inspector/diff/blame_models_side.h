@@ -30,6 +30,9 @@ struct PlacedNode {
   bool operator==(const PlacedNode&) const = default;
 };
 
+// Operator and attributes, by meaning.
+bool is_same_operation(const PlacedNode& x, const PlacedNode& y);
+
 class ModelSide {
  public:
   static Result<std::unique_ptr<ModelSide>> create(const BlameSide& side, std::shared_ptr<Executor> oracle);
@@ -50,15 +53,22 @@ class ModelSide {
   static int32_t site_read(const GraphSites& place, ValueId value);
   // What a called function's formal input stands for: the value that the call gives it; -1 for all other values.
   int32_t given_to_call(int32_t id) const;
+  // What the called function hands out as this result of its call; -1 for what no call makes.
+  int32_t returned_by_call(int32_t id) const;
   bool is_constant(int32_t id) const;  // an initializer or the output of a Constant
   // Computed from constants alone, or one itself.
   bool follows_from_constants(int32_t id) const { return from_constants_[static_cast<size_t>(id)]; }
 
   // Instances of a value that were captured in full, in order.
   const std::vector<std::string>& captured_paths(int32_t id) const;
+  // The same; where there are none (it was fused away), the instances of the graph it stands in that anything was
+  // captured of.
+  std::vector<std::string> instance_paths(int32_t id) const;
   Result<Value> captured(const std::string& path) const;  // absent when it was not captured
   // Of an initializer or a Constant; absent where the payload is not at hand.
   Value stored(int32_t id) const;
+  // Of what follows from constants: stored, captured, or computed from what is; absent where it is not to be had.
+  Value constant(int32_t id) const { return constant(id, 0); }
 
   // What `node` makes of values that `value_of` gives for the sites it reads.
   using ValueOf = std::function<Result<Value>(int32_t id)>;
@@ -69,6 +79,8 @@ class ModelSide {
             std::shared_ptr<Executor> oracle);
   void add_places(const GraphSites& place);
   void find_constants();
+  Value constant(int32_t id, int depth) const;
+  Value compute_constant(int32_t id, int depth) const;
 
   std::shared_ptr<const DumpReader> dump_;
   std::shared_ptr<const Model> model_;
@@ -78,7 +90,9 @@ class ModelSide {
   std::vector<const GraphSites*> places_;  // by site
   std::vector<bool> from_constants_;       // likewise
   std::unordered_map<std::string, int32_t> entries_;
-  std::unordered_map<std::string, std::vector<std::string>> paths_;  // by static path
+  std::unordered_map<std::string, std::vector<std::string>> paths_;     // by static path
+  std::unordered_map<std::string, std::vector<std::string>> prefixes_;  // of captured paths, by scope
+  mutable std::unordered_map<int32_t, Value> computed_constants_;       // small ones
   mutable std::unordered_map<const Node*, std::unique_ptr<NodeReplay>> replays_;
 };
 

@@ -102,21 +102,13 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
 
 std::string constant_difference(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
   if (in_a < 0 || in_b < 0 || !a.follows_from_constants(in_a) || !b.follows_from_constants(in_b)) return {};
-  const Value value_a = constant_of(a, in_a), value_b = constant_of(b, in_b);
+  const Value value_a = a.constant(in_a), value_b = b.constant(in_b);
   if (!value_a.is_tensor() || !value_b.is_tensor()) return {};
   const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
   return text.empty() ? "" : fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text);
 }
 
 }  // namespace
-
-Value constant_of(const ModelSide& side, int32_t id) {
-  Value value = side.stored(id);
-  if (!value.is_absent()) return value;
-  const auto& paths = side.captured_paths(id);
-  auto captured = paths.empty() ? Result<Value>(Value()) : side.captured(paths.front());
-  return captured.ok() ? captured.take() : Value();
-}
 
 std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))
@@ -191,6 +183,22 @@ OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_
   return {fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
                       a.site(in_a_too).name, name(a, node_a, moved[0])),
           wanted, in_a_too, std::string(b.site(read).name)};
+}
+
+bool reads_the_same(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
+                    const ModelMatching& matching) {
+  const std::vector<ValueId>& in_a = node_a.node().inputs;
+  std::vector<ValueId> in_b = node_b.node().inputs;
+  if (in_a.size() != in_b.size()) return false;
+  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
+    const int32_t x = ModelSide::site_read(*node_a.place, of_a), y = ModelSide::site_read(*node_b.place, of_b);
+    if (x < 0 || y < 0) return x == y;
+    // The content of constants is part of the definition, which has been compared.
+    return matching.b_of_a[static_cast<size_t>(x)] == y || (a.follows_from_constants(x) && b.follows_from_constants(y));
+  };
+  if (std::ranges::equal(in_a, in_b, is_counterpart)) return true;
+  std::ranges::reverse(in_b);
+  return commutes(node_a.node()) && in_a.size() == 2 && std::ranges::equal(in_a, in_b, is_counterpart);
 }
 
 }  // namespace parallax::diff

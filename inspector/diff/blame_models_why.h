@@ -24,8 +24,10 @@ struct OperandDifference {
 OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
                                      const PlacedNode& node_b, const ModelMatching& matching);
 
-// A constant's value: of an initializer, or as it was captured where nodes made it; absent where it is not at hand.
-Value constant_of(const ModelSide& side, int32_t id);
+// Whether the inputs of one are the counterparts of the other's, with nothing between; constants are part of the
+// definition.
+bool reads_the_same(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
+                    const ModelMatching& matching);
 
 // The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
 // empty. Empty for equal ones.

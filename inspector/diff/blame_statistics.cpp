@@ -17,8 +17,10 @@ bool keeps_elements(const DumpReader& dump) {
 }
 
 const TensorStatistics* statistics_of(const DumpReader& dump, const std::string& path) {
-  const auto found = std::ranges::find(dump.entries(), path, &DumpEntry::path);
-  return found == dump.entries().end() || !found->statistics.has_value() ? nullptr : &*found->statistics;
+  const int32_t index = dump.find(path);
+  if (index < 0) return nullptr;
+  const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
+  return entry.statistics.has_value() ? &*entry.statistics : nullptr;
 }
 
 // The statistic that moved most, in relation to the size of the elements.

@@ -10,6 +10,7 @@
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/export.h"
 #include "inspector/model/import.h"
+#include "inspector/model/shape_inference/infer_types.h"
 
 namespace parallax::dump {
 namespace {
@@ -132,6 +133,7 @@ Result<std::shared_ptr<const Model>> decode_graph_payload(std::span<const std::b
   };
   PX_TRY_CONTEXT(description, visit_model(*model, restore));
   refresh_initializer_types(model->graph);
+  fill_types(*model, infer_types(*model));
   return std::shared_ptr<const Model>(model);
 }
 

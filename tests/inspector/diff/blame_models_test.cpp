@@ -99,9 +99,10 @@ class BlameModels : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file,
-                                        float input_scale = 0.3F, CaptureLevel level = CaptureLevel::all) {
+                                        float input_scale = 0.3F, CaptureLevel level = CaptureLevel::all,
+                                        const std::string& with = "reference") {
     const std::string path = (folder_ / file).string();
-    const auto executor = make_executor("reference").take();
+    const auto executor = make_executor(with).take();
     const auto session = executor->prepare(model, {}).take();
     DumpWriterOptions options;
     options.level = level;
@@ -197,6 +198,28 @@ TEST_F(BlameModels, StatisticsNameTheFirstNode) {
   EXPECT_EQ(comparison.causes.front().path, "bent");
   EXPECT_EQ(comparison.causes.front().side, Side::unknown);
   EXPECT_NE(comparison.causes.front().why.find("in A and"), std::string::npos) << comparison.causes.front().why;
+}
+
+// Two dumps without models, of an executor that folds and fuses: what is not in them is looked into as well.
+TEST_F(BlameModels, LooksIntoWhatWasFusedAway) {
+  const Network wrong{.activation = "Relu", .swaps_constants = true};
+  for (const char* stem : {"", "other_"}) {
+    BlameRequest request;
+    request.a.dump = run(Network{}.build(""), "a.plx", 0.3F, CaptureLevel::all, "cpu");
+    request.b.dump = run(wrong.build(stem), "b.plx", 0.3F, CaptureLevel::all, "cpu");
+    request.oracle = make_executor("reference:double").take();
+    const auto is_captured = [&](const char* path) {
+      return std::ranges::any_of(request.a.dump->entries(), [&](const DumpEntry& entry) {
+        return entry.path == path && !entry.absence.has_value();
+      });
+    };
+    ASSERT_TRUE(is_captured("y") && !is_captured("ratio") && !is_captured("factor"));
+    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
+    ASSERT_TRUE(find_causes(request, comparison).ok());
+    std::vector<std::string> ops;
+    for (const Cause& cause : comparison.causes) ops.push_back(cause.op);
+    EXPECT_EQ(ops, (std::vector<std::string>{"Div", "Tanh"})) << stem;
+  }
 }
 
 TEST_F(BlameModels, WhatIsTheSameHasNoCause) {

@@ -1,0 +1,19 @@
+// How far what two definitions make of the same values is apart.
+#pragma once
+
+#include "inspector/diff/comparison.h"
+#include "inspector/exec/executor.h"
+
+namespace parallax::diff {
+
+constexpr double kMasked = 1e4;  // sizes that no numbers but masks have
+
+struct RelativeDistance {
+  double severity = 0;      // in units of the limit
+  double relative_rms = 0;  // 0 for what is exact and equal, infinite for what is exact and not
+};
+
+// Numbers beside a mask (-1e9) are measured by their own size, not by the mask's.
+RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit);
+
+}  // namespace parallax::diff
