@@ -13,4 +13,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return result;
+}
+
 }  // namespace parallax

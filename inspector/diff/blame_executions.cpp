@@ -21,8 +21,7 @@ using diff::NodeJudgement;
 using diff::Root;
 using diff::RootFinder;
 
-constexpr size_t kExplained = 8;     // causes that rules are asked about, best first
-constexpr size_t kMostCauses = 100;  // that are listed
+constexpr size_t kExplained = 8;  // causes that rules are asked about, best first
 
 void fill_node(const Node& node, Cause& cause) {
   cause.node = node.display_name;
@@ -64,7 +63,7 @@ class ExecutionBlame {
     const bool may_be_rounding = causes_.empty() && is_auto && run_one_model(request_) && !finder_.found_roots();
     if (may_be_rounding) PX_TRY(finder_.judge_both_sides());
     const std::vector<Root> roots = finder_.take_roots();
-    for (size_t index = 0; index < std::min(roots.size(), kMostCauses); ++index) {
+    for (size_t index = 0; index < std::min(roots.size(), diff::kMostCauses); ++index) {
       causes_.push_back(PX_TRY(cause_of(roots[index], causes_.size() < kExplained)));
     }
     const bool all_right = finder_.unjudged().empty() && finder_.judged() > 0;

@@ -20,6 +20,7 @@
 #include "inspector/diff/blame_models_swaps.h"
 #include "inspector/diff/blame_models_ties.h"
 #include "inspector/diff/blame_models_why.h"
+#include "inspector/diff/blame_roots.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/paths.h"
@@ -41,7 +42,6 @@ constexpr double kNoTrace = 1e-5;         // of a value's size: no more than rou
 constexpr size_t kMostInstances = 24;     // of one value in bodies that are looked at
 constexpr size_t kMostUncaptured = 1024;  // values that were fused away and are looked at
 constexpr double kUnseen = 1e-6;          // of a value's size: what comes of such a value is no other
-constexpr size_t kMostCauses = 100;
 
 // Equal numbers say that what they were made of was equal; equal indices and conditions do not.
 bool holds_numbers(const ValueComparison& value) {
@@ -49,7 +49,7 @@ bool holds_numbers(const ValueComparison& value) {
   return dtype.has_value() && (is_floating(*dtype) || *dtype == DType::int8 || *dtype == DType::uint8);
 }
 
-struct Root {
+struct ModelRoot {
   PlacedNode node;  // in A; in B where it was inserted
   std::string path;
   std::string why;
@@ -110,7 +110,7 @@ class ModelBlame {
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
-  void add_roots(const ValueMatch& match, const Region& region, const std::string& path, Root root);
+  void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root);
   Limit limit_at(const std::string& path) const;
   void join_swapped_outputs();
   void find_swapped_branches();
@@ -134,7 +134,7 @@ class ModelBlame {
   diff::PathLinks links_;
   std::unordered_map<std::string, ValueComparison*> by_path_;
   std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
-  std::vector<Root> roots_;
+  std::vector<ModelRoot> roots_;
   std::unordered_set<int32_t> withdrawn_;  // values of A that were found to have no counterpart
   std::vector<std::string> settled_;       // beginnings of static paths whose causes are known
   std::string unjudged_;
@@ -191,7 +191,8 @@ bool ModelBlame::has_diverged(int32_t id) const {
 bool ModelBlame::holds_root(const PlacedNode& node) const {
   if (node.id == kNoNode) return false;  // a graph's input: nothing makes it
   const std::string frame = node.place->scope + escape_name(node.node().display_name) + ".";
-  return std::ranges::any_of(roots_, [&](const Root& root) { return diff::static_path(root.path).starts_with(frame); });
+  return std::ranges::any_of(roots_,
+                             [&](const ModelRoot& root) { return diff::static_path(root.path).starts_with(frame); });
 }
 
 // A node with bodies is given what it reads, whatever its bodies make of it.
@@ -208,7 +209,7 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
     if (!(introduced.relative_rms > kSameDefinition)) continue;
     region.nodes_a.push_back(a);
     region.nodes_b.push_back(b);
-    Root root;
+    ModelRoot root;
     root.introduced = introduced.severity;
     root.size = introduced.relative_rms;
     add_roots(match, region, path, std::move(root));
@@ -254,7 +255,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition)) return false;
   if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
-  Root root;
+  ModelRoot root;
   root.introduced = introduced.severity;
   root.inherited = value_b.is_absent() ? 0 : diff::relative_distance(region.found, value_b, limit).severity;
   root.size = introduced.relative_rms;
@@ -262,7 +263,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   return true;
 }
 
-void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, Root root) {
+void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root) {
   root.path = path;
   root.confidence = match.confidence;
   const Instance instance = diff::instance_of(path);
@@ -275,7 +276,7 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
     root.b_reads = guilty.b_reads;
     root.order = static_cast<int64_t>(roots_.size());
     // Another output of the same node, or the same node seen from another value.
-    const auto known = std::ranges::find(roots_, root.node, &Root::node);
+    const auto known = std::ranges::find(roots_, root.node, &ModelRoot::node);
     if (known == roots_.end()) {
       roots_.push_back(root);
     } else {
@@ -293,7 +294,7 @@ void ModelBlame::find_swapped_branches() {
     for (const std::string& path : a_->captured_paths(output->id)) {
       const auto value = by_path_.find(path);
       if (value != by_path_.end() && value->second->verdict == Verdict::pass) continue;
-      Root root;
+      ModelRoot root;
       root.node = a;
       root.path = path;
       root.why = "its branches are swapped in B";
@@ -315,14 +316,14 @@ void ModelBlame::join_swapped_outputs() {
   for (size_t first = 0; first < roots_.size(); ++first) {
     const auto origin = diff::common_origin(*a_, roots_[first].wanted, roots_[first].instead);
     if (!origin.has_value()) continue;
-    const auto is_other_half = [&](const Root& root) {
+    const auto is_other_half = [&](const ModelRoot& root) {
       const auto other = diff::common_origin(*a_, root.wanted, root.instead);
       return other.has_value() && other->node == origin->node && other->first_output == origin->second_output &&
              other->second_output == origin->first_output;
     };
     const auto second =
         std::ranges::find_if(roots_.begin() + static_cast<std::ptrdiff_t>(first) + 1, roots_.end(), is_other_half);
-    Root& root = roots_[first];
+    ModelRoot& root = roots_[first];
     // By name, the reader reads what it should.
     const bool is_named_right = matching_.names_agree && root.b_reads == a_->site(root.wanted).name;
     if (second == roots_.end() && !is_named_right) continue;
@@ -427,7 +428,7 @@ std::vector<Cause> ModelBlame::unfelt_constants() const {
     cause.side = Side::b;
     cause.why = "a constant that it reads differs between the models; on these inputs nothing follows from that";
     result.push_back(std::move(cause));
-    if (result.size() == kMostCauses) break;
+    if (result.size() == diff::kMostCauses) break;
   }
   return result;
 }
@@ -435,13 +436,13 @@ std::vector<Cause> ModelBlame::unfelt_constants() const {
 std::vector<Cause> ModelBlame::causes() {
   join_swapped_outputs();
   // What is surely the same value comes before what may have been paired wrongly; then by what was added to it.
-  std::ranges::stable_sort(roots_, [](const Root& x, const Root& y) {
+  std::ranges::stable_sort(roots_, [](const ModelRoot& x, const ModelRoot& y) {
     const bool x_is_sure = x.confidence >= 0.6, y_is_sure = y.confidence >= 0.6;
     return x_is_sure != y_is_sure ? x_is_sure : x.order < y.order;
   });
   std::vector<Cause> result;
-  for (const Root& root : roots_) {
-    if (result.size() == kMostCauses) break;
+  for (const ModelRoot& root : roots_) {
+    if (result.size() == diff::kMostCauses) break;
     Cause cause;
     cause.rank = static_cast<int32_t>(result.size()) + 1;
     const Node& node = root.node.node();

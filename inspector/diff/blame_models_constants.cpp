@@ -15,7 +15,7 @@ namespace parallax::diff {
 namespace {
 
 constexpr int kDeepest = 64;
-constexpr size_t kMost = 256;  // values above one that are looked at
+constexpr size_t kMostAbove = 256;  // values above one that are looked at
 
 // The numbers by size, NaN last.
 std::vector<double> in_order(const Tensor& tensor) {
@@ -110,7 +110,7 @@ class ConstantWalk {
   static std::optional<PlacedNode> next_to_equal(const ModelSide& side, int32_t id, const Value& wanted) {
     if (!wanted.is_tensor()) return std::nullopt;
     std::vector<int32_t> above = {id};
-    for (size_t index = 0; index < above.size() && above.size() < kMost; ++index) {
+    for (size_t index = 0; index < above.size() && above.size() < kMostAbove; ++index) {
       if (side.is_constant(above[index])) continue;
       const PlacedNode made_by = side.producer(above[index]);
       if (made_by.id == kNoNode) continue;

@@ -11,7 +11,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr int kLongestChain = 96;
+constexpr int kMostBetween = 96;
 
 // The element type a graph declares, undefined where it does not.
 DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
@@ -149,7 +149,7 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   const PlacedNode placed = side.producer(id);
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
-  if (++walk.depth > kLongestChain) return usage_error("too many nodes lie between two values that match");
+  if (++walk.depth > kMostBetween) return usage_error("too many nodes lie between two values that match");
   auto outputs = side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;
   if (!outputs.ok()) return std::move(outputs).error();

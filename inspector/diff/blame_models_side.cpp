@@ -15,8 +15,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr std::string_view kAnyIteration = "[*]";
-constexpr int kLongestChain = 64;                // nodes behind one another that make a constant
+constexpr int kMostConstantNodes = 64;                // nodes behind one another that make a constant
 constexpr size_t kSmallBytes = size_t{1} << 20;  // constants that are computed once
 
 Result<std::shared_ptr<const Model>> model_of(const BlameSide& side) {
@@ -212,7 +211,7 @@ Value ModelSide::compute_constant(int32_t id, int depth) const {
   const auto known = computed_constants_.find(id);
   if (known != computed_constants_.end()) return known->second;
   const PlacedNode made_by = producer(id);
-  if (made_by.id == kNoNode || depth > kLongestChain) return {};
+  if (made_by.id == kNoNode || depth > kMostConstantNodes) return {};
   auto outputs = replay(made_by, [&](int32_t read) { return Result<Value>(constant(read, depth + 1)); });
   if (!outputs.ok()) return {};
   Value value = (*outputs)[static_cast<size_t>(site(id).output_index)];

@@ -9,7 +9,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr int kLongestChain = 8;
+constexpr int kLongestSwap = 8;
 
 DType dtype_of(const ModelSide& side, int32_t id) {
   const ValueSite& site = side.site(id);
@@ -19,7 +19,7 @@ DType dtype_of(const ModelSide& side, int32_t id) {
 // The value and what it is made of, as long as that is one value.
 std::vector<int32_t> chain_of(const ModelSide& side, int32_t id) {
   std::vector<int32_t> chain = {id};
-  while (chain.size() < kLongestChain) {
+  while (chain.size() < kLongestSwap) {
     const PlacedNode node = side.producer(chain.back());
     if (node.id == kNoNode || node.node().outputs.size() != 1) break;
     std::vector<int32_t> reads;

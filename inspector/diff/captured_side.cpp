@@ -14,16 +14,7 @@ namespace {
 
 constexpr int kLongestChain = 64;  // nodes fused into one, or left out of a capture, behind one another
 
-const ValueDef& value_at(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
-
 }  // namespace
-
-bool leave_frame(std::string& prefix) {
-  if (prefix.size() < 2) return false;
-  const size_t end = prefix.size() < 3 ? std::string::npos : prefix.rfind("//", prefix.size() - 3);
-  prefix.resize(end == std::string::npos ? 0 : end + 2);
-  return true;
-}
 
 CapturedSide::CapturedSide(const BlameSide& side, std::shared_ptr<const Model> model, std::shared_ptr<Executor> oracle)
     : side_(side), model_(std::move(model)), oracle_(std::move(oracle)) {

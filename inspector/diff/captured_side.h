@@ -78,7 +78,4 @@ class CapturedSide {
   mutable std::unique_ptr<NodeReplay> replay_;
 };
 
-// "a.body[3]//b.then//" -> "a.body[3]//"; false when there is no frame to leave.
-bool leave_frame(std::string& prefix);
-
 }  // namespace parallax::diff

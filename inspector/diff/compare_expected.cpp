@@ -22,7 +22,8 @@ constexpr ExpectedTolerance kTolerances[] = {
     {DType::float16, 1e-2, 1e-2},
     {DType::bfloat16, 5e-2, 5e-2},
 };
-constexpr ExpectedTolerance kNarrow = {DType::undefined, 0.25, 0.25};  // 8 bits and fewer: one unit in the last place
+constexpr ExpectedTolerance kNarrowTolerance = {DType::undefined, 0.25,
+                                                0.25};  // 8 bits and fewer: one unit in the last place
 constexpr double kSmallestAtol = 1e-7;
 
 DType element_type(const Value& value) {
@@ -55,7 +56,7 @@ Limit default_limit(const Value& value) {
   if (dtype == DType::complex128) dtype = DType::float64;
   const auto* row = std::find_if(std::begin(kTolerances), std::end(kTolerances),
                                  [dtype](const ExpectedTolerance& row_) { return row_.dtype == dtype; });
-  const ExpectedTolerance& tolerance = row == std::end(kTolerances) ? kNarrow : *row;
+  const ExpectedTolerance& tolerance = row == std::end(kTolerances) ? kNarrowTolerance : *row;
   return {tolerance.rtol, std::max(kSmallestAtol, tolerance.atol_relative_to_rms * rms_of(value)), LimitSource::table};
 }
 

@@ -37,14 +37,14 @@ void add_pair(T a, T b, int64_t index, bool with_histogram, Totals& totals) {
   totals.sums.dp += static_cast<long double>(signed_d) * (static_cast<long double>(x) + static_cast<long double>(y));
   ++totals.sums.pairs;
   Extremes& extremes = totals.extremes;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kBoundless = std::numeric_limits<double>::infinity();
   ++extremes.mismatches;
   extremes.max_abs = std::max(extremes.max_abs, d);
   extremes.max_ulp = extremes.max_abs;
-  extremes.max_rel = std::max(extremes.max_rel, x == 0 ? kInfinity : d / std::abs(x));
+  extremes.max_rel = std::max(extremes.max_rel, x == 0 ? kBoundless : d / std::abs(x));
   if (with_histogram) ++totals.histogram[static_cast<size_t>(bucket_of(d, true))];
   if (extremes.worst >= 0) return;
-  extremes.severity = kInfinity;
+  extremes.severity = kBoundless;
   extremes.worst = index;
   extremes.worst_a = x;
   extremes.worst_b = y;

@@ -17,10 +17,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFloatEpsilon = 0x1p-23;
-
-const ValueDef& value_at(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
 
 // The first tensor of a value: of a sequence, its first element speaks for the others.
 const Tensor* tensor_of(const Value& value) {
@@ -166,10 +163,10 @@ Value rounded_like(const Value& oracle, const Value& captured) {
 
 Distance distance_between(const Value& expected, const Value& actual, const Limit& limit) {
   ValueComparison compared;
-  if (expected.is_absent() != actual.is_absent()) return {kInfinity, std::nullopt};
+  if (expected.is_absent() != actual.is_absent()) return {std::numeric_limits<double>::infinity(), std::nullopt};
   if (expected.is_absent()) return {};
   judge_values(expected, actual, {limit, true, true}, compared);
-  if (compared.verdict == Verdict::not_compared) return {kInfinity, std::nullopt};
+  if (compared.verdict == Verdict::not_compared) return {std::numeric_limits<double>::infinity(), std::nullopt};
   return {compared.severity, compared.metrics};
 }
 

@@ -10,8 +10,6 @@
 namespace parallax::diff {
 namespace {
 
-const ValueDef& value_at(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
-
 // Without dimensions: they are those of one execution.
 TypeInfo without_dims(TypeInfo type) {
   for (TypeInfo* inner = &type; inner != nullptr; inner = inner->inner.empty() ? nullptr : &inner->inner[0]) {

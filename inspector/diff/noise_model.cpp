@@ -72,14 +72,6 @@ double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_li
 
 DType coarser(DType a, DType b) { return epsilon_of(a) >= epsilon_of(b) ? a : b; }
 
-// "a.body[3]//b.then//" -> "a.body[3]//".
-bool leave_frame(std::string& prefix) {
-  if (prefix.size() < 2) return false;
-  const size_t end = prefix.rfind("//", prefix.size() - 3);
-  prefix.resize(prefix.size() == 2 || end == std::string::npos ? 0 : end + 2);
-  return true;
-}
-
 }  // namespace
 
 struct NoiseModel::Inputs {

@@ -21,8 +21,6 @@ std::vector<PathMatch> matched_paths(const SiteTable& a, const SiteTable& b, con
 namespace diff {
 namespace {
 
-constexpr std::string_view kAnyIteration = "[*]";
-
 size_t count_iterations(std::string_view static_text) {
   size_t count = 0;
   for (size_t at = static_text.find(kAnyIteration); at != std::string_view::npos;

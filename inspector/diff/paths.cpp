@@ -29,4 +29,11 @@ std::string_view prefix_of(std::string_view path) {
   return end == std::string_view::npos ? std::string_view() : path.substr(0, end + 2);
 }
 
+bool leave_frame(std::string& prefix) {
+  if (prefix.size() < 2) return false;
+  const size_t end = prefix.size() < 3 ? std::string::npos : prefix.rfind("//", prefix.size() - 3);
+  prefix.resize(end == std::string::npos ? 0 : end + 2);
+  return true;
+}
+
 }  // namespace parallax::diff

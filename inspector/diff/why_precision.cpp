@@ -20,7 +20,7 @@ struct Narrow {
   std::string_view what;
 };
 // TF32 has float32's exponents and float16's fraction (NVIDIA A100 whitepaper, 2020).
-constexpr Narrow kNarrow[] = {
+constexpr Narrow kNarrowTypes[] = {
     {"float16", 10, -14, "half precision (float16)"},
     {"bfloat16", 7, -126, "bfloat16"},
     {"TF32", 10, -126, "TF32"},
@@ -76,7 +76,7 @@ Likeness likeness_of(const WhyEvidence& evidence, const Value& candidate) {
 std::optional<std::string> why_stored_narrow(const WhyEvidence& evidence) {
   constexpr size_t kEnough = 8;
   if (!is_float32(evidence)) return std::nullopt;
-  for (const Narrow& type : kNarrow) {
+  for (const Narrow& type : kNarrowTypes) {
     size_t counted = 0, wide = 0;
     bool all_narrow = true;
     for (size_t index = 0; index < evidence.actual_doubles().size() && all_narrow; ++index) {
@@ -102,7 +102,7 @@ std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence) {
   constexpr double kAlike = 0.9;
   if (!is_float32(evidence)) return std::nullopt;
   const Narrow* like = nullptr;
-  for (const Narrow& type : kNarrow) {
+  for (const Narrow& type : kNarrowTypes) {
     std::vector<Value> values = evidence.input_values();
     for (Value& value : values) value = rounded_value(value, type);
     const auto candidate = evidence.rerun(evidence.node(), values);

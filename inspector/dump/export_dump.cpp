@@ -101,12 +101,12 @@ Status write_as_data_set(const std::string& destination, const DumpReader& reade
   return {};
 }
 
-struct Kind {
+struct FileKind {
   std::string_view ending;
   Write write;
   Refusal refusal;
 };
-constexpr std::array<Kind, 6> kKinds = {{
+constexpr std::array<FileKind, 6> kKinds = {{
     {".npz", write_as_npz, refuse_npy},
     {".safetensors", write_as_safetensors, refuse_safetensors},
     {".onnx", write_as_model, refuse_nested},
@@ -114,12 +114,12 @@ constexpr std::array<Kind, 6> kKinds = {{
     {".pbtxt", write_as_model, refuse_nested},
     {".txt", write_as_model, refuse_nested},
 }};
-constexpr Kind kFolder = {"", write_as_folder, refuse_npy};
-constexpr Kind kDataSet = {"", write_as_data_set, refuse_nothing};
+constexpr FileKind kFolder = {"", write_as_folder, refuse_npy};
+constexpr FileKind kDataSet = {"", write_as_data_set, refuse_nothing};
 
-Result<Kind> kind_of(std::string destination) {
+Result<FileKind> kind_of(std::string destination) {
   while (destination.size() > 1 && destination.ends_with('/')) destination.pop_back();
-  for (const Kind& kind : kKinds) {
+  for (const FileKind& kind : kKinds) {
     if (destination.ends_with(kind.ending)) return kind;
   }
   const fs::path path(destination);
@@ -156,7 +156,7 @@ bool is_of_main_graph(const std::string& path) {
 }
 
 // The last value of each path whose elements are in the dump.
-Result<std::vector<Chosen>> choose(const DumpReader& reader, const Kind& kind, ExportReport& report) {
+Result<std::vector<Chosen>> choose(const DumpReader& reader, const FileKind& kind, ExportReport& report) {
   std::vector<Chosen> values;
   std::set<std::string> paths;
   const auto entries = reader.entries();
@@ -192,7 +192,7 @@ Result<std::vector<Chosen>> choose(const DumpReader& reader, const Kind& kind, E
 }  // namespace
 
 Result<ExportReport> export_dump(const std::string& dump, const std::string& destination) {
-  const Kind kind = PX_TRY(kind_of(destination));
+  const FileKind kind = PX_TRY(kind_of(destination));
   const auto reader = PX_TRY(DumpReader::open(dump));
   ExportReport report;
   std::vector<Chosen> values = PX_TRY(choose(*reader, kind, report));

@@ -6,7 +6,7 @@
 namespace parallax {
 namespace {
 
-constexpr size_t kMostProblems = 1000;
+constexpr size_t kMostReported = 1000;
 constexpr size_t kLongestText = 2000;  // of one message: a name in a damaged file can have any length
 
 // Length of the UTF-8 sequence at the start of `text`, 0 where there is none (RFC 3629: no overlong form, no
@@ -57,7 +57,7 @@ std::string printable(std::string_view text) {
 }
 
 void CheckReport::add(ModelProblem problem) {
-  if (problems_.size() >= kMostProblems) return;
+  if (problems_.size() >= kMostReported) return;
   for (std::string* text : {&problem.where, &problem.message, &problem.node, &problem.op}) *text = printable(*text);
   problems_.push_back(std::move(problem));
 }

@@ -36,7 +36,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string joined_with_or(const std::vector<std::string>& words) {
   std::string text;
@@ -128,12 +128,12 @@ std::string OpsetRegistry::explain_missing(std::string_view domain, std::string_
   const std::string own(canonical_domain(domain));
   const auto known = versions(domain, op);
   if (!known.empty()) {
-    return "operator " + quoted(op) + " exists in " + own + " from opset " +
+    return "operator " + in_quotes(op) + " exists in " + own + " from opset " +
            std::to_string(known.front().since_version) + " on, but the model imports opset " +
            std::to_string(opset_version);
   }
-  std::string text = domain_named(domain) == nullptr ? "unknown operator domain " + quoted(own)
-                                                     : "no operator " + quoted(op) + " in domain " + own;
+  std::string text = domain_named(domain) == nullptr ? "unknown operator domain " + in_quotes(own)
+                                                     : "no operator " + in_quotes(op) + " in domain " + own;
   const auto names = suggestions(domain, op);
   if (!names.empty()) text += "; did you mean " + joined_with_or(names) + "?";
   return text;

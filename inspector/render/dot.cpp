@@ -17,7 +17,7 @@
 namespace parallax {
 namespace {
 
-constexpr size_t kMaxLabel = 48;
+constexpr size_t kMaxDotLabel = 48;
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
@@ -171,7 +171,7 @@ class DotWriter {
     const Node& node = graph.nodes[static_cast<size_t>(id)];
     const std::string box = fmt::format("{}_n{}", prefix, id);
     drawn[id] = box;
-    std::string label = qualified_op(node) + "\n" + shorten(node.display_name, kMaxLabel);
+    std::string label = qualified_op(node) + "\n" + shorten(node.display_name, kMaxDotLabel);
     for (size_t slot = 0; slot < node.inputs.size(); ++slot) label += constant_line(graph, node, slot);
     const ValueComparison* verdict = verdict_of(graph, id, scope);
     line(indent, fmt::format("{} [label={}{}];", box, quoted(with_badge(label, verdict)), style_text(verdict)));
@@ -192,7 +192,7 @@ class DotWriter {
       line(indent, fmt::format("subgraph cluster_{} {{", prefix));
       line(indent + 1,
            fmt::format("label={}; style=\"rounded,dashed\"; color=\"#4477AA\";",
-                       quoted(shorten(node.display_name, kMaxLabel) + (attribute.empty() ? "" : " " + attribute))));
+                       quoted(shorten(node.display_name, kMaxDotLabel) + (attribute.empty() ? "" : " " + attribute))));
       write_graph(body, scope_of_body(scope, node, attribute), prefix, indent + 1, nullptr);
       line(indent, "}");
       if (!body.order.empty()) {
@@ -214,7 +214,7 @@ class DotWriter {
     const std::string content = small_tensor_text(tensor, 6);
     const std::string what =
         content.empty() ? std::string(name_of(tensor.dtype())) + tensor.shape().to_string() : content;
-    return fmt::format("\n{}: {}", shorten(value.name, kMaxLabel), shorten(what, kMaxLabel));
+    return fmt::format("\n{}: {}", shorten(value.name, kMaxDotLabel), shorten(what, kMaxDotLabel));
   }
 
   void write_source(const Graph& graph, ValueId id, const std::string& prefix, int indent,
@@ -224,13 +224,14 @@ class DotWriter {
         std::any_of(value.readers.begin(), value.readers.end(), [&](NodeId reader) { return drawn.contains(reader); });
     if (!is_read) return;
     line(indent, fmt::format("{}_v{} [shape=ellipse, fillcolor=\"#CCDDAA\", label={}];", prefix, id,
-                             quoted(shorten(value.name, kMaxLabel) + "\n" + to_string(value.type))));
+                             quoted(shorten(value.name, kMaxDotLabel) + "\n" + to_string(value.type))));
   }
 
   std::string edge_label(const ValueDef& value) const {
     const bool is_known = value.type.kind != TypeInfo::Kind::unknown;
-    return options_.shapes && is_known ? fmt::format(" [label={}]", quoted(shorten(to_string(value.type), kMaxLabel)))
-                                       : "";
+    return options_.shapes && is_known
+               ? fmt::format(" [label={}]", quoted(shorten(to_string(value.type), kMaxDotLabel)))
+               : "";
   }
 
   void write_edges(const Graph& graph, const std::string& prefix, const std::map<NodeId, std::string>& drawn) {
@@ -260,7 +261,7 @@ class DotWriter {
       if (producer == drawn.end()) continue;
       const std::string box = fmt::format("{}_o{}", prefix, index);
       line(indent, fmt::format("{} [shape=ellipse, fillcolor=\"#BBCCEE\", label={}];", box,
-                               quoted(shorten(value.name, kMaxLabel) + "\n" + to_string(value.type))));
+                               quoted(shorten(value.name, kMaxDotLabel) + "\n" + to_string(value.type))));
       edges_ += fmt::format("  {} -> {};\n", producer->second, box);
     }
   }

@@ -16,7 +16,7 @@
 namespace parallax {
 namespace {
 
-constexpr size_t kMaxLabel = 28;
+constexpr size_t kMaxOverviewLabel = 28;
 
 using Worst = std::vector<const ValueComparison*>;  // by item; null where nothing is known
 
@@ -84,7 +84,7 @@ void write_box(const SceneBox& box, const GraphItem& item, const ValueComparison
   SeverityStyle style{"#F3F3F3", "#000000", "", 1};
   if (worst != nullptr) style = style_of(*worst);
   const bool is_closed_group = item.has_children() && !box.is_open;
-  std::string detail = shorten(item.detail, kMaxLabel);
+  std::string detail = shorten(item.detail, kMaxOverviewLabel);
   if (is_closed_group) detail += fmt::format("{}{} nodes", detail.empty() ? "" : ", ", item.node_count);
   if (!style.badge.empty() && !box.is_open) detail += fmt::format("{}{}", detail.empty() ? "" : ", ", style.badge);
   fmt::format_to(std::back_inserter(text),
@@ -96,14 +96,14 @@ void write_box(const SceneBox& box, const GraphItem& item, const ValueComparison
   const float middle = box.x + box.width / 2;
   const std::string& ink = box.is_open ? "#000000" : style.text;
   fmt::format_to(std::back_inserter(text), "<text class=\"o\" x=\"{:.0f}\" y=\"{:.0f}\" fill=\"{}\">{}</text>", middle,
-                 box.y + 15, ink, xml_text(shorten(item.title, kMaxLabel)));
+                 box.y + 15, ink, xml_text(shorten(item.title, kMaxOverviewLabel)));
   if (!box.is_open)
     fmt::format_to(std::back_inserter(text), "<text x=\"{:.0f}\" y=\"{:.0f}\" fill=\"{}\">{}</text>", middle,
                    box.y + 30, ink, xml_text(detail));
   text += "</g>\n";
 }
 
-constexpr std::string_view kStyle =
+constexpr std::string_view kOverviewStyle =
     "<style>text{font:11px Helvetica,Arial,\"DejaVu Sans\",sans-serif;text-anchor:middle}.o{font-weight:bold}"
     ".e{fill:none;stroke:#777}</style>\n";
 
@@ -119,7 +119,7 @@ std::string overview_to_svg(const Graph& graph, const Comparison* comparison, si
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\">\n{2}",
-      scene.width, scene.height, kStyle);
+      scene.width, scene.height, kOverviewStyle);
   std::string wires;
   for (const SceneWire& wire : scene.wires) write_wire(wire, wires);
   std::string closed;

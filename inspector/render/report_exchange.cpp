@@ -59,12 +59,6 @@ std::string verdict_case(const Comparison& comparison) {
 
 bool is_in_main_graph(const ValueComparison& value) { return value.path.find("//") == std::string::npos; }
 
-// A number, or the word the other documents use for what JSON has no number for.
-ordered_json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
 // Netron matches the part of a name before its first line break, and reads no other.
 std::string target_of(std::string_view name) { return std::string(name.substr(0, name.find('\n'))); }
 
@@ -109,9 +103,9 @@ std::string comparison_to_netron(const Comparison& comparison) {
               value.reason.empty() ? std::string(name_of(value.verdict))
                                    : fmt::format("{}: {}", name_of(value.verdict), value.reason));
     if (value.metrics.has_value()) {
-      add_entry(metrics, "value", target, "severity", number(value.severity));
-      add_entry(metrics, "value", target, "max_abs", number(value.metrics->max_abs));
-      add_entry(metrics, "value", target, "rmse", number(value.metrics->rmse));
+      add_entry(metrics, "value", target, "severity", number_json(value.severity));
+      add_entry(metrics, "value", target, "max_abs", number_json(value.metrics->max_abs));
+      add_entry(metrics, "value", target, "rmse", number_json(value.metrics->rmse));
     }
     const ValueComparison*& worst = worst_of_node[value.node];
     if (!value.node.empty() && (worst == nullptr || is_worse(value, *worst))) worst = &value;
@@ -121,7 +115,7 @@ std::string comparison_to_netron(const Comparison& comparison) {
     if (value.node.empty() || worst == worst_of_node.end() || worst->second != &value) continue;
     add_entry(metadata, "node", target_of(value.node), "parallax", style_of(value).badge);
     if (value.metrics.has_value())
-      add_entry(metrics, "node", target_of(value.node), "severity", number(value.severity));
+      add_entry(metrics, "node", target_of(value.node), "severity", number_json(value.severity));
   }
   return json_text({{"signature", "netron:attachment"}, {"metadata", metadata}, {"metrics", metrics}});
 }
@@ -132,7 +126,7 @@ std::string comparison_to_model_explorer(const Comparison& comparison) {
     if (!is_in_main_graph(value)) continue;
     const SeverityStyle style = style_of(value);
     const bool is_judged = value.verdict == Verdict::pass || value.verdict == Verdict::diverged;
-    results[value.path] = {{"value", is_judged ? number(value.severity) : ordered_json(style.badge)},
+    results[value.path] = {{"value", is_judged ? number_json(value.severity) : ordered_json(style.badge)},
                            {"bgColor", style.fill},
                            {"textColor", style.text}};
   }

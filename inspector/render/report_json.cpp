@@ -10,30 +10,25 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
 
 ordered_json to_json(const Metrics& metrics) {
-  return {{"max_abs", number(metrics.max_abs)},
-          {"max_rel", number(metrics.max_rel)},
-          {"mean_abs", number(metrics.mean_abs)},
-          {"rmse", number(metrics.rmse)},
-          {"rel_l2", number(metrics.rel_l2)},
-          {"cosine", number(metrics.cosine)},
-          {"snr_db", number(metrics.snr_db)},
-          {"max_ulp", number(metrics.max_ulp)},
+  return {{"max_abs", number_json(metrics.max_abs)},
+          {"max_rel", number_json(metrics.max_rel)},
+          {"mean_abs", number_json(metrics.mean_abs)},
+          {"rmse", number_json(metrics.rmse)},
+          {"rel_l2", number_json(metrics.rel_l2)},
+          {"cosine", number_json(metrics.cosine)},
+          {"snr_db", number_json(metrics.snr_db)},
+          {"max_ulp", number_json(metrics.max_ulp)},
           {"mismatches", metrics.mismatches},
           {"nan_a", metrics.nan_a},
           {"nan_b", metrics.nan_b},
           {"inf_a", metrics.inf_a},
           {"inf_b", metrics.inf_b},
           {"worst_index", metrics.worst_index},
-          {"worst_a", number(metrics.worst_a)},
-          {"worst_b", number(metrics.worst_b)}};
+          {"worst_a", number_json(metrics.worst_a)},
+          {"worst_b", number_json(metrics.worst_b)}};
 }
 
 ordered_json to_json(const ValueComparison& value) {
@@ -48,15 +43,15 @@ ordered_json to_json(const ValueComparison& value) {
                     {"shape", value.shape},
                     {"verdict", name_of(value.verdict)}};
   const bool was_compared = value.verdict != Verdict::not_compared;
-  json["severity"] = was_compared ? number(value.severity) : ordered_json(nullptr);
-  json["limit"] = was_compared ? ordered_json{{"rtol", number(value.limit.rtol)},
-                                              {"atol", number(value.limit.atol)},
+  json["severity"] = was_compared ? number_json(value.severity) : ordered_json(nullptr);
+  json["limit"] = was_compared ? ordered_json{{"rtol", number_json(value.limit.rtol)},
+                                              {"atol", number_json(value.limit.atol)},
                                               {"from", name_of(value.limit.from)}}
                                : ordered_json(nullptr);
   json["reason"] = text_or_null(value.reason);
   json["metrics"] = value.metrics.has_value() ? to_json(*value.metrics) : ordered_json(nullptr);
-  json["noise"] =
-      value.noise_rel_l2.has_value() ? ordered_json{{"rel_l2", number(*value.noise_rel_l2)}} : ordered_json(nullptr);
+  json["noise"] = value.noise_rel_l2.has_value() ? ordered_json{{"rel_l2", number_json(*value.noise_rel_l2)}}
+                                                 : ordered_json(nullptr);
   return json;
 }
 
@@ -67,8 +62,8 @@ ordered_json to_json(const Cause& cause) {
                     {"node", cause.node},
                     {"op", cause.op},
                     {"path", cause.path},
-                    {"introduced", number(cause.introduced)},
-                    {"inherited", number(cause.inherited)},
+                    {"introduced", number_json(cause.introduced)},
+                    {"inherited", number_json(cause.inherited)},
                     {"side", name_of(cause.side)},
                     {"why", cause.why}};
   const bool has_source = !cause.source_module.empty() || !cause.source_line.empty();
@@ -117,19 +112,24 @@ nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
           {"device", execution.device},
           {"settings", execution.settings},
           {"model_sha256", execution.model_sha256},
-          {"wall_ms", number(execution.wall_ms)}};
+          {"wall_ms", number_json(execution.wall_ms)}};
 }
 
 nlohmann::ordered_json values_json(const std::vector<ValueComparison>& values) { return list_of(values); }
 
 nlohmann::ordered_json statistics_json(const TensorStatistics& statistics) {
-  return {{"min", number(statistics.min)},
-          {"max", number(statistics.max)},
-          {"mean", number(statistics.mean)},
-          {"std", number(statistics.std)},
+  return {{"min", number_json(statistics.min)},
+          {"max", number_json(statistics.max)},
+          {"mean", number_json(statistics.mean)},
+          {"std", number_json(statistics.std)},
           {"zeros", statistics.zeros},
           {"nan", statistics.nan},
           {"inf", statistics.positive_inf + statistics.negative_inf}};
+}
+
+ordered_json number_json(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
 std::string error_to_json(const Error& error) {

@@ -19,6 +19,7 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison);
 std::string json_text(const nlohmann::ordered_json& json);
 
 // Parts of other documents.
+nlohmann::ordered_json number_json(double value);
 nlohmann::ordered_json execution_json(const ComparedExecution& execution);
 nlohmann::ordered_json values_json(const std::vector<ValueComparison>& values);
 // { "min", "max", "mean", "std", "zeros", "nan", "inf" }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
+#include "inspector/base/text.h"
 
 namespace parallax {
 namespace {
@@ -104,13 +105,6 @@ class ExpressionReader {
   bool failed_ = false;
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 struct NameSize {
   std::string_view part;  // of the lower-case name
   int64_t size;
@@ -131,7 +125,7 @@ constexpr std::array<NameSize, 11> kSizesByName = {{{"batch", 1},
 constexpr int64_t kOtherSize = 8;
 
 int64_t size_by_name(const std::string& name) {
-  const std::string lowered = lower(name);
+  const std::string lowered = lower_case(name);
   if (lowered == "n" || lowered == "b" || lowered == "bs") return 1;
   if (lowered == "h" || lowered == "w") return 64;
   if (lowered == "c") return 3;
@@ -155,10 +149,10 @@ void for_each_input_dim(const Graph& graph, Visit visit) {
 // "total_sequence_length" is past + sequence where the model has one name of each kind.
 void add_totals(DimSizes& sizes, const DimSizes& given) {
   for (auto& [name, size] : sizes) {
-    if (lower(name).find("total") == std::string::npos || given.contains(name)) continue;
+    if (lower_case(name).find("total") == std::string::npos || given.contains(name)) continue;
     const auto find = [&](std::string_view part) {
       return std::find_if(sizes.begin(), sizes.end(), [&](const auto& row) {
-        const std::string other = lower(row.first);
+        const std::string other = lower_case(row.first);
         return other.find("total") == std::string::npos && other.find(part) == 0;
       });
     };

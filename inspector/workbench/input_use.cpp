@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/text.h"
+
 namespace parallax {
 namespace {
 
@@ -17,13 +19,6 @@ constexpr int kMaxSteps = 12;
 constexpr std::array<std::string_view, 12> kTransparentOps = {"Identity",  "Cast",    "Reshape", "Unsqueeze",
                                                               "Squeeze",   "Flatten", "Expand",  "Concat",
                                                               "Transpose", "Slice",   "Tile",    "Clip"};
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
 
 bool is_transparent(const Node& node) {
   return std::find(kTransparentOps.begin(), kTransparentOps.end(), node.op_type) != kTransparentOps.end();
@@ -104,7 +99,7 @@ std::optional<InputUse> follow(const Graph& graph, ValueId value, int steps, std
 
 InputUse find_input_use(const Graph& graph, ValueId input) {
   const ValueDef& value = graph.values[static_cast<size_t>(input)];
-  const std::string name = lower(value.name);
+  const std::string name = lower_case(value.name);
   const auto named = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (named("mask")) return {InputUse::Kind::mask, -1, "a mask, by its name"};
   const bool is_whole = is_integer(value.type.dtype) || value.type.dtype == DType::bool_;

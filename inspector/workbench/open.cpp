@@ -11,14 +11,10 @@
 #include "inspector/model/import.h"
 
 namespace parallax {
-namespace {
-
 Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump) {
   if (dump.graphs().empty()) return std::shared_ptr<const Model>();
   return dump.model(0);
 }
-
-}  // namespace
 
 Result<bool> is_dump_file(const std::string& path) {
   const auto file = PX_TRY(MappedFile::open(path));

@@ -19,6 +19,9 @@ Result<bool> is_dump_file(const std::string& path);
 // The graph of a model file, or the (first) graph a dump holds. Errors: usage, when a dump holds none.
 Result<std::shared_ptr<const Model>> open_graph(const std::string& path);
 
+// The (first) graph that a dump holds; null when it holds none.
+Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump);
+
 struct OpenedComparison {
   Comparison comparison;
   std::shared_ptr<const Model> model;  // graph of A, else of B, else null

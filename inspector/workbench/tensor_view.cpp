@@ -10,6 +10,7 @@
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/slice.h"
+#include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
 namespace {
@@ -41,10 +42,6 @@ std::vector<int64_t> dims_of(const TypeInfo& type) {
   std::vector<int64_t> dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
   return dims;
-}
-
-std::string dtype_text(const TypeInfo& type) {
-  return type.kind == TypeInfo::Kind::tensor ? std::string(name_of(type.dtype)) : to_string(type);
 }
 
 ordered_json element_json(const TensorView& tensor, int64_t index) {

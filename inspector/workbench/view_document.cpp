@@ -11,6 +11,7 @@
 #include "inspector/exec/value_path.h"
 #include "inspector/model/import.h"
 #include "inspector/workbench/open.h"
+#include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
 namespace {
@@ -24,10 +25,6 @@ std::string dims_text(const TypeInfo& type) {
                                                             : dim.name);
   }
   return text;
-}
-
-std::string dtype_text(const TypeInfo& type) {
-  return type.kind == TypeInfo::Kind::tensor ? std::string(name_of(type.dtype)) : to_string(type);
 }
 
 // The name at the end of a path, as it stands in the model.
@@ -163,9 +160,10 @@ void remark_on(const DumpReader& dump, std::string_view side, std::vector<std::s
   if (lacks) remarks.push_back(fmt::format("{} does not hold all elements of all values", which));
 }
 
-Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump) {
-  if (dump.graphs().empty()) return std::shared_ptr<const Model>();
-  return dump.model(0);
+const TensorStatistics* statistics_of(const DumpReader* dump, int32_t entry) {
+  if (dump == nullptr || entry < 0) return nullptr;
+  const auto& statistics = dump->entries()[static_cast<size_t>(entry)].statistics;
+  return statistics.has_value() ? &*statistics : nullptr;
 }
 
 }  // namespace
@@ -174,6 +172,14 @@ const ValueComparison* Document::compared(int32_t row) const {
   if (comparison == nullptr || row < 0) return nullptr;
   const int32_t index = rows[static_cast<size_t>(row)].comparison;
   return index < 0 ? nullptr : &comparison->values[static_cast<size_t>(index)];
+}
+
+const TensorStatistics* Document::statistics_a(const ValueRow& row) const {
+  return statistics_of(a.get(), row.entry_a);
+}
+
+const TensorStatistics* Document::statistics_b(const ValueRow& row) const {
+  return statistics_of(b.get(), row.entry_b);
 }
 
 int32_t Document::find_row(const std::string& path) const {

@@ -50,6 +50,9 @@ struct Document {
 
   bool is_pair() const { return comparison != nullptr || b != nullptr; }
   const ValueComparison* compared(int32_t row) const;
+  // What the dumps say of a row's values; null where they say nothing.
+  const TensorStatistics* statistics_a(const ValueRow& row) const;
+  const TensorStatistics* statistics_b(const ValueRow& row) const;
   int32_t find_row(const std::string& path) const;  // -1 when there is none
 };
 

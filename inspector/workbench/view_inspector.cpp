@@ -145,15 +145,9 @@ void add_metrics(const ValueComparison& value, InspectorView& view) {
   view.sections.push_back(std::move(section));
 }
 
-const TensorStatistics* statistics_of(const DumpReader* dump, int32_t entry) {
-  if (dump == nullptr || entry < 0) return nullptr;
-  const auto& statistics = dump->entries()[static_cast<size_t>(entry)].statistics;
-  return statistics.has_value() ? &*statistics : nullptr;
-}
-
 void add_statistics(const Document& document, const ValueRow& row, InspectorView& view) {
-  const TensorStatistics* a = statistics_of(document.a.get(), row.entry_a);
-  const TensorStatistics* b = statistics_of(document.b.get(), row.entry_b);
+  const TensorStatistics* a = document.statistics_a(row);
+  const TensorStatistics* b = document.statistics_b(row);
   if (a == nullptr && b == nullptr) return;
   InspectorSection section{"Statistics", {}};
   if (document.b != nullptr) section.lines.push_back({"", "A", "B", Kind::header, ""});

@@ -36,4 +36,8 @@ std::string fitted_number(const std::string& text, const std::function<bool(cons
   return rounded;
 }
 
+std::string dtype_text(const TypeInfo& type) {
+  return type.kind == TypeInfo::Kind::tensor ? std::string(name_of(type.dtype)) : to_string(type);
+}
+
 }  // namespace parallax

@@ -1,8 +1,10 @@
-// Numbers as they stand where there is little room.
+// Numbers and types as they stand where there is little room.
 #pragma once
 
 #include <functional>
 #include <string>
+
+#include "inspector/tensor/type_info.h"
 
 namespace parallax {
 
@@ -12,5 +14,8 @@ std::string trimmed_exponent(std::string text);  // "1e-05" becomes "1e-5"
 
 // The number itself where it fits, else with "~" and the most digits that fit: "~1.09e7". Other text stays.
 std::string fitted_number(const std::string& text, const std::function<bool(const std::string&)>& fits);
+
+// The element type of a tensor, "sequence of ..." of anything else.
+std::string dtype_text(const TypeInfo& type);
 
 }  // namespace parallax

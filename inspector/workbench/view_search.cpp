@@ -13,12 +13,6 @@
 namespace parallax {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 struct Number {
   std::string_view name;
   double Metrics::*metric;
@@ -43,12 +37,6 @@ constexpr std::array<Word, 5> kVerdicts = {{{"diverged", Verdict::diverged},
                                             {"missing", Verdict::not_compared},
                                             {"not_compared", Verdict::not_compared}}};
 
-const TensorStatistics* statistics_of(const DumpReader* dump, int32_t entry) {
-  if (dump == nullptr || entry < 0) return nullptr;
-  const auto& statistics = dump->entries()[static_cast<size_t>(entry)].statistics;
-  return statistics.has_value() ? &*statistics : nullptr;
-}
-
 // Whether the values hold NaN (or an infinity) on any side: from the comparison, else from the dumps' statistics.
 bool has_special(const Document& document, const ValueRow& row, bool nan) {
   if (row.comparison >= 0) {
@@ -57,20 +45,21 @@ bool has_special(const Document& document, const ValueRow& row, bool nan) {
       return true;
     }
   }
-  for (const TensorStatistics* s :
-       {statistics_of(document.a.get(), row.entry_a), statistics_of(document.b.get(), row.entry_b)}) {
+  for (const TensorStatistics* s : {document.statistics_a(row), document.statistics_b(row)}) {
     if (s != nullptr && (nan ? s->nan : s->positive_inf + s->negative_inf) > 0) return true;
   }
   return false;
 }
 
-bool contains(const std::string& text, const std::string& word) { return lower(text).find(word) != std::string::npos; }
+bool contains(const std::string& text, const std::string& word) {
+  return lower_case(text).find(word) != std::string::npos;
+}
 
 }  // namespace
 
 Result<SearchQuery::Term> SearchQuery::parse_term(std::string_view word) {
   Term term;
-  term.word = lower(word);
+  term.word = lower_case(word);
   const std::string_view text = term.word;
   if (text == "nan" || text == "inf") {
     term.kind = text == "nan" ? Term::Kind::nan : Term::Kind::inf;
@@ -127,9 +116,9 @@ bool SearchQuery::holds(const Term& term, const Document& document, const ValueR
       return contains(row.path, term.word) || contains(row.node, term.word) || contains(row.op, term.word) ||
              contains(row.dtype, term.word) || contains(row.shape, term.word);
     case Term::Kind::op:
-      return lower(row.op) == term.word;
+      return lower_case(row.op) == term.word;
     case Term::Kind::dtype:
-      return lower(row.dtype) == term.word;
+      return lower_case(row.dtype) == term.word;
     case Term::Kind::shape:
       return row.shape == term.word || row.shape.starts_with(term.word + "x");
     case Term::Kind::path:

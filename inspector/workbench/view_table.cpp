@@ -54,7 +54,7 @@ bool is_text(TableColumn column) {
          column == TableColumn::shape || column == TableColumn::dtype;
 }
 
-std::string number_text(double value, int digits) { return std::isnan(value) ? "" : short_number(value, digits); }
+std::string short_text(double value, int digits) { return std::isnan(value) ? "" : short_number(value, digits); }
 
 }  // namespace
 
@@ -78,9 +78,9 @@ std::string table_cell(const Document& document, int32_t row, TableColumn column
     case TableColumn::dtype:
       return value.dtype;
     case TableColumn::cosine:
-      return number_text(number_of(document, row, column), 6);  // what is apart from 1 comes late
+      return short_text(number_of(document, row, column), 6);  // what is apart from 1 comes late
     default:
-      return number_text(number_of(document, row, column), 3);
+      return short_text(number_of(document, row, column), 3);
   }
 }
 

@@ -4,9 +4,9 @@
 namespace parallax::reference {
 namespace {
 
-class Reader {
+class PnmReader {
  public:
-  explicit Reader(Bytes file) : file_(file) {}
+  explicit PnmReader(Bytes file) : file_(file) {}
 
   // The next decimal number, after white space and comments.
   std::optional<int64_t> number() {
@@ -57,7 +57,7 @@ struct Format {
   int64_t greatest;
 };
 
-std::optional<int64_t> read_sample(Reader& reader, const Format& format) {
+std::optional<int64_t> read_sample(PnmReader& reader, const Format& format) {
   if (format.plain) return format.bits ? reader.digit() : reader.number();
   const auto high = reader.byte();
   if (format.greatest < 256 || !high.has_value()) return high;
@@ -70,7 +70,7 @@ void set_grey(Image& image, size_t pixel, uint8_t value) {
 }
 
 // Eight pixels a byte, the leftmost highest; rows begin at a byte.
-std::optional<Image> read_packed_bits(Reader& reader, Image image) {
+std::optional<Image> read_packed_bits(PnmReader& reader, Image image) {
   for (int64_t row = 0; row < image.height; ++row) {
     int64_t byte = 0;
     for (int64_t column = 0; column < image.width; ++column) {
@@ -91,7 +91,7 @@ std::optional<Image> read_packed_bits(Reader& reader, Image image) {
 std::optional<Image> decode_pnm(Bytes file) {
   const int kind = file[1] - '0';
   Format format{kind <= 3, kind == 1 || kind == 4, kind == 3 || kind == 6 ? size_t{3} : size_t{1}, 1};
-  Reader reader(file);
+  PnmReader reader(file);
   const auto width = reader.number();
   const auto height = reader.number();
   if (!width.has_value() || !height.has_value()) return std::nullopt;

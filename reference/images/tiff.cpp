@@ -11,14 +11,14 @@ namespace parallax::reference {
 namespace {
 
 // A file in memory, as libtiff's callbacks read it.
-struct Reader {
+struct TiffReader {
   Bytes file;
   size_t place = 0;
 
-  static Reader& of(thandle_t handle) { return *static_cast<Reader*>(handle); }
+  static TiffReader& of(thandle_t handle) { return *static_cast<TiffReader*>(handle); }
 
   static tmsize_t read(thandle_t handle, void* target, tmsize_t count) {
-    Reader& reader = of(handle);
+    TiffReader& reader = of(handle);
     if (count < 0) return -1;
     const size_t taken = std::min(static_cast<size_t>(count), reader.file.size() - reader.place);
     std::memcpy(target, reader.file.data() + reader.place, taken);
@@ -27,7 +27,7 @@ struct Reader {
   }
   static tmsize_t write(thandle_t, void*, tmsize_t) { return -1; }
   static toff_t seek(thandle_t handle, toff_t offset, int whence) {
-    Reader& reader = of(handle);
+    TiffReader& reader = of(handle);
     const toff_t base = whence == SEEK_CUR ? reader.place : whence == SEEK_END ? reader.file.size() : 0;
     if (base + offset > reader.file.size()) return static_cast<toff_t>(-1);
     reader.place = static_cast<size_t>(base + offset);
@@ -43,14 +43,14 @@ int be_silent(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 }  // namespace
 
 std::optional<Image> decode_tiff(Bytes file) {
-  Reader reader{file};
+  TiffReader reader{file};
   const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
                                                                              TIFFOpenOptionsFree);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), be_silent, nullptr);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), be_silent, nullptr);
   const std::unique_ptr<TIFF, void (*)(TIFF*)> tiff(
-      TIFFClientOpenExt("image", "rm", &reader, Reader::read, Reader::write, Reader::seek, Reader::close, Reader::size,
-                        nullptr, nullptr, options.get()),
+      TIFFClientOpenExt("image", "rm", &reader, TiffReader::read, TiffReader::write, TiffReader::seek,
+                        TiffReader::close, TiffReader::size, nullptr, nullptr, options.get()),
       TIFFClose);
   uint32_t width = 0;
   uint32_t height = 0;

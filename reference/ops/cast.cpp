@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "inspector/base/text.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "reference/ops/map.h"
@@ -19,11 +20,6 @@ struct CastRules {
   bool saturate = true;                   // to the float8 formats
   E8M0Rounding round = E8M0Rounding::up;  // to float8e8m0
 };
-
-std::string lower_case(std::string text) {
-  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return text;
-}
 
 bool is_small_float(DType dtype) { return is_floating(dtype) && bits_of(dtype) <= 8; }
 

@@ -62,15 +62,15 @@ Result<DeformPlan> plan_deform(const OpContext& op) {
 }
 
 // The corners of a place between elements, as (position in a plane, weight); corners outside count nothing.
-using Taps = std::vector<std::pair<int64_t, double>>;
+using SamplePoints = std::vector<std::pair<int64_t, double>>;
 
-Taps interpolate(const Window& window, std::span<const double> place) {
-  Taps taps{{0, 1.0}};
+SamplePoints interpolate(const Window& window, std::span<const double> place) {
+  SamplePoints taps{{0, 1.0}};
   for (size_t axis = 0; axis < window.rank(); ++axis) {
     const auto length = static_cast<double>(window.input[axis]);
     if (!(place[axis] > -1 && place[axis] < length)) return {};
     const double floor = std::floor(place[axis]);
-    Taps joined;
+    SamplePoints joined;
     for (const auto& [position, weight] : taps) {
       for (int step = 0; step < 2; ++step) {
         const double corner = floor + step;
@@ -98,7 +98,7 @@ class Sampler {
     const int64_t per_offset_group = plan_.channels / plan_.offset_groups;
     for (int64_t column = 0; column < width; ++column) {
       for (int64_t element = 0; element < kernel; ++element) {
-        Taps taps;
+        SamplePoints taps;
         double mask = 1;
         int64_t known = -1;  // the offset group that taps are of
         for (int64_t channel = 0; channel < plan_.in; ++channel) {
@@ -118,7 +118,7 @@ class Sampler {
   }
 
  private:
-  Taps taps_of(int64_t sample, int64_t offset_group, int64_t element, int64_t place) const {
+  SamplePoints taps_of(int64_t sample, int64_t offset_group, int64_t element, int64_t place) const {
     const Window& window = plan_.window;
     const std::vector<int64_t> none(window.rank(), 0);
     const Walk<1> at(window.output, {none}, place);

@@ -26,7 +26,7 @@ __attribute__((always_inline)) inline void widen_lines(const float* from, const 
     to += lines.out_stride();
   }
 }
-PX_WIDEST void widen(const float* from, const Lines& lines, double* to) {
+PX_WIDEST void widen_lines(const float* from, const Lines& lines, double* to) {
   // Panels of matrices have lines of this width, which are over soonest where it is known.
   constexpr std::integral_constant<int64_t, 32> kPanel;
   if (lines.width == kPanel) return widen_lines(from + lines.begin, lines, kPanel, to);
@@ -71,7 +71,7 @@ void store_packed_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t
 void load_lines(const TensorView& view, const Lines& lines, double* out) {
   if (lines.is_empty()) return;
   PX_CHECK(view.device.is_host() && lines.begin >= 0 && lines.end() <= view.element_count());
-  if (view.dtype == DType::float32) return widen(reinterpret_cast<const float*>(view.data), lines, out);
+  if (view.dtype == DType::float32) return widen_lines(reinterpret_cast<const float*>(view.data), lines, out);
   for (int64_t line = 0; line < lines.lines; ++line) {
     const std::span<double> to(out + line * lines.out_stride(), static_cast<size_t>(lines.width));
     load_doubles(view, lines.begin + line * lines.stride, to);

@@ -16,6 +16,12 @@
 
 namespace parallax::reference {
 
+// Of any element type; false for what has no NaN.
+template <class T>
+bool is_nan(T value) {
+  return value != value;
+}
+
 // `lines` stretches of `width` elements each, `stride` elements apart in the tensor and `spacing` in `out`, where 0
 // says that they are adjacent.
 struct Lines {

@@ -67,11 +67,6 @@ int64_t column_major(const Window& window, int64_t position) {
   return result;
 }
 
-template <class T>
-bool is_nan(T value) {
-  return value != value;
-}
-
 // Every plane as a whole is one window.
 template <class Finish>
 Status pool_planes(OpContext& op, const Finish& finish) {

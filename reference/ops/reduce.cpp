@@ -119,11 +119,6 @@ Status reduce_choice(OpContext& op, bool empty_is_least, Better better) {
   });
 }
 
-template <class T>
-bool is_nan(T value) {
-  return value != value;
-}
-
 }  // namespace
 
 Status op_reduce_sum(OpContext& op) {

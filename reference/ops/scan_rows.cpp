@@ -47,11 +47,6 @@ Status accumulate(OpContext& op, int64_t start, Fold fold) {
   });
 }
 
-template <class T>
-bool is_nan(T value) {
-  return value != value;
-}
-
 // The position of the best element of each line, the first of equals unless select_last_index. NaN is better than any
 // number: the specification is silent, and so does numpy.
 template <class Better>

@@ -36,32 +36,24 @@ Status fold_inputs(OpContext& op, F f, Finish finish) {
   return op.set_output(0, std::move(output));
 }
 
-template <class T>
-bool is_nan(T value) {
-  if constexpr (std::is_same_v<T, double>)
-    return std::isnan(value);
-  else
-    return false;
-}
-
-constexpr auto kKeep = [](auto value) { return value; };
+constexpr auto kAsItIs = [](auto value) { return value; };
 
 }  // namespace
 
 // NaN in any input gives NaN. The specification is silent; a maximum that hides a NaN would hide a fault.
 Status op_max(OpContext& op) {
   return fold_inputs(
-      op, [](auto a, auto b) { return is_nan(a) || a >= b ? a : b; }, kKeep);
+      op, [](auto a, auto b) { return is_nan(a) || a >= b ? a : b; }, kAsItIs);
 }
 
 Status op_min(OpContext& op) {
   return fold_inputs(
-      op, [](auto a, auto b) { return is_nan(a) || a <= b ? a : b; }, kKeep);
+      op, [](auto a, auto b) { return is_nan(a) || a <= b ? a : b; }, kAsItIs);
 }
 
 Status op_sum(OpContext& op) {
   return fold_inputs(
-      op, [](auto a, auto b) { return wrapping_add(a, b); }, kKeep);
+      op, [](auto a, auto b) { return wrapping_add(a, b); }, kAsItIs);
 }
 
 Status op_mean(OpContext& op) {

@@ -18,7 +18,7 @@ struct Row {
 };
 
 constexpr float kMost = std::numeric_limits<float>::max();
-constexpr Row kRows[] = {
+constexpr Row kDefaultAttributes[] = {
     {"Relu", {Kind::relu}},
     {"Sigmoid", {Kind::sigmoid}},
     {"Tanh", {Kind::tanh}},
@@ -35,9 +35,9 @@ constexpr Row kRows[] = {
 Result<Activation> named(const OpCall& op) {
   const std::string name = op.find_text("activation").value_or("");
   if (name.empty()) return Activation{};
-  const auto* found =
-      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& candidate) { return candidate.name == name; });
-  if (found == std::end(kRows))
+  const auto* found = std::find_if(std::begin(kDefaultAttributes), std::end(kDefaultAttributes),
+                                   [&](const Row& candidate) { return candidate.name == name; });
+  if (found == std::end(kDefaultAttributes))
     return unsupported(fmt::format("activation '{}' has no kernel here; --fallback=reference runs it", name));
   return found->activation;
 }

@@ -15,7 +15,7 @@ Status gelu(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr auto kRows = elementwise_rows<Device>({
+constexpr auto kActivationRows = elementwise_rows<Device>({
     {"Abs", kReals, unary<Device, Numbers, Abs>},
     {"Acos", kFloats, unary<Device, Floats, Acos>},
     {"Acosh", kFloats, unary<Device, Floats, Acosh>},
@@ -65,7 +65,7 @@ constexpr auto kRows = elementwise_rows<Device>({
 
 template <>
 std::span<const KernelRow<CompiledDevice>> activation_rows() {
-  return kRows<CompiledDevice>;
+  return kActivationRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -207,7 +207,7 @@ Status clip(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kArithmeticRows[] = {
     elementwise<Device>({"Add", kReals, binary<Device, Numbers, Add>}),
     {"BitShift", kInts, bit_shift<Device>},
     {"BitwiseAnd", kInts, binary<Device, Integers, BitwiseAnd>},
@@ -236,7 +236,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> arithmetic_rows() {
-  return kRows<CompiledDevice>;
+  return kArithmeticRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -47,15 +47,15 @@ struct OutsideCaches {
 
 // The row of a cache for (batch, position): through position_ids, or [batch, length, half] directly.
 template <class Device>
-struct CacheRows {
+struct RotaryRows {
   Elements<Device, const int64_t> positions;  // none without position_ids
   int64_t length = 0;
   PX_HD int64_t row(int64_t b, int64_t i) const { return positions ? positions[b * length + i] : b * length + i; }
 };
 
 template <class Device>
-Result<CacheRows<Device>> cache_rows(OpContext<Device>& op, const HeadsView& x, int64_t half) {
-  CacheRows<Device> rows{{}, x.length};
+Result<RotaryRows<Device>> cache_rows(OpContext<Device>& op, const HeadsView& x, int64_t half) {
+  RotaryRows<Device> rows{{}, x.length};
   const Shape& cosine = op.input(1).shape();
   if (!(cosine == op.input(2).shape()) || cosine.rank() < 2 || dim_of(cosine, rank_of(cosine) - 1) != half) {
     return execution_error(fmt::format("the caches {} and {} do not fit half a rotation of {}", cosine.to_string(),
@@ -78,7 +78,7 @@ template <class Device, class C>
 struct Rotated {
   Source in;
   HeadsView x;
-  CacheRows<Device> rows;
+  RotaryRows<Device> rows;
   Elements<Device, const C> cosine, sine;
   int64_t rotated;
   bool interleaved;
@@ -106,7 +106,7 @@ Status rotary_embedding(OpContext<Device>& op) {
   const int64_t rotated = given == 0 ? x.size : given;
   if (rotated < 0 || rotated > x.size || rotated % 2 != 0)
     return execution_error(fmt::format("cannot rotate {} of {}", rotated, x.size));
-  const CacheRows<Device> rows = PX_TRY(cache_rows(op, x, rotated / 2));
+  const RotaryRows<Device> rows = PX_TRY(cache_rows(op, x, rotated / 2));
   const bool interleaved = op.find_integer("interleaved").value_or(0) != 0;
   const MutableView y = PX_TRY(op.make_output(0, input.dtype(), input.shape()));
   return visit_arithmetic<Floats>(input.dtype(), [&](auto zero) -> Status {
@@ -413,7 +413,7 @@ Status attention(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kAttentionRows[] = {
     reads_on_host<Device>({6}, {"Attention", kFloats, attention<Device>}),
     {"RotaryEmbedding", kFloats, rotary_embedding<Device>},
 };
@@ -422,7 +422,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> attention_rows() {
-  return kRows<CompiledDevice>;
+  return kAttentionRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

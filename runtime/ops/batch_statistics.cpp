@@ -16,7 +16,7 @@ namespace parallax::runtime {
 namespace {
 
 template <class C>
-struct Normalised {  // (x - mean) * factor + offset
+struct Standardised {  // (x - mean) * factor + offset
   C mean, factor, offset;
   PX_HD C operator()(C x, int64_t) const { return (x - mean) * factor + offset; }
 };
@@ -40,7 +40,7 @@ struct ChannelRow {
       moments = {mean[channel], variance[channel]};
     }
     const C factor = scale[channel] / std::sqrt(moments.variance + epsilon);
-    team.emit(Normalised<C>{moments.mean, factor, bias[channel]});
+    team.emit(Standardised<C>{moments.mean, factor, bias[channel]});
   }
 };
 
@@ -133,7 +133,7 @@ Status batch_statistics(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kBatchStatisticsRows[] = {
     {"BatchNormalization", kFloats, batch_statistics<Device>},
 };
 
@@ -141,7 +141,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> batch_statistics_rows() {
-  return kRows<CompiledDevice>;
+  return kBatchStatisticsRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

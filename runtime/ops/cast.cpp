@@ -118,7 +118,7 @@ Status bit_cast(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kCastRows[] = {
     {"BitCast", kAnyTensor, bit_cast<Device>},
     {"Cast", kNumbers, cast<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx", supports_cast<Device>},
     {"CastLike", kNumbers, cast_like<Device>},
@@ -128,7 +128,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> cast_rows() {
-  return kRows<CompiledDevice>;
+  return kCastRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -281,7 +281,7 @@ Status global_lp_pool(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kChannelNormRows[] = {
     {"BatchNormalization", kFloats, batch_normalization<Device>, 1, INT64_MAX, 0, Arguments::tensors, "ai.onnx",
      is_batch_inference},
     takes_channels_last<Device>({0}, {"GlobalAveragePool", kFloats, global_pool<Device, FoldMean>}),
@@ -297,7 +297,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> channel_norm_rows() {
-  return kRows<CompiledDevice>;
+  return kChannelNormRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

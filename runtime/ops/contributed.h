@@ -1,6 +1,9 @@
-// A row of the table of kernels for an operator outside ai.onnx, on the host.
+// What operators outside ai.onnx share, on the host: a row of the table of kernels, and their small inputs as floats.
 #pragma once
 
+#include <vector>
+
+#include "runtime/device/blocks.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {
@@ -11,6 +14,12 @@ constexpr KernelRow<Cpu> contributed_row(std::string_view op, uint32_t dtypes, K
   row.dtype_input = dtype_input;
   row.domain = domain;
   return row;
+}
+
+inline std::vector<float> floats_of(const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.element_count()));
+  load_block<float>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values.data());
+  return values;
 }
 
 }  // namespace parallax::runtime

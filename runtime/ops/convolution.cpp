@@ -88,7 +88,7 @@ Status conv_integer(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kConvolutionRows[] = {
     takes_channels_last<Device>({0}, {"Conv", kFloats, convolution<Device, false>}),
     {"ConvInteger", kInts, conv_integer<Device>},
     {"ConvTranspose", kFloats, convolution<Device, true>},
@@ -98,7 +98,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> convolution_rows() {
-  return kRows<CompiledDevice>;
+  return kConvolutionRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -71,7 +71,7 @@ Status non_max_suppression(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kDetectionRows[] = {
     {"NonMaxSuppression", dtype_bit(DType::float32), non_max_suppression<Device>},
 };
 
@@ -79,7 +79,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> detection_rows() {
-  return kRows<CompiledDevice>;
+  return kDetectionRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -41,7 +41,7 @@ Status dropout(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kDropoutRows[] = {
     reads_on_host<Device>({1, 2}, {"Dropout", kFloats, dropout<Device>}),
 };
 
@@ -49,7 +49,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> dropout_rows() {
-  return kRows<CompiledDevice>;
+  return kDropoutRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -322,7 +322,7 @@ Status det(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kEinsumRows[] = {
     {"Det", kFloats, det<Device>},
     {"Einsum", kReals, einsum<Device>},
 };
@@ -331,7 +331,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> einsum_rows() {
-  return kRows<CompiledDevice>;
+  return kEinsumRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -14,7 +14,7 @@
 namespace parallax::runtime {
 namespace {
 
-enum Input : int64_t { kQ, kK, kV, kAdded, kAddedAgain, kHidden };
+enum AttentionInput : int64_t { kQ, kK, kV, kAdded, kAddedAgain, kHidden };
 
 // A tensor as matrices: batch axes, then rows and columns, with the stride of each.
 struct Operand {
@@ -315,13 +315,13 @@ constexpr KernelRow<Device> attention_row() {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {attention_row<Device>()};
+constexpr KernelRow<Device> kFusedAttentionRows[] = {attention_row<Device>()};
 
 }  // namespace
 
 template <>
 std::span<const KernelRow<CompiledDevice>> fused_attention_rows() {
-  return kRows<CompiledDevice>;
+  return kFusedAttentionRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

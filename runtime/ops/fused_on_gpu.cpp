@@ -107,7 +107,7 @@ struct SumOfThree {
 
 // ---- Products ----
 
-struct Finish {
+struct ProductFinish {
   const Tensor* bias = nullptr;      // one row
   const Tensor* residual = nullptr;  // as large as the result
   const Tensor* scaled = nullptr;    // times beta, broadcast: Gemm's C
@@ -116,7 +116,8 @@ struct Finish {
 };
 
 template <class C, class Device>
-Status finish_product(OpContext<Device>& op, const Finish& finish, const MutableView& product, const MutableView& out) {
+Status finish_product(OpContext<Device>& op, const ProductFinish& finish, const MutableView& product,
+                      const MutableView& out) {
   const AnyActivation apply{finish.activation.kind, finish.activation.alpha, finish.activation.beta};
   const TensorView x(product);
   if (finish.scaled != nullptr) {
@@ -136,7 +137,8 @@ Status finish_product(OpContext<Device>& op, const Finish& finish, const Mutable
 }
 
 template <class C, class Device>
-Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Finish& finish, const MutableView& out) {
+Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const ProductFinish& finish,
+                   const MutableView& out) {
   const auto a = PX_TRY(converted<C>(op.queue(), op.input(0).view(), false));
   const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
   const bool direct = out.dtype == storage_of<C>();
@@ -160,7 +162,7 @@ Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& probl
 }
 
 template <class Device>
-Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, const Finish& finish) {
+Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, const ProductFinish& finish) {
   const DType dtype = op.input(0).dtype();
   if (op.input(1).dtype() != dtype) return execution_error("A and B have different element types");
   const MutableView out = PX_TRY(op.make_output(0, dtype, shapes.out));
@@ -174,7 +176,7 @@ Status fused_matmul(OpContext<Device>& op) {
   MatmulShapes shapes = PX_TRY(
       matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0, op.integer("transB") != 0));
   shapes.problem.alpha = op.real("alpha");
-  Finish finish;
+  ProductFinish finish;
   finish.activation = PX_TRY(activation_of_product(op));
   return multiply(op, shapes, finish);
 }
@@ -190,7 +192,7 @@ bool moves_no_batch(const Node& node) {
 template <class Device>
 Status linear(OpContext<Device>& op) {
   const MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
-  Finish finish;
+  ProductFinish finish;
   finish.activation = PX_TRY(activation_of_conv(op));
   if (op.has_input(2)) finish.bias = &op.input(2);
   if (op.has_input(3)) finish.residual = &op.input(3);
@@ -205,7 +207,7 @@ Status fused_gemm(OpContext<Device>& op) {
   MatmulShapes shapes = PX_TRY(
       matmul_shapes(op.input(0).shape(), op.input(1).shape(), op.integer("transA") != 0, op.integer("transB") != 0));
   shapes.problem.alpha = op.real("alpha");
-  Finish finish;
+  ProductFinish finish;
   finish.activation = PX_TRY(activation_of_product(op));
   if (op.has_input(2)) {
     finish.scaled = &op.input(2);
@@ -224,7 +226,7 @@ Status fused_gemm(OpContext<Device>& op) {
 template <class Device>
 Status biased(OpContext<Device>& op, const Activation& activation) {
   const Tensor& x = op.input(0);
-  Finish finish;
+  ProductFinish finish;
   finish.activation = activation;
   if (op.has_input(1)) finish.bias = &op.input(1);
   const Ints dims(x.shape());
@@ -351,7 +353,7 @@ constexpr KernelRow<Device> fused_matmul_row() {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kFusedOnGpuRows[] = {
     row_of_domain<Device>("BiasGelu", kFloats, PX_ON_GPU(bias_gelu<Device>)),
     row_of_domain<Device>("FastGelu", kFloats, PX_ON_GPU(fast_gelu<Device>)),
     row_of_domain<Device>("FusedGemm", kFloats, PX_ON_GPU(fused_gemm<Device>)),
@@ -367,7 +369,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> fused_on_gpu_rows() {
-  return kRows<CompiledDevice>;
+  return kFusedOnGpuRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -35,7 +35,7 @@ Status gated(Context& op) {
 
 // ---- Rotary: x * cosine + rotated(x) * sine, where the halves (a, b) of a row are rotated to (-b, a) ----
 
-struct RotaryRows {
+struct RotationRows {
   Ints dims;  // of the result, without the last
   std::array<Ints, 3> strides;
   int64_t half = 0;
@@ -72,7 +72,7 @@ Status rotary(Context& op) {
       return execution_error(fmt::format("a row of {} cannot be rotated as one of {}", own.to_string(), size));
   }
   const MutableView y = PX_TRY(op.make_output_over(0, DType::float32, shape, {0}));
-  RotaryRows rows{shape, {}, size / 2};
+  RotationRows rows{shape, {}, size / 2};
   for (size_t operand = 0; operand < in.size(); ++operand)
     rows.strides[operand] = broadcast_strides(in[operand]->shape(), shape);
   rows.dims.truncate(rows.dims.size() - 1);
@@ -219,7 +219,7 @@ constexpr KernelRow<Cpu> row(std::string_view name, uint32_t dtypes, Kernel<Cpu>
 
 constexpr uint32_t kFloat32 = dtype_bit(DType::float32);
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kFusedPointwiseRows[] = {
     elementwise(row("Gated", kFloats, gated)),
     elementwise(row("Pointwise", kFloat32, pointwise)),
     row("Rotary", kFloat32, rotary),
@@ -229,7 +229,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> fused_pointwise_rows<Cpu>() {
-  return kRows;
+  return kFusedPointwiseRows;
 }
 
 }  // namespace parallax::runtime

@@ -120,7 +120,7 @@ Status eye_like(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kGeneratorRows[] = {
     {"Constant", kAnything, constant<Device>, 1, INT64_MAX, 0, Arguments::values, "ai.onnx", supports_constant},
     reads_on_host<Device>({0}, {"ConstantOfShape", kInts, constant_of_shape<Device>}),
     {"EyeLike", kReals | kBool, eye_like<Device>},
@@ -133,7 +133,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> generator_rows() {
-  return kRows<CompiledDevice>;
+  return kGeneratorRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -85,7 +85,7 @@ Status tf_idf(OpContext<Cpu>& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kGramRows[] = {
     {"TfIdfVectorizer", dtype_bits({DType::int32, DType::int64}), tf_idf},
 };
 
@@ -93,7 +93,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> gram_rows() {
-  return kRows;
+  return kGramRows;
 }
 
 }  // namespace parallax::runtime

@@ -10,7 +10,7 @@
 namespace parallax::runtime {
 namespace {
 
-const float* floats_of(const Tensor& tensor) { return reinterpret_cast<const float*>(tensor.view().data); }
+const float* float_data(const Tensor& tensor) { return reinterpret_cast<const float*>(tensor.view().data); }
 
 // What a node comes to for one shape and order of its input.
 struct Settled {
@@ -35,8 +35,8 @@ Result<Settled> settle(OpContext<Cpu>& op) {
   (op.has_input(3) ? settled.last : problem.activation) = PX_TRY(activation_of_conv(op));
   problem.y_channels_last = op.may_reorder() && suits_channels_last(problem);
   problem.x_channels_last = problem.y_channels_last && (is_channels_last(x) || is_order_free(x.shape()));
-  settled.filters = floats_of(op.input(1));
-  settled.bias = op.has_input(2) ? floats_of(op.input(2)) : nullptr;
+  settled.filters = float_data(op.input(1));
+  settled.bias = op.has_input(2) ? float_data(op.input(2)) : nullptr;
   const bool is_constant = op.is_constant(1) && (!op.has_input(2) || op.is_constant(2));
   if (problem.y_channels_last && is_constant)
     settled.ready = PX_TRY(make_ready(op.queue(), problem, settled.filters, settled.bias));
@@ -50,7 +50,7 @@ Result<std::shared_ptr<const Settled>> settled_for(OpContext<Cpu>& op) {
   key.add(&op.node()).add(is_channels_last(op.input(0))).add_all(op.input(0).shape());
   const auto known = op.queue().weights().get<Settled>(key.text(), [] { return std::make_shared<Settled>(); });
   const bool fits =
-      known->filters == floats_of(op.input(1)) && known->bias == (op.has_input(2) ? floats_of(op.input(2)) : nullptr);
+      known->filters == float_data(op.input(1)) && known->bias == (op.has_input(2) ? float_data(op.input(2)) : nullptr);
   if (known->ready == nullptr || !fits) *known = PX_TRY(settle(op));
   return std::shared_ptr<const Settled>(known);
 }
@@ -70,12 +70,12 @@ Status host_convolution(OpContext<Cpu>& op) {
                             ? PX_TRY(make_channels_last_output(op, 0, settled->shape))
                             : PX_TRY(op.make_output(0, DType::float32, settled->shape));
   float* target = reinterpret_cast<float*>(y.data);
-  PX_TRY(settled->ready != nullptr ? conv(*settled->ready, floats_of(x), target)
-                                   : conv(op.queue(), problem, floats_of(x), settled->filters, settled->bias, target));
+  PX_TRY(settled->ready != nullptr ? conv(*settled->ready, float_data(x), target)
+                                   : conv(op.queue(), problem, float_data(x), settled->filters, settled->bias, target));
   if (!op.has_input(3)) return {};
   if (!(op.input(3).shape() == settled->shape)) return execution_error("Z does not have the result's shape");
   const Tensor z = PX_TRY(in_order(op, op.input(3), problem.y_channels_last));
-  finish_sum<float>(y.element_count(), floats_of(z), settled->last, target);
+  finish_sum<float>(y.element_count(), float_data(z), settled->last, target);
   return {};
 }
 

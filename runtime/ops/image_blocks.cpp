@@ -274,7 +274,7 @@ Status deform_conv(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kImageBlockRows[] = {
     reads_on_host<Device>({1}, {"CenterCropPad", kMovable, center_crop_pad<Device>}),
     reads_on_host<Device>({1, 2}, {"Col2Im", kReals, col2im<Device>}),
     {"DeformConv", kFloats, deform_conv<Device>},
@@ -284,7 +284,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> image_block_rows() {
-  return kRows<CompiledDevice>;
+  return kImageBlockRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

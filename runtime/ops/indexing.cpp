@@ -236,7 +236,7 @@ Status reverse_sequence(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kIndexingRows[] = {
     {"Gather", kMovable, gather<Device>},
     {"GatherElements", kMovable, gather_elements<Device>},
     {"GatherND", kMovable, gather_nd<Device>},
@@ -249,7 +249,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> indexing_rows() {
-  return kRows<CompiledDevice>;
+  return kIndexingRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -286,7 +286,7 @@ constexpr KernelRow<Device> of_microsoft(KernelRow<Device> row) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kLinearAttentionRows[] = {
     {"CausalConvWithState", kFloats, causal_conv<Device>},
     {"LinearAttention", kFloats, linear_attention<Device>},
     of_microsoft<Device>({"CausalConvWithState", kFloats, causal_conv<Device>}),
@@ -297,7 +297,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> linear_attention_rows() {
-  return kRows<CompiledDevice>;
+  return kLinearAttentionRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

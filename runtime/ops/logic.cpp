@@ -26,7 +26,7 @@ Status where(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kLogicRows[] = {
     {"And", kBool, binary<Device, Booleans, And>},
     {"Equal", kReals | kBool, equal<Device>},
     {"Greater", kReals, binary_predicate<Device, Numbers, Greater>},
@@ -42,7 +42,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> logic_rows() {
-  return kRows<CompiledDevice>;
+  return kLogicRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -41,7 +41,7 @@ struct ExponentialSum : FoldBase {
 
 // x - log(sum of exp(x)) along the classes.
 template <class C>
-struct LogProbability {
+struct LessShift {
   C shift;
   PX_HD C operator()(C x) const { return x - shift; }
   PX_HD C operator()(C x, int64_t) const { return x - shift; }
@@ -51,9 +51,9 @@ struct LogProbabilitiesRow {
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
     const C highest = team.fold(FoldMax{});
-    team.emit(LogProbability<C>{highest});
+    team.emit(LessShift<C>{highest});
     const C sum = team.fold_emitted(ExponentialSum{});
-    team.change_emitted(LogProbability<C>{std::log(sum)});
+    team.change_emitted(LessShift<C>{std::log(sum)});
   }
 };
 
@@ -158,7 +158,7 @@ Status loss(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kLossRows[] = {
     {"NegativeLogLikelihoodLoss", kFloats, loss<Device, false>},
     {"SoftmaxCrossEntropyLoss", kFloats, loss<Device, true>},
 };
@@ -167,7 +167,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> loss_rows() {
-  return kRows<CompiledDevice>;
+  return kLossRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -178,7 +178,7 @@ Status general_product(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kMatmulRows[] = {
     {"Gemm", kReals, general_product<Device>},
     {"MatMul", kReals, matmul<Device>},
 };
@@ -187,7 +187,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> matmul_rows() {
-  return kRows<CompiledDevice>;
+  return kMatmulRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -296,7 +296,7 @@ Status space_to_depth(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kMovementRows[] = {
     {"Concat", kMovable, concat<Device>},
     {"DepthToSpace", kMovable, depth_to_space<Device>},
     reads_on_host<Device>({1}, {"Expand", kMovable, expand<Device>}),
@@ -311,7 +311,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> movement_rows() {
-  return kRows<CompiledDevice>;
+  return kMovementRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -135,7 +135,7 @@ Status bias_softmax(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsActivationRows[] = {
     contributed_row("BiasAdd", kFloats, bias_add),
     contributed_row("BiasDropout", kFloats, bias_dropout),
     contributed_row("BiasGelu", kFloats, gelu),
@@ -149,7 +149,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_activation_rows() {
-  return kRows;
+  return kMsActivationRows;
 }
 
 }  // namespace parallax::runtime

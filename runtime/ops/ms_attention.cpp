@@ -256,9 +256,7 @@ Status rotary_embedding(Context& op) {
   return {};
 }
 
-constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
-
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsAttentionRows[] = {
     contributed_row("Attention", kNarrowFloats, attention),
     contributed_row("DecoderMaskedMultiHeadAttention", kNarrowFloats, decoder_masked_attention),
     contributed_row("MultiHeadAttention", kNarrowFloats, multi_head_attention),
@@ -270,7 +268,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_attention_rows() {
-  return kRows;
+  return kMsAttentionRows;
 }
 
 }  // namespace parallax::runtime

@@ -114,9 +114,7 @@ Status quantised_gemm(Context& op) {
   return {};
 }
 
-constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
-
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsBorrowedRows[] = {
     contributed_row("GatedAdd", kFloats, gated_add), contributed_row("GridSample", kFloats, grid_sample),
     contributed_row("Pad", kMovable, pad),           contributed_row("QGemm", kBytes, quantised_gemm),
     contributed_row("Range", kReals, range),         contributed_row("ReduceSumInteger", kBytes, reduce_sum_integer),
@@ -127,7 +125,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_borrowed_rows() {
-  return kRows;
+  return kMsBorrowedRows;
 }
 
 }  // namespace parallax::runtime

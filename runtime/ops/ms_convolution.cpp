@@ -70,7 +70,7 @@ Status conv_transpose_with_pads(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsConvRows[] = {
     contributed_row("ConvTransposeWithDynamicPads", kFloats, conv_transpose_with_pads),
     takes_channels_last({0, 3}, contributed_row("FusedConv", kFloats, fused_conv)),
     contributed_row("NhwcConv", kFloats, nhwc_conv),
@@ -82,7 +82,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_conv_rows() {
-  return kRows;
+  return kMsConvRows;
 }
 
 }  // namespace parallax::runtime

@@ -40,12 +40,6 @@ Result<Function> gate_function(const OpCall& op) {
   return execution_error("attribute 'activation' is '" + name + "'");
 }
 
-std::vector<float> floats_of(const Tensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.element_count()));
-  load_block<float>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values.data());
-  return values;
-}
-
 Status set_floats(Context& op, int64_t output, const Shape& shape, const std::vector<float>& values) {
   const MutableView y = PX_TRY(op.make_output(output, op.input(0).dtype(), shape));
   store_block<float>(y.dtype, y.data, 0, y.element_count(), values.data());
@@ -323,7 +317,7 @@ Status mixture_of_experts(Context& op) {
   return set_floats(op, 0, op.input(0).shape(), results);
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsGatedRows[] = {
     contributed_row("BranchwiseRMSNorm", kNarrowFloats, branchwise_rms_norm),
     contributed_row("GatedRMSNorm", kNarrowFloats, gated_rms_norm),
     contributed_row("MatMulNBitsMlp", kNarrowFloats, quantised_mlp),
@@ -335,7 +329,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_gated_rows() {
-  return kRows;
+  return kMsGatedRows;
 }
 
 }  // namespace parallax::runtime

@@ -261,7 +261,7 @@ Status group_query_attention(Context& op) {
   return shown == 0 ? Status{} : set_scores(op, shape, attended.scores);
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsGroupQueryAttentionRows[] = {
     contributed_row("GroupQueryAttention", kNarrowFloats, group_query_attention),
 };
 
@@ -269,7 +269,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_group_query_attention_rows() {
-  return kRows;
+  return kMsGroupQueryAttentionRows;
 }
 
 }  // namespace parallax::runtime

@@ -325,7 +325,7 @@ Status skip_group_norm(Context& op) {
   return group_norm_of(op, wide);
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsNormRows[] = {
     contributed_row("EmbedLayerNormalization", kNarrowFloats, embed_layer_norm, 2),
     contributed_row("GroupNorm", kNarrowFloats, group_norm),
     contributed_row("SkipGroupNorm", kNarrowFloats, skip_group_norm),
@@ -338,7 +338,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_norm_rows() {
-  return kRows;
+  return kMsNormRows;
 }
 
 }  // namespace parallax::runtime

@@ -273,7 +273,7 @@ Status crop_and_resize(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsPackedRows[] = {
     contributed_row("CropAndResize", kNarrowFloats, crop_and_resize),
     contributed_row("PackedAttention", kNarrowFloats, packed_attention),
     contributed_row("PackedMultiHeadAttention", kNarrowFloats, packed_multi_head_attention),
@@ -286,7 +286,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_packed_rows() {
-  return kRows;
+  return kMsPackedRows;
 }
 
 }  // namespace parallax::runtime

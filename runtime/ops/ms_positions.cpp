@@ -19,12 +19,6 @@ namespace {
 
 using Context = OpContext<Cpu>;
 
-std::vector<float> floats_of(const Tensor& tensor) {
-  std::vector<float> values(static_cast<size_t>(tensor.element_count()));
-  load_block<float>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values.data());
-  return values;
-}
-
 // ---- RelativePositionBias ----
 
 // T5's buckets (Raffel et al., "Exploring the Limits of Transfer Learning", section 2.1): one for each small distance,
@@ -247,7 +241,7 @@ Status gather_block_quantised(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsPositionRows[] = {
     contributed_row("GatedRelativePositionBias", kNarrowFloats, gated_relative_position_bias),
     contributed_row("GatherBlockQuantized", kAnyTensor, gather_block_quantised),
     contributed_row("NGramRepeatBlock", dtype_bit(DType::int64), ngram_repeat_block),
@@ -259,7 +253,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_position_rows() {
-  return kRows;
+  return kMsPositionRows;
 }
 
 }  // namespace parallax::runtime

@@ -120,7 +120,7 @@ Status fused_gemm(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsProductRows[] = {
     contributed_row("FusedGemm", kFloats, fused_gemm),
     contributed_row("FusedMatMul", kFloats, fused_matmul),
     contributed_row("FusedMatMulActivation", kFloats, fused_matmul),
@@ -133,7 +133,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_product_rows() {
-  return kRows;
+  return kMsProductRows;
 }
 
 }  // namespace parallax::runtime

@@ -155,9 +155,7 @@ Status dequantize(Context& op) {
   return {};
 }
 
-constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
-
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsQuantizedRows[] = {
     contributed_row("DequantizeLinear", kAnyTensor, dequantize),
     contributed_row("MulInteger", kBytes, multiply_integers),
     contributed_row("NhwcMaxPool", kBytes, max_pool),
@@ -179,7 +177,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_quantized_rows() {
-  return kRows;
+  return kMsQuantizedRows;
 }
 
 }  // namespace parallax::runtime

@@ -207,7 +207,7 @@ Status matmul_integer16(Context& op) {
 }
 
 constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsQuantizedProductRows[] = {
     contributed_row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
     contributed_row("MatMulBnb4", kNarrowFloats, matmul_bnb4),
     contributed_row("MatMulInteger16", dtype_bits({DType::int16, DType::uint16}), matmul_integer16),
@@ -219,7 +219,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_quantized_product_rows() {
-  return kRows;
+  return kMsQuantizedProductRows;
 }
 
 }  // namespace parallax::runtime

@@ -296,7 +296,7 @@ Status unique(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kMsTensorRows[] = {
     contributed_row("CDist", kFloats, cdist),
     contributed_row("ComplexMul", kFloats, complex_mul),
     contributed_row("ComplexMulConj", kFloats, complex_mul_conj),
@@ -315,7 +315,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> ms_tensor_rows() {
-  return kRows;
+  return kMsTensorRows;
 }
 
 }  // namespace parallax::runtime

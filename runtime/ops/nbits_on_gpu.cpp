@@ -120,13 +120,13 @@ constexpr KernelRow<Device> nbits_row() {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {nbits_row<Device>()};
+constexpr KernelRow<Device> kNbitsOnGpuRows[] = {nbits_row<Device>()};
 
 }  // namespace
 
 template <>
 std::span<const KernelRow<CompiledDevice>> nbits_on_gpu_rows() {
-  return kRows<CompiledDevice>;
+  return kNbitsOnGpuRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -114,7 +114,7 @@ Status lp_normalization(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kNormalizationRows[] = {
     {"LayerNormalization", kFloats, layer_normalization<Device>},
     {"LpNormalization", kFloats, lp_normalization<Device>},
     {"RMSNormalization", kFloats, rms_normalization<Device>},
@@ -125,7 +125,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> normalization_rows() {
-  return kRows<CompiledDevice>;
+  return kNormalizationRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

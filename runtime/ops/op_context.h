@@ -114,6 +114,7 @@ constexpr uint32_t dtype_bits(std::initializer_list<DType> dtypes) {
 }
 constexpr uint32_t kFloats = dtype_bits({DType::float32, DType::float64, DType::float16, DType::bfloat16});
 constexpr uint32_t kNarrowFloats = kFloats & ~dtype_bit(DType::float64);
+constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
 constexpr uint32_t kInts = dtype_bits(
     {DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8, DType::uint16, DType::uint32, DType::uint64});
 constexpr uint32_t kReals = kFloats | kInts;

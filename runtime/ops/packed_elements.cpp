@@ -35,7 +35,7 @@ Status moved_as_bytes(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kRows[] = {
+constexpr KernelRow<Cpu> kPackedElementRows[] = {
     {"Concat", kSubByte, moved_as_bytes},    {"Expand", kSubByte, moved_as_bytes}, {"Gather", kSubByte, moved_as_bytes},
     {"Pad", kSubByte, moved_as_bytes},       {"Slice", kSubByte, moved_as_bytes},  {"Tile", kSubByte, moved_as_bytes},
     {"Transpose", kSubByte, moved_as_bytes},
@@ -45,7 +45,7 @@ constexpr KernelRow<Cpu> kRows[] = {
 
 template <>
 Rows<Cpu> packed_element_rows() {
-  return kRows;
+  return kPackedElementRows;
 }
 
 }  // namespace parallax::runtime

@@ -309,7 +309,7 @@ Status max_unpool(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kPoolingRows[] = {
     takes_channels_last<Device>({0}, {"AveragePool", kFloats, average_pool<Device>}),
     {"LpPool", kFloats, lp_pool<Device>},
     takes_channels_last<Device>({0}, {"MaxPool", kReals, max_pool<Device>}),
@@ -320,7 +320,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> pooling_rows() {
-  return kRows<CompiledDevice>;
+  return kPoolingRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

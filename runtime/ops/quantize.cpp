@@ -61,7 +61,7 @@ struct IntegerRange {
   double high;
 };
 
-IntegerRange range_of(DType dtype) {
+IntegerRange integer_range_of(DType dtype) {
   const int bits = bits_of(dtype);
   if (info_of(dtype).kind == DTypeKind::signed_integer)
     return {-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1) - 1};
@@ -143,7 +143,7 @@ Status quantize_linear(OpContext<Device>& op) {
   const bool to_float = is_floating(target);
   if (!to_float && !is_integer(target)) return unsupported_dtype(target);
   const bool saturate = op.find_integer("saturate").value_or(1) != 0;
-  const IntegerRange range = to_float ? IntegerRange{} : range_of(target);
+  const IntegerRange range = to_float ? IntegerRange{} : integer_range_of(target);
   const Quantized<Device> quantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)), index,
                                     range};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
@@ -244,7 +244,7 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kQuantizeRows[] = {
     {"DequantizeLinear", kInts | kFloat8 | kSubByte, dequantize_linear<Device>},
     {"DynamicQuantizeLinear", dtype_bit(DType::float32), dynamic_quantize_linear<Device>},
     {"QuantizeLinear", kFloats | dtype_bit(DType::int32), quantize_linear<Device>},
@@ -254,7 +254,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> quantize_rows() {
-  return kRows<CompiledDevice>;
+  return kQuantizeRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -178,10 +178,8 @@ Status qlinear_conv(OpContext<Device>& op) {
   return requantise(op, element, sums, op.input(7).dtype());
 }
 
-constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
-
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kQuantizedProductRows[] = {
     {"MatMulInteger", kBytes, matmul_integer<Device>},
     {"QLinearConv", kBytes, qlinear_conv<Device>},
     {"QLinearMatMul", kBytes, qlinear_matmul<Device>},
@@ -191,7 +189,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> quantized_product_rows() {
-  return kRows<CompiledDevice>;
+  return kQuantizedProductRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

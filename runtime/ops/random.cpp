@@ -199,7 +199,7 @@ Status training_dropout(Context& op, double ratio) {
   return {};
 }
 
-constexpr KernelRow<CompiledDevice> kRows[] = {
+constexpr KernelRow<CompiledDevice> kRandomRows[] = {
     {"Bernoulli", kFloats, bernoulli},
     {"Multinomial", kFloats, multinomial},
     {"RandomNormal", kAnything, of_shape<normal>},
@@ -214,7 +214,7 @@ Status random_dropout(OpContext<CompiledDevice>& op, double ratio) { return trai
 
 template <>
 Rows<CompiledDevice> random_rows() {
-  return kRows;
+  return kRandomRows;
 }
 
 }  // namespace parallax::runtime

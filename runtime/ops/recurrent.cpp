@@ -294,7 +294,7 @@ Status recurrent(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kRecurrentRows[] = {
     reads_on_host<Device>({4}, {"GRU", kFloats, recurrent<Device, Cell::gru>}),
     reads_on_host<Device>({4}, {"LSTM", kFloats, recurrent<Device, Cell::lstm>}),
     reads_on_host<Device>({4}, {"RNN", kFloats, recurrent<Device, Cell::rnn>}),
@@ -304,7 +304,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> recurrent_rows() {
-  return kRows<CompiledDevice>;
+  return kRecurrentRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -265,7 +265,7 @@ Status arg_reduce(OpContext<Device>& op) {
 constexpr uint32_t kReducible = kReals | kBool;
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kReductionRows[] = {
     {"ArgMax", kReals, arg_reduce<Device, true>},
     {"ArgMin", kReals, arg_reduce<Device, false>},
     reads_on_host<Device>({1}, {"ReduceL1", kReals, reduce<Device, FoldL1, Numbers>}),
@@ -284,7 +284,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> reduction_rows() {
-  return kRows<CompiledDevice>;
+  return kReductionRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -225,7 +225,7 @@ Status max_roi_pool(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kRegionRows[] = {
     {"MaxRoiPool", kFloats, max_roi_pool<Device>},
     {"RoiAlign", kFloats, roi_align<Device>},
 };
@@ -234,7 +234,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> region_rows() {
-  return kRows<CompiledDevice>;
+  return kRegionRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -289,7 +289,7 @@ Status resize(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kResizeRows[] = {
     reads_on_host<Device>({1, 2, 3}, {"Resize", kMovable, resize<Device>}),
     reads_on_host<Device>({1}, {"Upsample", kMovable, resize<Device>}),
 };
@@ -298,7 +298,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> resize_rows() {
-  return kRows<CompiledDevice>;
+  return kResizeRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -267,7 +267,7 @@ Status affine_grid(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kSamplingRows[] = {
     reads_on_host<Device>({1}, {"AffineGrid", kFloats, affine_grid<Device>}),
     {"GridSample", kMovable, grid_sample<Device>},
 };
@@ -276,7 +276,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> sampling_rows() {
-  return kRows<CompiledDevice>;
+  return kSamplingRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

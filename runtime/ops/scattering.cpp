@@ -195,7 +195,7 @@ Status non_zero(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kScatteringRows[] = {
     {"Compress", kMovable, compress<Device>},
     {"NonZero", kReals | kBool, non_zero<Device>},
     reads_on_host<Device>({1}, {"OneHot", kMovable, one_hot<Device>, 1, INT64_MAX, 2}),
@@ -209,7 +209,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> scattering_rows() {
-  return kRows<CompiledDevice>;
+  return kScatteringRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

@@ -211,7 +211,7 @@ constexpr KernelRow<Device> values_row(std::string_view name, Kernel<Device> run
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kSequenceRows[] = {
     values_row<Device>("ConcatFromSequence", concat_from_sequence<Device>),
     values_row<Device>("Optional", optional<Device>),
     values_row<Device>("OptionalGetElement", optional_get_element<Device>),
@@ -229,7 +229,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> sequence_rows() {
-  return kRows<CompiledDevice>;
+  return kSequenceRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

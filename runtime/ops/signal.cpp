@@ -236,7 +236,7 @@ Status mel_weight_matrix(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kSignalRows[] = {
     reads_on_host<Device>({0}, {"BlackmanWindow", kInts, window<Device, kBlackman>}),
     reads_on_host<Device>({1, 2}, {"DFT", kFloats, dft<Device>}),
     reads_on_host<Device>({0}, {"HammingWindow", kInts, window<Device, kHamming>}),
@@ -249,7 +249,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> signal_rows() {
-  return kRows<CompiledDevice>;
+  return kSignalRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

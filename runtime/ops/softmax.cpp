@@ -196,7 +196,7 @@ Status cumulative(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kSoftmaxRows[] = {
     reads_on_host<Device>({1}, {"CumProd", kReals, cumulative<Device, Times>}),
     reads_on_host<Device>({1}, {"CumSum", kReals, cumulative<Device, Plus>}),
     {"Hardmax", kFloats, softmax_like<Device, HardmaxRow>},
@@ -208,7 +208,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> softmax_rows() {
-  return kRows<CompiledDevice>;
+  return kSoftmaxRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

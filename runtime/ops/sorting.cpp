@@ -179,7 +179,7 @@ Status unique(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kSortingRows[] = {
     reads_on_host<Device>({1}, {"TopK", kReals, top_k<Device>}),
     {"Unique", kReals | kBool, unique<Device>},
 };
@@ -188,7 +188,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> sorting_rows() {
-  return kRows<CompiledDevice>;
+  return kSortingRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

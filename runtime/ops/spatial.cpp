@@ -6,7 +6,7 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kMost =
+constexpr int64_t kLargest =
     int64_t{1} << 31;  // of any attribute: keeps sums and products of a few of them within 63 bits
 
 Result<Ints> list(const OpCall& op, std::string_view name, int64_t count, int64_t fill, int64_t least) {
@@ -15,7 +15,7 @@ Result<Ints> list(const OpCall& op, std::string_view name, int64_t count, int64_
   if (values.size() != count)
     return execution_error(fmt::format("'{}' has {} values, {} are needed", name, values.size(), count));
   for (int64_t value : values) {
-    if (value < least || value > kMost) return execution_error(fmt::format("'{}' holds {}", name, value));
+    if (value < least || value > kLargest) return execution_error(fmt::format("'{}' holds {}", name, value));
   }
   return values;
 }
@@ -40,10 +40,10 @@ Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spat
   WindowAttributes window{kernel, {}, {}, Ints(rank), Ints(rank), Ints(rank)};
   window.strides = PX_TRY(list(op, "strides", rank, 1, 1));
   window.dilations = PX_TRY(list(op, "dilations", rank, 1, 1));
-  const Ints pads = PX_TRY(list(op, "pads", 2 * rank, 0, -kMost));
+  const Ints pads = PX_TRY(list(op, "pads", 2 * rank, 0, -kLargest));
   const std::string auto_pad = op.find_text("auto_pad").value_or("NOTSET");
   for (int64_t axis = 0; axis < rank; ++axis) {
-    if (kernel[axis] < 1 || kernel[axis] > kMost || in_spatial[axis] > kMost) {
+    if (kernel[axis] < 1 || kernel[axis] > kLargest || in_spatial[axis] > kLargest) {
       return execution_error(fmt::format("a kernel of size {} over {} places", kernel[axis], in_spatial[axis]));
     }
     if (auto_pad == "NOTSET" || auto_pad.empty()) {

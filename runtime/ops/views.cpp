@@ -104,7 +104,7 @@ Status identity(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kRows[] = {
+constexpr KernelRow<Device> kViewRows[] = {
     {"Flatten", kAnyTensor, flatten<Device>},
     {"Identity", kAnything, identity<Device>, 1, INT64_MAX, 0, Arguments::values},
     reads_on_host<Device>({1}, {"Reshape", kAnyTensor, reshape<Device>}),
@@ -116,7 +116,7 @@ constexpr KernelRow<Device> kRows[] = {
 
 template <>
 std::span<const KernelRow<CompiledDevice>> view_rows() {
-  return kRows<CompiledDevice>;
+  return kViewRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

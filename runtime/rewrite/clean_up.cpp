@@ -131,16 +131,10 @@ void clean_transpose(Fuser& fuser, size_t position) {
   fuser.replace(members, position, std::move(made));
 }
 
-template <class Clean>
-void clean_each(GraphEdit& edit, const Clean& clean) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) clean(fuser, position);
-}
-
 }  // namespace
 
-void clean_casts(GraphEdit& edit, const RewriteContext&) { clean_each(edit, clean_cast); }
-void clean_reshapes(GraphEdit& edit, const RewriteContext&) { clean_each(edit, clean_reshape); }
-void clean_transposes(GraphEdit& edit, const RewriteContext&) { clean_each(edit, clean_transpose); }
+void clean_casts(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, clean_cast); }
+void clean_reshapes(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, clean_reshape); }
+void clean_transposes(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, clean_transpose); }
 
 }  // namespace parallax::runtime

@@ -2,12 +2,11 @@
 #include <algorithm>
 
 #include "inspector/model/op_schema.h"
+#include "runtime/rewrite/fuser.h"
 #include "runtime/rewrite/patterns.h"
 
 namespace parallax::runtime {
 namespace {
-
-bool is_standard(const Node& node) { return node.domain.empty() || node.domain == "ai.onnx"; }
 
 // The single output may go: it is not pinned, and no other output is used.
 bool may_alias(const GraphEdit& edit, const Node& node) {

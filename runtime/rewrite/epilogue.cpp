@@ -14,8 +14,6 @@ struct Row {
 };
 
 constexpr std::string_view kStandard = "";
-constexpr std::string_view kMicrosoft = "com.microsoft";
-
 constexpr Row kRows[] = {
     {kStandard, "Relu", "Relu", {}, true},
     {kStandard, "Sigmoid", "Sigmoid", {}, true},

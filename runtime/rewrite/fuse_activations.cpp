@@ -10,7 +10,6 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kSqrtTwoByPi = 0.79788456080286535588;
 constexpr double kCubic = 0.044715;  // Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016
@@ -117,14 +116,7 @@ void fuse_sigmoid(Fuser& fuser, size_t position) {
 
 }  // namespace
 
-void fuse_gelus(GraphEdit& edit, const RewriteContext&) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) fuse_gelu(fuser, position);
-}
-
-void fuse_swishes(GraphEdit& edit, const RewriteContext&) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) fuse_sigmoid(fuser, position);
-}
+void fuse_gelus(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_gelu); }
+void fuse_swishes(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_sigmoid); }
 
 }  // namespace parallax::runtime

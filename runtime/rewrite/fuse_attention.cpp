@@ -223,9 +223,6 @@ void fuse_attention(Fuser& fuser, size_t position) {
 
 }  // namespace
 
-void fuse_attentions(GraphEdit& edit, const RewriteContext&) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) fuse_attention(fuser, position);
-}
+void fuse_attentions(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_attention); }
 
 }  // namespace parallax::runtime

@@ -12,8 +12,6 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-
 std::vector<double> doubles_of(const Tensor& tensor) {
   std::vector<double> values(static_cast<size_t>(tensor.element_count()));
   load_doubles(tensor.view(), 0, values);
@@ -142,14 +140,7 @@ void fold_conv_norms(GraphEdit& edit, const RewriteContext&) {
   for (size_t position = 0; position < fuser.count(); ++position) fold_norm(fuser, edit, position);
 }
 
-void fuse_conv_residuals(GraphEdit& edit, const RewriteContext&) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) add_residual(fuser, position);
-}
-
-void fuse_conv_activations(GraphEdit& edit, const RewriteContext&) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) add_activation(fuser, position);
-}
+void fuse_conv_residuals(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, add_residual); }
+void fuse_conv_activations(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, add_activation); }
 
 }  // namespace parallax::runtime

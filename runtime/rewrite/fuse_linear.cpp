@@ -10,8 +10,6 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-
 // The transpose swaps the last two axes and leaves the others.
 bool swaps_last_axes(const Fuser& fuser, const Node& transpose) {
   const auto order = ints_of(transpose, "perm");
@@ -156,12 +154,6 @@ void fuse_residual(Fuser& fuser, size_t position) {
   made.attributes = node->attributes;
   const std::array<size_t, 2> members{position, after};
   fuser.replace(members, after, std::move(made));
-}
-
-template <class Fuse>
-void fuse_each(GraphEdit& edit, const Fuse& fuse) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) fuse(fuser, position);
 }
 
 }  // namespace

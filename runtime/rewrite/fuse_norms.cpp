@@ -11,8 +11,6 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-
 // A mean over the last axis that keeps it: its input and position.
 std::optional<Step1> mean_of(const Fuser& fuser, const GraphEdit& edit, ValueId value) {
   const auto step = step_of(fuser, value, "ReduceMean");
@@ -137,7 +135,8 @@ std::optional<Norm> norm_at(const Fuser& fuser, const GraphEdit& edit, size_t po
 }
 
 // Extensions and older models: onnxruntime's LayerNormalization-1 stands in for what came with version 17.
-void fuse_layer_norm(Fuser& fuser, const GraphEdit& edit, size_t position) {
+void fuse_layer_norm(Fuser& fuser, size_t position) {
+  const GraphEdit& edit = fuser.edit();
   auto norm = norm_at(fuser, edit, position, true);
   if (!norm.has_value()) return;
   const size_t centred = fuser.producer(norm->x, "Sub");
@@ -153,7 +152,8 @@ void fuse_layer_norm(Fuser& fuser, const GraphEdit& edit, size_t position) {
   fuser.replace(norm->members, norm->place, std::move(made));
 }
 
-void fuse_rms_norm(Fuser& fuser, const GraphEdit& edit, size_t position) {
+void fuse_rms_norm(Fuser& fuser, size_t position) {
+  const GraphEdit& edit = fuser.edit();
   auto norm = norm_at(fuser, edit, position, false);
   if (!norm.has_value()) return;
   Node made =
@@ -180,7 +180,8 @@ bool is_last_axis(const Fuser& fuser, const Node& norm) {
   return axis == -1 || (dims.has_value() && axis == static_cast<int64_t>(dims->size()) - 1);
 }
 
-void fuse_skip(Fuser& fuser, const GraphEdit& edit, size_t position) {
+void fuse_skip(Fuser& fuser, size_t position) {
+  const GraphEdit& edit = fuser.edit();
   const Node* centred = fuser.at(position, "LayerNormalization");
   const Node* plain = fuser.at(position, "SimplifiedLayerNormalization");
   if (plain == nullptr) plain = fuser.at(position, "RMSNormalization");
@@ -209,12 +210,6 @@ void fuse_skip(Fuser& fuser, const GraphEdit& edit, size_t position) {
     made.attributes = {float_attribute("epsilon", float_of(*norm, "epsilon", 1e-5))};
     if (fuser.replace(members, place, std::move(made))) return;
   }
-}
-
-template <class Fuse>
-void fuse_each(GraphEdit& edit, const Fuse& fuse) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) fuse(fuser, edit, position);
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ void fuse_rotary(Fuser& fuser, size_t position) {
 
 // ---- Chains ----
 
-constexpr size_t kMostSteps = 16, kMostInputs = 8;  // as runtime/ops/fused_pointwise.cpp has them, with the operators
+constexpr size_t kMostMembers = 16, kMostInputs = 8;  // as runtime/ops/fused_pointwise.cpp has them, with the operators
 constexpr std::string_view kSteps[] = {"Abs", "Add",        "Div",  "Erf",     "Exp",  "HardSwish", "Mul",
                                        "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Sub",       "Tanh"};
 
@@ -161,7 +161,7 @@ std::vector<size_t> chain_above(Fuser& fuser, size_t root) {
   const auto dims = fuser.dims_of(fuser.at(root)->outputs[0]);
   for (size_t next = 0; next < members.size(); ++next) {
     const Node& node = *fuser.at(members[next]);
-    for (size_t index = 0; index < node.inputs.size() && members.size() < kMostSteps; ++index) {
+    for (size_t index = 0; index < node.inputs.size() && members.size() < kMostMembers; ++index) {
       const ValueId value = fuser.input(node, index);
       const size_t from = fuser.producer(value);
       if (from == Fuser::kNowhere || contains(members, from) || !is_step(fuser, from)) continue;
@@ -209,12 +209,6 @@ void fuse_chain(Fuser& fuser, size_t position) {
   made.attributes.push_back(texts_attribute("operators", std::move(operators)));
   made.attributes.push_back(ints_attribute("operands", std::move(operands)));
   fuser.replace(members, position, std::move(made));
-}
-
-template <class Fuse>
-void fuse_each(GraphEdit& edit, const Fuse& fuse) {
-  Fuser fuser(edit);
-  for (size_t position = 0; position < fuser.count(); ++position) fuse(fuser, position);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 
 namespace parallax::runtime {
 
+inline constexpr std::string_view kMicrosoft = "com.microsoft";
+
 class Fuser {
  public:
   static constexpr size_t kNowhere = SIZE_MAX;
@@ -65,6 +67,13 @@ class Fuser {
   std::vector<size_t> producers_;             // by ValueId
   std::vector<std::vector<size_t>> readers_;  // by ValueId: positions, once for each read
 };
+
+// Calls fuse(fuser, position) for every node, in execution order.
+template <class Fuse>
+void fuse_each(GraphEdit& edit, const Fuse& fuse) {
+  Fuser fuser(edit);
+  for (size_t position = 0; position < fuser.count(); ++position) fuse(fuser, position);
+}
 
 // ---- Attributes ----
 

@@ -9,7 +9,7 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int kDeepest = 6;
+constexpr int kDeepestFormula = 6;
 using Terms = std::optional<std::vector<ShapeTerm>>;
 
 Terms terms_of(const Fuser& fuser, ValueId value, ValueId source, int depth);
@@ -72,7 +72,7 @@ Terms concat_terms(const Fuser& fuser, const Node& concat, ValueId source, int d
 }
 
 Terms terms_of(const Fuser& fuser, ValueId value, ValueId source, int depth) {
-  if (depth > kDeepest) return std::nullopt;
+  if (depth > kDeepestFormula) return std::nullopt;
   if (const auto numbers = numbers_of(fuser, value)) {
     std::vector<ShapeTerm> terms;
     for (int64_t number : *numbers) terms.push_back(ShapeTerm::number(number));

@@ -11,6 +11,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,22 +29,23 @@ def tool(name):
 
 
 def commands_of(build):
-    """Source path -> its compile command, for the sources of the tree that a C++ compiler sees."""
+    """Source path -> its folder, compile command and object, for the sources of the tree that a C++ compiler sees. Where the build
+    compiles several at once, each of them as if it were alone."""
     commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = (Path(entry["directory"]) / entry["file"]).resolve()
-        if path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.suffix == ".cpp":
-            commands[path] = (entry["directory"], shlex.split(entry["command"]))
+        arguments = shlex.split(entry["command"])
+        made = Path(entry["directory"]) / arguments[arguments.index("-o") + 1]
+        together = re.findall(r'#include "(.+)"', path.read_text()) if "/Unity/unity_" in str(path) else [str(path)]
+        for source in map(Path, together):
+            if source.is_relative_to(ROOT) and not source.is_relative_to(build) and source.suffix == ".cpp":
+                commands[source] = (entry["directory"], [str(source) if a == entry["file"] else a for a in arguments], made)
     return commands
 
 
 def built_by(build):
     """The sources of the tree whose objects lie in another build."""
-    built = set()
-    for path, (directory, arguments) in commands_of(build).items():
-        if (Path(directory) / arguments[arguments.index("-o") + 1]).exists():
-            built.add(path)
-    return built
+    return {path for path, (_, _, made) in commands_of(build).items() if made.exists()}
 
 
 def changed_since(base, commands):
@@ -97,7 +99,7 @@ def main():
         chosen -= built_by(options.built)
     jobs = []
     for path in sorted(chosen):
-        directory, arguments = commands[path]
+        directory, arguments, _ = commands[path]
         label = str(path.relative_to(ROOT))
         if options.mode == "syntax":
             jobs.append((label, directory, [tool("clang++"), "-fsyntax-only", *for_clang(arguments)]))

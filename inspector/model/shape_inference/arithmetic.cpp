@@ -149,7 +149,7 @@ void where(NodeContext& context) {
   context.set_contents(0, result);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kArithmeticRows = {
     ShapeRow{"Add", binary<sum>},
     ShapeRow{"And", binary<both>},
     ShapeRow{"BitShift", binary_shape},
@@ -177,6 +177,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> arithmetic_rows() { return kRows; }
+std::span<const ShapeRow> arithmetic_rows() { return kArithmeticRows; }
 
 }  // namespace parallax

@@ -9,14 +9,14 @@
 namespace parallax {
 namespace {
 
-void like_first(NodeContext& context) { context.set_shape(0, context.shape(0)); }
-
 void broadcast_pair(NodeContext& context) { context.set_shape(0, broadcast(context.shape(0), context.shape(1))); }
 
 // QLinearAdd and QLinearMul: A, its scale and zero point, B, its scale and zero point, ...
 void broadcast_quantized(NodeContext& context) { context.set_shape(0, broadcast(context.shape(0), context.shape(3))); }
 
-void matmul(NodeContext& context) { context.set_shape(0, matmul_shape(context.shape(0), context.shape(1))); }
+void contributed_matmul(NodeContext& context) {
+  context.set_shape(0, matmul_shape(context.shape(0), context.shape(1)));
+}
 
 std::optional<DimExpressions> with_last_two_swapped(std::optional<DimExpressions> shape, bool swapped) {
   if (swapped && shape && shape->size() >= 2) std::swap((*shape)[shape->size() - 1], (*shape)[shape->size() - 2]);
@@ -39,7 +39,7 @@ void matmul_n_bits(NodeContext& context) {
   context.set_shape(0, result);
 }
 
-void gemm(NodeContext& context) {
+void contributed_gemm(NodeContext& context) {
   const size_t row_axis = context.integer_or("transA", 0) != 0 ? 1 : 0;
   const size_t column_axis = context.integer_or("transB", 0) != 0 ? 0 : 1;
   context.set_shape(0, DimExpressions{context.dim(0, row_axis), context.dim(1, column_axis)});
@@ -88,7 +88,7 @@ void group_query_attention(NodeContext& context) {
 }
 
 // Input [batch, sequence, hidden], weights [hidden, 3 * width] unless qkv_hidden_sizes says otherwise.
-void attention(NodeContext& context) {
+void contributed_attention(NodeContext& context) {
   const auto sizes = context.integers("qkv_hidden_sizes");
   const DimExpression width = sizes && sizes->size() == 3
                                   ? DimExpression((*sizes)[2])
@@ -105,8 +105,8 @@ void halved_last(NodeContext& context) {
   context.set_shape(0, result);
 }
 
-constexpr std::array kRows = {
-    ShapeRow{"Attention", attention},
+constexpr std::array kContributedRows = {
+    ShapeRow{"Attention", contributed_attention},
     ShapeRow{"BiasAdd", like_first},
     ShapeRow{"BiasGelu", like_first},
     ShapeRow{"BiasSoftmax", like_first},
@@ -114,21 +114,21 @@ constexpr std::array kRows = {
     ShapeRow{"ComplexMul", broadcast_pair},
     ShapeRow{"ComplexMulConj", broadcast_pair},
     ShapeRow{"DequantizeLinear", like_first},
-    ShapeRow{"DynamicQuantizeMatMul", matmul},
+    ShapeRow{"DynamicQuantizeMatMul", contributed_matmul},
     ShapeRow{"EmbedLayerNormalization", embed_layer_normalization},
     ShapeRow{"FastGelu", like_first},
     ShapeRow{"FusedConv", fused_convolution},
-    ShapeRow{"FusedGemm", gemm},
+    ShapeRow{"FusedGemm", contributed_gemm},
     ShapeRow{"FusedMatMul", fused_matmul},
     ShapeRow{"FusedMatMulActivation", fused_matmul},
     ShapeRow{"Gelu", like_first},
-    ShapeRow{"GemmFastGelu", matmul},
+    ShapeRow{"GemmFastGelu", contributed_matmul},
     ShapeRow{"GroupNorm", like_first},
     ShapeRow{"GroupQueryAttention", group_query_attention},
     ShapeRow{"Inverse", like_first},
     ShapeRow{"MatMulBnb4", matmul_n_bits},
-    ShapeRow{"MatMulInteger16", matmul},
-    ShapeRow{"MatMulIntegerToFloat", matmul},
+    ShapeRow{"MatMulInteger16", contributed_matmul},
+    ShapeRow{"MatMulIntegerToFloat", contributed_matmul},
     ShapeRow{"MatMulNBits", matmul_n_bits},
     ShapeRow{"MulInteger", broadcast_pair},
     ShapeRow{"MultiHeadAttention", multi_head_attention},
@@ -148,6 +148,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> contributed_rows() { return kRows; }
+std::span<const ShapeRow> contributed_rows() { return kContributedRows; }
 
 }  // namespace parallax

@@ -186,7 +186,7 @@ void sequence_map(NodeContext& context) {
   }
 }
 
-constexpr std::array kRows = {
+constexpr std::array kControlFlowRows = {
     ShapeRow{"If", if_node},
     ShapeRow{"Loop", loop},
     ShapeRow{"Scan", scan},
@@ -195,6 +195,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> control_flow_rows() { return kRows; }
+std::span<const ShapeRow> control_flow_rows() { return kControlFlowRows; }
 
 }  // namespace parallax

@@ -98,7 +98,7 @@ void image_decoder(NodeContext& context) {
   context.set_shape(0, DimExpressions{DimExpression{}, DimExpression{}, gray ? 1 : 3});
 }
 
-constexpr std::array kRows = {
+constexpr std::array kCreationRows = {
     ShapeRow{"AffineGrid", affine_grid},
     ShapeRow{"BlackmanWindow", window},
     ShapeRow{"Constant", constant},
@@ -115,6 +115,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> creation_rows() { return kRows; }
+std::span<const ShapeRow> creation_rows() { return kCreationRows; }
 
 }  // namespace parallax

@@ -6,8 +6,6 @@
 namespace parallax {
 namespace {
 
-void like_first(NodeContext& context) { context.set_shape(0, context.shape(0)); }
-
 void like_second(NodeContext& context) { context.set_shape(0, context.shape(1)); }
 
 void all_like_first(NodeContext& context) {
@@ -77,7 +75,7 @@ void optimizer_step(NodeContext& context) {
   }
 }
 
-constexpr std::array kRows = {
+constexpr std::array kElementwiseRows = {
     ShapeRow{"Abs", like_first},
     ShapeRow{"Acos", like_first},
     ShapeRow{"Acosh", like_first},
@@ -173,6 +171,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> elementwise_rows() { return kRows; }
+std::span<const ShapeRow> elementwise_rows() { return kElementwiseRows; }
 
 }  // namespace parallax

@@ -124,7 +124,7 @@ void col2im(NodeContext& context) {
   context.set_shape(0, result);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kIndexRows = {
     ShapeRow{"Col2Im", col2im},
     ShapeRow{"Compress", compress},
     ShapeRow{"Gather", gather},
@@ -140,6 +140,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> index_rows() { return kRows; }
+std::span<const ShapeRow> index_rows() { return kIndexRows; }
 
 }  // namespace parallax

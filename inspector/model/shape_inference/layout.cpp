@@ -387,7 +387,7 @@ void center_crop_pad(NodeContext& context) {
   context.set_shape(0, result);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kLayoutRows = {
     ShapeRow{"CenterCropPad", center_crop_pad},
     ShapeRow{"Concat", concat},
     ShapeRow{"DepthToSpace", depth_to_space},
@@ -406,6 +406,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> layout_rows() { return kRows; }
+std::span<const ShapeRow> layout_rows() { return kLayoutRows; }
 
 }  // namespace parallax

@@ -169,7 +169,7 @@ void stft(NodeContext& context) {
   context.set_shape(0, DimExpressions{context.dim(0, 0), frames, onesided ? floor_divide(*length, 2) + 1 : *length, 2});
 }
 
-constexpr std::array kRows = {
+constexpr std::array kMatrixRows = {
     ShapeRow{"Attention", attention},
     ShapeRow{"DFT", dft},
     ShapeRow{"Einsum", einsum},
@@ -197,6 +197,6 @@ std::optional<DimExpressions> matmul_shape(const std::optional<DimExpressions>& 
   return result;
 }
 
-std::span<const ShapeRow> matrix_rows() { return kRows; }
+std::span<const ShapeRow> matrix_rows() { return kMatrixRows; }
 
 }  // namespace parallax

@@ -74,7 +74,7 @@ void one_hot_encoder(NodeContext& context) {
   context.set_shape(0, result);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kRecurrentRows = {
     ShapeRow{"ArrayFeatureExtractor", array_feature_extractor},
     ShapeRow{"GRU", recurrent},
     ShapeRow{"LSTM", recurrent},
@@ -92,6 +92,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> recurrent_rows() { return kRows; }
+std::span<const ShapeRow> recurrent_rows() { return kRecurrentRows; }
 
 }  // namespace parallax

@@ -68,7 +68,7 @@ void determinant(NodeContext& context) {
   if (shape && shape->size() >= 2) context.set_shape(0, DimExpressions(shape->begin(), shape->end() - 2));
 }
 
-constexpr std::array kRows = {
+constexpr std::array kReductionRows = {
     ShapeRow{"ArgMax", arg_reduce},
     ShapeRow{"ArgMin", arg_reduce},
     ShapeRow{"Det", determinant},
@@ -88,6 +88,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> reduction_rows() { return kRows; }
+std::span<const ShapeRow> reduction_rows() { return kReductionRows; }
 
 }  // namespace parallax

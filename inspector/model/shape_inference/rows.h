@@ -16,6 +16,9 @@ struct ShapeRow {
   ShapeFunction function;
 };
 
+// The first output has the first input's shape.
+inline void like_first(NodeContext& context) { context.set_shape(0, context.shape(0)); }
+
 std::span<const ShapeRow> elementwise_rows();
 std::span<const ShapeRow> arithmetic_rows();
 std::span<const ShapeRow> layout_rows();

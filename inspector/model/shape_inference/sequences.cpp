@@ -95,7 +95,7 @@ void concat_from_sequence(NodeContext& context) {
   context.set_facts(0, facts);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kSequenceRows = {
     ShapeRow{"ConcatFromSequence", concat_from_sequence},
     ShapeRow{"Optional", optional},
     ShapeRow{"OptionalGetElement", element_of_first},
@@ -110,6 +110,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const ShapeRow> sequence_rows() { return kRows; }
+std::span<const ShapeRow> sequence_rows() { return kSequenceRows; }
 
 }  // namespace parallax

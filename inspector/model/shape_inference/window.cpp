@@ -217,7 +217,7 @@ void resize(NodeContext& context) {
   context.set_shape(0, result);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kWindowRows = {
     ShapeRow{"AveragePool", pool},
     ShapeRow{"Conv", convolution},
     ShapeRow{"ConvInteger", convolution},
@@ -243,6 +243,6 @@ void convolution_shape(NodeContext& context, size_t weights) {
   set_slid_shape(context, context.dim(weights, 0), kernel_of(context, weights));
 }
 
-std::span<const ShapeRow> window_rows() { return kRows; }
+std::span<const ShapeRow> window_rows() { return kWindowRows; }
 
 }  // namespace parallax

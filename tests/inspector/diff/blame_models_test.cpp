@@ -37,7 +37,7 @@ Tensor scalar(DType dtype, double value) {
 
 // x -> MatMul, scaled by a ratio of constants -> Split into two -> Tanh of one, Sigmoid of the other -> their
 // difference, turned -> Softmax; a second output rounds it to steps.
-struct Network {
+struct SmallNetwork {
   float weight_scale = 0.1F;
   std::string activation = "Tanh";
   bool swaps_outputs = false;
@@ -116,7 +116,7 @@ class BlameModels : public ::testing::Test {
     return DumpReader::open(path).take();
   }
 
-  Comparison blame(const Network& a, const Network& b, const std::string& stem_of_b) {
+  Comparison blame(const SmallNetwork& a, const SmallNetwork& b, const std::string& stem_of_b) {
     BlameRequest request;
     request.a.model = a.build("");
     request.b.model = b.build(stem_of_b);
@@ -133,7 +133,7 @@ class BlameModels : public ::testing::Test {
 
 struct Fault {
   const char* what;
-  Network b;
+  SmallNetwork b;
   const char* op;    // of the node to be blamed
   const char* says;  // part of the reason
   const char* stem_of_b = "";
@@ -174,8 +174,8 @@ TEST_F(BlameModels, QuantisedInAnotherPlaceIsTheSame) {
 
 TEST_F(BlameModels, OtherInputsAreNoRounding) {
   BlameRequest request;
-  request.a.model = Network{}.build("");
-  request.b.model = Network{}.build("other_");
+  request.a.model = SmallNetwork{}.build("");
+  request.b.model = SmallNetwork{}.build("other_");
   request.a.dump = run(request.a.model, "a.plx");
   request.b.dump = run(request.b.model, "b.plx", 0.4F);
   request.oracle = make_executor("reference:double").take();
@@ -187,9 +187,9 @@ TEST_F(BlameModels, OtherInputsAreNoRounding) {
 }
 
 TEST_F(BlameModels, StatisticsNameTheFirstNode) {
-  const Network wrong{.activation = "Relu"};
+  const SmallNetwork wrong{.activation = "Relu"};
   BlameRequest request;
-  request.a.dump = run(Network{}.build(""), "a.plx", 0.3F, CaptureLevel::stats);
+  request.a.dump = run(SmallNetwork{}.build(""), "a.plx", 0.3F, CaptureLevel::stats);
   request.b.dump = run(wrong.build(""), "b.plx", 0.3F, CaptureLevel::stats);
   request.oracle = make_executor("reference:double").take();
   Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();

@@ -9,13 +9,13 @@
 namespace parallax {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 
 Value floats(const Shape& shape, std::vector<float> values) { return Value(Tensor::from<float>(shape, values)); }
 
 TEST(ErrorPicture, HasACellForEachElementOfASmallTensor) {
-  const auto picture =
-      make_error_picture(floats({2, 1, 3}, {0, 1, 2, 3, kNaN, 5}), floats({2, 1, 3}, {0, 1.5F, 2, 3, kNaN, kNaN}));
+  const auto picture = make_error_picture(floats({2, 1, 3}, {0, 1, 2, 3, kNoNumber, 5}),
+                                          floats({2, 1, 3}, {0, 1.5F, 2, 3, kNoNumber, kNoNumber}));
   ASSERT_TRUE(picture.has_value());
   EXPECT_EQ(picture->rows, 2);
   EXPECT_EQ(picture->columns, 3);

@@ -28,9 +28,9 @@ struct Faults {
 using Matrix = std::vector<double>;
 
 // One execution: sums in double and one rounding (the reference), or float sums in another order (a fast executor).
-class Network {
+class Execution {
  public:
-  Network(DType dtype, bool in_float, Faults faults) : dtype_(dtype), in_float_(in_float), faults_(faults) {}
+  Execution(DType dtype, bool in_float, Faults faults) : dtype_(dtype), in_float_(in_float), faults_(faults) {}
 
   std::vector<std::pair<std::string, Matrix>> run() {
     std::mt19937 random(7);
@@ -154,7 +154,7 @@ Tensor tensor_of(DType dtype, const Matrix& matrix) {
 std::map<std::string, double> severities(DType dtype, Faults faults) {
   const diff::SiteIndex sites(model_of(dtype));
   diff::Judge judge({});
-  const auto a = Network(dtype, false, {}).run(), b = Network(dtype, true, faults).run();
+  const auto a = Execution(dtype, false, {}).run(), b = Execution(dtype, true, faults).run();
   std::map<std::string, double> severities;
   for (size_t index = 0; index < a.size(); ++index) {
     const ValueSite* site = sites.find(a[index].first);

@@ -7,7 +7,7 @@
 namespace parallax {
 namespace {
 
-const std::string kIo =
+const std::string kXAndY =
     "input { name: 'x' type { tensor_type { elem_type: 1 } } } output { name: 'y' type { tensor_type { elem_type: 1 } "
     "} } ";
 
@@ -22,7 +22,7 @@ void PrintTo(const BadModel& model, std::ostream* stream) { *stream << model.nam
 
 BadModel bad_graph(const char* name, const std::string& graph, std::string message,
                    ErrorCode code = ErrorCode::invalid_model) {
-  return {name, "graph { " + kIo + graph + " }", std::move(message), code};
+  return {name, "graph { " + kXAndY + graph + " }", std::move(message), code};
 }
 
 const std::string kRelu = "node { input: 'x' output: 'y' op_type: 'Relu' name: 'r' } ";
@@ -142,8 +142,8 @@ std::vector<BadModel> bad_nodes() {
 }
 
 std::vector<BadModel> bad_models() {
-  const std::string graph = "graph { " + kIo + kRelu + "} ";
-  const std::string call = "graph { " + kIo + "node { input: 'x' output: 'y' op_type: 'F' domain: 'my' name: 'f' ";
+  const std::string graph = "graph { " + kXAndY + kRelu + "} ";
+  const std::string call = "graph { " + kXAndY + "node { input: 'x' output: 'y' op_type: 'F' domain: 'my' name: 'f' ";
   const std::string imports = " opset_import { version: 20 } opset_import { domain: 'my' version: 1 } ";
   const std::string function =
       "functions { name: 'F' domain: 'my' input: 'a' output: 'b' opset_import { version: 20 } ";
@@ -160,18 +160,18 @@ std::vector<BadModel> bad_models() {
       {"opset_twice", graph + "opset_import { version: 17 } opset_import { domain: 'ai.onnx' version: 18 }",
        "model: imports operator set 18 of domain 'ai.onnx' and also operator set 17"},
       {"constant_without_value",
-       "graph { " + kIo +
+       "graph { " + kXAndY +
            "node { output: 'c' op_type: 'Constant' name: 'c' } "
            "node { input: 'x' input: 'c' output: 'y' op_type: 'Add' } } opset_import { version: 17 }",
        "node 'c' (Constant-13): has 0 values; a Constant has exactly one"},
       {"constant_with_two_values",
-       "graph { " + kIo +
+       "graph { " + kXAndY +
            "node { output: 'c' op_type: 'Constant' name: 'c' "
            "attribute { name: 'value_float' f: 1 type: FLOAT } attribute { name: 'value_int' i: 1 type: INT } } "
            "node { input: 'x' input: 'c' output: 'y' op_type: 'Add' } } opset_import { version: 17 }",
        "node 'c' (Constant-13): has 2 values; a Constant has exactly one"},
       {"operator_too_new",
-       "graph { " + kIo + "node { input: 'x' output: 'y' op_type: 'Gelu' name: 'g' } } opset_import { version: 17 }",
+       "graph { " + kXAndY + "node { input: 'x' output: 'y' op_type: 'Gelu' name: 'g' } } opset_import { version: 17 }",
        "node 'g' (Gelu): operator 'Gelu' exists in ai.onnx from opset 20 on, but the model imports opset 17"},
       {"recursion",
        call + "} }" + imports + function + "node { input: 'a' output: 'b' op_type: 'G' domain: 'my' } } " +
@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Check, testing::ValuesIn(bad_models()), name_of
 TEST(CheckModel, ListsEveryProblemWithNodeAndOperator) {
   ImportOptions lenient;
   lenient.validate = false;
-  const auto model = import_text("graph { " + kIo +
+  const auto model = import_text("graph { " + kXAndY +
                                      "node { input: 'gone' output: 'a' op_type: 'Relu' name: 'n1' } "
                                      "node { input: 'a' output: 'y' op_type: 'Concat' name: 'n2' } }",
                                  lenient);
@@ -239,7 +239,7 @@ TEST(CheckModel, ListsEveryProblemWithNodeAndOperator) {
 
 TEST(CheckModel, AcceptsWhatExportersWrite) {
   const auto accepts = [](const std::string& graph) {
-    EXPECT_EQ(import_error("graph { " + kIo + graph + " }"), "") << graph;
+    EXPECT_EQ(import_error("graph { " + kXAndY + graph + " }"), "") << graph;
   };
   accepts(kRelu + "node { input: 'x' output: 'z' op_type: 'Relu' name: 'r' }");           // a repeated node name
   accepts(kRelu + "input { name: 'unused' type { tensor_type { elem_type: 1 } } }");      // an unused input

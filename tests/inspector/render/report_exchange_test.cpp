@@ -27,7 +27,7 @@ ValueComparison value_of(std::string path, std::string node, Verdict verdict, do
   return value;
 }
 
-Comparison example() {
+Comparison exchanged() {
   Comparison comparison;
   comparison.values = {value_of("x", "", Verdict::pass, 0), value_of("left", "split", Verdict::pass, 0.25),
                        value_of("ri\"ght", "split", Verdict::diverged, std::numeric_limits<double>::infinity()),
@@ -41,17 +41,17 @@ Comparison example() {
   return comparison;
 }
 
-int64_t count_of(const std::string& text, std::string_view part) {
+int64_t occurrences(const std::string& text, std::string_view part) {
   int64_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
 }
 
 TEST(ReportJunit, CountsWhatItLists) {
-  const std::string text = comparison_to_junit(example());
-  EXPECT_EQ(count_of(text, "<testcase "), 6);
-  EXPECT_EQ(count_of(text, "<failure "), 3);  // the verdict and two values
-  EXPECT_EQ(count_of(text, "<skipped "), 1);
+  const std::string text = comparison_to_junit(exchanged());
+  EXPECT_EQ(occurrences(text, "<testcase "), 6);
+  EXPECT_EQ(occurrences(text, "<failure "), 3);  // the verdict and two values
+  EXPECT_EQ(occurrences(text, "<skipped "), 1);
   EXPECT_NE(text.find("tests=\"6\" failures=\"3\" errors=\"0\" skipped=\"1\""), std::string::npos) << text;
   EXPECT_NE(text.find("not_compared: fused into &lt;add&gt;"), std::string::npos);
   EXPECT_NE(text.find("name=\"ri&quot;ght\""), std::string::npos);
@@ -63,7 +63,7 @@ TEST(ReportJunit, APassFailsNothing) {
   comparison.values = {value_of("y", "node", Verdict::pass, 0.5)};
   conclude(comparison);
   const std::string text = comparison_to_junit(comparison);
-  EXPECT_EQ(count_of(text, "<failure "), 0);
+  EXPECT_EQ(occurrences(text, "<failure "), 0);
   EXPECT_NE(text.find("tests=\"2\" failures=\"0\""), std::string::npos) << text;
 }
 
@@ -76,7 +76,7 @@ json entries_of(const json& list, std::string_view kind, const std::string& targ
 }
 
 TEST(ReportNetron, TellsOfValuesAndTheirNodes) {
-  const json document = json::parse(comparison_to_netron(example()));
+  const json document = json::parse(comparison_to_netron(exchanged()));
   EXPECT_EQ(document["signature"], "netron:attachment");
   EXPECT_EQ(entries_of(document["metrics"], "value", "left")["severity"], 0.25);
   EXPECT_EQ(entries_of(document["metrics"], "value", "left")["max_abs"], 0.125);
@@ -88,7 +88,7 @@ TEST(ReportNetron, TellsOfValuesAndTheirNodes) {
 }
 
 TEST(ReportModelExplorer, ColoursByTensorName) {
-  const json results = json::parse(comparison_to_model_explorer(example()))["results"];
+  const json results = json::parse(comparison_to_model_explorer(exchanged()))["results"];
   EXPECT_EQ(results.size(), 4U);
   EXPECT_EQ(results["left"]["value"], 0.25);
   EXPECT_EQ(results["ri\"ght"]["value"], "inf");

@@ -20,7 +20,7 @@ Tensor floats(const Shape& shape, const std::vector<float>& values) {
   return Tensor::from<float>(shape, std::span<const float>(values));
 }
 
-Tensor counting(const Shape& shape) {
+Tensor counted(const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(shape.element_count()));
   std::iota(values.begin(), values.end(), 0.0F);
   return floats(shape, values);
@@ -41,7 +41,7 @@ Colour pixel(const HeatImage& image, int row, int column) {
 }
 
 TEST(TensorModel, ShowsTheLastTwoAxesAndStepsThroughTheOthers) {
-  TensorModel model = model_of(counting(Shape{2, 3, 4, 5}));
+  TensorModel model = model_of(counted(Shape{2, 3, 4, 5}));
   EXPECT_EQ(model.rows(), 4);
   EXPECT_EQ(model.columns(), 5);
   EXPECT_EQ(model.slice_text(), "0,0,:,:");
@@ -57,7 +57,7 @@ TEST(TensorModel, ShowsTheLastTwoAxesAndStepsThroughTheOthers) {
 }
 
 TEST(TensorModel, AnyTwoAxesMayBeShownAndNeverOneTwice) {
-  TensorModel model = model_of(counting(Shape{2, 3, 4}));
+  TensorModel model = model_of(counted(Shape{2, 3, 4}));
   model.set_axes(0, 2);
   EXPECT_EQ(model.rows(), 2);
   EXPECT_EQ(model.element_at(1, 3), 15);
@@ -68,7 +68,7 @@ TEST(TensorModel, AnyTwoAxesMayBeShownAndNeverOneTwice) {
 }
 
 TEST(TensorModel, VectorsAreFoldedAndScalarsAreOneCell) {
-  const TensorModel vector = model_of(counting(Shape{100}));
+  const TensorModel vector = model_of(counted(Shape{100}));
   EXPECT_EQ(vector.rows(), 2);
   EXPECT_EQ(vector.columns(), 64);
   EXPECT_EQ(vector.element_at(1, 35), 99);
@@ -80,7 +80,7 @@ TEST(TensorModel, VectorsAreFoldedAndScalarsAreOneCell) {
 }
 
 TEST(TensorModel, ShowBringsAnElementIntoThePicture) {
-  TensorModel model = model_of(counting(Shape{2, 3, 4, 5}));
+  TensorModel model = model_of(counted(Shape{2, 3, 4, 5}));
   model.show(119);
   EXPECT_EQ(model.slice_text(), "1,2,:,:");
   EXPECT_EQ(model.place_of(119), std::pair(int64_t{3}, int64_t{4}));
@@ -201,7 +201,7 @@ TEST(TensorModel, HistogramsCountEveryElementOnce) {
 }
 
 TEST(TensorModel, TilesShowEveryChannelOnceWithGapsBetweenThem) {
-  TensorModel model = model_of(counting(Shape{2, 6, 4, 5}));
+  TensorModel model = model_of(counted(Shape{2, 6, 4, 5}));
   ASSERT_TRUE(model.can_tile());
   model.set_index(0, 1);
   model.set_montage(true);
@@ -226,11 +226,11 @@ TEST(TensorModel, TilesShowEveryChannelOnceWithGapsBetweenThem) {
   EXPECT_EQ(model.slice_text(), "0,:,:,:");
   model.set_montage(false);
   EXPECT_EQ(model.rows(), 4);
-  EXPECT_FALSE(model_of(counting(Shape{4, 5})).can_tile());
+  EXPECT_FALSE(model_of(counted(Shape{4, 5})).can_tile());
 }
 
 TEST(TensorModel, TheSliceIsAListRowByRow) {
-  TensorModel model = model_of(counting(Shape{2, 3, 4}));
+  TensorModel model = model_of(counted(Shape{2, 3, 4}));
   model.set_index(0, 1);
   EXPECT_EQ(model.slice_count(), 12);
   EXPECT_EQ(model.element_in_slice(0), 12);
@@ -288,8 +288,8 @@ TEST(TensorModel, ChannelsHaveTheirOwnFigures) {
   EXPECT_EQ(rows[0].max_abs, 1);
   EXPECT_EQ(rows[0].std, 1);
   EXPECT_TRUE(std::isnan(rows[1].max_abs));
-  EXPECT_EQ(model_of(counting(Shape{2, 3, 4, 5})).channel_axis(), 1);
-  EXPECT_EQ(model_of(counting(Shape{2, 3, 4})).channel_axis(), 2);
+  EXPECT_EQ(model_of(counted(Shape{2, 3, 4, 5})).channel_axis(), 1);
+  EXPECT_EQ(model_of(counted(Shape{2, 3, 4})).channel_axis(), 2);
   EXPECT_EQ(rows[1].nan, 1);
   EXPECT_EQ(rows[1].min, 5);
 }
@@ -306,8 +306,8 @@ TEST(TensorModel, NarrowTypesAndIntegersAreRead) {
 }
 
 TEST(TensorModel, RefusesWhatCannotBeLaidOverEachOther) {
-  EXPECT_EQ(TensorModel::make(counting(Shape{2, 3}), counting(Shape{3, 2}), {}).error().code, ErrorCode::usage);
-  EXPECT_FALSE(TensorModel::make(counting(Shape{2}), Tensor::scalar<int32_t>(1), {}).ok());
+  EXPECT_EQ(TensorModel::make(counted(Shape{2, 3}), counted(Shape{3, 2}), {}).error().code, ErrorCode::usage);
+  EXPECT_FALSE(TensorModel::make(counted(Shape{2}), Tensor::scalar<int32_t>(1), {}).ok());
 }
 
 }  // namespace

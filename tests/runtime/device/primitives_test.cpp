@@ -18,7 +18,7 @@
 namespace parallax::runtime {
 namespace {
 
-Queue<Cpu>& queue() {
+Queue<Cpu>& host_queue() {
   static Queue<Cpu> made(BufferPool::create({}));
   return made;
 }
@@ -54,8 +54,8 @@ TEST(Map, BroadcastsAsNumpy) {
     const auto a = random_values<float>(left.element_count(), 1);
     const auto b = random_values<float>(right.element_count(), 2);
     const Tensor x = tensor_of(left, a), y = tensor_of(right, b);
-    const Tensor out = queue().allocate(DType::float32, shape).take();
-    ASSERT_TRUE(map<Numbers>(queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), y.view()}).ok());
+    const Tensor out = host_queue().allocate(DType::float32, shape).take();
+    ASSERT_TRUE(map<Numbers>(host_queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), y.view()}).ok());
     const Ints dims(shape);
     for (int64_t i = 0; i < shape.element_count(); ++i) {
       const float expected = a[static_cast<size_t>(broadcast_index(i, dims, broadcast_strides(left, shape)))] -
@@ -67,8 +67,8 @@ TEST(Map, BroadcastsAsNumpy) {
 
 TEST(Map, RefusesTypesOutsideItsDomain) {
   const Tensor x = tensor_of<int32_t>({1}, {3});
-  const Tensor out = queue().allocate(DType::int32, {1}).take();
-  const auto status = map<Floats>(queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), x.view()});
+  const Tensor out = host_queue().allocate(DType::int32, {1}).take();
+  const auto status = map<Floats>(host_queue(), Minus{}, writable(out), std::array<TensorView, 2>{x.view(), x.view()});
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::unsupported);
 }
@@ -77,7 +77,7 @@ TEST(Map, WorksInPlace) {
   auto values = random_values<float>(5000, 3);
   Tensor x = tensor_of<float>({5000}, values);
   const MutableView same{x.dtype(), x.shape(), x.storage().get()};
-  ASSERT_TRUE(map<Floats>(queue(), Minus{}, same, std::array<TensorView, 2>{x.view(), x.view()}).ok());
+  ASSERT_TRUE(map<Floats>(host_queue(), Minus{}, same, std::array<TensorView, 2>{x.view(), x.view()}).ok());
   for (float value : x.as<float>()) ASSERT_EQ(value, 0.0F);
 }
 
@@ -102,8 +102,8 @@ struct Total {
 
 std::vector<float> totals(const RowLayout& rows, const std::vector<float>& values) {
   const Tensor x = tensor_of<float>({static_cast<int64_t>(values.size())}, values);
-  const Tensor out = queue().allocate(DType::float32, {rows.row_count()}).take();
-  fold_rows<float>(queue(), Total{}, rows, writable(out), x.view());
+  const Tensor out = host_queue().allocate(DType::float32, {rows.row_count()}).take();
+  fold_rows<float>(host_queue(), Total{}, rows, writable(out), x.view());
   return {out.as<float>().begin(), out.as<float>().end()};
 }
 
@@ -150,7 +150,7 @@ TEST(Copy, MovesEveryPermutation) {
       from.push_back(strides[axis]);
     }
     std::vector<int32_t> out(values.size(), -1);
-    copy_strided(queue(), 4, walk, {reinterpret_cast<std::byte*>(out.data()), row_major_strides(walk), 0},
+    copy_strided(host_queue(), 4, walk, {reinterpret_cast<std::byte*>(out.data()), row_major_strides(walk), 0},
                  {reinterpret_cast<const std::byte*>(values.data()), from, 0});
     for (int64_t i = 0; i < static_cast<int64_t>(out.size()); ++i) {
       ASSERT_EQ(out[static_cast<size_t>(i)], values[static_cast<size_t>(broadcast_index(i, walk, from))]);
@@ -161,7 +161,7 @@ TEST(Copy, MovesEveryPermutation) {
 TEST(Copy, WalksBackwardsAndRepeats) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6};
   std::vector<double> out(4, 0.0);
-  copy_strided(queue(), 8, {2, 2}, {reinterpret_cast<std::byte*>(out.data()), {2, 1}, 0},
+  copy_strided(host_queue(), 8, {2, 2}, {reinterpret_cast<std::byte*>(out.data()), {2, 1}, 0},
                {reinterpret_cast<const std::byte*>(values.data()), {0, -2}, 5});
   EXPECT_EQ(out, (std::vector<double>{6, 4, 6, 4}));
 }
@@ -169,9 +169,9 @@ TEST(Copy, WalksBackwardsAndRepeats) {
 TEST(IndexMap, FillsWhereThereIsNoSource) {
   const std::vector<float> values{1, 2, 3, 4};
   const float filling = 9;
-  const Tensor out = queue().allocate(DType::float32, {3, 2}).take();
+  const Tensor out = host_queue().allocate(DType::float32, {3, 2}).take();
   index_map(
-      queue(), [](int64_t block) { return block == 1 ? -1 : 1 - block / 2; }, writable(out),
+      host_queue(), [](int64_t block) { return block == 1 ? -1 : 1 - block / 2; }, writable(out),
       reinterpret_cast<const std::byte*>(values.data()), 2, reinterpret_cast<const std::byte*>(&filling));
   const auto result = out.as<float>();
   EXPECT_EQ(std::vector<float>(result.begin(), result.end()), (std::vector<float>{3, 4, 9, 9, 1, 2}));
@@ -181,9 +181,9 @@ TEST(Scatter, CombinesRepeatedPlacesInOrder) {
   Tensor out = tensor_of<float>({3}, {1, 1, 1});
   const Tensor updates = tensor_of<float>({3}, {2, 3, 4});
   const auto place = [](int64_t i) { return i == 2 ? 0 : 1; };
-  scatter<float>(queue(), place, Combine::add, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
+  scatter<float>(host_queue(), place, Combine::add, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
   EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{5, 6, 1}));
-  scatter<float>(queue(), place, Combine::replace, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
+  scatter<float>(host_queue(), place, Combine::replace, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
   EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{4, 3, 1}));
 }
 

@@ -15,7 +15,7 @@
 namespace parallax::runtime {
 namespace {
 
-Queue<Cpu>& queue() {
+Queue<Cpu>& products_queue() {
   static Queue<Cpu> made(BufferPool::create({}));
   return made;
 }
@@ -47,7 +47,7 @@ void expect_product(const GemmProblem& p, double tolerance) {
   const auto b = random_values<T>(p.batch() * p.k * p.n, 2, -5, 5);
   auto c = random_values<T>(p.batch() * p.m * p.n, 3, -5, 5);
   const auto expected = plain_product(p, a, b, c);
-  ASSERT_TRUE(gemm(queue(), p, a.data(), b.data(), c.data()).ok());
+  ASSERT_TRUE(gemm(products_queue(), p, a.data(), b.data(), c.data()).ok());
   for (size_t i = 0; i < c.size(); ++i) {
     ASSERT_NEAR(static_cast<double>(c[i]), expected[i], tolerance * (1 + std::sqrt(static_cast<double>(p.k)) * 25))
         << i;
@@ -89,7 +89,7 @@ TEST(Gemm, LargeProductsShareThePoolsThreads) {
   run_team(3, [](int) {});  // makes the pool's two threads
   const auto before = thread_total();
   std::vector<float> alone(static_cast<size_t>(p.m * p.n));
-  ASSERT_TRUE(gemm(queue(), p, a.data(), b.data(), alone.data()).ok());
+  ASSERT_TRUE(gemm(products_queue(), p, a.data(), b.data(), alone.data()).ok());
   EXPECT_EQ(thread_total(), before);
   std::vector<std::vector<float>> products(3, alone);
   run_team(3, [&](int index) {
@@ -131,7 +131,7 @@ TEST(Gemm, PackedWeightsGiveTheProductAgainAndAgain) {
       const auto a = random_values<float>(p.m * p.k, 7 + round);
       std::vector<float> c(static_cast<size_t>(p.m * p.n), NAN);
       const auto expected = plain_product(p, a, b, std::vector<float>(c.size(), 0.0F));
-      ASSERT_TRUE(gemm(queue(), p, a.data(), b.data(), c.data()).ok());
+      ASSERT_TRUE(gemm(products_queue(), p, a.data(), b.data(), c.data()).ok());
       for (size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], expected[i], 1e-4);
     }
   }
@@ -144,7 +144,7 @@ TEST(Gemm, EmptySumsAreZero) {
   p.k = 0;
   std::vector<float> c(4, 7.0F);
   const float nothing = 0;
-  ASSERT_TRUE(gemm(queue(), p, &nothing, &nothing, c.data()).ok());
+  ASSERT_TRUE(gemm(products_queue(), p, &nothing, &nothing, c.data()).ok());
   EXPECT_EQ(c, std::vector<float>(4, 0.0F));
 }
 
@@ -155,7 +155,7 @@ TEST(Gemm, IntegersAreExactModulo64Bits) {
   p.k = 2;
   const std::vector<int64_t> a{INT64_MAX, 3}, b{2, 5};
   int64_t c = 0;
-  ASSERT_TRUE(gemm(queue(), p, a.data(), b.data(), &c).ok());
+  ASSERT_TRUE(gemm(products_queue(), p, a.data(), b.data(), &c).ok());
   EXPECT_EQ(c, 13);  // -2 + 15
 }
 
@@ -187,14 +187,14 @@ TEST(Conv, LibraryAgreesWithLoops) {
           ConvProblem p = problem_2d(groups, stride, dilation, 1);
           p.filters_are_constant = constant;
           const auto x = random_values<float>(p.batch * p.in_channels * product(p.in_spatial), 1);
-          static std::vector<std::vector<float>> kept;  // constant filters outlive the queue's cache
+          static std::vector<std::vector<float>> kept;  // constant filters outlive the products_queue's cache
           kept.push_back(random_values<float>(p.out_channels * p.in_channels / groups * product(p.kernel), 2));
           const auto bias = random_values<float>(p.out_channels, 3);
           std::vector<float> y(static_cast<size_t>(p.batch * p.out_channels * product(p.out_spatial)), NAN),
               expected(y);
           conv_loops(p, x.data(), kept.back().data(), bias.data(), expected.data());
           for (int round = 0; round < 2; ++round) {
-            ASSERT_TRUE(conv(queue(), p, x.data(), kept.back().data(), bias.data(), y.data()).ok());
+            ASSERT_TRUE(conv(products_queue(), p, x.data(), kept.back().data(), bias.data(), y.data()).ok());
             for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], 1e-4);
           }
         }
@@ -213,8 +213,9 @@ TEST(ConvTranspose, IsTheAdjointOfConv) {
   const auto filters = random_values<float>(p.out_channels * p.in_channels / p.groups * product(p.kernel), 2);
   const auto y = random_values<float>(p.batch * p.out_channels * product(p.out_spatial), 3);
   std::vector<float> forward(y.size()), backward(x.size()), by_loops(x.size());
-  ASSERT_TRUE(conv(queue(), p, x.data(), filters.data(), static_cast<const float*>(nullptr), forward.data()).ok());
-  ASSERT_TRUE(conv_transpose(queue(), t, y.data(), filters.data(), nullptr, backward.data()).ok());
+  ASSERT_TRUE(
+      conv(products_queue(), p, x.data(), filters.data(), static_cast<const float*>(nullptr), forward.data()).ok());
+  ASSERT_TRUE(conv_transpose(products_queue(), t, y.data(), filters.data(), nullptr, backward.data()).ok());
   conv_transpose_loops<float>(t, y.data(), filters.data(), nullptr, by_loops.data());
   double left = 0, right = 0;
   for (size_t i = 0; i < y.size(); ++i) left += static_cast<double>(forward[i]) * static_cast<double>(y[i]);

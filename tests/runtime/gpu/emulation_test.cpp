@@ -9,7 +9,7 @@
 namespace parallax::runtime {
 namespace {
 
-using Numbers = Elements<Emulated, int64_t>;
+using EmulatedIntegers = Elements<Emulated, int64_t>;
 
 // A kernel from a function of the launch.
 template <class F>
@@ -31,7 +31,7 @@ Status run(const gpu::LaunchSize& size, const F& f) {
 
 struct Memory {
   explicit Memory(int64_t count) : tensor(queue.allocate(DType::int64, Shape{count}).take()) {}
-  Numbers elements() const { return {reinterpret_cast<int64_t*>(tensor.storage().get())}; }
+  EmulatedIntegers elements() const { return {reinterpret_cast<int64_t*>(tensor.storage().get())}; }
   std::vector<int64_t> read() {
     const Tensor host = queue.to_host(tensor).take();
     const auto values = host.as<int64_t>();
@@ -44,7 +44,7 @@ struct Memory {
 // Every thread reads what its neighbour wrote before the barrier.
 TEST(Emulation, BarriersSeparateWritesFromReads) {
   Memory memory(128);
-  const Numbers out = memory.elements();
+  const EmulatedIntegers out = memory.elements();
   const Status status = run({2, 64, 64 * sizeof(int64_t)}, [=](auto& launch) {
     const auto shared = launch.template shared<int64_t>(64);
     shared[launch.thread()] = launch.block() * 1000 + launch.thread();
@@ -61,7 +61,7 @@ TEST(Emulation, BarriersSeparateWritesFromReads) {
 
 TEST(Emulation, ShufflesReachDownTheWarp) {
   Memory memory(64);
-  const Numbers out = memory.elements();
+  const EmulatedIntegers out = memory.elements();
   const Status status = run(
       {1, 64, 0}, [=](auto& launch) { out[launch.thread()] = launch.shuffle_down(int64_t{10} * launch.thread(), 4); });
   ASSERT_TRUE(status.ok()) << status.error().message;
@@ -74,7 +74,7 @@ TEST(Emulation, ShufflesReachDownTheWarp) {
 
 TEST(Emulation, VotesCountEachWarpForItself) {
   Memory memory(2);
-  const Numbers out = memory.elements();
+  const EmulatedIntegers out = memory.elements();
   const Status status = run({1, 64, 0}, [=](auto& launch) {
     const uint32_t votes = launch.ballot(launch.thread() % 3 == 0);
     if (launch.thread() % gpu::kWarp == 0) out[launch.thread() / gpu::kWarp] = votes;
@@ -123,21 +123,21 @@ TEST(Emulation, NoticesMoreSharedMemoryThanTheLaunchHas) {
 
 TEST(Emulation, NoticesDeviceMemoryOutOfBounds) {
   Memory memory(64);
-  const Numbers out = memory.elements();
+  const EmulatedIntegers out = memory.elements();
   const Status status = run({1, 64, 0}, [=](auto& launch) { out[launch.thread() + 1] = 1; });
   EXPECT_EQ(problem_of(status), "emulated: plain: device memory: 8 bytes out of bounds of every allocation");
 }
 
 TEST(Emulation, NoticesMemoryOfTheHostInAKernel) {
   int64_t on_host = 0;
-  const Numbers out{&on_host};
+  const EmulatedIntegers out{&on_host};
   const Status status = run({1, 32, 0}, [=](auto& launch) { out[0] = launch.thread(); });
   EXPECT_EQ(problem_of(status), "emulated: plain: device memory: 8 bytes out of bounds of every allocation");
   EXPECT_EQ(on_host, 0);
 }
 
 TEST(Emulation, NoticesMemoryThatHasBeenFreed) {
-  Numbers out;
+  EmulatedIntegers out;
   {
     const Memory memory(64);
     out = memory.elements();
@@ -163,7 +163,7 @@ TEST(Emulation, GoesOnAfterAProblem) {
                  if (launch.thread() == 0) launch.barrier();
                }).ok());
   Memory memory(1);
-  const Numbers out = memory.elements();
+  const EmulatedIntegers out = memory.elements();
   ASSERT_TRUE(run({1, 32, 0}, [=](auto& launch) {
                 if (launch.thread() == 0) out[0] = 5;
               }).ok());
