@@ -63,9 +63,9 @@ def for_clang(arguments):
     for argument in arguments[1:]:
         if skip:
             skip = False
-        elif argument in ("-o", "-MF", "-MT", "-MQ", "-include"):  # -include: GCC's precompiled headers
+        elif argument in ("-o", "-MF", "-MT", "-MQ"):
             skip = True
-        elif argument not in ("-c", "-MD", "-MMD", "-Winvalid-pch", "-fpch-preprocess"):
+        elif argument not in ("-c", "-MD", "-MMD"):
             kept.append(argument)
     return kept
 
