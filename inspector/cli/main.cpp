@@ -40,14 +40,15 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
   return std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
 }
 
-// The first word, when it looks like a verb and is none.
-std::optional<std::string> unknown_verb(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.front().starts_with('-')) return std::nullopt;
+// Without a first word, and when it looks like a verb and is none.
+std::optional<std::string> lacks_verb(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front().starts_with('-')) return std::nullopt;
   const std::span<const Verb> known = verbs();
-  if (std::ranges::find(known, arguments.front(), &Verb::name) != known.end()) return std::nullopt;
+  if (!arguments.empty() && std::ranges::find(known, arguments.front(), &Verb::name) != known.end()) return std::nullopt;
   std::string names;
   for (const Verb& verb : known) names += (names.empty() ? "" : ", ") + std::string(verb.name);
-  return "there is no verb '" + arguments.front() + "' (known: " + names + ")";
+  const std::string what = arguments.empty() ? "a verb is missing" : "there is no verb '" + arguments.front() + "'";
+  return what + " (known: " + names + "; parallax --help says what each does)";
 }
 
 // What operators keep for a moment is mostly less than this in all: it stays with the program, since to give it back
@@ -65,7 +66,7 @@ int run(std::vector<std::string> arguments) {
   declare(program);
   keep_command(arguments);
   const bool json = asks_for_json(arguments);
-  if (const auto problem = unknown_verb(arguments)) return report_error(usage_error(*problem), json);
+  if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     program.app.parse(reversed);
