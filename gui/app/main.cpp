@@ -101,7 +101,7 @@ Status apply_state(Viewer& viewer, const std::string& state) {
 Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
   settle(stage, ui);
   if (!options.files.empty() && ui.viewer->document() == nullptr) {
-    return usage_error(ui.viewer->messages.empty() ? "nothing could be opened" : ui.viewer->messages.back());
+    return ui.viewer->last_error.value_or(Error{ErrorCode::io, "nothing could be opened", {}, {}});
   }
   if (!options.state.empty()) {
     PX_TRY(apply_state(*ui.viewer, options.state));

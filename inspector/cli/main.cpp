@@ -44,7 +44,8 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 std::optional<std::string> lacks_verb(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front().starts_with('-')) return std::nullopt;
   const std::span<const Verb> known = verbs();
-  if (!arguments.empty() && std::ranges::find(known, arguments.front(), &Verb::name) != known.end()) return std::nullopt;
+  if (!arguments.empty() && std::ranges::find(known, arguments.front(), &Verb::name) != known.end())
+    return std::nullopt;
   std::string names;
   for (const Verb& verb : known) names += (names.empty() ? "" : ", ") + std::string(verb.name);
   const std::string what = arguments.empty() ? "a verb is missing" : "there is no verb '" + arguments.front() + "'";

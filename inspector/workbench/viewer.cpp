@@ -109,7 +109,10 @@ void Viewer::wait_idle() {
   }
 }
 
-void Viewer::fail(const Error& error) { messages.push_back(error.message); }
+void Viewer::fail(const Error& error) {
+  messages.push_back(error.message);
+  last_error = error;
+}
 
 void Viewer::show(std::shared_ptr<const Document> document) {
   const std::string path = row_ >= 0 && document_ != nullptr ? document_->rows[static_cast<size_t>(row_)].path : "";
@@ -117,6 +120,10 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   const bool had_comparison = document_ != nullptr && document_->comparison != nullptr;
   const bool had_causes = had_comparison && !document_->comparison->causes.empty();
   const std::shared_ptr<const Document> before = std::exchange(document_, std::move(document));
+  if (last_error.has_value() && (before == nullptr || before->files != document_->files)) {  // it was of what is gone
+    std::erase(messages, last_error->message);
+    last_error.reset();
+  }
   if (document_->files.size() == 1 && document_->a == nullptr) run_form.model = document_->files.front();
   graph.set_document(document_);
   std::vector<std::string> marked;

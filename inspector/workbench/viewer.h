@@ -139,6 +139,7 @@ class Viewer {
   RunForm run_form;
   std::vector<std::string> recent;    // paths, two with kRecentSeparator between them where they were opened together
   std::vector<std::string> messages;  // errors, newest last; dismissed one by one
+  std::optional<Error> last_error;    // the newest, dismissed or not; a file that opens leaves none
   std::string note;                   // what a command has done, for the status line
   std::string clipboard;              // what a command wants copied; taken by the window
   std::string wanted_png;             // where the graph's pane is to be drawn to; taken by who draws it

@@ -119,7 +119,7 @@ TEST(Program, WrongUseIsToldInASentence) {
   EXPECT_EQ(run("--version").exit_code, 0);
   if (!has_egl()) return;
   const std::string missing = view_test::scratch("none.plx");
-  EXPECT_EQ(run("'" + missing + "' --shot '" + view_test::scratch("x.png") + "'").exit_code, 2);
+  EXPECT_EQ(run("'" + missing + "' --shot '" + view_test::scratch("x.png") + "'").exit_code, 5);
 }
 
 // A real window, a real X server: the same script must do the same.

@@ -236,6 +236,16 @@ TEST(Viewer, WhatCannotBeOpenedIsAMessageThatCanBeDismissed) {
   EXPECT_TRUE(person.viewer.messages.empty());
 }
 
+TEST(Viewer, AMessageGoesWithWhatIsOpenedAfterIt) {
+  Person person(view_test::nan_fault());
+  person.viewer.open({view_test::scratch("nothing.plx")});
+  person.viewer.wait_idle();
+  ASSERT_EQ(person.viewer.messages.size(), 1U);
+  person.viewer.open({view_test::llama_fault().front()});
+  person.viewer.wait_idle();
+  EXPECT_TRUE(person.viewer.messages.empty()) << person.viewer.messages.front();
+}
+
 TEST(Viewer, ARunFillsTheSameViewAndKeepsItsElements) {
   Viewer viewer(make_executor);
   RunForm form;
