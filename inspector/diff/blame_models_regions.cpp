@@ -27,7 +27,8 @@ Value as_double(const Value& value) {
 
 // Whether `narrow` is `wide` rounded to a type of less precision; what is beyond its range may be anything large.
 bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
-  if (!is_floating(wide.dtype()) || !is_floating(narrow.dtype()) || !(wide.shape() == narrow.shape())) return false;
+  if (!is_floating(wide.dtype()) || !is_floating(narrow.dtype()) || wide.element_count() != narrow.element_count())
+    return false;
   if (!(float_limits(narrow.dtype()).epsilon > float_limits(wide.dtype()).epsilon)) return false;
   auto rounded = Tensor::allocate(narrow.dtype(), wide.shape());
   if (!rounded.ok()) return false;

@@ -152,7 +152,7 @@ Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Prod
 
 // The product with its bias, where nothing follows.
 template <class Device>
-Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& problem, const Finish& finish,
+Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& problem, const ProductFinish& finish,
                                  const MutableView& out) {
   const bool ends =
       finish.residual == nullptr && finish.scaled == nullptr && finish.activation.kind == Activation::Kind::none;

@@ -24,7 +24,7 @@ struct HighestNumber {
   }
 };
 template <class C>
-struct Exponential {  // e^(x - highest)
+struct ExponentialOf {  // e^(x - highest)
   C highest;
   PX_HD C operator()(C x, int64_t) const { return math::exp_nonpositive(x - highest); }
 };
@@ -44,7 +44,7 @@ struct SoftmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
-    team.emit(Exponential<C>{team.fold(HighestNumber{})});
+    team.emit(ExponentialOf<C>{team.fold(HighestNumber{})});
     team.change_emitted(ScaledBy<C>{C(1) / team.fold_emitted(FoldSum{})});
   }
 };
@@ -83,7 +83,7 @@ struct LogSoftmaxRow {
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;
     const C highest = team.fold(HighestNumber{});
-    team.emit(Exponential<C>{highest});
+    team.emit(ExponentialOf<C>{highest});
     const C log_sum = std::log(team.fold_emitted(FoldSum{}));
     team.emit(LogProbability<C>{highest, log_sum});
   }

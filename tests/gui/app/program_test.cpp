@@ -44,7 +44,7 @@ bool has_egl() {
   return has;
 }
 
-#define PX_NEEDS_EGL \
+#define PX_PROGRAM_NEEDS_EGL \
   if (!has_egl()) GTEST_SKIP() << "no EGL driver here"
 
 // The name of the guilty node goes into the script that looks for it.
@@ -57,26 +57,26 @@ std::string with_node(const std::string& name, const std::string& node) {
 }
 
 TEST(Program, FindsASeededFaultInAtMostFourKeys) {
-  PX_NEEDS_EGL;
+  PX_PROGRAM_NEEDS_EGL;
   const Answer answer =
       run(files_of(view_test::llama_fault()) + with_node("find_fault", view_test::llama_guilty_node()));
   EXPECT_EQ(answer.exit_code, 0) << answer.text;
 }
 
 TEST(Program, StepsThroughTheIterationsOfALoop) {
-  PX_NEEDS_EGL;
+  PX_PROGRAM_NEEDS_EGL;
   const Answer answer = run(files_of(view_test::loop_fault()) + script("loop_iterations"));
   EXPECT_EQ(answer.exit_code, 0) << answer.text;
 }
 
 TEST(Program, LooksAtNaN) {
-  PX_NEEDS_EGL;
+  PX_PROGRAM_NEEDS_EGL;
   const Answer answer = run(files_of(view_test::nan_fault()) + script("look_at_nan"));
   EXPECT_EQ(answer.exit_code, 0) << answer.text;
 }
 
 TEST(Program, WritesThePictureAndTheViewItWasAskedFor) {
-  PX_NEEDS_EGL;
+  PX_PROGRAM_NEEDS_EGL;
   const std::string state = view_test::scratch("state.json"), shot = view_test::scratch("shot.png"),
                     out = view_test::scratch("out.json");
   ASSERT_TRUE(write_file(state, R"({"theme": "light", "preset": "graph", "colour_by": "max_abs"})").ok());
@@ -94,7 +94,7 @@ TEST(Program, WritesThePictureAndTheViewItWasAskedFor) {
 }
 
 TEST(Program, AFailedExpectationNamesItsLine) {
-  PX_NEEDS_EGL;
+  PX_PROGRAM_NEEDS_EGL;
   const std::string path = view_test::scratch("wrong.script");
   ASSERT_TRUE(write_file(path, "# comment\nkey N\nexpect /selection/node nobody\n").ok());
   const Answer answer = run(files_of(view_test::llama_fault()) + " --script '" + path + "'");
@@ -103,7 +103,7 @@ TEST(Program, AFailedExpectationNamesItsLine) {
 }
 
 TEST(Program, AKeyThatNoCommandHasFailsItsScript) {
-  PX_NEEDS_EGL;
+  PX_PROGRAM_NEEDS_EGL;
   const std::string path = view_test::scratch("key.script");
   ASSERT_TRUE(write_file(path, "key ?\n").ok());
   const Answer answer = run("--script '" + path + "'");

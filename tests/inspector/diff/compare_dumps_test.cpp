@@ -12,7 +12,7 @@
 namespace parallax {
 namespace {
 
-class Dumps : public testing::Test {
+class Dumps : public ::testing::Test {
  protected:
   // Tests run side by side, each in a process of its own.
   Dumps()

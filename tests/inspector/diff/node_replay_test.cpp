@@ -79,7 +79,7 @@ int replay_graph(const Recorded& recorded, const Graph& graph, const std::string
   return replayed;
 }
 
-class NodeReplayOfSamples : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+class NodeReplayOfSamples : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(NodeReplayOfSamples, RepeatsTheRun) {
   Recorded recorded;
@@ -89,9 +89,9 @@ TEST_P(NodeReplayOfSamples, RepeatsTheRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, NodeReplayOfSamples,
-                         testing::Values(std::pair{"greedy_decoder", "reference"},
-                                         std::pair{"scan_filter", "reference"}, std::pair{"recurrent", "reference"},
-                                         std::pair{"llama_layer", "cpu"}, std::pair{"greedy_decoder", "cpu"}));
+                         ::testing::Values(std::pair{"greedy_decoder", "reference"},
+                                           std::pair{"scan_filter", "reference"}, std::pair{"recurrent", "reference"},
+                                           std::pair{"llama_layer", "cpu"}, std::pair{"greedy_decoder", "cpu"}));
 
 TEST(NodeReplay, RunsNodesOfBodiesWithWhatTheyReadFromOutside) {
   Recorded recorded;

@@ -241,7 +241,7 @@ TEST(Viewer, AMessageGoesWithWhatIsOpenedAfterIt) {
   person.viewer.open({view_test::scratch("nothing.plx")});
   person.viewer.wait_idle();
   ASSERT_EQ(person.viewer.messages.size(), 1U);
-  person.viewer.open({view_test::llama_fault().front()});
+  person.viewer.open({view_test::llama_fault().a});
   person.viewer.wait_idle();
   EXPECT_TRUE(person.viewer.messages.empty()) << person.viewer.messages.front();
 }
