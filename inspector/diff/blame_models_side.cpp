@@ -15,7 +15,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr int kMostConstantNodes = 64;                // nodes behind one another that make a constant
+constexpr int kMostConstantNodes = 64;           // nodes behind one another that make a constant
 constexpr size_t kSmallBytes = size_t{1} << 20;  // constants that are computed once
 
 Result<std::shared_ptr<const Model>> model_of(const BlameSide& side) {

@@ -202,10 +202,10 @@ TEST_F(BlameModels, StatisticsNameTheFirstNode) {
 
 // Two dumps without models, of an executor that folds and fuses: what is not in them is looked into as well.
 TEST_F(BlameModels, LooksIntoWhatWasFusedAway) {
-  const Network wrong{.activation = "Relu", .swaps_constants = true};
+  const SmallNetwork wrong{.activation = "Relu", .swaps_constants = true};
   for (const char* stem : {"", "other_"}) {
     BlameRequest request;
-    request.a.dump = run(Network{}.build(""), "a.plx", 0.3F, CaptureLevel::all, "cpu");
+    request.a.dump = run(SmallNetwork{}.build(""), "a.plx", 0.3F, CaptureLevel::all, "cpu");
     request.b.dump = run(wrong.build(stem), "b.plx", 0.3F, CaptureLevel::all, "cpu");
     request.oracle = make_executor("reference:double").take();
     const auto is_captured = [&](const char* path) {
