@@ -70,11 +70,16 @@ class DumpSide {
   // Why a value of the other side is not here.
   std::string reason_for(std::string_view path, std::string_view side) const {
     if (const Absence* absence = this->absence(path)) return diff::reason_of(*absence);
-    const bool is_complete = dump_.is_complete() && !dump_.executions().empty() && dump_.executions().front().completed;
     const bool in_main_graph = diff::static_path(path).find("//") == std::string::npos;
-    if (site(path) != nullptr && (in_main_graph || !is_complete)) return "not captured";
+    if (site(path) != nullptr && (in_main_graph || !is_complete())) return "not captured";
     return fmt::format("absent in {}", side);
   }
+
+  // Whether its run came to its end.
+  bool is_complete() const {
+    return dump_.is_complete() && !dump_.executions().empty() && dump_.executions().front().completed;
+  }
+  bool holds(const std::string& path) const { return by_path_.contains(path) || absence(path) != nullptr; }
 
   const std::unordered_map<std::string, int32_t>& absent() const { return absent_; }
 
@@ -229,6 +234,7 @@ class DumpComparer {
       diff::set_not_compared(placed.comparison, a_.reason_for(links_.a_path_of(placed.comparison.path), "A"));
     }
     add_absent_in_both();
+    add_unreached();
     std::vector<ValueComparison> values = diff::in_order(std::move(values_));
     if (links_.is_closed()) differences_.excuse_constants(values);
     return values;
@@ -252,6 +258,24 @@ class DumpComparer {
       placed.comparison.b = path_b;
       diff::set_not_compared(placed.comparison, diff::reason_of(*a_.entry(index).absence));
     }
+  }
+
+  // Outputs that neither run came to: without them, two runs that broke off would seem to agree.
+  void add_unreached() {
+    if (a_.is_complete() || b_.is_complete()) return;
+    a_.each_site([&](const ValueSite& site) {
+      const std::string path = site.scope + site.escaped_name;
+      if (!site.is_graph_output || a_.holds(path) || b_.holds(links_.b_path_of(path))) return;
+      Placed& placed = values_.emplace_back();
+      placed.order_in_a = static_cast<int64_t>(a_.dump().entries().size());  // behind all that was reached
+      ValueComparison& value = placed.comparison;
+      value.path = value.a = path;
+      value.b = links_.b_path_of(path);
+      value.is_graph_output = true;
+      diff::describe_producer(site, value);
+      diff::describe_type(site.graph->values[static_cast<size_t>(site.value)].type, value);
+      diff::set_not_compared(value, "not captured");
+    });
   }
 
   Status compare(int32_t in_a, int32_t in_b, ValueComparison& result) {

@@ -85,6 +85,14 @@ void conclude(Comparison& comparison) {
   comparison.verdict = overall(comparison);
 }
 
+bool is_apart(const ValueComparison& value) {
+  return value.verdict == Verdict::diverged || value.reason == "shape differs" || value.reason == "dtype differs";
+}
+
+bool is_apart(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.values, [](const ValueComparison& value) { return is_apart(value); });
+}
+
 std::string_view name_of(Verdict verdict) {
   constexpr std::array<std::string_view, 4> kNames = {"pass", "diverged", "mistrusted", "not_compared"};
   return kNames[static_cast<size_t>(verdict)];

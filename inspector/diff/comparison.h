@@ -96,6 +96,10 @@ struct Comparison {
 // nothing was compared or some graph output was not.
 void conclude(Comparison& comparison);
 
+// Diverged, or of another shape or element type, which leaves nothing to compare.
+bool is_apart(const ValueComparison& value);
+bool is_apart(const Comparison& comparison);  // any value of it
+
 std::string_view name_of(Verdict verdict);
 std::string_view name_of(OverallVerdict verdict);
 std::string_view name_of(MatchedBy matched_by);

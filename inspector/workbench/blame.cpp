@@ -208,13 +208,6 @@ void adopt_verdicts(const Comparison& comparison, Comparison& seen) {
   conclude(seen);
 }
 
-// Whether the sides part anywhere; outputs that are not as a test_data_set expects are another matter.
-bool parts(const Comparison& comparison) {
-  return std::ranges::any_of(comparison.values, [](const ValueComparison& value) {
-    return value.verdict == Verdict::diverged || value.reason == "shape differs" || value.reason == "dtype differs";
-  });
-}
-
 BlameSide side_of(const RunSide& side, Dump dump) { return {std::move(dump), side.model, side.executor, side.options}; }
 
 // The model that a dump was made with, where it still lies there; else null.
@@ -241,7 +234,7 @@ std::shared_ptr<Executor> executor_of(const DumpReader& dump, const ExecutorFact
 Status blame_sides(const RunRequest& request, const ExecutorFactory& make_executor, RunSide& a, RunSide& b,
                    Comparison& comparison) {
   comparison.causes.clear();
-  if (!parts(comparison)) return {};
+  if (!is_apart(comparison)) return {};
   const auto folder = PX_TRY(TemporaryFolder::create());
   if (request.message) {
     request.message(fmt::format(
@@ -259,11 +252,11 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   // Definitions that differ inside a fused node show only once it is taken apart.
   const bool may_hide = !seen.causes.empty() || a.model != b.model;
   if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen.causes));
-  const bool has_vanished = parts(comparison) && !parts(seen) && seen.summary.compared > 0;
+  const bool has_vanished = is_apart(comparison) && !is_apart(seen) && seen.summary.compared > 0;
   take_over_verdicts(seen, comparison);
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
   if (seen.causes.empty() && a.model == b.model) PX_TRY(measure_noise(make_executor, a, comparison));
-  if (has_vanished && variations.empty() && parts(comparison)) variations.push_back(unrepeated(comparison));
+  if (has_vanished && variations.empty() && is_apart(comparison)) variations.push_back(unrepeated(comparison));
   comparison.causes = std::move(variations);
   std::ranges::move(seen.causes, std::back_inserter(comparison.causes));
   for (size_t index = 0; index < comparison.causes.size(); ++index) {

@@ -155,7 +155,7 @@ class Reduction {
     if (run.executors.size() == 1) run.executors.push_back(run.executors.front());
     const RunResult ran = PX_TRY(run_models(run, context_.make_executor));
     comparison_ = *ran.comparison;
-    if (std::ranges::none_of(comparison_.values, is_diverged)) {
+    if (!is_apart(comparison_)) {
       const bool is_pass = comparison_.verdict == OverallVerdict::pass;
       return nothing(
           fmt::format("'{}' does not fail: no value diverges{}", request_.run.model,
@@ -183,8 +183,6 @@ class Reduction {
     return nothing(fmt::format("'{}' fails as a whole, but no part of it fails on its own", request_.run.model));
   }
 
-  static bool is_diverged(const ValueComparison& value) { return value.verdict == Verdict::diverged; }
-
   // Causes by rank, then where the sides part, in execution order.
   std::vector<Suspect> find_suspects() const {
     std::vector<Suspect> suspects;
@@ -197,7 +195,7 @@ class Reduction {
     };
     for (const Cause& cause : comparison_.causes) add(cause.path, cause.node);
     for (const ValueComparison& value : comparison_.values) {
-      if (is_diverged(value)) add(value.path, value.node);
+      if (is_apart(value)) add(value.path, value.node);
     }
     return suspects;
   }
@@ -279,7 +277,7 @@ class Reduction {
     for (const Frame& frame : all) {
       const std::string prefix = part.place.prefix() + to_string(frame) + "//";
       const auto is_inside = [&](const ValueComparison& value) {
-        return is_diverged(value) && value.path.starts_with(prefix);
+        return is_apart(value) && value.path.starts_with(prefix);
       };
       if (std::ranges::any_of(comparison_.values, is_inside)) {
         add(frame);

@@ -85,7 +85,10 @@ Result<bool> is_copied(Queue<Cuda>& queue, int64_t ticket) {
   CudaCopies& copies = *queue.library().copies;
   while (ticket >= copies.first_ticket) {
     const cudaError_t state = cudaEventQuery(copies.under_way.front());
-    if (state == cudaErrorNotReady) return false;
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();  // no failure, and not to be taken for one of the next launch
+      return false;
+    }
     PX_TRY(checked("a copy to the host failed", state));
     copies.spare.push_back(copies.under_way.front());
     copies.under_way.pop_front();

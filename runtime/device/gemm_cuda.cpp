@@ -7,6 +7,7 @@
 
 #include <cuda_runtime.h>
 
+#include "runtime/device/cublas.h"
 #include "runtime/device/library_cuda.h"
 #include "runtime/device/library_product.h"
 
@@ -18,7 +19,7 @@ constexpr uint32_t kFullAlignment = 256;
 
 Status checked(cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return {};
-  return execution_error(std::string("cuda: cuBLAS: ") + cublasGetStatusString(status));
+  return execution_error(std::string("cuda: cuBLAS: ") + cublas().cublasGetStatusString(status));
 }
 
 // The distance between neighbours where the matrices of a batch stand evenly apart, else -1.
@@ -47,7 +48,7 @@ Status multiply(Queue<Cuda>& queue, const GemmProblem& problem, const GemmTypes&
   const int64_t calls = even ? 1 : problem.batch();
   const auto leading = [](int64_t columns) { return std::max<int64_t>(1, columns); };
   for (int64_t i = 0; i < calls; ++i) {
-    PX_TRY(checked(cublasGemmStridedBatchedEx_64(
+    PX_TRY(checked(cublas().cublasGemmStridedBatchedEx_64(
         queue.library().handle, problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
         problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, problem.n, problem.m, problem.k, &alpha,
         b + problem.b_offsets[i], types.storage, leading(problem.transpose_b ? problem.k : problem.n), b_distance,
@@ -60,14 +61,15 @@ Status multiply(Queue<Cuda>& queue, const GemmProblem& problem, const GemmTypes&
 
 // ---- cublasLt ----
 
-template <class Handle, cublasStatus_t (*kDestroy)(Handle)>
+template <class Handle, cublasStatus_t (*Cublas::*kDestroy)(Handle)>
 struct Destroyer {
   using pointer = Handle;
-  void operator()(Handle handle) const { kDestroy(handle); }
+  void operator()(Handle handle) const { (cublas().*kDestroy)(handle); }
 };
-using Operation = std::unique_ptr<void, Destroyer<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>>;
-using Layout = std::unique_ptr<void, Destroyer<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>>;
-using Preference = std::unique_ptr<void, Destroyer<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>>;
+using Operation = std::unique_ptr<void, Destroyer<cublasLtMatmulDesc_t, &Cublas::cublasLtMatmulDescDestroy>>;
+using Layout = std::unique_ptr<void, Destroyer<cublasLtMatrixLayout_t, &Cublas::cublasLtMatrixLayoutDestroy>>;
+using Preference =
+    std::unique_ptr<void, Destroyer<cublasLtMatmulPreference_t, &Cublas::cublasLtMatmulPreferenceDestroy>>;
 
 std::optional<cudaDataType_t> library_type(DType dtype) {
   if (dtype == DType::float32) return CUDA_R_32F;
@@ -93,26 +95,26 @@ struct Described {
 
 template <class T>
 Status set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  return checked(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value));
+  return checked(cublas().cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value));
 }
 
 Result<Layout> layout_of(cudaDataType_t type, int64_t rows, int64_t columns, int64_t count, int64_t distance) {
   cublasLtMatrixLayout_t made = nullptr;
-  PX_TRY(checked(
-      cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows)));
+  PX_TRY(checked(cublas().cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows),
+                                                     static_cast<uint64_t>(columns), rows)));
   Layout layout(made);
   const auto matrices = static_cast<int32_t>(count);
-  PX_TRY(
-      checked(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices, sizeof matrices)));
   PX_TRY(checked(
-      cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance, sizeof distance)));
+      cublas().cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices, sizeof matrices)));
+  PX_TRY(checked(cublas().cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &distance,
+                                                           sizeof distance)));
   return layout;
 }
 
 Status describe_operation(const LibraryProduct& product, cudaDataType_t type, Described& described) {
   const GemmProblem& problem = product.problem;
   cublasLtMatmulDesc_t made = nullptr;
-  PX_TRY(checked(cublasLtMatmulDescCreate(&made, described.compute, CUDA_R_32F)));
+  PX_TRY(checked(cublas().cublasLtMatmulDescCreate(&made, described.compute, CUDA_R_32F)));
   described.operation.reset(made);
   const cublasOperation_t first = problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -169,14 +171,14 @@ ProductKey key_of(const LibraryProduct& product, const Described& described) {
 
 template <class T>
 Status prefer(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
-  return checked(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
+  return checked(cublas().cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value));
 }
 
 // The library's first choice; none where it has none, for whatever reason: the callers' own way is always open.
 Result<std::optional<cublasLtMatmulAlgo_t>> choose_algorithm(CudaLibrary& library, const LibraryProduct& product,
                                                              const Described& described) {
   cublasLtMatmulPreference_t made = nullptr;
-  PX_TRY(checked(cublasLtMatmulPreferenceCreate(&made)));
+  PX_TRY(checked(cublas().cublasLtMatmulPreferenceCreate(&made)));
   const Preference preference(made);
   // Sums of parts are joined in float32, never in the type of the result.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -189,7 +191,7 @@ Result<std::optional<cublasLtMatmulAlgo_t>> choose_algorithm(CudaLibrary& librar
   PX_TRY(prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_result));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+  const cublasStatus_t status = cublas().cublasLtMatmulAlgoGetHeuristic(
       library.light, described.operation.get(), described.first.get(), described.second.get(), described.result.get(),
       described.result.get(), preference.get(), 1, &found, &count);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) return std::optional<cublasLtMatmulAlgo_t>();
@@ -218,15 +220,17 @@ Result<cublasLtMatmulAlgo_t*> algorithm_for(CudaLibrary& library, const LibraryP
 
 CudaLibrary::~CudaLibrary() {
   if (workspace != nullptr) cudaFree(workspace);
-  if (light != nullptr) cublasLtDestroy(light);
-  if (handle != nullptr) cublasDestroy(handle);
+  if (light != nullptr) cublas().cublasLtDestroy(light);
+  if (handle != nullptr) cublas().cublasDestroy(handle);
 }
 
 Result<std::unique_ptr<CudaLibrary>> open_library(void* stream) {
+  PX_TRY(load_cublas());
   auto library = std::make_unique<CudaLibrary>();
-  PX_TRY_CONTEXT("cannot start cuBLAS", checked(cublasCreate(&library->handle)));
-  PX_TRY_CONTEXT("cannot start cuBLAS", checked(cublasSetStream(library->handle, static_cast<cudaStream_t>(stream))));
-  PX_TRY_CONTEXT("cannot start cublasLt", checked(cublasLtCreate(&library->light)));
+  PX_TRY_CONTEXT("cannot start cuBLAS", checked(cublas().cublasCreate(&library->handle)));
+  PX_TRY_CONTEXT("cannot start cuBLAS",
+                 checked(cublas().cublasSetStream(library->handle, static_cast<cudaStream_t>(stream))));
+  PX_TRY_CONTEXT("cannot start cublasLt", checked(cublas().cublasLtCreate(&library->light)));
   return library;
 }
 
@@ -253,11 +257,11 @@ Result<bool> library_product(Queue<Cuda>& queue, const LibraryProduct& product) 
   if (algorithm == nullptr) return false;
   const auto alpha = static_cast<float>(product.problem.alpha);
   const float beta = 0;
-  PX_TRY(
-      checked(cublasLtMatmul(library.light, described.operation.get(), &alpha, described.first_data,
-                             described.first.get(), described.second_data, described.second.get(), &beta,
-                             product.c.data, described.result.get(), product.c.data, described.result.get(), algorithm,
-                             library.workspace, kWorkspaceBytes, static_cast<cudaStream_t>(queue.stream()))));
+  PX_TRY(checked(cublas().cublasLtMatmul(library.light, described.operation.get(), &alpha, described.first_data,
+                                         described.first.get(), described.second_data, described.second.get(), &beta,
+                                         product.c.data, described.result.get(), product.c.data, described.result.get(),
+                                         algorithm, library.workspace, kWorkspaceBytes,
+                                         static_cast<cudaStream_t>(queue.stream()))));
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "runtime/device/copies_cuda.h"
+#include "runtime/device/cublas.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/launch_cuda.cuh"
 #include "runtime/device/gpu/statistics_kernel.h"
@@ -65,14 +66,9 @@ CudaDescription describe_cuda(int device_index) {
   if (cudaGetDeviceProperties(&properties, device_index) != cudaSuccess) return {"an unknown GPU", ""};
   int runtime_version = 0;
   cudaRuntimeGetVersion(&runtime_version);
-  int blas[3] = {};
-  for (int part = 0; part < 3; ++part) {
-    cublasGetProperty(static_cast<libraryPropertyType>(MAJOR_VERSION + part), &blas[part]);
-  }
   return {std::string(properties.name) + ", compute capability " + std::to_string(properties.major) + "." +
               std::to_string(properties.minor),
-          "CUDA " + version_text(runtime_version, 1000, 10) + ", cuBLAS " + std::to_string(blas[0]) + "." +
-              std::to_string(blas[1]) + "." + std::to_string(blas[2])};
+          "CUDA " + version_text(runtime_version, 1000, 10) + ", cuBLAS " + cublas_version()};
 }
 
 Queue<Cuda>::Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream,

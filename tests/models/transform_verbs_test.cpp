@@ -1,5 +1,6 @@
 // `extract` and `reduce` as a script calls them: documents, files, exit codes, and the script that repeats a finding.
 #include <cstdlib>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -51,6 +52,28 @@ TEST(ReduceVerb, LeavesAScriptThatRepeatsTheFinding) {
   const std::string repeat = "PARALLAX='" PX_PROGRAM "' " + small + "/repeat.sh >" + scratch.file("out") + " 2>&1";
   EXPECT_EQ(shell(repeat), 1) << repeat;
   EXPECT_EQ(shell("grep -q diverged " + scratch.file("out")), 0);
+}
+
+// Nothing diverges where shapes differ, and yet the definition of one node is another.
+TEST(ReduceVerb, TakesAnotherShapeForAFailure) {
+  const ScratchFolder scratch;
+  const auto write = [&](const std::string& name, const std::string& dims) {
+    std::ofstream(scratch.file(name)) << R"(ir_version: 8 opset_import { version: 17 } graph { name: "g"
+      node { op_type: "Relu" name: "relu" input: "x" output: "a" }
+      node { op_type: "Reshape" name: "fold" input: "a" input: "dims" output: "b" }
+      node { op_type: "Exp" name: "exp" input: "b" output: "c" }
+      node { op_type: "Neg" name: "neg" input: "c" output: "y" }
+      initializer { name: "dims" data_type: 7 dims: 2 )" +
+                                             dims + R"( }
+      input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 6 } } } } }
+      output { name: "y" type { tensor_type { elem_type: 1 } } } })";
+    return scratch.file(name);
+  };
+  const std::string a = write("a.textproto", "int64_data: 2 int64_data: 3");
+  const std::string b = write("b.textproto", "int64_data: 3 int64_data: 2");
+  const Answer answer = run_json({"reduce", a, "--against", b, "-o", scratch.file("small")});
+  ASSERT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.messages << answer.document.dump();
+  EXPECT_EQ(answer.document.at("names"), nlohmann::json::array({"fold"}));
 }
 
 TEST(ReduceVerb, AnswersOneForAModelThatDoesNotFail) {

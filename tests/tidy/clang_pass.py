@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A second compiler's opinion, from a GCC build's compile_commands.json: clang's warnings without code, and clang-tidy.
 
-clang_pass.py BUILD syntax [BASE] [--built CLANG_BUILD]    clang++ -fsyntax-only on every source, or on those that changed since the
-                                                           commit BASE; not on those that a build by clang has compiled
+clang_pass.py BUILD syntax [BASE] [--built CLANG_BUILD]    clang++ -fsyntax-only on all that BUILD compiles, or on the sources that changed
+                                                           since the commit BASE; not on what a build by clang has compiled
 clang_pass.py BUILD tidy BASE                              clang-tidy on the sources that changed since BASE
 A changed header brings its .cpp twin along.
 """
@@ -28,31 +28,36 @@ def tool(name):
     return found
 
 
-def commands_of(build):
-    """Source path -> its folder, compile command and object, for the sources of the tree that a C++ compiler sees. Where the build
-    compiles several at once, each of them as if it were alone."""
-    commands = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        path = (Path(entry["directory"]) / entry["file"]).resolve()
-        arguments = shlex.split(entry["command"])
-        made = Path(entry["directory"]) / arguments[arguments.index("-o") + 1]
-        together = re.findall(r'#include "(.+)"', path.read_text()) if "/Unity/unity_" in str(path) else [str(path)]
-        for source in map(Path, together):
-            if source.is_relative_to(ROOT) and not source.is_relative_to(build) and source.suffix == ".cpp":
-                commands[source] = (entry["directory"], [str(source) if a == entry["file"] else a for a in arguments], made)
-    return commands
+class Unit:
+    """What a C++ compiler is called for: one source of the tree, or several that the build compiles together."""
+
+    def __init__(self, entry):
+        self.file = entry["file"]
+        self.directory = entry["directory"]
+        self.arguments = shlex.split(entry["command"])
+        path = (Path(self.directory) / self.file).resolve()
+        together = re.findall(r'#include "(.+)"', path.read_text()) if "/Unity/unity_" in str(path) else [path]
+        self.sources = [Path(source) for source in together]
+        self.made = Path(self.directory) / self.arguments[self.arguments.index("-o") + 1]
+
+    def alone(self, source):
+        """The command for one of its sources."""
+        return [str(source) if argument == self.file else argument for argument in self.arguments]
 
 
-def built_by(build):
-    """The sources of the tree whose objects lie in another build."""
-    return {path for path, (_, _, made) in commands_of(build).items() if made.exists()}
+def units_of(build):
+    """Those of the tree's own sources, not of what the build writes."""
+    units = [Unit(entry) for entry in json.loads((build / "compile_commands.json").read_text())]
+    def is_ours(path):
+        return path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.suffix == ".cpp"
+    return [unit for unit in units if all(is_ours(source) for source in unit.sources)]
 
 
-def changed_since(base, commands):
+def changed_since(base, sources):
     listing = subprocess.run(["git", "-C", str(ROOT), "diff", "--name-only", "--diff-filter=d", base], capture_output=True, text=True, check=True)
     changed = {ROOT / name for name in listing.stdout.split()}
     twins = {path.with_suffix(".cpp") for path in changed if path.suffix == ".h"}
-    return [path for path in commands if path in changed or path in twins]
+    return {path for path in sources if path in changed or path in twins}
 
 
 def for_clang(arguments):
@@ -93,20 +98,25 @@ def main():
     parser.add_argument("base", nargs="?")
     parser.add_argument("--built", type=lambda text: Path(text).resolve())
     options = parser.parse_args()
-    commands = commands_of(options.build)
-    chosen = set(changed_since(options.base, commands) if options.base else commands)
-    if options.built:
-        chosen -= built_by(options.built)
+    if options.mode == "tidy" and options.base is None:
+        parser.error("tidy needs a commit: it takes minutes a source")
+    units = units_of(options.build)
+    built = {source for unit in units_of(options.built) if unit.made.exists() for source in unit.sources} if options.built else set()
     jobs = []
-    for path in sorted(chosen):
-        directory, arguments, _ = commands[path]
-        label = str(path.relative_to(ROOT))
-        if options.mode == "syntax":
-            jobs.append((label, directory, [tool("clang++"), "-fsyntax-only", *for_clang(arguments)]))
-        else:
-            jobs.append((label, directory, [tool("clang-tidy"), "--quiet", str(path), "--", *for_clang(arguments)]))
+    if options.base is None:
+        for unit in units:
+            if not built.issuperset(unit.sources):
+                label = " ".join(str(source.relative_to(ROOT)) for source in unit.sources)
+                jobs.append((label, unit.directory, [tool("clang++"), "-fsyntax-only", *for_clang(unit.arguments)]))
+    else:  # each source alone: the build, which compiles several together, misses no #include
+        unit_of = {source: unit for unit in units for source in unit.sources}
+        for path in sorted(changed_since(options.base, unit_of) - built):
+            unit = unit_of[path]
+            arguments = for_clang(unit.alone(path))
+            command = [tool("clang++"), "-fsyntax-only", *arguments] if options.mode == "syntax" else [tool("clang-tidy"), "--quiet", str(path), "--", *arguments]
+            jobs.append((str(path.relative_to(ROOT)), unit.directory, command))
     failures = run_all(jobs)
-    print(f"clang {options.mode}: {len(jobs)} sources, {failures} with problems")
+    print(f"clang {options.mode}: {len(jobs)} {'sources' if options.base else 'units'}, {failures} with problems")
     return 1 if failures else 0
 
 
