@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 
 namespace parallax {
@@ -59,8 +60,7 @@ bool is_control_flow(std::string_view op) { return op == "If" || op == "Loop" ||
 // it shows at the first of their nodes that went wrong, in the branch that was taken.
 FirstDivergence first_divergence_at(const std::vector<ValueComparison>& values, size_t first) {
   const ValueComparison& value = values[first];
-  const size_t frames = value.path.rfind("//");
-  const std::string prefix = frames == std::string::npos ? "" : value.path.substr(0, frames + 2);
+  const std::string prefix = value.path.substr(0, name_begin(value.path));
   const std::string body = prefix + escape_name(value.node) + ".";
   for (size_t index = first + 1; index < values.size() && is_control_flow(value.op); ++index) {
     const ValueComparison& later = values[index];

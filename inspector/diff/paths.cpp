@@ -1,6 +1,8 @@
 // Cutting paths into frames and names.
 #include "inspector/diff/paths.h"
 
+#include "inspector/exec/path_parts.h"
+
 namespace parallax::diff {
 
 std::string static_path(std::string_view path) {
@@ -24,15 +26,11 @@ std::string static_path(std::string_view path) {
   return text.append(path);
 }
 
-std::string_view prefix_of(std::string_view path) {
-  const size_t end = path.rfind("//");
-  return end == std::string_view::npos ? std::string_view() : path.substr(0, end + 2);
-}
+std::string_view prefix_of(std::string_view path) { return path.substr(0, name_begin(path)); }
 
 bool leave_frame(std::string& prefix) {
   if (prefix.size() < 2) return false;
-  const size_t end = prefix.size() < 3 ? std::string::npos : prefix.rfind("//", prefix.size() - 3);
-  prefix.resize(end == std::string::npos ? 0 : end + 2);
+  prefix.resize(name_begin(std::string_view(prefix).substr(0, prefix.size() - 2)));
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Static scopes of paths, and the worst value under each.
 #include "inspector/render/node_verdicts.h"
 
+#include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/render/severity_style.h"
 
@@ -10,9 +11,8 @@ namespace {
 // The frames of a path with "[*]" for iterations.
 std::string static_scope(const std::string& path) {
   std::string scope;
-  const size_t end = path.rfind("//");
-  if (end == std::string::npos) return scope;
-  for (size_t at = 0; at < end + 2; ++at) {
+  const size_t end = name_begin(path);
+  for (size_t at = 0; at < end; ++at) {
     scope += path[at];
     if (path[at] != '[') continue;
     const size_t close = path.find(']', at);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/exec/path_parts.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/scope_sections.h"
@@ -231,10 +232,8 @@ bool GraphItems::is_inside(int32_t index, int32_t group) const {
 }
 
 std::string static_scope_of(std::string_view path) {
-  const size_t end = path.rfind("//");
-  if (end == std::string_view::npos) return "";
   std::string scope;
-  std::string_view frames = path.substr(0, end + 2);
+  std::string_view frames = path.substr(0, name_begin(path));
   while (!frames.empty()) {
     const size_t length = frames.find("//") + 2;
     std::string_view frame = frames.substr(0, length);

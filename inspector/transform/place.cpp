@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/exec/path_parts.h"
 #include "inspector/exec/sites.h"
 #include "inspector/model/link.h"
 
@@ -46,10 +47,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string_view last_part(std::string_view path) {
-  const size_t at = path.rfind("//");
-  return at == std::string_view::npos ? path : path.substr(at + 2);
-}
+std::string_view last_part(std::string_view path) { return path.substr(name_begin(path)); }
 
 // How alike two paths are, 0 the most; nothing where they are not.
 std::optional<size_t> distance_of(std::string_view asked, std::string_view known) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/import.h"
 #include "inspector/workbench/open.h"
@@ -28,10 +29,7 @@ std::string dims_text(const TypeInfo& type) {
 }
 
 // The name at the end of a path, as it stands in the model.
-std::string name_in(const std::string& path) {
-  const size_t at = path.rfind("//");
-  return unescape_name(std::string_view(path).substr(at == std::string::npos ? 0 : at + 2));
-}
+std::string name_in(const std::string& path) { return unescape_name(std::string_view(path).substr(name_begin(path))); }
 
 int32_t item_of(const GraphItems* items, const ValueRow& row) {
   if (items == nullptr) return -1;

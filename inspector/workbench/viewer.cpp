@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/exec/path_parts.h"
 #include "inspector/workbench/view_export.h"
 
 namespace parallax {
@@ -215,11 +216,9 @@ bool Viewer::select_path(const std::string& path) {
   if (document_ == nullptr) return false;
   const int32_t row = document_->find_row(path);
   if (row >= 0) return select_row(row);
-  const int32_t item =
-      document_->items == nullptr
-          ? -1
-          : document_->items->find_node(static_scope_of(path),
-                                        path.substr(path.rfind("//") == std::string::npos ? 0 : path.rfind("//") + 2));
+  const int32_t item = document_->items == nullptr
+                           ? -1
+                           : document_->items->find_node(static_scope_of(path), path.substr(name_begin(path)));
   if (item < 0) return false;
   graph.reveal(item);
   return select_item(item);

@@ -3,8 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include "inspector/exec/path_parts.h"
+
 namespace parallax {
 namespace {
+
+TEST(PathParts, ANameMayBeginWithASlash) {
+  for (const std::string frames : {"", "loop.body[0]//", "/Loop.body[3]///If.then//"}) {
+    for (const std::string name : {"x", "/Add_output_0", "/a/b"}) {
+      EXPECT_EQ(name_begin(frames + name), frames.size()) << frames << " " << name;
+    }
+  }
+}
 
 TEST(ValuePath, PrintsAndParsesEveryFrame) {
   for (const std::string text :
