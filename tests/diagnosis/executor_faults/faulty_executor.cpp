@@ -217,8 +217,8 @@ ValueId Surgeon::sliced(ValueId value, int64_t axis, int64_t from, int64_t to) {
 }
 
 ValueId Surgeon::rolled(ValueId value, int64_t axis) {
-  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-  return emit("Concat", {sliced(value, axis, 1, kEnd), sliced(value, axis, 0, 1)}, {made("axis", axis)});
+  constexpr int64_t kBehindAll = std::numeric_limits<int64_t>::max();
+  return emit("Concat", {sliced(value, axis, 1, kBehindAll), sliced(value, axis, 0, 1)}, {made("axis", axis)});
 }
 
 ValueId Surgeon::transposed(ValueId value, std::vector<int64_t> order) {
