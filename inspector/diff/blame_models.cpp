@@ -268,7 +268,11 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
   root.confidence = match.confidence;
   const Instance instance = diff::instance_of(path);
   if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
-  for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region)) {
+  const auto differs_with = [&](const diff::RegionRunner::Constants& constants) {
+    const auto found = regions_.run_with(match.a, match.b, instance, constants);
+    return found.ok() && diff::relative_distance(region.expected, *found, limit_at(path)).relative_rms > kSameDefinition;
+  };
+  for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region, differs_with)) {
     root.node = guilty.node;
     root.why = guilty.why;
     root.wanted = guilty.wanted;

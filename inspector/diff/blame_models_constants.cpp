@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/tensor/elements.h"
@@ -60,9 +63,77 @@ class ConstantWalk {
     if (a_.is_constant(x) || b_.is_constant(y) || is_another(x, y)) return false;
     const PlacedNode from_a = a_.producer(x), from_b = b_.producer(y);
     if (!is_same_operation(from_a, from_b) || from_a.node().inputs.size() != from_b.node().inputs.size())
-      return accuse_pair(from_a, from_b);
+      return look_behind_other_form(x, y, depth) || accuse_pair(from_a, from_b);
     look_behind(from_a, from_b, reader, depth + 1);
     return true;
+  }
+
+  // B computes it by other nodes, but to the same effect: what differs are counterparts further up, of which B is made.
+  bool look_behind_other_form(int32_t x, int32_t y, int depth) {
+    OtherForm form{.above_a = above(a_, x)};
+    const Value made = with_a_values(y, y, form);
+    constexpr double kSameForm = 2e-6;  // as of the same definition
+    if (made.is_absent() || relative_distance(a_.constant(x), made, {}).relative_rms > kSameForm) return false;
+    const size_t before = guilty_.size();
+    for (const auto& [of_a, of_b] : form.taken) {
+      if (!differ(of_a, of_b)) continue;
+      const PlacedNode read_by = reader_among(of_a, form.above_a, x);
+      if (!look_at(of_a, of_b, read_by, depth + 1)) accuse(read_by, "it reads another constant in B");
+    }
+    return guilty_.size() > before;
+  }
+
+  struct OtherForm {
+    std::vector<int32_t> above_a;  // what A's value is made of
+    std::unordered_map<int32_t, Value> values = {};
+    std::vector<std::pair<int32_t, int32_t>> taken = {};  // counterparts: A's values that stood for B's
+  };
+
+  // The value and all that it is made of, nearest first.
+  static std::vector<int32_t> above(const ModelSide& side, int32_t id) {
+    std::vector<int32_t> found = {id};
+    for (size_t index = 0; index < found.size() && found.size() < kMostAbove; ++index) {
+      if (side.is_constant(found[index])) continue;
+      const PlacedNode made_by = side.producer(found[index]);
+      if (made_by.id == kNoNode) continue;
+      for (const ValueId input : made_by.node().inputs) {
+        const int32_t read = ModelSide::site_read(*made_by.place, input);
+        if (read >= 0 && std::ranges::find(found, read) == found.end()) found.push_back(read);
+      }
+    }
+    return found;
+  }
+
+  // B's value, its nodes run on A's values wherever what A's is made of has the counterpart.
+  Value with_a_values(int32_t id, int32_t target, OtherForm& form) const {
+    const auto known = form.values.find(id);
+    if (known != form.values.end()) return known->second;
+    if (form.values.size() > kMostAbove) return {};
+    Value value;
+    const int32_t of_a = id == target ? -1 : matching_.a_of_b[static_cast<size_t>(id)];
+    if (of_a >= 0 && std::ranges::find(form.above_a, of_a) != form.above_a.end()) {
+      value = a_.constant(of_a);
+      form.taken.emplace_back(of_a, id);
+    } else if (b_.is_constant(id)) {
+      value = b_.constant(id);
+    } else if (const PlacedNode made_by = b_.producer(id); made_by.id != kNoNode) {
+      auto outputs =
+          b_.replay(made_by, [&](int32_t read) { return Result<Value>(with_a_values(read, target, form)); });
+      if (outputs.ok()) value = (*outputs)[static_cast<size_t>(b_.site(id).output_index)];
+    }
+    form.values[id] = value;
+    return value;
+  }
+
+  // The node that reads it on the way to `x`.
+  PlacedNode reader_among(int32_t id, const std::vector<int32_t>& above_x, int32_t x) const {
+    for (const int32_t made : above_x) {
+      const PlacedNode node = a_.producer(made);
+      if (node.id == kNoNode) continue;
+      const auto reads_it = [&](ValueId input) { return ModelSide::site_read(*node.place, input) == id; };
+      if (std::ranges::any_of(node.node().inputs, reads_it)) return node;
+    }
+    return a_.producer(x);
   }
 
   bool accuse_pair(const PlacedNode& a, const PlacedNode& b) {
@@ -84,7 +155,8 @@ class ConstantWalk {
   static bool same_content(const Value& a, const Value& b) {
     if (!a.is_tensor() || !b.is_tensor()) return a.is_absent() == b.is_absent();
     const Tensor &x = a.tensor(), &y = b.tensor();
-    return x.element_count() == y.element_count() && difference_of_constants(x, y).empty();
+    if (x.element_count() != y.element_count()) return false;
+    return difference_of_constants(x, y).empty() || differ_by_rounding(x, y);
   }
 
   bool are_crossed(const PlacedNode& node_a, const PlacedNode& node_b) const {

@@ -16,4 +16,7 @@ struct RelativeDistance {
 // Numbers beside a mask (-1e9) are measured by their own size, not by the mask's.
 RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit);
 
+// Constants computed by different programs (folded by an exporter, or by an optimiser): no more apart than that.
+bool differ_by_rounding(const Tensor& a, const Tensor& b);
+
 }  // namespace parallax::diff

@@ -164,17 +164,39 @@ class Wiring {
   const Parts& parts_;
 };
 
+// Whether nodes that only move elements make a difference too: whether one is left where B reads A's constants.
+bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Parts& parts,
+                              const DiffersWith& differs_with) {
+  RegionRunner::Constants constants;
+  if (!std::ranges::any_of(parts.only_a, only_moves) && !std::ranges::any_of(parts.only_b, only_moves)) return false;
+  for (const auto& [node_a, node_b] : parts.changed) {
+    if (!is_same_operation(node_a, node_b)) return false;
+    const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+    for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+      const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
+      const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+      if (x < 0 || y < 0 || !a.follows_from_constants(x) || !b.follows_from_constants(y)) continue;
+      const Value held = a.constant(x), own = b.constant(y);
+      if (!held.is_tensor() || !own.is_tensor() || !(held.tensor().shape() == own.tensor().shape()) ||
+          held.tensor().dtype() != own.tensor().dtype())
+        return false;
+      constants[y] = held;
+    }
+  }
+  return differs_with(constants);
+}
+
 }  // namespace
 
 std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                 const ValueMatch& target, const Region& region) {
+                                 const ValueMatch& target, const Region& region, const DiffersWith& differs_with) {
   const Parts parts = take_apart(a, b, matching, region);
   const PlacedNode made_by = a.producer(target.a);
   std::vector<Guilty> guilty;
   for (const auto& [changed_a, changed_b] : parts.changed) {
     std::ranges::move(behind_constants(a, b, matching, changed_a, changed_b), std::back_inserter(guilty));
   }
-  const bool is_explained = !guilty.empty();
+  const bool is_explained = !guilty.empty() && !differs_beside_constants(a, b, parts, differs_with);
   const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
   const auto first_a = std::ranges::find_if(parts.only_a, counts), first_b = std::ranges::find_if(parts.only_b, counts);
   const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();

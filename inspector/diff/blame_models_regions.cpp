@@ -51,15 +51,23 @@ bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
 Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Instance& instance) const {
   Region region;
   Walk filler{.instance = instance, .fills = true};
-  Walk in_b{.instance = instance, .in_a = false, .target = target_b, .filler = &filler};
+  Walk in_b{.instance = instance, .in_a = false, .target = target_b, .other_target = target_a, .filler = &filler};
   region.found = PX_TRY(compute(target_b, in_b));
   region.given_b = given(target_b, in_b);
   region.nodes_b = std::move(in_b.nodes);
-  Walk in_a{.instance = instance, .target = target_a, .filler = &filler};
+  Walk in_a{.instance = instance, .target = target_a, .other_target = target_b, .filler = &filler};
   region.expected = PX_TRY(compute(target_a, in_a));
   region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
   return region;
+}
+
+Result<Value> RegionRunner::run_with(int32_t target_a, int32_t target_b, const Instance& instance,
+                                     const Constants& constants) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance, .in_a = false, .target = target_b, .other_target = target_a, .filler = &filler};
+  walk.values = constants;
+  return compute(target_b, walk);
 }
 
 std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
@@ -103,7 +111,7 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
   const int32_t other = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
   const bool is_source = side.site(id).role != ValueSite::Role::node_output;
   if (other < 0 && !is_source) return Value();
-  if (other >= 0 && id != walk.target) {
+  if (other >= 0 && id != walk.target && other != walk.other_target) {
     const int32_t in_a = walk.in_a ? id : other;
     const DType mine = declared_dtype(side.site(id)), theirs = declared_dtype(a_.site(in_a));
     const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;

@@ -26,6 +26,11 @@ class RegionRunner {
   // Errors: those of the oracle; usage, when a value is not to be had.
   Result<Region> run(int32_t target_a, int32_t target_b, const Instance& instance) const;
 
+  // What B's nodes make of A's values where they read these constants, by site of B, in place of their own.
+  using Constants = std::unordered_map<int32_t, Value>;
+  Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
+                         const Constants& constants) const;
+
   // The same for values as they are read: those that A has are taken as they are, and nothing is run for them.
   Result<Region> read(int32_t value_a, int32_t value_b, const Instance& instance) const;
 
@@ -34,6 +39,7 @@ class RegionRunner {
     const Instance& instance;
     bool in_a = true;
     int32_t target = -1;
+    int32_t other_target = -1;  // of the other side
     std::vector<PlacedNode> nodes = {};
     std::unordered_map<int32_t, Value> values = {};
     int depth = 0;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/model/op_schema.h"
 #include "inspector/tensor/elements.h"
@@ -103,7 +104,7 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
 std::string constant_difference(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
   if (in_a < 0 || in_b < 0 || !a.follows_from_constants(in_a) || !b.follows_from_constants(in_b)) return {};
   const Value value_a = a.constant(in_a), value_b = b.constant(in_b);
-  if (!value_a.is_tensor() || !value_b.is_tensor()) return {};
+  if (!value_a.is_tensor() || !value_b.is_tensor() || differ_by_rounding(value_a.tensor(), value_b.tensor())) return {};
   const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
   return text.empty() ? "" : fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text);
 }

@@ -85,12 +85,11 @@ void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {
 }
 
 // Graph outputs are what the two models are asked for: they are each other's nearest counterparts, whatever makes them.
+// What was paired with them before still stands for them.
 void pair_output(int32_t a, int32_t b, ModelMatching& result) {
   int32_t& of_a = result.b_of_a[static_cast<size_t>(a)];
   int32_t& of_b = result.a_of_b[static_cast<size_t>(b)];
   if (of_a == b) return;
-  if (of_a >= 0) result.a_of_b[static_cast<size_t>(of_a)] = -1;
-  if (of_b >= 0) result.b_of_a[static_cast<size_t>(of_b)] = -1;
   of_a = b;
   of_b = a;
   std::erase_if(result.values, [&](const ValueMatch& match) { return match.a == a && match.b == b; });

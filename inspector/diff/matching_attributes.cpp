@@ -73,6 +73,8 @@ HashKey hash_operator(const Node& node) {
   return mix(hash_text(canonical_domain(node.domain)), hash_text(node.op_type));
 }
 
+HashKey hash_standard_operator(std::string_view op_type) { return mix(hash_text("ai.onnx"), hash_text(op_type)); }
+
 HashKey hash_attributes(const Graph& graph, const Node& node) {
   constexpr std::array<std::string_view, 2> kAxes = {"axis", "axes"};
   HashKey sum = 0;  // the order in which attributes stand says nothing

@@ -10,6 +10,7 @@ namespace parallax::diff {
 // rank of the first input is known.
 HashKey hash_attributes(const Graph& graph, const Node& node);
 HashKey hash_operator(const Node& node);
+HashKey hash_standard_operator(std::string_view op_type);
 // Element type, dimensions but those of 1, and elements; type and dimensions alone where a dump has left the rest out.
 HashKey hash_tensor(const StoredTensor& stored);
 // Of a Constant's value.

@@ -3,12 +3,24 @@
 #include "inspector/diff/matching_search.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
+
+#include "inspector/diff/matching_attributes.h"
 
 namespace parallax::diff {
 namespace {
 
 bool is_numeric_kind(const TypeInfo& type) { return type.kind == TypeInfo::Kind::tensor && is_floating(type.dtype); }
+
+// Operators that stand for one another where a sum went into the product before it, or came out of it.
+bool may_replace(HashKey a, HashKey b) {
+  static const std::array<HashKey, 4> kProducts = {hash_standard_operator("Gemm"), hash_standard_operator("Conv"),
+                                                   hash_standard_operator("ConvTranspose"), hash_standard_operator("MatMul")};
+  static const HashKey kSum = hash_standard_operator("Add");
+  const auto is_product = [](HashKey op) { return std::ranges::find(kProducts, op) != kProducts.end(); };
+  return a == b || (a == kSum && is_product(b)) || (b == kSum && is_product(a));
+}
 
 // False where the declared types leave no doubt that the two are different things.
 bool may_be_equal(const FlatValue& a, const FlatValue& b) {
@@ -273,7 +285,7 @@ class Matcher {
       ++producers;
       const auto found = ops.find(value.site->name);
       known += found != ops.end() ? 1 : 0;
-      same += found != ops.end() && found->second == a_.node(value.producer).op ? 1 : 0;
+      same += found != ops.end() && may_replace(found->second, a_.node(value.producer).op) ? 1 : 0;
     }
     return known > 0 && 2 * known >= producers && 4 * same >= 3 * known;
   }

@@ -340,4 +340,52 @@ def positions(seed):
     return b.model()
 
 
-BASE_MODELS = {builder.__name__: builder for builder in (mlp, cnn, encoder, llama, recurrent, loop, branch, scan, quantised, detection, half, unet, positions)}
+def nested(seed):
+    """An If in a Scan in a Loop, each of which computes."""
+    b = Builder("nested", seed)
+    x, matrix = b.input("x", normal(b, 4, 6)), b.weight(6, 6)
+    outer = body_of(b, "loop_body")
+    outer.inputs = [value_info("iteration", TensorProto.INT64, []), value_info("keep_in", TensorProto.BOOL, []), value_info("rows", shape=[4, 6])]
+    inner = body_of(outer, "scan_body")
+    inner.inputs = [value_info("kept", shape=[6]), value_info("row", shape=[6])]
+    mixed = inner.add("Add", inner.add("Mul", "kept", inner.constant(np.float32(0.6), "decay")), "row")
+    is_positive = inner.add("Greater", inner.add("ReduceSum", mixed, keepdims=0), inner.constant(np.float32(0), "zero"))
+    branches = {}
+    for name, op in (("then_branch", "Tanh"), ("else_branch", "Softsign")):
+        branch_body = body_of(inner, name)
+        scaled = branch_body.add("Mul", branch_body.add(op, mixed), branch_body.weight(6, scale=1.0))
+        branch_body.outputs = [value_info(branch_body.add("Add", scaled, branch_body.weight(6, scale=0.2)), shape=[6])]
+        branches[name] = branch_body.graph()
+    bent = inner.add("If", is_positive, **branches)
+    inner.outputs = [value_info(mixed, shape=[6]), value_info(inner.add("Sub", bent, "kept"), shape=[6])]
+    _, scanned = outer.add("Scan", outer.constant(np.zeros(6, np.float32), "start"), "rows", outputs=2, body=inner.graph(), num_scan_inputs=1)
+    moved = outer.add("Add", outer.add("MatMul", scanned, matrix), "rows")
+    size = outer.add("Add", outer.add("ReduceMax", outer.add("Abs", moved), keepdims=1), outer.constant(np.float32(1), "one"))
+    outer.outputs = [value_info(outer.add("Identity", "keep_in"), TensorProto.BOOL, []), value_info(outer.add("Div", moved, size), shape=[4, 6])]
+    last = b.add("Loop", b.constant(np.int64(4), "trips"), b.constant(np.bool_(True), "go"), b.add("Elu", x), body=outer.graph())
+    b.output(b.linear(last, 6, 3))
+    return b.model()
+
+
+def masked(seed):
+    """Attention over sequences of unequal lengths: minus infinity where nothing is to be seen, NaN put out of the way, means of what is left."""
+    b = Builder("masked", seed)
+    x, lengths = b.input("x", normal(b, 2, 5, 12)), b.input("lengths", np.array([5, 3], np.int64))
+    axes = lambda value: b.constant(np.array([value], np.int64), "axes")
+    steps = b.add("Range", b.constant(np.int64(0), "from"), b.constant(np.int64(5), "to"), b.constant(np.int64(1), "by"))
+    kept = b.add("Less", b.add("Unsqueeze", steps, axes(0)), b.add("Unsqueeze", lengths, axes(1)))
+    earlier = b.add("Cast", b.add("Trilu", b.constant(np.ones((5, 5), np.float32), "ones"), upper=0), to=TensorProto.BOOL)
+    q, k, v = (b.linear(x, 12, 12) for _ in range(3))
+    scores = b.add("Div", b.add("MatMul", q, b.add("Transpose", k, perm=[0, 2, 1])), b.constant(np.float32(12 ** 0.5), "root"))
+    visible = b.add("And", b.add("Unsqueeze", kept, axes(1)), earlier)
+    weights = b.add("Softmax", b.add("Where", visible, scores, b.constant(np.float32(-np.inf), "hidden")), axis=-1)
+    weights = b.add("Where", b.add("IsNaN", weights), b.constant(np.float32(0), "nothing"), weights)
+    y = b.add("Add", x, b.add("MatMul", weights, v))
+    share = b.add("Unsqueeze", b.add("Cast", kept, to=TensorProto.FLOAT), axes(2))
+    total = b.add("ReduceSum", b.add("Mul", y, share), axes(1), keepdims=0)
+    b.output(b.linear(b.add("Div", total, b.add("ReduceSum", share, axes(1), keepdims=0)), 12, 4))
+    b.output(b.add("Sqrt", b.add("Abs", b.add("CumSum", y, b.constant(np.int64(1), "along")))))
+    return b.model()
+
+
+BASE_MODELS = {builder.__name__: builder for builder in (mlp, cnn, encoder, llama, recurrent, loop, branch, scan, quantised, detection, half, unet, positions, nested, masked)}

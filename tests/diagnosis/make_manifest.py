@@ -13,9 +13,7 @@ import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
 from base_models import BASE_MODELS
-from faults import KINDS
-from make_pairs import Pair, fault_pair, healthy_pair
-from harmless import HEALTHY
+from make_pairs import HEALTHY, KINDS, Pair, fault_pair, healthy_pair
 
 # Below this part of an output's size a change is no more than rounding: float32, and models that round to less.
 LEAST = {"half": 4e-3, "quantised": 1e-2}

@@ -7,9 +7,15 @@ import onnx
 from onnx import numpy_helper
 
 import faults
+import faults_of_structure
 import harmless
+import harmless_forms
 from base_models import BASE_MODELS
 from graphs import all_graphs, places
+
+
+KINDS = {**faults.KINDS, **faults_of_structure.KINDS}
+HEALTHY = {**harmless.HEALTHY, **harmless_forms.FORMS}
 
 
 class Pair:
@@ -40,7 +46,7 @@ def apply_fault(model, kind, rng):
         changed = copy.deepcopy(model)
         place = list(places(changed.graph))[number]
         before = changed.SerializeToString()
-        names = faults.KINDS[kind](changed, place, rng)
+        names = KINDS[kind](changed, place, rng)
         if names and changed.SerializeToString() != before:
             model.CopyFrom(changed)
             return names
@@ -59,7 +65,7 @@ def fault_pair(number, base, kinds, renamed=False, reordered=False, restructured
             return None
         roots.append(set(names))
     groups = {"two roots"} if len(kinds) > 1 else set()
-    if all(in_body(model, root) for root in roots) and base in ("loop", "branch", "scan"):
+    if all(in_body(model, root) for root in roots) and base in ("loop", "branch", "scan", "nested"):
         groups.add("in bodies")
     if restructured:
         harmless.restructure(changed, rng)
@@ -84,7 +90,7 @@ def healthy_pair(number, base, change):
         harmless.reorder(changed, rng)
     else:
         before = changed.SerializeToString()
-        if harmless.HEALTHY[change](changed, rng) is None and changed.SerializeToString() == before:
+        if HEALTHY[change](changed, rng) is None and changed.SerializeToString() == before:
             return None
         if number % 2:
             harmless.rename(changed, rng)
