@@ -25,6 +25,7 @@
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/model/link.h"
 #include "inspector/model/scope_tree.h"
 
 namespace parallax {
@@ -73,7 +74,8 @@ class ModelBlame {
         b_(std::move(b)),
         matching_(match_models(a_->sites(), b_->sites())),
         regions_(*a_, *b_, matching_),
-        effects_(*a_, [this](int32_t id) { return difference_of(id); }) {
+        effects_(*a_, [this](int32_t id) { return difference_of(id); }),
+        are_of_two_types_(a_->main_type() != b_->main_type()) {
     for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
     for (ValueComparison& value : comparison.values) by_path_.emplace(value.path, &value);
     for (const NodeMatch& match : matching_.nodes) {
@@ -138,7 +140,8 @@ class ModelBlame {
   std::unordered_set<int32_t> withdrawn_;  // values of A that were found to have no counterpart
   std::vector<std::string> settled_;       // beginnings of static paths whose causes are known
   std::string unjudged_;
-  size_t uncaptured_ = 0;  // values looked at that were not captured
+  bool are_of_two_types_ = false;  // one model in halves, the other not
+  size_t uncaptured_ = 0;          // values looked at that were not captured
 };
 
 // A dump's graph has no large weights to tell definitions apart by: these are values like others.
@@ -255,6 +258,10 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition)) return false;
   if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
+  // Bodies hold their constants rounded to the type that the other model is in.
+  const PlacedNode made_by = a_->producer(match.a);
+  const bool holds_body = made_by.id != kNoNode && !bodies_of(made_by.node()).empty();
+  if (are_of_two_types_ && holds_body && introduced.severity <= 1) return false;
   ModelRoot root;
   root.introduced = introduced.severity;
   root.inherited = value_b.is_absent() ? 0 : diff::relative_distance(region.found, value_b, limit).severity;
@@ -270,7 +277,8 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
   if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
   const auto differs_with = [&](const diff::RegionRunner::Constants& constants) {
     const auto found = regions_.run_with(match.a, match.b, instance, constants);
-    return found.ok() && diff::relative_distance(region.expected, *found, limit_at(path)).relative_rms > kSameDefinition;
+    return found.ok() &&
+           diff::relative_distance(region.expected, *found, limit_at(path)).relative_rms > kSameDefinition;
   };
   for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region, differs_with)) {
     root.node = guilty.node;

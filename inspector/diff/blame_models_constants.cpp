@@ -117,8 +117,7 @@ class ConstantWalk {
     } else if (b_.is_constant(id)) {
       value = b_.constant(id);
     } else if (const PlacedNode made_by = b_.producer(id); made_by.id != kNoNode) {
-      auto outputs =
-          b_.replay(made_by, [&](int32_t read) { return Result<Value>(with_a_values(read, target, form)); });
+      auto outputs = b_.replay(made_by, [&](int32_t read) { return Result<Value>(with_a_values(read, target, form)); });
       if (outputs.ok()) value = (*outputs)[static_cast<size_t>(b_.site(id).output_index)];
     }
     form.values[id] = value;

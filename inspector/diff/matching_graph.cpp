@@ -187,9 +187,13 @@ class Flattener {
   void add_control_flow(const GraphSites& place, NodeId id, const Node& node, size_t first, size_t last) {
     const HashKey op = hash_operator(node), attributes = hash_attributes(*place.graph, node);
     const bool is_loop = node.op_type == "Loop";
-    for (size_t child = first; child < last; ++child) {
-      const GraphSites& body = *place.children[child].sites;
-      const HashKey attribute = hash_text(place.children[child].attribute);
+    // By name: in which order a file lists its attributes says nothing.
+    std::vector<const GraphSites::Child*> children;
+    for (size_t child = first; child < last; ++child) children.push_back(&place.children[child]);
+    std::ranges::sort(children, {}, [](const GraphSites::Child* child) { return child->attribute; });
+    for (const GraphSites::Child* child : children) {
+      const GraphSites& body = *child->sites;
+      const HashKey attribute = hash_text(child->attribute);
       const size_t skipped = node.op_type == "Scan" && node.opset_version < 9 ? 1 : 0;
       for (size_t port = 0; port < body.graph->inputs.size(); ++port) {
         FlatNode enter{&place, id, mix(op, attribute), mix(attributes, port), true, false, false, {}, {}, 0};
@@ -204,8 +208,8 @@ class Flattener {
       const size_t shared = is_loop ? 2 : node.op_type == "If" ? 1 : 0;  // trip count and condition
       for (size_t index = 0; index < shared && index < node.inputs.size(); ++index)
         leave.inputs.push_back(root_of(place, node.inputs[index]));
-      for (size_t child = first; child < last; ++child) {
-        const GraphSites& body = *place.children[child].sites;
+      for (const GraphSites::Child* child : children) {
+        const GraphSites& body = *child->sites;
         const size_t output = port + (is_loop ? 1 : 0);
         if (output < body.graph->outputs.size()) leave.inputs.push_back(root_of(body, body.graph->outputs[output]));
         if (is_loop) leave.inputs.push_back(root_of(body, body.graph->outputs[0]));

@@ -16,7 +16,8 @@ bool is_numeric_kind(const TypeInfo& type) { return type.kind == TypeInfo::Kind:
 // Operators that stand for one another where a sum went into the product before it, or came out of it.
 bool may_replace(HashKey a, HashKey b) {
   static const std::array<HashKey, 4> kProducts = {hash_standard_operator("Gemm"), hash_standard_operator("Conv"),
-                                                   hash_standard_operator("ConvTranspose"), hash_standard_operator("MatMul")};
+                                                   hash_standard_operator("ConvTranspose"),
+                                                   hash_standard_operator("MatMul")};
   static const HashKey kSum = hash_standard_operator("Add");
   const auto is_product = [](HashKey op) { return std::ranges::find(kProducts, op) != kProducts.end(); };
   return a == b || (a == kSum && is_product(b)) || (b == kSum && is_product(a));
@@ -33,6 +34,17 @@ bool may_be_equal(const FlatValue& a, const FlatValue& b) {
   return x.dims->size() == y.dims->size();
 }
 
+// Both are known to the last dimension, and differ in how many elements they have.
+bool have_other_sizes(const TypeInfo& a, const TypeInfo& b) {
+  const auto size = [](const TypeInfo& type) {
+    double product = type.dims.has_value() ? 1 : -1;
+    for (const Dim& dim : type.dims.value_or(std::vector<Dim>{}))
+      product = dim.is_known() && product >= 0 ? product * static_cast<double>(dim.value) : -1;
+    return product;
+  };
+  return size(a) >= 0 && size(b) >= 0 && size(a) != size(b);
+}
+
 class Matcher {
  public:
   Matcher(MatchSide& a, MatchSide& b) : a_(a), b_(b) {}
@@ -47,6 +59,8 @@ class Matcher {
       match_names(true);
       spread(true);
     }
+    trusts_shared_ = true;
+    spread(true);
     match_by(&use_key, 0.9, false);
     match_by(&kind_use_key, 0.8, false);
     match_by(&kind_key, 0.8, false);
@@ -143,7 +157,9 @@ class Matcher {
     a_.value_match[static_cast<size_t>(a)] = b;
     b_.value_match[static_cast<size_t>(b)] = a;
     confidences_[a] = confidence_;
-    queue_.push_back(a);
+    // That two nodes read the same axes says little: what is certain about them comes first.
+    const bool is_shared = a_.value(a).is_constant && a_.value(a).uses.size() > 1;
+    (is_shared ? shared_ : queue_).push_back(a);
   }
 
   // ---- nodes ----
@@ -191,6 +207,11 @@ class Matcher {
     return true;
   }
 
+  // Of another size, and by another operator: something stands between one of the two and its reader.
+  bool are_made_otherwise(int32_t x, int32_t y) const {
+    return a_.op_of(x) != b_.op_of(y) && have_other_sizes(*a_.value(x).type, *b_.value(y).type);
+  }
+
   void match_nodes(int32_t a, int32_t b) {
     if (!a_.is_free_node(a) || !b_.is_free_node(b)) return;
     const FlatNode &node_a = a_.node(a), &node_b = b_.node(b);
@@ -198,7 +219,8 @@ class Matcher {
     b_.node_match[static_cast<size_t>(b)] = a;
     const std::vector<int32_t> inputs = aligned_inputs(node_a, node_b);
     for (size_t port = 0; port < std::min(node_a.inputs.size(), inputs.size()); ++port) {
-      if (node_a.inputs[port] >= 0 && inputs[port] >= 0) match(node_a.inputs[port], inputs[port]);
+      const int32_t x = node_a.inputs[port], y = inputs[port];
+      if (x >= 0 && y >= 0 && !are_made_otherwise(x, y)) match(x, y);
     }
     for (size_t port = 0; port < std::min(node_a.outputs.size(), node_b.outputs.size()); ++port) {
       if (node_a.outputs[port] >= 0 && node_b.outputs[port] >= 0) match(node_a.outputs[port], node_b.outputs[port]);
@@ -208,9 +230,10 @@ class Matcher {
   // ---- from what is paired to its neighbours ----
 
   void spread(bool strictly) {
-    while (!queue_.empty()) {
-      const int32_t a = queue_.front();
-      queue_.pop_front();
+    while (!queue_.empty() || (trusts_shared_ && !shared_.empty())) {
+      std::deque<int32_t>& next = queue_.empty() ? shared_ : queue_;
+      const int32_t a = next.front();
+      next.pop_front();
       const int32_t b = a_.match_of(a);
       spread_to_producers(a, b);
       spread_to_readers(a, b, strictly);
@@ -404,10 +427,13 @@ class Matcher {
       found->second.pop_back();
     }
     queue_.clear();
+    shared_.clear();
   }
 
   MatchSide &a_, &b_;
-  std::deque<int32_t> queue_;  // values of A whose neighbours are to be looked at
+  std::deque<int32_t> queue_;   // values of A whose neighbours are to be looked at
+  std::deque<int32_t> shared_;  // constants that several nodes read, likewise, once what is certain has been followed
+  bool trusts_shared_ = false;
   std::unordered_map<int32_t, double> confidences_;
   double confidence_ = 1;
   bool names_agree_ = true;

@@ -1,6 +1,6 @@
-// Memory of blame from two dumps: the most anonymous memory (mapped files left out) of a child process that compares two
-// dumps and names the causes, for 2 layers and for 24 of the same size. Bounded by the largest node, the two are equal.
-// Usage: blame_memory_bench
+// Memory of blame from two dumps: the most anonymous memory (mapped files left out) of a child process that compares
+// two dumps and names the causes, for 2 layers and for 24 of the same size. Bounded by the largest node, the two are
+// equal. Usage: blame_memory_bench
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -127,7 +127,8 @@ int run_child(const std::string& a, const std::string& b) {
   std::string first;
   const auto [peak, status] = peak_of([&]() -> Status {
     OpenedComparison opened = PX_TRY(compare_files(a, b, {}));
-    PX_TRY(blame_files(a, b, {}, [](const std::string& name) { return make_executor(name); }, opened.comparison));
+    PX_TRY(blame_files(
+        a, b, {}, [](const std::string& name) { return make_executor(name); }, opened.comparison));
     if (!opened.comparison.causes.empty()) first = opened.comparison.causes.front().node;
     return {};
   });
@@ -158,8 +159,7 @@ Result<int64_t> measure_in(const std::string& folder, const Setup& setup, int la
 }
 
 Result<int64_t> measure(const Setup& setup, int layers) {
-  const std::string folder =
-      (fs::temp_directory_path() / fmt::format("parallax-blame-memory-{}", ::getpid())).string();
+  const std::string folder = (fs::temp_directory_path() / fmt::format("parallax-blame-memory-{}", ::getpid())).string();
   auto peak = measure_in(folder, setup, layers);
   fs::remove_all(folder);
   return peak;
