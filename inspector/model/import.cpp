@@ -158,7 +158,7 @@ std::string hash_of(const MappedFile& file) {
   return hash.hex();
 }
 
-// The hash of a file as large as this is taken while it is read, by another thread: whoever runs the model asks for it.
+// A file as large as this has its hash taken by another thread.
 constexpr size_t kLeastHashedBeside = size_t{16} << 20;
 
 }  // namespace
@@ -166,7 +166,7 @@ constexpr size_t kLeastHashedBeside = size_t{16} << 20;
 Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options) {
   const auto file = PX_TRY(MappedFile::open(path));
   std::future<std::string> hash;
-  if (file->bytes().size() >= kLeastHashedBeside) {
+  if (options.hash && file->bytes().size() >= kLeastHashedBeside) {
     const auto policy = std::launch::async | std::launch::deferred;  // where no thread is to be had, by this one
     hash = std::async(policy, [&file] { return hash_of(*file); });
   }

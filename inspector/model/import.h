@@ -15,6 +15,7 @@ namespace parallax {
 struct ImportOptions {
   bool validate = true;  // false: structure only, so that `check` can list every problem itself
   int max_depth = 256;   // nesting of graphs and of types
+  bool hash = false;     // takes the file's hash beside the reading, for who asks for model_sha256() anyway
 };
 
 // Reads a binary (.onnx) or text (.textproto, .pbtxt, .txt, or contents that start like text) model. External data is

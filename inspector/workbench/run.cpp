@@ -30,9 +30,11 @@ struct Prepared {
 };
 
 Result<Prepared> prepare_models(const RunRequest& request) {
+  ImportOptions options;
+  options.hash = true;
   Prepared prepared;
-  prepared.model_a = PX_TRY(import_model(request.model));
-  prepared.model_b = request.against.empty() ? prepared.model_a : PX_TRY(import_model(request.against));
+  prepared.model_a = PX_TRY(import_model(request.model, options));
+  prepared.model_b = request.against.empty() ? prepared.model_a : PX_TRY(import_model(request.against, options));
   prepared.inputs = PX_TRY(make_inputs(*prepared.model_a, request.inputs));
   return prepared;
 }
