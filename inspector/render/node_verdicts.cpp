@@ -1,35 +1,16 @@
 // Static scopes of paths, and the worst value under each.
 #include "inspector/render/node_verdicts.h"
 
-#include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/render/scope_items.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
-namespace {
-
-// The frames of a path with "[*]" for iterations.
-std::string static_scope(const std::string& path) {
-  std::string scope;
-  const size_t end = name_begin(path);
-  for (size_t at = 0; at < end; ++at) {
-    scope += path[at];
-    if (path[at] != '[') continue;
-    const size_t close = path.find(']', at);
-    if (close == std::string::npos) continue;
-    scope += '*';
-    at = close - 1;
-  }
-  return scope;
-}
-
-}  // namespace
-
 NodeVerdicts::NodeVerdicts(const Comparison* comparison) {
   if (comparison == nullptr) return;
   for (const ValueComparison& value : comparison->values) {
     if (value.node.empty()) continue;
-    const ValueComparison*& worst = worst_[static_scope(value.path) + value.node];
+    const ValueComparison*& worst = worst_[static_scope_of(value.path) + value.node];
     if (worst == nullptr || is_worse(value, *worst)) worst = &value;
   }
 }

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/exec/path_parts.h"
+#include "inspector/diff/paths.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/scope_sections.h"
@@ -231,18 +231,6 @@ bool GraphItems::is_inside(int32_t index, int32_t group) const {
   return index == group;
 }
 
-std::string static_scope_of(std::string_view path) {
-  std::string scope;
-  std::string_view frames = path.substr(0, name_begin(path));
-  while (!frames.empty()) {
-    const size_t length = frames.find("//") + 2;
-    std::string_view frame = frames.substr(0, length);
-    frames.remove_prefix(length);
-    if (frame.starts_with("step[") || frame.starts_with("graph(")) continue;
-    const size_t open = frame.ends_with("]//") ? frame.rfind('[') : std::string_view::npos;
-    scope += open == std::string_view::npos ? std::string(frame) : std::string(frame.substr(0, open)) + "[*]//";
-  }
-  return scope;
-}
+std::string static_scope_of(std::string_view path) { return diff::static_path(diff::prefix_of(path)); }
 
 }  // namespace parallax
