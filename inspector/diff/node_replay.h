@@ -11,8 +11,6 @@
 
 namespace parallax::diff {
 
-inline const ValueDef& value_at(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
-
 // Cheap to make; the session is prepared at the first run and serves all runs of equal element types (the iterations of
 // a body). Holds no values between runs.
 class NodeReplay {

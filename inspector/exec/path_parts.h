@@ -3,7 +3,6 @@
 // (escape_name).
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace parallax {

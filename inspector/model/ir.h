@@ -128,6 +128,8 @@ struct Graph {
   NodeId find_node(std::string_view display_name) const;
 };
 
+inline const ValueDef& value_at(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
+
 struct OpsetImport {
   std::string domain;
   int64_t version = 0;

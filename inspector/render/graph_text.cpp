@@ -12,8 +12,6 @@
 namespace parallax {
 namespace {
 
-const ValueDef& value_of(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
-
 class Printer {
  public:
   explicit Printer(const GraphTextOptions& options) : options_(options) {}
@@ -47,7 +45,7 @@ class Printer {
 
   void print_values(const Graph& graph, const std::vector<ValueId>& ids, std::string_view word, int indent) {
     for (ValueId id : ids)
-      line(indent, fmt::format("{} {}: {}", word, value_of(graph, id).name, to_string(value_of(graph, id).type)));
+      line(indent, fmt::format("{} {}: {}", word, value_at(graph, id).name, to_string(value_at(graph, id).type)));
   }
 
   void print_initializers(const Graph& graph, int indent) {
@@ -58,7 +56,7 @@ class Printer {
                                tensor.shape().to_string(), content.empty() ? "" : " = ", content));
     }
     for (ValueId id : graph.sparse_initializer_values) {
-      line(indent, fmt::format("weight {}: {}", value_of(graph, id).name, to_string(value_of(graph, id).type)));
+      line(indent, fmt::format("weight {}: {}", value_at(graph, id).name, to_string(value_at(graph, id).type)));
     }
   }
 
@@ -79,8 +77,8 @@ class Printer {
     std::string text;
     for (ValueId output : node.outputs) {
       text += text.empty() ? "" : ", ";
-      text += output == kNoValue ? "_" : value_of(graph, output).name;
-      if (options_.shapes && output != kNoValue) text += ": " + to_string(value_of(graph, output).type);
+      text += output == kNoValue ? "_" : value_at(graph, output).name;
+      if (options_.shapes && output != kNoValue) text += ": " + to_string(value_at(graph, output).type);
     }
     return text;
   }

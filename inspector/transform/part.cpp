@@ -8,8 +8,6 @@
 namespace parallax::transform {
 namespace {
 
-const ValueDef& value_at(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
-
 // The nodes that compute some values, as far back as other values are given.
 struct Cone {
   std::vector<bool> nodes;    // by NodeId

@@ -18,16 +18,14 @@ namespace fs = std::filesystem;
 
 using ValuesByName = std::unordered_map<std::string, Value>;
 
-const ValueDef& value_of(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
-
 std::string list_names(const Graph& graph, const std::vector<ValueId>& ids) {
   std::string text;
-  for (ValueId id : ids) text += (text.empty() ? "'" : ", '") + value_of(graph, id).name + "'";
+  for (ValueId id : ids) text += (text.empty() ? "'" : ", '") + value_at(graph, id).name + "'";
   return text.empty() ? "none" : text;
 }
 
 bool has_name(const Graph& graph, const std::vector<ValueId>& ids, const std::string& name) {
-  return std::any_of(ids.begin(), ids.end(), [&](ValueId id) { return value_of(graph, id).name == name; });
+  return std::any_of(ids.begin(), ids.end(), [&](ValueId id) { return value_at(graph, id).name == name; });
 }
 
 Error unknown_input(const Graph& graph, std::string_view option, const std::string& name) {
@@ -59,7 +57,7 @@ Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vec
     if (number >= static_cast<int64_t>(ids.size())) {
       return usage_error(fmt::format("'{}': the model has only {} of these", path, ids.size()));
     }
-    const ValueDef& at_position = value_of(graph, ids[static_cast<size_t>(number)]);
+    const ValueDef& at_position = value_at(graph, ids[static_cast<size_t>(number)]);
     NamedValue value = PX_TRY(read_value_file(path, at_position.type));
     if (!has_name(graph, ids, value.name)) value.name = at_position.name;
     values.push_back(std::move(value));
@@ -96,7 +94,7 @@ Status check_request_names(const Graph& graph, const InputRequest& request) {
   }
   DimSizes known = choose_dimensions(graph, {});
   for (ValueId id : graph.inputs) {
-    for (const Dim& dim : value_of(graph, id).type.dims.value_or(std::vector<Dim>{})) known.emplace(dim.name, 0);
+    for (const Dim& dim : value_at(graph, id).type.dims.value_or(std::vector<Dim>{})) known.emplace(dim.name, 0);
   }
   for (const auto& [name, unused] : request.dims) {
     if (known.contains(name) && !name.empty()) continue;
@@ -111,7 +109,7 @@ Status check_request_names(const Graph& graph, const InputRequest& request) {
 // Sizes that --shape gives to named dimensions hold for the other inputs, too.
 Status bind_dims_of_shapes(const Graph& graph, const InputRequest& request, DimSizes& sizes) {
   for (ValueId id : graph.inputs) {
-    const ValueDef& input = value_of(graph, id);
+    const ValueDef& input = value_at(graph, id);
     const auto shape = request.shapes.find(input.name);
     if (shape == request.shapes.end() || !input.type.dims.has_value()) continue;
     if (shape->second.size() != input.type.dims->size()) {
@@ -186,7 +184,7 @@ class Generator {
   // The first dimension of the first floating input of rank 3: the time axis of ONNX's recurrent operators.
   int64_t longest_sequence() const {
     for (ValueId id : graph_.inputs) {
-      const ValueDef& input = value_of(graph_, id);
+      const ValueDef& input = value_at(graph_, id);
       if (!is_floating(input.type.dtype) || !input.type.dims.has_value() || input.type.dims->size() != 3) continue;
       auto shape = concrete_shape(input, sizes_);
       if (shape.ok()) return (*shape)[0];
@@ -204,7 +202,7 @@ Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName
   PX_TRY(bind_dims_of_shapes(graph, request, sizes));
   // Sizes of inputs that were read hold for those that are generated beside them.
   for (ValueId id : graph.inputs) {
-    const ValueDef& input = value_of(graph, id);
+    const ValueDef& input = value_at(graph, id);
     const auto found = given.find(input.name);
     if (found == given.end() || !found->second.is_tensor() || !input.type.dims.has_value()) continue;
     const Shape& shape = found->second.tensor().shape();
@@ -214,7 +212,7 @@ Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName
   }
   const Generator generator(graph, request, choose_dimensions(graph, sizes));
   for (ValueId id : graph.inputs) {
-    const ValueDef& input = value_of(graph, id);
+    const ValueDef& input = value_at(graph, id);
     const auto found = given.find(input.name);
     if (found != given.end()) {
       set.values.push_back(std::move(found->second));
