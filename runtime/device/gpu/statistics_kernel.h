@@ -122,13 +122,14 @@ struct ChunkStatisticsKernel {
     if (k == 0) partial.row_sum += x[0];
   }
 
-  PX_HD static void compare(double x, Partial& partial) {
-    partial.min = x < partial.min ? x : partial.min;
-    partial.max = x > partial.max ? x : partial.max;
-    partial.zeros += x == 0.0 ? 1 : 0;
-    partial.nan += x != x ? 1 : 0;
-    partial.positive_inf += x == INFINITY ? 1 : 0;
-    partial.negative_inf += x == -INFINITY ? 1 : 0;
+  template <class Found>
+  PX_HD static void compare(double x, Found& found) {
+    found.min = x < found.min ? x : found.min;
+    found.max = x > found.max ? x : found.max;
+    found.zeros += x == 0.0 ? 1 : 0;
+    found.nan += x != x ? 1 : 0;
+    found.positive_inf += x == INFINITY ? 1 : 0;
+    found.negative_inf += x == -INFINITY ? 1 : 0;
   }
 
   template <class Memory>
@@ -190,12 +191,7 @@ struct ChunkStatisticsKernel {
 
   PX_HD static void add_element(double x, int64_t place, int64_t group, statistics::ChunkStatistics& total) {
     const auto position = static_cast<int>(place);
-    total.min = x < total.min ? x : total.min;
-    total.max = x > total.max ? x : total.max;
-    total.zeros += x == 0.0 ? 1 : 0;
-    total.nan += x != x ? 1 : 0;
-    total.positive_inf += x == INFINITY ? 1 : 0;
-    total.negative_inf += x == -INFINITY ? 1 : 0;
+    compare(x, total);
     if (!is_finite(x)) return;
     total.sum += x;
     total.sum_of_squares += rounded_product(x, x);
