@@ -8,34 +8,25 @@
 
 #include "inspector/dump/statistics.h"
 #include "inspector/exec/capture_traffic.h"
-#include "inspector/model/import.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/emulation.h"
+#include "tests/runtime/model_text.h"
 
 namespace parallax {
 namespace {
 
-std::shared_ptr<const Model> model_of(const std::string& graph) {
-  const std::string text = "ir_version: 10\nopset_import { version: 21 }\ngraph { name: \"g\" " + graph + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-  return model.ok() ? model.take() : nullptr;
-}
-std::string value(const std::string& role, const std::string& name, int elem_type = 1) {
-  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(elem_type) + " } } } ";
-}
-std::string node(const std::string& op, const std::string& input, const std::string& output) {
-  return "node { op_type: \"" + op + "\" name: \"" + op + "_" + output + "\" input: \"" + input + "\" output: \"" +
-         output + "\" } ";
-}
+using model_text::node;
+using model_text::value;
+
+std::shared_ptr<const Model> model_of(const std::string& graph) { return model_text::model_of(graph, 21); }
 
 // v0 -> v1 -> ...: every node may write over its input, if nobody else reads it.
 std::shared_ptr<const Model> chain(int nodes) {
   const std::vector<std::string> operators{"Abs", "Neg", "Exp", "Neg"};
   std::string text;
   for (int i = 0; i < nodes; ++i) {
-    text += node(operators[static_cast<size_t>(i) % operators.size()], "v" + std::to_string(i),
-                 "v" + std::to_string(i + 1));
+    text += node(operators[static_cast<size_t>(i) % operators.size()], {"v" + std::to_string(i)},
+                 {"v" + std::to_string(i + 1)});
   }
   return model_of(text + value("input", "v0") + value("output", "v" + std::to_string(nodes)));
 }
@@ -211,12 +202,12 @@ TEST(GpuCapture, ShapesCostNoCopy) {
 
 // Bodies are entered and left between the values that come before, in and after them.
 TEST(GpuCapture, EventsKeepTheirOrder) {
-  const auto model = model_of(node("Neg", "x", "a") +
+  const auto model = model_of(node("Neg", {"x"}, {"a"}) +
                               "node { op_type: \"If\" name: \"choose\" input: \"c\" output: \"b\" "
                               "attribute { name: \"then_branch\" type: GRAPH g { name: \"t\" " +
-                              node("Neg", "a", "t") + value("output", "t") +
+                              node("Neg", {"a"}, {"t"}) + value("output", "t") +
                               "} } attribute { name: \"else_branch\" type: GRAPH g { name: \"e\" " +
-                              node("Abs", "a", "e") + value("output", "e") + "} } } " + node("Exp", "b", "y") +
+                              node("Abs", {"a"}, {"e"}) + value("output", "e") + "} } } " + node("Exp", {"b"}, {"y"}) +
                               value("input", "x") + value("input", "c", 9) + value("output", "y"));
   Recorder recorder;
   const Value inputs[] = {ramp(100), Tensor::scalar<bool>(true)};
@@ -228,7 +219,7 @@ TEST(GpuCapture, EventsKeepTheirOrder) {
 
 // All that came before the failure is told before it.
 TEST(GpuCapture, TellsEverythingBeforeAFailure) {
-  const auto model = model_of(node("Neg", "x", "a") + node("Abs", "a", "b") +
+  const auto model = model_of(node("Neg", {"x"}, {"a"}) + node("Abs", {"a"}, {"b"}) +
                               "node { op_type: \"Gather\" name: \"pick\" input: \"b\" input: \"i\" output: \"y\" } " +
                               value("input", "x") + value("input", "i", 7) + value("output", "y"));
   const int64_t indices[] = {5000};

@@ -4,35 +4,23 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/emulation.h"
+#include "tests/runtime/model_text.h"
 #include "tests/runtime/plan/attention_graphs.h"
 
 namespace parallax {
 namespace {
 
-std::shared_ptr<const Model> model_of(const std::string& graph) {
-  const std::string text = "ir_version: 10\nopset_import { version: 21 }\ngraph { name: \"g\" " + graph + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-  return model.ok() ? model.take() : nullptr;
-}
+using model_text::node;
+using model_text::value;
+
+std::shared_ptr<const Model> model_of(const std::string& graph) { return model_text::model_of(graph, 21); }
 
 constexpr int kFloat = 1;
 constexpr int kInt64 = 7;
 
-std::string value(const std::string& role, const std::string& name, int elem_type = kFloat) {
-  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(elem_type) + " } } } ";
-}
-std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                 const std::string& rest = "") {
-  std::string text = "node { op_type: \"" + op + "\" ";
-  for (const auto& name : inputs) text += "input: \"" + name + "\" ";
-  for (const auto& name : outputs) text += "output: \"" + name + "\" ";
-  return text + rest + " } ";
-}
 std::string integers(const std::string& name, const std::vector<int64_t>& values) {
   std::string text = "initializer { name: \"" + name + "\" data_type: 7 dims: " + std::to_string(values.size());
   for (int64_t each : values) text += " int64_data: " + std::to_string(each);

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/import.h"
 #include "inspector/tensor/elements.h"
+#include "tests/runtime/model_text.h"
 
 namespace parallax::attention_graphs {
 
@@ -113,11 +113,7 @@ inline Graph hidden(int64_t batch, int64_t queries, int64_t keys, int64_t heads,
           7};
 }
 
-inline std::shared_ptr<const Model> model_of(const Graph& graph) {
-  const std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: \"g\" " + graph.text + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  return model.ok() ? model.take() : nullptr;
-}
+inline std::shared_ptr<const Model> model_of(const Graph& graph) { return model_text::model_of(graph.text); }
 
 // Numbers between -2 and 2; a mask of `grouped` hides all keys of its first row and some of the others.
 inline std::vector<Value> inputs_of(const Graph& graph) {

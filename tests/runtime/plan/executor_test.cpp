@@ -8,31 +8,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
 #include "reference/reference.h"
 #include "runtime/plan/runtime.h"
+#include "tests/runtime/model_text.h"
 
 namespace parallax {
 namespace {
 
-std::shared_ptr<const Model> model_of(const std::string& graph) {
-  const std::string text = "ir_version: 8\nopset_import { version: 17 }\ngraph { name: \"g\" " + graph + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-  return model.ok() ? model.take() : nullptr;
-}
-
-std::string value(const std::string& role, const std::string& name, int elem_type = 1, const std::string& dims = "") {
-  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: " + std::to_string(elem_type) + " " + dims +
-         " } } } ";
-}
-std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                 const std::string& rest = "") {
-  std::string text = "node { op_type: \"" + op + "\" ";
-  for (const auto& name : inputs) text += "input: \"" + name + "\" ";
-  for (const auto& name : outputs) text += "output: \"" + name + "\" ";
-  return text + rest + " } ";
-}
+using model_text::model_of;
+using model_text::node;
+using model_text::value;
 
 Value floats(const std::vector<float>& values) { return Tensor::vector<float>(values); }
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
 #include "runtime/plan/runtime.h"
+#include "tests/runtime/model_text.h"
 #include "tests/runtime/plan/fused_counter.h"
 
 namespace parallax {
@@ -40,9 +40,8 @@ Value filled(const std::vector<int64_t>& dims, uint32_t seed) {
 // The model's output with nothing rewritten, and with one pattern, which has to fuse `fused` values away.
 void expect_same_bits(const std::string& graph, const std::string& pattern, int fused,
                       const std::vector<std::vector<int64_t>>& input_dims) {
-  const std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: \"g\" " + graph + " }";
-  const auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  ASSERT_TRUE(model.ok()) << model.error().message;
+  const auto model = model_text::model_of(graph);
+  ASSERT_NE(model, nullptr);
   std::vector<Value> inputs, outputs;
   for (const auto& dims : input_dims) inputs.push_back(filled(dims, static_cast<uint32_t>(inputs.size()) + 1));
   for (const bool rewrites : {false, true}) {
@@ -50,7 +49,7 @@ void expect_same_bits(const std::string& graph, const std::string& pattern, int 
     options.rewrite.base = RewriteChoice::Base::none;
     if (rewrites) options.rewrite.changes = {{"swish", true}, {pattern, true}};
     FusedCounter counter;
-    auto session = make_cpu_executor({.poison_buffers = true})->prepare(*model, options);
+    auto session = make_cpu_executor({.poison_buffers = true})->prepare(model, options);
     ASSERT_TRUE(session.ok()) << session.error().message;
     for (int run = 0; run < 3; ++run) {
       auto ran = (*session)->run(inputs, counter);

@@ -4,28 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "inspector/exec/planned_memory.h"
-#include "inspector/model/import.h"
 #include "runtime/plan/runtime.h"
+#include "tests/runtime/model_text.h"
 
 namespace parallax {
 namespace {
 
-std::shared_ptr<const Model> model_of(const std::string& graph) {
-  const std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: \"g\" " + graph + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-  return model.ok() ? model.take() : nullptr;
-}
+using model_text::model_of;
+using model_text::node;
+using model_text::value;
 
-std::string value(const std::string& role, const std::string& name) {
-  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: 1 } } } ";
-}
-std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
-                 const std::string& rest = "") {
-  std::string text = "node { op_type: \"" + op + "\" name: \"" + op + "_" + output + "\" ";
-  for (const auto& name : inputs) text += "input: \"" + name + "\" ";
-  return text + "output: \"" + output + "\" " + rest + " } ";
-}
 std::string number(const std::string& name, int value) {
   return "attribute { name: \"" + name + "\" type: INT i: " + std::to_string(value) + " } ";
 }
@@ -35,11 +23,11 @@ constexpr int64_t kSize = 16;
 // One step of a decoder: the cache grows by x, x attends to all of it under a mask of the cache's new length.
 std::shared_ptr<const Model> decoder() {
   return model_of(
-      node("Concat", {"past", "x"}, "present", number("axis", 1)) +
-      node("Transpose", {"present"}, "keys", "attribute { name: \"perm\" type: INTS ints: 0 ints: 2 ints: 1 }") +
-      node("MatMul", {"x", "keys"}, "scores") + node("Add", {"scores", "mask"}, "masked") +
-      node("Softmax", {"masked"}, "weights", number("axis", -1)) + node("MatMul", {"weights", "present"}, "mixed") +
-      node("Tanh", {"mixed"}, "y") + value("input", "x") + value("input", "past") + value("input", "mask") +
+      node("Concat", {"past", "x"}, {"present"}, number("axis", 1)) +
+      node("Transpose", {"present"}, {"keys"}, "attribute { name: \"perm\" type: INTS ints: 0 ints: 2 ints: 1 }") +
+      node("MatMul", {"x", "keys"}, {"scores"}) + node("Add", {"scores", "mask"}, {"masked"}) +
+      node("Softmax", {"masked"}, {"weights"}, number("axis", -1)) + node("MatMul", {"weights", "present"}, {"mixed"}) +
+      node("Tanh", {"mixed"}, {"y"}) + value("input", "x") + value("input", "past") + value("input", "mask") +
       value("output", "y") + value("output", "present"));
 }
 
@@ -91,7 +79,7 @@ TEST(MemoryPlans, AThousandStepsOfAGrowingCacheNeedAtMostTwelve) {
 TEST(MemoryPlans, ReportSizeSumAndBound) {
   std::string graph;
   for (int i = 0; i < 20; ++i) {  // Transpose cannot work in place
-    graph += node("Transpose", {"v" + std::to_string(i)}, "v" + std::to_string(i + 1));
+    graph += node("Transpose", {"v" + std::to_string(i)}, {"v" + std::to_string(i + 1)});
   }
   const auto model = model_of(graph + value("input", "v0") + value("output", "v20"));
   RunOptions options;
@@ -149,7 +137,7 @@ TEST(MemoryPlans, LimitsNameTheNodeAndTheBytes) {
     const auto outputs = session->run(inputs(3000), nobody);
     ASSERT_FALSE(outputs.ok());
     EXPECT_EQ(outputs.error().code, ErrorCode::out_of_memory);
-    EXPECT_NE(outputs.error().message.find("node 'MatMul_scores' (FusedMatMul-1)"), std::string::npos)
+    EXPECT_NE(outputs.error().message.find("node 'scores_node' (FusedMatMul-1)"), std::string::npos)
         << outputs.error().message;
     EXPECT_NE(outputs.error().message.find("12000 bytes"), std::string::npos) << outputs.error().message;
   }

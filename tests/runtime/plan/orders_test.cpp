@@ -7,13 +7,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
 #include "inspector/tensor/elements.h"
 #include "reference/reference.h"
 #include "runtime/plan/runtime.h"
+#include "tests/runtime/model_text.h"
 
 namespace parallax {
 namespace {
+
+using model_text::model_of;
+using model_text::node;
+using model_text::value;
 
 std::string weight(const std::string& name, const std::vector<int>& dims, uint32_t seed) {
   std::mt19937 random(seed);
@@ -28,14 +32,6 @@ std::string weight(const std::string& name, const std::vector<int>& dims, uint32
   return text + "} ";
 }
 
-std::string node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                 const std::string& more = "") {
-  std::string text = "node { op_type: \"" + op + "\" name: \"" + outputs[0] + "_node\" ";
-  for (const auto& name : inputs) text += "input: \"" + name + "\" ";
-  for (const auto& name : outputs) text += "output: \"" + name + "\" ";
-  return text + more + " } ";
-}
-
 std::string ints(const std::string& name, const std::string& values) {
   return "attribute { name: \"" + name + "\" type: INTS ints: [" + values + "] } ";
 }
@@ -43,25 +39,14 @@ std::string integer(const std::string& name, int value) {
   return fmt::format("attribute {{ name: \"{}\" type: INT i: {} }} ", name, value);
 }
 
-std::string typed(const std::string& role, const std::string& name, const std::string& dims = "") {
-  std::string shape;
-  if (!dims.empty()) shape = "shape { " + dims + " }";
-  return role + " { name: \"" + name + "\" type { tensor_type { elem_type: 1 " + shape + " } } } ";
-}
-
 // c = conv(x) is [2,6,7,8]; what follows makes y of it.
 std::shared_ptr<const Model> model_with(const std::string& rest) {
   const std::string dims = "dim { dim_value: 2 } dim { dim_value: 3 } dim { dim_value: 7 } dim { dim_value: 8 }";
-  const std::string text = "ir_version: 8 opset_import { version: 17 } graph { name: \"g\" " +
-                           node("Conv", {"x", "w"}, {"c"}, ints("pads", "1, 1, 1, 1")) + rest +
-                           weight("w", {6, 3, 3, 3}, 1) + weight("channel", {6, 1, 1}, 2) +
-                           weight("image", {2, 6, 1, 1}, 3) + weight("plane", {7, 8}, 4) +
-                           weight("full", {2, 6, 7, 8}, 5) + weight("six", {6}, 6) + weight("one", {1}, 7) +
-                           weight("w2", {5, 6, 3, 3}, 8) + weight("w3", {6, 1, 3, 3}, 9) +
-                           weight("w4", {6, 6, 1, 1}, 10) + typed("input", "x", dims) + typed("output", "y") + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-  return model.ok() ? model.take() : nullptr;
+  return model_of(node("Conv", {"x", "w"}, {"c"}, ints("pads", "1, 1, 1, 1")) + rest + weight("w", {6, 3, 3, 3}, 1) +
+                  weight("channel", {6, 1, 1}, 2) + weight("image", {2, 6, 1, 1}, 3) + weight("plane", {7, 8}, 4) +
+                  weight("full", {2, 6, 7, 8}, 5) + weight("six", {6}, 6) + weight("one", {1}, 7) +
+                  weight("w2", {5, 6, 3, 3}, 8) + weight("w3", {6, 1, 3, 3}, 9) + weight("w4", {6, 6, 1, 1}, 10) +
+                  value("input", "x", 1, "shape { " + dims + " }") + value("output", "y"));
 }
 
 class Recorder : public Observer {

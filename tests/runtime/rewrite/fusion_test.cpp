@@ -20,7 +20,7 @@ std::string erf_gelu(const std::string& x, const std::string& y) {
 }
 
 TEST(Fusion, GeluFromItsPartsWithErf) {
-  const auto model = model_from(erf_gelu("x", "y") + graph_input("x", {2, 3}) + graph_output("y", {2, 3}));
+  const auto model = model_text::model_of(erf_gelu("x", "y") + graph_input("x", {2, 3}) + graph_output("y", {2, 3}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"gelu"});
   EXPECT_EQ(operators_of(edit), Ops{"Gelu"});
@@ -31,9 +31,9 @@ TEST(Fusion, GeluFromItsPartsWithErf) {
 
 TEST(Fusion, ValueThatIsNeededElsewhereStopsIt) {
   const std::string graph = erf_gelu("x", "y") + graph_input("x", {2, 3}) + graph_output("y", {2, 3});
-  const auto as_output = model_from(graph + graph_output("g2", {2, 3}));
-  const auto read = model_from(graph + graph_node("Neg", {"g3"}, "z") + graph_output("z", {2, 3}));
-  const auto plain = model_from(graph);
+  const auto as_output = model_text::model_of(graph + graph_output("g2", {2, 3}));
+  const auto read = model_text::model_of(graph + graph_node("Neg", {"g3"}, "z") + graph_output("z", {2, 3}));
+  const auto plain = model_text::model_of(graph);
   ASSERT_TRUE(as_output && read && plain);
   EXPECT_EQ(rewritten(*as_output, {"gelu"}).nodes.size(), 5U);
   EXPECT_EQ(rewritten(*read, {"gelu"}).nodes.size(), 6U);
@@ -43,7 +43,7 @@ TEST(Fusion, ValueThatIsNeededElsewhereStopsIt) {
 TEST(Fusion, OtherNumbersAreNoGelu) {
   std::string graph = erf_gelu("x", "y") + graph_input("x", {2, 3}) + graph_output("y", {2, 3});
   graph.replace(graph.find("1.41421"), 7, "1.42000");
-  const auto model = model_from(graph);
+  const auto model = model_text::model_of(graph);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(rewritten(*model, {"gelu"}).nodes.size(), 5U);
 }
@@ -57,9 +57,9 @@ std::string layer_norm(const std::string& x, const std::string& y) {
 }
 
 TEST(Fusion, ResidualAndLayerNormKeepTheSumThatIsReadAgain) {
-  const auto model =
-      model_from(graph_node("Add", {"a", "b"}, "x") + layer_norm("x", "y") + graph_node("Mul", {"x", "y"}, "z") +
-                 graph_input("a", {2, 3, 4}) + graph_input("b", {2, 3, 4}) + graph_output("z", {2, 3, 4}));
+  const auto model = model_text::model_of(graph_node("Add", {"a", "b"}, "x") + layer_norm("x", "y") +
+                                          graph_node("Mul", {"x", "y"}, "z") + graph_input("a", {2, 3, 4}) +
+                                          graph_input("b", {2, 3, 4}) + graph_output("z", {2, 3, 4}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"layer-norm", "skip-norm"});
   EXPECT_EQ(operators_of(edit), (Ops{"SkipLayerNormalization", "Mul"}));
@@ -73,20 +73,20 @@ TEST(Fusion, ResidualAndLayerNormKeepTheSumThatIsReadAgain) {
 TEST(Fusion, MeanOverAnotherAxisIsNoLayerNorm) {
   std::string graph = layer_norm("x", "y") + graph_input("x", {2, 4, 4}) + graph_output("y", {2, 4, 4});
   graph.replace(graph.find("ints: -1"), 8, "ints: 1 ");
-  const auto model = model_from(graph);
+  const auto model = model_text::model_of(graph);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(rewritten(*model, {"layer-norm"}).nodes.size(), 9U);
 }
 
 // Filters 2 and -3, factor 10 / sqrt(0.24 + 0.01) = 20: weights 40 and -60, bias (0.5 - 1) * 20 + 7 = -3.
 TEST(Fusion, BatchNormalizationGoesIntoTheFilters) {
-  const auto model =
-      model_from(graph_node("Conv", {"x", "w", "b"}, "c") +
-                 graph_node("BatchNormalization", {"c", "scale", "shift", "mean", "variance"}, "y",
-                            "attribute { name: \"epsilon\" type: FLOAT f: 0.01 } ") +
-                 weight_of("w", {1, 2, 1, 1}, {2, -3}) + weight_of("b", {1}, {0.5}) + weight_of("scale", {1}, {10}) +
-                 weight_of("shift", {1}, {7}) + weight_of("mean", {1}, {1}) + weight_of("variance", {1}, {0.24}) +
-                 graph_input("x", {1, 2, 3, 3}) + graph_output("y", {1, 1, 3, 3}));
+  const auto model = model_text::model_of(graph_node("Conv", {"x", "w", "b"}, "c") +
+                                          graph_node("BatchNormalization", {"c", "scale", "shift", "mean", "variance"},
+                                                     "y", "attribute { name: \"epsilon\" type: FLOAT f: 0.01 } ") +
+                                          weight_of("w", {1, 2, 1, 1}, {2, -3}) + weight_of("b", {1}, {0.5}) +
+                                          weight_of("scale", {1}, {10}) + weight_of("shift", {1}, {7}) +
+                                          weight_of("mean", {1}, {1}) + weight_of("variance", {1}, {0.24}) +
+                                          graph_input("x", {1, 2, 3, 3}) + graph_output("y", {1, 1, 3, 3}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"conv-batchnorm"});
   ASSERT_EQ(operators_of(edit), Ops{"Conv"});
@@ -105,7 +105,7 @@ std::string linear(const std::string& activation) {
 }
 
 TEST(Fusion, ProductBiasAndActivation) {
-  const auto model = model_from(linear("Relu"));
+  const auto model = model_text::model_of(linear("Relu"));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"matmul-bias", "linear-activation"});
   ASSERT_EQ(operators_of(edit), Ops{"Linear"});
@@ -117,10 +117,10 @@ TEST(Fusion, ProductBiasAndActivation) {
 }
 
 TEST(Fusion, TransposeAndFactorGoIntoTheProduct) {
-  const auto model =
-      model_from(graph_node("Transpose", {"k"}, "t", ints("perm", {0, 2, 1})) + graph_node("MatMul", {"q", "t"}, "p") +
-                 graph_node("Div", {"p", "root"}, "y") + weight_of("root", {}, {4}) + graph_input("q", {2, 3, 4}) +
-                 graph_input("k", {2, 5, 4}) + graph_output("y", {2, 3, 5}));
+  const auto model = model_text::model_of(
+      graph_node("Transpose", {"k"}, "t", ints("perm", {0, 2, 1})) + graph_node("MatMul", {"q", "t"}, "p") +
+      graph_node("Div", {"p", "root"}, "y") + weight_of("root", {}, {4}) + graph_input("q", {2, 3, 4}) +
+      graph_input("k", {2, 5, 4}) + graph_output("y", {2, 3, 5}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"matmul-transpose", "matmul-scale"});
   ASSERT_EQ(operators_of(edit), Ops{"FusedMatMul"});
@@ -140,7 +140,7 @@ std::string attention(const std::string& after_scores, const std::string& masked
 }
 
 TEST(Fusion, AttentionFromItsParts) {
-  const auto model = model_from(attention(graph_node("Add", {"mask", "s"}, "m"), "m"));
+  const auto model = model_text::model_of(attention(graph_node("Add", {"mask", "s"}, "m"), "m"));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"attention"});
   ASSERT_EQ(operators_of(edit), Ops{"Attention"});
@@ -156,10 +156,11 @@ TEST(Fusion, AttentionFromItsParts) {
 
 TEST(Fusion, ScoresThatAreNeededKeepAttentionApart) {
   const std::string mask = graph_node("Add", {"mask", "s"}, "m");
-  const auto shown = model_from(attention(mask, "m") + graph_output("p", {2, 3, 5}));
-  const auto read = model_from(attention(mask, "m") + graph_node("Neg", {"s"}, "z") + graph_output("z", {2, 3, 5}));
-  const auto scaled_late =
-      model_from(attention(mask + graph_node("Mul", {"m", "root"}, "n"), "n"));  // the mask would be scaled too
+  const auto shown = model_text::model_of(attention(mask, "m") + graph_output("p", {2, 3, 5}));
+  const auto read =
+      model_text::model_of(attention(mask, "m") + graph_node("Neg", {"s"}, "z") + graph_output("z", {2, 3, 5}));
+  const auto scaled_late = model_text::model_of(
+      attention(mask + graph_node("Mul", {"m", "root"}, "n"), "n"));  // the mask would be scaled too
   ASSERT_TRUE(shown && read && scaled_late);
   EXPECT_EQ(rewritten(*shown, {"attention"}).nodes.size(), 6U);
   EXPECT_EQ(rewritten(*read, {"attention"}).nodes.size(), 7U);
@@ -167,9 +168,10 @@ TEST(Fusion, ScoresThatAreNeededKeepAttentionApart) {
 }
 
 TEST(Fusion, RepeatedNodesAreComputedOnce) {
-  const auto model = model_from(graph_node("Neg", {"x"}, "a") + graph_node("Neg", {"x"}, "b") +
-                                graph_node("Abs", {"x"}, "c") + graph_node("Add", {"a", "b"}, "d") +
-                                graph_node("Add", {"d", "c"}, "y") + graph_input("x", {2}) + graph_output("y", {2}));
+  const auto model =
+      model_text::model_of(graph_node("Neg", {"x"}, "a") + graph_node("Neg", {"x"}, "b") +
+                           graph_node("Abs", {"x"}, "c") + graph_node("Add", {"a", "b"}, "d") +
+                           graph_node("Add", {"d", "c"}, "y") + graph_input("x", {2}) + graph_output("y", {2}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"duplicate"});
   EXPECT_EQ(operators_of(edit), (Ops{"Neg", "Abs", "Add", "Add"}));
@@ -179,17 +181,17 @@ TEST(Fusion, RepeatedNodesAreComputedOnce) {
 
 TEST(Fusion, OpposedTransposesVanish) {
   const auto model =
-      model_from(graph_node("Transpose", {"x"}, "a", ints("perm", {1, 2, 0})) +
-                 graph_node("Transpose", {"a"}, "b", ints("perm", {2, 0, 1})) + graph_node("Relu", {"b"}, "y") +
-                 graph_input("x", {2, 3, 4}) + graph_output("y", {2, 3, 4}));
+      model_text::model_of(graph_node("Transpose", {"x"}, "a", ints("perm", {1, 2, 0})) +
+                           graph_node("Transpose", {"a"}, "b", ints("perm", {2, 0, 1})) +
+                           graph_node("Relu", {"b"}, "y") + graph_input("x", {2, 3, 4}) + graph_output("y", {2, 3, 4}));
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(operators_of(rewritten(*model, {"transpose", "dead"})), Ops{"Relu"});
 }
 
 TEST(Fusion, GateOfAFeedForwardLayer) {
-  const auto model = model_from(graph_node("Sigmoid", {"g"}, "s") + graph_node("Mul", {"g", "s"}, "a") +
-                                graph_node("Mul", {"a", "u"}, "y") + graph_input("g", {2, 3}) +
-                                graph_input("u", {2, 3}) + graph_output("y", {2, 3}));
+  const auto model = model_text::model_of(graph_node("Sigmoid", {"g"}, "s") + graph_node("Mul", {"g", "s"}, "a") +
+                                          graph_node("Mul", {"a", "u"}, "y") + graph_input("g", {2, 3}) +
+                                          graph_input("u", {2, 3}) + graph_output("y", {2, 3}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"swish", "swiglu"});
   ASSERT_EQ(operators_of(edit), Ops{"Gated"});
@@ -209,7 +211,7 @@ std::string rotary(int end) {
 }
 
 TEST(Fusion, RotaryEmbeddingFromItsParts) {
-  const auto model = model_from(rotary(9));
+  const auto model = model_text::model_of(rotary(9));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"rotary"});
   ASSERT_EQ(operators_of(edit), Ops{"Rotary"});
@@ -219,16 +221,16 @@ TEST(Fusion, RotaryEmbeddingFromItsParts) {
 }
 
 TEST(Fusion, PartsOfOtherSizesAreNoRotation) {
-  const auto model = model_from(rotary(3));
+  const auto model = model_text::model_of(rotary(3));
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(rewritten(*model, {"rotary"}).nodes.size(), 7U);
 }
 
 TEST(Fusion, ChainOfPointwiseNodes) {
   const auto model =
-      model_from(graph_node("Add", {"x", "row"}, "a") + graph_node("Tanh", {"a"}, "t") +
-                 graph_node("Mul", {"t", "a"}, "m") + graph_node("Neg", {"m"}, "y") + weight_of("row", {3}, {1, 2, 3}) +
-                 graph_input("x", {2, 3}) + graph_output("y", {2, 3}));
+      model_text::model_of(graph_node("Add", {"x", "row"}, "a") + graph_node("Tanh", {"a"}, "t") +
+                           graph_node("Mul", {"t", "a"}, "m") + graph_node("Neg", {"m"}, "y") +
+                           weight_of("row", {3}, {1, 2, 3}) + graph_input("x", {2, 3}) + graph_output("y", {2, 3}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"pointwise"});
   ASSERT_EQ(operators_of(edit), Ops{"Pointwise"});
@@ -239,9 +241,9 @@ TEST(Fusion, ChainOfPointwiseNodes) {
 // `a` is an output: the chain begins after it. `small` has another shape: it stays outside.
 TEST(Fusion, ChainsKeepToOneShapeAndToTheirOwnValues) {
   const auto model =
-      model_from(graph_node("Exp", {"row"}, "small") + graph_node("Add", {"x", "small"}, "a") +
-                 graph_node("Tanh", {"a"}, "t") + graph_node("Neg", {"t"}, "y") + graph_input("row", {3}) +
-                 graph_input("x", {2, 3}) + graph_output("y", {2, 3}) + graph_output("a", {2, 3}));
+      model_text::model_of(graph_node("Exp", {"row"}, "small") + graph_node("Add", {"x", "small"}, "a") +
+                           graph_node("Tanh", {"a"}, "t") + graph_node("Neg", {"t"}, "y") + graph_input("row", {3}) +
+                           graph_input("x", {2, 3}) + graph_output("y", {2, 3}) + graph_output("a", {2, 3}));
   ASSERT_NE(model, nullptr);
   const GraphEdit edit = rewritten(*model, {"pointwise"});
   EXPECT_EQ(operators_of(edit), (Ops{"Exp", "Add", "Pointwise"}));
@@ -250,7 +252,7 @@ TEST(Fusion, ChainsKeepToOneShapeAndToTheirOwnValues) {
 
 // A pattern applied to every model above leaves each value announced or made, whatever came before it.
 TEST(Fusion, AppliedModelIsValidAndHoldsItsOwnOperatorsAsFunctions) {
-  const auto model = model_from(linear("Relu"));
+  const auto model = model_text::model_of(linear("Relu"));
   ASSERT_NE(model, nullptr);
   std::vector<const Pattern*> patterns;
   for (const Pattern& pattern : rewrite_patterns()) patterns.push_back(&pattern);

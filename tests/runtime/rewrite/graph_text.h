@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
 #include "runtime/rewrite/rewrite.h"
+#include "tests/runtime/model_text.h"
 
 namespace parallax::runtime {
 
@@ -44,14 +44,6 @@ inline std::string weight_of(const std::string& name, const std::vector<int>& di
 
 inline std::string index_of(const std::string& name, int value) {
   return "initializer { name: \"" + name + "\" data_type: 7 dims: 1 int64_data: " + std::to_string(value) + " } ";
-}
-
-inline std::shared_ptr<const Model> model_from(const std::string& graph, int opset = 17) {
-  const std::string text =
-      "ir_version: 8 opset_import { version: " + std::to_string(opset) + " } graph { name: \"g\" " + graph + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-  return model.ok() ? model.take() : nullptr;
 }
 
 inline GraphEdit rewritten(const Model& model, const std::vector<std::string>& patterns,

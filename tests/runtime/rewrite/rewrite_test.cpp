@@ -5,29 +5,18 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "tests/runtime/model_text.h"
 
 namespace parallax::runtime {
 namespace {
 
-std::shared_ptr<const Model> model_of(const std::string& graph) {
-  const std::string text = "ir_version: 8\nopset_import { version: 17 }\ngraph { name: \"g\" " + graph + " }";
-  auto model = import_model(std::as_bytes(std::span(text)), "", "test");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
-  return model.ok() ? model.take() : nullptr;
-}
+using model_text::model_of;
+using model_text::node;
 
 constexpr const char* kType = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } }";
 
 std::string input(const std::string& name) { return "input { name: \"" + name + "\" " + kType + " } "; }
 std::string output(const std::string& name) { return "output { name: \"" + name + "\" " + kType + " } "; }
-std::string node(const std::string& op, const std::vector<std::string>& inputs,
-                 const std::vector<std::string>& outputs) {
-  std::string text = "node { op_type: \"" + op + "\" ";
-  for (const auto& name : inputs) text += "input: \"" + name + "\" ";
-  for (const auto& name : outputs) text += "output: \"" + name + "\" ";
-  return text + "} ";
-}
 std::string weight(const std::string& name) {
   return "initializer { name: \"" + name + "\" data_type: 1 dims: 2 float_data: 1 float_data: 2 } ";
 }
