@@ -32,17 +32,29 @@ constexpr Row kDefaultAttributes[] = {
     {"QuickGelu", {Kind::swish, 1.702F}},
 };
 
+const Row* row_named(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kDefaultAttributes), std::end(kDefaultAttributes),
+                                   [&](const Row& candidate) { return candidate.name == name; });
+  return found == std::end(kDefaultAttributes) ? nullptr : found;
+}
+
 Result<Activation> named(const OpCall& op) {
   const std::string name = op.find_text("activation").value_or("");
   if (name.empty()) return Activation{};
-  const auto* found = std::find_if(std::begin(kDefaultAttributes), std::end(kDefaultAttributes),
-                                   [&](const Row& candidate) { return candidate.name == name; });
-  if (found == std::end(kDefaultAttributes))
+  const Row* found = row_named(name);
+  if (found == nullptr)
     return unsupported(fmt::format("activation '{}' has no kernel here; --fallback=reference runs it", name));
   return found->activation;
 }
 
 }  // namespace
+
+bool has_known_activation(const Node& node) {
+  const Attribute* attribute = find_attribute(node, "activation");
+  const auto* name = attribute == nullptr ? nullptr : std::get_if<std::string>(&attribute->value);
+  return name == nullptr || name->empty() || row_named(*name) != nullptr;
+}
+bool has_other_activation(const Node& node) { return !has_known_activation(node); }
 
 Result<Activation> activation_of_conv(const OpCall& op) {
   Activation activation = PX_TRY(named(op));

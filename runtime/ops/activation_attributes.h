@@ -6,6 +6,11 @@
 
 namespace parallax::runtime {
 
+// Whether the node's 'activation' is absent or one of those that kernels know; the others are operators of ai.onnx that
+// run by themselves (ms_activated.cpp).
+bool has_known_activation(const Node& node);
+bool has_other_activation(const Node& node);
+
 // FusedConv, NhwcFusedConv, Linear: `activation`, its parameters in `activation_params`. None without the attribute.
 // Error: unsupported, naming an activation that has no kernel.
 Result<Activation> activation_of_conv(const OpCall& op);

@@ -1,4 +1,4 @@
-// What operators outside ai.onnx share, on the host: a row of the table of kernels, and their small inputs as floats.
+// What operators outside ai.onnx share: a row of the table of kernels and, on the host, their small inputs as floats.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,19 @@
 
 namespace parallax::runtime {
 
-constexpr KernelRow<Cpu> contributed_row(std::string_view op, uint32_t dtypes, Kernel<Cpu> run, int64_t dtype_input = 0,
-                                         std::string_view domain = "com.microsoft") {
-  KernelRow<Cpu> row{op, dtypes, run};
+constexpr KernelRow<CompiledDevice> contributed_row(std::string_view op, uint32_t dtypes, Kernel<CompiledDevice> run,
+                                                    int64_t dtype_input = 0,
+                                                    std::string_view domain = "com.microsoft") {
+  KernelRow<CompiledDevice> row{op, dtypes, run};
   row.dtype_input = dtype_input;
   row.domain = domain;
+  return row;
+}
+
+// The row of those nodes alone that the predicate holds for.
+template <bool (*kPredicate)(const Node&)>
+constexpr KernelRow<CompiledDevice> where(KernelRow<CompiledDevice> row) {
+  row.supports = kPredicate;
   return row;
 }
 

@@ -190,6 +190,16 @@ bool moves_no_batch(const Node& node) {
 }
 
 template <class Device>
+Status gemm_fast_gelu(OpContext<Device>& op) {
+  const MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
+  ProductFinish finish;
+  finish.activation.kind = Activation::Kind::fast_gelu;
+  if (op.has_input(2)) finish.bias = &op.input(2);
+  PX_TRY(fits_product(shapes, finish.bias));
+  return multiply(op, shapes, finish);
+}
+
+template <class Device>
 Status linear(OpContext<Device>& op) {
   const MatmulShapes shapes = PX_TRY(matmul_shapes(op.input(0).shape(), op.input(1).shape()));
   ProductFinish finish;
@@ -346,21 +356,26 @@ constexpr KernelRow<Device> row_of_domain(std::string_view op, uint32_t dtypes, 
   return row;
 }
 template <class Device>
-constexpr KernelRow<Device> fused_matmul_row() {
-  KernelRow<Device> row = row_of_domain<Device>("FusedMatMul", kFloats, PX_ON_GPU(fused_matmul<Device>));
-  row.supports = moves_no_batch;
+constexpr KernelRow<Device> of_some(bool (*supports)(const Node&), KernelRow<Device> row) {
+  row.supports = supports;
   return row;
 }
+
+bool is_product_in_place(const Node& node) { return moves_no_batch(node) && has_known_activation(node); }
 
 template <class Device>
 constexpr KernelRow<Device> kFusedOnGpuRows[] = {
     row_of_domain<Device>("BiasGelu", kFloats, PX_ON_GPU(bias_gelu<Device>)),
     row_of_domain<Device>("FastGelu", kFloats, PX_ON_GPU(fast_gelu<Device>)),
-    row_of_domain<Device>("FusedGemm", kFloats, PX_ON_GPU(fused_gemm<Device>)),
-    fused_matmul_row<Device>(),
+    of_some(has_known_activation, row_of_domain<Device>("FusedGemm", kFloats, PX_ON_GPU(fused_gemm<Device>))),
+    of_some(moves_no_batch, row_of_domain<Device>("FusedMatMul", kFloats, PX_ON_GPU(fused_matmul<Device>))),
+    of_some(is_product_in_place,
+            row_of_domain<Device>("FusedMatMulActivation", kFloats, PX_ON_GPU(fused_matmul<Device>))),
+    row_of_domain<Device>("GemmFastGelu", kFloats, PX_ON_GPU(gemm_fast_gelu<Device>)),
     row_of_domain<Device>("QuickGelu", kFloats, PX_ON_GPU(quick_gelu<Device>)),
     row_of_domain<Device>("SkipLayerNormalization", kNarrowFloats, PX_ON_GPU(skip_layer_norm<Device>)),
     row_of_domain<Device>("SkipSimplifiedLayerNormalization", kNarrowFloats, PX_ON_GPU(skip_rms_norm<Device>)),
+    of_some(moves_no_batch, row_of_domain<Device>("TransposeMatMul", kFloats, PX_ON_GPU(fused_matmul<Device>))),
     row_of_domain<Device>("Gated", kFloats, PX_ON_GPU(gated<Device>), "parallax.fused"),
     row_of_domain<Device>("Linear", kFloats, PX_ON_GPU(linear<Device>), "parallax.fused"),
 };

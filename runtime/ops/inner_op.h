@@ -1,4 +1,5 @@
-// An operator as a part of another: operators of com.microsoft that are a chain of standard ones run those.
+// An operator as a part of another: operators of com.microsoft that are a chain of standard ones run those, on the
+// device that the chain is compiled for.
 #pragma once
 
 #include <initializer_list>
@@ -17,25 +18,28 @@ struct InnerOp {
   size_t output_count = 1;
 };
 
+using ChainContext = OpContext<CompiledDevice>;
+
 Attribute inner_int(std::string name, int64_t value);
 Attribute inner_float(std::string name, double value);
 Attribute inner_ints(std::string name, std::vector<int64_t> values);
+Attribute inner_text(std::string name, std::string value);
 
 // Attributes of the running node among `names`, for the inner one.
 std::vector<Attribute> passed_on(const OpCall& op, std::initializer_list<std::string_view> names);
 
 // All outputs. Inputs may be absent values. Errors: those of the inner operator, with its name in front.
-Result<std::vector<Value>> run_inner_all(OpContext<Cpu>& op, const InnerOp& inner, std::span<const Value> inputs);
+Result<std::vector<Value>> run_inner_all(ChainContext& op, const InnerOp& inner, std::span<const Value> inputs);
 // The first output, a tensor.
-Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::span<const Value> inputs);
-Result<Tensor> run_inner(OpContext<Cpu>& op, const InnerOp& inner, std::initializer_list<Value> inputs);
+Result<Tensor> run_inner(ChainContext& op, const InnerOp& inner, std::span<const Value> inputs);
+Result<Tensor> run_inner(ChainContext& op, const InnerOp& inner, std::initializer_list<Value> inputs);
 
-// The integers of a tensor of any shape, in order.
+// The integers of a tensor of any shape, in order; it must lie on the host.
 Ints all_integers(const Tensor& tensor);
 
 // Chains in short.
-Result<Tensor> inner_cast(OpContext<Cpu>& op, const Tensor& tensor, DType to);
-Result<Tensor> inner_transpose(OpContext<Cpu>& op, const Tensor& tensor, std::vector<int64_t> order);
-Result<Tensor> inner_binary(OpContext<Cpu>& op, std::string_view name, const Tensor& a, const Tensor& b);
+Result<Tensor> inner_cast(ChainContext& op, const Tensor& tensor, DType to);
+Result<Tensor> inner_transpose(ChainContext& op, const Tensor& tensor, std::vector<int64_t> order);
+Result<Tensor> inner_binary(ChainContext& op, std::string_view name, const Tensor& a, const Tensor& b);
 
 }  // namespace parallax::runtime

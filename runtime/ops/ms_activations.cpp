@@ -1,11 +1,10 @@
-// com.microsoft's activations and what is fused in front of them: Gelu, BiasGelu, FastGelu, QuickGelu, BiasSplitGelu,
-// BiasAdd, BiasDropout, BiasSoftmax. Formulas: onnxruntime's ContribOperators.md.
+// com.microsoft's activations and what is fused in front of them, on the host: BiasGelu, FastGelu, QuickGelu,
+// BiasSplitGelu, BiasAdd, BiasDropout. Formulas: onnxruntime's ContribOperators.md.
 #include <fmt/format.h>
 
 #include "runtime/device/activation.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
-#include "runtime/ops/inner_op.h"
 
 namespace parallax::runtime {
 namespace {
@@ -108,41 +107,10 @@ Status bias_dropout(Context& op) {
   return {};
 }
 
-// Softmax of data + bias over all axes from `axis` on, seen as one. The bias has the softmax's part and batches in
-// front: with is_inner_broadcast each serves a run of the data's rows, else all of it is repeated.
-Status bias_softmax(Context& op) {
-  const Tensor& x = op.input(0);
-  const Tensor& bias = op.input(1);
-  const Ints dims(x.shape());
-  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), dims.size()));
-  const int64_t rows = product(dims, 0, axis);
-  const int64_t columns = product(dims, axis, dims.size());
-  const int64_t batches = columns == 0 ? 0 : bias.element_count() / columns;
-  if (columns > 0 && rows > 0 && (batches == 0 || bias.element_count() % columns != 0 || rows % batches != 0)) {
-    return execution_error(fmt::format("a bias of shape {} does not fit data of shape {} from axis {} on",
-                                       bias.shape().to_string(), x.shape().to_string(), axis));
-  }
-  if (x.element_count() == 0) {
-    PX_TRY(op.make_output(0, x.dtype(), x.shape()));
-    return {};
-  }
-  const bool inner = op.integer("is_inner_broadcast") != 0;
-  const Shape seen = inner ? Shape{batches, rows / batches, columns} : Shape{rows / batches, batches, columns};
-  const Shape added = inner ? Shape{batches, 1, columns} : Shape{1, batches, columns};
-  const Tensor sums = PX_TRY(inner_binary(op, "Add", x.reshaped(seen), bias.reshaped(added)));
-  const Tensor y = PX_TRY(run_inner(op, {"Softmax", 13, {inner_int("axis", -1)}}, {sums}));
-  op.set_output(0, y.reshaped(x.shape()));
-  return {};
-}
-
 constexpr KernelRow<Cpu> kMsActivationRows[] = {
-    contributed_row("BiasAdd", kFloats, bias_add),
-    contributed_row("BiasDropout", kFloats, bias_dropout),
-    contributed_row("BiasGelu", kFloats, gelu),
-    contributed_row("BiasSoftmax", kFloats, bias_softmax),
-    contributed_row("BiasSplitGelu", kFloats, bias_split_gelu),
-    contributed_row("FastGelu", kFloats, fast_gelu),
-    contributed_row("QuickGelu", kFloats, quick_gelu),
+    contributed_row("BiasAdd", kFloats, bias_add),   contributed_row("BiasDropout", kFloats, bias_dropout),
+    contributed_row("BiasGelu", kFloats, gelu),      contributed_row("BiasSplitGelu", kFloats, bias_split_gelu),
+    contributed_row("FastGelu", kFloats, fast_gelu), contributed_row("QuickGelu", kFloats, quick_gelu),
 };
 
 }  // namespace

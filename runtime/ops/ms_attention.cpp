@@ -13,7 +13,7 @@
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
 Status refuse(const OpCall& op, std::initializer_list<int64_t> inputs, std::string_view what) {
   for (int64_t input : inputs) {
@@ -256,18 +256,18 @@ Status rotary_embedding(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kMsAttentionRows[] = {
+constexpr KernelRow<CompiledDevice> kMsAttentionRows[] = {
     contributed_row("Attention", kNarrowFloats, attention),
     contributed_row("DecoderMaskedMultiHeadAttention", kNarrowFloats, decoder_masked_attention),
     contributed_row("MultiHeadAttention", kNarrowFloats, multi_head_attention),
     contributed_row("QAttention", kBytes, quantised_attention),
-    contributed_row("RotaryEmbedding", kNarrowFloats, rotary_embedding),
+    reads_on_host({1}, contributed_row("RotaryEmbedding", kNarrowFloats, rotary_embedding)),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_attention_rows() {
+Rows<CompiledDevice> ms_attention_rows() {
   return kMsAttentionRows;
 }
 

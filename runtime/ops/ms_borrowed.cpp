@@ -1,16 +1,13 @@
-// com.microsoft's older forms of operators that ai.onnx has, run as those: GridSample, Pad, Range, ReduceSumInteger,
-// SampleOp, ScaledSiLU; and GatedAdd, QGemm by their parts.
-#include <fmt/format.h>
-
+// com.microsoft's older forms of operators that ai.onnx has, run as those: ExpandDims, GatherND, GridSample, Pad,
+// Range, ReduceSumInteger, Rfft, SampleOp, TorchEmbedding, Trilu, Unique; and IsAllFinite by its parts.
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
-#include "runtime/ops/quantised_values.h"
 
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
 Status run_as(Context& op, const InnerOp& inner, const std::vector<Value>& inputs) {
   Tensor y = PX_TRY(run_inner(op, inner, inputs));
@@ -63,68 +60,109 @@ Status sample(Context& op) {
   return {};
 }
 
-// X + Y * gate, the gate one number a row.
-Status gated_add(Context& op) {
-  const Tensor gated = PX_TRY(inner_binary(op, "Mul", op.input(1), op.input(2)));
-  Tensor y = PX_TRY(inner_binary(op, "Add", op.input(0), gated));
-  if (!(y.shape() == op.input(0).shape())) return execution_error("Y or the gate do not fit X");
+// [..., n] to [..., n / 2 + 1, 2].
+Status rfft(Context& op) {
+  if (op.integer("normalized") != 0 || op.integer("onesided") != 1 || op.integer("signal_ndim") != 1)
+    return unsupported("normalized, onesided and signal_ndim must be 0, 1 and 1");
+  const Tensor& x = op.input(0);
+  const Ints dims(x.shape());
+  if (dims.empty()) return execution_error("X must have an axis");
+  const int64_t n = dims.back();
+  const Tensor wide = PX_TRY(inner_cast(op, x, DType::float64));
+  const Tensor rows = wide.reshaped(Shape{product(dims, 0, dims.size() - 1), n, 1});
+  const InnerOp dft{"DFT", 17, {inner_int("axis", 1), inner_int("onesided", 1)}};
+  const Tensor spectrum = PX_TRY(run_inner(op, dft, {rows}));
+  Ints out(std::span<const int64_t>(dims.data(), static_cast<size_t>(dims.size() - 1)));
+  out.push_back(n / 2 + 1);
+  out.push_back(2);
+  const Shape shape = PX_TRY(shape_of(out));
+  Tensor y = PX_TRY(inner_cast(op, spectrum.reshaped(shape), x.dtype()));
   op.set_output(0, std::move(y));
   return {};
 }
 
-// z * sigmoid(z), z = scale * x.
-Status scaled_silu(Context& op) {
-  const double scale = op.has_input(1) ? PX_TRY(op.real_of_input(1)) : op.real("alpha");
-  const Tensor factor = PX_TRY(inner_cast(op, Tensor::scalar<double>(scale), op.input(0).dtype()));
-  const Tensor z = PX_TRY(inner_binary(op, "Mul", op.input(0), factor));
-  const Tensor gate = PX_TRY(run_inner(op, {"Sigmoid", 13}, {z}));
-  Tensor y = PX_TRY(inner_binary(op, "Mul", z, gate));
+Status expand_dims(Context& op) {
+  const int64_t given = PX_TRY(op.integer_of_input(1));
+  Ints dims(op.input(0).shape());
+  dims.insert(PX_TRY(OpCall::resolve_axis(given, dims.size() + 1)), 1);
+  const Shape shape = PX_TRY(shape_of(dims));
+  op.alias_output(0, 0, shape);
+  return {};
+}
+
+Status embedding(Context& op) {
+  if (op.input(0).shape().rank() != 2) return execution_error("weight must be a matrix");
+  Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {op.value(0), op.value(1)}));
+  op.set_output(0, std::move(rows));
+  return {};
+}
+
+Status gather_nd(Context& op) {
+  Tensor y = PX_TRY(run_inner(op, {"GatherND", 13}, {op.value(0), op.value(1)}));
   op.set_output(0, std::move(y));
   return {};
 }
 
-// alpha * a_scale * b_scale * (A' * B' + C): C has the scale of the product. Scales and zero points of B belong to the
-// columns of the product, which are rows of B where transB is set. Quantised where y_scale is given.
-Status quantised_gemm(Context& op) {
-  const auto centred = [&](int64_t values, int64_t zero, bool transposed) -> Result<Tensor> {
-    if (op.input(values).shape().rank() != 2) return execution_error("A and B must be matrices");
-    Tensor wide = PX_TRY(inner_cast(op, op.input(values), DType::float64));
-    if (transposed) wide = PX_TRY(inner_transpose(op, wide, {1, 0}));
-    const Tensor zeros = PX_TRY(inner_cast(op, op.input(zero), DType::float64));
-    return inner_binary(op, "Sub", wide, zeros);
-  };
-  const Tensor a = PX_TRY(centred(0, 2, op.integer("transA") != 0));
-  const Tensor b = PX_TRY(centred(3, 5, op.integer("transB") != 0));
-  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
-  if (op.has_input(6)) {
-    const Tensor c = PX_TRY(inner_cast(op, op.input(6), DType::float64));
-    y = PX_TRY(inner_binary(op, "Add", y, c));
+Status trilu(Context& op) {
+  std::vector<Value> inputs{op.value(0)};
+  if (op.has_input(1)) inputs.push_back(op.value(1));
+  Tensor y = PX_TRY(run_inner(op, {"Trilu", 14, passed_on(op, {"upper"})}, inputs));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+// The values in the order in which they first occur, where each element's value is, and counts.
+Status unique(Context& op) {
+  if (op.input(0).shape().rank() != 1) return execution_error("x must be a vector");
+  InnerOp inner{"Unique", 11, {inner_int("sorted", 0)}};
+  inner.output_count = 4;
+  const Value x = op.value(0);
+  std::vector<Value> found = PX_TRY(run_inner_all(op, inner, std::span<const Value>(&x, 1)));
+  op.set_output(0, std::move(found[0]));
+  op.set_output(1, std::move(found[2]));
+  op.set_output(2, std::move(found[3]));
+  return {};
+}
+
+// Whether no element of any input is infinite or NaN, or of the one kind asked for.
+Status is_all_finite(Context& op) {
+  const bool infinities = op.integer("isnan_only") == 0, nans = op.integer("isinf_only") == 0;
+  if (!infinities && !nans) return execution_error("isinf_only and isnan_only are both set");
+  Tensor found = Tensor::scalar<int32_t>(0);
+  for (int64_t input = 0; input < op.input_count(); ++input) {
+    if (op.input(input).element_count() == 0) continue;
+    for (const std::string_view kind : {"IsInf", "IsNaN"}) {
+      if (kind == "IsInf" ? !infinities : !nans) continue;
+      const Tensor flags = PX_TRY(run_inner(op, {kind, 20}, {op.value(input)}));
+      const Tensor numbers = PX_TRY(inner_cast(op, flags, DType::int32));
+      const Tensor any = PX_TRY(run_inner(op, {"ReduceMax", 13, {inner_int("keepdims", 0)}}, {numbers}));
+      found = PX_TRY(inner_binary(op, "Add", found, any));
+    }
   }
-  const double scale = op.real("alpha") * PX_TRY(op.real_of_input(1));
-  Tensor scales = PX_TRY(inner_cast(op, op.input(4), DType::float64));
-  scales = PX_TRY(inner_binary(op, "Mul", scales, Tensor::scalar<double>(scale)));
-  y = PX_TRY(inner_binary(op, "Mul", y, scales));
-  if (op.has_input(7)) {
-    const DType dtype = op.has_input(8) ? op.input(8).dtype() : op.input(0).dtype();
-    y = PX_TRY(quantised_values(op, y, 7, 8, dtype));
-  } else {
-    y = PX_TRY(inner_cast(op, y, DType::float32));
-  }
-  op.set_output(0, std::move(y));
+  const Tensor is_found = PX_TRY(inner_cast(op, found, DType::bool_));
+  op.set_output(0, PX_TRY(run_inner(op, {"Not", 1}, {is_found})));
   return {};
 }
 
-constexpr KernelRow<Cpu> kMsBorrowedRows[] = {
-    contributed_row("GatedAdd", kFloats, gated_add), contributed_row("GridSample", kFloats, grid_sample),
-    contributed_row("Pad", kMovable, pad),           contributed_row("QGemm", kBytes, quantised_gemm),
-    contributed_row("Range", kReals, range),         contributed_row("ReduceSumInteger", kBytes, reduce_sum_integer),
-    contributed_row("SampleOp", kMovable, sample),   contributed_row("ScaledSiLU", kFloats, scaled_silu),
+constexpr KernelRow<CompiledDevice> kMsBorrowedRows[] = {
+    reads_on_host({1}, contributed_row("ExpandDims", kMovable, expand_dims)),
+    contributed_row("GatherND", kMovable, gather_nd),
+    contributed_row("GridSample", kMovable, grid_sample),
+    contributed_row("IsAllFinite", kFloats, is_all_finite),
+    reads_on_host({1}, contributed_row("Pad", kMovable, pad)),
+    reads_on_host({0, 1, 2}, contributed_row("Range", kReals, range)),
+    contributed_row("ReduceSumInteger", kBytes, reduce_sum_integer),
+    contributed_row("Rfft", kFloats, rfft),
+    contributed_row("SampleOp", kMovable, sample),
+    contributed_row("TorchEmbedding", kReals, embedding),
+    reads_on_host({1}, contributed_row("Trilu", kMovable, trilu)),
+    contributed_row("Unique", kReals | kBool, unique),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_borrowed_rows() {
+Rows<CompiledDevice> ms_borrowed_rows() {
   return kMsBorrowedRows;
 }
 

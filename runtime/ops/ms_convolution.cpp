@@ -1,7 +1,5 @@
-// Convolutions with something fused to them: com.microsoft FusedConv, NhwcConv, NhwcFusedConv,
-// ConvTransposeWithDynamicPads, and our own Conv with more activations.
-#include <numeric>
-
+// Convolutions with something fused to them on the host: com.microsoft FusedConv, and our own Conv with more
+// activations.
 #include "runtime/device/gemm.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/contributed.h"
@@ -42,39 +40,8 @@ Status fused_conv(Context& op) {
   return finish(op, PX_TRY(convolved(op, op.input(0))), activation);
 }
 
-// X and Y are [N, D1, ..., C]; W as for Conv.
-Status nhwc_conv(Context& op) {
-  const Activation activation = PX_TRY(activation_of_conv(op));
-  const int64_t rank = rank_of(op.input(0).shape());
-  if (rank < 3) return execution_error("X must be [N, D1, ..., C]");
-  std::vector<int64_t> first{0, rank - 1}, last{0};
-  for (int64_t axis = 1; axis + 1 < rank; ++axis) first.push_back(axis);
-  for (int64_t axis = 2; axis < rank; ++axis) last.push_back(axis);
-  last.push_back(1);
-  const Tensor x = PX_TRY(inner_transpose(op, op.input(0), first));
-  const Tensor y = PX_TRY(convolved(op, x));
-  return finish(op, PX_TRY(inner_transpose(op, y, last)), activation);
-}
-
-// ConvTranspose whose pads are input 2.
-Status conv_transpose_with_pads(Context& op) {
-  std::vector<Attribute> attributes =
-      passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "strides"});
-  if (op.has_input(2)) {
-    const Ints pads = PX_TRY(op.integers_of_input(2));
-    attributes.push_back(inner_ints("pads", {pads.begin(), pads.end()}));
-  }
-  std::vector<Value> inputs{op.value(0), op.value(1)};
-  if (op.has_input(3)) inputs.push_back(op.value(3));
-  op.set_output(0, PX_TRY(run_inner(op, {"ConvTranspose", 11, std::move(attributes)}, inputs)));
-  return {};
-}
-
 constexpr KernelRow<Cpu> kMsConvRows[] = {
-    contributed_row("ConvTransposeWithDynamicPads", kFloats, conv_transpose_with_pads),
-    takes_channels_last({0, 3}, contributed_row("FusedConv", kFloats, fused_conv)),
-    contributed_row("NhwcConv", kFloats, nhwc_conv),
-    contributed_row("NhwcFusedConv", kFloats, nhwc_conv),
+    takes_channels_last({0, 3}, where<has_known_activation>(contributed_row("FusedConv", kFloats, fused_conv))),
     takes_channels_last({0, 3}, contributed_row("Conv", kFloats, fused_conv, 0, "parallax.fused")),
 };
 

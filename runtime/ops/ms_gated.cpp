@@ -1,16 +1,7 @@
-// com.microsoft's gates and the projections behind them: GatedRMSNorm, BranchwiseRMSNorm, MatMulNBitsMlp,
-// MatMulNBitsQkv; and MoE, whose tokens go through the experts that their router prefers. Definitions:
-// ContribOperators.md.
-#include <cmath>
-#include <limits>
-#include <numeric>
-
+// com.microsoft's gates and the projections behind them: GatedAdd, GatedRMSNorm, BranchwiseRMSNorm, ScaledSiLU,
+// MatMulNBitsMlp, MatMulNBitsQkv, as chains of the operators of ai.onnx. Definitions: ContribOperators.md.
 #include <fmt/format.h>
 
-#include "inspector/base/thread_pool.h"
-#include "runtime/device/blocks.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/math.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
@@ -18,46 +9,42 @@
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
-float silu(float x) { return x * math::sigmoid(x); }
-float relu(float x) { return x > 0.0F ? x : 0.0F; }
-float same(float x) { return x; }
-float exact_gelu(float x) { return math::gelu(x); }
-float sigmoid(float x) { return math::sigmoid(x); }
-
-struct Function {
-  float (*apply)(float);
-  float operator()(float x) const { return apply(x); }
-};
-
-Result<Function> gate_function(const OpCall& op) {
-  const std::string name = op.text("activation");
-  if (name == "silu" || name == "swish") return Function{silu};
-  if (name == "sigmoid") return Function{sigmoid};
-  if (name == "relu") return Function{relu};
-  if (name == "gelu") return Function{exact_gelu};
-  return execution_error("attribute 'activation' is '" + name + "'");
-}
-
-Status set_floats(Context& op, int64_t output, const Shape& shape, const std::vector<float>& values) {
-  const MutableView y = PX_TRY(op.make_output(output, op.input(0).dtype(), shape));
-  store_block<float>(y.dtype, y.data, 0, y.element_count(), values.data());
+Status set_gated(Context& op, const Tensor& y) {
+  op.set_output(0, PX_TRY(inner_cast(op, y, op.input(0).dtype())));
   return {};
 }
 
-// Runs of `size` elements divided by the root of their mean square.
-void normalise_runs(std::vector<float>& x, int64_t size, double epsilon) {
-  const int64_t runs = size == 0 ? 0 : static_cast<int64_t>(x.size()) / size;
-  parallel_for(runs, size * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t run = begin; run < end; ++run) {
-      float* values = x.data() + run * size;
-      double squares = 0;
-      for (int64_t i = 0; i < size; ++i) squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-      const auto factor = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(size) + epsilon));
-      for (int64_t i = 0; i < size; ++i) values[i] *= factor;
-    }
-  });
+// The function named by 'activation' of a gate.
+Result<Tensor> activated_gate(Context& op, const Tensor& gate) {
+  const std::string name = op.text("activation");
+  if (name == "relu") return run_inner(op, {"Relu", 14}, {gate});
+  if (name == "gelu") return run_inner(op, {"Gelu", 20}, {gate});
+  if (name != "silu" && name != "swish" && name != "sigmoid")
+    return execution_error("attribute 'activation' is '" + name + "'");
+  const Tensor share = PX_TRY(run_inner(op, {"Sigmoid", 13}, {gate}));
+  return name == "sigmoid" ? Result<Tensor>(share) : inner_binary(op, "Mul", gate, share);
+}
+
+// X + Y * gate, the gate one number a row.
+Status gated_add(Context& op) {
+  const Tensor gated = PX_TRY(inner_binary(op, "Mul", op.input(1), op.input(2)));
+  Tensor y = PX_TRY(inner_binary(op, "Add", op.input(0), gated));
+  if (!(y.shape() == op.input(0).shape())) return execution_error("Y or the gate do not fit X");
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+// z * sigmoid(z), z = scale * x.
+Status scaled_silu(Context& op) {
+  const double scale = op.has_input(1) ? PX_TRY(op.real_of_input(1)) : op.real("alpha");
+  const Tensor factor = PX_TRY(inner_cast(op, Tensor::scalar<double>(scale), op.input(0).dtype()));
+  const Tensor z = PX_TRY(inner_binary(op, "Mul", op.input(0), factor));
+  const Tensor gate = PX_TRY(run_inner(op, {"Sigmoid", 13}, {z}));
+  Tensor y = PX_TRY(inner_binary(op, "Mul", z, gate));
+  op.set_output(0, std::move(y));
+  return {};
 }
 
 // Each run of as many elements as the scale has, normalised and scaled, times the activated gate.
@@ -67,32 +54,39 @@ Status gated_rms_norm(Context& op) {
   if (!(op.input(2).shape() == shape) || op.input(1).shape().rank() != 1 || size == 0 || shape.rank() == 0 ||
       dim_of(shape, rank_of(shape) - 1) % size != 0)
     return execution_error("X " + shape.to_string() + ", scale and gate do not fit together");
-  const Function activate = PX_TRY(gate_function(op));
-  std::vector<float> x = floats_of(op.input(0));
-  normalise_runs(x, size, op.real("epsilon"));
-  const std::vector<float> scale = floats_of(op.input(1)), gate = floats_of(op.input(2));
-  for (size_t i = 0; i < x.size(); ++i) x[i] *= scale[i % scale.size()] * activate(gate[i]);
-  return set_floats(op, 0, shape, x);
+  const Tensor x = PX_TRY(inner_cast(op, op.input(0), DType::float32));
+  const Tensor scale = PX_TRY(inner_cast(op, op.input(1), DType::float32));
+  const Tensor gate = PX_TRY(inner_cast(op, op.input(2), DType::float32));
+  const Tensor runs = x.reshaped(Shape{shape.element_count() / size, size});
+  const InnerOp norm{"RMSNormalization", 23, {inner_float("epsilon", op.real("epsilon"))}};
+  const Tensor normal = PX_TRY(run_inner(op, norm, {runs, scale}));
+  const Tensor open = PX_TRY(activated_gate(op, gate));
+  return set_gated(op, PX_TRY(inner_binary(op, "Mul", normal.reshaped(shape), open)));
 }
 
 // Each branch of (..., branches, size), or of (..., branches * size) with num_branches, by itself.
 Status branchwise_rms_norm(Context& op) {
-  const Ints dims(op.input(0).shape());
+  const Shape& shape = op.input(0).shape();
+  const Ints dims(shape);
   const int64_t branches = op.integer("num_branches");
   if (dims.empty() || branches < 0 || (branches == 0 && dims.size() < 2) ||
       (branches > 0 && dims.back() % branches != 0))
-    return execution_error(fmt::format("X {} with num_branches {}", op.input(0).shape().to_string(), branches));
+    return execution_error(fmt::format("X {} with num_branches {}", shape.to_string(), branches));
   const int64_t count = branches > 0 ? branches : dims[dims.size() - 2];
   const int64_t size = branches > 0 ? dims.back() / branches : dims.back();
-  std::vector<float> x = floats_of(op.input(0));
-  normalise_runs(x, size, op.real("epsilon"));
+  const int64_t given = op.has_input(1) ? op.input(1).element_count() : size;
+  if (given == 0 || (given != size && given != size * count)) return execution_error("the scale does not fit");
+  if (shape.element_count() == 0) return set_gated(op, op.input(0));
+  const Tensor x = PX_TRY(inner_cast(op, op.input(0), DType::float32));
+  const std::vector<float> ones(static_cast<size_t>(size), 1.0F);
+  const InnerOp norm{"RMSNormalization", 23, {inner_float("epsilon", op.real("epsilon"))}};
+  const Tensor runs = x.reshaped(Shape{shape.element_count() / (size * count), count, size});
+  Tensor y = PX_TRY(run_inner(op, norm, {runs, Tensor::vector<float>(ones)}));
   if (op.has_input(1)) {
-    const std::vector<float> scale = floats_of(op.input(1));
-    const auto given = static_cast<int64_t>(scale.size());
-    if (given == 0 || (given != size && given != size * count)) return execution_error("the scale does not fit");
-    for (size_t i = 0; i < x.size(); ++i) x[i] *= scale[i % scale.size()];
+    const Tensor scale = PX_TRY(inner_cast(op, op.input(1), DType::float32));
+    y = PX_TRY(inner_binary(op, "Mul", y, scale.reshaped(Shape{given / size, size})));
   }
-  return set_floats(op, 0, op.input(0).shape(), x);
+  return set_gated(op, y.reshaped(shape));
 }
 
 // ---- Quantised projections of one input ----
@@ -128,15 +122,12 @@ Result<Tensor> project(Context& op, const Tensor& a, int64_t first, int64_t colu
 
 // activation(gate) * up
 Status quantised_mlp(Context& op) {
-  const Function activate = PX_TRY(gate_function(op));
   const Tensor a = PX_TRY(projected_input(op, 1));
   const int64_t columns = op.integer("N");
-  const Tensor gate = PX_TRY(project(op, a, 3, columns));
+  const Tensor projected = PX_TRY(project(op, a, 3, columns));
+  const Tensor gate = PX_TRY(activated_gate(op, projected));
   const Tensor up = PX_TRY(project(op, a, 6, columns));
-  std::vector<float> values = floats_of(gate);
-  const float* other = reinterpret_cast<const float*>(up.view().data);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = activate(values[i]) * other[i];
-  return set_floats(op, 0, gate.shape(), values);
+  return set_gated(op, PX_TRY(inner_binary(op, "Mul", gate, up)));
 }
 
 Status quantised_qkv(Context& op) {
@@ -151,184 +142,19 @@ Status quantised_qkv(Context& op) {
   return {};
 }
 
-// ---- MoE ----
-
-// One layer of all experts: weights [experts, out, in] and perhaps a bias [experts, out].
-struct Layer {
-  std::shared_ptr<const float> weights;
-  std::vector<float> bias;
-  int64_t experts = 0, out = 0, in = 0;
-
-  static Result<Layer> create(Context& op, int64_t input) {
-    const Shape& shape = op.input(input).shape();
-    if (shape.rank() != 3) return execution_error(fmt::format("input {} has shape {}", input, shape.to_string()));
-    Layer layer{PX_TRY(converted<float>(op.queue(), op.input(input).view(), op.is_constant(input))),
-                {},
-                shape[0],
-                shape[1],
-                shape[2]};
-    if (!op.has_input(input + 1)) return layer;
-    layer.bias = floats_of(op.input(input + 1));
-    if (static_cast<int64_t>(layer.bias.size()) != layer.experts * layer.out)
-      return execution_error(fmt::format("the bias of input {} does not fit", input));
-    return layer;
-  }
-
-  // y = x W^T + b for `rows` rows.
-  Status apply(Context& op, int64_t expert, int64_t rows, const float* x, std::vector<float>& y) const {
-    y.resize(static_cast<size_t>(rows * out));
-    GemmProblem problem;
-    problem.m = rows;
-    problem.n = out;
-    problem.k = in;
-    problem.transpose_b = true;
-    PX_TRY(gemm(op.queue(), problem, x, weights.get() + expert * out * in, y.data()));
-    for (int64_t i = 0; !bias.empty() && i < rows * out; ++i) y.data()[i] += bias.data()[expert * out + i % out];
-    return {};
-  }
-};
-
-struct Experts {
-  Layer first, second, third;  // the third of none: there is none
-  Function activate{same};
-  bool is_swiglu = false;
-  int64_t fusion = 0;  // of SwiGLU's two halves in the first layer: none, interleaved, side by side
-  float alpha = 1, beta = 0, limit = std::numeric_limits<float>::infinity();
-
-  // G * sigmoid(alpha * G) * (L + beta), G = min(g, limit), L = clamp(l, -limit, limit)
-  float swiglu(float g, float l) const {
-    const float gate = std::min(g, limit);
-    return gate * math::sigmoid(alpha * gate) * (std::clamp(l, -limit, limit) + beta);
-  }
-};
-
-Result<Experts> read_experts(Context& op, int64_t hidden) {
-  Experts experts;
-  const std::string name = op.text("activation_type");
-  experts.is_swiglu = name == "swiglu";
-  if (name == "relu") {
-    experts.activate = {relu};
-  } else if (name == "gelu") {
-    experts.activate = {exact_gelu};
-  } else if (name == "silu") {
-    experts.activate = {silu};
-  } else if (name != "identity" && !experts.is_swiglu) {
-    return execution_error("activation_type is '" + name + "'");
-  }
-  experts.fusion = op.integer("swiglu_fusion");
-  experts.alpha = static_cast<float>(op.real("activation_alpha"));
-  experts.beta = static_cast<float>(op.real("activation_beta"));
-  if (const auto limit = op.find_real("swiglu_limit")) experts.limit = static_cast<float>(*limit);
-  if (experts.fusion < 0 || experts.fusion > 2 || !(experts.limit >= 0))
-    return execution_error("swiglu_fusion or swiglu_limit is out of range");
-  experts.first = PX_TRY(Layer::create(op, 2));
-  experts.second = PX_TRY(Layer::create(op, 4));
-  if (op.has_input(6)) experts.third = PX_TRY(Layer::create(op, 6));
-  const bool is_fused = experts.is_swiglu && experts.fusion > 0;
-  if (experts.is_swiglu && !is_fused && experts.third.experts == 0)
-    return execution_error("swiglu without fusion needs fc3");
-  const Layer &first = experts.first, &second = experts.second, &third = experts.third;
-  const bool fits = first.in == hidden && second.out == hidden && second.in * (is_fused ? 2 : 1) == first.out &&
-                    second.experts == first.experts;
-  const bool third_fits = third.experts == 0 ||
-                          (!is_fused && third.experts == first.experts && third.in == hidden && third.out == second.in);
-  if (!fits || !third_fits) return execution_error("the experts' layers do not fit each other");
-  return experts;
-}
-
-// What an expert makes of `rows` tokens.
-Status answer(Context& op, const Experts& experts, int64_t expert, int64_t rows, const std::vector<float>& x,
-              std::vector<float>& y) {
-  std::vector<float> first, third;
-  PX_TRY(experts.first.apply(op, expert, rows, x.data(), first));
-  if (experts.third.experts > 0) PX_TRY(experts.third.apply(op, expert, rows, x.data(), third));
-  const int64_t width = experts.second.in;
-  std::vector<float> inner(static_cast<size_t>(rows * width));
-  for (int64_t i = 0; i < rows * width; ++i) {
-    const int64_t row = i / width * experts.first.out, k = i % width;
-    float& target = inner.data()[i];
-    if (!experts.is_swiglu) {
-      target = experts.activate(first.data()[row + k]) * (third.empty() ? 1.0F : third.data()[i]);
-    } else if (experts.fusion == 0) {
-      target = experts.swiglu(first.data()[row + k], third.data()[i]);
-    } else {
-      const bool interleaved = experts.fusion == 1;
-      target = experts.swiglu(first.data()[row + (interleaved ? 2 * k : k)],
-                              first.data()[row + (interleaved ? 2 * k + 1 : width + k)]);
-    }
-  }
-  return experts.second.apply(op, expert, rows, inner.data(), y);
-}
-
-struct Routed {
-  int64_t token;
-  float weight;
-};
-
-// For each expert the tokens that chose it: the k of greatest probability, the softmax of the router's row; the first
-// of equals.
-std::vector<std::vector<Routed>> route(const std::vector<float>& router, int64_t tokens, int64_t count, int64_t k,
-                                       bool normalise) {
-  std::vector<std::vector<Routed>> routed(static_cast<size_t>(count));
-  std::vector<int64_t> order(static_cast<size_t>(count));
-  for (int64_t token = 0; token < tokens; ++token) {
-    const float* row = router.data() + token * count;
-    std::iota(order.begin(), order.end(), int64_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
-    double sum = 0, chosen = 0;
-    const auto exponential = [&](int64_t expert) { return std::exp(static_cast<double>(row[expert] - row[order[0]])); };
-    for (int64_t expert = 0; expert < count; ++expert) sum += exponential(expert);
-    for (int64_t i = 0; i < k; ++i) chosen += exponential(order.data()[i]);
-    for (int64_t i = 0; i < k; ++i) {
-      const int64_t expert = order.data()[i];
-      routed.data()[expert].push_back({token, static_cast<float>(exponential(expert) / (normalise ? chosen : sum))});
-    }
-  }
-  return routed;
-}
-
-// The page calls the router's input probabilities; the kernels take it for logits and apply a softmax before they
-// choose. fc3, where it is given without SwiGLU, multiplies the activated fc1.
-Status mixture_of_experts(Context& op) {
-  const Ints dims(op.input(0).shape());
-  if (dims.size() < 2 || dims.size() > 3) return execution_error("input has shape " + op.input(0).shape().to_string());
-  if (op.integer("use_sparse_mixer") != 0)
-    return unsupported("use_sparse_mixer: the operator's page does not define it");
-  const int64_t hidden = dims.back(), tokens = product(dims, 0, dims.size() - 1);
-  const Experts experts = PX_TRY(read_experts(op, hidden));
-  const int64_t count = experts.first.experts, k = op.integer("k");
-  if (!(Ints(op.input(1).shape()) == Ints{tokens, count})) return execution_error("the router's input does not fit");
-  if (k < 1 || k > count) return execution_error(fmt::format("k is {} of {} experts", k, count));
-  const std::vector<float> x = floats_of(op.input(0));
-  const auto routed = route(floats_of(op.input(1)), tokens, count, k, op.integer("normalize_routing_weights") != 0);
-  std::vector<float> results(x.size(), 0.0F), rows, answers;
-  for (int64_t expert = 0; expert < count; ++expert) {
-    const std::vector<Routed>& own = routed.data()[expert];
-    if (own.empty()) continue;
-    rows.clear();
-    for (const Routed& each : own)
-      rows.insert(rows.end(), x.begin() + each.token * hidden, x.begin() + (each.token + 1) * hidden);
-    PX_TRY(answer(op, experts, expert, static_cast<int64_t>(own.size()), rows, answers));
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const Routed& each = own[i / static_cast<size_t>(hidden)];
-      results.data()[each.token * hidden + static_cast<int64_t>(i) % hidden] += each.weight * answers[i];
-    }
-  }
-  return set_floats(op, 0, op.input(0).shape(), results);
-}
-
-constexpr KernelRow<Cpu> kMsGatedRows[] = {
+constexpr KernelRow<CompiledDevice> kMsGatedRows[] = {
     contributed_row("BranchwiseRMSNorm", kNarrowFloats, branchwise_rms_norm),
+    contributed_row("GatedAdd", kFloats, gated_add),
     contributed_row("GatedRMSNorm", kNarrowFloats, gated_rms_norm),
     contributed_row("MatMulNBitsMlp", kNarrowFloats, quantised_mlp),
     contributed_row("MatMulNBitsQkv", kNarrowFloats, quantised_qkv),
-    contributed_row("MoE", kNarrowFloats, mixture_of_experts),
+    reads_on_host({1}, contributed_row("ScaledSiLU", kFloats, scaled_silu)),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_gated_rows() {
+Rows<CompiledDevice> ms_gated_rows() {
   return kMsGatedRows;
 }
 

@@ -3,25 +3,20 @@
 // onnxruntime's CPU kernel: the first prompt is told by a sequence as long as total_sequence_length and takes nothing
 // from the past; present has max(total_sequence_length, past length) rows, those behind a sample's last being zeros;
 // smooth_softmax is a head_sink of zeros.
-#include <cmath>
-#include <cstring>
-#include <limits>
-
 #include <fmt/format.h>
 
-#include "inspector/base/thread_pool.h"
-#include "runtime/device/blocks.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/ms_cache.h"
+#include "runtime/ops/ms_group.h"
 #include "runtime/ops/ms_heads.h"
 
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
-enum Input : int64_t {
+enum Input : int {
   kQuery,
   kKey,
   kValue,
@@ -40,14 +35,6 @@ enum Input : int64_t {
   kKNorm
 };
 
-struct GroupShape {
-  int64_t batch = 0, sequence = 0, heads = 0, kv_heads = 0, size = 0;
-  int64_t longest = 0;   // total_sequence_length
-  int64_t cached = 0;    // rows of the past
-  int64_t capacity = 0;  // rows of the present
-  std::vector<CachePlace> places;
-};
-
 struct Tokens {
   Tensor q, k, v;  // the new ones, [batch, heads, sequence, size], float32
 };
@@ -64,6 +51,8 @@ Result<GroupShape> group_shape(const OpCall& op) {
   if (query.size() != 3 || query[2] % shares != 0 || (op.has_input(kKey) && !op.has_input(kValue)))
     return execution_error(
         fmt::format("query {} does not split into {} heads", op.input(kQuery).shape().to_string(), shares));
+  shape.is_causal = op.integer("causal") != 0;
+  shape.window = op.integer("local_window_size");
   shape.batch = query[0];
   shape.sequence = query[1];
   shape.size = query[2] / shares;
@@ -146,89 +135,65 @@ Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
   return {};
 }
 
-// The keys that each query sees, as numbers to be added to [batch, heads, sequence, keys]; one more column for a sink,
-// a key without content whose score is the sink's.
-struct ScoreMask {
-  Tensor added;
-  bool has_sink = false;
-};
+// A bias of the scores, [batch, heads, sequence, longest] of float32; undefined: none.
+Result<Tensor> score_bias(Context& op, const GroupShape& shape) {
+  if (!op.has_input(kAttentionBias)) return Tensor();
+  const Tensor wide = PX_TRY(inner_cast(op, op.input(kAttentionBias), DType::float32));
+  const Ints full{shape.batch, shape.heads, shape.sequence, shape.longest};
+  if (wide.shape().rank() != 4) return execution_error("attention_bias must have four axes");
+  const Tensor bias = PX_TRY(run_inner(op, {"Expand", 13}, {wide, Tensor::vector<int64_t>(full)}));
+  if (!(Ints(bias.shape()) == full)) return execution_error("attention_bias does not broadcast to the scores");
+  return bias;
+}
 
-Result<ScoreMask> score_mask(Context& op, const GroupShape& shape) {
-  ScoreMask mask;
-  std::vector<float> sinks;
+// The score of a key without content that each head sees; undefined: none.
+Result<Tensor> head_sinks(Context& op, const GroupShape& shape) {
   if (op.has_input(kHeadSink)) {
     if (op.input(kHeadSink).element_count() != shape.heads) return execution_error("head_sink needs a number a head");
-    sinks.resize(static_cast<size_t>(shape.heads));
-    load_block<float>(op.input(kHeadSink).dtype(), op.input(kHeadSink).view().data, 0, 1, shape.heads, sinks.data());
-  } else if (op.integer("smooth_softmax") == 1) {
-    sinks.assign(static_cast<size_t>(shape.heads), 0.0F);
+    return op.input(kHeadSink);
   }
-  mask.has_sink = !sinks.empty();
-  Tensor bias;
-  if (op.has_input(kAttentionBias)) {
-    const Tensor wide = PX_TRY(inner_cast(op, op.input(kAttentionBias), DType::float32));
-    const Ints full{shape.batch, shape.heads, shape.sequence, shape.longest};
-    if (wide.shape().rank() != 4) return execution_error("attention_bias must have four axes");
-    bias = PX_TRY(run_inner(op, {"Expand", 13}, {wide, Tensor::vector<int64_t>(full)}));
-    if (!(Ints(bias.shape()) == full)) return execution_error("attention_bias does not broadcast to the scores");
-  }
-  const bool causal = op.integer("causal") != 0;
-  const int64_t window = op.integer("local_window_size");
-  const int64_t heads = mask.has_sink || bias.defined() ? shape.heads : 1;
-  const int64_t width = shape.longest + (mask.has_sink ? 1 : 0);
-  const Shape dims = PX_TRY(shape_of({shape.batch, heads, shape.sequence, width}));
-  mask.added = PX_TRY(op.queue().allocate(DType::float32, dims));
-  float* values = reinterpret_cast<float*>(writable(mask.added).data);
-  parallel_for(shape.batch * heads * shape.sequence, width, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const CachePlace& place = shape.places.data()[row / shape.sequence / heads];
-      const int64_t own = place.past + row % shape.sequence;
-      const int64_t last = causal ? std::min(own, place.total - 1) : place.total - 1;
-      const int64_t first = window > 0 ? own - window + 1 : 0;
-      const float* given =
-          bias.defined() ? reinterpret_cast<const float*>(bias.view().data) + row * shape.longest : nullptr;
-      for (int64_t key = 0; key < shape.longest; ++key) {
-        const bool seen = key >= first && key <= last;
-        const float shown = given == nullptr ? 0.0F : given[key];
-        values[row * width + key] = seen ? shown : -std::numeric_limits<float>::infinity();
-      }
-      if (mask.has_sink) values[row * width + shape.longest] = sinks.data()[row / shape.sequence % heads];
-    }
-  });
-  return mask;
+  if (op.integer("smooth_softmax") != 1) return Tensor();
+  const Tensor zeros = PX_TRY(Tensor::zeros(DType::float32, Shape{shape.heads}));
+  return op.resident(zeros);
 }
 
 // The first `longest` rows of [batch, heads, capacity, size], and a row of zeros for the sink.
 Result<Tensor> seen_rows(Context& op, const GroupShape& shape, const Tensor& cache, bool has_sink) {
-  if (shape.capacity == shape.longest && !has_sink) return cache;
-  const int64_t rows = shape.longest + (has_sink ? 1 : 0);
-  const Shape dims = PX_TRY(shape_of({shape.batch, shape.kv_heads, rows, shape.size}));
-  Tensor seen = PX_TRY(op.queue().allocate(DType::float32, dims));
-  float* to = reinterpret_cast<float*>(writable(seen).data);
-  const float* from = reinterpret_cast<const float*>(cache.view().data);
-  const int64_t run = shape.longest * shape.size;
-  for (int64_t head = 0; head < shape.batch * shape.kv_heads; ++head) {
-    std::copy_n(from + head * shape.capacity * shape.size, run, to + head * rows * shape.size);
-    std::fill_n(to + head * rows * shape.size + run, (rows - shape.longest) * shape.size, 0.0F);
-  }
-  return seen;
+  const auto one = [](int64_t value) { return Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)); };
+  Tensor seen = cache;
+  if (shape.capacity != shape.longest)
+    seen = PX_TRY(run_inner(op, {"Slice", 13}, {cache, one(0), one(shape.longest), one(2)}));
+  if (!has_sink) return seen;
+  const Shape row = PX_TRY(shape_of({shape.batch, shape.kv_heads, 1, shape.size}));
+  const Tensor zeros = PX_TRY(Tensor::zeros(DType::float32, row));
+  return joined_rows(op, seen, zeros);
 }
 
-// Output 3: scores (1) or probabilities (2) of all rows of the cache; keys that a query does not see are shown as 0.
-Status set_scores(Context& op, const GroupShape& shape, const Tensor& scores) {
-  const int64_t width = dim_of(scores.shape(), 3);
-  const MutableView out = PX_TRY(op.make_output(3, op.input(kQuery).dtype(),
-                                                shape_of({shape.batch, shape.heads, shape.sequence, shape.capacity})));
-  const float* from = reinterpret_cast<const float*>(scores.view().data);
-  std::vector<float> row(static_cast<size_t>(shape.capacity), 0.0F);
-  for (int64_t line = 0; line < shape.batch * shape.heads * shape.sequence; ++line) {
-    for (int64_t key = 0; key < shape.longest; ++key) {
-      const float score = from[line * width + key];
-      row.data()[key] = score == -std::numeric_limits<float>::infinity() ? 0.0F : score;
-    }
-    store_block<float>(out.dtype, out.data, line * shape.capacity, shape.capacity, row.data());
+// Where a cache comes in and goes out, and how its numbers are held.
+struct CacheInput {
+  int64_t past, scale, output;
+  const char* type;
+};
+
+// The cache as float32, with its new rows; its output is the same as it is held. GPUs hold plain numbers alone.
+template <class Device>
+Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
+                              const Tensor& fresh) {
+  const CacheRows rows{shape.batch, shape.kv_heads, shape.sequence, shape.size, shape.capacity, shape.places};
+  const std::string type = op.text(input.type);
+  if constexpr (GpuDevice<Device>) {
+    if (type != "NONE") return unsupported("a quantised cache has no kernel on a GPU");
+    const Tensor past = op.has_input(input.past) ? op.input(input.past) : Tensor();
+    const Tensor cache = PX_TRY(extended_numbers(op, past, fresh, rows));
+    if (!op.wants_output(input.output)) return cache;
+    Tensor held = PX_TRY(inner_cast(op, cache, past.defined() ? past.dtype() : op.input(kQuery).dtype()));
+    op.set_output(input.output, std::move(held));
+    return cache;
+  } else {
+    const CacheFormat format =
+        PX_TRY(CacheFormat::create(op, input.past, input.scale, type, shape.kv_heads, shape.size));
+    return format.extend(op, input.past, input.output, fresh, rows);
   }
-  return {};
 }
 
 Status group_query_attention(Context& op) {
@@ -240,16 +205,13 @@ Status group_query_attention(Context& op) {
   PX_TRY(rotate(op, shape, tokens));
   Heads heads;
   heads.q = tokens.q;
-  const ScoreMask mask = PX_TRY(score_mask(op, shape));
-  const CacheRows rows{shape.batch, shape.kv_heads, shape.sequence, shape.size, shape.capacity, shape.places};
-  for (const auto& [output, past, scale, fresh, seen] : {std::tuple{1, kPastKey, kKScale, &tokens.k, &heads.k},
-                                                         std::tuple{2, kPastValue, kVScale, &tokens.v, &heads.v}}) {
-    const std::string type = op.text(output == 1 ? "k_quant_type" : "v_quant_type");
-    const CacheFormat format = PX_TRY(CacheFormat::create(op, past, scale, type, shape.kv_heads, shape.size));
-    const Tensor cache = PX_TRY(format.extend(op, past, output, *fresh, rows));
-    *seen = PX_TRY(seen_rows(op, shape, cache, mask.has_sink));
-  }
-  heads.mask = mask.added;
+  const Tensor sinks = PX_TRY(head_sinks(op, shape));
+  const Tensor keys = PX_TRY(extended_cache(op, shape, {kPastKey, kKScale, 1, "k_quant_type"}, tokens.k));
+  const Tensor values = PX_TRY(extended_cache(op, shape, {kPastValue, kVScale, 2, "v_quant_type"}, tokens.v));
+  heads.k = PX_TRY(seen_rows(op, shape, keys, sinks.defined()));
+  heads.v = PX_TRY(seen_rows(op, shape, values, sinks.defined()));
+  const Tensor bias = PX_TRY(score_bias(op, shape));
+  heads.mask = PX_TRY(group_mask(op, shape, bias, sinks));
   heads.scale = op.find_real("scale").value_or(0.0);
   heads.softcap = op.find_real("softcap").value_or(0.0);
   const int64_t shown = op.wants_output(3) ? op.integer("qk_output") : 0;
@@ -258,17 +220,20 @@ Status group_query_attention(Context& op) {
   const Tensor joined = PX_TRY(join_heads(op, attended.y));
   Tensor y = PX_TRY(inner_cast(op, joined, op.input(kQuery).dtype()));
   op.set_output(0, std::move(y));
-  return shown == 0 ? Status{} : set_scores(op, shape, attended.scores);
+  return shown == 0 ? Status{} : set_shown_scores(op, shape, attended.scores);
 }
 
-constexpr KernelRow<Cpu> kMsGroupQueryAttentionRows[] = {
-    contributed_row("GroupQueryAttention", kNarrowFloats, group_query_attention),
+// On a GPU the row is chosen by the cache's type.
+constexpr int64_t kTelling = GpuDevice<CompiledDevice> ? kPastKey : kQuery;
+constexpr KernelRow<CompiledDevice> kMsGroupQueryAttentionRows[] = {
+    reads_on_host({kSeqlensK, kTotalLength, kPositionIds},
+                  contributed_row("GroupQueryAttention", kNarrowFloats, group_query_attention, kTelling)),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_group_query_attention_rows() {
+Rows<CompiledDevice> ms_group_query_attention_rows() {
   return kMsGroupQueryAttentionRows;
 }
 

@@ -3,69 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/blocks.h"
-#include "runtime/device/copy.h"
-
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
 Tensor one_integer(int64_t value) { return Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)); }
 
-// Says of each key whether a query sees it; nothing where the mask's shape has no meaning.
-struct Visibility {
-  Ints numbers;
-  ScoreShape shape;
-  enum class Kind : uint8_t { none, ends, ends_and_begins, by_key, by_query, by_place } kind = Kind::none;
-  int64_t rows = 0, row = 0;  // of the last two axes of a mask by place
-
-  bool sees(int64_t batch, int64_t query, int64_t key) const {
-    switch (kind) {
-      case Kind::ends:
-        return key < numbers[batch];
-      case Kind::ends_and_begins:
-        return key < numbers[batch] && key >= numbers[shape.batch + batch];
-      case Kind::by_key:
-        return numbers[batch * shape.keys + key] > 0;
-      case Kind::by_query:
-        return numbers[(batch * shape.queries + query) * shape.keys + key] > 0;
-      case Kind::by_place:
-        return numbers[(batch * rows + shape.past + query) * row + key] > 0;
-      case Kind::none:
-        break;
-    }
-    return true;
-  }
-};
-
-Visibility visibility_of(const Tensor& mask, const ScoreShape& shape) {
-  Visibility visibility{all_integers(mask), shape};
-  using Kind = Visibility::Kind;
-  const Ints dims(mask.shape());
-  if (dims.size() == 1 && (dims[0] == shape.batch || dims[0] == 3 * shape.batch + 2)) visibility.kind = Kind::ends;
-  if (dims.size() == 1 && dims[0] == 2 * shape.batch) visibility.kind = Kind::ends_and_begins;
-  if (dims == Ints{shape.batch, shape.keys}) visibility.kind = Kind::by_key;
-  if (dims == Ints{shape.batch, shape.queries, shape.keys}) visibility.kind = Kind::by_query;
-  if (dims.size() == 4 && dims[0] == shape.batch && dims[1] == 1 && dims[2] >= shape.past + shape.queries &&
-      dims[3] >= shape.keys) {
-    visibility.kind = Kind::by_place;
-    visibility.rows = dims[2];
-    visibility.row = dims[3];
-  }
-  return visibility;
-}
-
 }  // namespace
-
-Result<Tensor> reshaped(const Tensor& tensor, const Ints& dims) {
-  const Shape shape = PX_TRY(shape_of(dims));
-  if (shape.element_count() != tensor.element_count())
-    return execution_error("a tensor of shape " + tensor.shape().to_string() + " does not fit " + shape.to_string());
-  return tensor.reshaped(shape);
-}
-
-DType head_type(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
 Result<Tensor> split_heads(Context& op, const Tensor& x, int64_t heads) {
   const Ints dims(x.shape());
@@ -90,37 +35,12 @@ Result<Tensor> packed_part(Context& op, const Tensor& x, int64_t heads, int64_t 
   if (dims.size() != 5 || dims[2] != heads || dims[3] != parts)
     return execution_error(
         fmt::format("{} is not [batch, length, {} heads, {}, size]", x.shape().to_string(), heads, parts));
-  const Ints out{dims[0], heads, dims[1], dims[4]};
-  const Shape shape = PX_TRY(shape_of(out));
-  Tensor made = PX_TRY(op.queue().allocate(x.dtype(), shape));
-  const int64_t token = heads * parts * dims[4];
-  copy_strided(op.queue(), element_bytes(x.dtype()), out, {writable(made).data, row_major_strides(out), 0},
-               {x.view().data, {dims[1] * token, parts * dims[4], token, 1}, part * dims[4]});
-  return made;
+  const Tensor own = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 3)}}, {x, Tensor::scalar<int64_t>(part)}));
+  return inner_transpose(op, own, {0, 2, 1, 3});
 }
 
 Result<Tensor> joined_rows(Context& op, const Tensor& a, const Tensor& b) {
   return run_inner(op, {"Concat", 13, {inner_int("axis", 2)}}, {a, b});
-}
-
-Result<Tensor> added_mask(Context& op, const Tensor& mask, const ScoreShape& shape, double filter) {
-  const Visibility visibility = visibility_of(mask, shape);
-  using Kind = Visibility::Kind;
-  if (visibility.kind == Kind::none) {
-    return execution_error(fmt::format("a mask of shape {} does not fit {} samples, {} queries and {} keys",
-                                       mask.shape().to_string(), shape.batch, shape.queries, shape.keys));
-  }
-  const bool by_query = visibility.kind == Kind::by_query || visibility.kind == Kind::by_place;
-  const int64_t rows = by_query ? shape.queries : 1;
-  const Shape dims = PX_TRY(shape_of({shape.batch, 1, rows, shape.keys}));
-  Tensor added = PX_TRY(op.queue().allocate(DType::float32, dims));
-  float* values = reinterpret_cast<float*>(writable(added).data);
-  for (int64_t i = 0; i < shape.batch * rows * shape.keys; ++i) {
-    const int64_t row = i / shape.keys;
-    const bool seen = visibility.sees(row / rows, row % rows, i % shape.keys);
-    values[i] = seen ? 0.0F : static_cast<float>(filter);
-  }
-  return added;
 }
 
 Result<Tensor> both_masks(Context& op, const Tensor& a, const Tensor& b) {

@@ -1,12 +1,9 @@
 // com.microsoft's operators over sequences without their padding: RemovePadding, RestorePadding, PackedAttention,
-// PackedMultiHeadAttention; and on images: CropAndResize, UnfoldTensor. Definitions: ContribOperators.md.
+// PackedMultiHeadAttention. Definitions: ContribOperators.md.
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/blocks.h"
-#include "runtime/device/copy.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/ms_heads.h"
@@ -14,14 +11,16 @@
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
 // ---- Padding ----
 
-Status set_integers(Context& op, int64_t output, const Shape& shape, const Ints& values) {
-  const MutableView y = PX_TRY(op.make_output(output, DType::int32, shape));
-  store_block<int64_t>(y.dtype, y.data, 0, y.element_count(), values.data());
-  return {};
+Result<Tensor> rows_at(Context& op, const Tensor& table, const Ints& rows) {
+  return run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {table, Tensor::vector<int64_t>(rows)});
+}
+
+void set_integers(Context& op, int64_t output, const Shape& shape, const Ints& values) {
+  op.set_output(output, Tensor::from<int32_t>(shape, std::vector<int32_t>(values.begin(), values.end())));
 }
 
 // The first sequence_token_count tokens of each sequence, and where they came from: the offsets of the tokens kept,
@@ -41,13 +40,13 @@ Status remove_padding(Context& op) {
     cumulated.push_back(cumulated.back() + count);
     longest = std::max(longest, count);
   }
-  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of({kept.size(), dims[2]})));
-  index_map(
-      op.queue(), [&](int64_t token) { return kept[token]; }, y, x.view().data, dims[2]);
+  const Tensor tokens = PX_TRY(reshaped(x, {dims[0] * dims[1], dims[2]}));
+  op.set_output(0, PX_TRY(rows_at(op, tokens, kept)));
   for (int64_t place : padding) kept.push_back(place);
-  PX_TRY(set_integers(op, 1, Shape{dims[0], dims[1]}, kept));
-  PX_TRY(set_integers(op, 2, Shape{dims[0] + 1}, cumulated));
-  return set_integers(op, 3, Shape{1}, Ints{longest});
+  set_integers(op, 1, Shape{dims[0], dims[1]}, kept);
+  set_integers(op, 2, Shape{dims[0] + 1}, cumulated);
+  set_integers(op, 3, Shape{1}, Ints{longest});
+  return {};
 }
 
 // Tokens back at their offsets, zeros between them.
@@ -57,16 +56,17 @@ Status restore_padding(Context& op) {
   if (dims.size() != 2 || offsets.size() != 2 || dims[0] > product(offsets))
     return execution_error("an input " + x.shape().to_string() + " with token_offset " +
                            op.input(1).shape().to_string());
-  Ints source(product(offsets), -1);
+  Ints source(product(offsets), dims[0]);  // a row of zeros behind the tokens
   const Ints places = all_integers(op.input(1));
   for (int64_t token = 0; token < dims[0]; ++token) {
     if (places[token] < 0 || places[token] >= source.size())
       return execution_error(fmt::format("token offset {}", places[token]));
     source[places[token]] = token;
   }
-  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of({offsets[0], offsets[1], dims[1]})));
-  index_map(
-      op.queue(), [&](int64_t token) { return source[token]; }, y, x.view().data, dims[1]);
+  const Tensor zeros = PX_TRY(Tensor::zeros(x.dtype(), Shape{1, dims[1]}));
+  const Tensor table = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", 0)}}, {x, zeros}));
+  const Tensor rows = PX_TRY(rows_at(op, table, source));
+  op.set_output(0, PX_TRY(reshaped(rows, {offsets[0], offsets[1], dims[1]})));
   return {};
 }
 
@@ -193,99 +193,17 @@ Status packed_multi_head_attention(Context& op) {
   return attend_packed(op, heads, begins, 4, 6);
 }
 
-// ---- Images ----
-
-// All slices of `size` elements, `step` apart, along `dim`; the slice is a new last axis.
-Status unfold(Context& op) {
-  const Tensor& x = op.input(0);
-  Ints dims(x.shape());
-  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("dim"), dims.size()));
-  const int64_t size = op.integer("size"), step = op.integer("step");
-  if (size < 1 || step < 1 || size > dims[axis])
-    return execution_error(fmt::format("size {} and step {} along an axis of {}", size, step, dims[axis]));
-  Ints strides = row_major_strides(dims);
-  strides.push_back(strides[axis]);
-  strides[axis] *= step;
-  dims[axis] = (dims[axis] - size) / step + 1;
-  dims.push_back(size);
-  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
-  copy_strided(op.queue(), element_bytes(x.dtype()), dims, {y.data, row_major_strides(dims), 0},
-               {x.view().data, strides, 0});
-  return {};
-}
-
-// Where sample `index` of `count` lies between the corners of a box, which are parts of `length` - 1; a box of one
-// sample is sampled in its middle.
-double sample_place(double low, double high, int64_t length, int64_t count, int64_t index) {
-  const auto span = static_cast<double>(length - 1);
-  if (count == 1) return 0.5 * (low + high) * span;
-  return low * span + static_cast<double>(index) * (high - low) * span / static_cast<double>(count - 1);
-}
-
-struct Plane {
-  const float* values;
-  int64_t height, width;
-  double bilinear(double y, double x) const {
-    const auto top = static_cast<int64_t>(y), left = static_cast<int64_t>(x);
-    const int64_t bottom = std::min(top + 1, height - 1), right = std::min(left + 1, width - 1);
-    const double down = y - static_cast<double>(top), along = x - static_cast<double>(left);
-    const auto at = [&](int64_t row, int64_t column) { return static_cast<double>(values[row * width + column]); };
-    return (at(top, left) * (1 - along) + at(top, right) * along) * (1 - down) +
-           (at(bottom, left) * (1 - along) + at(bottom, right) * along) * down;
-  }
-};
-
-// What lies outside the image is the extrapolation value.
-Status crop_and_resize(Context& op) {
-  const Ints image(op.input(0).shape()), boxes(op.input(1).shape());
-  const Ints batches = all_integers(op.input(2)), size = all_integers(op.input(3));
-  const std::string mode = op.text("mode");
-  if (mode != "bilinear" && mode != "nearest") return execution_error("attribute 'mode' is '" + mode + "'");
-  if (image.size() != 4 || boxes.size() != 2 || boxes[1] != 4 || batches.size() != boxes[0] || size.size() != 2 ||
-      size[0] < 1 || size[1] < 1)
-    return execution_error("X, rois and crop_size do not fit");
-  for (int64_t batch : batches) {
-    if (batch < 0 || batch >= image[0]) return execution_error(fmt::format("batch index {} of {}", batch, image[0]));
-  }
-  const MutableView y =
-      PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({boxes[0], image[1], size[0], size[1]})));
-  std::vector<float> x(static_cast<size_t>(product(image)));
-  load_block<float>(op.input(0).dtype(), op.input(0).view().data, 0, 1, product(image), x.data());
-  const Tensor& rois = op.input(1);
-  const auto corner = [&](int64_t roi, int64_t which) {
-    return load_element<double>(rois.dtype(), rois.view().data, roi * 4 + which);
-  };
-  const float outside = static_cast<float>(op.real("extrapolation_value"));
-  for (int64_t at = 0; at < y.element_count(); ++at) {
-    const int64_t roi = at / size[1] / size[0] / image[1];
-    const int64_t channel = batches[roi] * image[1] + at / size[1] / size[0] % image[1];
-    const Plane plane{x.data() + channel * image[2] * image[3], image[2], image[3]};
-    const double row = sample_place(corner(roi, 0), corner(roi, 2), image[2], size[0], at / size[1] % size[0]);
-    const double column = sample_place(corner(roi, 1), corner(roi, 3), image[3], size[1], at % size[1]);
-    const bool inside = row >= 0 && row <= static_cast<double>(image[2] - 1) && column >= 0 &&
-                        column <= static_cast<double>(image[3] - 1);
-    float value = outside;
-    if (inside && mode == "bilinear") value = static_cast<float>(plane.bilinear(row, column));
-    if (inside && mode == "nearest")
-      value = plane.values[static_cast<int64_t>(std::round(row)) * image[3] + static_cast<int64_t>(std::round(column))];
-    store_block<float>(y.dtype, y.data, at, 1, &value);
-  }
-  return {};
-}
-
-constexpr KernelRow<Cpu> kMsPackedRows[] = {
-    contributed_row("CropAndResize", kNarrowFloats, crop_and_resize),
-    contributed_row("PackedAttention", kNarrowFloats, packed_attention),
-    contributed_row("PackedMultiHeadAttention", kNarrowFloats, packed_multi_head_attention),
-    contributed_row("RemovePadding", kMovable, remove_padding),
-    contributed_row("RestorePadding", kMovable, restore_padding),
-    contributed_row("UnfoldTensor", kMovable, unfold),
+constexpr KernelRow<CompiledDevice> kMsPackedRows[] = {
+    reads_on_host({4}, contributed_row("PackedAttention", kNarrowFloats, packed_attention)),
+    reads_on_host({5}, contributed_row("PackedMultiHeadAttention", kNarrowFloats, packed_multi_head_attention)),
+    reads_on_host({1}, contributed_row("RemovePadding", kMovable, remove_padding)),
+    reads_on_host({1}, contributed_row("RestorePadding", kMovable, restore_padding)),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_packed_rows() {
+Rows<CompiledDevice> ms_packed_rows() {
   return kMsPackedRows;
 }
 

@@ -1,23 +1,17 @@
-// com.microsoft's biases by position and other helpers of language models: RelativePositionBias,
-// GatedRelativePositionBias, NGramRepeatBlock, QEmbedLayerNormalization, GatherBlockQuantized. Definitions:
-// ContribOperators.md.
+// com.microsoft's biases by position as chains of the operators of ai.onnx: RelativePositionBias,
+// GatedRelativePositionBias. Definitions: ContribOperators.md.
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "runtime/device/blocks.h"
-#include "runtime/device/math.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/indices.h"
-#include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
-#include "runtime/ops/quantised_values.h"
+#include "runtime/ops/ms_heads.h"
 
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
 // ---- RelativePositionBias ----
 
@@ -47,212 +41,77 @@ Status relative_position_bias(Context& op) {
                           op.integer("is_bidirectional") != 0};
   if (table.size() != 2 || table[0] < 1 || queries < 0 || keys < 0 || bucket_of.farthest < 1)
     return execution_error("bias_table " + op.input(0).shape().to_string() + " or the lengths are wrong");
-  const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({1, table[1], queries, keys})));
-  const std::vector<float> values = floats_of(op.input(0));
-  std::vector<float> row(static_cast<size_t>(keys));
-  for (int64_t line = 0; line < table[1] * queries; ++line) {
-    for (int64_t key = 0; key < keys; ++key) {
-      row.data()[key] = values.data()[line / queries * table[0] + bucket_of(key - line % queries)];
-    }
-    store_block<float>(y.dtype, y.data, line * keys, keys, row.data());
+  const Shape out = PX_TRY(shape_of({1, table[1], queries, keys}));
+  if (out.element_count() == 0) {
+    PX_TRY(op.make_output(0, op.input(0).dtype(), out));
+    return {};
   }
+  Tensor buckets = PX_TRY(Tensor::zeros(DType::int64, Shape{queries, keys}));
+  Ints by_distance;  // from that of the first key to the last query on
+  for (int64_t distance = 1 - queries; distance < keys; ++distance) by_distance.push_back(bucket_of(distance));
+  const std::span<int64_t> numbers = buckets.mutable_as<int64_t>();
+  for (int64_t query = 0; query < queries; ++query) {
+    for (int64_t key = 0; key < keys; ++key)
+      numbers[static_cast<size_t>(query * keys + key)] = by_distance[key - query + queries - 1];
+  }
+  const Tensor by_head = PX_TRY(reshaped(op.input(0), {table[1], table[0]}));
+  const Tensor biases = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 1)}}, {by_head, buckets}));
+  op.set_output(0, biases.reshaped(out));
   return {};
+}
+
+// ---- GatedRelativePositionBias ----
+
+// The sum of each half of the columns of (heads * weight + bias), through a sigmoid: [batch, heads, length, 2].
+Result<Tensor> position_gates(Context& op, const Tensor& heads) {
+  const Tensor weight = PX_TRY(inner_cast(op, op.input(3), DType::float32));
+  const Tensor bias = PX_TRY(inner_cast(op, op.input(4), DType::float32));
+  Tensor sums = PX_TRY(run_inner(op, {"MatMul", 13}, {heads, weight}));
+  sums = PX_TRY(inner_binary(op, "Add", sums, bias));
+  const Ints dims(sums.shape());
+  const Tensor halves = PX_TRY(reshaped(sums, {dims[0], dims[1], dims[2], 2, dims[3] / 2}));
+  const std::vector<Attribute> last{inner_ints("axes", {4}), inner_int("keepdims", 0)};
+  const Tensor gates = PX_TRY(run_inner(op, {"ReduceSum", 11, last}, {halves}));
+  return run_inner(op, {"Sigmoid", 13}, {gates});
 }
 
 // As the page's lines of PyTorch have it: two gates for each query and head scale a row of the bias.
 Status gated_relative_position_bias(Context& op) {
   if (op.has_input(6)) return unsupported("packed tokens: the operator's page does not define them");
   const Ints q(op.input(0).shape()), w(op.input(3).shape());
-  const int64_t heads = op.integer("num_heads");
-  if (q.size() != 3 || heads < 1 || q[2] % heads != 0 || w.size() != 2 || w[0] != q[2] / heads || w[1] % 2 != 0 ||
+  const int64_t count = op.integer("num_heads");
+  if (q.size() != 3 || count < 1 || q[2] % count != 0 || w.size() != 2 || w[0] != q[2] / count || w[1] % 2 != 0 ||
       op.input(1).element_count() != q[2] || op.input(4).element_count() != w[1] ||
-      op.input(5).element_count() != heads) {
+      op.input(5).element_count() != count) {
     return execution_error("query_layer " + op.input(0).shape().to_string() + " and the weights do not fit");
   }
-  const int64_t length = q[1], size = w[0], half = w[1] / 2;
-  const Ints scores{q[0], heads, length, length};
-  const Tensor positions = PX_TRY(run_inner(op, {"Expand", 13}, {op.value(2), Tensor::vector<int64_t>(scores)}));
-  if (!(Ints(positions.shape()) == scores)) return execution_error("rel_pos does not broadcast to the scores");
-  const std::vector<float> x = floats_of(op.input(0)), bias = floats_of(op.input(1)), weight = floats_of(op.input(3)),
-                           weight_bias = floats_of(op.input(4)), eco = floats_of(op.input(5));
-  std::vector<float> results = floats_of(positions);
-  parallel_for(q[0] * heads * length, size * w[1] + length, [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t head = line / length % heads;
-      const int64_t token = line / length / heads * length + line % length;
-      float gates[2] = {0, 0};
-      for (int64_t column = 0; column < w[1]; ++column) {
-        float sum = weight_bias.data()[column];
-        for (int64_t k = 0; k < size; ++k) {
-          const int64_t element = head * size + k;
-          sum += (x.data()[token * q[2] + element] + bias.data()[element]) * weight.data()[k * w[1] + column];
-        }
-        gates[column / half] += sum;
-      }
-      const float gate = math::sigmoid(gates[0]) * (math::sigmoid(gates[1]) * eco.data()[head] - 1.0F) + 2.0F;
-      for (int64_t key = 0; key < length; ++key) results.data()[line * length + key] *= gate;
-    }
-  });
-  const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of(scores)));
-  store_block<float>(y.dtype, y.data, 0, y.element_count(), results.data());
+  const Shape scores = PX_TRY(shape_of({q[0], count, q[1], q[1]}));
+  const Shape shapes[] = {op.input(2).shape(), scores};
+  if (!(PX_TRY(broadcast_shapes(shapes)) == scores)) return execution_error("rel_pos does not broadcast to the scores");
+  const auto wide = [&](int64_t input) { return inner_cast(op, op.input(input), DType::float32); };
+  const Tensor query = PX_TRY(wide(0)), bias = PX_TRY(wide(1)), positions = PX_TRY(wide(2)), eco = PX_TRY(wide(5));
+  const Tensor biased = PX_TRY(inner_binary(op, "Add", query, bias));
+  const Tensor heads = PX_TRY(split_heads(op, biased, count));
+  const Tensor gates = PX_TRY(position_gates(op, heads));
+  const Tensor first = PX_TRY(columns(op, gates, 0, 1)), second = PX_TRY(columns(op, gates, 1, 2));
+  Tensor gate = PX_TRY(inner_binary(op, "Mul", second, eco.reshaped(Shape{1, count, 1, 1})));
+  gate = PX_TRY(inner_binary(op, "Sub", gate, Tensor::scalar<float>(1)));
+  gate = PX_TRY(inner_binary(op, "Mul", gate, first));
+  gate = PX_TRY(inner_binary(op, "Add", gate, Tensor::scalar<float>(2)));
+  const Tensor y = PX_TRY(inner_binary(op, "Mul", gate, positions));
+  op.set_output(0, PX_TRY(inner_cast(op, y, op.input(0).dtype())));
   return {};
 }
 
-// ---- NGramRepeatBlock: a token that would complete an n-gram the sequence already holds gets -inf ----
-
-Status ngram_repeat_block(Context& op) {
-  const Ints ids(op.input(0).shape()), scores(op.input(1).shape());
-  const int64_t n = op.integer("ngram_size");
-  if (n < 1 || ids.size() != 2 || scores.size() != 2 || ids[0] != scores[0])
-    return execution_error(fmt::format("input_ids, scores and an ngram_size of {} do not fit", n));
-  std::vector<float> results = floats_of(op.input(1));
-  const Ints tokens = all_integers(op.input(0));
-  for (int64_t batch = 0; batch < ids[0]; ++batch) {
-    const int64_t* row = tokens.data() + batch * ids[1];
-    for (int64_t begin = 0; begin + n - 1 < ids[1]; ++begin) {
-      if (!std::equal(row + ids[1] - (n - 1), row + ids[1], row + begin)) continue;
-      const int64_t token = row[begin + n - 1];
-      if (token < 0 || token >= scores[1]) return index_outside(token, scores[1]);
-      results.data()[batch * scores[1] + token] = -std::numeric_limits<float>::infinity();
-    }
-  }
-  const MutableView y = PX_TRY(op.make_output(0, op.input(1).dtype(), op.input(1).shape()));
-  store_block<float>(y.dtype, y.data, 0, y.element_count(), results.data());
-  return {};
-}
-
-// ---- QEmbedLayerNormalization: EmbedLayerNormalization of the dequantised tables and factors ----
-
-Status quantised_embedding(Context& op) {
-  std::vector<Value> inputs{op.value(0), op.value(1)};
-  for (int64_t part = 0; part < 5; ++part) {
-    if (!op.has_input(2 + part)) {
-      inputs.emplace_back();
-      continue;
-    }
-    if (!op.has_input(8 + part)) return execution_error(fmt::format("the scale of input {} is missing", 2 + part));
-    const Tensor real = PX_TRY(real_values(op, {2 + part, 8 + part, 13 + part}));
-    inputs.emplace_back(PX_TRY(inner_cast(op, real, DType::float32)));
-  }
-  if (op.has_input(7)) inputs.push_back(op.value(7));
-  InnerOp embed{"EmbedLayerNormalization", 1, passed_on(op, {"epsilon"}), "com.microsoft"};
-  embed.output_count = 2;
-  std::vector<Value> made = PX_TRY(run_inner_all(op, embed, inputs));
-  op.set_output(0, std::move(made[0]));
-  if (op.wants_output(1)) op.set_output(1, std::move(made[1]));
-  return {};
-}
-
-// ---- GatherBlockQuantized: rows of a table whose numbers are quantised in blocks ----
-
-// Of uint8 each byte holds 8 / bits numbers, low bits first, along the last axis.
-struct QuantisedTable {
-  Ints dims, scale_dims;  // in numbers
-  int64_t axis = 0, block = 1;
-  int bits = 8;
-  bool is_packed = false;
-
-  // Where the scale of a number stands; an axis of the scales that is 1 is repeated.
-  int64_t scale_of(int64_t position) const {
-    int64_t place = 0, stride = 1;
-    for (int64_t i = dims.size() - 1; i >= 0; --i) {
-      const int64_t index = position % dims[i];
-      position /= dims[i];
-      if (scale_dims[i] > 1) place += (i == axis ? index / block : index) * stride;
-      stride *= scale_dims[i];
-    }
-    return place;
-  }
-  // Number `position` of a payload whose last axis holds `row` numbers.
-  float number(const Tensor& tensor, int64_t position, int64_t row) const {
-    if (!is_packed) return load_element<float>(tensor.dtype(), tensor.view().data, position);
-    const int64_t row_bytes = (row * bits + 7) / 8;
-    const int64_t bit = position % row * bits;
-    const auto byte = static_cast<unsigned>(tensor.view().data[position / row * row_bytes + bit / 8]);
-    return static_cast<float>((byte >> (bit % 8)) & ((1U << bits) - 1));
-  }
-};
-
-Result<QuantisedTable> quantised_table(const OpCall& op) {
-  QuantisedTable table;
-  const Tensor& data = op.input(0);
-  const int64_t bits = op.integer("bits");
-  const bool is_bytes = data.dtype() == DType::uint8;
-  if (is_bytes && bits != 2 && bits != 4 && bits != 8) return execution_error(fmt::format("bits is {}", bits));
-  table.bits = is_bytes ? static_cast<int>(bits) : bits_of(data.dtype());
-  table.is_packed = is_bytes && bits < 8;
-  table.dims = Ints(data.shape());
-  table.scale_dims = Ints(op.input(2).shape());
-  const int64_t rank = table.dims.size();
-  if (rank == 0 || table.scale_dims.size() != rank) return execution_error("scales must have the rank of data");
-  if (table.is_packed) table.dims[rank - 1] *= 8 / bits;
-  table.axis = PX_TRY(OpCall::resolve_axis(op.integer("quantize_axis"), rank));
-  const int64_t asked = op.integer("block_size"), length = table.dims[table.axis];
-  if (asked < 0 || (asked == 0 && !is_floating(data.dtype())))
-    return execution_error(fmt::format("block_size {}", asked));
-  table.block = asked == 0 ? std::max<int64_t>(1, length) : asked;
-  for (int64_t axis = 0; axis < rank; ++axis) {
-    const bool own = axis == table.axis;
-    const int64_t wanted = own ? (length + table.block - 1) / table.block : table.dims[axis];
-    const bool repeated = !own && is_floating(data.dtype()) && table.scale_dims[axis] == 1;
-    if (table.scale_dims[axis] != wanted && !repeated)
-      return execution_error("scales " + op.input(2).shape().to_string() + " do not fit the blocks of data");
-  }
-  if (!op.has_input(3)) return table;
-  const int64_t blocks = table.scale_dims.back();
-  Ints zero_dims = table.scale_dims;
-  zero_dims[rank - 1] = table.is_packed ? (blocks * bits + 7) / 8 : blocks;
-  if (is_floating(data.dtype()) || !(Ints(op.input(3).shape()) == zero_dims))
-    return execution_error("zero_points " + op.input(3).shape().to_string() + " do not fit the scales");
-  return table;
-}
-
-// An index out of range gives zeros, as the page has it; negative ones count from behind.
-Status gather_block_quantised(Context& op) {
-  const QuantisedTable table = PX_TRY(quantised_table(op));
-  const int64_t rank = table.dims.size();
-  const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("gather_axis"), rank));
-  if (table.is_packed && axis == rank - 1)
-    return execution_error("packed numbers cannot be gathered along the axis they are packed along");
-  Ints dims;
-  for (int64_t i = 0; i < axis; ++i) dims.push_back(table.dims[i]);
-  for (int64_t dim : op.input(1).shape()) dims.push_back(dim);
-  for (int64_t i = axis + 1; i < rank; ++i) dims.push_back(table.dims[i]);
-  const MutableView y = PX_TRY(op.make_output(0, op.input(2).dtype(), shape_of(dims)));
-  const std::vector<float> scales = floats_of(op.input(2));
-  const Ints indices = all_integers(op.input(1));
-  const int64_t inner = product(table.dims, axis + 1, rank), length = table.dims[axis];
-  const bool is_unsigned = op.input(0).dtype() == DType::uint8;
-  const float middle = is_unsigned ? static_cast<float>(1 << (table.bits - 1)) : 0.0F;
-  parallel_for(y.element_count(), 30, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) {
-      int64_t index = indices[at / inner % indices.size()];
-      index += index < 0 ? length : 0;
-      float value = 0;
-      if (index >= 0 && index < length) {
-        const int64_t position = (at / inner / indices.size() * length + index) * inner + at % inner;
-        const int64_t scale = table.scale_of(position);
-        const float zero = op.has_input(3) ? table.number(op.input(3), scale, table.scale_dims.back()) : middle;
-        value = (table.number(op.input(0), position, table.dims.back()) - zero) * scales.data()[scale];
-      }
-      store_block<float>(y.dtype, y.data, at, 1, &value);
-    }
-  });
-  return {};
-}
-
-constexpr KernelRow<Cpu> kMsPositionRows[] = {
+constexpr KernelRow<CompiledDevice> kMsPositionRows[] = {
     contributed_row("GatedRelativePositionBias", kNarrowFloats, gated_relative_position_bias),
-    contributed_row("GatherBlockQuantized", kAnyTensor, gather_block_quantised),
-    contributed_row("NGramRepeatBlock", dtype_bit(DType::int64), ngram_repeat_block),
-    contributed_row("QEmbedLayerNormalization", dtype_bit(DType::int32), quantised_embedding),
-    contributed_row("RelativePositionBias", kNarrowFloats, relative_position_bias),
+    reads_on_host({1, 2}, contributed_row("RelativePositionBias", kNarrowFloats, relative_position_bias)),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_position_rows() {
+Rows<CompiledDevice> ms_position_rows() {
   return kMsPositionRows;
 }
 

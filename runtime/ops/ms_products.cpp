@@ -121,9 +121,9 @@ Status fused_gemm(Context& op) {
 }
 
 constexpr KernelRow<Cpu> kMsProductRows[] = {
-    contributed_row("FusedGemm", kFloats, fused_gemm),
+    where<has_known_activation>(contributed_row("FusedGemm", kFloats, fused_gemm)),
     contributed_row("FusedMatMul", kFloats, fused_matmul),
-    contributed_row("FusedMatMulActivation", kFloats, fused_matmul),
+    where<has_known_activation>(contributed_row("FusedMatMulActivation", kFloats, fused_matmul)),
     contributed_row("GemmFastGelu", kFloats, gemm_fast_gelu),
     contributed_row("TransposeMatMul", kFloats, fused_matmul),
     contributed_row("Linear", kFloats, linear, 0, "parallax.fused"),

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/map.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
@@ -14,7 +13,7 @@
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+using Context = ChainContext;
 
 Status set_quantised(Context& op, const Tensor& y, int64_t scale, int64_t zero_point, DType dtype) {
   Tensor quantised = PX_TRY(quantised_values(op, y, scale, zero_point, dtype));
@@ -155,28 +154,28 @@ Status dequantize(Context& op) {
   return {};
 }
 
-constexpr KernelRow<Cpu> kMsQuantizedRows[] = {
+constexpr KernelRow<CompiledDevice> kMsQuantizedRows[] = {
     contributed_row("DequantizeLinear", kAnyTensor, dequantize),
     contributed_row("MulInteger", kBytes, multiply_integers),
     contributed_row("NhwcMaxPool", kBytes, max_pool),
-    contributed_row("QLinearAdd", kBytes, add),
-    contributed_row("QLinearAveragePool", kBytes, average_pool),
-    contributed_row("QLinearConcat", kAnyTensor, concat),
+    reads_on_host({6, 7}, contributed_row("QLinearAdd", kBytes, add)),
+    reads_on_host({3, 4}, contributed_row("QLinearAveragePool", kBytes, average_pool)),
+    reads_on_host({0, 1}, contributed_row("QLinearConcat", kAnyTensor, concat)),
     contributed_row("QLinearConv", kBytes, convolution),
-    contributed_row("QLinearGlobalAveragePool", kBytes, global_average_pool),
-    contributed_row("QLinearLeakyRelu", kBytes, leaky_relu),
-    contributed_row("QLinearMul", kBytes, multiply),
-    contributed_row("QLinearReduceMean", kBytes, reduce_mean),
-    contributed_row("QLinearSigmoid", kBytes, sigmoid),
-    contributed_row("QLinearSoftmax", kBytes, softmax),
-    contributed_row("QLinearWhere", kBool, where),
+    reads_on_host({3, 4}, contributed_row("QLinearGlobalAveragePool", kBytes, global_average_pool)),
+    reads_on_host({3, 4}, contributed_row("QLinearLeakyRelu", kBytes, leaky_relu)),
+    reads_on_host({6, 7}, contributed_row("QLinearMul", kBytes, multiply)),
+    reads_on_host({3, 4}, contributed_row("QLinearReduceMean", kBytes, reduce_mean)),
+    reads_on_host({3, 4}, contributed_row("QLinearSigmoid", kBytes, sigmoid)),
+    reads_on_host({3, 4}, contributed_row("QLinearSoftmax", kBytes, softmax)),
+    reads_on_host({7, 8}, contributed_row("QLinearWhere", kBool, where)),
     contributed_row("QuantizeLinear", kFloats, quantize),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_quantized_rows() {
+Rows<CompiledDevice> ms_quantized_rows() {
   return kMsQuantizedRows;
 }
 

@@ -1,5 +1,4 @@
-// com.microsoft's products with quantised factors: MatMulNBits, MatMulBnb4, DynamicQuantizeMatMul,
-// MatMulIntegerToFloat, MatMulInteger16.
+// com.microsoft's products with weights of few bits, on the host: MatMulNBits, MatMulBnb4.
 #include <array>
 #include <cmath>
 
@@ -11,10 +10,8 @@
 #include "runtime/device/gemm.h"
 #include "runtime/device/weight_cache.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/nbits_blocks.h"
-#include "runtime/ops/quantised_values.h"
 
 namespace parallax::runtime {
 namespace {
@@ -156,70 +153,16 @@ Status matmul_bnb4(Context& op) {
   return multiply(op, *weights, k, n, false, 6);
 }
 
-// ---- Products of 8-bit factors ----
-
-Status finish(Context& op, const Tensor& a, const Tensor& b, int64_t bias, DType dtype) {
-  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
-  if (op.has_input(bias)) {
-    const Ints dims(y.shape());
-    if (dims.empty() || op.input(bias).element_count() != dims.back())
-      return execution_error("the bias must have one value a column");
-    const Tensor added = PX_TRY(inner_cast(op, op.input(bias), DType::float64));
-    y = PX_TRY(inner_binary(op, "Add", y, added));
-  }
-  y = PX_TRY(inner_cast(op, y, dtype));
-  op.set_output(0, std::move(y));
-  return {};
-}
-
-// A quantised as DynamicQuantizeLinear does it, then the product of the two as real numbers.
-Status dynamic_quantize_matmul(Context& op) {
-  InnerOp quantize{"DynamicQuantizeLinear", 11};
-  quantize.output_count = 3;
-  const Value given = op.value(0);
-  const std::vector<Value> parts = PX_TRY(run_inner_all(op, quantize, std::span<const Value>(&given, 1)));
-  const Tensor scale = PX_TRY(inner_cast(op, parts[1].tensor(), DType::float64));
-  const Tensor zero = PX_TRY(inner_cast(op, parts[2].tensor(), DType::float64));
-  Tensor a = PX_TRY(inner_cast(op, parts[0].tensor(), DType::float64));
-  a = PX_TRY(inner_binary(op, "Sub", a, zero));
-  a = PX_TRY(inner_binary(op, "Mul", a, scale));
-  const Tensor b = PX_TRY(real_values(op, {1, 2, 3}));
-  return finish(op, a, b, 4, op.input(0).dtype());
-}
-
-Status matmul_integer_to_float(Context& op) {
-  if (op.input(2).element_count() != 1) return execution_error("a_scale must be one number");
-  if (op.has_input(4) && op.input(4).element_count() != 1) return execution_error("a_zero_point must be one number");
-  const Tensor a = PX_TRY(real_values(op, {0, 2, 4}));
-  const Tensor b = PX_TRY(real_values(op, {1, 3, 5}));
-  return finish(op, a, b, 6, op.input(3).dtype());
-}
-
-// Unsigned where both factors are.
-Status matmul_integer16(Context& op) {
-  const Tensor a = PX_TRY(inner_cast(op, op.input(0), DType::int64));
-  const Tensor b = PX_TRY(inner_cast(op, op.input(1), DType::int64));
-  const bool is_unsigned = op.input(0).dtype() == DType::uint16 && op.input(1).dtype() == DType::uint16;
-  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
-  y = PX_TRY(inner_cast(op, y, is_unsigned ? DType::uint32 : DType::int32));
-  op.set_output(0, std::move(y));
-  return {};
-}
-
-constexpr uint32_t kBytes = dtype_bits({DType::int8, DType::uint8});
-constexpr KernelRow<Cpu> kMsQuantizedProductRows[] = {
-    contributed_row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
+constexpr KernelRow<Cpu> kMsNbitsRows[] = {
     contributed_row("MatMulBnb4", kNarrowFloats, matmul_bnb4),
-    contributed_row("MatMulInteger16", dtype_bits({DType::int16, DType::uint16}), matmul_integer16),
-    contributed_row("MatMulIntegerToFloat", kBytes, matmul_integer_to_float),
     contributed_row("MatMulNBits", kNarrowFloats, matmul_nbits),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_quantized_product_rows() {
-  return kMsQuantizedProductRows;
+Rows<Cpu> ms_nbits_rows() {
+  return kMsNbitsRows;
 }
 
 }  // namespace parallax::runtime

@@ -1,6 +1,5 @@
-// com.microsoft's operators on whole tensors: CDist, ComplexMul, ComplexMulConj, ExpandDims, GatherND, Inverse, Irfft,
-// IsAllFinite, Rfft, TorchEmbedding, Trilu, Unique. Definitions: onnxruntime's ContribOperators.md; CDist's metrics are
-// those of scipy.spatial.distance.cdist.
+// com.microsoft's operators on whole tensors, on the host: CDist, ComplexMul, ComplexMulConj, Inverse, Irfft.
+// Definitions: onnxruntime's ContribOperators.md; CDist's metrics are those of scipy.spatial.distance.cdist.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -187,26 +186,6 @@ Status check_fft(const OpCall& op) {
   return {};
 }
 
-// [..., n] to [..., n / 2 + 1, 2].
-Status rfft(Context& op) {
-  PX_TRY(check_fft(op));
-  const Tensor& x = op.input(0);
-  const Ints dims(x.shape());
-  if (dims.empty()) return execution_error("X must have an axis");
-  const int64_t n = dims.back();
-  const Tensor wide = PX_TRY(inner_cast(op, x, DType::float64));
-  const Tensor rows = wide.reshaped(Shape{product(dims, 0, dims.size() - 1), n, 1});
-  const InnerOp dft{"DFT", 17, {inner_int("axis", 1), inner_int("onesided", 1)}};
-  const Tensor spectrum = PX_TRY(run_inner(op, dft, {rows}));
-  Ints out(std::span<const int64_t>(dims.data(), static_cast<size_t>(dims.size() - 1)));
-  out.push_back(n / 2 + 1);
-  out.push_back(2);
-  const Shape shape = PX_TRY(shape_of(out));
-  Tensor y = PX_TRY(inner_cast(op, spectrum.reshaped(shape), x.dtype()));
-  op.set_output(0, std::move(y));
-  return {};
-}
-
 // [..., n / 2 + 1, 2] to [..., n]: the upper half of a real signal's spectrum is the conjugate of the lower; it is real
 // at 0 and at n / 2.
 Status irfft(Context& op) {
@@ -237,78 +216,12 @@ Status irfft(Context& op) {
   return set_doubles(op, op.input(0).dtype(), shape, results);
 }
 
-// ---- The rest ----
-
-Status expand_dims(Context& op) {
-  const int64_t given = PX_TRY(op.integer_of_input(1));
-  Ints dims(op.input(0).shape());
-  dims.insert(PX_TRY(OpCall::resolve_axis(given, dims.size() + 1)), 1);
-  const Shape shape = PX_TRY(shape_of(dims));
-  op.alias_output(0, 0, shape);
-  return {};
-}
-
-Status is_all_finite(Context& op) {
-  const bool infinities = op.integer("isnan_only") == 0;
-  const bool nans = op.integer("isinf_only") == 0;
-  if (!infinities && !nans) return execution_error("isinf_only and isnan_only are both set");
-  bool finite = true;
-  for (int64_t input = 0; input < op.input_count(); ++input) {
-    for (double value : doubles_of(op.input(input)))
-      finite = finite && !(infinities && std::isinf(value)) && !(nans && std::isnan(value));
-  }
-  const MutableView y = PX_TRY(op.make_output(0, DType::bool_, Shape{}));
-  *y.data = finite ? std::byte{1} : std::byte{0};
-  return {};
-}
-
-Status embedding(Context& op) {
-  if (op.input(0).shape().rank() != 2) return execution_error("weight must be a matrix");
-  Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {op.value(0), op.value(1)}));
-  op.set_output(0, std::move(rows));
-  return {};
-}
-
-Status gather_nd(Context& op) {
-  Tensor y = PX_TRY(run_inner(op, {"GatherND", 13}, {op.value(0), op.value(1)}));
-  op.set_output(0, std::move(y));
-  return {};
-}
-
-Status trilu(Context& op) {
-  std::vector<Value> inputs{op.value(0)};
-  if (op.has_input(1)) inputs.push_back(op.value(1));
-  Tensor y = PX_TRY(run_inner(op, {"Trilu", 14, passed_on(op, {"upper"})}, inputs));
-  op.set_output(0, std::move(y));
-  return {};
-}
-
-// The values in the order in which they first occur, where each element's value is, and counts.
-Status unique(Context& op) {
-  if (op.input(0).shape().rank() != 1) return execution_error("x must be a vector");
-  InnerOp inner{"Unique", 11, {inner_int("sorted", 0)}};
-  inner.output_count = 4;
-  const Value x = op.value(0);
-  std::vector<Value> found = PX_TRY(run_inner_all(op, inner, std::span<const Value>(&x, 1)));
-  op.set_output(0, std::move(found[0]));
-  op.set_output(1, std::move(found[2]));
-  op.set_output(2, std::move(found[3]));
-  return {};
-}
-
 constexpr KernelRow<Cpu> kMsTensorRows[] = {
     contributed_row("CDist", kFloats, cdist),
     contributed_row("ComplexMul", kFloats, complex_mul),
     contributed_row("ComplexMulConj", kFloats, complex_mul_conj),
-    contributed_row("ExpandDims", kMovable, expand_dims),
-    contributed_row("GatherND", kMovable, gather_nd),
     contributed_row("Inverse", kFloats, inverse),
     contributed_row("Irfft", kFloats, irfft),
-    contributed_row("IsAllFinite", kFloats, is_all_finite),
-    contributed_row("Rfft", kFloats, rfft),
-    contributed_row("TorchEmbedding", kFloats, embedding),
-    contributed_row("Trilu", kMovable, trilu),
-    contributed_row("Unique", kReals, unique),
 };
 
 }  // namespace

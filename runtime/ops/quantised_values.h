@@ -13,9 +13,11 @@ struct QuantisedInput {
 };
 
 // (x - zero point) * scale in float64; the parameters have one number, or one for each slice of the last axis.
-Result<Tensor> real_values(OpContext<Cpu>& op, const QuantisedInput& input);
+Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantisedInput& input);
 
-// saturate(round to even(y / scale) + zero point) as `dtype`; y is float64, the parameters are single numbers.
-Result<Tensor> quantised_values(OpContext<Cpu>& op, const Tensor& y, int64_t scale, int64_t zero_point, DType dtype);
+// saturate(round to even(y / scale) + zero point) as `dtype`; y is float64, the parameters are single numbers
+// that lie on the host.
+Result<Tensor> quantised_values(OpContext<CompiledDevice>& op, const Tensor& y, int64_t scale, int64_t zero_point,
+                                DType dtype);
 
 }  // namespace parallax::runtime

@@ -1,0 +1,106 @@
+// com.microsoft's products of integers: DynamicQuantizeMatMul, MatMulIntegerToFloat, MatMulInteger16,
+// QGemm.
+#include "runtime/ops/contributed.h"
+#include "runtime/ops/inner_op.h"
+#include "runtime/ops/microsoft_families.h"
+#include "runtime/ops/quantised_values.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = ChainContext;
+
+Status finish_integer_product(Context& op, const Tensor& a, const Tensor& b, int64_t bias, DType dtype) {
+  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
+  if (op.has_input(bias)) {
+    const Ints dims(y.shape());
+    if (dims.empty() || op.input(bias).element_count() != dims.back())
+      return execution_error("the bias must have one value a column");
+    const Tensor added = PX_TRY(inner_cast(op, op.input(bias), DType::float64));
+    y = PX_TRY(inner_binary(op, "Add", y, added));
+  }
+  y = PX_TRY(inner_cast(op, y, dtype));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+// A quantised as DynamicQuantizeLinear does it, then the product of the two as real numbers.
+Status dynamic_quantize_matmul(Context& op) {
+  InnerOp quantize{"DynamicQuantizeLinear", 11};
+  quantize.output_count = 3;
+  const Value given = op.value(0);
+  const std::vector<Value> parts = PX_TRY(run_inner_all(op, quantize, std::span<const Value>(&given, 1)));
+  const Tensor scale = PX_TRY(inner_cast(op, parts[1].tensor(), DType::float64));
+  const Tensor zero = PX_TRY(inner_cast(op, parts[2].tensor(), DType::float64));
+  Tensor a = PX_TRY(inner_cast(op, parts[0].tensor(), DType::float64));
+  a = PX_TRY(inner_binary(op, "Sub", a, zero));
+  a = PX_TRY(inner_binary(op, "Mul", a, scale));
+  const Tensor b = PX_TRY(real_values(op, {1, 2, 3}));
+  return finish_integer_product(op, a, b, 4, op.input(0).dtype());
+}
+
+Status matmul_integer_to_float(Context& op) {
+  if (op.input(2).element_count() != 1) return execution_error("a_scale must be one number");
+  if (op.has_input(4) && op.input(4).element_count() != 1) return execution_error("a_zero_point must be one number");
+  const Tensor a = PX_TRY(real_values(op, {0, 2, 4}));
+  const Tensor b = PX_TRY(real_values(op, {1, 3, 5}));
+  return finish_integer_product(op, a, b, 6, op.input(3).dtype());
+}
+
+// Unsigned where both factors are.
+Status matmul_integer16(Context& op) {
+  const Tensor a = PX_TRY(inner_cast(op, op.input(0), DType::int64));
+  const Tensor b = PX_TRY(inner_cast(op, op.input(1), DType::int64));
+  const bool is_unsigned = op.input(0).dtype() == DType::uint16 && op.input(1).dtype() == DType::uint16;
+  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
+  y = PX_TRY(inner_cast(op, y, is_unsigned ? DType::uint32 : DType::int32));
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+// alpha * a_scale * b_scale * (A' * B' + C): C has the scale of the product. Scales and zero points of B belong to the
+// columns of the product, which are rows of B where transB is set. Quantised where y_scale is given.
+Status quantised_gemm(Context& op) {
+  const auto centred = [&](int64_t values, int64_t zero, bool transposed) -> Result<Tensor> {
+    if (op.input(values).shape().rank() != 2) return execution_error("A and B must be matrices");
+    Tensor wide = PX_TRY(inner_cast(op, op.input(values), DType::float64));
+    if (transposed) wide = PX_TRY(inner_transpose(op, wide, {1, 0}));
+    const Tensor zeros = PX_TRY(inner_cast(op, op.input(zero), DType::float64));
+    return inner_binary(op, "Sub", wide, zeros);
+  };
+  const Tensor a = PX_TRY(centred(0, 2, op.integer("transA") != 0));
+  const Tensor b = PX_TRY(centred(3, 5, op.integer("transB") != 0));
+  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
+  if (op.has_input(6)) {
+    const Tensor c = PX_TRY(inner_cast(op, op.input(6), DType::float64));
+    y = PX_TRY(inner_binary(op, "Add", y, c));
+  }
+  const double scale = op.real("alpha") * PX_TRY(op.real_of_input(1));
+  Tensor scales = PX_TRY(inner_cast(op, op.input(4), DType::float64));
+  scales = PX_TRY(inner_binary(op, "Mul", scales, Tensor::scalar<double>(scale)));
+  y = PX_TRY(inner_binary(op, "Mul", y, scales));
+  if (op.has_input(7)) {
+    const DType dtype = op.has_input(8) ? op.input(8).dtype() : op.input(0).dtype();
+    y = PX_TRY(quantised_values(op, y, 7, 8, dtype));
+  } else {
+    y = PX_TRY(inner_cast(op, y, DType::float32));
+  }
+  op.set_output(0, std::move(y));
+  return {};
+}
+
+constexpr KernelRow<CompiledDevice> kMsIntegerProductRows[] = {
+    contributed_row("DynamicQuantizeMatMul", kFloats, dynamic_quantize_matmul),
+    contributed_row("MatMulInteger16", dtype_bits({DType::int16, DType::uint16}), matmul_integer16),
+    contributed_row("MatMulIntegerToFloat", kBytes, matmul_integer_to_float),
+    reads_on_host({1, 7, 8}, contributed_row("QGemm", kBytes, quantised_gemm)),
+};
+
+}  // namespace
+
+template <>
+Rows<CompiledDevice> ms_integer_product_rows() {
+  return kMsIntegerProductRows;
+}
+
+}  // namespace parallax::runtime
