@@ -49,20 +49,6 @@ def order_exchanged(model, place, rng):
 
 
 @kind
-def epsilon_outside(model, place, rng):
-    """sqrt(v + e) becomes sqrt(v) + e."""
-    graph, node, enclosing = place
-    reader = only_reader(model, graph, node) if node.op_type == "Add" else None
-    if reader is None or reader.op_type != "Sqrt" or array_of(place, node.input[1]) is None:
-        return None
-    x, y, z = node.input[0], node.output[0], reader.output[0]
-    reader.input[0], reader.output[0], node.input[0], node.output[0] = x, y, y, z
-    graph.node.remove(node)
-    graph.node.insert(list(graph.node).index(reader) + 1, node)
-    return [node.name, reader.name]
-
-
-@kind
 def scale_missing(model, place, rng):
     graph, node, _ = place
     held = [array_of(place, name) for name in node.input[1:]]
