@@ -19,6 +19,7 @@
 #include "inspector/diff/blame_models_rounding.h"
 #include "inspector/diff/blame_models_swaps.h"
 #include "inspector/diff/blame_models_ties.h"
+#include "inspector/diff/blame_models_trials.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/blame_roots.h"
 #include "inspector/diff/matching_attributes.h"
@@ -32,13 +33,11 @@ namespace parallax {
 namespace {
 
 using diff::Instance;
+using diff::kSameDefinition;
 using diff::ModelSide;
 using diff::PlacedNode;
 using diff::Region;
 
-// Definitions that mean the same part by the rounding of constants alone (weights folded in float32): this much of a
-// value's size, when the oracle runs both.
-constexpr double kSameDefinition = 2e-6;
 constexpr double kNoTrace = 1e-5;         // of a value's size: no more than rounding
 constexpr size_t kMostInstances = 24;     // of one value in bodies that are looked at
 constexpr size_t kMostUncaptured = 1024;  // values that were fused away and are looked at
@@ -113,6 +112,7 @@ class ModelBlame {
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root);
+  bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
   Limit limit_at(const std::string& path) const;
   void join_swapped_outputs();
   void find_swapped_branches();
@@ -227,6 +227,13 @@ Limit ModelBlame::limit_at(const std::string& path) const {
   return {1e-5, 1e-7, LimitSource::table};
 }
 
+// Another comparison gives the same answer half of the time.
+bool ModelBlame::may_agree_by_chance(const ValueMatch& match, const Value& value) const {
+  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  return value.is_tensor() && value.tensor().dtype() == DType::bool_ && a.id != kNoNode && b.id != kNoNode &&
+         a.node().inputs.size() == b.node().inputs.size() && !diff::is_same_operation(a, b);
+}
+
 Status ModelBlame::look_at(const ValueMatch& match) {
   size_t seen = 0;
   for (const std::string& path : a_->instance_paths(match.a)) {
@@ -248,7 +255,9 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const Value value_b = PX_TRY(b_->captured(links_.b_path_of(path)));
   const Limit limit = limit_at(path);
   const bool is_known = !value_a.is_absent() && !value_b.is_absent();
-  if (is_known && diff::relative_distance(value_a, value_b, limit).severity == 0) return false;
+  if (is_known && !may_agree_by_chance(match, value_a) &&
+      diff::relative_distance(value_a, value_b, limit).severity == 0)
+    return false;
   const Instance instance = diff::instance_of(path);
   if (holds_root(a_->producer(match.a))) {
     PX_TRY(look_at_inputs(match, path));
@@ -275,12 +284,8 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
   root.confidence = match.confidence;
   const Instance instance = diff::instance_of(path);
   if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
-  const auto differs_with = [&](const diff::RegionRunner::Constants& constants) {
-    const auto found = regions_.run_with(match.a, match.b, instance, constants);
-    return found.ok() &&
-           diff::relative_distance(region.expected, *found, limit_at(path)).relative_rms > kSameDefinition;
-  };
-  for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region, differs_with)) {
+  const diff::Trials trials(regions_, match, instance, region, limit_at(path));
+  for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region, trials)) {
     root.node = guilty.node;
     root.why = guilty.why;
     root.wanted = guilty.wanted;

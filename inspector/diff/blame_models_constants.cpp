@@ -53,6 +53,13 @@ class ConstantWalk {
     accuse(named, definition_difference(a_, node_a, b_, node_b));
   }
 
+  void look_at_constant(int32_t x, int32_t y, const PlacedNode& reader) {
+    if (!differ(x, y) || look_at(x, y, reader, 0)) return;
+    const Value in_a = a_.constant(x), in_b = b_.constant(y);
+    accuse(reader, fmt::format("it reads another constant '{}': {}", a_.site(x).name,
+                               difference_of_constants(in_a.tensor(), in_b.tensor())));
+  }
+
   std::vector<Guilty> take() { return std::move(guilty_); }
 
  private:
@@ -72,8 +79,7 @@ class ConstantWalk {
   bool look_behind_other_form(int32_t x, int32_t y, int depth) {
     OtherForm form{.above_a = above(a_, x)};
     const Value made = with_a_values(y, y, form);
-    constexpr double kSameForm = 2e-6;  // as of the same definition
-    if (made.is_absent() || relative_distance(a_.constant(x), made, {}).relative_rms > kSameForm) return false;
+    if (made.is_absent() || relative_distance(a_.constant(x), made, {}).relative_rms > kSameDefinition) return false;
     const size_t before = guilty_.size();
     for (const auto& [of_a, of_b] : form.taken) {
       if (!differ(of_a, of_b)) continue;
@@ -250,6 +256,13 @@ std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, con
   if (!is_same_operation(node_a, node_b)) return {{node_a, definition_difference(a, node_a, b, node_b)}};
   ConstantWalk walk(a, b, matching);
   walk.look_behind(node_a, node_b, node_a, 0);
+  return walk.take();
+}
+
+std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
+                                    int32_t in_b, const PlacedNode& reader) {
+  ConstantWalk walk(a, b, matching);
+  walk.look_at_constant(in_a, in_b, reader);
   return walk.take();
 }
 

@@ -12,6 +12,10 @@ namespace parallax::diff {
 std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const PlacedNode& node_a, const PlacedNode& node_b);
 
+// The same for one constant of A that `reader` reads, and B's in its place; nothing where they are equal.
+std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
+                                    int32_t in_b, const PlacedNode& reader);
+
 // Both hold the constant under this name, in the same type and shape, and not the same numbers in any order: what no
 // exporter or optimiser does to a model it means to keep.
 bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match);

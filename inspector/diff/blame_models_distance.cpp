@@ -44,9 +44,8 @@ RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& 
 }
 
 bool differ_by_rounding(const Tensor& a, const Tensor& b) {
-  constexpr double kRounding = 5e-7;  // a few units in the last place of float32, of what is of ordinary size
   if (!is_floating(a.dtype()) || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
-  return relative_distance(a, b, {}).relative_rms <= kRounding;
+  return relative_distance(a, b, {}).relative_rms <= kFoldedAlike;
 }
 
 }  // namespace parallax::diff

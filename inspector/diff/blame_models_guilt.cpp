@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/blame_models_constants.h"
+#include "inspector/diff/blame_models_trials.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
 
@@ -30,6 +31,13 @@ bool is_cast(const PlacedNode& node) { return node.node().op_type == "Cast"; }
 
 DType type_made(const PlacedNode& node) {
   return node.place->graph->values[static_cast<size_t>(node.node().outputs[0])].type.dtype;
+}
+
+// One makes numbers and the other conditions or indices: neither stands in the other's place.
+bool make_other_kinds(const PlacedNode& a, const PlacedNode& b) {
+  const DType in_a = type_made(a), in_b = type_made(b);
+  const bool are_known = in_a != DType::undefined && in_b != DType::undefined;
+  return are_known && (is_floating(in_a) != is_floating(in_b) || (in_a == DType::bool_) != (in_b == DType::bool_));
 }
 
 // A cast to something narrower (halves, integers) that is undone at once: it alone is what B has more.
@@ -165,8 +173,7 @@ class Wiring {
 };
 
 // Whether nodes that only move elements make a difference too: whether one is left where B reads A's constants.
-bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Parts& parts,
-                              const DiffersWith& differs_with) {
+bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Parts& parts, const Trials& trials) {
   RegionRunner::Constants constants;
   if (!std::ranges::any_of(parts.only_a, only_moves) && !std::ranges::any_of(parts.only_b, only_moves)) return false;
   for (const auto& [node_a, node_b] : parts.changed) {
@@ -183,24 +190,34 @@ bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Part
       constants[y] = held;
     }
   }
-  return differs_with(constants);
+  return !trials.agrees_with(constants);
 }
 
 }  // namespace
 
 std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                 const ValueMatch& target, const Region& region, const DiffersWith& differs_with) {
+                                 const ValueMatch& target, const Region& region, const Trials& trials) {
   const Parts parts = take_apart(a, b, matching, region);
   const PlacedNode made_by = a.producer(target.a);
   std::vector<Guilty> guilty;
   for (const auto& [changed_a, changed_b] : parts.changed) {
     std::ranges::move(behind_constants(a, b, matching, changed_a, changed_b), std::back_inserter(guilty));
   }
-  const bool is_explained = !guilty.empty() && !differs_beside_constants(a, b, parts, differs_with);
+  const bool is_explained = !guilty.empty() && !differs_beside_constants(a, b, parts, trials);
   const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
   const auto first_a = std::ranges::find_if(parts.only_a, counts), first_b = std::ranges::find_if(parts.only_b, counts);
   const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
-  if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1) {
+  const bool are_many = parts.only_a.size() + parts.only_b.size() > 1;
+  std::vector<Guilty> tried = are_many && guilty.empty()
+                                  ? guilty_by_trial(a, b, matching, region, parts.only_a, parts.only_b, trials)
+                                  : std::vector<Guilty>{};
+  if (!tried.empty()) {
+    guilty = std::move(tried);
+  } else if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1 &&
+             make_other_kinds(*first_a, *first_b)) {
+    guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+    guilty.push_back({*first_b, fmt::format("B has this {} node, and A has none", first_b->node().op_type)});
+  } else if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1) {
     guilty.push_back({*first_a, definition_difference(a, *first_a, b, *first_b)});
   } else if (!has_a && has_b && std::ranges::all_of(parts.only_b, is_cast)) {
     const PlacedNode* there_and_back = find_round_trip(parts.only_b);

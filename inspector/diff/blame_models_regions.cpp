@@ -70,6 +70,29 @@ Result<Value> RegionRunner::run_with(int32_t target_a, int32_t target_b, const I
   return compute(target_b, walk);
 }
 
+Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, const Instance& instance,
+                                        const PlacedNode& node, bool in_a) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance,
+            .in_a = in_a,
+            .target = in_a ? target_a : target_b,
+            .other_target = in_a ? target_b : target_a,
+            .left_out = node,
+            .filler = &filler};
+  return compute(walk.target, walk);
+}
+
+// The value that a node computes with, in place of what it makes.
+Result<Value> RegionRunner::pass_on(const PlacedNode& placed, Walk& walk) const {
+  const ModelSide& side = walk.in_a ? a_ : b_;
+  if (placed.node().outputs.size() != 1) return usage_error("only a node with one output can be left out");
+  for (const ValueId input : placed.node().inputs) {
+    const int32_t read = ModelSide::site_read(*placed.place, input);
+    if (read >= 0 && !side.follows_from_constants(read)) return value_of(read, walk);
+  }
+  return usage_error("a node without inputs cannot be left out");
+}
+
 std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
   std::vector<Value> values;
   const PlacedNode made_by = (walk.in_a ? a_ : b_).producer(target);
@@ -158,6 +181,7 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   const PlacedNode placed = side.producer(id);
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
+  if (placed == walk.left_out) return pass_on(placed, walk);
   if (++walk.depth > kMostBetween) return usage_error("too many nodes lie between two values that match");
   auto outputs = side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;

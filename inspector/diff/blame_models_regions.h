@@ -31,6 +31,10 @@ class RegionRunner {
   Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
                          const Constants& constants) const;
 
+  // What one side's nodes make of A's values when one of them hands on the value it reads.
+  Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const PlacedNode& node,
+                            bool in_a) const;
+
   // The same for values as they are read: those that A has are taken as they are, and nothing is run for them.
   Result<Region> read(int32_t value_a, int32_t value_b, const Instance& instance) const;
 
@@ -40,6 +44,7 @@ class RegionRunner {
     bool in_a = true;
     int32_t target = -1;
     int32_t other_target = -1;  // of the other side
+    PlacedNode left_out = {};
     std::vector<PlacedNode> nodes = {};
     std::unordered_map<int32_t, Value> values = {};
     int depth = 0;
@@ -49,6 +54,7 @@ class RegionRunner {
 
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
+  Result<Value> pass_on(const PlacedNode& placed, Walk& walk) const;
   std::vector<Value> given(int32_t target, const Walk& walk) const;
   Value as_b_holds_it(int32_t id, const Value& stored) const;
   // A's captured value for a value of either side, where that is known without computing; else absent.

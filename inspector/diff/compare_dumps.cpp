@@ -223,6 +223,7 @@ class DumpComparer {
         placed.order_in_b = in_b;
         placed.comparison.b = b_.entry(in_b).path;
         placed.comparison.matched_by = matching.how.at(index);
+        if (links_.is_closed()) estimate_unmatched_before(in_b, matching);
       }
       PX_TRY(compare(index, in_b, placed.comparison));
     }
@@ -245,6 +246,18 @@ class DumpComparer {
     Placed& placed = values_.emplace_back();
     describe(side, side.entry(index), placed.comparison);
     return placed;
+  }
+
+  // What B alone has rounds too, and what follows carries that on.
+  void estimate_unmatched_before(int32_t in_b, const Matching& matching) {
+    for (; estimated_b_ < b_.order().size() && b_.order()[estimated_b_] < in_b; ++estimated_b_) {
+      const int32_t index = b_.order()[estimated_b_];
+      const DumpEntry& entry = b_.entry(index);
+      if (matching.a_of_b.contains(index) || !entry.statistics.has_value()) continue;
+      TypeInfo type = entry.type;
+      type.dtype = differences_.type_that_rounds(type.dtype);
+      judge_b_.add(entry.path, b_.site(entry.path), type, *entry.statistics);
+    }
   }
 
   // Values that neither plan has: each once, so that nothing of the source graph goes unsaid.
@@ -351,6 +364,7 @@ class DumpComparer {
   diff::PathLinks links_;
   diff::ModelDifferences differences_;
   bool widen_;
+  size_t estimated_b_ = 0;  // entries of B whose rounding has been estimated, as far as they have no counterpart
   std::vector<Placed> values_;
 };
 

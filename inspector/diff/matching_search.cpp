@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <utility>
 
 #include "inspector/diff/matching_attributes.h"
 
@@ -54,6 +55,8 @@ class Matcher {
     confidence_ = 0.95;
     spread(true);
     names_agree_ = judge_names();
+    trusts_content_ = true;
+    if (!names_agree_) match_by(&made_of_key, 0.95, true);
     if (names_agree_) {
       confidence_ = 0.9;
       match_names(true);
@@ -61,6 +64,7 @@ class Matcher {
     }
     trusts_shared_ = true;
     spread(true);
+    match_doubtful();
     match_by(&use_key, 0.9, false);
     match_by(&kind_use_key, 0.8, false);
     match_by(&kind_key, 0.8, false);
@@ -118,12 +122,24 @@ class Matcher {
       if (found_b == in_b.end()) continue;
       const std::vector<int32_t>&ids_a = found_a->second, &ids_b = found_b->second;
       if (ids_a.size() == 1 && ids_b.size() == 1) {
-        match(first, ids_b[0]);
+        if (trusts_content_ || !are_exchanged(first, ids_b[0])) match(first, ids_b[0]);
       } else if (is_certain && !a_.value(first).is_constant) {
         pair_off(ids_a, ids_b);
       }
     }
     spread(true);
+  }
+
+  // Two constants of equal content under different names, of which each model holds both: names, where they are to be
+  // trusted, say more than that.
+  bool are_exchanged(int32_t a, int32_t b) const {
+    if (!a_.value(a).is_constant || a_.value(a).site->name == b_.value(b).site->name) return false;
+    const auto holds = [](const MatchSide& side, std::string_view name) {
+      return std::ranges::any_of(side.flat.values, [&](const FlatValue& value) {
+        return value.is_constant && value.producer < 0 && value.site->name == name;
+      });
+    };
+    return holds(b_, a_.value(a).site->name) && holds(a_, b_.value(b).site->name);
   }
 
   // Equal values: by what they are used for, by name, then in order.
@@ -207,9 +223,16 @@ class Matcher {
     return true;
   }
 
-  // Of another size, and by another operator: something stands between one of the two and its reader.
+  // By another operator: one may have been put in the other's place, or something stands between it and its reader.
   bool are_made_otherwise(int32_t x, int32_t y) const {
-    return a_.op_of(x) != b_.op_of(y) && have_other_sizes(*a_.value(x).type, *b_.value(y).type);
+    return !a_.value(x).is_constant && !b_.value(y).is_constant && a_.op_of(x) != b_.op_of(y);
+  }
+
+  void match_doubtful() {
+    for (const auto& [x, y] : std::exchange(doubtful_, {})) {
+      if (!have_other_sizes(*a_.value(x).type, *b_.value(y).type)) match(x, y);
+    }
+    spread(true);
   }
 
   void match_nodes(int32_t a, int32_t b) {
@@ -220,7 +243,12 @@ class Matcher {
     const std::vector<int32_t> inputs = aligned_inputs(node_a, node_b);
     for (size_t port = 0; port < std::min(node_a.inputs.size(), inputs.size()); ++port) {
       const int32_t x = node_a.inputs[port], y = inputs[port];
-      if (x >= 0 && y >= 0 && !are_made_otherwise(x, y)) match(x, y);
+      if (x < 0 || y < 0) continue;
+      if (are_made_otherwise(x, y)) {
+        doubtful_.emplace_back(x, y);
+      } else {
+        match(x, y);
+      }
     }
     for (size_t port = 0; port < std::min(node_a.outputs.size(), node_b.outputs.size()); ++port) {
       if (node_a.outputs[port] >= 0 && node_b.outputs[port] >= 0) match(node_a.outputs[port], node_b.outputs[port]);
@@ -434,6 +462,8 @@ class Matcher {
   std::deque<int32_t> queue_;   // values of A whose neighbours are to be looked at
   std::deque<int32_t> shared_;  // constants that several nodes read, likewise, once what is certain has been followed
   bool trusts_shared_ = false;
+  bool trusts_content_ = false;
+  std::vector<std::pair<int32_t, int32_t>> doubtful_;  // read alike, but made by different operators
   std::unordered_map<int32_t, double> confidences_;
   double confidence_ = 1;
   bool names_agree_ = true;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/paths.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/tensor/elements.h"
@@ -81,6 +82,9 @@ bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
                                          const std::unordered_set<std::string>& compared) const {
   const std::optional<DType> dtype = dtype_from_name(constant.dtype);
   if (dtype.has_value() && !is_floating(*dtype)) return true;
+  // Computed by different programs: folded by an exporter, or by an optimiser.
+  const auto& metrics = constant.metrics;
+  if (metrics.has_value() && metrics->max_abs <= kFoldedAlike * metrics->rms_a) return true;
   if (half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32) return true;
   const auto effects = made_with_.find(static_path(constant.path));
   return std::ranges::none_of(effects->second, [&](const std::string& effect) { return compared.contains(effect); });

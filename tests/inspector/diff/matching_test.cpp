@@ -249,6 +249,59 @@ TEST(Matching, BodiesOfLoops) {
   }
 }
 
+TEST(Matching, BranchesInWhicheverOrderTheyAreListed) {
+  const auto branching = [](bool then_first) {
+    const auto branch = [](const std::string& op, const std::string& output) {
+      GraphBuilder body(17);
+      body.outer("x").node(op, {"x"}, {output}).output(output);
+      std::shared_ptr<Graph> graph = body.body();
+      link_graph(*graph);
+      return graph;
+    };
+    using Given = std::pair<std::string, Attribute::Value>;
+    const Given then_branch{"then_branch", branch("Tanh", "t")}, else_branch{"else_branch", branch("Exp", "e")};
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4]").input("c", "bool");
+    builder.node("If", {"c"}, {"y"},
+                 then_first ? std::vector{then_branch, else_branch} : std::vector{else_branch, then_branch});
+    builder.node("Neg", {"y"}, {"z"}).output("z");
+    return finished(builder);
+  };
+  const Matched matched(branching(true), branching(false));
+  EXPECT_EQ(matched.pairs.at("If_0.then//t"), "If_0.then//t");
+  EXPECT_EQ(matched.pairs.at("If_0.else//e"), "If_0.else//e");
+  EXPECT_EQ(matched.pairs.at("y"), "y");
+}
+
+TEST(Matching, WeightsThatWereExchangedKeepTheirNames) {
+  const auto model = [](float first, float second) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4]").initializer("p", weight(first)).initializer("q", weight(second));
+    builder.node("Exp", {"x"}, {"e"}).node("Mul", {"e", "p"}, {"s"}).node("Tanh", {"s"}, {"t"});
+    builder.node("Mul", {"t", "q"}, {"u"}).node("Neg", {"u"}, {"y"}).output("y");
+    return finished(builder);
+  };
+  const Matched matched(model(1, 5), model(5, 1));
+  for (const char* name : {"p", "q", "s", "t", "u"}) EXPECT_EQ(matched.pairs.at(name), name);
+}
+
+TEST(Matching, ASharedConstantSaysLittle) {
+  const auto model = [](bool has_last) {  // two sums over one axis; the second is left out of the total
+    GraphBuilder builder(17);
+    builder.input("x", "float32[2,4]").initializer("axis", Tensor::vector<int64_t>(std::vector<int64_t>{1}));
+    builder.initializer("v", weight(1, 16)).initializer("w", weight(3, 16)).initializer("bias", weight(9));
+    builder.node("MatMul", {"x", "v"}, {"a"}).node("ReduceSum", {"a", "axis"}, {"first"});
+    builder.node("MatMul", {"a", "w"}, {"b"}).node("ReduceSum", {"b", "axis"}, {"second"}).node("Exp", {"b"}, {"z"});
+    if (has_last) builder.node("Add", {"first", "second"}, {"total"});
+    builder.node("Sub", {has_last ? "total" : "first", "bias"}, {"y"}).output("y").output("z");
+    return finished(builder);
+  };
+  const Matched matched(model(true), model(false));
+  EXPECT_EQ(matched.pairs.at("first"), "first");
+  EXPECT_EQ(matched.pairs.at("second"), "second");
+  EXPECT_EQ(matched.pairs.at("b"), "b");
+}
+
 TEST(Matching, SignaturesByNameElseInOrderByType) {
   GraphBuilder a(17), b(17), c(17);
   a.input("ids", "int64[1,4]").input("mask", "float32[1,4]");

@@ -1,0 +1,98 @@
+// Runs regions with other constants and without single nodes.
+#include "inspector/diff/blame_models_trials.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/blame_models_constants.h"
+#include "inspector/diff/blame_models_distance.h"
+
+namespace parallax::diff {
+namespace {
+
+struct ConstantPair {
+  int32_t in_a = -1, in_b = -1;
+  PlacedNode reader;  // in A
+};
+
+// The constants that A's nodes of a region read, and those that B's read in their place.
+std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                       const Region& region) {
+  std::vector<ConstantPair> pairs;
+  const auto each_constant = [](const ModelSide& side, const std::vector<PlacedNode>& nodes, auto&& visit) {
+    for (const PlacedNode& node : nodes) {
+      for (const ValueId input : node.node().inputs) {
+        const int32_t read = ModelSide::site_read(*node.place, input);
+        if (read >= 0 && side.follows_from_constants(read)) visit(read, node);
+      }
+    }
+  };
+  each_constant(a, region.nodes_a, [&](int32_t x, const PlacedNode& reader) { pairs.push_back({x, -1, reader}); });
+  const auto is_taken = [&](int32_t y) {
+    return std::ranges::any_of(pairs, [&](const ConstantPair& pair) { return pair.in_b == y; });
+  };
+  const auto pair_where = [&](auto&& agree) {
+    each_constant(b, region.nodes_b, [&](int32_t y, const PlacedNode&) {
+      if (is_taken(y)) return;
+      const auto fits = [&](const ConstantPair& pair) { return pair.in_b < 0 && agree(pair.in_a, y); };
+      if (std::ranges::count_if(pairs, fits) == 1) std::ranges::find_if(pairs, fits)->in_b = y;
+    });
+  };
+  const auto is_of_one_shape = [&](int32_t x, int32_t y) {
+    const Value held = a.constant(x), own = b.constant(y);
+    return held.is_tensor() && own.is_tensor() && held.tensor().dtype() == own.tensor().dtype() &&
+           held.tensor().shape() == own.tensor().shape();
+  };
+  pair_where([&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] == y; });
+  pair_where(
+      [&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] < 0 && is_of_one_shape(x, y); });
+  std::erase_if(pairs,
+                [&](const ConstantPair& pair) { return pair.in_b < 0 || !is_of_one_shape(pair.in_a, pair.in_b); });
+  return pairs;
+}
+
+}  // namespace
+
+bool Trials::is_same(const Value& expected, const Result<Value>& found) const {
+  return found.ok() && relative_distance(expected, *found, limit_).relative_rms <= kSameDefinition;
+}
+
+bool Trials::agrees_with(const RegionRunner::Constants& constants) const {
+  return is_same(region_.expected, runner_.run_with(target_.a, target_.b, instance_, constants));
+}
+
+bool Trials::agrees_without(const PlacedNode& node, bool in_a) const {
+  return is_same(in_a ? region_.found : region_.expected,
+                 runner_.run_without(target_.a, target_.b, instance_, node, in_a));
+}
+
+// Where both sides do the same by other nodes, but for one thing: the constants that B reads, or one node too many.
+std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                    const Region& region, const std::vector<PlacedNode>& only_a,
+                                    const std::vector<PlacedNode>& only_b, const Trials& trials) {
+  constexpr size_t kMostTried = 48;
+  if (region.nodes_a.size() + region.nodes_b.size() > kMostTried) return {};
+  const std::vector<ConstantPair> pairs = constants_of(a, b, matching, region);
+  RegionRunner::Constants constants;
+  for (const ConstantPair& pair : pairs) constants[pair.in_b] = a.constant(pair.in_a);
+  std::vector<Guilty> guilty;
+  if (!constants.empty() && trials.agrees_with(constants)) {
+    for (const ConstantPair& pair : pairs)
+      std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.reader), std::back_inserter(guilty));
+    if (!guilty.empty()) return guilty;
+  }
+  for (const PlacedNode& node : only_b) {
+    if (trials.agrees_without(node, false))
+      return {{node,
+               fmt::format("B has this {} node, and A has none: without it both make the same", node.node().op_type)}};
+  }
+  for (const PlacedNode& node : only_a) {
+    if (trials.agrees_without(node, true))
+      return {{node, fmt::format("B has no {} node here: without it both make the same", node.node().op_type)}};
+  }
+  return {};
+}
+
+}  // namespace parallax::diff
