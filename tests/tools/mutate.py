@@ -121,7 +121,13 @@ def main():
     parser.add_argument("--built", action="store_true", help="the copy in --into is built already")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", help="operators, separated by commas")
+    parser.add_argument("--check", action="store_true", help="only ask whether every mistake still has its place in the source")
     arguments = parser.parse_args()
+    if arguments.check:
+        for operator, name, text, _ in MUTATIONS:
+            place_of(text, (ROOT / "reference" / "ops" / name).read_text(), f"{operator}, {name}")
+        print(f"{len(MUTATIONS)} mistakes have their places")
+        return 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = (arguments.into or pathlib.Path(temporary)).resolve()
         program = folder / "build" / "ci" / "bin" / "ops_test"

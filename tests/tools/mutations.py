@@ -98,8 +98,8 @@ MUTATIONS = [
     ("GlobalAveragePool", "pool.cpp", "return sum / static_cast<double>(«plane.size()»);", "plane.size() + 1"),
     ("MaxUnpool", "pool.cpp", "const Walk<1> at(«implied.dims()», {strides}, indices[index]);", "shape.dims()"),
     # recurrent nets
-    ("RNN", "recurrent_shared.cpp", "backward ? «lengths[index] - 1 - count» : count;", "plan.steps - 1 - count"),
-    ("RNN", "recurrent_shared.cpp", "share.first + «static_cast<int64_t>(index)»).data();", "0"),
+    ("RNN", "recurrent_course.cpp", "backward ? «lengths[index] - 1 - count» : count;", "plan.steps - 1 - count"),
+    ("RNN", "recurrent_shared.cpp", "input_sums(share, which.first, time, «static_cast<int64_t>(index)»).data();", "0"),
     ("GRU", "recurrent.cpp", "state[unit] = («1 - z[unit]») * candidate[unit]", "z[unit]"),
     ("GRU", "recurrent.cpp", "(linear_before_reset_ ? «r[unit]» * candidate[unit]", "1.0"),
     ("LSTM", "recurrent.cpp", "f[unit] = «1 - i[unit]»;", "i[unit]"),
