@@ -121,7 +121,7 @@ Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
     // The padding behind a shorter prompt has no position; onnxruntime leaves it at 0.
     for (int64_t s = 0; s < shape.sequence; ++s) rows.push_back(place.past + s < place.total ? place.past + s : 0);
   }
-  if (op.has_input(kPositionIds)) rows = PX_TRY(op.integers_of_input(kPositionIds));
+  if (op.has_input(kPositionIds)) rows = all_integers(op.input(kPositionIds));
   if (rows.size() != shape.batch * shape.sequence) return execution_error("position_ids do not fit the tokens");
   const Tensor ids = Tensor::from<int64_t>(Shape{shape.batch, shape.sequence}, rows);
   const Tensor cosine = PX_TRY(inner_cast(op, op.input(kCosCache), DType::float32));

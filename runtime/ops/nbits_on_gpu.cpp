@@ -1,16 +1,20 @@
-// MatMulNBits of com.microsoft for GPU devices: few rows by a kernel that decodes weights as it reads them, more rows
-// by a product with the decoded matrix. The host's is in ms_quantized_products.cpp.
+// Weights of few bits of com.microsoft for GPU devices: MatMulNBits, few rows of it by a kernel that decodes weights as
+// it reads them, more by a product with the decoded matrix; GatherBlockQuantized. The host's are in
+// ms_quantized_products.cpp and ms_tokens.cpp.
 #include <array>
 
 #include <fmt/format.h>
 
+#include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/gpu/block_weights_kernel.h"
 #include "runtime/device/map.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/fused_families.h"
+#include "runtime/ops/indices.h"
 #include "runtime/ops/nbits_blocks.h"
 #include "runtime/ops/on_gpu.h"
+#include "runtime/ops/quantised_table.h"
 
 namespace parallax::runtime {
 namespace {
@@ -112,6 +116,77 @@ Status matmul_nbits(OpContext<Device>& op) {
   return {};
 }
 
+// ---- GatherBlockQuantized, of bytes ----
+
+// One number of the result: (number - zero point) * scale of its block; 0 for an index out of range.
+template <class Device>
+struct GatheredNumber {
+  Elements<Device, const uint8_t> codes, zeros;  // zero points may be missing
+  Source scales, indices;
+  Axes dims, scale_dims;
+  int64_t axis, block, count, inner, length;  // `count` indices into `length` slices of `inner`
+  int bits;
+
+  PX_HD int64_t scale_place(int64_t position) const {
+    int64_t place = 0, stride = 1;
+    for (int i = dims.count - 1; i >= 0; --i) {
+      const int64_t index = position % dims[i];
+      position /= dims[i];
+      if (scale_dims[i] > 1) place += (i == axis ? index / block : index) * stride;
+      stride *= scale_dims[i];
+    }
+    return place;
+  }
+  PX_HD float number(const Elements<Device, const uint8_t>& from, int64_t position, int64_t row) const {
+    const int64_t bit = position % row * bits;
+    const unsigned byte = from[position / row * ((row * bits + 7) / 8) + bit / 8];
+    return static_cast<float>((byte >> (bit % 8)) & ((1U << bits) - 1U));
+  }
+  PX_HD float operator()(int64_t at) const {
+    int64_t index = element_of<Device, int64_t>(indices, at / inner % count);
+    index += index < 0 ? length : 0;
+    if (index < 0 || index >= length) return 0.0F;
+    const int64_t position = (at / inner / count * length + index) * inner + at % inner;
+    const int64_t place = scale_place(position);
+    const int last = dims.count - 1;
+    const float zero = zeros ? number(zeros, place, scale_dims[last]) : static_cast<float>(1U << (bits - 1));
+    return (number(codes, position, dims[last]) - zero) * element_of<Device, float>(scales, place);
+  }
+};
+
+template <class Device>
+Status gather_block_quantised(OpContext<Device>& op) {
+  const QuantisedTable table = PX_TRY(quantised_table(op));
+  const MutableView y = PX_TRY(op.make_output(0, op.input(2).dtype(), shape_of(table.out)));
+  if (y.element_count() == 0) return {};
+  const auto bytes_of = [&](int64_t input) {
+    const bool given = op.has_input(input);
+    return Elements<Device, const uint8_t>{given ? reinterpret_cast<const uint8_t*>(op.input(input).view().data)
+                                                 : nullptr};
+  };
+  const GatheredNumber<Device> number{bytes_of(0),
+                                      bytes_of(3),
+                                      source_of(op.input(2).view()),
+                                      source_of(op.input(1).view()),
+                                      Axes(table.dims),
+                                      Axes(table.scale_dims),
+                                      table.axis,
+                                      table.block,
+                                      op.input(1).element_count(),
+                                      product(table.dims, table.gather_axis + 1, table.dims.size()),
+                                      table.dims[table.gather_axis],
+                                      table.bits};
+  tabulate<float>(op.queue(), number, y);
+  return {};
+}
+
+template <class Device>
+constexpr KernelRow<Device> gather_row() {
+  KernelRow<Device> row{"GatherBlockQuantized", dtype_bit(DType::uint8), PX_ON_GPU(gather_block_quantised<Device>)};
+  row.domain = "com.microsoft";
+  return row;
+}
+
 template <class Device>
 constexpr KernelRow<Device> nbits_row() {
   KernelRow<Device> row{"MatMulNBits", kNarrowFloats, PX_ON_GPU(matmul_nbits<Device>)};
@@ -120,7 +195,7 @@ constexpr KernelRow<Device> nbits_row() {
 }
 
 template <class Device>
-constexpr KernelRow<Device> kNbitsOnGpuRows[] = {nbits_row<Device>()};
+constexpr KernelRow<Device> kNbitsOnGpuRows[] = {nbits_row<Device>(), gather_row<Device>()};
 
 }  // namespace
 

@@ -204,6 +204,10 @@ Status reduce_log_sum_exp(OpContext<Device>& op) {
   const Shape shape = PX_TRY(reduced_shape(x.shape(), axes, op.integer("keepdims") != 0));
   const ReductionInput in = PX_TRY(gather_axes(op, x, axes));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
+  if (is_integer(x.dtype())) {  // what has a fraction is cut
+    fold_places<double>(op.queue(), LogSumExp{}, in.rows, y, in.view);
+    return {};
+  }
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     fold_places<C>(op.queue(), LogSumExp{}, in.rows, y, in.view);
@@ -271,7 +275,7 @@ constexpr KernelRow<Device> kReductionRows[] = {
     reads_on_host<Device>({1}, {"ReduceL1", kReals, reduce<Device, FoldL1, Numbers>}),
     reads_on_host<Device>({1}, {"ReduceL2", kReals, reduce<Device, FoldL2, Numbers>}),
     reads_on_host<Device>({1}, {"ReduceLogSum", kReals, reduce<Device, FoldLogSum, Numbers>}),
-    reads_on_host<Device>({1}, {"ReduceLogSumExp", kFloats, reduce_log_sum_exp<Device>}),
+    reads_on_host<Device>({1}, {"ReduceLogSumExp", kReals, reduce_log_sum_exp<Device>}),
     reads_on_host<Device>({1}, {"ReduceMax", kReducible, reduce<Device, FoldMax, Numbers>}),
     reads_on_host<Device>({1}, {"ReduceMean", kReals, reduce<Device, FoldMean, Numbers>}),
     reads_on_host<Device>({1}, {"ReduceMin", kReducible, reduce<Device, FoldMin, Numbers>}),

@@ -59,6 +59,8 @@ case("reducel2_float16_squares_do_not_overflow", "ReduceL2", 18, [f16([300, 400]
 case("reducesumsquare_float16_overflows", "ReduceSumSquare", 18, [f16([[300, 4], [3, 4]]), i64([1])], {"keepdims": 0})
 case("reducelogsumexp_large", "ReduceLogSumExp", 18, [f32([[1000, 1000], [-1000, -1001]]), i64([1])], {"keepdims": 0},
      outputs=[f32([1000.6931472, -999.6867383])], spec="the logarithm of a sum of exponentials does not overflow where its result does not")
+case("reducelogsumexp_int32", "ReduceLogSumExp", 18, [i32([[1, 1], [-3, 5], [100, 100]]), i64([1])], {"keepdims": 0},
+     [i32([1, 5, 100])], spec="T of the result is that of the data: what has a fraction is cut, as by Cast")
 case("reducelogsumexp_infinities", "ReduceLogSumExp", 18, [f32([[-INF, 1], [INF, 1], [-INF, -INF]]), i64([1])], {"keepdims": 0},
      outputs=[f32([1, INF, -INF])], spec="log(exp(-inf) + e) is 1",
      wrong={EVALUATOR: "subtracts infinities"})

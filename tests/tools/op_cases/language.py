@@ -200,3 +200,60 @@ for name, make in (("half", f16), ("double", f64)):
     image, boxes = make(numbers([2, 3, 4, 6], 1070)), make(BOXES)
     case(f"cropandresize_{name}", "CropAndResize", [image, boxes, OWNERS, i32([3, 4])], {},
          [like(image, crop(image, boxes, OWNERS, [3, 4], "bilinear", 0.0))])
+
+
+# ---- GroupQueryAttention: two heads of queries on one of keys and values ----
+
+def rotated(x, cos, sin, rows):
+    """`x`: [batch, heads, length, size], `rows`: [batch, length]."""
+    half = x.shape[-1] // 2
+    c, s = cos.astype(np.float64)[rows][:, None], sin.astype(np.float64)[rows][:, None]
+    return np.concatenate([x[..., :half] * c - x[..., half:] * s, x[..., half:] * c + x[..., :half] * s], -1)
+
+
+def group_attention(q, k, v, pasts, ends, rows=None, caches=None, bias=0.0, sink=None, dtype=np.float32):
+    """[output, present_key, present_value, scores with mask] of samples whose sequences end at `ends`; the caches are as long as needed."""
+    split = lambda x, count: wide(x)[0].reshape(x.shape[0], x.shape[1], count, -1).swapaxes(1, 2)
+    queries, keys, values = split(q, 2), split(k, 1), split(v, 1)
+    batch, length = q.shape[:2]
+    capacity = max(ends)
+    places = np.array([[end - length + i for i in range(length)] for end in ends])
+    if caches:
+        queries, keys = (rotated(x, *caches, places if rows is None else rows) for x in (queries, keys))
+    presents = []
+    for past, new in zip(pasts or (None, None), (keys, values)):
+        present = np.zeros((batch, 1, capacity, new.shape[-1]))
+        for sample, end in enumerate(ends):
+            if past is not None:
+                present[sample, :, : end - length] = past[sample, :, : end - length]
+            present[sample, :, end - length : end] = new[sample]
+        presents.append(present)
+    scores = queries @ presents[0].swapaxes(2, 3) / math.sqrt(queries.shape[-1]) + bias
+    hidden = np.arange(capacity) > places[:, None, :, None]
+    scores = np.where(hidden, -np.inf, scores)
+    joint = scores if sink is None else np.concatenate([scores, np.broadcast_to(np.reshape(sink, (1, 2, 1, 1)), scores.shape[:3] + (1,))], -1)
+    y = softmax(joint)[..., :capacity] @ presents[1]
+    y = y.swapaxes(1, 2).reshape(batch, length, -1)
+    return [r.astype(dtype) for r in (y, *presents, np.where(hidden, 0, scores))]
+
+
+GROUP = {"num_heads": 2, "kv_num_heads": 1}
+for name, dtype in (("float", "float32"), ("half", "float16")):
+    gq, gk, gv = numbers([2, 1, 8], 1080, dtype), numbers([2, 1, 4], 1081, dtype), numbers([2, 1, 4], 1082, dtype)
+    past = [numbers([2, 1, 4, 4], 1083 + seed, dtype) for seed in range(2)]
+    y = group_attention(gq, gk, gv, past, [4, 2], dtype=past[0].dtype)
+    case(f"groupqueryattention_step_{name}", "GroupQueryAttention", [gq, gk, gv, *past, i32([3, 1]), i32(4)], GROUP, y[:3])
+GQ, GK, GV = numbers([2, 3, 8], 1085), numbers([2, 3, 4], 1086), numbers([2, 3, 4], 1087)
+ANGLES = np.outer(np.arange(6), 0.25 ** np.arange(2)).astype(np.float32)
+CACHES = [np.cos(ANGLES), np.sin(ANGLES)]
+PLACES = i64([[2, 0, 5], [1, 3, 4]])
+case("groupqueryattention_position_ids", "GroupQueryAttention", [GQ, GK, GV, None, None, i32([2, 2]), i32(3), *CACHES, PLACES], GROUP | {"do_rotary": 1},
+     group_attention(GQ, GK, GV, None, [3, 3], PLACES, CACHES)[:3])
+BIAS, SINKS = numbers([1, 2, 3, 3], 1088), numbers([2], 1089)
+case("groupqueryattention_bias", "GroupQueryAttention", [GQ, GK, GV, None, None, i32([2, 2]), i32(3), None, None, None, BIAS], GROUP,
+     group_attention(GQ, GK, GV, None, [3, 3], bias=BIAS)[:3])
+case("groupqueryattention_sink", "GroupQueryAttention",
+     [GQ, GK, GV, None, None, i32([2, 2]), i32(3), None, None, None, None, SINKS], GROUP,
+     group_attention(GQ, GK, GV, None, [3, 3], sink=SINKS)[:3])
+case("groupqueryattention_packed", "GroupQueryAttention", [np.concatenate([GQ, GK, GV], -1), None, None, None, None, i32([2, 2]), i32(3)],
+     GROUP | {"smooth_softmax": 1, "qk_output": 1}, group_attention(GQ, GK, GV, None, [3, 3], sink=[0, 0]))
