@@ -1,6 +1,12 @@
 // Which kind of blame a pair of dumps asks for.
 #include "inspector/diff/blame.h"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "inspector/diff/blame_models.h"
 #include "inspector/diff/blame_statistics.h"
 
@@ -10,6 +16,28 @@ namespace {
 std::string model_hash(const BlameSide& side) {
   const auto executions = side.dump->executions();
   return executions.empty() ? "" : executions.front().model_sha256;
+}
+
+bool has_failure(const DumpReader& dump, const NodeFailure& failure) {
+  return std::ranges::any_of(dump.failures(), [&](const NodeFailure& other) {
+    return other.node == failure.node && other.message == failure.message;
+  });
+}
+
+// Where one side's run broke off and the other's did not, last: what made it break may have been found before.
+void add_failures(const DumpReader& failed, Side side, const DumpReader& other, Comparison& comparison) {
+  for (const NodeFailure& failure : failed.failures()) {
+    if (has_failure(other, failure)) continue;
+    Cause cause;
+    cause.rank = static_cast<int32_t>(comparison.causes.size()) + 1;
+    cause.node = failure.node;
+    cause.op = failure.op;
+    cause.path = failure.path;
+    cause.introduced = std::numeric_limits<double>::infinity();
+    cause.side = side;
+    cause.why = fmt::format("{}'s run broke off here: {}", side == Side::a ? "A" : "B", failure.message);
+    comparison.causes.push_back(std::move(cause));
+  }
 }
 
 }  // namespace
@@ -30,6 +58,8 @@ Status find_causes(const BlameRequest& request, Comparison& comparison) {
   }
   comparison.causes = run_one_model(request) ? PX_TRY(blame_executions(request, comparison))
                                              : PX_TRY(blame_models(request, comparison));
+  add_failures(*request.a.dump, Side::a, *request.b.dump, comparison);
+  add_failures(*request.b.dump, Side::b, *request.a.dump, comparison);
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/captured_weights.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
@@ -21,7 +22,8 @@ constexpr size_t kSmallBytes = size_t{1} << 20;  // constants that are computed 
 Result<std::shared_ptr<const Model>> model_of(const BlameSide& side) {
   if (side.model != nullptr) return side.model;
   for (size_t graph = 0; side.dump != nullptr && graph < side.dump->graphs().size(); ++graph) {
-    if (!side.dump->graphs()[graph].is_executed) return side.dump->model(static_cast<int32_t>(graph));
+    if (side.dump->graphs()[graph].is_executed) continue;
+    return with_captured_weights(*side.dump, PX_TRY(side.dump->model(static_cast<int32_t>(graph))));
   }
   return usage_error("a dump holds no graph, and blame between two models needs both");
 }

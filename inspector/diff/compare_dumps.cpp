@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inspector/diff/captured_weights.h"
 #include "inspector/diff/compare.h"
 #include "inspector/diff/error_picture.h"
 #include "inspector/diff/judge.h"
@@ -115,7 +116,8 @@ bool runs_one_model(const DumpReader& a, const DumpReader& b) {
 diff::PathLinks links_between(const DumpSide& a, const DumpSide& b) {
   diff::PathLinks links;
   if (a.model() == nullptr || b.model() == nullptr || runs_one_model(a.dump(), b.dump())) return links;
-  const auto sites_a = SiteTable::build(a.model()), sites_b = SiteTable::build(b.model());
+  const auto sites_a = SiteTable::build(diff::with_captured_weights(a.dump(), a.model()));
+  const auto sites_b = SiteTable::build(diff::with_captured_weights(b.dump(), b.model()));
   if (!sites_a.ok() || !sites_b.ok()) return links;
   for (const PathMatch& match : matched_paths(*sites_a, *sites_b, match_models(*sites_a, *sites_b))) links.link(match);
   links.close();
