@@ -12,7 +12,7 @@
 #include "tests/runtime/emulated/emulation.h"
 #include "tests/runtime/model_text.h"
 
-namespace parallax {
+namespace parallax::capture_test {
 namespace {
 
 using model_text::node;
@@ -242,4 +242,4 @@ TEST(GpuCapture, AnObserverThatFailsStopsTheRun) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::capture_test

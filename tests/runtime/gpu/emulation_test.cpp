@@ -6,7 +6,7 @@
 #include "runtime/device/elements.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 
-namespace parallax::runtime {
+namespace parallax::runtime::emulation_test {
 namespace {
 
 using EmulatedIntegers = Elements<Emulated, int64_t>;
@@ -171,4 +171,4 @@ TEST(Emulation, GoesOnAfterAProblem) {
 }
 
 }  // namespace
-}  // namespace parallax::runtime
+}  // namespace parallax::runtime::emulation_test

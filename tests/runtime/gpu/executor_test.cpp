@@ -10,7 +10,7 @@
 #include "tests/runtime/model_text.h"
 #include "tests/runtime/plan/attention_graphs.h"
 
-namespace parallax {
+namespace parallax::executor_test {
 namespace {
 
 using model_text::node;
@@ -196,4 +196,4 @@ TEST(GpuExecutor, KeepsToAMemoryLimit) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::executor_test

@@ -10,7 +10,7 @@
 
 #include "tests/runtime/emulated/copies_emulated.h"
 
-namespace parallax::runtime {
+namespace parallax::runtime::host_copies_test {
 namespace {
 
 constexpr HostCopySizes kSizes{4096, 512};
@@ -124,4 +124,4 @@ TEST(HostCopies, TheEmulationTellsOfMistakes) {
 }
 
 }  // namespace
-}  // namespace parallax::runtime
+}  // namespace parallax::runtime::host_copies_test

@@ -11,7 +11,7 @@
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 
-namespace parallax {
+namespace parallax::narrow_types_test {
 namespace {
 
 struct Case {
@@ -100,4 +100,4 @@ TEST(GpuNarrowTypes, TheSameBytesAsOnTheHost) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::narrow_types_test

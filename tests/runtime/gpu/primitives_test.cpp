@@ -7,7 +7,7 @@
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 
-namespace parallax::runtime {
+namespace parallax::runtime::primitives_test {
 namespace {
 
 // One input on both devices.
@@ -237,4 +237,4 @@ TEST(GpuPrimitives, FindFirstAnswersOnTheHost) {
 }
 
 }  // namespace
-}  // namespace parallax::runtime
+}  // namespace parallax::runtime::primitives_test

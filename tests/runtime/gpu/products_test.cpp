@@ -10,7 +10,7 @@
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 
-namespace parallax {
+namespace parallax::products_test {
 namespace {
 
 struct Case {
@@ -105,4 +105,4 @@ TEST(GpuProducts, AsTheHosts) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::products_test

@@ -10,7 +10,7 @@
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 
-namespace parallax::runtime {
+namespace parallax::runtime::statistics_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -143,4 +143,4 @@ TEST(DeviceStatistics, TypesThatAreNotReadThere) {
 }
 
 }  // namespace
-}  // namespace parallax::runtime
+}  // namespace parallax::runtime::statistics_test

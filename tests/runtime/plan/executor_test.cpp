@@ -12,7 +12,7 @@
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/model_text.h"
 
-namespace parallax {
+namespace parallax::executor_test {
 namespace {
 
 using model_text::model_of;
@@ -389,4 +389,4 @@ TEST(Memory, PackedWeightsServeEveryShape) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::executor_test

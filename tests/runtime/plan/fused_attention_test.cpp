@@ -8,7 +8,7 @@
 #include "tests/runtime/plan/attention_graphs.h"
 #include "tests/runtime/plan/fused_counter.h"
 
-namespace parallax {
+namespace parallax::fused_attention_test {
 namespace {
 
 Tensor output_of(Executor& executor, const attention_graphs::Graph& graph, bool fuses, int* fused = nullptr) {
@@ -66,4 +66,4 @@ TEST(FusedAttention, RowWithoutANumberStaysOne) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::fused_attention_test

@@ -6,7 +6,7 @@
 #include "tests/runtime/model_text.h"
 #include "tests/runtime/plan/fused_counter.h"
 
-namespace parallax {
+namespace parallax::fused_pointwise_test {
 namespace {
 
 std::string dims_text(const std::vector<int64_t>& dims) {
@@ -108,4 +108,4 @@ TEST(FusedPointwise, LongChainsAreCut) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::fused_pointwise_test

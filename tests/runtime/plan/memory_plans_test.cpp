@@ -7,7 +7,7 @@
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/model_text.h"
 
-namespace parallax {
+namespace parallax::memory_plans_test {
 namespace {
 
 using model_text::model_of;
@@ -145,4 +145,4 @@ TEST(MemoryPlans, LimitsNameTheNodeAndTheBytes) {
 }
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::memory_plans_test

@@ -12,7 +12,7 @@
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/model_text.h"
 
-namespace parallax {
+namespace parallax::orders_test {
 namespace {
 
 using model_text::model_of;
@@ -193,4 +193,4 @@ std::string repeated() {
 INSTANTIATE_TEST_SUITE_P(Bodies, Readers, testing::Values(branch(true), branch(false), repeated()));
 
 }  // namespace
-}  // namespace parallax
+}  // namespace parallax::orders_test
