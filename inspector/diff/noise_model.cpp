@@ -72,6 +72,24 @@ double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_li
 
 DType coarser(DType a, DType b) { return epsilon_of(a) >= epsilon_of(b) ? a : b; }
 
+bool has_bodies(const Node& node) {
+  return node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.function != nullptr;
+}
+
+// Of a value that nobody was shown: its type, and its size where that is declared.
+Magnitude magnitude_of(const TypeInfo& type) {
+  Magnitude magnitude;
+  magnitude.dtype = type.dtype;
+  if (!type.dims.has_value() || type.dims->empty()) return magnitude;
+  const auto size_of = [](const Dim& dim) { return static_cast<double>(std::max<int64_t>(0, dim.value)); };
+  double count = 1;
+  for (const Dim& dim : *type.dims) count *= size_of(dim);
+  magnitude.count = count;
+  magnitude.first_dim = std::max(1.0, size_of(type.dims->front()));
+  magnitude.last_dim = std::max(1.0, size_of(type.dims->back()));
+  return magnitude;
+}
+
 }  // namespace
 
 struct NoiseModel::Inputs {
@@ -99,6 +117,26 @@ struct NoiseModel::Inputs {
     if (position < 2) rms_product *= state.magnitude.rms;
     if (position == 0) terms = state.magnitude.last_dim;
   }
+
+  // About as large as a result is that was never seen.
+  double rms_of_result(Spread spread, bool is_product) const {
+    switch (spread) {
+      case Spread::dots:
+        return std::sqrt(terms) * rms_product;
+      case Spread::scales:
+        return is_product ? rms_product : rms_max;
+      case Spread::exponential:
+      case Spread::normalizes:
+        return 1;
+      case Spread::moves:
+      case Spread::bounded:
+      case Spread::adds:
+      case Spread::recurrent:
+      case Spread::unknown:
+        return rms_max;
+    }
+    return rms_max;
+  }
 };
 
 const NoiseModel::State* NoiseModel::find(std::string prefix, const std::string& escaped_name) const {
@@ -122,6 +160,38 @@ void NoiseModel::add_body_output(const Graph& body, size_t position, const std::
   if (position >= body.outputs.size()) return;
   const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);
   value.sources.push_back({value.prefix, name, place + name, position});
+}
+
+bool NoiseModel::is_known(std::string prefix, const std::string& escaped_name) const {
+  do {
+    if (states_.contains(prefix + escaped_name) || unresolved_.contains(prefix + escaped_name)) return true;
+  } while (leave_frame(prefix));
+  return false;
+}
+
+// What a node reads and nobody was shown, since it was fused away, has rounded nevertheless: its error is estimated
+// from what it is made of, as far back as that was not shown either.
+void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth) {
+  constexpr int kLongestChain = 32;  // more than any kernel fuses
+  if (depth >= kLongestChain) return;
+  for (const ValueId id : node.inputs) {
+    if (id == kNoValue) continue;
+    const ValueDef& definition = value_at(graph, id);
+    const std::string name = escape_name(definition.name);
+    if (definition.producer == kNoNode || !is_counted(definition.type.dtype) || is_known(reader.prefix, name)) continue;
+    const Node& producer = graph.nodes[static_cast<size_t>(definition.producer)];
+    if (has_bodies(producer)) continue;
+    Added unseen;
+    unseen.prefix = reader.prefix;
+    unseen.escaped_name = name;
+    unseen.magnitude = magnitude_of(definition.type);
+    unseen.is_estimated = true;
+    unseen.is_product = producer.op_type == "Mul";
+    describe_node(graph, producer, unseen);
+    add_unseen(unseen, graph, producer, depth + 1);
+    unresolved_[unseen.prefix + name] = next_number_;
+    added_.emplace(next_number_++, std::move(unseen));
+  }
 }
 
 // What a node with bodies gives is what its bodies gave.
@@ -153,18 +223,21 @@ void NoiseModel::add_what_enters(const Graph& body, Added& value) const {
   }
 }
 
+void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& value) const {
+  value.kind = has_bodies(node) ? Kind::passed_on : Kind::computed;
+  value.row = &noise_row_of(node.op_type, node.domain);
+  value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
+  add_inputs(value.prefix, graph, node, value);
+}
+
 void NoiseModel::describe(const ValueSite& site, Added& value) {
   const Graph& graph = *site.graph;
   graphs_[static_path(value.prefix)] = &graph;
   if (site.role == ValueSite::Role::node_output && site.node_index >= 0) {
     const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
-    const bool has_bodies =
-        node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.function != nullptr;
-    value.kind = has_bodies ? Kind::passed_on : Kind::computed;
-    value.row = &noise_row_of(site.op, site.domain);
-    value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
-    add_inputs(value.prefix, graph, node, value);
+    describe_node(graph, node, value);
     add_body_outputs(node, static_cast<size_t>(site.output_index), value);
+    if (!has_bodies(node)) add_unseen(value, graph, node, 0);
   } else if (site.role == ValueSite::Role::input && !value.prefix.empty()) {
     value.kind = Kind::passed_on;
     add_what_enters(graph, value);
@@ -190,7 +263,7 @@ NoiseModel::Inputs NoiseModel::inputs_of(const Added& value) const {
 NoiseModel::State NoiseModel::state_of(const Added& value) const {
   State state;
   state.magnitude = value.magnitude;
-  const double rms = value.magnitude.rms;
+  double rms = value.magnitude.rms;
   const DType own_type = real_part(value.magnitude.dtype);
   const double epsilon = epsilon_of(own_type);
   if (value.kind == Kind::data) return state;
@@ -200,6 +273,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     return state;
   }
   const Inputs inputs = inputs_of(value);
+  if (value.is_estimated) state.magnitude.rms = rms = inputs.rms_of_result(value.row->spread, value.is_product);
   state.coarsest = coarser(inputs.coarsest, own_type);
   if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
     state.error = std::sqrt(squared(kStoring * epsilon) + squared(inputs.relative_max)) * rms;
@@ -255,12 +329,13 @@ int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_na
   if (!is_counted(magnitude.dtype)) return -1;
   const std::string path = prefix + escaped_name;
   if (const auto earlier = unresolved_.find(path); earlier != unresolved_.end()) resolve(earlier->second);
-  Added& value = added_[next_number_];
+  Added value;
   value.prefix = prefix;
   value.escaped_name = escaped_name;
   value.magnitude = magnitude;
-  if (site != nullptr && site->graph != nullptr) describe(*site, value);
+  if (site != nullptr && site->graph != nullptr) describe(*site, value);  // may add what it is made of
   unresolved_[path] = next_number_;
+  added_.emplace(next_number_, std::move(value));
   return next_number_++;
 }
 
@@ -283,6 +358,7 @@ void NoiseModel::resolve(int64_t number) {
     } while (!states_.contains(prefix + source.escaped_name) && leave_frame(prefix));
   }
   const State state = state_of(value);
+  if (value.is_estimated && state.magnitude.rms == 0) return;  // nothing is known of what it is made of
   states_[value.prefix + value.escaped_name] = state;
   const std::string place = static_path(value.prefix);
   if (place.empty()) return;

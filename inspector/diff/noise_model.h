@@ -68,15 +68,20 @@ class NoiseModel {
     Kind kind = Kind::unknown;
     const NoiseRow* row = nullptr;
     bool is_convolution = false;
+    bool is_estimated = false;  // never seen: its size follows from what it is made of
+    bool is_product = false;    // of its first two inputs, element by element
     std::vector<Source> sources;
   };
   struct Inputs;
 
   void describe(const ValueSite& site, Added& value);
+  void describe_node(const Graph& graph, const Node& node, Added& value) const;
   void add_inputs(const std::string& prefix, const Graph& graph, const Node& node, Added& value) const;
+  void add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth);
   void add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const;
   void add_body_outputs(const Node& node, size_t output_index, Added& value) const;
   void add_what_enters(const Graph& body, Added& value) const;
+  bool is_known(std::string prefix, const std::string& escaped_name) const;
   void resolve(int64_t number);
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;

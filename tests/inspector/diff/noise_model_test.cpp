@@ -260,6 +260,37 @@ TEST(NoiseModel, AMaskThatIsAddedWidensNoLimit) {
   EXPECT_LT(judge.limit_of(sum, "s").atol, 1e-4);
 }
 
+// y = x * w + s, where a kernel that fuses the two shows no product.
+TEST(NoiseModel, WhatWasFusedAwayHasRoundedToo) {
+  const std::string rows =
+      " type { tensor_type { elem_type: 1 shape { dim { dim_value: 48 } dim { dim_value: 64 } } } } }";
+  const std::string text = "ir_version: 10 opset_import { version: 20 } graph { name: \"g\" input { name: \"x\"" +
+                           rows +
+                           "input { name: \"w\" type { tensor_type { elem_type: 1 shape { dim { dim_value: 64 } dim { "
+                           "dim_value: 64 } } } } } "
+                           "input { name: \"s\" type { tensor_type { elem_type: 1 shape { dim { dim_value: 64 } } } } "
+                           "} output { name: \"y\"" +
+                           rows +
+                           "node { op_type: \"MatMul\" input: \"x\" input: \"w\" output: \"m\" } "
+                           "node { op_type: \"Add\" input: \"m\" input: \"s\" output: \"y\" } }";
+  const diff::SiteIndex sites(
+      import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "net.textproto").take());
+  const auto limit_of_y = [&](const std::vector<std::pair<const char*, double>>& shown) {
+    diff::Judge judge({});
+    for (const auto& [name, magnitude] : shown) {
+      const int64_t number = judge.add(name, sites.find(name),
+                                       tensor_of(DType::float32, Matrix(kRows * kWidth, magnitude)), DType::float32);
+      if (std::string_view(name) == "y") return judge.limit_of(number, "y").atol;
+    }
+    return 0.0;
+  };
+  const double parts = limit_of_y({{"x", 1.0}, {"w", 1.0}, {"s", 0.01}, {"m", 8.0}, {"y", 8.0}});
+  const double fused = limit_of_y({{"x", 1.0}, {"w", 1.0}, {"s", 0.01}, {"y", 8.0}});
+  const double without_sources = limit_of_y({{"s", 0.01}, {"y", 8.0}});
+  EXPECT_NEAR(fused, parts, 0.1 * parts);
+  EXPECT_GT(parts, 1.2 * without_sources);  // so that the product's rounding is what counts above
+}
+
 TEST(NoiseModel, StaticPathsFindSites) {
   EXPECT_EQ(diff::static_path("graph(decoder)//step[7]//loop.body[3]//if.then//x"), "loop.body[*]//if.then//x");
   EXPECT_EQ(diff::prefix_of("loop.body[3]//x"), "loop.body[3]//");
