@@ -152,35 +152,17 @@ Result<Dump> capture_unfused(const RunSide& side, const std::string& path) {
   return DumpReader::open(path);
 }
 
-// Nodes that were judged in one piece because their values were fused away are told apart by a run that fuses nothing:
-// what is wrong there is a node's own doing, and is put first; what is right there is wrong by being fused.
-Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide& b, const TemporaryFolder& folder,
-                    std::vector<Cause>& causes) {
-  BlameRequest unfused = request;
-  if (has_fused_values(request.a.dump)) unfused.a.dump = PX_TRY(capture_unfused(a, folder.file("A-unfused.plx")));
-  if (has_fused_values(request.b.dump)) unfused.b.dump = PX_TRY(capture_unfused(b, folder.file("B-unfused.plx")));
-  Comparison seen = PX_TRY(compare_dumps(*unfused.a.dump, *unfused.b.dump, request.policy, {}));
-  PX_TRY(find_causes(unfused, seen));
-  std::erase_if(seen.causes, [](const Cause& cause) { return !(cause.introduced > 1); });
-  if (seen.causes.empty()) {
-    for (Cause& cause : causes) cause.why += "; with nothing fused away (--observe-all) no node is wrong";
-    return {};
-  }
-  std::erase_if(causes, [&](const Cause& cause) {
-    return std::ranges::any_of(seen.causes, [&](const Cause& known) { return known.path == cause.path; });
-  });
-  std::ranges::move(causes, std::back_inserter(seen.causes));
-  causes = std::move(seen.causes);
-  return {};
+bool is_no_pair(const ValueComparison& value) {
+  return value.reason == kPairedWrongly || value.reason == kWrittenOtherwise;
 }
 
-// What the second look found to be rounding, or no pair at all, is so in the first run too.
-void take_over_verdicts(const Comparison& seen, Comparison& comparison) {
+// What another look found to be no pair at all is so in the first run too; and what it found to be rounding, where that
+// look was at a run of the same nodes.
+void take_over_verdicts(const Comparison& seen, bool is_same_run, Comparison& comparison) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {
-    const bool is_rounding = value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
-    const bool is_no_pair = value.reason == kPairedWrongly || value.reason == kWrittenOtherwise;
-    if (is_rounding || is_no_pair) by_path.emplace(value.path, &value);
+    const bool is_rounding = is_same_run && value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
+    if (is_rounding || is_no_pair(value)) by_path.emplace(value.path, &value);
   }
   if (by_path.empty()) return;
   for (ValueComparison& value : comparison.values) {
@@ -191,6 +173,35 @@ void take_over_verdicts(const Comparison& seen, Comparison& comparison) {
     value.reason = found->second->reason;
   }
   conclude(comparison);
+}
+
+// Nodes that were judged in one piece because their values were fused away are told apart by a run that fuses nothing:
+// what is wrong there is a node's own doing, and is put first; what is right there is wrong by being fused, unless it
+// was constants that alone seemed to differ.
+Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide& b, const TemporaryFolder& folder,
+                    Comparison& first) {
+  std::vector<Cause>& causes = first.causes;
+  BlameRequest unfused = request;
+  if (has_fused_values(request.a.dump)) unfused.a.dump = PX_TRY(capture_unfused(a, folder.file("A-unfused.plx")));
+  if (has_fused_values(request.b.dump)) unfused.b.dump = PX_TRY(capture_unfused(b, folder.file("B-unfused.plx")));
+  Comparison seen = PX_TRY(compare_dumps(*unfused.a.dump, *unfused.b.dump, request.policy, {}));
+  PX_TRY(find_causes(unfused, seen));
+  std::erase_if(seen.causes, [](const Cause& cause) { return !(cause.introduced > 1); });
+  if (seen.causes.empty()) {
+    take_over_verdicts(seen, false, first);
+    std::erase_if(causes, [&](const Cause& cause) {
+      return std::ranges::any_of(
+          first.values, [&](const ValueComparison& value) { return value.path == cause.path && is_no_pair(value); });
+    });
+    for (Cause& cause : causes) cause.why += "; with nothing fused away (--observe-all) no node is wrong";
+    return {};
+  }
+  std::erase_if(causes, [&](const Cause& cause) {
+    return std::ranges::any_of(seen.causes, [&](const Cause& known) { return known.path == cause.path; });
+  });
+  std::ranges::move(causes, std::back_inserter(seen.causes));
+  causes = std::move(seen.causes);
+  return {};
 }
 
 // Limits depend a little on the order of arrival: what diverged in the run is looked into.
@@ -251,9 +262,9 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const bool is_fused = has_fused_values(dumps.a) || has_fused_values(dumps.b);
   // Definitions that differ inside a fused node show only once it is taken apart.
   const bool may_hide = !seen.causes.empty() || a.model != b.model;
-  if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen.causes));
+  if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen));
   const bool has_vanished = is_apart(comparison) && !is_apart(seen) && seen.summary.compared > 0;
-  take_over_verdicts(seen, comparison);
+  take_over_verdicts(seen, true, comparison);
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
   if (seen.causes.empty() && a.model == b.model) PX_TRY(measure_noise(make_executor, a, comparison));
   if (has_vanished && variations.empty() && is_apart(comparison)) variations.push_back(unrepeated(comparison));
