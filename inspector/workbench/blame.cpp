@@ -156,18 +156,30 @@ bool is_no_pair(const ValueComparison& value) {
   return value.reason == kPairedWrongly || value.reason == kWrittenOtherwise;
 }
 
-// What another look found to be no pair at all is so in the first run too; and what it found to be rounding, where that
-// look was at a run of the same nodes.
-void take_over_verdicts(const Comparison& seen, bool is_same_run, Comparison& comparison) {
+bool is_rounding(const ValueComparison& value) {
+  return value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
+}
+
+// Whether a difference is there without what was fused, too, and about as large: then fusing has no part in it.
+bool is_there_unfused(const ValueComparison& fused, const ValueComparison& unfused) {
+  constexpr double kAboutAsLarge = 1.5;
+  return fused.metrics.has_value() && unfused.metrics.has_value() &&
+         fused.metrics->rmse <= kAboutAsLarge * unfused.metrics->rmse &&
+         fused.metrics->max_abs <= kAboutAsLarge * unfused.metrics->max_abs;
+}
+
+// What another look found to be rounding, or no pair at all, is so in the first run too; where that look was at a run
+// with nothing fused away, if it saw the same.
+void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& comparison) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {
-    const bool is_rounding = is_same_run && value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
-    if (is_rounding || is_no_pair(value)) by_path.emplace(value.path, &value);
+    if (is_rounding(value) || is_no_pair(value)) by_path.emplace(value.path, &value);
   }
   if (by_path.empty()) return;
   for (ValueComparison& value : comparison.values) {
     const auto found = by_path.find(value.path);
     if (found == by_path.end() || value.verdict != Verdict::diverged) continue;
+    if (is_unfused && is_rounding(*found->second) && !is_there_unfused(value, *found->second)) continue;
     value.verdict = found->second->verdict;
     value.limit = found->second->limit;
     value.reason = found->second->reason;
@@ -176,8 +188,8 @@ void take_over_verdicts(const Comparison& seen, bool is_same_run, Comparison& co
 }
 
 // Nodes that were judged in one piece because their values were fused away are told apart by a run that fuses nothing:
-// what is wrong there is a node's own doing, and is put first; what is right there is wrong by being fused, unless it
-// was constants that alone seemed to differ.
+// what is wrong there is a node's own doing, and is put first; what is right there is wrong by being fused, unless the
+// same difference is there.
 Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide& b, const TemporaryFolder& folder,
                     Comparison& first) {
   std::vector<Cause>& causes = first.causes;
@@ -188,7 +200,8 @@ Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide
   PX_TRY(find_causes(unfused, seen));
   std::erase_if(seen.causes, [](const Cause& cause) { return !(cause.introduced > 1); });
   if (seen.causes.empty()) {
-    take_over_verdicts(seen, false, first);
+    take_over_verdicts(seen, true, first);
+    if (first.summary.diverged == 0) causes.clear();
     std::erase_if(causes, [&](const Cause& cause) {
       return std::ranges::any_of(
           first.values, [&](const ValueComparison& value) { return value.path == cause.path && is_no_pair(value); });
@@ -264,7 +277,7 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const bool may_hide = !seen.causes.empty() || a.model != b.model;
   if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen));
   const bool has_vanished = is_apart(comparison) && !is_apart(seen) && seen.summary.compared > 0;
-  take_over_verdicts(seen, true, comparison);
+  take_over_verdicts(seen, false, comparison);
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
   if (seen.causes.empty() && a.model == b.model) PX_TRY(measure_noise(make_executor, a, comparison));
   if (has_vanished && variations.empty() && is_apart(comparison)) variations.push_back(unrepeated(comparison));
