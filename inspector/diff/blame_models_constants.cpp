@@ -95,8 +95,9 @@ class ConstantWalk {
     std::vector<std::pair<int32_t, int32_t>> taken = {};  // counterparts: A's values that stood for B's
   };
 
-  // The value and all that it is made of, nearest first.
-  static std::vector<int32_t> above(const ModelSide& side, int32_t id) {
+  // The value and all that it is made of, nearest first, up to where `is_last(value, reader)` holds.
+  template <class IsLast>
+  static std::vector<int32_t> above(const ModelSide& side, int32_t id, const IsLast& is_last) {
     std::vector<int32_t> found = {id};
     for (size_t index = 0; index < found.size() && found.size() < kMostAbove; ++index) {
       if (side.is_constant(found[index])) continue;
@@ -104,10 +105,15 @@ class ConstantWalk {
       if (made_by.id == kNoNode) continue;
       for (const ValueId input : made_by.node().inputs) {
         const int32_t read = ModelSide::site_read(*made_by.place, input);
-        if (read >= 0 && std::ranges::find(found, read) == found.end()) found.push_back(read);
+        if (read < 0 || std::ranges::find(found, read) != found.end()) continue;
+        if (is_last(read, made_by)) return found;
+        found.push_back(read);
       }
     }
     return found;
+  }
+  static std::vector<int32_t> above(const ModelSide& side, int32_t id) {
+    return above(side, id, [](int32_t, const PlacedNode&) { return false; });
   }
 
   // B's value, its nodes run on A's values wherever what A's is made of has the counterpart.
@@ -186,19 +192,12 @@ class ConstantWalk {
   // The node on the way from a value that is equal to `wanted` down to `id`, next to that value.
   static std::optional<PlacedNode> next_to_equal(const ModelSide& side, int32_t id, const Value& wanted) {
     if (!wanted.is_tensor()) return std::nullopt;
-    std::vector<int32_t> above = {id};
-    for (size_t index = 0; index < above.size() && above.size() < kMostAbove; ++index) {
-      if (side.is_constant(above[index])) continue;
-      const PlacedNode made_by = side.producer(above[index]);
-      if (made_by.id == kNoNode) continue;
-      for (const ValueId input : made_by.node().inputs) {
-        const int32_t read = ModelSide::site_read(*made_by.place, input);
-        if (read < 0 || std::ranges::find(above, read) != above.end()) continue;
-        if (same_content(wanted, side.constant(read)) && !leaves_alone(side, made_by, wanted)) return made_by;
-        above.push_back(read);
-      }
-    }
-    return std::nullopt;
+    std::optional<PlacedNode> next;
+    above(side, id, [&](int32_t read, const PlacedNode& reader) {
+      if (same_content(wanted, side.constant(read)) && !leaves_alone(side, reader, wanted)) next = reader;
+      return next.has_value();
+    });
+    return next;
   }
 
   // What the node makes holds the same elements in the same order: not what makes the difference.

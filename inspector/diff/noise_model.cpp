@@ -76,17 +76,24 @@ bool has_bodies(const Node& node) {
   return node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.function != nullptr;
 }
 
-// Of a value that nobody was shown: its type, and its size where that is declared.
-Magnitude magnitude_of(const TypeInfo& type) {
+// Type and outer dimensions.
+Magnitude typed_magnitude(const TypeInfo& type) {
   Magnitude magnitude;
   magnitude.dtype = type.dtype;
   if (!type.dims.has_value() || type.dims->empty()) return magnitude;
-  const auto size_of = [](const Dim& dim) { return static_cast<double>(std::max<int64_t>(0, dim.value)); };
-  double count = 1;
-  for (const Dim& dim : *type.dims) count *= size_of(dim);
-  magnitude.count = count;
-  magnitude.first_dim = std::max(1.0, size_of(type.dims->front()));
-  magnitude.last_dim = std::max(1.0, size_of(type.dims->back()));
+  magnitude.first_dim = static_cast<double>(type.dims->front().value);
+  magnitude.last_dim = static_cast<double>(type.dims->back().value);
+  return magnitude;
+}
+
+// Of a value that nobody was shown.
+Magnitude unseen_magnitude(const TypeInfo& type) {
+  Magnitude magnitude = typed_magnitude(type);
+  if (!type.dims.has_value() || type.dims->empty()) return magnitude;
+  magnitude.first_dim = std::max(1.0, magnitude.first_dim);  // unknown dimensions are -1
+  magnitude.last_dim = std::max(1.0, magnitude.last_dim);
+  magnitude.count = 1;
+  for (const Dim& dim : *type.dims) magnitude.count *= static_cast<double>(std::max<int64_t>(0, dim.value));
   return magnitude;
 }
 
@@ -184,7 +191,7 @@ void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node&
     Added unseen;
     unseen.prefix = reader.prefix;
     unseen.escaped_name = name;
-    unseen.magnitude = magnitude_of(definition.type);
+    unseen.magnitude = unseen_magnitude(definition.type);
     unseen.is_estimated = true;
     unseen.is_product = producer.op_type == "Mul";
     describe_node(graph, producer, unseen);
@@ -408,14 +415,9 @@ Magnitude magnitude_of(const TensorView& view) {
 }
 
 Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics) {
-  Magnitude magnitude;
-  magnitude.dtype = type.dtype;
+  Magnitude magnitude = typed_magnitude(type);
   magnitude.count = static_cast<double>(statistics.count);
   magnitude.rms = statistics.count == 0 ? 0 : statistics.l2 / std::sqrt(magnitude.count);
-  if (type.dims.has_value() && !type.dims->empty()) {
-    magnitude.first_dim = static_cast<double>(type.dims->front().value);
-    magnitude.last_dim = static_cast<double>(type.dims->back().value);
-  }
   return magnitude;
 }
 
