@@ -15,60 +15,10 @@
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/export.h"
 #include "inspector/workbench/run.h"
+#include "tests/bench/layered_model.h"
 
 namespace parallax {
 namespace {
-
-constexpr int64_t kWidth = 512;
-constexpr int64_t kRows = 512;  // values of 1 MiB
-
-ValueId add_value(Graph& graph, const std::string& name) {
-  ValueDef value;
-  value.name = name;
-  graph.values.push_back(value);
-  return static_cast<ValueId>(graph.values.size()) - 1;
-}
-
-void add_node(Graph& graph, const std::string& op, std::vector<ValueId> inputs, ValueId output) {
-  Node node;
-  node.op_type = op;
-  node.inputs = std::move(inputs);
-  node.outputs = {output};
-  graph.nodes.push_back(node);
-}
-
-// layers x (MatMul, Add, Relu, Add with the layer's input): the residual chain keeps values alive over a layer.
-Model make_model(int layers) {
-  Model model;
-  model.ir_version = 8;
-  model.opset_imports = {{"", 17}};
-  Graph& graph = model.graph;
-  graph.name = "layers";
-  ValueId current = add_value(graph, "x");
-  graph.values[0].type = TypeInfo::tensor(DType::float32);
-  graph.values[0].type.dims = {Dim{kRows, {}}, Dim{kWidth, {}}};
-  graph.inputs = {current};
-  for (int layer = 0; layer < layers; ++layer) {
-    StoredTensor weight;
-    weight.name = fmt::format("w{}", layer);
-    weight.tensor = Tensor::zeros(DType::float32, Shape{kWidth, kWidth}).take();
-    auto elements = weight.tensor.mutable_as<float>();
-    for (size_t index = 0; index < elements.size(); ++index)
-      elements[index] = static_cast<float>((index * 7919 + static_cast<size_t>(layer)) % 1000) / 20000.0F - 0.025F;
-    graph.initializers.push_back(weight);
-    graph.initializer_values.push_back(add_value(graph, weight.name));
-    const ValueId product = add_value(graph, fmt::format("product_{}", layer));
-    const ValueId positive = add_value(graph, fmt::format("positive_{}", layer));
-    const ValueId sum = add_value(graph, fmt::format("sum_{}", layer));
-    add_node(graph, "MatMul", {current, graph.initializer_values.back()}, product);
-    add_node(graph, "Tanh", {product}, positive);
-    add_node(graph, "Add", {positive, current}, sum);
-    current = sum;
-  }
-  graph.values[static_cast<size_t>(current)].type = TypeInfo::tensor(DType::float32);
-  graph.outputs = {current};
-  return model;
-}
 
 int64_t peak_bytes() {
   rusage usage{};
@@ -104,7 +54,7 @@ int64_t measure(const Setup& setup, int layers) {
   const std::string path = (folder / "model.onnx").string();
   ExportOptions options;
   if (setup.external) options.external_threshold_bytes = 1024;
-  if (!export_model(make_model(layers), path, options).ok()) return -1;
+  if (!export_model(layered_model(layers), path, options).ok()) return -1;
   std::FILE* child = ::popen(fmt::format("'{}' --child '{}' {}", setup.program, path, setup.executors).c_str(), "r");
   long long peak = -1;
   const bool has_figure = child != nullptr && std::fscanf(child, "%lld", &peak) == 1;
