@@ -6,6 +6,7 @@ from onnx import TensorProto
 
 import node_cases_attention
 from node_cases import Case, rng_for
+from op_cases.formulas import bucket
 
 F, H, I = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64
 U8, S8, I32 = TensorProto.UINT8, TensorProto.INT8, TensorProto.INT32
@@ -416,18 +417,6 @@ def gates():
 def positions():
     rng = rng_for("positions")
     normal = lambda *shape: rng.normal(size=shape).astype(np.float32)
-
-    def bucket(distance, buckets, farthest, both):
-        first = 0
-        if both:
-            buckets //= 2
-            first, distance = (buckets if distance > 0 else 0), abs(distance)
-        else:
-            distance = max(0, -distance)
-        exact = buckets // 2
-        if distance < exact:
-            return first + distance
-        return first + min(buckets - 1, exact + int(math.log(distance / exact) / math.log(farthest / exact) * (buckets - exact)))
 
     for both in (0, 1):
         table = normal(16, 3)

@@ -124,3 +124,17 @@ def recurrent(kind, X, W, R, B=None, lengths=None, h0=None, c0=None, P=None, dir
     if layout:
         Y, states, cells = Y.transpose(2, 0, 1, 3), states.swapaxes(0, 1), cells.swapaxes(0, 1)
     return [r.astype(np.float32) for r in ([Y, states, cells] if kind == "LSTM" else [Y, states])]
+
+
+def bucket(distance, buckets, farthest, both):
+    """Of a relative position: Raffel et al., section 2.1, for a key `distance` behind the query."""
+    first = 0
+    if both:
+        buckets //= 2
+        first, distance = (buckets if distance > 0 else 0), abs(distance)
+    else:
+        distance = max(0, -distance)
+    exact = buckets // 2
+    if distance < exact:
+        return first + distance
+    return first + min(buckets - 1, exact + int(math.log(distance / exact) / math.log(farthest / exact) * (buckets - exact)))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .case import family, f16, f32, f64, i8, i32, i64, numbers, u8
-from .formulas import sigmoid
+from .formulas import bucket, sigmoid
 
 family_case = family("language")
 EVALUATOR, ORT = "ReferenceEvaluator", "onnxruntime"
@@ -31,20 +31,6 @@ def softmax(x):
 
 
 # ---- Biases by position ----
-
-def bucket(distance, buckets, farthest, both):
-    """Of Raffel et al., section 2.1, for a key `distance` behind the query."""
-    first = 0
-    if both:
-        buckets //= 2
-        first, distance = (buckets if distance > 0 else 0), abs(distance)
-    else:
-        distance = max(0, -distance)
-    exact = buckets // 2
-    if distance < exact:
-        return first + distance
-    return first + min(buckets - 1, exact + int(math.log(distance / exact) / math.log(farthest / exact) * (buckets - exact)))
-
 
 def relative_bias(table, queries, keys, farthest, both):
     by_head = table.ravel().reshape(table.shape[::-1])  # the page: column-major
