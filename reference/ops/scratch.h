@@ -1,4 +1,5 @@
-// Scratch<T>: a vector of numbers that are about to be written: they are not set to 0 first, and begin a cache line.
+// Scratch<T>: a vector of numbers that are about to be written: they are not set to 0 first, and begin
+// a cache line.
 #pragma once
 
 #include <cstddef>
@@ -6,19 +7,24 @@
 #include <utility>
 #include <vector>
 
+#include "inspector/base/payload_memory.h"
+
 namespace parallax::reference {
 
 template <class T>
 struct ScratchAllocator {
   using value_type = T;
-  static constexpr std::align_val_t kAlignment{64};
 
   ScratchAllocator() = default;
   template <class U>
   ScratchAllocator(const ScratchAllocator<U>&) {}
 
-  T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
-  void deallocate(T* memory, size_t) { ::operator delete(memory, kAlignment); }
+  T* allocate(size_t count) {
+    std::byte* memory = allocate_payload(count * sizeof(T));
+    if (memory == nullptr) throw std::bad_alloc();
+    return reinterpret_cast<T*>(memory);
+  }
+  void deallocate(T* memory, size_t count) { free_payload(reinterpret_cast<std::byte*>(memory), count * sizeof(T)); }
   // An element made without a value is left as it is.
   template <class U, class... Arguments>
   void construct(U* place, Arguments&&... arguments) {

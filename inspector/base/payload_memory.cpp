@@ -1,0 +1,123 @@
+// Large arrays are mapped one by one: on the heap, freed ones would lie between small blocks that live longer. Small
+// ones come from malloc and are aligned by hand: glibc's aligned_alloc (before 2.38) does not find the hole that a
+// freed block of the same size left, takes no thread's cache, and so lets the heap grow.
+#include "inspector/base/payload_memory.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <sys/mman.h>
+
+namespace parallax {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+// The sanitizers watch only the heap.
+#ifdef PARALLAX_SANITIZED
+constexpr size_t kMappedBytes = std::numeric_limits<size_t>::max();
+#else
+constexpr size_t kMappedBytes = size_t{256} << 10;
+#endif
+
+// The last mappings that were freed, for the next payloads of their sizes: a run's values come and go in the same few
+// sizes, and to touch fresh pages costs more than to fill them. What is kept is little beside any model that has such
+// payloads.
+class FreedMappings {
+ public:
+  static FreedMappings& instance() {
+    static auto* const mappings = new FreedMappings;  // payloads may outlive every static object
+    return *mappings;
+  }
+
+  std::byte* take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(kept_.rbegin(), kept_.rend(), [=](const auto& kept) { return kept.size() == bytes; });
+    if (found == kept_.rend()) return nullptr;
+    std::byte* memory = found->data();
+    kept_.erase(std::next(found).base());
+    kept_bytes_ -= bytes;
+    return memory;
+  }
+
+  void give(std::byte* memory, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    while (!kept_.empty() && bytes <= kMostBytes && kept_bytes_ + bytes > kMostBytes) {
+      ::munmap(kept_.front().data(), kept_.front().size());
+      kept_bytes_ -= kept_.front().size();
+      kept_.erase(kept_.begin());
+    }
+    if (bytes > kMostBytes) {
+      ::munmap(memory, bytes);
+      return;
+    }
+    kept_.push_back({memory, bytes});
+    kept_bytes_ += bytes;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{16} << 20;
+  std::mutex mutex_;
+  std::vector<std::span<std::byte>> kept_;  // the last freed at the end
+  size_t kept_bytes_ = 0;
+};
+
+size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+bool begins_page(const std::byte* memory) { return reinterpret_cast<uintptr_t>(memory) % kPage == 0; }
+
+std::byte* map_pages(size_t bytes) {
+  if (std::byte* kept = FreedMappings::instance().take(bytes)) return kept;
+  void* fresh = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return fresh == MAP_FAILED ? nullptr : static_cast<std::byte*>(fresh);
+}
+
+// The byte before the payload says how far behind the block's beginning it lies. Never at the beginning of a page:
+// that is how mappings are known.
+std::byte* take_from_heap(size_t bytes) {
+  auto* block = static_cast<std::byte*>(std::malloc(bytes + 2 * kPayloadAlignment));
+  if (block == nullptr) return nullptr;
+  size_t offset = kPayloadAlignment - reinterpret_cast<uintptr_t>(block) % kPayloadAlignment;  // 1 to 64
+  if (begins_page(block + offset)) offset += kPayloadAlignment;
+  block[offset - 1] = static_cast<std::byte>(offset);
+  return block + offset;
+}
+
+// To the end of the line behind the last byte, and never zero.
+size_t whole_lines(size_t bytes) { return (bytes / kPayloadAlignment + 1) * kPayloadAlignment; }
+
+}  // namespace
+
+std::byte* allocate_payload(size_t bytes) {
+  if (bytes > static_cast<size_t>(std::numeric_limits<ptrdiff_t>::max()) - 2 * kPage) return nullptr;
+  const size_t lines = whole_lines(bytes);
+  if (lines >= kMappedBytes) {
+    if (std::byte* memory = map_pages(whole_pages(lines)))
+      return memory;  // mappings are limited in number: then the heap
+  }
+  return take_from_heap(lines);
+}
+
+void free_payload(std::byte* memory, size_t bytes) {
+  if (memory == nullptr) return;
+  if (begins_page(memory)) {
+    FreedMappings::instance().give(memory, whole_pages(whole_lines(bytes)));
+  } else {
+    std::free(memory - std::to_integer<size_t>(memory[-1]));
+  }
+}
+
+std::shared_ptr<std::byte> shared_payload(size_t bytes) {
+  std::byte* memory = allocate_payload(bytes);
+  if (memory == nullptr) return nullptr;
+  return {memory, [bytes](std::byte* pointer) { free_payload(pointer, bytes); }};
+}
+
+}  // namespace parallax
