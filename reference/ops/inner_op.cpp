@@ -9,38 +9,6 @@
 
 namespace parallax::reference {
 
-Attribute int_attribute(std::string name, int64_t value) {
-  Attribute attribute;
-  attribute.name = std::move(name);
-  attribute.type = AttributeType::int_;
-  attribute.value = value;
-  return attribute;
-}
-
-Attribute ints_attribute(std::string name, std::vector<int64_t> values) {
-  Attribute attribute;
-  attribute.name = std::move(name);
-  attribute.type = AttributeType::ints;
-  attribute.value = std::move(values);
-  return attribute;
-}
-
-Attribute float_attribute(std::string name, double value) {
-  Attribute attribute;
-  attribute.name = std::move(name);
-  attribute.type = AttributeType::float_;
-  attribute.value = static_cast<float>(value);
-  return attribute;
-}
-
-Attribute string_attribute(std::string name, std::string value) {
-  Attribute attribute;
-  attribute.name = std::move(name);
-  attribute.type = AttributeType::string;
-  attribute.value = std::move(value);
-  return attribute;
-}
-
 Result<std::vector<Value>> run_inner(const OpContext& op, const InnerOp& inner, std::vector<Value> inputs,
                                      size_t outputs) {
   Node node;

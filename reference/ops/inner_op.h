@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "inspector/model/make_attribute.h"
 #include "reference/op_context.h"
 
 namespace parallax::reference {
@@ -15,11 +16,6 @@ struct InnerOp {
   std::vector<Attribute> attributes = {};
   std::string domain = "ai.onnx";
 };
-
-Attribute int_attribute(std::string name, int64_t value);
-Attribute ints_attribute(std::string name, std::vector<int64_t> values);
-Attribute float_attribute(std::string name, double value);
-Attribute string_attribute(std::string name, std::string value);
 
 // The first `outputs` outputs, or the first alone. Floating inputs are widened, so that a floating result is float64.
 // Errors: those of the operator, and unsupported where the reference lacks it.

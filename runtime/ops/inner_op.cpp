@@ -86,11 +86,21 @@ Result<Tensor> run_inner(ChainContext& op, const InnerOp& inner, std::initialize
 
 Result<Tensor> inner_cast(ChainContext& op, const Tensor& tensor, DType to) {
   if (tensor.dtype() == to) return tensor;
-  return run_inner(op, {"Cast", 21, {inner_int("to", static_cast<int64_t>(to))}}, {tensor});
+  return run_inner(op, {"Cast", 21, {int_attribute("to", static_cast<int64_t>(to))}}, {tensor});
 }
 
 Result<Tensor> inner_transpose(ChainContext& op, const Tensor& tensor, std::vector<int64_t> order) {
-  return run_inner(op, {"Transpose", 13, {inner_ints("perm", std::move(order))}}, {tensor});
+  return run_inner(op, {"Transpose", 13, {ints_attribute("perm", std::move(order))}}, {tensor});
+}
+
+Result<Tensor> inner_batch_moved(ChainContext& op, int64_t index, std::string_view flag) {
+  const Tensor& tensor = op.input(index);
+  const int64_t rank = rank_of(tensor.shape());
+  if (op.find_integer(flag).value_or(0) == 0 || rank < 2) return tensor;
+  std::vector<int64_t> order;
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) order.push_back(axis);
+  order.insert(order.end(), {0, rank - 1});
+  return inner_transpose(op, tensor, std::move(order));
 }
 
 Result<Tensor> inner_binary(ChainContext& op, std::string_view name, const Tensor& a, const Tensor& b) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "inspector/model/make_attribute.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {
@@ -19,11 +20,6 @@ struct InnerOp {
 };
 
 using ChainContext = OpContext<CompiledDevice>;
-
-Attribute inner_int(std::string name, int64_t value);
-Attribute inner_float(std::string name, double value);
-Attribute inner_ints(std::string name, std::vector<int64_t> values);
-Attribute inner_text(std::string name, std::string value);
 
 // Attributes of the running node among `names`, for the inner one.
 std::vector<Attribute> passed_on(const OpCall& op, std::initializer_list<std::string_view> names);
@@ -40,6 +36,9 @@ Ints all_integers(const Tensor& tensor);
 // Chains in short.
 Result<Tensor> inner_cast(ChainContext& op, const Tensor& tensor, DType to);
 Result<Tensor> inner_transpose(ChainContext& op, const Tensor& tensor, std::vector<int64_t> order);
+// Input `index` of a FusedMatMul; where attribute `flag` (transBatch) asks for it, its first axis becomes the last but
+// one, which makes [S, B, H] into [B, S, H].
+Result<Tensor> inner_batch_moved(ChainContext& op, int64_t index, std::string_view flag);
 Result<Tensor> inner_binary(ChainContext& op, std::string_view name, const Tensor& a, const Tensor& b);
 
 }  // namespace parallax::runtime

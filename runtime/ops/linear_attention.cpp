@@ -280,12 +280,6 @@ Status causal_conv(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> of_microsoft(KernelRow<Device> row) {
-  row.domain = "com.microsoft";
-  return row;
-}
-
-template <class Device>
 constexpr KernelRow<Device> kLinearAttentionRows[] = {
     {"CausalConvWithState", kFloats, causal_conv<Device>},
     {"LinearAttention", kFloats, linear_attention<Device>},

@@ -64,9 +64,9 @@ Result<Tensor> activated_conv(Context& op, const Tensor& y) {
     const char* name = i < activation->parameters.size() ? activation->parameters.at(i) : nullptr;
     if (name == nullptr) return execution_error(fmt::format("{} has {} activation_params", inner.op, values.size()));
     if (std::string_view(name) == "axis") {
-      inner.attributes.push_back(inner_int(name, static_cast<int64_t>(values[i])));
+      inner.attributes.push_back(int_attribute(name, static_cast<int64_t>(values[i])));
     } else {
-      inner.attributes.push_back(inner_float(name, static_cast<double>(values[i])));
+      inner.attributes.push_back(float_attribute(name, static_cast<double>(values[i])));
     }
   }
   return run_inner(op, inner, {y});
@@ -79,8 +79,8 @@ Result<Tensor> activated_product(Context& op, const Tensor& y) {
   for (const char* name : activation->parameters) {
     if (name == nullptr) continue;
     const std::string given = fmt::format("activation_{}", name);
-    if (const auto axis = op.find_integer(given)) inner.attributes.push_back(inner_int(name, *axis));
-    if (const auto real = op.find_real(given)) inner.attributes.push_back(inner_float(name, *real));
+    if (const auto axis = op.find_integer(given)) inner.attributes.push_back(int_attribute(name, *axis));
+    if (const auto real = op.find_real(given)) inner.attributes.push_back(float_attribute(name, *real));
   }
   return run_inner(op, inner, {y});
 }
@@ -127,7 +127,7 @@ Status conv_transpose_with_pads(Context& op) {
       passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "strides"});
   if (op.has_input(2)) {
     const Ints pads = PX_TRY(op.integers_of_input(2));
-    attributes.push_back(inner_ints("pads", {pads.begin(), pads.end()}));
+    attributes.push_back(ints_attribute("pads", {pads.begin(), pads.end()}));
   }
   std::vector<Value> inputs{op.value(0), op.value(1)};
   if (op.has_input(3)) inputs.push_back(op.value(3));
@@ -154,20 +154,9 @@ Status fused_matmul_by_parts(Context& op) {
   return {};
 }
 
-// transBatch: the first axis becomes the last but one, which makes [S, B, H] into [B, S, H].
-Result<Tensor> batch_moved_inside(Context& op, int64_t index, std::string_view flag) {
-  const Tensor& tensor = op.input(index);
-  const int64_t rank = rank_of(tensor.shape());
-  if (op.find_integer(flag).value_or(0) == 0 || rank < 2) return tensor;
-  std::vector<int64_t> order;
-  for (int64_t axis = 1; axis + 1 < rank; ++axis) order.push_back(axis);
-  order.insert(order.end(), {0, rank - 1});
-  return inner_transpose(op, tensor, std::move(order));
-}
-
 Status matmul_of_moved_batches(Context& op) {
-  const Tensor a = PX_TRY(batch_moved_inside(op, 0, "transBatchA"));
-  const Tensor b = PX_TRY(batch_moved_inside(op, 1, "transBatchB"));
+  const Tensor a = PX_TRY(inner_batch_moved(op, 0, "transBatchA"));
+  const Tensor b = PX_TRY(inner_batch_moved(op, 1, "transBatchB"));
   const InnerOp inner{"FusedMatMul", 1, passed_on(op, {"alpha", "transA", "transB"}), "com.microsoft"};
   const Tensor y = PX_TRY(run_inner(op, inner, {a, b}));
   op.set_output(0, PX_TRY(activated_product(op, y)));

@@ -152,7 +152,7 @@ Result<Tensor> half_of_past(Context& op, int64_t input, int64_t half, DType dtyp
   if (dims.size() != 5 || dims[0] != 2) return execution_error("past has shape " + op.input(input).shape().to_string());
   const Tensor wide = PX_TRY(inner_cast(op, op.input(input), dtype));
   const Tensor index = Tensor::scalar<int64_t>(half);
-  return run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {wide, index});
+  return run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {wide, index});
 }
 
 Status attend_projection(Context& op, const Tensor& input, const Tensor& weights, const ProjectionInputs& inputs) {
@@ -201,7 +201,7 @@ Status attend_projection(Context& op, const Tensor& input, const Tensor& weights
   if (!(heads.v.shape() == heads.k.shape())) return execution_error("present needs keys and values of one size");
   const Tensor k = PX_TRY(reshaped(heads.k, stacked));
   const Tensor v = PX_TRY(reshaped(heads.v, stacked));
-  const Tensor present = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", 0)}}, {k, v}));
+  const Tensor present = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", 0)}}, {k, v}));
   return set_cast(op, 1, present, inputs.dtype);
 }
 
@@ -247,9 +247,9 @@ Status rotary_embedding(Context& op) {
   if (heads == 0 && dims.size() == 3 && rotated > 0) heads = dims[2] / rotated;
   InnerOp inner{"RotaryEmbedding",
                 23,
-                {inner_int("interleaved", op.find_integer("interleaved").value_or(0)),
-                 inner_int("rotary_embedding_dim", rotated)}};
-  if (dims.size() == 3) inner.attributes.push_back(inner_int("num_heads", heads));
+                {int_attribute("interleaved", op.find_integer("interleaved").value_or(0)),
+                 int_attribute("rotary_embedding_dim", rotated)}};
+  if (dims.size() == 3) inner.attributes.push_back(int_attribute("num_heads", heads));
   const Tensor ids = Tensor::from<int64_t>(Shape{batch, length}, positions);
   Tensor y = PX_TRY(run_inner(op, inner, {op.value(0), op.value(2), op.value(3), ids}));
   op.set_output(0, std::move(y));

@@ -46,7 +46,7 @@ Status bias_split_gelu_by_parts(OpContext<Gpu>& op) {
   if (x.shape().rank() != 3 || x.shape()[2] % 2 != 0 || !(op.input(1).shape() == Shape{x.shape()[2]}))
     return execution_error("X must be [N, S, D] with an even D, the bias [D]");
   const Tensor biased = PX_TRY(inner_binary(op, "Add", x, op.input(1)));
-  InnerOp split{"Split", 18, {inner_int("axis", 2), inner_int("num_outputs", 2)}};
+  InnerOp split{"Split", 18, {int_attribute("axis", 2), int_attribute("num_outputs", 2)}};
   split.output_count = 2;
   const Value whole = biased;
   const std::vector<Value> halves = PX_TRY(run_inner_all(op, split, std::span<const Value>(&whole, 1)));
@@ -77,7 +77,7 @@ Status bias_softmax(Context& op) {
   const Shape seen = inner ? Shape{batches, rows / batches, columns} : Shape{rows / batches, batches, columns};
   const Shape added = inner ? Shape{batches, 1, columns} : Shape{1, batches, columns};
   const Tensor sums = PX_TRY(inner_binary(op, "Add", x.reshaped(seen), bias.reshaped(added)));
-  const Tensor y = PX_TRY(run_inner(op, {"Softmax", 13, {inner_int("axis", -1)}}, {sums}));
+  const Tensor y = PX_TRY(run_inner(op, {"Softmax", 13, {int_attribute("axis", -1)}}, {sums}));
   op.set_output(0, y.reshaped(x.shape()));
   return {};
 }

@@ -70,7 +70,7 @@ Status rfft(Context& op) {
   const int64_t n = dims.back();
   const Tensor wide = PX_TRY(inner_cast(op, x, DType::float64));
   const Tensor rows = wide.reshaped(Shape{product(dims, 0, dims.size() - 1), n, 1});
-  const InnerOp dft{"DFT", 17, {inner_int("axis", 1), inner_int("onesided", 1)}};
+  const InnerOp dft{"DFT", 17, {int_attribute("axis", 1), int_attribute("onesided", 1)}};
   const Tensor spectrum = PX_TRY(run_inner(op, dft, {rows}));
   Ints out(std::span<const int64_t>(dims.data(), static_cast<size_t>(dims.size() - 1)));
   out.push_back(n / 2 + 1);
@@ -92,7 +92,7 @@ Status expand_dims(Context& op) {
 
 Status embedding(Context& op) {
   if (op.input(0).shape().rank() != 2) return execution_error("weight must be a matrix");
-  Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {op.value(0), op.value(1)}));
+  Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {op.value(0), op.value(1)}));
   op.set_output(0, std::move(rows));
   return {};
 }
@@ -114,7 +114,7 @@ Status trilu(Context& op) {
 // The values in the order in which they first occur, where each element's value is, and counts.
 Status unique(Context& op) {
   if (op.input(0).shape().rank() != 1) return execution_error("x must be a vector");
-  InnerOp inner{"Unique", 11, {inner_int("sorted", 0)}};
+  InnerOp inner{"Unique", 11, {int_attribute("sorted", 0)}};
   inner.output_count = 4;
   const Value x = op.value(0);
   std::vector<Value> found = PX_TRY(run_inner_all(op, inner, std::span<const Value>(&x, 1)));
@@ -135,7 +135,7 @@ Status is_all_finite(Context& op) {
       if (kind == "IsInf" ? !infinities : !nans) continue;
       const Tensor flags = PX_TRY(run_inner(op, {kind, 20}, {op.value(input)}));
       const Tensor numbers = PX_TRY(inner_cast(op, flags, DType::int32));
-      const Tensor any = PX_TRY(run_inner(op, {"ReduceMax", 13, {inner_int("keepdims", 0)}}, {numbers}));
+      const Tensor any = PX_TRY(run_inner(op, {"ReduceMax", 13, {int_attribute("keepdims", 0)}}, {numbers}));
       found = PX_TRY(inner_binary(op, "Add", found, any));
     }
   }

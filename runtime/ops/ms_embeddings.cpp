@@ -23,7 +23,7 @@ Result<Tensor> embeddings(Context& op, int64_t table, int64_t hidden, const Tens
   for (int64_t row : all_integers(rows)) {
     if (row < 0 || row >= shape[0]) return execution_error(fmt::format("row {} of {} embeddings", row, shape[0]));
   }
-  const Tensor found = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {op.input(table), rows}));
+  const Tensor found = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {op.input(table), rows}));
   return inner_cast(op, found, DType::float32);
 }
 
@@ -66,7 +66,7 @@ Status embed_layer_norm(Context& op) {
     const Tensor segments = PX_TRY(embeddings(op, 4, hidden, op.input(1)));
     sum = PX_TRY(inner_binary(op, "Add", sum, segments));
   }
-  const InnerOp norm{"LayerNormalization", 17, {inner_float("epsilon", op.real("epsilon"))}};
+  const InnerOp norm{"LayerNormalization", 17, {float_attribute("epsilon", op.real("epsilon"))}};
   const Tensor gamma = PX_TRY(inner_cast(op, op.input(5), DType::float32));
   const Tensor beta = PX_TRY(inner_cast(op, op.input(6), DType::float32));
   const Tensor y = PX_TRY(run_inner(op, norm, {sum, gamma, beta}));
@@ -114,7 +114,7 @@ Status group_norm_of(Context& op, const Tensor& sums) {
   };
   const Tensor gamma = PX_TRY(by_channel(1)), beta = PX_TRY(by_channel(2));
   const InnerOp norm{
-      "GroupNormalization", 21, {inner_int("num_groups", groups), inner_float("epsilon", op.real("epsilon"))}};
+      "GroupNormalization", 21, {int_attribute("num_groups", groups), float_attribute("epsilon", op.real("epsilon"))}};
   Tensor y = PX_TRY(run_inner(op, norm, {x, gamma, beta}));
   if (activation == 1) {
     const Tensor share = PX_TRY(run_inner(op, {"Sigmoid", 13}, {y}));

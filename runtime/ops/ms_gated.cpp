@@ -58,7 +58,7 @@ Status gated_rms_norm(Context& op) {
   const Tensor scale = PX_TRY(inner_cast(op, op.input(1), DType::float32));
   const Tensor gate = PX_TRY(inner_cast(op, op.input(2), DType::float32));
   const Tensor runs = x.reshaped(Shape{shape.element_count() / size, size});
-  const InnerOp norm{"RMSNormalization", 23, {inner_float("epsilon", op.real("epsilon"))}};
+  const InnerOp norm{"RMSNormalization", 23, {float_attribute("epsilon", op.real("epsilon"))}};
   const Tensor normal = PX_TRY(run_inner(op, norm, {runs, scale}));
   const Tensor open = PX_TRY(activated_gate(op, gate));
   return set_gated(op, PX_TRY(inner_binary(op, "Mul", normal.reshaped(shape), open)));
@@ -79,7 +79,7 @@ Status branchwise_rms_norm(Context& op) {
   if (shape.element_count() == 0) return set_gated(op, op.input(0));
   const Tensor x = PX_TRY(inner_cast(op, op.input(0), DType::float32));
   const std::vector<float> ones(static_cast<size_t>(size), 1.0F);
-  const InnerOp norm{"RMSNormalization", 23, {inner_float("epsilon", op.real("epsilon"))}};
+  const InnerOp norm{"RMSNormalization", 23, {float_attribute("epsilon", op.real("epsilon"))}};
   const Tensor runs = x.reshaped(Shape{shape.element_count() / (size * count), count, size});
   Tensor y = PX_TRY(run_inner(op, norm, {runs, Tensor::vector<float>(ones)}));
   if (op.has_input(1)) {
@@ -104,13 +104,13 @@ Result<Tensor> projected_input(Context& op, int64_t sum_output) {
   }
   if (!op.has_input(2)) return a;
   const Tensor scale = PX_TRY(inner_cast(op, op.input(2), DType::float32));
-  return run_inner(op, {"RMSNormalization", 23, {inner_float("epsilon", op.real("epsilon"))}}, {a, scale});
+  return run_inner(op, {"RMSNormalization", 23, {float_attribute("epsilon", op.real("epsilon"))}}, {a, scale});
 }
 
 // MatMulNBits of `a` with the weights, scales and bias at inputs first, first + 1, first + 2.
 Result<Tensor> project(Context& op, const Tensor& a, int64_t first, int64_t columns) {
   InnerOp matmul{"MatMulNBits", 1, passed_on(op, {"K", "bits", "block_size"}), "com.microsoft"};
-  matmul.attributes.push_back(inner_int("N", columns));
+  matmul.attributes.push_back(int_attribute("N", columns));
   const Tensor scales = PX_TRY(inner_cast(op, op.input(first + 1), DType::float32));
   std::vector<Value> inputs{a, op.value(first), scales};
   if (op.has_input(first + 2)) {

@@ -103,7 +103,7 @@ Result<Tokens> read_tokens(Context& op, const GroupShape& shape) {
 Status normalise_heads(Context& op, Tokens& tokens) {
   if (op.has_input(kQNorm) != op.has_input(kKNorm)) return execution_error("q_norm_weight needs k_norm_weight");
   if (!op.has_input(kQNorm)) return {};
-  const InnerOp norm{"RMSNormalization", 23, {inner_float("epsilon", op.real("qk_norm_epsilon"))}};
+  const InnerOp norm{"RMSNormalization", 23, {float_attribute("epsilon", op.real("qk_norm_epsilon"))}};
   for (const auto& [input, target] : {std::pair{kQNorm, &tokens.q}, std::pair{kKNorm, &tokens.k}}) {
     const Tensor weight = PX_TRY(inner_cast(op, op.input(input), DType::float32));
     *target = PX_TRY(run_inner(op, norm, {*target, weight}));
@@ -128,8 +128,8 @@ Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
   const Tensor sine = PX_TRY(inner_cast(op, op.input(kSinCache), DType::float32));
   const InnerOp rotary{"RotaryEmbedding",
                        23,
-                       {inner_int("interleaved", op.find_integer("rotary_interleaved").value_or(0)),
-                        inner_int("rotary_embedding_dim", 2 * cache[1])}};
+                       {int_attribute("interleaved", op.find_integer("rotary_interleaved").value_or(0)),
+                        int_attribute("rotary_embedding_dim", 2 * cache[1])}};
   tokens.q = PX_TRY(run_inner(op, rotary, {tokens.q, cosine, sine, ids}));
   tokens.k = PX_TRY(run_inner(op, rotary, {tokens.k, cosine, sine, ids}));
   return {};

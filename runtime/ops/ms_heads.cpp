@@ -35,12 +35,13 @@ Result<Tensor> packed_part(Context& op, const Tensor& x, int64_t heads, int64_t 
   if (dims.size() != 5 || dims[2] != heads || dims[3] != parts)
     return execution_error(
         fmt::format("{} is not [batch, length, {} heads, {}, size]", x.shape().to_string(), heads, parts));
-  const Tensor own = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 3)}}, {x, Tensor::scalar<int64_t>(part)}));
+  const Tensor own =
+      PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 3)}}, {x, Tensor::scalar<int64_t>(part)}));
   return inner_transpose(op, own, {0, 2, 1, 3});
 }
 
 Result<Tensor> joined_rows(Context& op, const Tensor& a, const Tensor& b) {
-  return run_inner(op, {"Concat", 13, {inner_int("axis", 2)}}, {a, b});
+  return run_inner(op, {"Concat", 13, {int_attribute("axis", 2)}}, {a, b});
 }
 
 Result<Tensor> both_masks(Context& op, const Tensor& a, const Tensor& b) {
@@ -50,11 +51,11 @@ Result<Tensor> both_masks(Context& op, const Tensor& a, const Tensor& b) {
 }
 
 Result<Attended> attend(Context& op, const Heads& heads) {
-  InnerOp inner{"Attention", 23, {inner_int("is_causal", heads.causal ? 1 : 0)}};
-  if (heads.scale != 0) inner.attributes.push_back(inner_float("scale", heads.scale));
-  if (heads.softcap != 0) inner.attributes.push_back(inner_float("softcap", heads.softcap));
+  InnerOp inner{"Attention", 23, {int_attribute("is_causal", heads.causal ? 1 : 0)}};
+  if (heads.scale != 0) inner.attributes.push_back(float_attribute("scale", heads.scale));
+  if (heads.softcap != 0) inner.attributes.push_back(float_attribute("softcap", heads.softcap));
   if (heads.shown >= 0) {
-    inner.attributes.push_back(inner_int("qk_matmul_output_mode", heads.shown));
+    inner.attributes.push_back(int_attribute("qk_matmul_output_mode", heads.shown));
     inner.output_count = 4;
   }
   Value mask;

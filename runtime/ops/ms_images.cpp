@@ -106,12 +106,6 @@ Status crop_and_resize(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> of_microsoft(KernelRow<Device> row) {
-  row.domain = "com.microsoft";
-  return row;
-}
-
-template <class Device>
 constexpr KernelRow<Device> kMsImageRows[] = {
     of_microsoft(reads_on_host<Device>({2, 3}, {"CropAndResize", kFloats, crop_and_resize<Device>})),
     of_microsoft<Device>({"UnfoldTensor", kMovable, unfold<Device>}),

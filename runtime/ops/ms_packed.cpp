@@ -16,7 +16,7 @@ using Context = ChainContext;
 // ---- Padding ----
 
 Result<Tensor> rows_at(Context& op, const Tensor& table, const Ints& rows) {
-  return run_inner(op, {"Gather", 13, {inner_int("axis", 0)}}, {table, Tensor::vector<int64_t>(rows)});
+  return run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {table, Tensor::vector<int64_t>(rows)});
 }
 
 void set_integers(Context& op, int64_t output, const Shape& shape, const Ints& values) {
@@ -64,7 +64,7 @@ Status restore_padding(Context& op) {
     source[places[token]] = token;
   }
   const Tensor zeros = PX_TRY(Tensor::zeros(x.dtype(), Shape{1, dims[1]}));
-  const Tensor table = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", 0)}}, {x, zeros}));
+  const Tensor table = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", 0)}}, {x, zeros}));
   const Tensor rows = PX_TRY(rows_at(op, table, source));
   op.set_output(0, PX_TRY(reshaped(rows, {offsets[0], offsets[1], dims[1]})));
   return {};
@@ -120,7 +120,7 @@ Status attend_packed(Context& op, const Heads& all, const Ints& begins, int64_t 
     PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({tokens, width})));
     return {};
   }
-  const Tensor joined = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", 1)}}, parts));
+  const Tensor joined = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", 1)}}, parts));
   const Tensor flat = PX_TRY(reshaped(joined, {tokens, width}));
   Tensor y = PX_TRY(inner_cast(op, flat, op.input(0).dtype()));
   op.set_output(0, std::move(y));

@@ -55,7 +55,7 @@ Status relative_position_bias(Context& op) {
       numbers[static_cast<size_t>(query * keys + key)] = by_distance[key - query + queries - 1];
   }
   const Tensor by_head = PX_TRY(reshaped(op.input(0), {table[1], table[0]}));
-  const Tensor biases = PX_TRY(run_inner(op, {"Gather", 13, {inner_int("axis", 1)}}, {by_head, buckets}));
+  const Tensor biases = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 1)}}, {by_head, buckets}));
   op.set_output(0, biases.reshaped(out));
   return {};
 }
@@ -70,7 +70,7 @@ Result<Tensor> position_gates(Context& op, const Tensor& heads) {
   sums = PX_TRY(inner_binary(op, "Add", sums, bias));
   const Ints dims(sums.shape());
   const Tensor halves = PX_TRY(reshaped(sums, {dims[0], dims[1], dims[2], 2, dims[3] / 2}));
-  const std::vector<Attribute> last{inner_ints("axes", {4}), inner_int("keepdims", 0)};
+  const std::vector<Attribute> last{ints_attribute("axes", {4}), int_attribute("keepdims", 0)};
   const Tensor gates = PX_TRY(run_inner(op, {"ReduceSum", 11, last}, {halves}));
   return run_inner(op, {"Sigmoid", 13}, {gates});
 }

@@ -56,20 +56,9 @@ Status multiply(Context& op, const MatmulShapes& product, const Tensor& a, const
   return multiply_as<float>(op, product.problem, a, b, finish, out);
 }
 
-// transBatch: the first axis becomes the last but one, which makes [S, B, H] into [B, S, H].
-Result<Tensor> batch_moved(Context& op, int64_t index, std::string_view flag) {
-  const Tensor& tensor = op.input(index);
-  const int64_t rank = rank_of(tensor.shape());
-  if (op.find_integer(flag).value_or(0) == 0 || rank < 2) return tensor;
-  std::vector<int64_t> order;
-  for (int64_t axis = 1; axis + 1 < rank; ++axis) order.push_back(axis);
-  order.insert(order.end(), {0, rank - 1});
-  return inner_transpose(op, tensor, std::move(order));
-}
-
 Status fused_matmul(Context& op) {
-  const Tensor a = PX_TRY(batch_moved(op, 0, "transBatchA"));
-  const Tensor b = PX_TRY(batch_moved(op, 1, "transBatchB"));
+  const Tensor a = PX_TRY(inner_batch_moved(op, 0, "transBatchA"));
+  const Tensor b = PX_TRY(inner_batch_moved(op, 1, "transBatchB"));
   MatmulShapes product =
       PX_TRY(matmul_shapes(a.shape(), b.shape(), op.integer("transA") != 0, op.integer("transB") != 0));
   product.problem.alpha = op.real("alpha");

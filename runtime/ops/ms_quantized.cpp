@@ -52,7 +52,7 @@ Status concat(Context& op) {
     Tensor part = PX_TRY(real_values(op, {index, index + 1, index + 2}));
     parts.emplace_back(std::move(part));
   }
-  const Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {inner_int("axis", op.integer("axis"))}}, parts));
+  const Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", op.integer("axis"))}}, parts));
   return set_quantised(op, y, 0, 1, op.input(1).dtype());
 }
 
@@ -73,10 +73,10 @@ Status through(Context& op, const InnerOp& inner) {
   return set_quantised(op, y, 3, 4, op.input(0).dtype());
 }
 
-Status leaky_relu(Context& op) { return through(op, {"LeakyRelu", 16, {inner_float("alpha", op.real("alpha"))}}); }
+Status leaky_relu(Context& op) { return through(op, {"LeakyRelu", 16, {float_attribute("alpha", op.real("alpha"))}}); }
 Status sigmoid(Context& op) { return through(op, {"Sigmoid", 13}); }
 Status softmax(Context& op) {
-  return through(op, {"Softmax", op.integer("opset"), {inner_int("axis", op.integer("axis"))}});
+  return through(op, {"Softmax", op.integer("opset"), {int_attribute("axis", op.integer("axis"))}});
 }
 Status reduce_mean(Context& op) { return through(op, {"ReduceMean", 13, passed_on(op, {"axes", "keepdims"})}); }
 

@@ -206,7 +206,8 @@ Status irfft(Context& op) {
     numbers[2 * at] = source[0];
     numbers[2 * at + 1] = k == 0 || k == n / 2 ? 0.0 : k < half ? source[1] : -source[1];
   }
-  const Tensor signal = PX_TRY(run_inner(op, {"DFT", 17, {inner_int("axis", 1), inner_int("inverse", 1)}}, {full}));
+  const Tensor signal =
+      PX_TRY(run_inner(op, {"DFT", 17, {int_attribute("axis", 1), int_attribute("inverse", 1)}}, {full}));
   std::vector<double> results;
   for (int64_t at = 0; at < rows * n; ++at)
     results.push_back(reinterpret_cast<const double*>(signal.view().data)[2 * at]);

@@ -163,6 +163,12 @@ constexpr KernelRow<Device> reads_on_host(std::initializer_list<int> inputs, Ker
 }
 
 template <class Device>
+constexpr KernelRow<Device> of_microsoft(KernelRow<Device> row) {
+  row.domain = "com.microsoft";
+  return row;
+}
+
+template <class Device>
 constexpr KernelRow<Device> elementwise(KernelRow<Device> row) {
   row.order.is_elementwise = true;
   return row;

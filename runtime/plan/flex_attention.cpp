@@ -38,7 +38,7 @@ Result<Tensor> for_all_heads(OpContext<Cpu>& host, const Tensor& x, int64_t head
   if (own == heads) return x;
   Ints shared;
   for (int64_t head = 0; head < heads; ++head) shared.push_back(head * own / heads);
-  return run_inner(host, {"Gather", 13, {inner_int("axis", 1)}}, {x, Tensor::vector<int64_t>(shared)});
+  return run_inner(host, {"Gather", 13, {int_attribute("axis", 1)}}, {x, Tensor::vector<int64_t>(shared)});
 }
 
 Result<DType> precision_of(const OpCall& op) {
@@ -75,7 +75,7 @@ Status run_flex_attention(ControlCall& call) {
   Tensor scores = PX_TRY(run_inner(host, {"MatMul", 13}, {inputs[0], turned}));
   scores = PX_TRY(inner_binary(host, "Mul", scores, factor));
   scores = PX_TRY(modified(flex, "score_mod", 0, scores));
-  scores = PX_TRY(run_inner(host, {"Softmax", 13, {inner_int("axis", -1)}}, {scores}));
+  scores = PX_TRY(run_inner(host, {"Softmax", 13, {int_attribute("axis", -1)}}, {scores}));
   scores = PX_TRY(modified(flex, "prob_mod", 1, scores));
   const Tensor sums = PX_TRY(run_inner(host, {"MatMul", 13}, {scores, values}));
   const Tensor y = PX_TRY(inner_cast(host, sums, dtype));

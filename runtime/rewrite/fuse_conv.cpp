@@ -126,7 +126,7 @@ void add_activation(Fuser& fuser, size_t position) {
                   ? fuser.make(kMicrosoft, "FusedConv", after, inputs_of(fuser, *conv), fuser.at(after)->outputs)
                   : fuser.make(kFusedDomain, "Conv", after, inputs_of(fuser, *conv), fuser.at(after)->outputs);
   made.attributes = conv->attributes;
-  made.attributes.push_back(text_attribute("activation", activation->name));
+  made.attributes.push_back(string_attribute("activation", activation->name));
   if (!activation->parameters.empty())
     made.attributes.push_back(floats_attribute("activation_params", activation->parameters));
   const std::array<size_t, 2> members{position, after};

@@ -126,7 +126,7 @@ void fuse_linear_activation(Fuser& fuser, size_t position) {
   Node made = fuser.make(is_gemm ? kMicrosoft : kFusedDomain, is_gemm ? "FusedGemm" : "Linear", after,
                          std::move(inputs), fuser.at(after)->outputs);
   made.attributes = node->attributes;
-  made.attributes.push_back(text_attribute("activation", activation->name));
+  made.attributes.push_back(string_attribute("activation", activation->name));
   if (is_gemm && activation->name == "LeakyRelu") {
     made.attributes.push_back(float_attribute("activation_alpha", static_cast<double>(activation->parameters[0])));
   } else if (!activation->parameters.empty()) {

@@ -33,7 +33,7 @@ void fuse_gate(Fuser& fuser, size_t position) {
         fuser.dims_of(activated) != fuser.dims_of(up))
       continue;
     Node made = fuser.make(kFusedDomain, "Gated", position, {fuser.input(*fuser.at(from), 0), up}, root->outputs);
-    made.attributes.push_back(text_attribute("activation", activation->name));
+    made.attributes.push_back(string_attribute("activation", activation->name));
     if (!activation->parameters.empty())
       made.attributes.push_back(floats_attribute("activation_params", activation->parameters));
     const std::array<size_t, 2> members{from, position};
@@ -179,14 +179,6 @@ std::vector<size_t> chain_above(Fuser& fuser, size_t root) {
   return members;
 }
 
-Attribute texts_attribute(std::string name, std::vector<std::string> values) {
-  Attribute attribute;
-  attribute.name = std::move(name);
-  attribute.type = AttributeType::strings;
-  attribute.value = std::move(values);
-  return attribute;
-}
-
 void fuse_chain(Fuser& fuser, size_t position) {
   if (!is_step(fuser, position)) return;
   const std::vector<size_t> members = chain_above(fuser, position);
@@ -206,7 +198,7 @@ void fuse_chain(Fuser& fuser, size_t position) {
     numbers.emplace(node.outputs[0], static_cast<int64_t>(numbers.size()));
   }
   Node made = fuser.make(kFusedDomain, "Pointwise", position, inputs, fuser.at(position)->outputs);
-  made.attributes.push_back(texts_attribute("operators", std::move(operators)));
+  made.attributes.push_back(strings_attribute("operators", std::move(operators)));
   made.attributes.push_back(ints_attribute("operands", std::move(operands)));
   fuser.replace(members, position, std::move(made));
 }

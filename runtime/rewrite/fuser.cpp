@@ -13,15 +13,6 @@ namespace parallax::runtime {
 namespace {
 
 template <class T>
-Attribute attribute(std::string name, AttributeType type, T value) {
-  Attribute made;
-  made.name = std::move(name);
-  made.type = type;
-  made.value = std::move(value);
-  return made;
-}
-
-template <class T>
 const T* stored(const Node& node, std::string_view name) {
   const Attribute* found = find_attribute(node, name);
   return found == nullptr ? nullptr : std::get_if<T>(&found->value);
@@ -208,22 +199,6 @@ void Fuser::note(size_t position) {
   for (ValueId output : nodes_[position].node->outputs) {
     if (output != kNoValue) producers_[static_cast<size_t>(output)] = position;
   }
-}
-
-Attribute int_attribute(std::string name, int64_t value) {
-  return attribute(std::move(name), AttributeType::int_, value);
-}
-Attribute float_attribute(std::string name, double value) {
-  return attribute(std::move(name), AttributeType::float_, static_cast<float>(value));
-}
-Attribute text_attribute(std::string name, std::string value) {
-  return attribute(std::move(name), AttributeType::string, std::move(value));
-}
-Attribute ints_attribute(std::string name, std::vector<int64_t> values) {
-  return attribute(std::move(name), AttributeType::ints, std::move(values));
-}
-Attribute floats_attribute(std::string name, std::vector<float> values) {
-  return attribute(std::move(name), AttributeType::floats, std::move(values));
 }
 
 int64_t int_of(const Node& node, std::string_view name, int64_t otherwise) {

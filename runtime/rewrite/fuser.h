@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "inspector/model/make_attribute.h"
 #include "runtime/rewrite/rewrite.h"
 
 namespace parallax::runtime {
@@ -76,12 +77,6 @@ void fuse_each(GraphEdit& edit, const Fuse& fuse) {
 }
 
 // ---- Attributes ----
-
-Attribute int_attribute(std::string name, int64_t value);
-Attribute float_attribute(std::string name, double value);
-Attribute text_attribute(std::string name, std::string value);
-Attribute ints_attribute(std::string name, std::vector<int64_t> values);
-Attribute floats_attribute(std::string name, std::vector<float> values);
 
 // The attribute's value, the schema's default, or `otherwise`.
 int64_t int_of(const Node& node, std::string_view name, int64_t otherwise);

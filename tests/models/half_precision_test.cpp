@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "inspector/tensor/float_formats.h"
 #include "tests/models/program.h"
 
 namespace parallax::end_to_end {
@@ -75,15 +76,10 @@ class Network {
     }
     for (int i = 0; i < count; ++i) {
       const double number = 0.8 * std::sin(7.0 * i + phase);
-      text_ += is_half_ ? fmt::format(" int32_data: {}", half_bits(number)) : fmt::format(" float_data: {}", number);
+      text_ += is_half_ ? fmt::format(" int32_data: {}", float16_from_double(number))
+                        : fmt::format(" float_data: {}", number);
     }
     text_ += " } ";
-  }
-  static int half_bits(double number) {
-    int exponent = 0;
-    const double fraction = std::frexp(std::abs(number), &exponent);
-    return (number < 0 ? 0x8000 : 0) + ((exponent + 14) << 10) +
-           static_cast<int>(std::lround((2 * fraction - 1) * 1024));
   }
 
   bool is_half_;
