@@ -23,7 +23,7 @@ constexpr size_t kPage = 4096;
 #ifdef PARALLAX_SANITIZED
 constexpr size_t kMappedBytes = std::numeric_limits<size_t>::max();
 #else
-constexpr size_t kMappedBytes = size_t{256} << 10;
+constexpr size_t kMappedBytes = size_t{64} << 10;
 #endif
 
 // The last mappings that were freed, for the next payloads of their sizes: a run's values come and go in the same few
