@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "runtime/device/arena.h"
-#include "runtime/device/memory_plan.h"
+#include "runtime/device/run_memory.h"
 
 namespace parallax::runtime {
 
@@ -34,34 +33,21 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   void reset_peak();
   void set_limit(int64_t bytes);  // of live buffers, 0: none
 
-  // ---- Runs: what is asked for between begin_run and end_run is traced, or placed as `plan` says (null: not) ----
+  // ---- Runs, as RunMemory has them ----
   void begin_run(std::shared_ptr<const MemoryPlan> plan);
-  void enter_step(int32_t step) {  // kOtherStep: one that may run several times, or not at all
-    step_ = step;
-    requests_ = 0;
-  }
-  struct Run {
-    MemoryTrace trace;              // of a run without a plan
-    int64_t requests_outgrown = 0;  // that the plan had no room for
-  };
-  Run end_run();
-  static constexpr int32_t kOtherStep = -1;
+  void enter_step(int32_t step) { runs_->enter_step(step); }
+  RunMemory::Run end_run() { return runs_->end_run(); }
 
  private:
-  explicit BufferPool(const BufferPoolOptions& options) : options_(options) {}
-  // All below: with the mutex held.
-  std::shared_ptr<std::byte> allocate_planned(size_t bytes);  // null: not planned, or its place is in use
+  explicit BufferPool(const BufferPoolOptions& options);
+  // With the mutex held.
   Result<std::byte*> take(size_t bytes, size_t rounded);
-  int64_t note_request(size_t bytes);
-  void note_return(uint64_t run, int64_t life);
-  void make_arena(int64_t bytes);
-  void drop_arena();
   void free_idle();
 
   // These take it.
-  std::shared_ptr<std::byte> owned(std::byte* memory, size_t rounded, int64_t life);
-  void release(std::byte* memory, size_t bytes, uint64_t run, int64_t life);
-  void release_planned(Arena& arena, std::byte* memory, size_t bytes);
+  std::shared_ptr<std::byte> make_block(int64_t bytes);
+  std::shared_ptr<std::byte> owned(std::byte* memory, size_t rounded, const RunMemory::Request& request);
+  void release(std::byte* memory, size_t bytes, const RunMemory::Request& request);
 
   const BufferPoolOptions options_;
   mutable std::mutex mutex_;
@@ -70,14 +56,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   int64_t idle_bytes_ = 0;
   int64_t peak_bytes_ = 0;
   int64_t limit_bytes_ = 0;
-
-  std::shared_ptr<Arena> arena_;  // kept from run to run
-  std::shared_ptr<const MemoryPlan> plan_;
-  Run run_;
-  uint64_t run_number_ = 0;
-  bool is_running_ = false;
-  int32_t step_ = kOtherStep;
-  size_t requests_ = 0;  // of the step
+  int64_t block_bytes_ = 0;  // of the live ones: the block of planned runs
+  const std::shared_ptr<RunMemory> runs_;
 };
 
 }  // namespace parallax::runtime

@@ -109,7 +109,7 @@ std::vector<Block> best_packing(std::vector<Block> blocks, int64_t bound, int64_
 
 }  // namespace
 
-std::optional<MemoryPlan> plan_memory(std::span<const BufferLife> lives, int32_t step_count) {
+std::optional<MemoryPlan> plan_memory(std::span<const BufferLife> lives, int32_t step_count, size_t alignment) {
   if (lives.size() > kMostBuffers) return std::nullopt;
   MemoryPlan plan;
   plan.first.assign(static_cast<size_t>(step_count) + 1, 0);
@@ -121,7 +121,7 @@ std::optional<MemoryPlan> plan_memory(std::span<const BufferLife> lives, int32_t
   std::vector<Block> blocks;
   for (size_t position = 0; position < order.size(); ++position) {
     const BufferLife& life = lives[order[position]];
-    const size_t bytes = aligned_bytes(life.bytes);
+    const size_t bytes = aligned_bytes(life.bytes, alignment);
     plan.buffers.push_back({bytes});
     if (life.end == BufferLife::kNever) continue;
     blocks.push_back({position, static_cast<int64_t>(bytes), life.begin, life.end});

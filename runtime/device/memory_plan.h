@@ -10,9 +10,10 @@
 namespace parallax::runtime {
 
 // Sizes are rounded up to this, and buffers lie on it.
-constexpr size_t kBufferAlignment = 64;
-constexpr size_t aligned_bytes(size_t bytes) {
-  return bytes == 0 ? kBufferAlignment : (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+constexpr size_t kBufferAlignment = 64;      // on the host: a cache line
+constexpr size_t kGpuBufferAlignment = 256;  // what cublasLt takes its operands to have
+constexpr size_t aligned_bytes(size_t bytes, size_t alignment = kBufferAlignment) {
+  return bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
 }
 
 // One buffer of a run: who asked for it, and when it was handed out and came back, in events of the run.
@@ -46,6 +47,7 @@ struct MemoryPlan {
 
 // Steps are numbered from 0 to `step_count`; each runs at most once. None for a run with more buffers than the
 // packing is made for.
-std::optional<MemoryPlan> plan_memory(std::span<const BufferLife> lives, int32_t step_count);
+std::optional<MemoryPlan> plan_memory(std::span<const BufferLife> lives, int32_t step_count,
+                                      size_t alignment = kBufferAlignment);
 
 }  // namespace parallax::runtime

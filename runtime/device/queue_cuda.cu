@@ -42,6 +42,11 @@ cudaError_t make_pool(int device_index, cudaMemPool_t* pool) {
   return cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
 }
 
+void release(CudaStream& stream, std::byte* memory, int64_t bytes) {
+  cudaFreeAsync(memory, stream.handle);
+  stream.live_bytes -= bytes;
+}
+
 std::string version_text(int version, int major_unit, int minor_unit) {
   return std::to_string(version / major_unit) + "." + std::to_string(version % major_unit / minor_unit);
 }
@@ -98,26 +103,41 @@ int64_t Queue<Cuda>::peak_bytes() const { return stream_->peak_bytes; }
 int64_t Queue<Cuda>::live_bytes() const { return stream_->live_bytes; }
 void Queue<Cuda>::reset_peak() { stream_->peak_bytes = stream_->live_bytes.load(); }
 
-Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
-  if (dtype == DType::string) return unsupported("strings do not lie on a GPU; --fallback=reference runs such nodes");
-  const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
-  const auto counted = static_cast<int64_t>(bytes);
-  if (limit_bytes_ > 0 && live_bytes() + counted > limit_bytes_) {
+Result<std::byte*> Queue<Cuda>::take(int64_t bytes) {
+  if (limit_bytes_ > 0 && live_bytes() + bytes > limit_bytes_) {
     return out_of_memory(std::to_string(bytes) + " bytes more would exceed the memory limit: " +
                          std::to_string(live_bytes()) + " of " + std::to_string(limit_bytes_) + " bytes are in use");
   }
   void* memory = nullptr;
-  const cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, stream_->pool, stream_->handle);
+  const cudaError_t error =
+      cudaMallocFromPoolAsync(&memory, static_cast<size_t>(bytes), stream_->pool, stream_->handle);
   if (error != cudaSuccess) return cuda_error("cannot allocate", error);
-  stream_->live_bytes += counted;
+  stream_->live_bytes += bytes;
   stream_->peak_bytes = std::max(stream_->peak_bytes.load(), stream_->live_bytes.load());
+  return static_cast<std::byte*>(memory);
+}
+
+Result<Tensor> Queue<Cuda>::allocate(DType dtype, const Shape& shape) {
+  if (dtype == DType::string) return unsupported("strings do not lie on a GPU; --fallback=reference runs such nodes");
+  const parallax::Device device{parallax::Device::Kind::cuda, options_.device_index};
+  const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
+  if (auto place = memory_->place(bytes)) return Tensor::wrap(dtype, shape, std::move(place), device);
+  const auto counted = static_cast<int64_t>(bytes);
+  auto memory = take(counted);
+  if (!memory.ok()) return std::move(memory).error();
   // Freed in the order of the stream it was made for, which lives as long as any of its memory.
-  std::shared_ptr<const std::byte> owner(static_cast<const std::byte*>(memory),
-                                         [stream = stream_, counted](const std::byte* pointer) {
-                                           cudaFreeAsync(const_cast<std::byte*>(pointer), stream->handle);
-                                           stream->live_bytes -= counted;
-                                         });
-  return Tensor::wrap(dtype, shape, std::move(owner), {parallax::Device::Kind::cuda, options_.device_index});
+  std::shared_ptr<const std::byte> owner(*memory, [stream = stream_, counted, runs = memory_,
+                                                   request = memory_->note_request(bytes)](const std::byte* pointer) {
+    release(*stream, const_cast<std::byte*>(pointer), counted);
+    runs->note_return(request);
+  });
+  return Tensor::wrap(dtype, shape, std::move(owner), device);
+}
+
+std::shared_ptr<std::byte> Queue<Cuda>::make_block(int64_t bytes) {
+  auto memory = take(bytes);
+  if (!memory.ok()) return nullptr;
+  return {*memory, [stream = stream_, bytes](std::byte* pointer) { release(*stream, pointer, bytes); }};
 }
 
 Result<Tensor> Queue<Cuda>::to_device(const Tensor& host) {

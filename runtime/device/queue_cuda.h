@@ -45,13 +45,17 @@ class Queue<Cuda> : public GpuQueueBase {
   Queue& operator=(const Queue&) = delete;
 
   // A tensor on the device, uninitialised; its memory goes back to the pool when its last owner lets go.
+  // In a planned run it lies where the plan says.
   Result<Tensor> allocate(DType dtype, const Shape& shape);
+  // For planned runs; null where it would break the limit, or the driver has no more.
+  std::shared_ptr<std::byte> make_block(int64_t bytes);
 
   Result<Tensor> to_device(const Tensor& host);
   Result<Tensor> to_host(const Tensor& device);
   Status synchronize();
 
   void set_limit(int64_t bytes) { limit_bytes_ = bytes; }  // of live tensors, weights included; 0: none
+  bool has_limit() const { return limit_bytes_ > 0; }
   int64_t peak_bytes() const;
   int64_t live_bytes() const;
   void reset_peak();
@@ -62,6 +66,7 @@ class Queue<Cuda> : public GpuQueueBase {
 
  private:
   Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream, std::unique_ptr<CudaLibrary> library);
+  Result<std::byte*> take(int64_t bytes);  // counted as live
 
   CudaQueueOptions options_;
   int64_t limit_bytes_ = 0;

@@ -116,6 +116,14 @@ class GpuPlatform final : public Platform {
     return {counts.copies, counts.bytes, counts.bytes_in_pieces, counts.waits, counts.waited_ms};
   }
 
+  void begin_run(std::shared_ptr<const MemoryPlan> plan) override {
+    if (plan == nullptr && queue_->has_limit()) queue_->memory().drop_block();  // its bytes are needed
+    queue_->memory().begin_run(std::move(plan), [this](int64_t bytes) { return queue_->make_block(bytes); });
+  }
+  void enter_step(int32_t memory_step) override { queue_->memory().enter_step(memory_step); }
+  RunMemory::Run end_run() override { return queue_->memory().end_run(); }
+  size_t buffer_alignment() const override { return kGpuBufferAlignment; }
+
   void set_value_limit(int64_t bytes) override { queue_->set_limit(bytes); }
   void reset_peak() override { queue_->reset_peak(); }
   int64_t peak_bytes() const override { return queue_->peak_bytes(); }

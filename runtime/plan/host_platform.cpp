@@ -42,7 +42,7 @@ class HostPlatform final : public Platform {
 
   void begin_run(std::shared_ptr<const MemoryPlan> plan) override { pool_->begin_run(std::move(plan)); }
   void enter_step(int32_t memory_step) override { pool_->enter_step(memory_step); }
-  BufferPool::Run end_run() override { return pool_->end_run(); }
+  RunMemory::Run end_run() override { return pool_->end_run(); }
 
   void set_value_limit(int64_t bytes) override { pool_->set_limit(bytes); }
   void reset_peak() override { pool_->reset_peak(); }

@@ -93,7 +93,7 @@ std::vector<BufferLife> MemoryPlans::grown(const std::vector<BufferLife>& lives,
   return larger;
 }
 
-void MemoryPlans::learn(const BufferPool::Run& run, int32_t step_count) {
+void MemoryPlans::learn(const RunMemory::Run& run, int32_t step_count) {
   if (last_used_ != nullptr) {
     if (run.requests_outgrown == 0) return;
     // The plan was too small for what it was made for: the next run of these shapes is traced again.
@@ -105,7 +105,7 @@ void MemoryPlans::learn(const BufferPool::Run& run, int32_t step_count) {
   if (runs_ > 1 && !lives.empty()) {
     double growth = 1;
     std::vector<int64_t> limits = limits_and_growth(growth);
-    auto plan = plan_memory(grown(lives, growth), step_count);
+    auto plan = plan_memory(grown(lives, growth), step_count, alignment_);
     if (plan.has_value()) {
       ++built_;
       keep({std::move(limits), std::make_shared<const MemoryPlan>(*std::move(plan)), runs_});

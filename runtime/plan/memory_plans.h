@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "inspector/tensor/value.h"
-#include "runtime/device/buffer_pool.h"
+#include "runtime/device/run_memory.h"
 
 namespace parallax::runtime {
 
@@ -16,10 +16,12 @@ namespace parallax::runtime {
 // doubling. The very first run is not planned: it prepares weights, and nothing is known yet of what changes.
 class MemoryPlans {
  public:
+  explicit MemoryPlans(size_t alignment = kBufferAlignment) : alignment_(alignment) {}  // of buffers
+
   // The plan for a run on these inputs. Null: there is none yet, and the run is to be traced.
   std::shared_ptr<const MemoryPlan> choose(std::span<const Value> inputs);
   // What came of the run that choose() was last asked for, when it succeeded.
-  void learn(const BufferPool::Run& run, int32_t step_count);
+  void learn(const RunMemory::Run& run, int32_t step_count);
 
   int64_t built() const { return built_; }
   const MemoryPlan* last_used() const { return last_used_.get(); }
@@ -45,6 +47,7 @@ class MemoryPlans {
   std::vector<BufferLife> grown(const std::vector<BufferLife>& lives, double growth) const;
   void keep(Entry entry);
 
+  size_t alignment_;
   std::vector<Entry> entries_;
   Form form_;                           // of the run at hand
   std::vector<bool> varies_;            // numbers that have changed

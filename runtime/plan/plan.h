@@ -43,7 +43,7 @@ struct StepInput {
 struct Step {
   NodeId id = kNoNode;
   const Node* node = nullptr;
-  int32_t memory_step = BufferPool::kOtherStep;  // its number in plans of memory; none in bodies of control flow
+  int32_t memory_step = RunMemory::kOtherStep;  // its number in plans of memory; none in bodies of control flow
   NodeSite site;
   ChosenKernel kernel;
   const ControlRow* control = nullptr;

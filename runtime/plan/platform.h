@@ -10,8 +10,8 @@
 
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/exec/observer.h"
-#include "runtime/device/buffer_pool.h"
 #include "runtime/device/copy.h"
+#include "runtime/device/run_memory.h"
 #include "runtime/ops/orders.h"
 #include "runtime/plan/parcel.h"
 
@@ -65,7 +65,8 @@ class Platform {
   // ---- Planned memory. A platform without it traces nothing, so that nothing is ever planned ----
   virtual void begin_run(std::shared_ptr<const MemoryPlan> /*plan*/) {}
   virtual void enter_step(int32_t /*memory_step*/) {}
-  virtual BufferPool::Run end_run() { return {}; }
+  virtual RunMemory::Run end_run() { return {}; }
+  virtual size_t buffer_alignment() const { return kBufferAlignment; }
 
   virtual void set_value_limit(int64_t bytes) = 0;  // of values alone; 0: none
   virtual void reset_peak() = 0;

@@ -333,7 +333,7 @@ Status Runner::place(ActiveGraph& active, const ValuePlace& where, Value&& value
   slot = std::move(value);
   const CaptureLevel level = levels_[static_cast<size_t>(where.site->id)];
   if (level == CaptureLevel::none || slot.is_absent()) return {};
-  platform_.enter_step(BufferPool::kOtherStep);  // observing leaves the plan of the run's own memory as it is
+  platform_.enter_step(RunMemory::kOtherStep);  // observing leaves the plan of the run's own memory as it is
   return posted(outbox_.observe(*where.site, frames_, slot, alias_of, level));
 }
 

@@ -26,7 +26,8 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
       : model_(std::move(model)),
         options_(std::move(options)),
         platform_(std::move(platform)),
-        runner_(options_, *platform_) {}
+        runner_(options_, *platform_),
+        memory_plans_(platform_->buffer_alignment()) {}
 
   Status prepare() {
     sites_ = std::make_unique<SiteTable>(PX_TRY(SiteTable::build(model_)));
@@ -54,7 +55,7 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
     platform_->begin_run(memory_plans_.choose(inputs));
     auto outputs = runner_.call(*plan_, inputs, call, observer, levels_.of(observer, *sites_),
                                 announced_to_ != observer.identity());
-    const BufferPool::Run seen = platform_->end_run();
+    const RunMemory::Run seen = platform_->end_run();
     if (outputs.ok()) memory_plans_.learn(seen, memory_steps_);
     announced_to_ = observer.identity();
     peak_bytes_ = std::max(

@@ -1,4 +1,6 @@
-// What the queues of all GPU devices have in common: errors that surface after the node, and copies made of weights.
+// What the queues of all GPU devices have in common: errors that surface after the node, copies made of weights, and
+// the memory of planned runs. A place in that memory is free again when its last owner on the host lets go, though
+// kernels that were launched may still be at work on it: whoever gets it next launches behind them, on the same stream.
 #pragma once
 
 #include <map>
@@ -6,11 +8,16 @@
 #include <utility>
 
 #include "runtime/device/devices.h"
+#include "runtime/device/run_memory.h"
 
 namespace parallax::runtime {
 
 class GpuQueueBase {
  public:
+  explicit GpuQueueBase(RunMemory::Fill poison = nullptr) : memory_(RunMemory::create(std::move(poison))) {}
+
+  RunMemory& memory() { return *memory_; }
+
   // Primitives return nothing: the first error of theirs stays here until the node's function has returned.
   void fail(Error error) {
     if (!failure_.has_value()) failure_ = std::move(error);
@@ -30,6 +37,9 @@ class GpuQueueBase {
     converted_.emplace(key, made);
     return made;
   }
+
+ protected:
+  const std::shared_ptr<RunMemory> memory_;
 
  private:
   std::optional<Error> failure_;

@@ -59,8 +59,8 @@ TEST(MemoryPlan, KeepsApartWhatLivesTogetherAndStaysNearTheBound) {
 }
 
 // Three steps, each with one buffer; the first is let go before the last is asked for.
-BufferPool::Run run(BufferPool& pool, std::shared_ptr<const MemoryPlan> plan, size_t bytes,
-                    std::shared_ptr<std::byte>* kept = nullptr) {
+RunMemory::Run run(BufferPool& pool, std::shared_ptr<const MemoryPlan> plan, size_t bytes,
+                   std::shared_ptr<std::byte>* kept = nullptr) {
   pool.begin_run(std::move(plan));
   pool.enter_step(0);
   auto first = pool.allocate(bytes).take();
@@ -81,12 +81,12 @@ BufferPool::Run run(BufferPool& pool, std::shared_ptr<const MemoryPlan> plan, si
 
 TEST(PlannedPool, FollowsAPlanMadeFromItsOwnTrace) {
   const auto pool = BufferPool::create({.poison = true});
-  const BufferPool::Run traced = run(*pool, nullptr, 5000);
+  const RunMemory::Run traced = run(*pool, nullptr, 5000);
   ASSERT_EQ(traced.trace.lives.size(), 3U);
   EXPECT_LT(traced.trace.lives[0].end, traced.trace.lives[2].begin);
   const auto plan = std::make_shared<const MemoryPlan>(*plan_memory(traced.trace.lives, 3));
   EXPECT_EQ(plan->arena_bytes, 2 * 5056);
-  const BufferPool::Run followed = run(*pool, plan, 5000);
+  const RunMemory::Run followed = run(*pool, plan, 5000);
   EXPECT_EQ(followed.requests_outgrown, 0);
   EXPECT_EQ(pool->held_bytes(), plan->arena_bytes);  // what was taken one by one is given back
 }

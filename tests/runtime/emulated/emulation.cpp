@@ -29,6 +29,7 @@ constexpr uintptr_t kDeviceBit = uintptr_t{1} << 62;
 struct Allocations {
   std::map<uintptr_t, size_t> sizes;  // by true address
   int64_t live_bytes = 0;
+  int64_t count = 0;
 };
 Allocations& allocations() {
   static Allocations instance;
@@ -184,6 +185,7 @@ std::shared_ptr<const std::byte> allocate(size_t bytes) {
   const auto real = reinterpret_cast<uintptr_t>(memory);
   allocations().sizes[real] = bytes;
   allocations().live_bytes += static_cast<int64_t>(bytes);
+  ++allocations().count;
   return {reinterpret_cast<const std::byte*>(real | kDeviceBit), [real, bytes](const std::byte*) {
             allocations().sizes.erase(real);
             allocations().live_bytes -= static_cast<int64_t>(bytes);
@@ -195,6 +197,14 @@ Result<std::byte*> true_address(const std::byte* pointer, size_t bytes) {
   const auto found = find_address(pointer, bytes);
   if (!found.has_value()) return execution_error(fmt::format("{} bytes that are not on the device", bytes));
   return reinterpret_cast<std::byte*>(*found);
+}
+
+int64_t allocation_count() { return allocations().count; }
+
+void poison(std::byte* memory, size_t bytes) {
+  const auto real = find_address(memory, bytes);
+  PX_CHECK(real.has_value());
+  std::memset(reinterpret_cast<void*>(*real), kPoison, bytes);
 }
 
 int64_t live_bytes() { return allocations().live_bytes; }

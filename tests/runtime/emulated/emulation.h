@@ -17,6 +17,8 @@ void report(const std::string& problem);
 
 // Device memory: freed when the owner lets go, checked in every access.
 std::shared_ptr<const std::byte> allocate(size_t bytes);
+int64_t allocation_count();                    // of this process so far
+void poison(std::byte* memory, size_t bytes);  // of an allocation: what is fresh memory looks like
 // The true address, for copies by the queue. Error: execution, unless all `bytes` lie in one allocation.
 Result<std::byte*> true_address(const std::byte* pointer, size_t bytes);
 int64_t live_bytes();

@@ -16,12 +16,26 @@ constexpr parallax::Device kDevice{parallax::Device::Kind::cuda, 99};
 Result<Tensor> Queue<Emulated>::allocate(DType dtype, const Shape& shape) {
   if (dtype == DType::string) return unsupported("strings do not lie on a GPU; --fallback=reference runs such nodes");
   const size_t bytes = std::max<size_t>(1, byte_size(dtype, shape.element_count()));
+  if (auto place = memory_->place(bytes)) return Tensor::wrap(dtype, shape, std::move(place), kDevice);
   if (limit_bytes_ > 0 && live_bytes() + static_cast<int64_t>(bytes) > limit_bytes_) {
     return out_of_memory(std::to_string(bytes) + " bytes more would exceed the memory limit");
   }
   auto memory = emulation::allocate(bytes);
   peak_bytes_ = std::max(peak_bytes_, live_bytes());
-  return Tensor::wrap(dtype, shape, std::move(memory), kDevice);
+  const std::byte* address = memory.get();
+  std::shared_ptr<const std::byte> owner(address, [memory = std::move(memory), runs = memory_,
+                                                   request = memory_->note_request(bytes)](const std::byte*) mutable {
+    memory.reset();
+    runs->note_return(request);
+  });
+  return Tensor::wrap(dtype, shape, std::move(owner), kDevice);
+}
+
+std::shared_ptr<std::byte> Queue<Emulated>::make_block(int64_t bytes) {
+  if (limit_bytes_ > 0 && live_bytes() + bytes > limit_bytes_) return nullptr;
+  auto block = std::const_pointer_cast<std::byte>(emulation::allocate(static_cast<size_t>(bytes)));
+  peak_bytes_ = std::max(peak_bytes_, live_bytes());
+  return block;
 }
 
 Result<Tensor> Queue<Emulated>::to_device(const Tensor& host) {

@@ -16,7 +16,10 @@ class Queue<Emulated> : public GpuQueueBase {
   static constexpr int kThreads = 64;
   static constexpr int64_t kMaxBlocks = 3;
 
+  Queue() : GpuQueueBase(emulation::poison) {}
+
   Result<Tensor> allocate(DType dtype, const Shape& shape);
+  std::shared_ptr<std::byte> make_block(int64_t bytes);
   Result<Tensor> to_device(const Tensor& host);
   Result<Tensor> to_host(const Tensor& device);
   Status synchronize() { return {}; }
@@ -29,6 +32,7 @@ class Queue<Emulated> : public GpuQueueBase {
   Status wait_copied(int64_t ticket);
 
   void set_limit(int64_t bytes) { limit_bytes_ = bytes; }
+  bool has_limit() const { return limit_bytes_ > 0; }
   int64_t live_bytes() const { return emulation::live_bytes(); }
   int64_t peak_bytes() const { return peak_bytes_; }
   void reset_peak() { peak_bytes_ = live_bytes(); }

@@ -1,0 +1,80 @@
+// The trace of a run, and the places of a planned one.
+#include "runtime/device/run_memory.h"
+
+#include <utility>
+
+namespace parallax::runtime {
+
+std::shared_ptr<RunMemory> RunMemory::create(Fill poison) {
+  return std::shared_ptr<RunMemory>(new RunMemory(std::move(poison)));
+}
+
+void RunMemory::begin_run(std::shared_ptr<const MemoryPlan> plan, const MakeBlock& make_block) {
+  const std::lock_guard lock(mutex_);
+  plan_ = std::move(plan);
+  run_ = Run();
+  ++run_number_;
+  is_running_ = true;
+  step_ = kOtherStep;
+  const int64_t wanted = plan_ == nullptr ? 0 : plan_->arena_bytes;
+  if (wanted == 0 || (arena_ != nullptr && arena_->bytes() >= wanted)) return;
+  arena_.reset();
+  if (auto block = make_block(wanted)) arena_ = std::make_shared<Arena>(std::move(block), wanted);
+}
+
+RunMemory::Run RunMemory::end_run() {
+  const std::lock_guard lock(mutex_);
+  is_running_ = false;
+  plan_.reset();
+  step_ = kOtherStep;
+  return std::exchange(run_, Run());
+}
+
+void RunMemory::drop_block() {
+  const std::lock_guard lock(mutex_);
+  arena_.reset();
+}
+
+int64_t RunMemory::block_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return arena_ == nullptr ? 0 : arena_->bytes();
+}
+
+std::shared_ptr<std::byte> RunMemory::place(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (plan_ == nullptr || arena_ == nullptr || step_ < 0) return nullptr;
+  const size_t index = plan_->first[static_cast<size_t>(step_)] + requests_++;
+  const bool foreseen = index < plan_->first[static_cast<size_t>(step_) + 1];
+  if (!foreseen || plan_->buffers[index].bytes < bytes) {
+    ++run_.requests_outgrown;
+    return nullptr;
+  }
+  const PlannedBuffer& place = plan_->buffers[index];
+  std::byte* memory = place.is_inside() ? arena_->claim(place.offset, static_cast<int64_t>(place.bytes)) : nullptr;
+  if (memory == nullptr) return nullptr;
+  if (poison_) poison_(memory, place.bytes);
+  return std::shared_ptr<std::byte>(memory, [self = shared_from_this(), arena = arena_, room = place.bytes](
+                                                std::byte* pointer) { self->release(*arena, pointer, room); });
+}
+
+void RunMemory::release(Arena& arena, std::byte* memory, size_t bytes) {
+  if (poison_) poison_(memory, bytes);
+  const std::lock_guard lock(mutex_);
+  arena.release(memory);
+}
+
+RunMemory::Request RunMemory::note_request(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!is_running_ || plan_ != nullptr || step_ < 0) return {};
+  run_.trace.lives.push_back({step_, bytes, run_.trace.events++, BufferLife::kNever});
+  return {run_number_, static_cast<int64_t>(run_.trace.lives.size()) - 1};
+}
+
+void RunMemory::note_return(const Request& request) {
+  if (request.life < 0) return;
+  const std::lock_guard lock(mutex_);
+  if (!is_running_ || request.run != run_number_) return;
+  run_.trace.lives[static_cast<size_t>(request.life)].end = run_.trace.events++;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,67 @@
+// RunMemory: what buffers a run asks for. It is traced, or each buffer lies where a MemoryPlan says, in one block that
+// is kept from run to run. The same for every device: the block is memory of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "runtime/device/arena.h"
+#include "runtime/device/memory_plan.h"
+
+namespace parallax::runtime {
+
+class RunMemory : public std::enable_shared_from_this<RunMemory> {
+ public:
+  static constexpr int32_t kOtherStep = -1;
+
+  struct Run {
+    MemoryTrace trace;              // of a run without a plan
+    int64_t requests_outgrown = 0;  // that the plan had no room for
+  };
+  // A block of so many bytes; null where there is none, or where it would break a limit: then nothing is placed.
+  using MakeBlock = std::function<std::shared_ptr<std::byte>(int64_t bytes)>;
+  using Fill = std::function<void(std::byte* memory, size_t bytes)>;
+
+  // `poison`: tests fill places when they are handed out and when they come back. May be null.
+  static std::shared_ptr<RunMemory> create(Fill poison = nullptr);
+
+  // What is asked for between begin_run and end_run is traced, or placed as `plan` says (null: not). A plan that needs
+  // a larger block than the last one lets go of that and makes its own.
+  void begin_run(std::shared_ptr<const MemoryPlan> plan, const MakeBlock& make_block);
+  void enter_step(int32_t step) {  // kOtherStep: one that may run several times, or not at all
+    step_ = step;
+    requests_ = 0;
+  }
+  Run end_run();
+  void drop_block();  // whoever still holds a place in it keeps its memory
+  int64_t block_bytes() const;
+
+  // The next request of the step. Null: not planned, or its place is in use; then the caller takes a buffer of its own,
+  // and tells of it, and of its return.
+  std::shared_ptr<std::byte> place(size_t bytes);
+  struct Request {
+    uint64_t run = 0;
+    int64_t life = -1;  // in the trace; -1 where none is kept
+  };
+  Request note_request(size_t bytes);
+  void note_return(const Request& request);
+
+ private:
+  explicit RunMemory(Fill poison) : poison_(std::move(poison)) {}
+  void release(Arena& arena, std::byte* memory, size_t bytes);
+
+  const Fill poison_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Arena> arena_;
+  std::shared_ptr<const MemoryPlan> plan_;
+  Run run_;
+  uint64_t run_number_ = 0;
+  bool is_running_ = false;
+  int32_t step_ = kOtherStep;
+  size_t requests_ = 0;  // of the step
+};
+
+}  // namespace parallax::runtime
