@@ -21,6 +21,8 @@ class Arena {
   // Null when some of [offset, offset + bytes) is in use.
   std::byte* claim(int64_t offset, int64_t bytes);
   void release(const std::byte* claimed);
+  bool is_idle() const { return claims_.empty(); }
+  bool contains(const std::byte* address) const { return address >= memory_.get() && address < memory_.get() + bytes_; }
 
  private:
   struct Claim {

@@ -8,9 +8,14 @@
 
 namespace parallax::runtime {
 
-// The first i with holds(value i, i), values converted to C; -1 where there is none.
+// What finding something means to the kernels that follow. Recorded runs of a GPU are told afterwards, and so cannot
+// have kernels that would be harmed.
+enum class WhenFound : uint8_t { harms, is_harmless };
+
+// The first i with holds(value i, i), values converted to C; -1 where there is none, and in a recorded run.
 template <class C, class Predicate>
-Result<int64_t> find_first(Queue<Cpu>&, const Predicate& holds, const TensorView& in) {
+Result<int64_t> find_first(Queue<Cpu>&, const Predicate& holds, const TensorView& in,
+                           WhenFound /*when_found*/ = WhenFound::harms) {
   std::array<C, kBlockElements> block;
   const int64_t count = in.element_count();
   for (int64_t first = 0; first < count; first += kBlockElements) {

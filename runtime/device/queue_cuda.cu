@@ -104,6 +104,8 @@ int64_t Queue<Cuda>::live_bytes() const { return stream_->live_bytes; }
 void Queue<Cuda>::reset_peak() { stream_->peak_bytes = stream_->live_bytes.load(); }
 
 Result<std::byte*> Queue<Cuda>::take(int64_t bytes) {
+  Status allowed = refused_in_recording("take memory");
+  if (!allowed.ok()) return std::move(allowed).error();
   if (limit_bytes_ > 0 && live_bytes() + bytes > limit_bytes_) {
     return out_of_memory(std::to_string(bytes) + " bytes more would exceed the memory limit: " +
                          std::to_string(live_bytes()) + " of " + std::to_string(limit_bytes_) + " bytes are in use");
@@ -143,13 +145,36 @@ std::shared_ptr<std::byte> Queue<Cuda>::make_block(int64_t bytes) {
 Result<Tensor> Queue<Cuda>::to_device(const Tensor& host) {
   auto tensor = allocate(host.dtype(), host.shape());
   if (!tensor.ok()) return tensor;
-  const cudaError_t error = cudaMemcpyAsync(tensor->storage().get(), host.view().data, host.size_bytes(),
-                                            cudaMemcpyHostToDevice, stream_->handle);
-  if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
+  if (is_recording()) return upload_beside(host);
+  Status copied = upload(host, *tensor);
+  if (!copied.ok()) return std::move(copied).error();
   return tensor;
 }
 
+// At once, and not as a part of what is recorded.
+Result<Tensor> Queue<Cuda>::upload_beside(const Tensor& host) {
+  void* memory = nullptr;
+  cudaError_t error = cudaMalloc(&memory, std::max<size_t>(1, host.size_bytes()));
+  if (error != cudaSuccess) return cuda_error("cannot allocate", error);
+  const std::shared_ptr<const std::byte> owner(static_cast<const std::byte*>(memory), [](const std::byte* pointer) {
+    cudaFree(const_cast<std::byte*>(pointer));
+  });
+  error = cudaMemcpy(memory, host.view().data, host.size_bytes(), cudaMemcpyHostToDevice);
+  if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
+  return keep_upload(
+      Tensor::wrap(host.dtype(), host.shape(), owner, {parallax::Device::Kind::cuda, options_.device_index}));
+}
+
+Status Queue<Cuda>::upload(const Tensor& host, const Tensor& device) {
+  const cudaError_t error = cudaMemcpyAsync(device.storage().get(), host.view().data, host.size_bytes(),
+                                            cudaMemcpyHostToDevice, stream_->handle);
+  if (error != cudaSuccess) return cuda_error("cannot copy to the device", error);
+  return {};
+}
+
 Result<Tensor> Queue<Cuda>::to_host(const Tensor& device) {
+  Status allowed = refused_in_recording("bring values to the host");
+  if (!allowed.ok()) return std::move(allowed).error();
   auto tensor = Tensor::allocate(device.dtype(), device.shape());
   if (!tensor.ok()) return tensor;
   const cudaError_t error = cudaMemcpyAsync(tensor->mutable_data(), device.view().data, device.size_bytes(),
@@ -161,8 +186,49 @@ Result<Tensor> Queue<Cuda>::to_host(const Tensor& device) {
 }
 
 Status Queue<Cuda>::synchronize() {
+  Status allowed = refused_in_recording("wait for the device");
+  if (!allowed.ok()) return allowed;
   const cudaError_t error = cudaStreamSynchronize(stream_->handle);
   if (error != cudaSuccess) return cuda_error("the stream failed", error);
+  return {};
+}
+
+namespace {
+
+struct CudaRecording final : Recording {
+  ~CudaRecording() override {
+    if (executable != nullptr) cudaGraphExecDestroy(executable);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+};
+
+}  // namespace
+
+Status Queue<Cuda>::begin_recording() {
+  auto places = allocate(DType::int64, Shape{kMostChecks});
+  if (!places.ok()) return std::move(places).error();
+  set_checks(std::move(*places));
+  const cudaError_t error = cudaStreamBeginCapture(stream_->handle, cudaStreamCaptureModeRelaxed);
+  if (error != cudaSuccess) return cuda_error("cannot record", error);
+  set_recording(true);
+  return {};
+}
+
+Result<std::unique_ptr<Recording>> Queue<Cuda>::end_recording() {
+  set_recording(false);
+  auto recording = std::make_unique<CudaRecording>();
+  cudaError_t error = cudaStreamEndCapture(stream_->handle, &recording->graph);
+  if (error == cudaSuccess) error = cudaGraphInstantiate(&recording->executable, recording->graph, 0);
+  if (error == cudaSuccess) return std::unique_ptr<Recording>(std::move(recording));
+  cudaGetLastError();  // told here, and not by the next launch
+  return cuda_error("cannot record", error);
+}
+
+Status Queue<Cuda>::replay(const Recording& recording) {
+  const cudaError_t error = cudaGraphLaunch(static_cast<const CudaRecording&>(recording).executable, stream_->handle);
+  if (error != cudaSuccess) return cuda_error("cannot replay", error);
   return {};
 }
 

@@ -52,7 +52,13 @@ class Queue<Cuda> : public GpuQueueBase {
 
   Result<Tensor> to_device(const Tensor& host);
   Result<Tensor> to_host(const Tensor& device);
+  Status upload(const Tensor& host, const Tensor& device);  // into memory that is there
   Status synchronize();
+
+  // As a CUDA graph. end_recording also where an error came between.
+  Status begin_recording();
+  Result<std::unique_ptr<Recording>> end_recording();
+  Status replay(const Recording& recording);
 
   void set_limit(int64_t bytes) { limit_bytes_ = bytes; }  // of live tensors, weights included; 0: none
   bool has_limit() const { return limit_bytes_ > 0; }
@@ -67,6 +73,7 @@ class Queue<Cuda> : public GpuQueueBase {
  private:
   Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream, std::unique_ptr<CudaLibrary> library);
   Result<std::byte*> take(int64_t bytes);  // counted as live
+  Result<Tensor> upload_beside(const Tensor& host);
 
   CudaQueueOptions options_;
   int64_t limit_bytes_ = 0;

@@ -35,9 +35,14 @@ void RunMemory::drop_block() {
   arena_.reset();
 }
 
-int64_t RunMemory::block_bytes() const {
+std::shared_ptr<const Arena> RunMemory::arena() const {
   const std::lock_guard lock(mutex_);
-  return arena_ == nullptr ? 0 : arena_->bytes();
+  return arena_;
+}
+
+bool RunMemory::is_idle(const Arena& arena) const {
+  const std::lock_guard lock(mutex_);
+  return arena.is_idle();
 }
 
 std::shared_ptr<std::byte> RunMemory::place(size_t bytes) {

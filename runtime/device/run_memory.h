@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "runtime/device/arena.h"
 #include "runtime/device/memory_plan.h"
@@ -36,8 +37,22 @@ class RunMemory : public std::enable_shared_from_this<RunMemory> {
     requests_ = 0;
   }
   Run end_run();
-  void drop_block();  // whoever still holds a place in it keeps its memory
-  int64_t block_bytes() const;
+  // Until it is destroyed, nothing is placed or traced, and no request is counted.
+  class Pause {
+   public:
+    explicit Pause(RunMemory& memory) : memory_(memory), step_(std::exchange(memory.step_, kOtherStep)) {}
+    ~Pause() { memory_.step_ = step_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    RunMemory& memory_;
+    int32_t step_;
+  };
+  Pause pause() { return Pause(*this); }
+  void drop_block();                           // whoever still holds a place in it keeps its memory
+  std::shared_ptr<const Arena> arena() const;  // the block; null: none
+  bool is_idle(const Arena& arena) const;      // nobody holds a place in it
 
   // The next request of the step. Null: not planned, or its place is in use; then the caller takes a buffer of its own,
   // and tells of it, and of its return.

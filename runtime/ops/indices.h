@@ -69,9 +69,13 @@ struct OutsideDims {
     return index < -dim || index >= dim;
   }
 };
+// Inside the dimension in any case: a recorded run hears only afterwards that an index was outside.
 struct FromFront {
   int64_t dim;
-  PX_HD int64_t operator()(int64_t index) const { return index < 0 ? index + dim : index; }
+  PX_HD int64_t operator()(int64_t index) const {
+    const int64_t from_front = index < 0 ? index + dim : index;
+    return from_front < 0 ? 0 : from_front < dim ? from_front : dim - 1;
+  }
 };
 template <class Device>
 struct TupleOffset {
@@ -90,8 +94,9 @@ struct TupleOffset {
 
 // Error: execution, naming the first index outside.
 template <class Device>
-Status check_on_device(OpContext<Device>& op, const Tensor& indices, const Axes& dims) {
-  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideDims{dims}, indices.view()));
+Status check_on_device(OpContext<Device>& op, const Tensor& indices, const Axes& dims,
+                       WhenFound when_found = WhenFound::harms) {
+  const int64_t bad = PX_TRY(find_first<int64_t>(op.queue(), OutsideDims{dims}, indices.view(), when_found));
   if (bad < 0) return {};
   const Tensor read = PX_TRY(op.queue().to_host(indices));
   return index_outside(load_element<int64_t>(read.dtype(), read.view().data, bad), dims[bad % dims.count]);
@@ -112,7 +117,8 @@ template <class Device>
 Result<Elements<Device, const int64_t>> index_table(OpContext<Device>& op, int64_t input, int64_t dim) {
   const Tensor& indices = op.input(input);
   if constexpr (GpuDevice<Device>) {
-    PX_TRY(indices_detail::check_on_device(op, indices, Axes(Ints{dim})));
+    const WhenFound when_found = dim > 0 ? WhenFound::is_harmless : WhenFound::harms;
+    PX_TRY(indices_detail::check_on_device(op, indices, Axes(Ints{dim}), when_found));
     const MutableView wide = PX_TRY(indices_detail::wide_indices(op, indices, dim));
     return Elements<Device, const int64_t>{reinterpret_cast<const int64_t*>(wide.data)};
   } else {

@@ -9,6 +9,7 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/profiler_range.h"
 #include "runtime/ops/table.h"
+#include "runtime/plan/gpu_replay.h"
 #include "runtime/plan/host_platform.h"
 #include "runtime/plan/move_value.h"
 
@@ -123,6 +124,12 @@ class GpuPlatform final : public Platform {
   void enter_step(int32_t memory_step) override { queue_->memory().enter_step(memory_step); }
   RunMemory::Run end_run() override { return queue_->memory().end_run(); }
   size_t buffer_alignment() const override { return kGpuBufferAlignment; }
+
+  std::unique_ptr<Replay> record(std::span<const Value> inputs, const DeviceRun& run) override {
+    auto replay = std::make_unique<GpuReplay<Device>>(*queue_);
+    if (!replay->record(inputs, run)) return nullptr;
+    return replay;
+  }
 
   void set_value_limit(int64_t bytes) override { queue_->set_limit(bytes); }
   void reset_peak() override { queue_->reset_peak(); }

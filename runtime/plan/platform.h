@@ -14,6 +14,7 @@
 #include "runtime/device/run_memory.h"
 #include "runtime/ops/orders.h"
 #include "runtime/plan/parcel.h"
+#include "runtime/plan/replay.h"
 
 namespace parallax::runtime {
 
@@ -67,6 +68,11 @@ class Platform {
   virtual void enter_step(int32_t /*memory_step*/) {}
   virtual RunMemory::Run end_run() { return {}; }
   virtual size_t buffer_alignment() const { return kBufferAlignment; }
+
+  // A run kept to be launched again as one. Null: it cannot be, or the platform has no such thing.
+  virtual std::unique_ptr<Replay> record(std::span<const Value> /*inputs*/, const DeviceRun& /*run*/) {
+    return nullptr;
+  }
 
   virtual void set_value_limit(int64_t bytes) = 0;  // of values alone; 0: none
   virtual void reset_peak() = 0;

@@ -173,7 +173,8 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
   std::vector<Value> outputs;
   outputs.reserve(plan.outputs.size());
   for (int32_t slot : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(slot)]);
-  for (Value& output : outputs) output = PX_TRY(is_body ? platform_.to_row_major(output) : platform_.to_host(output));
+  const bool stay = is_body || leaves_outputs_;
+  for (Value& output : outputs) output = PX_TRY(stay ? platform_.to_row_major(output) : platform_.to_host(output));
   return outputs;
 }
 

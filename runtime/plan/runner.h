@@ -22,6 +22,8 @@ class Runner {
   Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
                                   Observer& observer, std::span<const CaptureLevel> levels, bool announce);
 
+  void leave_outputs(bool on_device) { leaves_outputs_ = on_device; }  // of the main graph, where they are
+
  private:
   // A graph in execution: its values by slot. Constants stay from call to call.
   struct ActiveGraph {
@@ -63,6 +65,7 @@ class Runner {
   FrameStack frames_;
   uint64_t frame_seed_ = 0;  // see OpCall
   bool wants_times_ = false;
+  bool leaves_outputs_ = false;
   bool observer_failed_ = false;
   bool failure_told_ = false;
 

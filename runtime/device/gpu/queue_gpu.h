@@ -5,13 +5,31 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runtime/device/devices.h"
 #include "runtime/device/run_memory.h"
 
 namespace parallax::runtime {
 
+// What a queue was asked to launch between begin_recording and end_recording, to be launched again as one.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
+// What a recording cannot do without.
+struct RecordedNeeds {
+  Tensor checks;  // int64 numbers that its kernels write, each of which is -1 where all is well
+  int64_t check_count = 0;
+  std::vector<Tensor> uploads;  // what the host made, which follows from shapes and constants alone
+};
+
+// While it records, a queue executes nothing but copies to the device. Whatever needs the device's answer, or memory
+// that is not planned, is refused with an error then: such a run cannot be replayed.
 class GpuQueueBase {
  public:
   explicit GpuQueueBase(RunMemory::Fill poison = nullptr) : memory_(RunMemory::create(std::move(poison))) {}
@@ -27,22 +45,45 @@ class GpuQueueBase {
     return *std::exchange(failure_, std::nullopt);
   }
 
-  // What `make` gives for a constant payload, made once for each type and kept for the queue's life.
+  bool is_recording() const { return is_recording_; }
+  Status refused_in_recording(std::string_view what) const {
+    if (!is_recording_) return {};
+    return unsupported("a recorded run cannot " + std::string(what));
+  }
+  // One more of the checks of the recording: a scalar that a kernel writes.
+  Result<Tensor> add_check() {
+    if (needs_.check_count >= needs_.checks.element_count()) return unsupported("a recorded run has too many checks");
+    const TensorView& all = needs_.checks.view();
+    const std::byte* place = all.data + sizeof(int64_t) * static_cast<size_t>(needs_.check_count++);
+    return Tensor::wrap(DType::int64, Shape{}, {needs_.checks.storage(), place}, all.device);
+  }
+  RecordedNeeds take_needs() { return std::exchange(needs_, {}); }
+
+  // What `make` gives for a constant payload, made once for each type and kept for the queue's life, and so outside of
+  // planned memory.
   template <class Make>
   Result<Tensor> cached(const TensorView& constant, DType dtype, const Make& make) {
     const auto key = std::pair{constant.data, dtype};
     const auto found = converted_.find(key);
     if (found != converted_.end()) return found->second;
+    const auto made_outside = memory_->pause();
     const Tensor made = PX_TRY(make());
     converted_.emplace(key, made);
     return made;
   }
 
  protected:
+  static constexpr int64_t kMostChecks = 256;
+  void set_recording(bool is_recording) { is_recording_ = is_recording; }
+  void set_checks(Tensor checks) { needs_ = {std::move(checks), 0, {}}; }
+  Tensor keep_upload(Tensor made) { return needs_.uploads.emplace_back(std::move(made)); }
+
   const std::shared_ptr<RunMemory> memory_;
 
  private:
   std::optional<Error> failure_;
+  bool is_recording_ = false;
+  RecordedNeeds needs_;
   std::map<std::pair<const std::byte*, DType>, Tensor> converted_;
 };
 

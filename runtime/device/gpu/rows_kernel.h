@@ -226,10 +226,15 @@ void fold_rows(Queue<Gpu>& queue, const Fold& fold, const RowLayout& layout, con
 }
 
 template <class C, class Predicate, GpuDevice Gpu>
-Result<int64_t> find_first(Queue<Gpu>& queue, const Predicate& holds, const TensorView& in) {
-  const Tensor found = PX_TRY(queue.allocate(DType::int64, Shape{}));
+Result<int64_t> find_first(Queue<Gpu>& queue, const Predicate& holds, const TensorView& in,
+                           WhenFound when_found = WhenFound::harms) {
+  Tensor found = PX_TRY(queue.allocate(DType::int64, Shape{}));
+  const bool is_recording = queue.is_recording();
+  if (is_recording && when_found == WhenFound::harms) return queue.refused_in_recording("look at a value").error();
+  if (is_recording) found = PX_TRY(queue.add_check());
   const gpu::FirstPlace<C, Predicate> fold{holds};
   fold_places<C>(queue, fold, RowLayout{1, in.element_count(), 1}, writable(found), in);
+  if (is_recording) return -1;  // asked after each replay
   const Tensor answer = PX_TRY(queue.to_host(found));
   return answer.as<int64_t>()[0];
 }

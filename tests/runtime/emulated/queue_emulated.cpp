@@ -20,6 +20,7 @@ Result<Tensor> Queue<Emulated>::allocate(DType dtype, const Shape& shape) {
   if (limit_bytes_ > 0 && live_bytes() + static_cast<int64_t>(bytes) > limit_bytes_) {
     return out_of_memory(std::to_string(bytes) + " bytes more would exceed the memory limit");
   }
+  PX_TRY(refused_in_recording("take memory"));
   auto memory = emulation::allocate(bytes);
   peak_bytes_ = std::max(peak_bytes_, live_bytes());
   const std::byte* address = memory.get();
@@ -40,18 +41,56 @@ std::shared_ptr<std::byte> Queue<Emulated>::make_block(int64_t bytes) {
 
 Result<Tensor> Queue<Emulated>::to_device(const Tensor& host) {
   Tensor tensor = PX_TRY(allocate(host.dtype(), host.shape()));
-  if (host.size_bytes() == 0) return tensor;
-  std::byte* target = PX_TRY(emulation::true_address(tensor.view().data, host.size_bytes()));
-  std::memcpy(target, host.view().data, host.size_bytes());
+  if (is_recording()) {
+    auto memory = emulation::allocate(std::max<size_t>(1, host.size_bytes()));
+    tensor = keep_upload(Tensor::wrap(host.dtype(), host.shape(), std::move(memory), kDevice));
+  }
+  PX_TRY(upload(host, tensor));
   return tensor;
 }
 
+Status Queue<Emulated>::upload(const Tensor& host, const Tensor& device) {
+  if (host.size_bytes() == 0) return {};
+  std::byte* target = PX_TRY(emulation::true_address(device.view().data, host.size_bytes()));
+  std::memcpy(target, host.view().data, host.size_bytes());
+  return {};
+}
+
 Result<Tensor> Queue<Emulated>::to_host(const Tensor& device) {
+  PX_TRY(refused_in_recording("bring values to the host"));
   Tensor tensor = PX_TRY(Tensor::allocate(device.dtype(), device.shape()));
   if (device.size_bytes() == 0) return tensor;
   const std::byte* source = PX_TRY(emulation::true_address(device.view().data, device.size_bytes()));
   std::memcpy(tensor.mutable_data(), source, device.size_bytes());
   return tensor;
+}
+
+namespace {
+
+struct EmulatedRecording final : Recording {
+  std::vector<std::function<Status()>> work;
+};
+
+}  // namespace
+
+Status Queue<Emulated>::begin_recording() {
+  set_checks(PX_TRY(allocate(DType::int64, Shape{kMostChecks})));
+  work_.clear();
+  set_recording(true);
+  return {};
+}
+
+Result<std::unique_ptr<Recording>> Queue<Emulated>::end_recording() {
+  set_recording(false);
+  auto recording = std::make_unique<EmulatedRecording>();
+  recording->work = std::move(work_);
+  work_.clear();
+  return std::unique_ptr<Recording>(std::move(recording));
+}
+
+Status Queue<Emulated>::replay(const Recording& recording) {
+  for (const auto& work : static_cast<const EmulatedRecording&>(recording).work) PX_TRY(work());
+  return {};
 }
 
 Result<std::shared_ptr<std::byte>> Queue<Emulated>::host_memory(size_t bytes) {
@@ -98,11 +137,12 @@ Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view) 
 
 void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* source, size_t bytes) {
   if (bytes == 0) return;
-  const auto to = emulation::true_address(target, bytes);
-  const auto from = emulation::true_address(source, bytes);
-  if (!to.ok()) return queue.fail(to.error());
-  if (!from.ok()) return queue.fail(from.error());
-  std::memcpy(*to, *from, bytes);
+  queue.perform([=]() -> Status {
+    std::byte* to = PX_TRY(emulation::true_address(target, bytes));
+    const std::byte* from = PX_TRY(emulation::true_address(source, bytes));
+    std::memcpy(to, from, bytes);
+    return {};
+  });
 }
 
 void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
@@ -131,17 +171,10 @@ Result<std::vector<float>> host_floats(Queue<Emulated>& queue, const TensorView&
   return values;
 }
 
-}  // namespace
-
-// In place of the library's, for the types that it has: by the host, in plain loops.
-template <>
-Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& product) {
+// c = alpha op(a) op(b) + bias, in plain loops on the host.
+Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
   const GemmProblem& problem = product.problem;
   const DType dtype = product.c.dtype;
-  const bool is_known = dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-  if (!is_known || product.a.dtype != dtype || product.b.dtype != dtype || problem.beta != 0 || problem.k == 0) {
-    return false;
-  }
   const std::vector<float> a = PX_TRY(host_floats(queue, product.a));
   const std::vector<float> b = PX_TRY(host_floats(queue, product.b));
   const bool has_bias = product.bias.dtype != DType::undefined;
@@ -165,6 +198,21 @@ Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& produ
   }
   std::byte* target = PX_TRY(emulation::true_address(product.c.data, result.size_bytes()));
   std::memcpy(target, result.view().data, result.size_bytes());
+  return {};
+}
+
+}  // namespace
+
+// In place of the library's, for the types that it has.
+template <>
+Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& product) {
+  const GemmProblem& problem = product.problem;
+  const DType dtype = product.c.dtype;
+  const bool is_known = dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+  if (!is_known || product.a.dtype != dtype || product.b.dtype != dtype || problem.beta != 0 || problem.k == 0) {
+    return false;
+  }
+  queue.perform([&queue, product] { return multiply_on_host(queue, product); });
   return true;
 }
 

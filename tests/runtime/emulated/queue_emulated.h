@@ -2,6 +2,9 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
 
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
@@ -22,7 +25,18 @@ class Queue<Emulated> : public GpuQueueBase {
   std::shared_ptr<std::byte> make_block(int64_t bytes);
   Result<Tensor> to_device(const Tensor& host);
   Result<Tensor> to_host(const Tensor& device);
-  Status synchronize() { return {}; }
+  Status upload(const Tensor& host, const Tensor& device);
+  Status synchronize() { return refused_in_recording("wait for the device"); }
+
+  // Recorded, work is kept for later; else it is done now.
+  void perform(std::function<Status()> work) {
+    if (is_recording()) return work_.push_back(std::move(work));
+    Status status = work();
+    if (!status.ok()) fail(std::move(status).error());
+  }
+  Status begin_recording();
+  Result<std::unique_ptr<Recording>> end_recording();
+  Status replay(const Recording& recording);
 
   // Copies to the host are made as late as may be: when they are waited for, or asked after for the third time. An
   // error, where a copy goes to a place that another one is still on its way to.
@@ -45,6 +59,7 @@ class Queue<Emulated> : public GpuQueueBase {
   };
   Status finish_front();
 
+  std::vector<std::function<Status()>> work_;  // of the recording
   int64_t limit_bytes_ = 0;
   int64_t peak_bytes_ = 0;
   std::deque<Copy> copies_;  // under way
@@ -55,9 +70,12 @@ class Queue<Emulated> : public GpuQueueBase {
 template <class Kernel>
 void launch(Queue<Emulated>& queue, const Kernel& kernel, const gpu::LaunchSize& size) {
   static_assert(std::is_trivially_copyable_v<Kernel>, "kernels are copied to the device byte by byte");
-  const auto body = [](gpu::LaunchEmulated& launch, const void* self) { (*static_cast<const Kernel*>(self))(launch); };
-  Status status = emulation::run(Kernel::kName, size, body, &kernel);
-  if (!status.ok()) queue.fail(std::move(status).error());
+  queue.perform([kernel, size] {
+    const auto body = [](gpu::LaunchEmulated& launch, const void* self) {
+      (*static_cast<const Kernel*>(self))(launch);
+    };
+    return emulation::run(Kernel::kName, size, body, &kernel);
+  });
 }
 
 Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view);

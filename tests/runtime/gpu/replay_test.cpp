@@ -1,0 +1,188 @@
+// Recorded runs on the emulated device, which keeps what it is asked to launch and does it later: replays give what
+// plain runs give, for other inputs too, take no memory, and give way wherever the device's answer is needed.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/emulated/emulated_executor.h"
+#include "tests/runtime/emulated/emulation.h"
+#include "tests/runtime/model_text.h"
+
+namespace parallax::replay_test {
+namespace {
+
+using model_text::node;
+using model_text::value;
+
+constexpr int kInt64 = 7;
+
+std::string axis(int number) { return "attribute { name: \"axis\" type: INT i: " + std::to_string(number) + " } "; }
+
+Value filled(const Shape& shape, uint32_t seed) {
+  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
+  for (float& element : tensor.mutable_as<float>()) {
+    seed = seed * 1664525U + 1013904223U;
+    element = static_cast<float>(seed >> 8) / 8388608.0F - 1.0F;
+  }
+  return tensor;
+}
+
+Value integers(const std::vector<int64_t>& values) { return Tensor::vector<int64_t>(values); }
+
+bool same(const Value& a, const Value& b) {
+  const auto x = a.tensor().view().bytes(), y = b.tensor().view().bytes();
+  return a.tensor().shape() == b.tensor().shape() && std::equal(x.begin(), x.end(), y.begin(), y.end());
+}
+
+// Attention over rows that are looked up, a reshape by a computed shape, and a result that follows from shapes alone.
+std::shared_ptr<const Model> network() {
+  std::string text = node("Gather", {"table", "ids"}, {"rows"}) + node("MatMul", {"rows", "w"}, {"mixed"}) +
+                     node("Transpose", {"mixed"}, {"turned"}) + node("MatMul", {"mixed", "turned"}, {"scores"}) +
+                     node("Softmax", {"scores"}, {"weights"}, axis(-1)) +
+                     node("MatMul", {"weights", "rows"}, {"read"}) + node("Add", {"read", "bias"}, {"sum"}) +
+                     node("Relu", {"sum"}, {"bent"}) + node("Shape", {"rows"}, {"size"}) +
+                     node("Reshape", {"bent", "minus_one"}, {"y"}) + node("Neg", {"size"}, {"negative"});
+  text += "initializer { name: \"minus_one\" data_type: 7 dims: 1 int64_data: -1 } ";
+  text += "initializer { name: \"w\" data_type: 1 dims: 8 dims: 8 ";
+  for (int i = 0; i < 64; ++i) text += "float_data: " + std::to_string(0.25 * ((i * 7) % 11) - 1.0) + " ";
+  text += "} ";
+  return model_text::model_of(text + value("input", "table") + value("input", "ids", kInt64) + value("input", "bias") +
+                                  value("output", "y") + value("output", "negative", kInt64),
+                              21);
+}
+
+std::vector<Value> inputs_of(uint32_t seed, const std::vector<int64_t>& ids = {3, 0, 6, 2, 2}) {
+  return {filled({7, 8}, seed), integers(ids), filled({8}, seed + 9)};
+}
+
+// A session that has run so often that its next run of these shapes is a replay.
+std::unique_ptr<Session> warm_session(const std::shared_ptr<const Model>& model, const std::vector<Value>& inputs,
+                                      Observer& observer) {
+  auto session = tests::make_emulated_executor()->prepare(model, {}).take();
+  for (int run = 0; run < 4; ++run) EXPECT_TRUE(session->run(inputs, observer).ok());
+  return session;
+}
+
+std::vector<Value> fresh(const std::shared_ptr<const Model>& model, const std::vector<Value>& inputs) {
+  NullObserver nobody;
+  return tests::make_emulated_executor()->prepare(model, {}).take()->run(inputs, nobody).take();
+}
+
+// How many allocations of device memory a run makes; a replay makes none.
+int64_t allocations_of(Session& session, const std::vector<Value>& inputs, Observer& observer,
+                       std::vector<Value>& outputs) {
+  const int64_t before = runtime::emulation::allocation_count();
+  outputs = session.run(inputs, observer).take();
+  return runtime::emulation::allocation_count() - before;
+}
+
+class Counter final : public Observer {
+ public:
+  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::none; }
+  Status begin_call(const CallInfo&, std::span<const Value>) override { return ++begun, Status{}; }
+  Status end_call(const CallInfo&) override { return ++ended, Status{}; }
+  int begun = 0, ended = 0;
+};
+
+class Watcher final : public Observer {
+ public:
+  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
+  Status observe(const Observation& seen) override {
+    if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
+    return {};
+  }
+  std::map<std::string, Tensor> values;
+};
+
+TEST(Replay, GivesWhatPlainRunsGiveForOtherInputs) {
+  const auto model = network();
+  Counter counter;
+  auto session = warm_session(model, inputs_of(1), counter);
+  std::vector<Value> outputs;
+  for (uint32_t seed = 2; seed < 8; ++seed) {
+    const auto inputs = inputs_of(seed, {seed % 7, 1, 6, -7, 4});
+    EXPECT_EQ(allocations_of(*session, inputs, counter, outputs), 0) << "not replayed";
+    const auto expected = fresh(model, inputs);
+    for (size_t index = 0; index < expected.size(); ++index)
+      EXPECT_TRUE(same(outputs[index], expected[index])) << index;
+  }
+  EXPECT_EQ(counter.begun, 10);
+  EXPECT_EQ(counter.ended, 10);
+}
+
+TEST(Replay, OfSeveralShapesOneAfterTheOther) {
+  const auto model = network();
+  NullObserver nobody;
+  auto session = warm_session(model, inputs_of(1), nobody);
+  std::vector<Value> outputs;
+  for (uint32_t round = 0; round < 12; ++round) {
+    const auto inputs = round % 2 == 0 ? inputs_of(round) : inputs_of(round, {1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4});
+    const int64_t taken = allocations_of(*session, inputs, nobody, outputs);
+    EXPECT_TRUE(round < 10 || taken == 0) << round;
+    EXPECT_TRUE(same(outputs[0], fresh(model, inputs)[0])) << round;
+  }
+}
+
+TEST(Replay, ABadIndexIsStillNamed) {
+  NullObserver nobody;
+  auto session = warm_session(network(), inputs_of(1), nobody);
+  const auto outputs = session->run(inputs_of(2, {0, 1, 7, 2, 3}), nobody);
+  ASSERT_FALSE(outputs.ok());
+  EXPECT_NE(outputs.error().message.find("index 7 is outside [0, 7)"), std::string::npos) << outputs.error().message;
+  std::vector<Value> again;
+  EXPECT_EQ(allocations_of(*session, inputs_of(3), nobody, again), 0);
+  EXPECT_TRUE(same(again[0], fresh(network(), inputs_of(3))[0]));
+}
+
+TEST(Replay, WhoWatchesSeesEveryValue) {
+  const auto model = network();
+  NullObserver nobody;
+  auto session = warm_session(model, inputs_of(1), nobody);
+  Watcher watcher, expected;
+  ASSERT_TRUE(session->run(inputs_of(5), watcher).ok());
+  ASSERT_TRUE(tests::make_emulated_executor()->prepare(model, {}).take()->run(inputs_of(5), expected).ok());
+  ASSERT_EQ(watcher.values.size(), expected.values.size());
+  for (const auto& [path, tensor] : expected.values) EXPECT_TRUE(same(watcher.values.at(path), tensor)) << path;
+  NullObserver another;
+  std::vector<Value> outputs;
+  ASSERT_TRUE(session->run(inputs_of(6), another).ok());  // told first of what is fused away
+  EXPECT_EQ(allocations_of(*session, inputs_of(6), another, outputs), 0);
+  EXPECT_TRUE(same(outputs[0], fresh(model, inputs_of(6))[0]));
+}
+
+// How many elements are not zero is known to the device alone.
+TEST(Replay, GivesWayWhereTheDeviceMustAnswer) {
+  const auto model =
+      model_text::model_of(node("NonZero", {"x"}, {"places"}) + node("Neg", {"x"}, {"a"}) + node("Exp", {"a"}, {"y"}) +
+                               value("input", "x") + value("output", "places", kInt64) + value("output", "y"),
+                           21);
+  NullObserver nobody;
+  auto session = warm_session(model, {filled({9}, 1)}, nobody);
+  for (int zeros = 0; zeros < 4; ++zeros) {
+    Tensor x = filled({9}, 7).tensor();
+    for (int i = 0; i < zeros; ++i) x.mutable_as<float>()[static_cast<size_t>(2 * i)] = 0;
+    const auto outputs = session->run(std::vector<Value>{x}, nobody).take();
+    EXPECT_EQ(outputs[0].tensor().shape(), (Shape{1, 9 - zeros}));
+  }
+}
+
+TEST(Replay, GivesWayWhereABranchIsChosen) {
+  const std::string branch = " type: GRAPH g { name: \"g\" ";
+  const auto model =
+      model_text::model_of(node("If", {"which"}, {"y"},
+                                "attribute { name: \"then_branch\"" + branch + node("Neg", {"x"}, {"t"}) +
+                                    value("output", "t") + "} } attribute { name: \"else_branch\"" + branch +
+                                    node("Exp", {"x"}, {"e"}) + value("output", "e") + "} } ") +
+                               value("input", "which", 9) + value("input", "x") + value("output", "y"),
+                           21);
+  NullObserver nobody;
+  const auto inputs = [](bool which) { return std::vector<Value>{Tensor::scalar(which), filled({5}, 3)}; };
+  auto session = warm_session(model, inputs(true), nobody);
+  for (const bool which : {true, false, true, false}) {
+    const auto outputs = session->run(inputs(which), nobody).take();
+    EXPECT_TRUE(same(outputs[0], fresh(model, inputs(which))[0]));
+  }
+}
+
+}  // namespace
+}  // namespace parallax::replay_test
