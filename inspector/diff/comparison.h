@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "inspector/diff/metrics.h"
+#include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/shape.h"
 #include "inspector/tensor/type_info.h"
 
@@ -55,7 +56,8 @@ struct ComparedExecution {
   std::map<std::string, std::string> settings;
   std::string model_sha256;
   double wall_ms = 0;
-  std::string model;  // the model's file, as it was named; empty where none is known
+  std::string model;                                    // the model's file, as it was named; empty where none is known
+  std::optional<CaptureCounts> capture = std::nullopt;  // of a run on a device that has just been
 };
 
 struct Cause {

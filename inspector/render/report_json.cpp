@@ -107,12 +107,21 @@ std::string json_text(const nlohmann::ordered_json& json) {
 }
 
 nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
-  return {{"name", execution.name},
-          {"side", name_of(execution.side)},
-          {"device", execution.device},
-          {"settings", execution.settings},
-          {"model_sha256", execution.model_sha256},
-          {"wall_ms", number_json(execution.wall_ms)}};
+  ordered_json json{{"name", execution.name},
+                    {"side", name_of(execution.side)},
+                    {"device", execution.device},
+                    {"settings", execution.settings},
+                    {"model_sha256", execution.model_sha256},
+                    {"wall_ms", number_json(execution.wall_ms)}};
+  if (execution.capture.has_value()) {
+    const CaptureCounts& counts = *execution.capture;
+    json["capture"] = {{"copies", counts.copies},
+                       {"bytes", counts.bytes},
+                       {"bytes_in_pieces", counts.bytes_in_pieces},
+                       {"waits", counts.waits},
+                       {"waited_ms", number_json(counts.waited_ms)}};
+  }
+  return json;
 }
 
 nlohmann::ordered_json values_json(const std::vector<ValueComparison>& values) { return list_of(values); }

@@ -111,9 +111,9 @@ class GpuPlatform final : public Platform {
     return {};
   }
 
-  CaptureCounts capture_counts() const override {
+  std::optional<CaptureCounts> capture_counts() const override {
     const HostCopyCounts& counts = copies_.counts();
-    return {counts.copies, counts.bytes, counts.bytes_in_pieces, counts.waits, counts.waited_ms};
+    return CaptureCounts{counts.copies, counts.bytes, counts.bytes_in_pieces, counts.waits, counts.waited_ms};
   }
 
   void set_value_limit(int64_t bytes) override { queue_->set_limit(bytes); }
