@@ -17,7 +17,12 @@ Result<OpenedComparison> compare_and_blame(const std::string& a, const std::stri
   CompareOptions options;
   options.error_pictures = reports.needs_error_pictures();
   OpenedComparison opened = PX_TRY(compare_files(a, b, policy, options));
-  PX_TRY(blame_files(a, b, policy, executor_factory(), opened.comparison));
+  Status blamed = blame_files(a, b, policy, executor_factory(), opened.comparison);
+  if (blamed.ok()) return opened;
+  // A value that no other side has, so that only the search for causes has read it: what was compared is shown.
+  if (blamed.error().code != ErrorCode::corrupt_file) return std::move(blamed).error();
+  opened.comparison.causes.clear();
+  opened.comparison.damages.push_back({Side::unknown, "", "looking for causes: " + blamed.error().message});
   return opened;
 }
 
@@ -38,7 +43,7 @@ class DiffCommand final : public Command {
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
       log_warning(fmt::format("'{}' matches no value", glob));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
-    return exit_code_of(opened.comparison);
+    return end_of(opened.comparison, common_.json);
   }
 
  private:
@@ -76,7 +81,7 @@ class BlameCommand final : public Command {
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame(files_[0], files_[1], policy, reports_));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
-    return exit_code_of(opened.comparison);
+    return end_of(opened.comparison, common_.json);
   }
 
   Result<int> blame_model() {

@@ -253,6 +253,13 @@ std::vector<std::string> default_executors(bool against) {
 
 int exit_code_of(const Comparison& comparison) { return comparison.verdict == OverallVerdict::pass ? 0 : 1; }
 
+Result<int> end_of(const Comparison& comparison, bool json) {
+  auto damage = damage_of(comparison);
+  if (!damage.has_value()) return exit_code_of(comparison);
+  if (json) return exit_code(damage->code);
+  return *std::move(damage);
+}
+
 Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {
   if (text.empty()) return default_executors(against);
   const auto names = split(text, ',');

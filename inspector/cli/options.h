@@ -67,6 +67,9 @@ Result<int64_t> parse_integer(std::string_view option, std::string_view text);
 
 // The exit code of a comparison: 0 pass, 1 diverged or inconclusive.
 int exit_code_of(const Comparison& comparison);
+// How a verb ends that has shown a comparison: with the error of what is damaged, which is part of the JSON form, or
+// with the verdict's exit code.
+Result<int> end_of(const Comparison& comparison, bool json);
 
 ExecutorFactory executor_factory();
 std::vector<std::string> default_executors(bool against);

@@ -70,7 +70,7 @@ class RunCommand final : public Command {
     }
     if (has_two_sides(request)) {
       PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));
-      return exit_code_of(*result.comparison);
+      return end_of(*result.comparison, common_.json);
     }
     print(common_.json ? single_run_to_json(result) + "\n" : single_run_to_text(result));
     if (result.comparison.has_value() && !common_.json)

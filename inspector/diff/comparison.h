@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "inspector/base/result.h"
 #include "inspector/diff/metrics.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/shape.h"
@@ -77,6 +78,13 @@ struct ComparisonSummary {
   int64_t values = 0, compared = 0, passed = 0, diverged = 0, mistrusted = 0, not_compared = 0;
 };
 
+// A value that could not be compared, because its payload in a dump is damaged.
+struct DamagedValue {
+  Side side = Side::a;  // unknown: found by the search for causes
+  std::string path;     // in that side's dump
+  std::string message;  // the reader's sentence, which names value and file
+};
+
 struct FirstDivergence {
   std::string path;
   std::string node;
@@ -85,6 +93,7 @@ struct FirstDivergence {
 
 struct Comparison {
   OverallVerdict verdict = OverallVerdict::inconclusive;
+  std::string reason;  // why it is inconclusive; empty otherwise
   std::vector<ComparedExecution> executions;
   ComparisonSummary summary;
   std::optional<FirstDivergence> first_divergence;
@@ -92,15 +101,23 @@ struct Comparison {
   std::vector<ValueComparison> values;    // in execution order of A; values only in B where B's order puts them
   std::vector<ValueComparison> expected;  // outputs against a test_data_set's, when there was one
   bool has_expected = false;
+  std::vector<DamagedValue> damages;  // in the order of `values`
 };
 
-// Fills verdict, summary and first_divergence from `values` and `expected`: pass, diverged, or inconclusive when
-// nothing was compared or some graph output was not.
+// Fills verdict, reason, summary and first_divergence from `values`, `expected` and `damages`: pass, diverged, or
+// inconclusive when nothing was compared, some graph output was not, or a value is damaged.
 void conclude(Comparison& comparison);
+
+// What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how
+// many more there are.
+std::optional<Error> damage_of(const Comparison& comparison);
 
 // Diverged, or of another shape or element type, which leaves nothing to compare.
 bool is_apart(const ValueComparison& value);
 bool is_apart(const Comparison& comparison);  // any value of it
+
+// Not compared, because a dump's payload is damaged.
+bool is_damaged(const ValueComparison& value);
 
 std::string_view name_of(Verdict verdict);
 std::string_view name_of(OverallVerdict verdict);

@@ -12,6 +12,13 @@ using nlohmann::ordered_json;
 
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
 
+ordered_json error_json(const Error& error) {
+  return {{"code", exit_code(error.code)},
+          {"message", error.message},
+          {"node", text_or_null(error.node)},
+          {"op", text_or_null(error.op)}};
+}
+
 ordered_json to_json(const Metrics& metrics) {
   return {{"max_abs", number_json(metrics.max_abs)},
           {"max_rel", number_json(metrics.max_rel)},
@@ -85,7 +92,11 @@ std::string comparison_to_json(const Comparison& comparison) { return json_text(
 
 nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   const ComparisonSummary& summary = comparison.summary;
-  ordered_json json{{"parallax", PARALLAX_VERSION}, {"verdict", name_of(comparison.verdict)}};
+  ordered_json json;
+  if (const auto damage = damage_of(comparison); damage.has_value()) json["error"] = error_json(*damage);
+  json["parallax"] = PARALLAX_VERSION;
+  json["verdict"] = name_of(comparison.verdict);
+  if (!comparison.reason.empty()) json["reason"] = comparison.reason;
   json["executions"] = list_of(comparison.executions);
   json["summary"] = {{"values", summary.values},         {"compared", summary.compared},
                      {"passed", summary.passed},         {"diverged", summary.diverged},
@@ -141,13 +152,6 @@ ordered_json number_json(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-std::string error_to_json(const Error& error) {
-  ordered_json json;
-  json["error"] = {{"code", exit_code(error.code)},
-                   {"message", error.message},
-                   {"node", text_or_null(error.node)},
-                   {"op", text_or_null(error.op)}};
-  return json_text(json);
-}
+std::string error_to_json(const Error& error) { return json_text({{"error", error_json(error)}}); }
 
 }  // namespace parallax
