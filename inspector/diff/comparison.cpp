@@ -45,6 +45,44 @@ const ValueComparison* missed_output(const std::vector<ValueComparison>& values)
   return nullptr;
 }
 
+// A tensor's shape says it; of sequences, optionals and maps, what was compared in them.
+bool has_elements(const ValueComparison& value) {
+  const bool is_tensor = value.dtype.find('(') == std::string::npos;
+  if (!is_tensor && value.metrics.has_value()) return value.metrics->count > 0;
+  return std::ranges::find(value.shape, 0) == value.shape.end();
+}
+
+bool is_of_floats(const ValueComparison& value) {
+  return value.dtype.find("float") != std::string::npos || value.dtype.find("complex") != std::string::npos;
+}
+
+struct Compared {
+  int64_t all = 0, empty = 0;
+  void add(const ValueComparison& value) {
+    ++all;
+    empty += has_elements(value) ? 0 : 1;
+  }
+};
+
+// An empty batch: whatever is computed from it has no elements, and equal shapes are all that was seen. Integers decide
+// where there are no floats: beside them they mostly count and place. Where all inputs have elements, what is empty
+// was found to be so (NonZero of zeros), which says something.
+// So do elements that a data set expects.
+bool are_all_empty(const Comparison& comparison) {
+  const auto was_compared = [](const ValueComparison& value) { return value.verdict != Verdict::not_compared; };
+  for (const ValueComparison& value : comparison.expected) {
+    if (was_compared(value) && has_elements(value)) return false;
+  }
+  Compared inputs, floats, others;
+  for (const ValueComparison& value : comparison.values) {
+    if (!was_compared(value) || value.origin == Origin::constant) continue;
+    Compared& kind = value.origin == Origin::input ? inputs : is_of_floats(value) ? floats : others;
+    kind.add(value);
+  }
+  const Compared& decisive = floats.all > 0 ? floats : others.all > 0 ? others : inputs;
+  return decisive.all > 0 && decisive.empty == decisive.all && (inputs.all == 0 || inputs.empty > 0);
+}
+
 // Why nothing can be said of the whole, though nothing diverged; empty where it passes.
 std::string why_inconclusive(const Comparison& comparison) {
   const bool nothing_compared =
@@ -52,6 +90,8 @@ std::string why_inconclusive(const Comparison& comparison) {
         return value.verdict == Verdict::not_compared;
       });
   if (nothing_compared) return "nothing was compared";
+  if (are_all_empty(comparison))
+    return "nothing was compared but types and shapes: no value that is computed from the inputs has elements";
   for (const auto* values : {&comparison.values, &comparison.expected}) {
     if (const ValueComparison* output = missed_output(*values))
       return fmt::format("graph output '{}' was not compared: {}", output->path, output->reason);

@@ -22,6 +22,8 @@ enum class OverallVerdict : uint8_t { pass, diverged, inconclusive };
 enum class MatchedBy : uint8_t { path, name, structure, content };
 enum class LimitSource : uint8_t { table, noise, user };
 enum class Side : uint8_t { a, b, both, unknown };
+// An input of the model; what follows from initializers, constants and shapes alone; what is computed from inputs.
+enum class Origin : uint8_t { input, constant, computed };
 
 struct Limit {
   double rtol = 0;
@@ -47,6 +49,7 @@ struct ValueComparison {
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
   bool is_graph_output = false;
+  Origin origin = Origin::computed;
   std::shared_ptr<const ErrorPicture> picture;  // of some diverged values; null otherwise
 };
 
@@ -105,7 +108,8 @@ struct Comparison {
 };
 
 // Fills verdict, reason, summary and first_divergence from `values`, `expected` and `damages`: pass, diverged, or
-// inconclusive when nothing was compared, some graph output was not, or a value is damaged.
+// inconclusive when nothing was compared (of tensors without elements there is nothing), some graph output was not, or
+// a value is damaged.
 void conclude(Comparison& comparison);
 
 // What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how
