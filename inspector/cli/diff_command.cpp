@@ -56,12 +56,14 @@ class DiffCommand final : public Command {
 class BlameCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("A", files_, "two dumps A.plx B.plx, or a model to run on two executors")
+    app.add_option("FILES", files_, "two dumps, or a model to run on two executors")
         ->required()
+        ->type_name("A.plx B.plx | MODEL")
         ->expected(1, 2);
     app.add_option("--against", against_, "a second model: same inputs, values matched one by one")
         ->type_name("B.onnx");
-    app.add_option("--with", executors_, "two executors to compare (with --against also one)")->type_name("EXEC,EXEC");
+    app.add_option("--with", executors_, "two executors to compare, or one with --against (default: as of run)")
+        ->type_name("EXEC,EXEC");
     inputs_.declare(app);
     mode_.declare(app);
     policy_.declare(app);

@@ -60,6 +60,8 @@ struct ReportOptions {
   bool needs_error_pictures() const { return !html.empty(); }
   // Writes the files asked for and prints the text or JSON form. `graph` (may be null) is what pictures are drawn of.
   Status write(const Comparison& comparison, const Graph* graph, bool json) const;
+  Status write_files(const Comparison& comparison, const Graph* graph) const;
+  bool asks_for_files() const;
 };
 
 Result<int64_t> parse_bytes(std::string_view option, const std::string& text);  // "512M", "2GiB", "1000"
