@@ -102,6 +102,9 @@ void draw_verdict(Ui& ui, const Comparison& comparison) {
   ImGui::TextDisabled("%s", fmt::format("{} of {} values compared, {} diverged{}", s.compared, s.values, s.diverged,
                                         s.mistrusted > 0 ? fmt::format(", {} mistrusted", s.mistrusted) : "")
                                 .c_str());
+  if (comparison.reason.empty()) return;
+  ImGui::SameLine(0, 8);
+  ImGui::TextDisabled("(%s)", comparison.reason.c_str());
 }
 
 }  // namespace

@@ -17,7 +17,12 @@ Result<OpenedComparison> compare_and_blame(const std::string& a, const std::stri
   CompareOptions options;
   options.error_pictures = reports.needs_error_pictures();
   OpenedComparison opened = PX_TRY(compare_files(a, b, policy, options));
-  PX_TRY(blame_files(a, b, policy, executor_factory(), opened.comparison));
+  Status blamed = blame_files(a, b, policy, executor_factory(), opened.comparison);
+  if (blamed.ok()) return opened;
+  // A value that no other side has, so that only the search for causes has read it: what was compared is shown.
+  if (blamed.error().code != ErrorCode::corrupt_file) return std::move(blamed).error();
+  opened.comparison.causes.clear();
+  opened.comparison.damages.push_back({Side::unknown, "", "looking for causes: " + blamed.error().message});
   return opened;
 }
 
@@ -38,7 +43,7 @@ class DiffCommand final : public Command {
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
       log_warning(fmt::format("'{}' matches no value", glob));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
-    return exit_code_of(opened.comparison);
+    return end_of(opened.comparison, common_.json);
   }
 
  private:
@@ -51,12 +56,14 @@ class DiffCommand final : public Command {
 class BlameCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
-    app.add_option("A", files_, "two dumps A.plx B.plx, or a model to run on two executors")
+    app.add_option("FILES", files_, "two dumps, or a model to run on two executors")
         ->required()
+        ->type_name("A.plx B.plx | MODEL")
         ->expected(1, 2);
     app.add_option("--against", against_, "a second model: same inputs, values matched one by one")
         ->type_name("B.onnx");
-    app.add_option("--with", executors_, "two executors to compare (with --against also one)")->type_name("EXEC,EXEC");
+    app.add_option("--with", executors_, "two executors to compare, or one with --against (default: as of run)")
+        ->type_name("EXEC,EXEC");
     inputs_.declare(app);
     mode_.declare(app);
     policy_.declare(app);
@@ -76,7 +83,7 @@ class BlameCommand final : public Command {
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame(files_[0], files_[1], policy, reports_));
     PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
-    return exit_code_of(opened.comparison);
+    return end_of(opened.comparison, common_.json);
   }
 
   Result<int> blame_model() {

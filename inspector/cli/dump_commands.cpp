@@ -22,10 +22,11 @@ class ImportCommand final : public Command {
     app.add_option("-o", output_, "the dump to write")->required()->type_name("F.plx");
     app.add_option("--model", request_.model, "the model the tensors belong to")->type_name("M.onnx");
     app.add_option("--map", request_.map, "JSON object: foreign name -> value path")->type_name("F.json");
-    common_.declare(app, false);
+    common_.declare(app, true);
   }
 
   Result<int> execute() override {
+    common_.apply();
     const ImportReport report = PX_TRY(import_dump(request_, output_));
     if (common_.json) {
       print(fmt::format("{{\"written\": {}, \"values\": {}}}\n", quoted_json(output_), report.values));

@@ -1,6 +1,8 @@
 // Declaring and reading the shared options.
 #include "inspector/cli/options.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -72,7 +74,9 @@ Result<RewriteChoice> parse_rewrite(const std::string& text) {
 }
 
 void declare_rewrite(CLI::App& app, std::string& text) {
-  app.add_option("--rewrite", text, "patterns applied before planning")->type_name("default|none|all|-NAME,+NAME");
+  app.add_option("--rewrite", text,
+                 "patterns applied before planning: those that are on (default), none, all, or one less or more")
+      ->type_name("default|none|all|-NAME,+NAME");
 }
 
 Result<int64_t> parse_integer(std::string_view option, std::string_view text) {
@@ -111,7 +115,7 @@ void CommonOptions::apply() const { set_thread_count(threads); }
 
 void InputOptions::declare(CLI::App& app) {
   app.add_option("--inputs", source,
-                 "a test_data_set_N folder (its outputs are compared too), a .npz or a .safetensors file")
+                 "a test_data_set_N folder (a run compares its outputs, too), a .npz or a .safetensors file")
       ->type_name("PATH");
   app.add_option("--input", files, "one input from a .npy file; may be repeated")
       ->type_name("NAME=F.npy")
@@ -232,11 +236,21 @@ Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bo
   // As JSON the files come first: should one fail, its error is the one document on stdout. As text a verdict is shown
   // whatever becomes of the files.
   if (!json) print(comparison_to_text(comparison, {top, stdout_takes_colour()}));
+  PX_TRY(write_files(comparison, graph));
+  if (json) print(comparison_to_json(comparison) + "\n");
+  return {};
+}
+
+Status ReportOptions::write_files(const Comparison& comparison, const Graph* graph) const {
   const std::vector<std::string> written =
       PX_TRY(write_reports({csv, junit, html, dot, svg, netron, model_explorer, kept_command()}, comparison, graph));
-  if (json) print(comparison_to_json(comparison) + "\n");
   for (const std::string& file : written) log_info(fmt::format("wrote {}", file));
   return {};
+}
+
+bool ReportOptions::asks_for_files() const {
+  const auto is_set = [](const std::string* path) { return !path->empty(); };
+  return std::ranges::any_of(std::array{&csv, &junit, &html, &dot, &svg, &netron, &model_explorer}, is_set);
 }
 
 ExecutorFactory executor_factory() {
@@ -252,6 +266,13 @@ std::vector<std::string> default_executors(bool against) {
 }
 
 int exit_code_of(const Comparison& comparison) { return comparison.verdict == OverallVerdict::pass ? 0 : 1; }
+
+Result<int> end_of(const Comparison& comparison, bool json) {
+  auto damage = damage_of(comparison);
+  if (!damage.has_value()) return exit_code_of(comparison);
+  if (json) return exit_code(damage->code);
+  return *std::move(damage);
+}
 
 Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {
   if (text.empty()) return default_executors(against);

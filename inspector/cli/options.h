@@ -60,6 +60,8 @@ struct ReportOptions {
   bool needs_error_pictures() const { return !html.empty(); }
   // Writes the files asked for and prints the text or JSON form. `graph` (may be null) is what pictures are drawn of.
   Status write(const Comparison& comparison, const Graph* graph, bool json) const;
+  Status write_files(const Comparison& comparison, const Graph* graph) const;
+  bool asks_for_files() const;
 };
 
 Result<int64_t> parse_bytes(std::string_view option, const std::string& text);  // "512M", "2GiB", "1000"
@@ -67,6 +69,9 @@ Result<int64_t> parse_integer(std::string_view option, std::string_view text);
 
 // The exit code of a comparison: 0 pass, 1 diverged or inconclusive.
 int exit_code_of(const Comparison& comparison);
+// How a verb ends that has shown a comparison: with the error of what is damaged, which is part of the JSON form, or
+// with the verdict's exit code.
+Result<int> end_of(const Comparison& comparison, bool json);
 
 ExecutorFactory executor_factory();
 std::vector<std::string> default_executors(bool against);

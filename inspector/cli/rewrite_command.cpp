@@ -8,6 +8,7 @@
 #include "inspector/executors/rewrite.h"
 #include "inspector/model/export.h"
 #include "inspector/model/import.h"
+#include "inspector/workbench/checks.h"
 
 namespace parallax::cli {
 namespace {
@@ -16,16 +17,17 @@ class RewriteCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("MODEL", model_, "the model")->type_name("MODEL");
-    app.add_option("--patterns", patterns_, "patterns to apply")->type_name("default|all|NAME,...");
+    app.add_option("--patterns", patterns_, "patterns to apply (default: those that --list says are on)")
+        ->type_name("default|all|NAME,...");
     app.add_option("-o,--output", output_, "the rewritten model")->type_name("F.onnx");
     app.add_flag("--list", list_, "name the patterns");
-    common_.declare(app, false);
+    common_.declare(app, true);
   }
 
   Result<int> execute() override {
     common_.apply();
     if (list_) {
-      print_list();
+      print(common_.json ? list_as_json() : list_as_text());
       return 0;
     }
     if (model_.empty()) return usage_error("MODEL is missing: the model to rewrite");
@@ -33,15 +35,29 @@ class RewriteCommand final : public Command {
     const auto model = PX_TRY(import_model(model_));
     const auto rewritten = PX_TRY(rewrite_model(*model, patterns_));
     PX_TRY(export_model(*rewritten, output_));
-    log_info(fmt::format("{}: {} nodes, {} before", output_, rewritten->graph.nodes.size(), model->graph.nodes.size()));
+    const size_t nodes = rewritten->graph.nodes.size(), before = model->graph.nodes.size();
+    log_info(fmt::format("{}: {} nodes, {} before", output_, nodes, before));
+    if (common_.json)
+      print(fmt::format("{{\"written\": {}, \"nodes\": {}, \"nodes_before\": {}}}\n", quoted_json(output_), nodes,
+                        before));
     return 0;
   }
 
  private:
-  static void print_list() {
+  static std::string list_as_text() {
+    std::string text;
+    for (const RewritePattern& pattern : list_rewrite_patterns())
+      text += fmt::format("{:<18} {:<4} {}\n", pattern.name, pattern.on_by_default ? "on" : "off", pattern.description);
+    return text;
+  }
+
+  static std::string list_as_json() {
+    std::string rows;
     for (const RewritePattern& pattern : list_rewrite_patterns()) {
-      print(fmt::format("{:<18} {:<4} {}\n", pattern.name, pattern.on_by_default ? "on" : "off", pattern.description));
+      rows += fmt::format("{}\n  {{\"name\": {}, \"default\": {}, \"description\": {}}}", rows.empty() ? "" : ",",
+                          quoted_json(pattern.name), pattern.on_by_default, quoted_json(pattern.description));
     }
+    return "{\"patterns\": [" + rows + "\n]}\n";
   }
 
   std::string model_, output_, patterns_ = "default";

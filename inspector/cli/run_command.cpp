@@ -31,7 +31,10 @@ class RunCommand final : public Command {
     app.add_option("MODEL", model_, "the model to run (.onnx, .textproto)")->required();
     app.add_option("--against", against_, "a second model: same inputs, values matched one by one")
         ->type_name("B.onnx");
-    app.add_option("--with", executors_, "one executor, or two to compare: reference, reference:double, cpu, cuda")
+    app.add_option(
+           "--with", executors_,
+           "one executor, or two to compare: reference, reference:double, cpu, cuda (default: reference and cuda, or "
+           "cpu where there is no GPU; with --against reference)")
         ->type_name("EXEC[,EXEC]");
     app.add_option("--capture", capture_,
                    "how much is kept of each value (default: all with two sides or --dump, else none)")
@@ -57,6 +60,12 @@ class RunCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     RunRequest request = PX_TRY(make_request());
+    // One side is compared with nothing but the outputs of a data set.
+    const Error nothing_to_report = usage_error(
+        "reports say how two sides compare, and here is one: give --with two executors, --against, "
+        "--baseline, or --inputs with a folder that holds outputs");
+    const bool may_compare = has_two_sides(request) || !request.inputs.source.empty();
+    if (reports_.asks_for_files() && !may_compare) return nothing_to_report;
     ProgressBar bar("comparing");
     request.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
     request.message = [](const std::string& sentence) { log_info(sentence); };
@@ -70,7 +79,11 @@ class RunCommand final : public Command {
     }
     if (has_two_sides(request)) {
       PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));
-      return exit_code_of(*result.comparison);
+      return end_of(*result.comparison, common_.json);
+    }
+    if (reports_.asks_for_files()) {
+      if (!result.comparison.has_value()) return nothing_to_report;
+      PX_TRY(reports_.write_files(*result.comparison, &result.model_a->graph));
     }
     print(common_.json ? single_run_to_json(result) + "\n" : single_run_to_text(result));
     if (result.comparison.has_value() && !common_.json)

@@ -20,10 +20,11 @@ class TensorCommand final : public Command {
     app.add_flag("--stats", view_.statistics_only, "statistics only");
     app.add_flag("--histogram", view_.histogram, "counts of elements in 20 bins");
     app.add_option("-o", output_, "write the elements to a file")->type_name("F.npy");
-    common_.declare(app, false);
+    common_.declare(app, true);
   }
 
   Result<int> execute() override {
+    common_.apply();
     const auto dump = PX_TRY(DumpReader::open(dump_));
     if (path_.empty()) {
       if (!output_.empty() || !view_.slice.empty()) return usage_error("--slice and -o need the PATH of a value");

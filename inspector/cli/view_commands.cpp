@@ -71,6 +71,7 @@ class DotCommand final : public Command {
       const Policy policy = PX_TRY(policy_.make());
       auto opened = PX_TRY(compare_files(files_[0], files_[1], policy));
       comparison = std::move(opened.comparison);
+      if (auto damage = damage_of(comparison); damage.has_value()) return *std::move(damage);
       model = std::move(opened.model);
       if (model == nullptr)
         return usage_error(fmt::format("neither '{}' nor '{}' holds a graph", files_[0], files_[1]));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct BlameSide {
   std::shared_ptr<const Model> model;      // with weights; null: the dump's graph, and weights as they were captured
   std::shared_ptr<Executor> executor;      // the one that made the dump, for second evidence; may be null
   RunOptions options;                      // of that executor
+  std::set<std::string, std::less<>> damaged = {};  // paths whose payloads are: as good as not captured
 };
 
 struct BlameRequest {

@@ -75,6 +75,7 @@ ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, 
   for (size_t index = 0; index < entries.size(); ++index) {
     const DumpEntry& entry = entries[index];
     if (entry.execution > 0 || entry.absence.has_value() || entry.level != CaptureLevel::all) continue;
+    if (side.damaged.contains(entry.path)) continue;
     const bool is_new = entries_.emplace(entry.path, static_cast<int32_t>(index)).second;
     if (!is_new) continue;
     paths_[diff::static_path(entry.path)].push_back(entry.path);

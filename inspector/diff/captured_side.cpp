@@ -23,6 +23,7 @@ CapturedSide::CapturedSide(const BlameSide& side, std::shared_ptr<const Model> m
   for (size_t index = 0; index < entries.size(); ++index) {
     const DumpEntry& entry = entries[index];
     if (entry.execution > 0 || entry.absence.has_value() || entry.level != CaptureLevel::all) continue;
+    if (side_.damaged.contains(entry.path)) continue;
     by_path_.emplace(entry.path, static_cast<int32_t>(index));  // of repeated calls the first
   }
 }

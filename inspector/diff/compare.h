@@ -28,7 +28,8 @@ struct CompareOptions {
 };
 
 // A is the expected side. Values are loaded pair by pair; payloads that were not captured on both sides are compared by
-// their statistics where both have them. Errors: corrupt_file, cancelled.
+// their statistics where both have them. A damaged payload leaves its value uncompared, see Comparison::damages.
+// Errors: cancelled.
 Result<Comparison> compare_dumps(const DumpReader& a, const DumpReader& b, const Policy& policy,
                                  const CompareOptions& options = {});
 

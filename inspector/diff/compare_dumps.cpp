@@ -1,5 +1,6 @@
 // Comparing two dumps: matches their entries, then loads, compares and drops pair by pair.
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "inspector/diff/model_differences.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/value_compare.h"
+#include "inspector/diff/value_origin.h"
 
 namespace parallax {
 namespace {
@@ -185,11 +187,21 @@ Matching match(const DumpSide& a, const DumpSide& b, const diff::PathLinks& link
   return matching;
 }
 
-void describe(const DumpSide& side, const DumpEntry& entry, ValueComparison& result) {
+Origin origin_of(ValueSite::Role role) {
+  return role == ValueSite::Role::input         ? Origin::input
+         : role == ValueSite::Role::initializer ? Origin::constant
+                                                : Origin::computed;
+}
+
+void describe(const DumpSide& side, const DumpEntry& entry, diff::OriginIndex& origins, ValueComparison& result) {
   result.path = entry.path;
+  result.origin = origin_of(entry.role);
   result.node = entry.node;
   result.op = entry.op;
-  if (const ValueSite* site = side.site(entry.path)) diff::describe_producer(*site, result);
+  if (const ValueSite* site = side.site(entry.path)) {
+    diff::describe_producer(*site, result);
+    result.origin = origins.of(*site);
+  }
   result.is_graph_output = entry.is_graph_output;
   diff::describe_type(entry.type, result);
 }
@@ -243,10 +255,12 @@ class DumpComparer {
     return values;
   }
 
+  std::vector<DamagedValue> take_damages() { return std::move(damages_); }
+
  private:
   Placed& add(const DumpSide& side, int32_t index) {
     Placed& placed = values_.emplace_back();
-    describe(side, side.entry(index), placed.comparison);
+    describe(side, side.entry(index), origins_, placed.comparison);
     return placed;
   }
 
@@ -299,8 +313,10 @@ class DumpComparer {
     const bool has_payload = a.level == CaptureLevel::all || a.level == CaptureLevel::sample;
     if (!has_payload || in_b == kNone || b_.entry(in_b).level != a.level)
       return compare_statistics(a, in_b, site, result);
-    Value value_a = PX_TRY(a_.dump().load(in_a));
-    const Value value_b = PX_TRY(b_.dump().load(in_b));
+    auto loaded_a = a_.dump().load(in_a), loaded_b = b_.dump().load(in_b);
+    if (!loaded_a.ok() || !loaded_b.ok()) return leave_out(in_a, loaded_a, in_b, loaded_b, result);
+    Value value_a = std::move(loaded_a).take();
+    const Value value_b = std::move(loaded_b).take();
     const DType fallback = value_a.is_tensor() ? value_a.tensor().dtype() : DType::undefined;
     const DType declared = widen_ ? diff::declared_type(site, fallback) : fallback;
     const int64_t number = judge_.add(a.path, site, value_a, declared);
@@ -328,6 +344,25 @@ class DumpComparer {
       if (result.verdict == Verdict::pass || result.verdict == Verdict::diverged)
         result.reason = "compared by a sample of elements";
     }
+    return {};
+  }
+
+  // A pair whose payload is damaged on a side: nothing is said of it but that, and all else is compared. What follows
+  // it carries its rounding all the same.
+  Status leave_out(int32_t in_a, const Result<Value>& value_a, int32_t in_b, const Result<Value>& value_b,
+                   ValueComparison& result) {
+    const DumpEntry& a = a_.entry(in_a);
+    const DumpEntry& b = b_.entry(in_b);
+    std::string sides;
+    for (const auto& [value, side, path] : {std::tuple(&value_a, Side::a, &a.path), {&value_b, Side::b, &b.path}}) {
+      if (value->ok()) continue;
+      if (value->error().code != ErrorCode::corrupt_file) return Error(value->error());
+      sides += fmt::format("{}{}", sides.empty() ? "" : " and ", name_of(side));
+      damages_.push_back({side, *path, value->error().message});
+    }
+    if (a.statistics.has_value()) judge_.add(a.path, a_.site(a.path), a.type, *a.statistics);
+    if (links_.is_closed() && b.statistics.has_value()) judge_b_.add(b.path, b_.site(b.path), b.type, *b.statistics);
+    diff::set_not_compared(result, "damaged in " + sides);
     return {};
   }
 
@@ -365,9 +400,11 @@ class DumpComparer {
   const CompareOptions& options_;
   diff::PathLinks links_;
   diff::ModelDifferences differences_;
+  diff::OriginIndex origins_;
   bool widen_;
   size_t estimated_b_ = 0;  // entries of B whose rounding has been estimated, as far as they have no counterpart
   std::vector<Placed> values_;
+  std::vector<DamagedValue> damages_;
 };
 
 void add_executions(const DumpReader& dump, Side side, Comparison& comparison) {
@@ -387,7 +424,9 @@ Result<Comparison> compare_dumps(const DumpReader& a, const DumpReader& b, const
   Comparison comparison;
   add_executions(a, Side::a, comparison);
   add_executions(b, Side::b, comparison);
-  comparison.values = PX_TRY(DumpComparer(a, b, policy, options).run());
+  DumpComparer comparer(a, b, policy, options);
+  comparison.values = PX_TRY(comparer.run());
+  comparison.damages = comparer.take_damages();
   conclude(comparison);
   return comparison;
 }

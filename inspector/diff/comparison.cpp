@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 
@@ -36,22 +38,67 @@ bool has_diverged(const std::vector<ValueComparison>& values) {
   return false;
 }
 
-bool misses_an_output(const std::vector<ValueComparison>& values) {
+const ValueComparison* missed_output(const std::vector<ValueComparison>& values) {
   for (const ValueComparison& value : values) {
-    if (value.is_graph_output && value.verdict == Verdict::not_compared) return true;
+    if (value.is_graph_output && value.verdict == Verdict::not_compared) return &value;
   }
-  return false;
+  return nullptr;
 }
 
-OverallVerdict overall(const Comparison& comparison) {
-  if (has_diverged(comparison.values) || has_diverged(comparison.expected)) return OverallVerdict::diverged;
+// A tensor's shape says it; of sequences, optionals and maps, what was compared in them.
+bool has_elements(const ValueComparison& value) {
+  const bool is_tensor = value.dtype.find('(') == std::string::npos;
+  if (!is_tensor && value.metrics.has_value()) return value.metrics->count > 0;
+  return std::ranges::find(value.shape, 0) == value.shape.end();
+}
+
+bool is_of_floats(const ValueComparison& value) {
+  return value.dtype.find("float") != std::string::npos || value.dtype.find("complex") != std::string::npos;
+}
+
+struct Compared {
+  int64_t all = 0, empty = 0;
+  void add(const ValueComparison& value) {
+    ++all;
+    empty += has_elements(value) ? 0 : 1;
+  }
+};
+
+// An empty batch: whatever is computed from it has no elements, and equal shapes are all that was seen. Integers decide
+// where there are no floats: beside them they mostly count and place. Where all inputs have elements, what is empty
+// was found to be so (NonZero of zeros), which says something.
+// So do elements that a data set expects.
+bool are_all_empty(const Comparison& comparison) {
+  const auto was_compared = [](const ValueComparison& value) { return value.verdict != Verdict::not_compared; };
+  for (const ValueComparison& value : comparison.expected) {
+    if (was_compared(value) && has_elements(value)) return false;
+  }
+  Compared inputs, floats, others;
+  for (const ValueComparison& value : comparison.values) {
+    if (!was_compared(value) || value.origin == Origin::constant) continue;
+    Compared& kind = value.origin == Origin::input ? inputs : is_of_floats(value) ? floats : others;
+    kind.add(value);
+  }
+  const Compared& decisive = floats.all > 0 ? floats : others.all > 0 ? others : inputs;
+  return decisive.all > 0 && decisive.empty == decisive.all && (inputs.all == 0 || inputs.empty > 0);
+}
+
+// Why nothing can be said of the whole, though nothing diverged; empty where it passes.
+std::string why_inconclusive(const Comparison& comparison) {
   const bool nothing_compared =
       comparison.summary.compared == 0 && std::ranges::all_of(comparison.expected, [](const ValueComparison& value) {
         return value.verdict == Verdict::not_compared;
       });
-  if (nothing_compared || misses_an_output(comparison.values) || misses_an_output(comparison.expected))
-    return OverallVerdict::inconclusive;
-  return OverallVerdict::pass;
+  if (nothing_compared) return "nothing was compared";
+  if (are_all_empty(comparison))
+    return "nothing was compared but types and shapes: no value that is computed from the inputs has elements";
+  for (const auto* values : {&comparison.values, &comparison.expected}) {
+    if (const ValueComparison* output = missed_output(*values))
+      return fmt::format("graph output '{}' was not compared: {}", output->path, output->reason);
+  }
+  if (comparison.damages.empty()) return {};
+  const DamagedValue& damage = comparison.damages.front();
+  return fmt::format("value '{}' is damaged in {}", damage.path, name_of(damage.side));
 }
 
 bool is_control_flow(std::string_view op) { return op == "If" || op == "Loop" || op == "Scan"; }
@@ -82,7 +129,19 @@ void conclude(Comparison& comparison) {
       comparison.first_divergence = first_divergence_at(comparison.values, index);
     }
   }
-  comparison.verdict = overall(comparison);
+  const bool diverged = has_diverged(comparison.values) || has_diverged(comparison.expected);
+  comparison.reason = diverged ? "" : why_inconclusive(comparison);
+  comparison.verdict = diverged                    ? OverallVerdict::diverged
+                       : comparison.reason.empty() ? OverallVerdict::pass
+                                                   : OverallVerdict::inconclusive;
+}
+
+std::optional<Error> damage_of(const Comparison& comparison) {
+  if (comparison.damages.empty()) return std::nullopt;
+  std::string message = comparison.damages.front().message;
+  const size_t more = comparison.damages.size() - 1;
+  if (more > 0) message += fmt::format("; {} more {} damaged, too", more, more == 1 ? "value is" : "values are");
+  return corrupt_file(std::move(message));
 }
 
 bool is_apart(const ValueComparison& value) {
@@ -92,6 +151,8 @@ bool is_apart(const ValueComparison& value) {
 bool is_apart(const Comparison& comparison) {
   return std::ranges::any_of(comparison.values, [](const ValueComparison& value) { return is_apart(value); });
 }
+
+bool is_damaged(const ValueComparison& value) { return value.reason.starts_with("damaged in "); }
 
 std::string_view name_of(Verdict verdict) {
   constexpr std::array<std::string_view, 4> kNames = {"pass", "diverged", "mistrusted", "not_compared"};

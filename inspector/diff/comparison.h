@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "inspector/base/result.h"
 #include "inspector/diff/metrics.h"
+#include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/shape.h"
 #include "inspector/tensor/type_info.h"
 
@@ -20,6 +22,8 @@ enum class OverallVerdict : uint8_t { pass, diverged, inconclusive };
 enum class MatchedBy : uint8_t { path, name, structure, content };
 enum class LimitSource : uint8_t { table, noise, user };
 enum class Side : uint8_t { a, b, both, unknown };
+// An input of the model; what follows from initializers, constants and shapes alone; what is computed from inputs.
+enum class Origin : uint8_t { input, constant, computed };
 
 struct Limit {
   double rtol = 0;
@@ -45,6 +49,7 @@ struct ValueComparison {
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
   bool is_graph_output = false;
+  Origin origin = Origin::computed;
   std::shared_ptr<const ErrorPicture> picture;  // of some diverged values; null otherwise
 };
 
@@ -55,7 +60,8 @@ struct ComparedExecution {
   std::map<std::string, std::string> settings;
   std::string model_sha256;
   double wall_ms = 0;
-  std::string model;  // the model's file, as it was named; empty where none is known
+  std::string model;                                    // the model's file, as it was named; empty where none is known
+  std::optional<CaptureCounts> capture = std::nullopt;  // of a run on a device that has just been
 };
 
 struct Cause {
@@ -75,6 +81,13 @@ struct ComparisonSummary {
   int64_t values = 0, compared = 0, passed = 0, diverged = 0, mistrusted = 0, not_compared = 0;
 };
 
+// A value that could not be compared, because its payload in a dump is damaged.
+struct DamagedValue {
+  Side side = Side::a;  // unknown: found by the search for causes
+  std::string path;     // in that side's dump
+  std::string message;  // the reader's sentence, which names value and file
+};
+
 struct FirstDivergence {
   std::string path;
   std::string node;
@@ -83,6 +96,7 @@ struct FirstDivergence {
 
 struct Comparison {
   OverallVerdict verdict = OverallVerdict::inconclusive;
+  std::string reason;  // why it is inconclusive; empty otherwise
   std::vector<ComparedExecution> executions;
   ComparisonSummary summary;
   std::optional<FirstDivergence> first_divergence;
@@ -90,15 +104,24 @@ struct Comparison {
   std::vector<ValueComparison> values;    // in execution order of A; values only in B where B's order puts them
   std::vector<ValueComparison> expected;  // outputs against a test_data_set's, when there was one
   bool has_expected = false;
+  std::vector<DamagedValue> damages;  // in the order of `values`
 };
 
-// Fills verdict, summary and first_divergence from `values` and `expected`: pass, diverged, or inconclusive when
-// nothing was compared or some graph output was not.
+// Fills verdict, reason, summary and first_divergence from `values`, `expected` and `damages`: pass, diverged, or
+// inconclusive when nothing was compared (of tensors without elements there is nothing), some graph output was not, or
+// a value is damaged.
 void conclude(Comparison& comparison);
+
+// What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how
+// many more there are.
+std::optional<Error> damage_of(const Comparison& comparison);
 
 // Diverged, or of another shape or element type, which leaves nothing to compare.
 bool is_apart(const ValueComparison& value);
 bool is_apart(const Comparison& comparison);  // any value of it
+
+// Not compared, because a dump's payload is damaged.
+bool is_damaged(const ValueComparison& value);
 
 std::string_view name_of(Verdict verdict);
 std::string_view name_of(OverallVerdict verdict);

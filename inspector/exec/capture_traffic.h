@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace parallax {
 
@@ -16,7 +17,8 @@ struct CaptureCounts {
 class CaptureTraffic {
  public:
   virtual ~CaptureTraffic() = default;
-  virtual CaptureCounts capture_counts() const = 0;  // since the session was made
+  // Since the session was made; nothing where values lie on the host anyway.
+  virtual std::optional<CaptureCounts> capture_counts() const = 0;
 };
 
 }  // namespace parallax

@@ -1,6 +1,7 @@
 // Formats: JUnit as Jenkins' junit-10.xsd has it; Netron's "netron:attachment"; Model Explorer's custom node data.
 #include "inspector/render/report_exchange.h"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -9,6 +10,7 @@
 
 #include "inspector/render/markup.h"
 #include "inspector/render/report_json.h"
+#include "inspector/render/report_text.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -36,8 +38,11 @@ std::string test_case(const ValueComparison& value) {
              fmt::format(">\n      <failure type=\"diverged\" message=\"{}\">node {}</failure>\n    </testcase>\n",
                          xml_text(describe(value)), xml_text(value.node));
     case Verdict::mistrusted:
-    case Verdict::not_compared:
       break;
+    case Verdict::not_compared:
+      if (!is_damaged(value)) break;
+      return text + fmt::format(">\n      <error type=\"damaged\" message=\"{}\"/>\n    </testcase>\n",
+                                xml_text(value.reason));
   }
   return text + fmt::format(">\n      <skipped message=\"{}: {}\"/>\n    </testcase>\n", name_of(value.verdict),
                             xml_text(value.reason));
@@ -45,12 +50,13 @@ std::string test_case(const ValueComparison& value) {
 
 std::string verdict_case(const Comparison& comparison) {
   if (comparison.verdict == OverallVerdict::pass) return "    <testcase classname=\"parallax\" name=\"verdict\"/>\n";
-  std::string where = "nothing that decides was compared";
+  std::string where = comparison.reason;
   if (comparison.first_divergence.has_value()) {
     where = fmt::format("first divergence: {} ({}), value {}", comparison.first_divergence->node,
                         comparison.first_divergence->op, comparison.first_divergence->path);
   }
   for (const Cause& cause : comparison.causes) where += fmt::format("; cause {}: {}", cause.rank, cause.why);
+  for (const std::string& sentence : damage_sentences(comparison)) where += "; " + sentence;
   return fmt::format(
       "    <testcase classname=\"parallax\" name=\"verdict\">\n      <failure type=\"{}\" message=\"{}\"/>\n"
       "    </testcase>\n",
@@ -82,11 +88,13 @@ std::string comparison_to_junit(const Comparison& comparison) {
     cases += test_case(value);
   }
   const size_t total = 1 + comparison.values.size() + comparison.expected.size();
-  const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"0\"", total, diverged + verdict_fails);
+  const int64_t damaged = std::ranges::count_if(comparison.values, is_damaged);
+  const std::string counts =
+      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\"", total, diverged + verdict_fails, damaged);
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {}>\n  <testsuite name=\"parallax\" {} skipped=\"{}\" "
       "time=\"{:.3f}\">\n{}  </testsuite>\n</testsuites>\n",
-      counts, counts, summary.mistrusted + summary.not_compared, seconds, cases);
+      counts, counts, summary.mistrusted + summary.not_compared - damaged, seconds, cases);
 }
 
 std::string comparison_to_netron(const Comparison& comparison) {

@@ -7,8 +7,8 @@
 
 namespace parallax {
 
-// JUnit's XML: the verdict is the first test case, then one for each value. What diverged is a failure; what was
-// mistrusted or not compared is skipped, with the reason.
+// JUnit's XML: the verdict is the first test case, then one for each value. What diverged is a failure; what is
+// damaged an error; what was mistrusted or not compared else is skipped, with the reason.
 std::string comparison_to_junit(const Comparison& comparison);
 
 // Netron's attachment (JSON, to be dropped on the open model): verdict, severity and errors of each value of the main

@@ -13,6 +13,7 @@
 #include "inspector/render/markup.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_template.h"
+#include "inspector/render/report_text.h"
 #include "inspector/render/severity_style.h"
 
 namespace parallax {
@@ -107,6 +108,14 @@ std::string causes(const Comparison& comparison, const ReportPictures& pictures)
   return text;
 }
 
+// What keeps the verdict from being a plain one.
+std::string doubts(const Comparison& comparison) {
+  std::string text = comparison.reason.empty() ? "" : fmt::format("<p>{}</p>\n", html_text(comparison.reason));
+  for (const std::string& sentence : damage_sentences(comparison))
+    text += fmt::format("<p class=\"damage\">{}</p>\n", html_text(sentence));
+  return text;
+}
+
 std::string repetition(const std::string& command) {
   return command.empty() ? std::string()
                          : fmt::format("<h2>To repeat this</h2>\n<pre class=\"mono\">{}</pre>\n", html_text(command));
@@ -114,8 +123,9 @@ std::string repetition(const std::string& command) {
 
 std::string summary(const Comparison& comparison, const ReportPictures& pictures) {
   const ComparisonSummary& counts = comparison.summary;
-  std::string text = "<div class=\"cards\">\n" + card("values", counts.values) + card("compared", counts.compared) +
-                     card("passed", counts.passed, "pass") + card("diverged", counts.diverged, "diverged") +
+  std::string text = doubts(comparison) + "<div class=\"cards\">\n" + card("values", counts.values) +
+                     card("compared", counts.compared) + card("passed", counts.passed, "pass") +
+                     card("diverged", counts.diverged, "diverged") +
                      card("mistrusted", counts.mistrusted, "mistrusted") +
                      card("not compared", counts.not_compared, "not_compared") + "</div>\n";
   text += causes(comparison, pictures) + "<h2>Executions</h2>\n<table class=\"sides\">\n";

@@ -12,6 +12,13 @@ using nlohmann::ordered_json;
 
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
 
+ordered_json error_json(const Error& error) {
+  return {{"code", exit_code(error.code)},
+          {"message", error.message},
+          {"node", text_or_null(error.node)},
+          {"op", text_or_null(error.op)}};
+}
+
 ordered_json to_json(const Metrics& metrics) {
   return {{"max_abs", number_json(metrics.max_abs)},
           {"max_rel", number_json(metrics.max_rel)},
@@ -85,7 +92,11 @@ std::string comparison_to_json(const Comparison& comparison) { return json_text(
 
 nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   const ComparisonSummary& summary = comparison.summary;
-  ordered_json json{{"parallax", PARALLAX_VERSION}, {"verdict", name_of(comparison.verdict)}};
+  ordered_json json;
+  if (const auto damage = damage_of(comparison); damage.has_value()) json["error"] = error_json(*damage);
+  json["parallax"] = PARALLAX_VERSION;
+  json["verdict"] = name_of(comparison.verdict);
+  if (!comparison.reason.empty()) json["reason"] = comparison.reason;
   json["executions"] = list_of(comparison.executions);
   json["summary"] = {{"values", summary.values},         {"compared", summary.compared},
                      {"passed", summary.passed},         {"diverged", summary.diverged},
@@ -107,12 +118,21 @@ std::string json_text(const nlohmann::ordered_json& json) {
 }
 
 nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
-  return {{"name", execution.name},
-          {"side", name_of(execution.side)},
-          {"device", execution.device},
-          {"settings", execution.settings},
-          {"model_sha256", execution.model_sha256},
-          {"wall_ms", number_json(execution.wall_ms)}};
+  ordered_json json{{"name", execution.name},
+                    {"side", name_of(execution.side)},
+                    {"device", execution.device},
+                    {"settings", execution.settings},
+                    {"model_sha256", execution.model_sha256},
+                    {"wall_ms", number_json(execution.wall_ms)}};
+  if (execution.capture.has_value()) {
+    const CaptureCounts& counts = *execution.capture;
+    json["capture"] = {{"copies", counts.copies},
+                       {"bytes", counts.bytes},
+                       {"bytes_in_pieces", counts.bytes_in_pieces},
+                       {"waits", counts.waits},
+                       {"waited_ms", number_json(counts.waited_ms)}};
+  }
+  return json;
 }
 
 nlohmann::ordered_json values_json(const std::vector<ValueComparison>& values) { return list_of(values); }
@@ -132,13 +152,6 @@ ordered_json number_json(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-std::string error_to_json(const Error& error) {
-  ordered_json json;
-  json["error"] = {{"code", exit_code(error.code)},
-                   {"message", error.message},
-                   {"node", text_or_null(error.node)},
-                   {"op", text_or_null(error.op)}};
-  return json_text(json);
-}
+std::string error_to_json(const Error& error) { return json_text({{"error", error_json(error)}}); }
 
 }  // namespace parallax

@@ -34,7 +34,9 @@ std::string verdict_line(const Comparison& comparison, const Colours& colours) {
     counts = fmt::format("{} of {} outputs as expected", passed, comparison.expected.size());
   }
   if (summary.not_compared > 0) counts += fmt::format(", {} not compared", summary.not_compared);
-  return fmt::format("{}{}{}{}  {}\n", colours.bold, colour, name_of(comparison.verdict), colours.end, counts);
+  std::string text =
+      fmt::format("{}{}{}{}  {}\n", colours.bold, colour, name_of(comparison.verdict), colours.end, counts);
+  return comparison.reason.empty() ? text : text + fmt::format("  {}\n", comparison.reason);
 }
 
 std::string execution_lines(const Comparison& comparison) {
@@ -141,6 +143,13 @@ std::string not_compared_lines(const Comparison& comparison) {
   return text.empty() ? text : text + "\n";
 }
 
+std::string damage_lines(const Comparison& comparison, const Colours& colours) {
+  std::string text;
+  for (const std::string& sentence : damage_sentences(comparison))
+    text += fmt::format("{}{}{}\n", colours.bad, sentence, colours.end);
+  return text;
+}
+
 std::string expected_lines(const Comparison& comparison, const Colours& colours) {
   std::string text;
   for (const ValueComparison& value : comparison.expected) {
@@ -193,7 +202,22 @@ std::string comparison_to_text(const Comparison& comparison, const TextReportOpt
   text += expected_lines(comparison, colours);
   const std::string table = options.top == 0 ? "" : value_table(comparison, options, colours);
   if (!table.empty()) text += "\n" + table;
-  return text + not_compared_lines(comparison);
+  return text + not_compared_lines(comparison) + damage_lines(comparison, colours);
+}
+
+std::vector<std::string> damage_sentences(const Comparison& comparison) {
+  constexpr size_t kListed = 10;
+  std::vector<std::string> sentences;
+  for (const DamagedValue& damage : comparison.damages) {
+    if (sentences.size() == kListed) {
+      sentences.push_back(fmt::format("and {} more damaged values", comparison.damages.size() - kListed));
+      break;
+    }
+    const bool is_known = damage.side != Side::unknown;
+    sentences.push_back(
+        fmt::format("damaged{}: {}", is_known ? fmt::format(" in {}", name_of(damage.side)) : "", damage.message));
+  }
+  return sentences;
 }
 
 std::string comparison_to_csv(const Comparison& comparison) {

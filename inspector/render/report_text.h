@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "inspector/diff/comparison.h"
 
@@ -14,6 +15,9 @@ struct TextReportOptions {
 };
 
 std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options);
+
+// A sentence for each value that is damaged; of many, the first and how many more.
+std::vector<std::string> damage_sentences(const Comparison& comparison);
 
 // One line for each value, the field names of the JSON form as header (RFC 4180).
 std::string comparison_to_csv(const Comparison& comparison);

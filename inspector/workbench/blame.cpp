@@ -300,6 +300,9 @@ Status blame_files(const std::string& a, const std::string& b, const Policy& pol
     side->model = model_of(*side->dump);
     side->executor = executor_of(*side->dump, make_executor);
   }
+  for (const DamagedValue& value : comparison.damages) {
+    (value.side == Side::a ? request.a : request.b).damaged.insert(value.path);
+  }
   request.oracle = PX_TRY(make_executor("reference:double"));
   request.policy = policy;
   return find_causes(request, comparison);

@@ -157,9 +157,10 @@ class Reduction {
     comparison_ = *ran.comparison;
     if (!is_apart(comparison_)) {
       const bool is_pass = comparison_.verdict == OverallVerdict::pass;
-      return nothing(
-          fmt::format("'{}' does not fail: no value diverges{}", request_.run.model,
-                      is_pass ? "" : " (yet some could not be compared, or are not as the data set expects)"));
+      const std::string why =
+          comparison_.reason.empty() ? "outputs are not as the data set expects" : comparison_.reason;
+      return nothing(fmt::format("'{}' does not fail: no value diverges{}", request_.run.model,
+                                 is_pass ? "" : fmt::format(" (yet {})", why)));
     }
     for (const ValueComparison& value : comparison_.values) {
       const bool is_matched = !value.a.empty() && !value.b.empty();

@@ -146,8 +146,8 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
     return usage_error("--capture with one executor needs --dump: there is nowhere else for the values to go");
   }
   PX_TRY(side.run(nullptr));
-  add_capture_note(side, result.notes);
   result.execution = describe_side(side, Side::a);
+  add_capture_note(result.execution, result.notes);
   result.outputs = summarise_outputs(side.model->graph, side.outputs);
   if (!prepared.inputs.expected.empty()) {
     result.comparison.emplace();
@@ -191,9 +191,9 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   if (!request.against.empty()) stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
   StreamComparer comparer(request.policy, std::move(stream));
   PX_TRY(run_side_by_side(a, b, comparer, request.progress));
-  for (const RunSide* side : {&a, &b}) add_capture_note(*side, result.notes);
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
+  for (const ComparedExecution& execution : result.comparison->executions) add_capture_note(execution, result.notes);
   add_expected(request, prepared, {&a, &b}, output_limits(*result.comparison), *result.comparison);
   if (request.repeat == 0) {
     const Status blamed = blame_sides(request, make_executor, a, b, *result.comparison);
@@ -265,6 +265,7 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   CompareOptions compare;
   compare.error_pictures = request.error_pictures;
   result.comparison = PX_TRY(compare_dumps(*baseline, *dump, request.policy, compare));
+  result.comparison->executions.back().capture = result.execution.capture;
   const Status blamed =
       blame_files(request.baseline, result.written.front(), request.policy, make_executor, *result.comparison);
   if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);

@@ -123,15 +123,17 @@ Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a
 }
 
 ComparedExecution describe_side(const RunSide& side, Side which) {
-  return describe_execution(side.info, which, side.wall_ms);
+  ComparedExecution execution = describe_execution(side.info, which, side.wall_ms);
+  if (const auto* traffic = dynamic_cast<const CaptureTraffic*>(side.session.get()))
+    execution.capture = traffic->capture_counts();
+  return execution;
 }
 
-void add_capture_note(const RunSide& side, std::vector<std::string>& notes) {
-  const auto* traffic = dynamic_cast<const CaptureTraffic*>(side.session.get());
-  const CaptureCounts counts = traffic == nullptr ? CaptureCounts{} : traffic->capture_counts();
+void add_capture_note(const ComparedExecution& execution, std::vector<std::string>& notes) {
+  const CaptureCounts counts = execution.capture.value_or(CaptureCounts{});
   if (counts.waits == 0) return;
   notes.push_back(fmt::format("{}: the run waited {} times, {:.1f} ms in all, for {} copies of {} bytes to the host",
-                              side.executor->name(), counts.waits, counts.waited_ms, counts.copies, counts.bytes));
+                              execution.name, counts.waits, counts.waited_ms, counts.copies, counts.bytes));
 }
 
 namespace {

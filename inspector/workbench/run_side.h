@@ -49,7 +49,7 @@ Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a
 
 ComparedExecution describe_side(const RunSide& side, Side which);
 // How the values of a device came to the observers, where the run had to wait for them.
-void add_capture_note(const RunSide& side, std::vector<std::string>& notes);
+void add_capture_note(const ComparedExecution& execution, std::vector<std::string>& notes);
 // A float64 that stands for a narrower declared float (reference:double carries all floats so), rounded to that type;
 // within sequences and optionals too.
 Value round_to_declared(const Value& value, const TypeInfo& declared);

@@ -218,6 +218,7 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
 
 std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison) {
   auto result = std::make_shared<Document>(document);
+  if (const auto damage = damage_of(comparison); damage.has_value()) result->remarks.push_back(damage->message);
   result->comparison = std::make_shared<const Comparison>(std::move(comparison));
   result->rows.clear();
   add_comparison_rows(*result);

@@ -112,9 +112,9 @@ class GpuPlatform final : public Platform {
     return {};
   }
 
-  CaptureCounts capture_counts() const override {
+  std::optional<CaptureCounts> capture_counts() const override {
     const HostCopyCounts& counts = copies_.counts();
-    return {counts.copies, counts.bytes, counts.bytes_in_pieces, counts.waits, counts.waited_ms};
+    return CaptureCounts{counts.copies, counts.bytes, counts.bytes_in_pieces, counts.waits, counts.waited_ms};
   }
 
   void begin_run(std::shared_ptr<const MemoryPlan> plan) override {

@@ -61,7 +61,7 @@ class Platform {
   virtual Result<Parcel> bring(const Value& value) { return Parcel{PX_TRY(to_host(value)), {}, {}, {}}; }
   virtual Result<bool> has_come(Parcel& /*parcel*/) { return true; }
   virtual Status receive(Parcel& /*parcel*/) { return {}; }  // waits
-  virtual CaptureCounts capture_counts() const { return {}; }
+  virtual std::optional<CaptureCounts> capture_counts() const { return std::nullopt; }
 
   // ---- Planned memory. A platform without it traces nothing, so that nothing is ever planned ----
   virtual void begin_run(std::shared_ptr<const MemoryPlan> /*plan*/) {}

@@ -84,7 +84,7 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
     return statistics;
   }
 
-  CaptureCounts capture_counts() const override { return platform_->capture_counts(); }
+  std::optional<CaptureCounts> capture_counts() const override { return platform_->capture_counts(); }
 
   MemoryReport memory_report() const override {
     const MemoryPlan* plan = memory_plans_.last_used();

@@ -144,7 +144,7 @@ std::shared_ptr<const Model> model_of(DType dtype) {
       .take();
 }
 
-Tensor tensor_of(DType dtype, const Matrix& matrix) {
+Tensor stored_as(DType dtype, const Matrix& matrix) {
   Tensor tensor = Tensor::allocate(dtype, Shape{static_cast<int64_t>(matrix.size()) / kWidth, kWidth}).take();
   store_doubles(tensor, 0, matrix);
   return tensor;
@@ -159,7 +159,7 @@ std::map<std::string, double> severities(DType dtype, Faults faults) {
   for (size_t index = 0; index < a.size(); ++index) {
     const ValueSite* site = sites.find(a[index].first);
     EXPECT_NE(site, nullptr) << a[index].first;
-    const Value left = tensor_of(dtype, a[index].second), right = tensor_of(dtype, b[index].second);
+    const Value left = stored_as(dtype, a[index].second), right = stored_as(dtype, b[index].second);
     ValueComparison comparison;
     diff::judge_values(left, right,
                        {judge.limit_of(judge.add(a[index].first, site, left, dtype), a[index].first), false, false},
@@ -203,7 +203,7 @@ TEST(NoiseModel, AnApproximateGeluDiverges) {
 TEST(NoiseModel, DataIsExact) {
   const diff::SiteIndex sites(model_of(DType::float32));
   diff::Judge judge({});
-  const Value input = tensor_of(DType::float32, Matrix(kRows * kWidth, 0.5));
+  const Value input = stored_as(DType::float32, Matrix(kRows * kWidth, 0.5));
   const Limit limit = judge.limit_of(judge.add("x0", sites.find("x0"), input, DType::float32), "x0");
   EXPECT_EQ(limit.atol, 0);
   EXPECT_EQ(limit.rtol, 0);
@@ -212,8 +212,8 @@ TEST(NoiseModel, DataIsExact) {
 TEST(NoiseModel, MasksAreNoMagnitude) {
   Matrix scores(kRows * kWidth, 1.0), masked = scores;
   for (size_t index = 0; index < masked.size(); index += 2) masked[index] = -3.4e38;
-  EXPECT_NEAR(diff::magnitude_of(tensor_of(DType::float32, masked)).rms,
-              diff::magnitude_of(tensor_of(DType::float32, scores)).rms, 1e-6);
+  EXPECT_NEAR(diff::magnitude_of(stored_as(DType::float32, masked)).rms,
+              diff::magnitude_of(stored_as(DType::float32, scores)).rms, 1e-6);
 }
 
 // Two branches: p = x * x, q = p + p; and s = x + m.
@@ -229,7 +229,7 @@ std::shared_ptr<const Model> branches() {
 
 TEST(NoiseModel, ABranchThatIsAheadChangesNoLimit) {
   const diff::SiteIndex sites(branches());
-  const Value ones = tensor_of(DType::float32, Matrix(kWidth, 1.0));
+  const Value ones = stored_as(DType::float32, Matrix(kWidth, 1.0));
   const auto limit_of_q = [&](bool is_ahead) {
     diff::Judge judge({});
     std::map<std::string, int64_t> numbers;
@@ -254,9 +254,9 @@ TEST(NoiseModel, AMaskThatIsAddedWidensNoLimit) {
   Matrix mask(kWidth, 0.0), masked(kWidth, 1.0);
   for (size_t index = 0; index < mask.size(); index += 2) mask[index] = masked[index] = -1e9;
   diff::Judge judge({});
-  judge.add("x", sites.find("x"), tensor_of(DType::float32, Matrix(kWidth, 1.0)), DType::float32);
-  judge.add("m", sites.find("m"), tensor_of(DType::float32, mask), DType::float32);
-  const int64_t sum = judge.add("s", sites.find("s"), tensor_of(DType::float32, masked), DType::float32);
+  judge.add("x", sites.find("x"), stored_as(DType::float32, Matrix(kWidth, 1.0)), DType::float32);
+  judge.add("m", sites.find("m"), stored_as(DType::float32, mask), DType::float32);
+  const int64_t sum = judge.add("s", sites.find("s"), stored_as(DType::float32, masked), DType::float32);
   EXPECT_LT(judge.limit_of(sum, "s").atol, 1e-4);
 }
 
@@ -279,7 +279,7 @@ TEST(NoiseModel, WhatWasFusedAwayHasRoundedToo) {
     diff::Judge judge({});
     for (const auto& [name, magnitude] : shown) {
       const int64_t number = judge.add(name, sites.find(name),
-                                       tensor_of(DType::float32, Matrix(kRows * kWidth, magnitude)), DType::float32);
+                                       stored_as(DType::float32, Matrix(kRows * kWidth, magnitude)), DType::float32);
       if (std::string_view(name) == "y") return judge.limit_of(number, "y").atol;
     }
     return 0.0;

@@ -47,6 +47,20 @@ int64_t occurrences(const std::string& text, std::string_view part) {
   return count;
 }
 
+TEST(ReportJunit, WhatIsDamagedIsAnError) {
+  Comparison comparison = exchanged();
+  comparison.values[2].verdict = comparison.values[3].verdict = Verdict::not_compared;
+  comparison.values[2].reason = "damaged in A";
+  comparison.values[3].reason = "absent in B";
+  comparison.damages = {{Side::a, "ri\"ght", "value 'right' is no more"}};
+  comparison.causes.clear();
+  conclude(comparison);
+  const std::string text = comparison_to_junit(comparison);
+  EXPECT_NE(text.find("tests=\"6\" failures=\"1\" errors=\"1\" skipped=\"2\""), std::string::npos) << text;
+  EXPECT_NE(text.find("<error type=\"damaged\" message=\"damaged in A\"/>"), std::string::npos);
+  EXPECT_NE(text.find("value 'right' is no more"), std::string::npos);
+}
+
 TEST(ReportJunit, CountsWhatItLists) {
   const std::string text = comparison_to_junit(exchanged());
   EXPECT_EQ(occurrences(text, "<testcase "), 6);

@@ -86,6 +86,35 @@ TEST(ReportJson, SaysWhatTheComparisonSays) {
   EXPECT_EQ(json::parse(comparison_to_json(with_expected))["expected"].size(), 2U);
 }
 
+// Keys beyond the contract are there only where they have something to say.
+TEST(ReportJson, SaysWhyItIsInconclusiveAndWhatIsDamaged) {
+  Comparison comparison = example();
+  comparison.values[0].verdict = Verdict::pass;
+  comparison.values[1].reason = "damaged in B";
+  comparison.damages = {{Side::b, "mul_1", "value 'mul_1': <its CRC> is wrong"}};
+  conclude(comparison);
+  const json document = json::parse(comparison_to_json(comparison));
+  EXPECT_EQ(document["verdict"], "inconclusive");
+  EXPECT_EQ(document["reason"], "value 'mul_1' is damaged in B");
+  EXPECT_EQ(document["error"],
+            (json{{"code", 5}, {"message", "value 'mul_1': <its CRC> is wrong"}, {"node", nullptr}, {"op", nullptr}}));
+  const std::string text = comparison_to_text(comparison, {});
+  EXPECT_NE(text.find("\n  value 'mul_1' is damaged in B\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\ndamaged in B: value 'mul_1': <its CRC> is wrong\n"), std::string::npos) << text;
+  const std::string page = comparison_to_html(comparison, {});
+  EXPECT_NE(page.find("<p class=\"damage\">damaged in B: value 'mul_1': &lt;its CRC&gt; is wrong</p>"),
+            std::string::npos);
+}
+
+TEST(ReportJson, SaysHowValuesCameFromADevice) {
+  Comparison comparison = example();
+  comparison.executions[1].capture = CaptureCounts{20, 24000, 1200, 3, 0.5};
+  const json document = json::parse(comparison_to_json(comparison));
+  EXPECT_FALSE(document["executions"][0].contains("capture"));
+  EXPECT_EQ(document["executions"][1]["capture"],
+            (json{{"copies", 20}, {"bytes", 24000}, {"bytes_in_pieces", 1200}, {"waits", 3}, {"waited_ms", 0.5}}));
+}
+
 TEST(ReportJson, Errors) {
   const json document = json::parse(error_to_json(unsupported("no kernel").at_node("n", "Foo-1")));
   EXPECT_EQ(document["error"],

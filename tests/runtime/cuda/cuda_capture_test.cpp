@@ -70,7 +70,7 @@ Status run(Executor& executor, DType dtype, Recorder& recorder, int64_t& copies)
   const std::vector<Value> inputs = inputs_of(dtype);
   PX_TRY(session->run(inputs, recorder));
   if (const auto* traffic = dynamic_cast<const CaptureTraffic*>(session.get()))
-    copies = traffic->capture_counts().copies;
+    copies = traffic->capture_counts().value_or(CaptureCounts{}).copies;
   return {};
 }
 

@@ -111,7 +111,7 @@ Ran run(const std::shared_ptr<const Model>& model, const std::vector<Value>& inp
   auto outputs = (*session)->run(inputs, observer);
   const auto* traffic = dynamic_cast<const CaptureTraffic*>(session->get());
   EXPECT_NE(traffic, nullptr);
-  return {outputs.ok() ? Status() : Status(outputs.error()), traffic->capture_counts()};
+  return {outputs.ok() ? Status() : Status(outputs.error()), traffic->capture_counts().value()};
 }
 
 // 40 values of 1200 bytes through a ring of 4096: each comes as it was, though a later node could have written over it.

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Holds the program's help and its --json against the contract of the command line.
+
+cli_test.py PARALLAX
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+INPUTS = "--inputs --input --seed --shape --dim --range"
+MODE = "--tf32 --accumulate --rewrite --observe-all --fallback --memory-limit --keep-casts"
+POLICY = "--policy --rtol --atol --per --policy-file"
+REPORTS = "--csv --junit --html --dot --svg --netron --model-explorer --top"
+COMPUTES = "--json --threads"
+OPTIONS = {
+    "run": f"--against --with --capture --capture-limit --only --dump --repeat --baseline --save-baseline "
+           f"{INPUTS} {MODE} {POLICY} {REPORTS} {COMPUTES}",
+    "test": f"--with -k --strict --rewrite {COMPUTES}",
+    "bench": f"--with --iterations {INPUTS} {MODE} {COMPUTES}",
+    "profile": f"--with --iterations --top --trace {INPUTS} {MODE} {COMPUTES}",
+    "doctor": "--json",
+    "diff": f"{POLICY} {REPORTS} {COMPUTES}",
+    "blame": f"--against --with {INPUTS} {MODE} {POLICY} {REPORTS} {COMPUTES}",
+    "show": "--op --shapes --depth --json",
+    "dot": f"--depth --focus -o {POLICY} {COMPUTES}",
+    "tensor": f"--slice --stats --histogram -o {COMPUTES}",
+    "extract": f"--from --to -o --with {INPUTS} {MODE} {COMPUTES}",
+    "reduce": f"--check --fail-code --fail-regex --timeout --against --with -o {INPUTS} {MODE} {POLICY} {COMPUTES}",
+    "rewrite": f"--patterns -o --list {COMPUTES}",
+    "import": f"-o --model --map {COMPUTES}",
+    "export": "-o --json",
+    "check": f"{COMPUTES}",
+    "repair": "-o --json",
+}
+# Each works in a folder where those before it have left their files.
+CALLS = """
+run M --with reference,cpu --dump out
+run M --with cpu
+bench M --with cpu --iterations 1
+profile M --with cpu --iterations 1
+doctor
+diff out/A-reference.plx out/B-cpu.plx
+blame out/A-reference.plx out/B-cpu.plx
+show M
+show --op Relu
+dot M
+dot M -o graph.dot
+tensor out/B-cpu.plx
+tensor out/B-cpu.plx y --stats --threads 1
+extract M --to h -o part
+rewrite M -o rewritten.onnx
+rewrite --list
+export out/B-cpu.plx -o values.npz
+import values.npz -o values.plx --threads 1
+check M
+check values.plx
+repair values.plx -o repaired.plx
+"""
+FLOATS = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 8 } } } }"
+MODEL = f"""ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g"
+  node {{ op_type: "Neg" name: "negate" input: "x" output: "h" }} node {{ op_type: "Exp" name: "power" input: "h" output: "y" }}
+  input {{ name: "x" {FLOATS} }} output {{ name: "y" {FLOATS} }} }}"""
+
+
+class CommandLine(unittest.TestCase):
+    program = ""
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        (self.folder / "m.textproto").write_text(MODEL)
+
+    def run_program(self, *arguments):
+        return subprocess.run([self.program, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=120)
+
+    def described(self, verb):
+        """Options in a verb's help, with what is said of them."""
+        text = self.run_program(verb, "--help").stdout
+        options = {}
+        for entry in re.split(r"\n(?=  -)", text.split("\nExample:")[0].split("\nOptions:\n")[1]):
+            names, _, sentence = re.sub(r"\n\s+", "  ", entry.strip()).partition("  ")
+            for name in names.split()[0].split(","):
+                options[name] = sentence.strip()
+        return options
+
+    def test_verbs(self):
+        listed = re.findall(r"^  ([a-z]+) {2,}\S", self.run_program("--help").stdout, re.MULTILINE)
+        self.assertEqual(sorted(listed), sorted(OPTIONS))
+
+    def test_options(self):
+        for verb, options in OPTIONS.items():
+            with self.subTest(verb):
+                described = self.described(verb)
+                self.assertEqual(sorted(set(described) - {"-h", "--help", "--output"}), sorted(options.split()))
+                self.assertEqual([name for name, sentence in described.items() if len(sentence) < 10], [])
+
+    def test_examples(self):
+        for verb in OPTIONS:
+            text = self.run_program(verb, "--help").stdout
+            self.assertRegex(text, rf"\nExample:\n  parallax {verb}\b[^\n]*\n+$")
+
+    def test_json(self):
+        for line in CALLS.split("\n"):
+            if not line:
+                continue
+            with self.subTest(line):
+                done = self.run_program(*line.replace(" M", " m.textproto").split(), "--json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIsInstance(json.loads(done.stdout), dict)
+
+    def test_rewrite_as_json(self):
+        patterns = json.loads(self.run_program("rewrite", "--list", "--json").stdout)["patterns"]
+        rows = [line.split(None, 2) for line in self.run_program("rewrite", "--list").stdout.splitlines()]
+        self.assertGreater(len(rows), 10)
+        self.assertEqual([[pattern["name"], "on" if pattern["default"] else "off", pattern["description"]] for pattern in patterns], rows)
+        document = json.loads(self.run_program("rewrite", "m.textproto", "-o", "new.onnx", "--json").stdout)
+        self.assertEqual((document["written"], document["nodes_before"]), ("new.onnx", 2))
+        self.assertTrue((self.folder / "new.onnx").exists())
+
+    def test_a_report_on_one_side(self):
+        """There is none, unless the side is held against a data set's outputs: never a file that is silently not written."""
+        for option in ("--html", "--junit", "--csv"):
+            done = self.run_program("run", "m.textproto", "--with", "cpu", option, "report")
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn("reports say how two sides compare", done.stderr)
+        self.assertEqual(self.run_program("extract", "m.textproto", "--to", "y", "-o", "part").returncode, 0)
+        done = self.run_program("run", "part/model.onnx", "--with", "cpu", "--inputs", "part/test_data_set_0", "--junit", "r.xml",
+                                "--html", "r.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('name="y"', (self.folder / "r.xml").read_text())
+        self.assertIn('verdict pass', (self.folder / "r.html").read_text())
+
+
+if __name__ == "__main__":
+    CommandLine.program = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
