@@ -18,7 +18,6 @@ using model_text::value;
 
 std::shared_ptr<const Model> model_of(const std::string& graph) { return model_text::model_of(graph, 21); }
 
-constexpr int kFloat = 1;
 constexpr int kInt64 = 7;
 
 std::string integers(const std::string& name, const std::vector<int64_t>& values) {
