@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/element_of.h"
+#include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/contributed.h"
+#include "runtime/ops/indices.h"
 #include "runtime/ops/microsoft_families.h"
 
 namespace parallax::runtime {
@@ -152,6 +153,7 @@ struct Gate {
 // What the second layer is given; the third layer, where it is there without SwiGLU, multiplies the activated first.
 template <class Device>
 struct GatedRow {
+  static constexpr int64_t kWork = 20;
   LayerResult<Device> first, third;
   Elements<Device, const int64_t> experts;  // of each row
   Gate gate;
@@ -172,6 +174,7 @@ struct GatedRow {
 // The weighted answers of a token's experts.
 template <class Device>
 struct JoinedAnswer {
+  static constexpr int64_t kWork = 20;
   LayerResult<Device> answers;
   Elements<Device, const int64_t> rows, experts;
   Elements<Device, const double> weights;
@@ -184,17 +187,6 @@ struct JoinedAnswer {
       sum += static_cast<float>(weights[row]) * answers.at(experts[row], row, column);
     }
     return sum;
-  }
-};
-
-// The tokens of the rows.
-template <class Device>
-struct RoutedToken {
-  Source x;
-  Elements<Device, const int64_t> tokens;
-  int64_t hidden;
-  PX_HD float operator()(int64_t i) const {
-    return element_of<Device, float>(x, tokens[i / hidden] * hidden + i % hidden);
   }
 };
 
@@ -260,8 +252,9 @@ Status run_experts(OpContext<Device>& op, const Experts<Device>& experts, const 
   const int64_t hidden = experts.first.in, rows = routes.tokens.size(), width = experts.second.in;
   const auto expert_of = PX_TRY(op.table(routes.experts));
   const MutableView x = PX_TRY(op.scratch(DType::float32, shape_of({rows, hidden})));
-  const RoutedToken<Device> token{source_of(op.input(0).view()), PX_TRY(op.table(routes.tokens)), hidden};
-  tabulate<float>(op.queue(), token, x);
+  const auto tokens = PX_TRY(converted<float>(op.queue(), op.input(0).view(), op.is_constant(0)));
+  const TableIndex<Device> token{PX_TRY(op.table(routes.tokens))};
+  index_map(op.queue(), token, x, reinterpret_cast<const std::byte*>(tokens.get()), hidden);
   GatedRow<Device> gated{{}, {}, expert_of, experts.gate, width};
   gated.first = PX_TRY(products_of(op, experts.first, routes, x));
   if (experts.third.experts > 0) gated.third = PX_TRY(products_of(op, experts.third, routes, x));

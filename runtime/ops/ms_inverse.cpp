@@ -5,6 +5,7 @@
 
 #include "runtime/device/blocks.h"
 #include "runtime/device/element_of.h"
+#include "runtime/device/multiversion.h"
 #include "runtime/device/rows.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/microsoft_families.h"
@@ -13,6 +14,13 @@ namespace parallax::runtime {
 namespace {
 
 // ---- On the host: one matrix after the other, in place ----
+
+void take_multiple(double* row, const double* other, double factor, int64_t size) {
+  vectorised(0, size, [row, other, factor](int64_t begin, int64_t end) {
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) row[i] -= factor * other[i];
+  });
+}
 
 void invert(double* matrix, double* inverse, int64_t size) {
   std::fill_n(inverse, size * size, 0.0);
@@ -31,9 +39,7 @@ void invert(double* matrix, double* inverse, int64_t size) {
     for (int64_t row = 0; row < size; ++row) {
       const double factor = matrix[row * size + column];
       if (row == column || factor == 0.0) continue;
-      for (double* part : {matrix, inverse}) {
-        for (int64_t i = 0; i < size; ++i) part[row * size + i] -= factor * part[column * size + i];
-      }
+      for (double* part : {matrix, inverse}) take_multiple(part + row * size, part + column * size, factor, size);
     }
   }
 }

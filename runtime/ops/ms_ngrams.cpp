@@ -20,9 +20,7 @@ template <class Device>
 struct Sequences {
   Elements<Device, const int64_t> tokens;
   int64_t length, places, n;
-  PX_HD int64_t token(int64_t place, int64_t offset) const {
-    return tokens[place / places * length + place % places + offset];
-  }
+  PX_HD int64_t first_token(int64_t place) const { return place / places * length + place % places; }
 };
 
 // Whether the n-gram at a place begins as the sequence ends.
@@ -30,9 +28,9 @@ template <class Device>
 struct BeginsAsTheEnd {
   Sequences<Device> sequences;
   PX_HD uint8_t operator()(int64_t place) const {
-    const int64_t end = (place / sequences.places + 1) * sequences.length - (sequences.n - 1);
+    const int64_t begin = sequences.first_token(place), to_end = sequences.places - place % sequences.places;
     for (int64_t i = 0; i + 1 < sequences.n; ++i) {
-      if (sequences.token(place, i) != sequences.tokens[end + i]) return 0;
+      if (sequences.tokens[begin + i] != sequences.tokens[begin + to_end + i]) return 0;
     }
     return 1;
   }
@@ -42,7 +40,9 @@ template <class Device>
 struct LastToken {
   Sequences<Device> sequences;
   Elements<Device, const int64_t> found;
-  PX_HD int64_t operator()(int64_t i) const { return sequences.token(found[i], sequences.n - 1); }
+  PX_HD int64_t operator()(int64_t i) const {
+    return sequences.tokens[sequences.first_token(found[i]) + sequences.n - 1];
+  }
 };
 
 struct OutsideVocabulary {
