@@ -10,6 +10,7 @@
 #include "runtime/device/ints.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/device/queue_cpu.h"
+#include "runtime/device/tabulate.h"
 
 namespace parallax::runtime {
 
@@ -36,13 +37,6 @@ MapPlan<N> plan_map(const Shape& out, const std::array<TensorView, N>& in) {
   for (size_t operand = 0; operand < N; ++operand) plan.strides[operand] = broadcast_strides(in[operand].shape, out);
   merge_axes(plan.dims, plan.strides);
   return plan;
-}
-
-// A functor may say how much work one call is, in simple operations; 1 otherwise.
-template <class F>
-constexpr int64_t work_of() {
-  if constexpr (requires { F::kWork; }) return F::kWork;
-  return 1;
 }
 
 namespace map_detail {

@@ -1,6 +1,8 @@
 // select: the places of the elements that are not zero, in order. How many there are is known on the host.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -20,8 +22,14 @@ struct Selection {
 template <class C>
 Result<Selection<Cpu>> select(Queue<Cpu>&, const TensorView& in) {
   auto places = std::make_shared<std::vector<int64_t>>();
-  for (int64_t i = 0; i < in.element_count(); ++i) {
-    if (load_element<C>(in.dtype, in.data, i) != C(0)) places->push_back(i);
+  std::array<C, kBlockElements> block;
+  const int64_t all = in.element_count();
+  for (int64_t first = 0; first < all; first += kBlockElements) {
+    const int64_t size = std::min(kBlockElements, all - first);
+    load_block<C>(in.dtype, in.data, first, 1, size, block.data());
+    for (int64_t i = 0; i < size; ++i) {
+      if (block[static_cast<size_t>(i)] != C(0)) places->push_back(first + i);
+    }
   }
   const Elements<Cpu, const int64_t> elements{places->data()};
   const auto count = static_cast<int64_t>(places->size());

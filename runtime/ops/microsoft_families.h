@@ -1,4 +1,4 @@
-// Families of com.microsoft that run through the operators of ai.onnx on every device, and those of the host alone.
+// Families of com.microsoft that every device has, and those of the host alone.
 #pragma once
 
 #include "runtime/ops/families.h"
@@ -16,6 +16,8 @@ Rows<Device> ms_borrowed_rows();
 template <class Device>
 Rows<Device> ms_embedding_rows();
 template <class Device>
+Rows<Device> ms_expert_rows();
+template <class Device>
 Rows<Device> ms_gated_rows();
 template <class Device>
 Rows<Device> ms_group_query_attention_rows();
@@ -24,13 +26,15 @@ Rows<Device> ms_image_rows();
 template <class Device>
 Rows<Device> ms_integer_product_rows();
 template <class Device>
+Rows<Device> ms_inverse_rows();
+template <class Device>
+Rows<Device> ms_ngram_rows();
+template <class Device>
 Rows<Device> ms_packed_rows();
 template <class Device>
 Rows<Device> ms_position_rows();
 
 // ---- The host's ----
-template <class Device>
-Rows<Device> ms_expert_rows();
 template <class Device>
 Rows<Device> ms_nbits_rows();
 template <class Device>

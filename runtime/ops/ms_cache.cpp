@@ -10,6 +10,7 @@
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/blocks.h"
+#include "runtime/ops/contributed.h"
 
 namespace parallax::runtime {
 
@@ -30,8 +31,8 @@ Result<CacheFormat> CacheFormat::create(const OpCall& op, int64_t past, int64_t 
   const int64_t count = op.input(scale).element_count();
   if (count != 1 && (type == "PER_TENSOR" || count != heads * size))
     return execution_error(fmt::format("{} scales for {} heads of {} elements", count, heads, size));
-  format.scales_.resize(static_cast<size_t>(count));
-  load_block<float>(op.input(scale).dtype(), op.input(scale).view().data, 0, 1, count, format.scales_.data());
+  format.scale_input_ = scale;
+  format.scale_count_ = count;
   format.nibbles_ = format.dtype_ == DType::uint8;
   const int64_t bits = op.find_integer("kv_cache_bit_width").value_or(format.nibbles_ ? 4 : 8);
   if (bits != (format.nibbles_ ? 4 : 8) || (format.nibbles_ && size % 2 != 0))
@@ -102,7 +103,8 @@ Status CacheFormat::set_output(OpContext<Cpu>& op, int64_t output, const Tensor&
 }
 
 Result<Tensor> CacheFormat::extend(OpContext<Cpu>& op, int64_t past, int64_t output, const Tensor& fresh,
-                                   const CacheRows& rows) const {
+                                   const CacheRows& rows) {
+  if (is_quantised()) scales_ = floats_of(op.input(scale_input_));
   std::vector<float> old;
   if (op.has_input(past)) old = PX_TRY(numbers_of_past(op, past, rows));
   const int64_t old_rows = op.has_input(past) ? op.input(past).shape()[2] : 0;

@@ -30,8 +30,12 @@ class CacheFormat {
 
   // The past rows of each sample, then its new ones, then zeros, as float32; output `output` is the same as the cache
   // holds it.
-  Result<Tensor> extend(OpContext<Cpu>& op, int64_t past, int64_t output, const Tensor& fresh,
-                        const CacheRows& rows) const;
+  Result<Tensor> extend(OpContext<Cpu>& op, int64_t past, int64_t output, const Tensor& fresh, const CacheRows& rows);
+
+  DType dtype() const { return dtype_; }
+  bool is_quantised() const { return scale_count_ > 0; }
+  bool has_nibbles() const { return nibbles_; }  // two numbers of 4 bits in a byte
+  int64_t scale_count() const { return scale_count_; }
 
  private:
   float scale_of(int64_t head, int64_t element) const;
@@ -41,7 +45,9 @@ class CacheFormat {
 
   DType dtype_ = DType::float32;
   bool nibbles_ = false;
-  std::vector<float> scales_;  // [heads * size], or one for all; empty: numbers as they are
+  int64_t scale_input_ = 0;
+  int64_t scale_count_ = 0;    // heads * size, or one for all; 0: numbers as they are
+  std::vector<float> scales_;  // read where the host extends
   int64_t size_ = 0;
 };
 

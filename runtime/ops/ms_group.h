@@ -20,6 +20,16 @@ struct GroupShape {
 // The past rows of each sample, then its new ones, then zeros, as float32; `past` may be undefined. Errors: execution.
 Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tensor& fresh, const CacheRows& rows);
 
+// A cache that is held as multiples of scales (ms_cache.h).
+struct QuantisedCache {
+  const CacheFormat& format;
+  const Tensor& past;
+  const Tensor& scale;
+};
+// The same of such a cache; output `output`, where not -1, is what it holds. Errors: execution.
+Result<Tensor> extended_quantised(ChainContext& op, const QuantisedCache& cache, const Tensor& fresh,
+                                  const CacheRows& rows, int64_t output);
+
 // What each query sees, as numbers to be added to [batch, heads or 1, sequence, keys]; one more column for the sinks,
 // where those are given: the score of a key without content for each head. `bias` is undefined or [batch, heads,
 // sequence, keys].

@@ -175,23 +175,25 @@ struct CacheInput {
   const char* type;
 };
 
-// The cache as float32, with its new rows; its output is the same as it is held. GPUs hold plain numbers alone.
+// The cache as float32, with its new rows; its output is the same as it is held.
 template <class Device>
 Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
                               const Tensor& fresh) {
   const CacheRows rows{shape.batch, shape.kv_heads, shape.sequence, shape.size, shape.capacity, shape.places};
-  const std::string type = op.text(input.type);
+  CacheFormat format =
+      PX_TRY(CacheFormat::create(op, input.past, input.scale, op.text(input.type), shape.kv_heads, shape.size));
   if constexpr (GpuDevice<Device>) {
-    if (type != "NONE") return unsupported("a quantised cache has no kernel on a GPU");
     const Tensor past = op.has_input(input.past) ? op.input(input.past) : Tensor();
-    const Tensor cache = PX_TRY(extended_numbers(op, past, fresh, rows));
-    if (!op.wants_output(input.output)) return cache;
-    Tensor held = PX_TRY(inner_cast(op, cache, past.defined() ? past.dtype() : op.input(kQuery).dtype()));
+    if (format.is_quantised()) {
+      const QuantisedCache cache{format, past, op.input(input.scale)};
+      return extended_quantised(op, cache, fresh, rows, op.wants_output(input.output) ? input.output : -1);
+    }
+    const Tensor numbers = PX_TRY(extended_numbers(op, past, fresh, rows));
+    if (!op.wants_output(input.output)) return numbers;
+    Tensor held = PX_TRY(inner_cast(op, numbers, format.dtype()));
     op.set_output(input.output, std::move(held));
-    return cache;
+    return numbers;
   } else {
-    const CacheFormat format =
-        PX_TRY(CacheFormat::create(op, input.past, input.scale, type, shape.kv_heads, shape.size));
     return format.extend(op, input.past, input.output, fresh, rows);
   }
 }
@@ -225,9 +227,11 @@ Status group_query_attention(Context& op) {
 
 // On a GPU the row is chosen by the cache's type.
 constexpr int64_t kTelling = GpuDevice<CompiledDevice> ? kPastKey : kQuery;
+constexpr uint32_t kHeld =
+    GpuDevice<CompiledDevice> ? kNarrowFloats | kBytes | dtype_bit(DType::float8e4m3fn) : kNarrowFloats;
 constexpr KernelRow<CompiledDevice> kMsGroupQueryAttentionRows[] = {
     reads_on_host({kSeqlensK, kTotalLength, kPositionIds},
-                  contributed_row("GroupQueryAttention", kNarrowFloats, group_query_attention, kTelling)),
+                  contributed_row("GroupQueryAttention", kHeld, group_query_attention, kTelling)),
 };
 
 }  // namespace

@@ -1,14 +1,13 @@
 // com.microsoft's products with weights of few bits, on the host: MatMulNBits, MatMulBnb4.
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "inspector/base/checked_math.h"
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/blocks.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/weight_cache.h"
+#include "runtime/ops/bnb4_blocks.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/nbits_blocks.h"
@@ -106,51 +105,20 @@ Status matmul_nbits(Context& op) {
 
 // ---- MatMulBnb4 ----
 
-// The values of bitsandbytes' types: FP4 has a sign and magnitudes that are twelfths but for the least; NF4 is that of
-// Dettmers et al., "QLoRA", appendix E.
-constexpr std::array<double, 16> kFp4 = {0.0,       0.0625 / 12, 8.0 / 12,  1.0,          4.0 / 12,  6.0 / 12,
-                                         2.0 / 12,  3.0 / 12,    -0.0,      -0.0625 / 12, -8.0 / 12, -1.0,
-                                         -4.0 / 12, -6.0 / 12,   -2.0 / 12, -3.0 / 12};
-constexpr std::array<double, 16> kNf4 = {-1.0,
-                                         -0.6961928009986877,
-                                         -0.5250730514526367,
-                                         -0.39491748809814453,
-                                         -0.28444138169288635,
-                                         -0.18477343022823334,
-                                         -0.09105003625154495,
-                                         0.0,
-                                         0.07958029955625534,
-                                         0.16093020141124725,
-                                         0.24611230194568634,
-                                         0.33791524171829224,
-                                         0.44070982933044434,
-                                         0.5626170039176941,
-                                         0.7229568362236023,
-                                         1.0};
-
 Status matmul_bnb4(Context& op) {
-  const int64_t n = op.integer("N"), k = op.integer("K"), block = op.integer("block_size");
-  const int64_t type = op.integer("quant_type");
-  const auto count = checked_mul(n, k);
-  if (n < 1 || k < 1 || block < 1 || !count.has_value() || type < 0 || type > 1)
-    return execution_error(fmt::format("N {}, K {}, block_size {}, quant_type {}", n, k, block, type));
-  if (op.input(1).element_count() != *count / 2 + *count % 2 ||
-      op.input(2).element_count() != *count / block + (*count % block != 0 ? 1 : 0))
-    return execution_error("B and absmax do not hold N * K weights");
+  const Bnb4Blocks blocks = PX_TRY(bnb4_blocks(op));
   const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), false));
-  const auto& values = type == 0 ? kFp4 : kNf4;
   const auto weights = unpacked(op, "bnb4", [&] {
-    Weights made(static_cast<size_t>(*count));
-    for (int64_t i = 0; i < *count; ++i) {
+    Weights made(static_cast<size_t>(blocks.n * blocks.k));
+    for (int64_t i = 0; i < blocks.n * blocks.k; ++i) {
       const auto byte = static_cast<uint32_t>(op.input(1).view().data[i / 2]);
       const size_t code = i % 2 == 0 ? byte >> 4U : byte & 15U;  // of two in a byte the first has the high bits
-      made.data()[i] = static_cast<float>(values.at(code) * static_cast<double>(scales.get()[i / block]));
+      made.data()[i] = static_cast<float>(blocks.values.at(code) * static_cast<double>(scales.get()[i / blocks.size]));
     }
     return made;
   });
-  // Blocks run over the flattened [N, K]; transB says whether that is how the product reads it.
-  if (op.find_integer("transB").value_or(1) != 0) return multiply(op, *weights, n, k, true, 6);
-  return multiply(op, *weights, k, n, false, 6);
+  if (blocks.transposed) return multiply(op, *weights, blocks.n, blocks.k, true, 6);
+  return multiply(op, *weights, blocks.k, blocks.n, false, 6);
 }
 
 constexpr KernelRow<Cpu> kMsNbitsRows[] = {

@@ -1,5 +1,6 @@
 // What stands behind and beside the scores of com.microsoft's attention, as functors of a place: masks as numbers to be
 // added, a cache with its new rows, the scores that are shown.
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -77,6 +78,56 @@ struct ExtendedCache {
     if (row < before) return element_of<Device, float>(past, (head * cached + row) * size + at);
     if (row >= before + sequence) return 0.0F;
     return element_of<Device, float>(fresh, (head * sequence + row - before) * size + at);
+  }
+};
+
+// ---- Quantised caches ----
+
+// The scale of an element of [batch, heads, rows, size].
+template <class Device>
+struct ElementScale {
+  Source scales;
+  int64_t count, heads, rows, size;
+  PX_HD float operator()(int64_t i) const {
+    return element_of<Device, float>(scales, count == 1 ? 0 : i / size / rows % heads * size + i % size);
+  }
+};
+
+// A number in units of its scale, as far as the cache's numbers reach.
+template <class Device>
+struct InUnits {
+  Elements<Device, const float> numbers;
+  ElementScale<Device> scale;
+  float lowest, greatest;
+  bool is_whole;
+  PX_HD float operator()(int64_t i) const {
+    const float units = numbers[i] / scale(i);
+    const float rounded = is_whole ? std::nearbyint(units) : units;
+    return rounded < lowest ? lowest : (greatest < rounded ? greatest : rounded);
+  }
+};
+
+template <class Device>
+struct FromUnits {
+  Elements<Device, const float> units;
+  ElementScale<Device> scale;
+  PX_HD float operator()(int64_t i) const { return units[i] * scale(i); }
+};
+
+// 4 bits are the number + 8, the even element in the low bits of a byte.
+template <class Device>
+struct NibbleNumber {
+  Elements<Device, const uint8_t> bytes;
+  PX_HD float operator()(int64_t i) const {
+    const int byte = bytes[i / 2];
+    return static_cast<float>((i % 2 == 0 ? byte & 15 : byte >> 4) - 8);
+  }
+};
+template <class Device>
+struct NibblePair {
+  Elements<Device, const float> units;
+  PX_HD int64_t operator()(int64_t i) const {
+    return (static_cast<int64_t>(units[2 * i]) + 8) + 16 * (static_cast<int64_t>(units[2 * i + 1]) + 8);
   }
 };
 
@@ -161,6 +212,66 @@ Result<Tensor> extended_numbers(ChainContext& op, const Tensor& past, const Tens
       rows.sequence,        rows.capacity,           rows.size};
   tabulate<float>(op.queue(), element, writable(cache));
   return cache;
+}
+
+namespace {
+
+using FloatsOnDevice = Elements<CompiledDevice, const float>;
+
+FloatsOnDevice floats_at(const Tensor& tensor) { return {reinterpret_cast<const float*>(tensor.view().data)}; }
+
+Result<Tensor> units_of_past(ChainContext& op, const QuantisedCache& cache) {
+  if (!cache.format.has_nibbles()) return inner_cast(op, cache.past, DType::float32);
+  Ints dims(cache.past.shape());
+  if (dims.size() != 4)
+    return execution_error("a past of shape " + cache.past.shape().to_string() + " does not fit the new tokens");
+  dims[3] *= 2;
+  const Shape shape = PX_TRY(shape_of(dims));
+  Tensor units = PX_TRY(op.queue().allocate(DType::float32, shape));
+  const NibbleNumber<CompiledDevice> number{{reinterpret_cast<const uint8_t*>(cache.past.view().data)}};
+  tabulate<float>(op.queue(), number, writable(units));
+  return units;
+}
+
+// New numbers as the cache will hold them.
+Result<Tensor> units_of_fresh(ChainContext& op, const QuantisedCache& cache, const Tensor& fresh,
+                              const ElementScale<CompiledDevice>& scale) {
+  constexpr float kGreatestFloat8 = 448;  // of float8e4m3fn
+  const bool is_whole = is_integer(cache.format.dtype());
+  const float greatest = !is_whole ? kGreatestFloat8 : cache.format.has_nibbles() ? 7.0F : 127.0F;
+  const Tensor units = PX_TRY(op.queue().allocate(DType::float32, fresh.shape()));
+  const InUnits<CompiledDevice> number{floats_at(fresh), scale, is_whole ? -greatest - 1 : -greatest, greatest,
+                                       is_whole};
+  tabulate<float>(op.queue(), number, writable(units));
+  if (is_whole) return units;
+  const Tensor held = PX_TRY(inner_cast(op, units, cache.format.dtype()));
+  return inner_cast(op, held, DType::float32);
+}
+
+Result<Tensor> held_units(ChainContext& op, const CacheFormat& format, const Tensor& units) {
+  if (!format.has_nibbles()) return inner_cast(op, units, format.dtype());
+  Ints dims(units.shape());
+  dims[3] /= 2;
+  const Shape shape = PX_TRY(shape_of(dims));
+  Tensor held = PX_TRY(op.queue().allocate(format.dtype(), shape));
+  tabulate<int64_t>(op.queue(), NibblePair<CompiledDevice>{floats_at(units)}, writable(held));
+  return held;
+}
+
+}  // namespace
+
+Result<Tensor> extended_quantised(ChainContext& op, const QuantisedCache& cache, const Tensor& fresh,
+                                  const CacheRows& rows, int64_t output) {
+  ElementScale<CompiledDevice> scale{source_of(cache.scale.view()), cache.format.scale_count(), rows.heads,
+                                     rows.sequence, rows.size};
+  const Tensor past = PX_TRY(units_of_past(op, cache));
+  const Tensor added = PX_TRY(units_of_fresh(op, cache, fresh, scale));
+  const Tensor units = PX_TRY(extended_numbers(op, past, added, rows));
+  if (output >= 0) op.set_output(output, PX_TRY(held_units(op, cache.format, units)));
+  scale.rows = rows.capacity;
+  Tensor numbers = PX_TRY(op.queue().allocate(DType::float32, units.shape()));
+  tabulate<float>(op.queue(), FromUnits<CompiledDevice>{floats_at(units), scale}, writable(numbers));
+  return numbers;
 }
 
 Result<Tensor> group_mask(ChainContext& op, const GroupShape& shape, const Tensor& bias, const Tensor& sinks) {

@@ -1,184 +1,237 @@
-// com.microsoft's operators on whole tensors, on the host: CDist, ComplexMul, ComplexMulConj, Inverse, Irfft.
+// com.microsoft's operators on whole tensors: CDist, ComplexMul, ComplexMulConj, Irfft.
 // Definitions: onnxruntime's ContribOperators.md; CDist's metrics are those of scipy.spatial.distance.cdist.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/blocks.h"
+#include "runtime/device/element_of.h"
+#include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
-#include "runtime/ops/contributed.h"
-#include "runtime/ops/families.h"
+#include "runtime/device/tabulate.h"
+#include "runtime/ops/indices.h"
 #include "runtime/ops/inner_op.h"
+#include "runtime/ops/microsoft_families.h"
 
 namespace parallax::runtime {
 namespace {
 
-using Context = OpContext<Cpu>;
+// ---- CDist: a metric is a fold over the pairs of numbers of two rows ----
 
-std::vector<double> doubles_of(const Tensor& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.element_count()));
-  load_block<double>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values.data());
-  return values;
-}
+struct SquaredEuclidean {
+  static constexpr bool kIsCentred = false;
+  double squares = 0;
+  PX_HD void add(double x, double y) { squares += (x - y) * (x - y); }
+  PX_HD double distance(int64_t) const { return squares; }
+};
+struct Euclidean : SquaredEuclidean {
+  PX_HD double distance(int64_t) const { return std::sqrt(squares); }
+};
+struct Cityblock {
+  static constexpr bool kIsCentred = false;
+  double gaps = 0;
+  PX_HD void add(double x, double y) { gaps += std::fabs(x - y); }
+  PX_HD double distance(int64_t) const { return gaps; }
+};
+struct Braycurtis {
+  static constexpr bool kIsCentred = false;
+  double gaps = 0, totals = 0;
+  PX_HD void add(double x, double y) {
+    gaps += std::fabs(x - y);
+    totals += std::fabs(x + y);
+  }
+  PX_HD double distance(int64_t) const { return gaps / totals; }
+};
+struct Canberra {
+  static constexpr bool kIsCentred = false;
+  double ratios = 0;
+  PX_HD void add(double x, double y) {
+    const double size = std::fabs(x) + std::fabs(y);
+    ratios += size == 0.0 ? 0.0 : std::fabs(x - y) / size;
+  }
+  PX_HD double distance(int64_t) const { return ratios; }
+};
+struct Chebyshev {
+  static constexpr bool kIsCentred = false;
+  double greatest = 0;
+  PX_HD void add(double x, double y) { greatest = std::fmax(greatest, std::fabs(x - y)); }
+  PX_HD double distance(int64_t) const { return greatest; }
+};
+struct Cosine {
+  static constexpr bool kIsCentred = false;
+  double dot = 0, x_norm = 0, y_norm = 0;
+  PX_HD void add(double x, double y) {
+    dot += x * y;
+    x_norm += x * x;
+    y_norm += y * y;
+  }
+  PX_HD double distance(int64_t) const { return 1 - dot / std::sqrt(x_norm * y_norm); }
+};
+struct Correlation : Cosine {
+  static constexpr bool kIsCentred = true;
+};
+struct Hamming {
+  static constexpr bool kIsCentred = false;
+  double different = 0;
+  PX_HD void add(double x, double y) { different += x != y ? 1.0 : 0.0; }
+  PX_HD double distance(int64_t width) const { return different / static_cast<double>(width); }
+};
 
-Status set_doubles(Context& op, DType dtype, const Shape& shape, const std::vector<double>& values) {
-  const MutableView y = PX_TRY(op.make_output(0, dtype, shape));
-  store_block<double>(dtype, y.data, 0, y.element_count(), values.data());
+template <class Device>
+struct RowMean {
+  Elements<Device, const double> numbers;
+  int64_t width;
+  PX_HD double operator()(int64_t row) const {
+    double sum = 0;
+    for (int64_t i = 0; i < width; ++i) sum += numbers[row * width + i];
+    return sum / static_cast<double>(width);
+  }
+};
+
+// Rows of one width; means are taken away where the metric is centred.
+template <class Device>
+struct MetricRows {
+  Elements<Device, const double> numbers, means;
+  PX_HD double mean(int64_t row) const { return means ? means[row] : 0.0; }
+};
+
+template <class Device, class Metric>
+struct PairDistance {
+  static constexpr int64_t kWork = 200;
+  MetricRows<Device> a, b;
+  int64_t columns, width;
+  PX_HD double operator()(int64_t pair) const {
+    const int64_t row = pair / columns, column = pair % columns;
+    const double a_mean = a.mean(row), b_mean = b.mean(column);
+    Metric metric;
+    for (int64_t i = 0; i < width; ++i)
+      metric.add(a.numbers[row * width + i] - a_mean, b.numbers[column * width + i] - b_mean);
+    return metric.distance(width);
+  }
+};
+
+template <class Device, class Metric>
+Status distances(OpContext<Device>& op, const MutableView& y) {
+  const int64_t width = dim_of(op.input(0).shape(), 1);
+  std::shared_ptr<const double> numbers[2];
+  MetricRows<Device> rows[2];
+  for (int64_t input = 0; input < 2; ++input) {
+    numbers[input] = PX_TRY(converted<double>(op.queue(), op.input(input).view(), op.is_constant(input)));
+    rows[input].numbers = {numbers[input].get()};
+    if (!Metric::kIsCentred) continue;
+    const MutableView means = PX_TRY(op.scratch(DType::float64, Shape{dim_of(op.input(input).shape(), 0)}));
+    tabulate<double>(op.queue(), RowMean<Device>{rows[input].numbers, width}, means);
+    rows[input].means = {reinterpret_cast<const double*>(means.data)};
+  }
+  tabulate<double>(op.queue(), PairDistance<Device, Metric>{rows[0], rows[1], dim_of(y.shape, 1), width}, y);
   return {};
 }
 
-// ---- CDist ----
-
-// What is summed over a pair of rows; the distance is made of the sums at the end.
-struct Pair {
-  double squares = 0, absolutes = 0, greatest = 0, totals = 0, ratios = 0, different = 0, dot = 0, a_norm = 0,
-         b_norm = 0;
-};
-
-Pair compare(const double* a, const double* b, int64_t width, double a_mean, double b_mean) {
-  Pair pair;
-  for (int64_t i = 0; i < width; ++i) {
-    const double x = a[i] - a_mean;
-    const double y = b[i] - b_mean;
-    const double gap = std::fabs(x - y);
-    pair.squares += gap * gap;
-    pair.absolutes += gap;
-    pair.greatest = std::fmax(pair.greatest, gap);
-    pair.totals += std::fabs(x + y);
-    const double size = std::fabs(x) + std::fabs(y);
-    pair.ratios += size == 0.0 ? 0.0 : gap / size;
-    pair.different += x != y ? 1.0 : 0.0;
-    pair.dot += x * y;
-    pair.a_norm += x * x;
-    pair.b_norm += y * y;
-  }
-  return pair;
-}
-
-using Distance = double (*)(const Pair&, int64_t width);
-
-struct Metric {
+template <class Device>
+struct NamedMetric {
   std::string_view name;
-  Distance distance;
-  bool is_centred;
+  Status (*run)(OpContext<Device>& op, const MutableView& y);
+};
+template <class Device>
+constexpr NamedMetric<Device> kMetrics[] = {
+    {"braycurtis", distances<Device, Braycurtis>},        {"canberra", distances<Device, Canberra>},
+    {"chebyshev", distances<Device, Chebyshev>},          {"cityblock", distances<Device, Cityblock>},
+    {"correlation", distances<Device, Correlation>},      {"cosine", distances<Device, Cosine>},
+    {"euclidean", distances<Device, Euclidean>},          {"hamming", distances<Device, Hamming>},
+    {"sqeuclidean", distances<Device, SquaredEuclidean>},
 };
 
-double cosine(const Pair& p, int64_t) { return 1 - p.dot / std::sqrt(p.a_norm * p.b_norm); }
-
-constexpr Metric kMetrics[] = {
-    {"braycurtis", [](const Pair& p, int64_t) { return p.absolutes / p.totals; }, false},
-    {"canberra", [](const Pair& p, int64_t) { return p.ratios; }, false},
-    {"chebyshev", [](const Pair& p, int64_t) { return p.greatest; }, false},
-    {"cityblock", [](const Pair& p, int64_t) { return p.absolutes; }, false},
-    {"correlation", cosine, true},
-    {"cosine", cosine, false},
-    {"euclidean", [](const Pair& p, int64_t) { return std::sqrt(p.squares); }, false},
-    {"hamming", [](const Pair& p, int64_t width) { return p.different / static_cast<double>(width); }, false},
-    {"sqeuclidean", [](const Pair& p, int64_t) { return p.squares; }, false},
-};
-
-double mean_of(const double* row, int64_t width) {
-  double sum = 0;
-  for (int64_t i = 0; i < width; ++i) sum += row[i];
-  return sum / static_cast<double>(width);
-}
-
-Status cdist(Context& op) {
+template <class Device>
+Status cdist(OpContext<Device>& op) {
   const Shape& a = op.input(0).shape();
   const Shape& b = op.input(1).shape();
   const std::string name = op.text("metric");
-  const auto* metric =
-      std::find_if(std::begin(kMetrics), std::end(kMetrics), [&](const Metric& each) { return each.name == name; });
-  if (metric == std::end(kMetrics)) return unsupported(fmt::format("the metric '{}'", name));
+  const auto* metric = std::find_if(std::begin(kMetrics<Device>), std::end(kMetrics<Device>),
+                                    [&](const NamedMetric<Device>& each) { return each.name == name; });
+  if (metric == std::end(kMetrics<Device>)) return unsupported(fmt::format("the metric '{}'", name));
   if (a.rank() != 2 || b.rank() != 2 || a[1] != b[1])
     return execution_error(fmt::format("A {} and B {} must be matrices of one width", a.to_string(), b.to_string()));
-  const std::vector<double> left = doubles_of(op.input(0)), right = doubles_of(op.input(1));
-  const Shape shape = PX_TRY(shape_of(Ints{a[0], b[0]}));
-  std::vector<double> results(static_cast<size_t>(shape.element_count()));
-  const int64_t width = a[1];
-  parallel_for(a[0], b[0] * width * 8, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t j = 0; j < b[0]; ++j) {
-        const double* x = left.data() + i * width;
-        const double* y = right.data() + j * width;
-        const double x_mean = metric->is_centred ? mean_of(x, width) : 0.0;
-        const double y_mean = metric->is_centred ? mean_of(y, width) : 0.0;
-        results.data()[i * b[0] + j] = metric->distance(compare(x, y, width, x_mean, y_mean), width);
-      }
-    }
-  });
-  return set_doubles(op, op.input(0).dtype(), shape, results);
+  const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of({a[0], b[0]})));
+  return y.element_count() == 0 ? Status{} : metric->run(op, y);
 }
 
 // ---- Complex products: the last axis holds real and imaginary part ----
 
-Status complex_product(Context& op, double sign) {
+// A part of one number of the result; b is conjugated where `sign` is -1.
+template <class Device, class C>
+struct ComplexProduct {
+  Elements<Device, const C> a, b;
+  Axes dims, a_strides, b_strides;  // in complex numbers
+  double sign;
+  PX_HD double operator()(int64_t part) const {
+    int64_t rest = part / 2, at_a = 0, at_b = 0;
+    for (int axis = dims.count - 1; axis >= 0; --axis) {
+      const int64_t position = axis == 0 ? rest : rest % dims[axis];
+      rest = axis == 0 ? 0 : rest / dims[axis];
+      at_a += position * a_strides[axis];
+      at_b += position * b_strides[axis];
+    }
+    const double x = a[2 * at_a], x_imaginary = a[2 * at_a + 1], y = b[2 * at_b], y_imaginary = b[2 * at_b + 1];
+    if (part % 2 == 0) return x * y - sign * x_imaginary * y_imaginary;
+    return x_imaginary * y + sign * x * y_imaginary;
+  }
+};
+
+// A view of complex numbers as if each were one element.
+Result<TensorView> pairs_of(const Tensor& tensor) {
+  Ints dims(tensor.shape());
+  dims.truncate(dims.size() - 1);
+  return TensorView{tensor.dtype(), PX_TRY(shape_of(dims)), tensor.view().data, tensor.device()};
+}
+
+template <class Device, int kSign>
+Status complex_product(OpContext<Device>& op) {
   const Shape& a = op.input(0).shape();
   const Shape& b = op.input(1).shape();
   if (a.rank() == 0 || b.rank() == 0 || a[a.rank() - 1] != 2 || b[b.rank() - 1] != 2)
     return execution_error("the last axis must hold real and imaginary part");
   const Shape shapes[] = {a, b};
-  const Shape shape = PX_TRY(broadcast_shapes(shapes));
-  std::vector<std::vector<double>> wide;
-  for (int64_t input = 0; input < 2; ++input) {
-    const MutableView expanded = PX_TRY(op.scratch(DType::float64, shape));
-    const auto same = [](double x) { return x; };
-    map_as<double, double>(op.queue(), same, expanded, std::array<TensorView, 1>{op.input(input).view()});
-    const double* values = reinterpret_cast<const double*>(expanded.data);
-    wide.emplace_back(values, values + shape.element_count());
-  }
-  const std::vector<double>& x = wide[0];
-  const std::vector<double>& y = wide[1];
-  std::vector<double> results(x.size());
-  for (size_t at = 0; at < x.size(); at += 2) {
-    results[at] = x[at] * y[at] - sign * x[at + 1] * y[at + 1];
-    results[at + 1] = x[at + 1] * y[at] + sign * x[at] * y[at + 1];
-  }
-  return set_doubles(op, op.input(0).dtype(), shape, results);
-}
-Status complex_mul(Context& op) { return complex_product(op, 1.0); }
-Status complex_mul_conj(Context& op) { return complex_product(op, -1.0); }
-
-// ---- Inverse: Gauss and Jordan, with the greatest pivot of each column ----
-
-void invert(double* matrix, double* inverse, int64_t size) {
-  std::fill_n(inverse, size * size, 0.0);
-  for (int64_t row = 0; row < size; ++row) inverse[row * size + row] = 1.0;
-  for (int64_t column = 0; column < size; ++column) {
-    int64_t pivot = column;
-    for (int64_t row = column + 1; row < size; ++row) {
-      if (std::fabs(matrix[row * size + column]) > std::fabs(matrix[pivot * size + column])) pivot = row;
-    }
-    std::swap_ranges(matrix + pivot * size, matrix + (pivot + 1) * size, matrix + column * size);
-    std::swap_ranges(inverse + pivot * size, inverse + (pivot + 1) * size, inverse + column * size);
-    const double divisor = matrix[column * size + column];
-    for (double* part : {matrix, inverse}) {
-      for (int64_t i = 0; i < size; ++i) part[column * size + i] /= divisor;
-    }
-    for (int64_t row = 0; row < size; ++row) {
-      const double factor = matrix[row * size + column];
-      if (row == column || factor == 0.0) continue;
-      for (double* part : {matrix, inverse}) {
-        for (int64_t i = 0; i < size; ++i) part[row * size + i] -= factor * part[column * size + i];
-      }
-    }
-  }
+  const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), broadcast_shapes(shapes)));
+  if (y.element_count() == 0) return {};
+  Ints dims(y.shape);
+  dims.truncate(dims.size() - 1);
+  const std::array<TensorView, 2> pairs{PX_TRY(pairs_of(op.input(0))), PX_TRY(pairs_of(op.input(1)))};
+  const Shape numbers = PX_TRY(shape_of(dims));
+  const MapPlan<2> plan = plan_map(numbers, pairs);
+  return visit_arithmetic<Floats>(y.dtype, [&](auto zero) -> Status {
+    using C = decltype(zero);
+    const auto left = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
+    const auto right = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
+    const ComplexProduct<Device, C> product{{left.get()},          {right.get()},         Axes(plan.dims),
+                                            Axes(plan.strides[0]), Axes(plan.strides[1]), kSign};
+    tabulate<double>(op.queue(), product, y);
+    return {};
+  });
 }
 
-Status inverse(Context& op) {
-  const Shape& shape = op.input(0).shape();
-  const size_t rank = shape.rank();
-  if (rank < 2 || shape[rank - 1] != shape[rank - 2])
-    return execution_error("X must hold square matrices, its shape is " + shape.to_string());
-  const int64_t size = shape[rank - 1];
-  std::vector<double> x = doubles_of(op.input(0));
-  std::vector<double> results(x.size());
-  const int64_t count = size == 0 ? 0 : shape.element_count() / (size * size);
-  for (int64_t i = 0; i < count; ++i) invert(x.data() + i * size * size, results.data() + i * size * size, size);
-  return set_doubles(op, op.input(0).dtype(), shape, results);
-}
+// ---- Irfft ----
 
-// ---- Fourier ----
+// A part of [rows, n, 2], from [rows, n / 2 + 1, 2]: the upper half of a real signal's spectrum is the conjugate of the
+// lower; it is real at 0 and at n / 2.
+template <class Device>
+struct WholeSpectrum {
+  Source x;
+  int64_t half, n;
+  PX_HD double operator()(int64_t part) const {
+    const int64_t row = part / 2 / n, k = part / 2 % n;
+    const int64_t at = (row * half + (k < half ? k : n - k)) * 2;
+    if (part % 2 == 0) return element_of<Device, double>(x, at);
+    if (k == 0 || k == n / 2) return 0;
+    const double imaginary = element_of<Device, double>(x, at + 1);
+    return k < half ? imaginary : -imaginary;
+  }
+};
+
+template <class Device>
+struct RealPart {
+  Elements<Device, const double> parts;
+  PX_HD double operator()(int64_t i) const { return parts[2 * i]; }
+};
 
 Status check_fft(const OpCall& op) {
   if (op.integer("normalized") != 0 || op.integer("onesided") != 1 || op.integer("signal_ndim") != 1)
@@ -186,50 +239,40 @@ Status check_fft(const OpCall& op) {
   return {};
 }
 
-// [..., n / 2 + 1, 2] to [..., n]: the upper half of a real signal's spectrum is the conjugate of the lower; it is real
-// at 0 and at n / 2.
-Status irfft(Context& op) {
+template <class Device>
+Status irfft(OpContext<Device>& op) {
   PX_TRY(check_fft(op));
-  const Ints dims(op.input(0).shape());
+  Ints dims(op.input(0).shape());
   const int64_t rank = dims.size();
   if (rank < 2 || dims[rank - 1] != 2 || dims[rank - 2] < 2)
     return execution_error("X must be [..., n / 2 + 1, 2], its shape is " + op.input(0).shape().to_string());
-  const int64_t half = dims[rank - 2];
-  const int64_t n = 2 * (half - 1);
-  const int64_t rows = product(dims, 0, rank - 2);
-  const std::vector<double> x = doubles_of(op.input(0));
-  Tensor full = PX_TRY(op.queue().allocate(DType::float64, Shape{rows, n, 2}));
-  double* numbers = reinterpret_cast<double*>(writable(full).data);
-  for (int64_t at = 0; at < rows * n; ++at) {
-    const int64_t k = at % n;
-    const double* source = x.data() + (at / n * half + (k < half ? k : n - k)) * 2;
-    numbers[2 * at] = source[0];
-    numbers[2 * at + 1] = k == 0 || k == n / 2 ? 0.0 : k < half ? source[1] : -source[1];
-  }
+  const int64_t half = dims[rank - 2], n = 2 * (half - 1), rows = product(dims, 0, rank - 2);
+  dims.truncate(rank - 2);
+  dims.push_back(n);
+  const MutableView y = PX_TRY(op.make_output(0, op.input(0).dtype(), shape_of(dims)));
+  if (rows == 0) return {};
+  const Shape pairs = PX_TRY(shape_of({rows, n, 2}));
+  const Tensor whole = PX_TRY(op.queue().allocate(DType::float64, pairs));
+  tabulate<double>(op.queue(), WholeSpectrum<Device>{source_of(op.input(0).view()), half, n}, writable(whole));
   const Tensor signal =
-      PX_TRY(run_inner(op, {"DFT", 17, {int_attribute("axis", 1), int_attribute("inverse", 1)}}, {full}));
-  std::vector<double> results;
-  for (int64_t at = 0; at < rows * n; ++at)
-    results.push_back(reinterpret_cast<const double*>(signal.view().data)[2 * at]);
-  Ints out(std::span<const int64_t>(dims.data(), static_cast<size_t>(rank - 2)));
-  out.push_back(n);
-  const Shape shape = PX_TRY(shape_of(out));
-  return set_doubles(op, op.input(0).dtype(), shape, results);
+      PX_TRY(run_inner(op, {"DFT", 17, {int_attribute("axis", 1), int_attribute("inverse", 1)}}, {whole}));
+  tabulate<double>(op.queue(), RealPart<Device>{{reinterpret_cast<const double*>(signal.view().data)}}, y);
+  return {};
 }
 
-constexpr KernelRow<Cpu> kMsTensorRows[] = {
-    contributed_row("CDist", kFloats, cdist),
-    contributed_row("ComplexMul", kFloats, complex_mul),
-    contributed_row("ComplexMulConj", kFloats, complex_mul_conj),
-    contributed_row("Inverse", kFloats, inverse),
-    contributed_row("Irfft", kFloats, irfft),
+template <class Device>
+constexpr KernelRow<Device> kMsTensorRows[] = {
+    of_microsoft<Device>({"CDist", kFloats, cdist<Device>}),
+    of_microsoft<Device>({"ComplexMul", kFloats, complex_product<Device, 1>}),
+    of_microsoft<Device>({"ComplexMulConj", kFloats, complex_product<Device, -1>}),
+    of_microsoft<Device>({"Irfft", kFloats, irfft<Device>}),
 };
 
 }  // namespace
 
 template <>
-Rows<Cpu> ms_tensor_rows() {
-  return kMsTensorRows;
+Rows<CompiledDevice> ms_tensor_rows() {
+  return kMsTensorRows<CompiledDevice>;
 }
 
 }  // namespace parallax::runtime

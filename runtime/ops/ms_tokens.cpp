@@ -1,12 +1,8 @@
-// com.microsoft's helpers of language models that the host alone has: NGramRepeatBlock, GatherBlockQuantized.
-// Definitions: ContribOperators.md.
-#include <limits>
-
-#include <fmt/format.h>
-
+// com.microsoft.GatherBlockQuantized on the host: rows of a table whose numbers are quantised in blocks. Definition:
+// ContribOperators.md. GPUs' is in nbits_on_gpu.cpp.
+#include "inspector/base/thread_pool.h"
 #include "runtime/device/blocks.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/indices.h"
 #include "runtime/ops/inner_op.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/quantised_table.h"
@@ -15,31 +11,6 @@ namespace parallax::runtime {
 namespace {
 
 using Context = OpContext<Cpu>;
-
-// ---- NGramRepeatBlock: a token that would complete an n-gram the sequence already holds gets -inf ----
-
-Status ngram_repeat_block(Context& op) {
-  const Ints ids(op.input(0).shape()), scores(op.input(1).shape());
-  const int64_t n = op.integer("ngram_size");
-  if (n < 1 || ids.size() != 2 || scores.size() != 2 || ids[0] != scores[0])
-    return execution_error(fmt::format("input_ids, scores and an ngram_size of {} do not fit", n));
-  std::vector<float> results = floats_of(op.input(1));
-  const Ints tokens = all_integers(op.input(0));
-  for (int64_t batch = 0; batch < ids[0]; ++batch) {
-    const int64_t* row = tokens.data() + batch * ids[1];
-    for (int64_t begin = 0; begin + n - 1 < ids[1]; ++begin) {
-      if (!std::equal(row + ids[1] - (n - 1), row + ids[1], row + begin)) continue;
-      const int64_t token = row[begin + n - 1];
-      if (token < 0 || token >= scores[1]) return index_outside(token, scores[1]);
-      results.data()[batch * scores[1] + token] = -std::numeric_limits<float>::infinity();
-    }
-  }
-  const MutableView y = PX_TRY(op.make_output(0, op.input(1).dtype(), op.input(1).shape()));
-  store_block<float>(y.dtype, y.data, 0, y.element_count(), results.data());
-  return {};
-}
-
-// ---- GatherBlockQuantized: rows of a table whose numbers are quantised in blocks ----
 
 // Where the scale of a number stands.
 int64_t scale_of(const QuantisedTable& table, int64_t position) {
@@ -91,7 +62,6 @@ Status gather_block_quantised(Context& op) {
 
 constexpr KernelRow<Cpu> kMsTokenRows[] = {
     contributed_row("GatherBlockQuantized", kAnyTensor, gather_block_quantised),
-    contributed_row("NGramRepeatBlock", dtype_bit(DType::int64), ngram_repeat_block),
 };
 
 }  // namespace

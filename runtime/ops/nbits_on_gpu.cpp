@@ -1,5 +1,5 @@
-// Weights of few bits of com.microsoft for GPU devices: MatMulNBits, few rows of it by a kernel that decodes weights as
-// it reads them, more by a product with the decoded matrix; GatherBlockQuantized. The host's are in
+// Weights of few bits of com.microsoft for GPU devices: MatMulNBits and MatMulBnb4, few rows of them by a kernel that
+// decodes weights as it reads them, more by a product with the decoded matrix; GatherBlockQuantized. The host's are in
 // ms_quantized_products.cpp and ms_tokens.cpp.
 #include <array>
 
@@ -10,6 +10,7 @@
 #include "runtime/device/gpu/block_weights_kernel.h"
 #include "runtime/device/map.h"
 #include "runtime/device/tabulate.h"
+#include "runtime/ops/bnb4_blocks.h"
 #include "runtime/ops/fused_families.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/nbits_blocks.h"
@@ -72,47 +73,98 @@ Result<Operands<Device>> operands_of(OpContext<Device>& op, const NBitsBlocks& b
   return operands;
 }
 
-template <class Device>
-Status multiply_decoded(OpContext<Device>& op, const Operands<Device>& operands, const NBitsBlocks& blocks,
-                        int64_t rows, const MutableView& y) {
-  const MutableView matrix = PX_TRY(op.scratch(DType::float32, Shape{blocks.n, blocks.k}));
-  tabulate<float>(op.queue(), operands.weights, matrix);
-  const MutableView sums = PX_TRY(op.scratch(DType::float32, Shape{rows, blocks.n}));
+// y = a times the decoded matrix, plus a bias: [n, k] of weights for `rows` rows of a.
+template <class Device, class Weights>
+Status multiply_decoded(OpContext<Device>& op, const Weights& weights, const FloatValues& a, const TensorView* bias,
+                        const MutableView& y) {
+  const int64_t n = dim_of(y.shape, 1);
+  const MutableView matrix = PX_TRY(op.scratch(DType::float32, shape_of({n, weights.k})));
+  tabulate<float>(op.queue(), weights, matrix);
+  const MutableView sums = PX_TRY(op.scratch(DType::float32, y.shape));
   GemmProblem problem;
-  problem.m = rows;
-  problem.n = blocks.n;
-  problem.k = blocks.k;
+  problem.m = dim_of(y.shape, 0);
+  problem.n = n;
+  problem.k = weights.k;
   problem.transpose_b = true;
-  PX_TRY(gemm(op.queue(), problem, operands.a.get(), reinterpret_cast<const float*>(matrix.data),
+  PX_TRY(gemm(op.queue(), problem, a.get(), reinterpret_cast<const float*>(matrix.data),
               reinterpret_cast<float*>(sums.data)));
-  const MutableView out{y.dtype, sums.shape, y.data, y.device};
-  if (op.has_input(5)) {
-    const TensorView bias = op.input(5).reshaped(Shape{blocks.n}).view();
-    map_as<float, float>(op.queue(), PlusBias{}, out, std::array<TensorView, 2>{TensorView(sums), bias});
+  if (bias != nullptr) {
+    map_as<float, float>(op.queue(), PlusBias{}, y, std::array<TensorView, 2>{TensorView(sums), *bias});
   } else {
-    map_as<float, float>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(sums)});
+    map_as<float, float>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(sums)});
   }
   return {};
+}
+
+// Output 0 for weights [n, k], as a matrix of rows.
+template <class Device>
+Result<MutableView> product_rows(OpContext<Device>& op, int64_t n, int64_t k) {
+  const Tensor& a = op.input(0);
+  Ints dims(a.shape());
+  if (dims.empty() || dims.back() != k)
+    return execution_error(fmt::format("A {} cannot be multiplied by weights of {} rows", a.shape().to_string(), k));
+  const int64_t rows = product(dims, 0, dims.size() - 1);
+  dims[dims.size() - 1] = n;
+  MutableView y = PX_TRY(op.make_output(0, a.dtype(), shape_of(dims)));
+  y.shape = PX_TRY(shape_of({rows, n}));
+  return y;
+}
+
+// A kernel decodes as it reads, for few rows.
+template <class Device, class Weights>
+void multiply_few(OpContext<Device>& op, const Weights& weights, const FloatValues& a, const FloatValues& bias,
+                  const MutableView& y) {
+  const int64_t n = dim_of(y.shape, 1);
+  const gpu::BlockWeightsProductKernel<Device, Weights> kernel{weights,      {a.get()},          {bias.get()},
+                                                               target_of(y), dim_of(y.shape, 0), n};
+  launch(op.queue(), kernel, gpu::size_for_rows(op.queue(), n, weights.k, sizeof(gpu::Slot)));
 }
 
 template <class Device>
 Status matmul_nbits(OpContext<Device>& op) {
   const NBitsBlocks blocks = PX_TRY(nbits_blocks(op));
-  const Tensor& a = op.input(0);
-  Ints dims(a.shape());
-  if (dims.empty() || dims.back() != blocks.k) {
-    return execution_error(
-        fmt::format("A {} cannot be multiplied by weights of {} rows", a.shape().to_string(), blocks.k));
-  }
-  const int64_t rows = product(dims, 0, dims.size() - 1);
-  dims[dims.size() - 1] = blocks.n;
-  const MutableView y = PX_TRY(op.make_output(0, a.dtype(), shape_of(dims)));
-  if (rows == 0) return {};
+  const MutableView y = PX_TRY(product_rows(op, blocks.n, blocks.k));
+  if (y.element_count() == 0) return {};
   const Operands<Device> operands = PX_TRY(operands_of(op, blocks));
-  if (rows > kMostRows) return multiply_decoded(op, operands, blocks, rows, y);
-  const gpu::BlockWeightsProductKernel<Device> kernel{
-      operands.weights, {operands.a.get()}, {operands.bias.get()}, target_of(y), rows, blocks.n};
-  launch(op.queue(), kernel, gpu::size_for_rows(op.queue(), blocks.n, blocks.k, sizeof(gpu::Slot)));
+  if (dim_of(y.shape, 0) <= kMostRows) {
+    multiply_few(op, operands.weights, operands.a, operands.bias, y);
+    return {};
+  }
+  if (!op.has_input(5)) return multiply_decoded<Device>(op, operands.weights, operands.a, nullptr, y);
+  const TensorView bias = op.input(5).reshaped(Shape{blocks.n}).view();
+  return multiply_decoded(op, operands.weights, operands.a, &bias, y);
+}
+
+// ---- MatMulBnb4 ----
+
+// Row `row` of the matrix that a product reads: a row of the stored one where that is `transposed`, else a column.
+template <class Device>
+struct Bnb4Weights {
+  Elements<Device, const uint8_t> codes;
+  Elements<Device, const float> scales;
+  Bnb4Blocks blocks;
+  int64_t k;  // numbers in a row of the product's matrix
+
+  PX_HD float at(int64_t row, int64_t i) const {
+    const int64_t place = blocks.transposed ? row * blocks.k + i : i * blocks.k + row;
+    const unsigned byte = codes[place / 2];
+    const unsigned code = place % 2 == 0 ? byte >> 4U : byte & 15U;
+    return static_cast<float>(blocks.values[code] * static_cast<double>(scales[place / blocks.size]));
+  }
+  PX_HD float operator()(int64_t element) const { return at(element / k, element % k); }
+};
+
+template <class Device>
+Status matmul_bnb4(OpContext<Device>& op) {
+  const Bnb4Blocks blocks = PX_TRY(bnb4_blocks(op));
+  const int64_t n = blocks.transposed ? blocks.n : blocks.k, k = blocks.transposed ? blocks.k : blocks.n;
+  const MutableView y = PX_TRY(product_rows(op, n, k));
+  if (y.element_count() == 0) return {};
+  const FloatValues a = PX_TRY(floats_of(op, 0)), scales = PX_TRY(floats_of(op, 2));
+  const Bnb4Weights<Device> weights{
+      {reinterpret_cast<const uint8_t*>(op.input(1).view().data)}, {scales.get()}, blocks, k};
+  if (dim_of(y.shape, 0) > kMostRows) return multiply_decoded<Device>(op, weights, a, nullptr, y);
+  multiply_few(op, weights, a, {}, y);
   return {};
 }
 
@@ -181,21 +233,11 @@ Status gather_block_quantised(OpContext<Device>& op) {
 }
 
 template <class Device>
-constexpr KernelRow<Device> gather_row() {
-  KernelRow<Device> row{"GatherBlockQuantized", dtype_bit(DType::uint8), PX_ON_GPU(gather_block_quantised<Device>)};
-  row.domain = "com.microsoft";
-  return row;
-}
-
-template <class Device>
-constexpr KernelRow<Device> nbits_row() {
-  KernelRow<Device> row{"MatMulNBits", kNarrowFloats, PX_ON_GPU(matmul_nbits<Device>)};
-  row.domain = "com.microsoft";
-  return reads_on_host<Device>({4}, row);
-}
-
-template <class Device>
-constexpr KernelRow<Device> kNbitsOnGpuRows[] = {nbits_row<Device>(), gather_row<Device>()};
+constexpr KernelRow<Device> kNbitsOnGpuRows[] = {
+    of_microsoft<Device>({"GatherBlockQuantized", dtype_bit(DType::uint8), PX_ON_GPU(gather_block_quantised<Device>)}),
+    of_microsoft<Device>({"MatMulBnb4", kNarrowFloats, PX_ON_GPU(matmul_bnb4<Device>)}),
+    of_microsoft(reads_on_host<Device>({4}, {"MatMulNBits", kNarrowFloats, PX_ON_GPU(matmul_nbits<Device>)})),
+};
 
 }  // namespace
 

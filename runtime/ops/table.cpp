@@ -61,18 +61,23 @@ constexpr Family<Device> kFamilies[] = {
     ms_biased_rows<Device>,
     ms_borrowed_rows<Device>,
     ms_embedding_rows<Device>,
+    ms_expert_rows<Device>,
     ms_gated_rows<Device>,
     ms_group_query_attention_rows<Device>,
     ms_image_rows<Device>,
     ms_integer_product_rows<Device>,
+    ms_inverse_rows<Device>,
+    ms_ngram_rows<Device>,
     ms_packed_rows<Device>,
     ms_position_rows<Device>,
     ms_quantized_rows<Device>,
+    ms_tensor_rows<Device>,
 };
 constexpr Family<Cpu> kHostFamilies[] = {
-    detection_rows<Cpu>,  gram_rows<Cpu>,      packed_element_rows<Cpu>, ms_activation_rows<Cpu>,
-    ms_product_rows<Cpu>, ms_conv_rows<Cpu>,   ms_norm_rows<Cpu>,        ms_expert_rows<Cpu>,
-    ms_nbits_rows<Cpu>,   ms_tensor_rows<Cpu>, ms_token_rows<Cpu>,       fused_pointwise_rows<Cpu>,
+    detection_rows<Cpu>,       gram_rows<Cpu>,       packed_element_rows<Cpu>,
+    ms_activation_rows<Cpu>,   ms_product_rows<Cpu>, ms_conv_rows<Cpu>,
+    ms_norm_rows<Cpu>,         ms_nbits_rows<Cpu>,   ms_token_rows<Cpu>,
+    fused_pointwise_rows<Cpu>,
 };
 
 // Rows whose function this device does not have are left out.

@@ -34,10 +34,11 @@ struct BlockWeights {
 };
 
 // y[m, n] = a[m, k] times the rows of weights, plus a bias: a block of threads for each column, for few rows of a.
-template <class Device>
+// Weights have `k` and at(row, i).
+template <class Device, class Weights>
 struct BlockWeightsProductKernel {
   static constexpr const char* kName = "block_weights";
-  BlockWeights<Device> weights;
+  Weights weights;
   Elements<Device, const float> a, bias;
   Target y;
   int64_t m, n;

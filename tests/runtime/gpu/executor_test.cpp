@@ -18,7 +18,6 @@ using model_text::value;
 
 std::shared_ptr<const Model> model_of(const std::string& graph) { return model_text::model_of(graph, 21); }
 
-constexpr int kFloat = 1;
 constexpr int kInt64 = 7;
 
 std::string integers(const std::string& name, const std::vector<int64_t>& values) {
@@ -140,6 +139,22 @@ TEST(GpuExecutor, NamesTheNodeOfABadIndex) {
   EXPECT_NE(ran.outputs.error().message.find("index 5 is outside [0, 2)"), std::string::npos)
       << ran.outputs.error().message;
   EXPECT_EQ(ran.recorder.failed, (std::vector<std::string>{"pick"}));
+}
+
+TEST(GpuExecutor, NamesATokenThatHasNoScore) {
+  const std::string more = "domain: \"com.microsoft\" attribute { name: \"ngram_size\" i: 2 type: INT }";
+  const std::string text =
+      "ir_version: 10 opset_import { version: 21 } opset_import { domain: \"com.microsoft\" version: 1 } " +
+      ("graph { name: \"g\" " + node("NGramRepeatBlock", {"ids", "x"}, {"y"}, more)) + value("input", "ids", kInt64) +
+      value("input", "x") + value("output", "y") + "}";
+  const auto model = import_model(std::as_bytes(std::span(text)), "", "test");
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  const int64_t tokens[] = {0, 3, 1, 1, 9, 1};  // 9 comes after 1, as the end of the second row does
+  const Value ids = Tensor::from<int64_t>(Shape{2, 3}, tokens);
+  const Ran ran = run(*model, {ids, floats({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  ASSERT_FALSE(ran.outputs.ok());
+  EXPECT_NE(ran.outputs.error().message.find("index 9 is outside [0, 4)"), std::string::npos)
+      << ran.outputs.error().message;
 }
 
 // Kernels of GPUs know no floats of 8 bits.
