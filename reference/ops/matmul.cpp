@@ -98,16 +98,32 @@ Result<std::vector<Number>> spread_over(const Tensor& parameter, const Shape& ma
   return values;
 }
 
-// The integers of a tensor less its zero point, which may differ by row (A) or column (B). A vector is a row or column.
-Result<std::vector<uint64_t>> less_zero_point(const Tensor& tensor, const Tensor* zero_point, bool by_row) {
-  const Numbers<uint64_t> numbers(tensor);
-  std::vector<uint64_t> values(numbers.span().begin(), numbers.span().end());
+// The numbers of a tensor less its zero point, which may differ by row (A) or column (B). A vector is a row or column.
+template <class Number>
+Result<std::vector<Number>> less_zero_point(const Tensor& tensor, const Tensor* zero_point, bool by_row) {
+  const Numbers<Number> numbers(tensor);
+  std::vector<Number> values(numbers.span().begin(), numbers.span().end());
   if (zero_point == nullptr) return values;
   Shape matrices = tensor.shape();
   if (matrices.rank() == 1) matrices = by_row ? Shape{1, matrices[0]} : Shape{matrices[0], 1};
-  const std::vector<uint64_t> zeros = PX_TRY(spread_over<uint64_t>(*zero_point, matrices, by_row));
+  const std::vector<Number> zeros = PX_TRY(spread_over<Number>(*zero_point, matrices, by_row));
   for (size_t index = 0; index < values.size(); ++index) values[index] -= zeros[index];
   return values;
+}
+
+// The sums of products of QLinearMatMul: exact for integers.
+template <class Number>
+Result<std::vector<double>> quantized_sums(const OpContext& op, const MatMulShapes& plan) {
+  const auto a = PX_TRY(less_zero_point<Number>(op.input(0), &op.input(2), true));
+  const auto b = PX_TRY(less_zero_point<Number>(op.input(3), &op.input(5), false));
+  std::vector<double> sums;
+  for (const Number sum : multiply<Number>(plan, a, b)) {
+    if constexpr (std::is_same_v<Number, uint64_t>)
+      sums.push_back(static_cast<double>(static_cast<int64_t>(sum)));
+    else
+      sums.push_back(sum);
+  }
+  return sums;
 }
 
 }  // namespace
@@ -120,33 +136,37 @@ Status op_matmul(OpContext& op) {
 
 Status op_matmul_integer(OpContext& op) {
   const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(1).shape()));
-  const auto a = PX_TRY(less_zero_point(op.input(0), op.has_input(2) ? &op.input(2) : nullptr, true));
-  const auto b = PX_TRY(less_zero_point(op.input(1), op.has_input(3) ? &op.input(3) : nullptr, false));
+  const auto a = PX_TRY(less_zero_point<uint64_t>(op.input(0), op.has_input(2) ? &op.input(2) : nullptr, true));
+  const auto b = PX_TRY(less_zero_point<uint64_t>(op.input(1), op.has_input(3) ? &op.input(3) : nullptr, false));
   return op.set_output(0, DType::int32, plan.result, std::span<const uint64_t>(multiply<uint64_t>(plan, a, b)));
 }
 
-// Real value of a product of quantised matrices, then quantised: round(real / y_scale) + y_zero_point, saturated. The
-// parameters of A and Y may differ by row, those of B by column.
+// Real value of a product of quantised matrices, then quantised: round(real / y_scale) + y_zero_point, saturated; to an
+// 8-bit float the sum is rounded as Cast does. The parameters of A and Y may differ by row, those of B by column.
 Status op_qlinear_matmul(OpContext& op) {
   const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(3).shape()));
-  const auto a = PX_TRY(less_zero_point(op.input(0), &op.input(2), true));
-  const auto b = PX_TRY(less_zero_point(op.input(3), &op.input(5), false));
-  const std::vector<uint64_t> sums = multiply<uint64_t>(plan, a, b);
+  const bool has_floats = is_floating(op.input(0).dtype()) || is_floating(op.input(3).dtype());
+  const auto sums = PX_TRY(has_floats ? quantized_sums<double>(op, plan) : quantized_sums<uint64_t>(op, plan));
   std::vector<int64_t> dims(plan.batch.begin(), plan.batch.end());
   dims.insert(dims.end(), {plan.rows, plan.columns});
   const Shape matrices = PX_TRY(Shape::create(dims));
   const auto a_scale = PX_TRY(spread_over<double>(op.input(1), matrices, true));
   const auto b_scale = PX_TRY(spread_over<double>(op.input(4), matrices, false));
   const auto y_scale = PX_TRY(spread_over<double>(op.input(6), matrices, true));
-  const auto y_zero = PX_TRY(spread_over<int64_t>(op.input(7), matrices, true));
+  const auto y_zero = PX_TRY(spread_over<double>(op.input(7), matrices, true));
   const DType dtype = op.input(7).dtype();
-  std::vector<int64_t> results;
+  std::vector<int64_t> integers;
+  std::vector<double> floats;
   for (size_t index = 0; index < sums.size(); ++index) {
     const double scale = a_scale[index] * b_scale[index] / y_scale[index];
-    const auto sum = static_cast<double>(static_cast<int64_t>(sums[index]));
-    results.push_back(quantize_number(sum * scale, y_zero[index], dtype));
+    const double scaled = sums[index] * scale;
+    if (is_floating(dtype))
+      floats.push_back(scaled + y_zero[index]);
+    else
+      integers.push_back(quantize_number(scaled, static_cast<int64_t>(y_zero[index]), dtype));
   }
-  return op.set_output(0, dtype, plan.result, std::span<const int64_t>(results));
+  if (is_floating(dtype)) return op.set_output(0, dtype, plan.result, std::span<const double>(floats));
+  return op.set_output(0, dtype, plan.result, std::span<const int64_t>(integers));
 }
 
 namespace {

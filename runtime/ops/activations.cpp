@@ -1,5 +1,6 @@
 // Unary operators: one functor and one row each.
 #include "runtime/ops/families.h"
+#include "runtime/ops/narrow_casts.h"
 #include "runtime/ops/pointwise.h"
 #include "runtime/ops/unary_functors.h"
 
@@ -12,6 +13,17 @@ Status gelu(OpContext<Device>& op) {
   if (approximate == "tanh") return unary<Device, Floats, GeluTanh>(op);
   if (approximate == "none") return unary<Device, Floats, GeluErf>(op);
   return execution_error("attribute 'approximate' is '" + approximate + "', known are none and tanh");
+}
+
+// Of 8-bit floats, with which nothing else is computed.
+template <class Device, class F>
+Status float8_predicate(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  const MutableView y = PX_TRY(op.make_output(0, DType::bool_, x.shape()));
+  TensorView numbers = x.view();
+  if constexpr (GpuDevice<Device>) numbers = PX_TRY(decoded(op, numbers));
+  map_as<double, bool>(op.queue(), make_functor<F>(op), y, std::array<TensorView, 1>{numbers});
+  return {};
 }
 
 template <class Device>
@@ -36,7 +48,9 @@ constexpr auto kActivationRows = elementwise_rows<Device>({
     {"HardSigmoid", kFloats, unary<Device, Floats, HardSigmoid>},
     {"HardSwish", kFloats, unary<Device, Floats, HardSwish>},
     {"IsInf", kFloats, unary_predicate<Device, Floats, IsInf>},
+    {"IsInf", kFloat8, float8_predicate<Device, IsInf>},
     {"IsNaN", kFloats, unary_predicate<Device, Floats, IsNaN>},
+    {"IsNaN", kFloat8, float8_predicate<Device, IsNaN>},
     {"LeakyRelu", kFloats, unary<Device, Floats, LeakyRelu>},
     {"Log", kFloats, unary<Device, Floats, Log>},
     {"Mish", kFloats, unary<Device, Floats, Mish>},

@@ -42,7 +42,7 @@ Status dropout(OpContext<Device>& op) {
 
 template <class Device>
 constexpr KernelRow<Device> kDropoutRows[] = {
-    reads_on_host<Device>({1, 2}, {"Dropout", kFloats, dropout<Device>}),
+    reads_on_host<Device>({1, 2}, {"Dropout", kFloats | kFloat8, dropout<Device>}),
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // MatMulInteger, QLinearMatMul and QLinearConv: exact integer products, then one rounding to the output's scale.
+// Products of 8-bit floats, which QLinearMatMul has too, are summed as doubles.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/narrow_casts.h"
 
 namespace parallax::runtime {
 namespace {
@@ -32,7 +34,9 @@ class Parameters {
     PerLine<Device> line;
     if (!op_.has_input(input)) return line;
     const Tensor& tensor = op_.input(input);
-    kept_.push_back(PX_TRY(converted<double>(op_.queue(), tensor.view(), op_.is_constant(input))));
+    const bool is_read_as_it_is = !GpuDevice<Device> || !is_narrow_code(tensor.dtype());
+    const TensorView numbers = is_read_as_it_is ? tensor.view() : PX_TRY(decoded(op_, tensor.view()));
+    kept_.push_back(PX_TRY(converted<double>(op_.queue(), numbers, is_read_as_it_is && op_.is_constant(input))));
     line.values = {kept_.back().get()};
     if (tensor.element_count() == 1) return line;
     line.dim = dim_of(shape, axis);
@@ -52,33 +56,37 @@ class Parameters {
   std::vector<std::shared_ptr<const double>> kept_;
 };
 
-// x - zero point, exactly.
-template <class Device>
+// x - zero point: exactly in int64; 8-bit floats in double.
+template <class Device, class C>
 struct Centred {
   Source x;
   PerLine<Device> zero;
-  PX_HD int64_t operator()(int64_t element) const {
-    return element_of<Device, int64_t>(x, element) - static_cast<int64_t>(zero(element));
+  PX_HD C operator()(int64_t element) const {
+    return element_of<Device, C>(x, element) - static_cast<C>(zero(element));
   }
 };
 
-template <class Device>
-Result<int64_t*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
+template <class C, class Device>
+Result<C*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
   const Tensor& tensor = op.input(input);
-  const MutableView wide = PX_TRY(op.scratch(DType::int64, tensor.shape()));
-  tabulate<int64_t>(op.queue(), Centred<Device>{source_of(tensor.view()), zero}, wide);
-  return reinterpret_cast<int64_t*>(wide.data);
+  const MutableView wide = PX_TRY(op.scratch(storage_of<C>(), tensor.shape()));
+  TensorView numbers = tensor.view();
+  if constexpr (GpuDevice<Device>) {
+    if (is_narrow_code(tensor.dtype())) numbers = PX_TRY(decoded(op, numbers));
+  }
+  tabulate<C>(op.queue(), Centred<Device, C>{source_of(numbers), zero}, wide);
+  return reinterpret_cast<C*>(wide.data);
 }
 
-struct IntegerProduct {
+struct SummedProduct {
   Shape shape;
   MutableView values;
 };
 
-// The matrices of the last two axes; leading axes of B may be missing or those of A.
-template <class Device>
-Result<IntegerProduct> integer_product(OpContext<Device>& op, int64_t a_input, int64_t a_zero, int64_t b_input,
-                                       int64_t b_zero) {
+// The matrices of the last two axes, in C; leading axes of B may be missing or those of A.
+template <class C, class Device>
+Result<SummedProduct> summed_product(OpContext<Device>& op, int64_t a_input, int64_t a_zero, int64_t b_input,
+                                     int64_t b_zero) {
   const Ints a(op.input(a_input).shape()), b(op.input(b_input).shape());
   if (a.size() < 2 || b.size() < 2 || a.back() != b[b.size() - 2]) return execution_error("A and B do not multiply");
   GemmProblem problem;
@@ -97,60 +105,90 @@ Result<IntegerProduct> integer_product(OpContext<Device>& op, int64_t a_input, i
   Parameters<Device> parameters(op);
   const PerLine<Device> a_zeros = PX_TRY(parameters.read(a_zero, op.input(a_input).shape(), a.size() - 2));
   const PerLine<Device> b_zeros = PX_TRY(parameters.read(b_zero, op.input(b_input).shape(), b.size() - 1));
-  const int64_t* left = PX_TRY(centred(op, a_input, a_zeros));
-  const int64_t* right = PX_TRY(centred(op, b_input, b_zeros));
+  const C* left = PX_TRY(centred<C>(op, a_input, a_zeros));
+  const C* right = PX_TRY(centred<C>(op, b_input, b_zeros));
   Ints dims = a;
   dims[dims.size() - 1] = problem.n;
   const Shape shape = PX_TRY(shape_of(dims));
-  const MutableView out = PX_TRY(op.scratch(DType::int64, shape));
-  PX_TRY(gemm(op.queue(), problem, left, right, reinterpret_cast<int64_t*>(out.data)));
-  return IntegerProduct{shape, out};
+  const MutableView out = PX_TRY(op.scratch(storage_of<C>(), shape));
+  PX_TRY(gemm(op.queue(), problem, left, right, reinterpret_cast<C*>(out.data)));
+  return SummedProduct{shape, out};
 }
 
 template <class Device>
 Status matmul_integer(OpContext<Device>& op) {
-  const IntegerProduct product_of = PX_TRY(integer_product(op, 0, 2, 1, 3));
+  const SummedProduct product_of = PX_TRY(summed_product<int64_t>(op, 0, 2, 1, 3));
   const MutableView y = PX_TRY(op.make_output(0, DType::int32, product_of.shape));
   map_as<int64_t, int64_t>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(product_of.values)});
   return {};
 }
 
-// sum * a * b / y rounded to even, plus the zero point, clamped to the type's range.
+// What scales a sum: a * b / y.
 template <class Device>
+struct Scales {
+  PerLine<Device> a, b, y, zero;
+  PX_HD double operator()(int64_t element) const { return a(element) * b(element) / y(element); }
+};
+
+// sum * scale rounded to even, plus the zero point, clamped to the type's range.
+template <class Device, class C>
 struct Requantised {
-  Elements<Device, const int64_t> sums;
-  PerLine<Device> a_scale, b_scale, y_scale, zero;
+  Elements<Device, const C> sums;
+  Scales<Device> scales;
   double low, high;
+  PX_HD double scaled(int64_t element) const {
+    if constexpr (std::is_same_v<C, double>) return sums[element] * scales(element);
+    return static_cast<double>(static_cast<float>(sums[element]) * static_cast<float>(scales(element)));
+  }
   PX_HD int64_t operator()(int64_t element) const {
-    const double factor = a_scale(element) * b_scale(element) / y_scale(element);
-    const float scaled = static_cast<float>(sums[element]) * static_cast<float>(factor);
-    const double value = std::nearbyint(static_cast<double>(scaled)) + zero(element);
+    const double quotient = scaled(element);
+    if (quotient != quotient) return static_cast<int64_t>(scales.zero(element));
+    const double value = std::nearbyint(quotient) + scales.zero(element);
     return static_cast<int64_t>(value < low ? low : (value > high ? high : value));
   }
 };
 
-template <class Device>
-Status requantise(OpContext<Device>& op, Requantised<Device> element, const MutableView& sums, DType dtype) {
+// The same before it is rounded to an 8-bit float.
+template <class Device, class C>
+struct Rescaled {
+  Requantised<Device, C> element;
+  PX_HD double operator()(int64_t i) const { return element.scaled(i) + element.scales.zero(i); }
+};
+
+template <class C, class Device>
+Status requantise(OpContext<Device>& op, const Scales<Device>& scales, const MutableView& sums, DType dtype) {
+  Requantised<Device, C> element{{reinterpret_cast<const C*>(sums.data)}, scales, 0, 0};
+  const MutableView y = PX_TRY(op.make_output(0, dtype, sums.shape));
+  if (is_floating(dtype)) {
+    const MutableView wide = PX_TRY(op.scratch(DType::float64, sums.shape));
+    tabulate<double>(op.queue(), Rescaled<Device, C>{element}, wide);
+    return encode(op, TensorView(wide), y, {});
+  }
   const bool is_signed = info_of(dtype).kind == DTypeKind::signed_integer;
   const int bits = bits_of(dtype);
-  element.sums = {reinterpret_cast<const int64_t*>(sums.data)};
   element.low = is_signed ? -std::ldexp(1.0, bits - 1) : 0.0;
   element.high = std::ldexp(1.0, is_signed ? bits - 1 : bits) - 1;
-  tabulate<int64_t>(op.queue(), element, PX_TRY(op.make_output(0, dtype, sums.shape)));
+  tabulate<int64_t>(op.queue(), element, y);
   return {};
+}
+
+template <class C, class Device>
+Status qlinear_matmul_as(OpContext<Device>& op) {
+  const SummedProduct product_of = PX_TRY(summed_product<C>(op, 0, 2, 3, 5));
+  const Shape& shape = product_of.shape;
+  Parameters<Device> parameters(op);
+  Scales<Device> scales;
+  scales.a = PX_TRY(parameters.read(1, shape, rank_of(shape) - 2));
+  scales.b = PX_TRY(parameters.read(4, shape, rank_of(shape) - 1));
+  scales.y = PX_TRY(parameters.read(6, shape, rank_of(shape) - 2));
+  scales.zero = PX_TRY(parameters.read(7, shape, rank_of(shape) - 2));
+  return requantise<C>(op, scales, product_of.values, op.input(7).dtype());
 }
 
 template <class Device>
 Status qlinear_matmul(OpContext<Device>& op) {
-  const IntegerProduct product_of = PX_TRY(integer_product(op, 0, 2, 3, 5));
-  const Shape& shape = product_of.shape;
-  Parameters<Device> parameters(op);
-  Requantised<Device> element{};
-  element.a_scale = PX_TRY(parameters.read(1, shape, rank_of(shape) - 2));
-  element.b_scale = PX_TRY(parameters.read(4, shape, rank_of(shape) - 1));
-  element.y_scale = PX_TRY(parameters.read(6, shape, rank_of(shape) - 2));
-  element.zero = PX_TRY(parameters.read(7, shape, rank_of(shape) - 2));
-  return requantise(op, element, product_of.values, op.input(7).dtype());
+  const bool is_integral = is_integer(op.input(0).dtype()) && is_integer(op.input(3).dtype());
+  return is_integral ? qlinear_matmul_as<int64_t>(op) : qlinear_matmul_as<double>(op);
 }
 
 template <class Device>
@@ -161,8 +199,8 @@ Status qlinear_conv(OpContext<Device>& op) {
   Parameters<Device> parameters(op);
   const PerLine<Device> x_zero = PX_TRY(parameters.read(2, op.input(0).shape(), 1));
   const PerLine<Device> w_zero = PX_TRY(parameters.read(5, op.input(3).shape(), 0));
-  const int64_t* x = PX_TRY(centred(op, 0, x_zero));
-  const int64_t* w = PX_TRY(centred(op, 3, w_zero));
+  const int64_t* x = PX_TRY(centred<int64_t>(op, 0, x_zero));
+  const int64_t* w = PX_TRY(centred<int64_t>(op, 3, w_zero));
   std::shared_ptr<const int64_t> bias;
   if (op.has_input(8)) {
     if (op.input(8).element_count() != problem.out_channels) return execution_error("B does not fit the channels");
@@ -170,19 +208,19 @@ Status qlinear_conv(OpContext<Device>& op) {
   }
   const MutableView sums = PX_TRY(op.scratch(DType::int64, shape));
   PX_TRY(conv(op.queue(), problem, x, w, bias.get(), reinterpret_cast<int64_t*>(sums.data)));
-  Requantised<Device> element{};
-  element.a_scale = PX_TRY(parameters.single(1));
-  element.b_scale = PX_TRY(parameters.read(4, shape, 1));
-  element.y_scale = PX_TRY(parameters.single(6));
-  element.zero = PX_TRY(parameters.single(7));
-  return requantise(op, element, sums, op.input(7).dtype());
+  Scales<Device> scales;
+  scales.a = PX_TRY(parameters.single(1));
+  scales.b = PX_TRY(parameters.read(4, shape, 1));
+  scales.y = PX_TRY(parameters.single(6));
+  scales.zero = PX_TRY(parameters.single(7));
+  return requantise<int64_t>(op, scales, sums, op.input(7).dtype());
 }
 
 template <class Device>
 constexpr KernelRow<Device> kQuantizedProductRows[] = {
     {"MatMulInteger", kBytes, matmul_integer<Device>},
     {"QLinearConv", kBytes, qlinear_conv<Device>},
-    {"QLinearMatMul", kBytes, qlinear_matmul<Device>},
+    {"QLinearMatMul", kBytes | kFloat8, qlinear_matmul<Device>},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "inspector/tensor/elements.h"
+#include "inspector/tensor/float_formats.h"
 
 namespace parallax::tests {
 namespace {
@@ -121,6 +122,10 @@ void store_elements(Tensor& tensor, const Json& values) {
     std::vector<double> numbers;
     for (const Json& value : values) numbers.push_back(number_from_json(value));
     store_doubles(tensor, 0, numbers);
+    if (dtype == DType::float8e5m2) {  // whose infinities a case means as it says them
+      for (size_t index = 0; index < numbers.size(); ++index)
+        tensor.mutable_data()[index] = static_cast<std::byte>(small_float_from_double(dtype, numbers[index], false));
+    }
   } else {
     std::vector<int64_t> numbers;
     for (const Json& value : values) numbers.push_back(integer_from_json(value));

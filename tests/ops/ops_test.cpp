@@ -241,8 +241,6 @@ std::set<int64_t> telling_inputs(const OpSchema& schema) {
 // Types of the schemas that `cpu` does not take, and where: formats that it moves and converts but does not compute
 // with, and integers that the reference does not take either.
 bool is_left_to_reference(std::string_view op, DType dtype) {
-  const bool is_narrow = is_floating(dtype) && bits_of(dtype) <= 8;
-  if (op == "Dropout" || op == "IsInf" || op == "IsNaN" || op == "QLinearMatMul") return is_narrow;
   if (op == "Col2Im" && dtype == DType::bool_) return true;  // a sum of truths
   if (op == "Col2Im" || op == "NonZero" || op == "Unique") return is_complex(dtype);
   if (op == "Erf") return is_integer(dtype);

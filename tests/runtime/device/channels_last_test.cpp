@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <limits>
+#include <list>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -166,6 +168,72 @@ TEST(ChannelsLast, WhatIsNotFiniteGoesWhereTheTapsCarryIt) {
         ASSERT_EQ(std::isnan(y[i]), std::isnan(wanted)) << i << " activation " << static_cast<int>(kind);
         ASSERT_EQ(std::isinf(y[i]), std::isinf(wanted)) << i << " activation " << static_cast<int>(kind);
       }
+    }
+  }
+}
+
+// ---- Filters that never change ----
+
+struct Activated {
+  ConvProblem problem;
+  Operands given;
+};
+
+// Kept for as long as the queue, which finds prepared filters by where they lie.
+const Activated& activated(const ConvProblem& problem, Activation::Kind kind) {
+  static std::list<Activated> all;
+  Activated made{problem, operands_of(problem)};
+  made.problem.filters_are_constant = made.problem.x_channels_last = true;
+  made.problem.activation = {kind, kind == Activation::Kind::clip ? -0.5F : 0.25F, 0.75F};
+  return all.emplace_back(std::move(made));
+}
+
+std::shared_ptr<ReadyConv> ready_for(const Activated& of) {
+  auto ready = make_ready(queue(), of.problem, of.given.filters.data(), of.given.bias.data());
+  EXPECT_TRUE(ready.ok());
+  return ready.take();
+}
+
+void expect_like_loops(ReadyConv& ready, const Activated& activated, const std::vector<float>& x) {
+  const ConvProblem& p = activated.problem;
+  Operands given = activated.given;
+  given.x = x;
+  const auto sums = by_loops(p, given);
+  const auto x_last = reordered(shape_with(p.batch, p.in_channels, p.in_spatial), x, true);
+  std::vector<float> y_last(sums.size(), -77.0F);
+  ASSERT_TRUE(conv(ready, x_last.data(), y_last.data()).ok());
+  const auto y = reordered(shape_with(p.batch, p.out_channels, p.out_spatial), y_last, false);
+  for (size_t i = 0; i < y.size(); ++i) {
+    double wanted = sums[i];
+    visit_activation(p.activation, [&](auto apply) { wanted = apply(wanted); });
+    ASSERT_EQ(std::isnan(y[i]), std::isnan(wanted)) << i;
+    ASSERT_EQ(std::isinf(y[i]), std::isinf(wanted)) << i;
+    if (std::isfinite(wanted)) {
+      ASSERT_NEAR(static_cast<double>(y[i]), wanted, 3e-4) << i;
+    }
+  }
+}
+
+// NaN that comes in and NaN that is made of infinities, anywhere in x: each reaches the result through Relu and Clip,
+// and having met one changes nothing for what comes later.
+TEST(ChannelsLast, ActivationsOfReadyConvolutionsKeepNan) {
+  using Kind = Activation::Kind;
+  const ConvProblem shapes[] = {problem_of({7, 9}, 6, 17, 1, 3, 1, 1), problem_of({24, 23}, 64, 80, 1, 1, 1, 1),
+                                problem_of({23, 24}, 32, 48, 1, 3, 2, 1), problem_of({15, 9}, 24, 24, 24, 3, 1, 1)};
+  for (const ConvProblem& shape : shapes) {
+    for (const Kind kind : {Kind::none, Kind::relu, Kind::clip, Kind::leaky_relu, Kind::hard_swish, Kind::gelu}) {
+      SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(kind) << " of " << shape.out_channels);
+      const Activated& operands = activated(shape, kind);
+      const auto& x = operands.given.x;
+      auto with_nan = x, with_infinities = x;
+      with_nan[x.size() / 2 - 7] = std::numeric_limits<float>::quiet_NaN();
+      for (size_t i = x.size() - 60; i < x.size(); ++i)
+        with_infinities[i] = i % 2 == 0 ? std::numeric_limits<float>::infinity() : -with_infinities[i - 1];
+      const auto ready = ready_for(operands);
+      expect_like_loops(*ready, operands, x);
+      expect_like_loops(*ready, operands, with_nan);
+      expect_like_loops(*ready, operands, x);
+      expect_like_loops(*ready_for(operands), operands, with_infinities);
     }
   }
 }

@@ -98,6 +98,41 @@ TEST(Fusion, BatchNormalizationGoesIntoTheFilters) {
   expect_all_accounted(edit);
 }
 
+// y = Relu(Conv(x) + z)
+std::string residual_block(const std::vector<int>& z_dims, const std::string& more = "") {
+  return graph_node("Conv", {"x", "w"}, "c") + graph_node("Add", {"z", "c"}, "s") + graph_node("Relu", {"s"}, "y") +
+         weight_of("w", {1, 2, 1, 1}, {2, -3}) + graph_input("x", {1, 2, 3, 3}) + graph_input("z", z_dims) +
+         graph_output("y", {1, 1, 3, 3}) + more;
+}
+
+TEST(Fusion, ResidualAndActivationGoIntoTheConvolution) {
+  const auto model = model_text::model_of(residual_block({1, 1, 3, 3}));
+  ASSERT_NE(model, nullptr);
+  const GraphEdit edit = rewritten(*model, {"conv-add", "conv-activation"});
+  ASSERT_EQ(operators_of(edit), Ops{"FusedConv"});
+  const Node& conv = *edit.nodes[0].node;
+  ASSERT_EQ(conv.inputs.size(), 4U);
+  EXPECT_EQ(conv.inputs[2], kNoValue);
+  EXPECT_EQ(conv.inputs[3], model->graph.find_value("z"));
+  EXPECT_NE(find_attribute(conv, "activation"), nullptr);
+  EXPECT_EQ(edit.nodes[0].sources.size(), 3U);
+  expect_all_accounted(edit);
+}
+
+TEST(Fusion, ConvolutionsThatAreNeededWithoutTheResidualKeepTheirAdd) {
+  const Ops untouched{"Conv", "Add", "Relu"};
+  const auto plain = model_text::model_of(residual_block({1, 1, 3, 3}));
+  const auto broadcast = model_text::model_of(residual_block({1, 1, 3, 1}));
+  const auto as_output = model_text::model_of(residual_block({1, 1, 3, 3}, graph_output("c", {1, 1, 3, 3})));
+  const auto read = model_text::model_of(
+      residual_block({1, 1, 3, 3}, graph_node("Neg", {"c"}, "n") + graph_output("n", {1, 1, 3, 3})));
+  ASSERT_TRUE(plain && broadcast && as_output && read);
+  EXPECT_EQ(operators_of(rewritten(*plain, {"conv-add"}, {"c"})), untouched);
+  EXPECT_EQ(operators_of(rewritten(*broadcast, {"conv-add"})), untouched);
+  EXPECT_EQ(operators_of(rewritten(*as_output, {"conv-add"})), untouched);
+  EXPECT_EQ(rewritten(*read, {"conv-add"}).nodes.size(), 4U);
+}
+
 std::string linear(const std::string& activation) {
   return graph_node("MatMul", {"x", "w"}, "p") + graph_node("Add", {"b", "p"}, "q") +
          graph_node(activation, {"q"}, "y") + weight_of("w", {2, 3}, {1, 2, 3, 4, 5, 6}) +

@@ -1,5 +1,7 @@
 """Cases at the edges of elementwise operators: no elements, rank 0, overflow, NaN, infinities, the sign of zero, ties."""
-from .case import (INF, NAN, boolean, bf16, c64, c128, family, family_of_models, f16, f32, f64, i8, i16, i32, i64, text, u8,
+import numpy as np
+
+from .case import (INF, NAN, boolean, bf16, c64, c128, family, family_of_models, f16, f32, f64, i8, i16, i32, i64, tensor, text, u8,
                    u16, u32, u64)
 
 case = family("edges")
@@ -104,6 +106,14 @@ case("isinf_both_signs_off", "IsInf", 10, [f32([INF, -INF, NAN, 1])], {"detect_p
      constant="neither sign is asked for")
 case("isinf_positive_only_float64", "IsInf", 10, [f64([INF, -INF, NAN, 1e308])], {"detect_negative": 0})
 case("isinf_20_float16", "IsInf", 20, [f16([INF, -INF, NAN, 65504])])
+for kind in ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"):
+    has_infinity = kind == "float8e5m2"
+    odd = tensor(kind, [NAN, 0, 1.5, -0.25, 224] + ([INF, -INF] if has_infinity else []))
+    case(f"isnan_20_{kind}", "IsNaN", 20, [odd], None, [np.isnan(odd.astype(np.float64))], spec="IsNaN, and the tables of the type",
+         unasked=(ORT, EVALUATOR))
+    case(f"isinf_20_{kind}", "IsInf", 20, [odd], {"detect_negative": 0} if has_infinity else {},
+         [np.isposinf(odd.astype(np.float64))], spec="IsInf, and the tables of the type", unasked=(ORT, EVALUATOR),
+         **({} if has_infinity else {"constant": "the type has no infinity"}))
 case("clip_nan_stays", "Clip", 13, [f32([NAN, -5, 5, INF]), f32(-1), f32(1)])
 case("clip_min_above_max", "Clip", 13, [f32([-5, 0, 5]), f32(2), f32(1)], constant="where min is above max, all values are max")
 case("clip_11_min_only", "Clip", 11, [f32([-5, 0, 5]), f32(1)])

@@ -1,7 +1,7 @@
 """Cases of attention, losses, optimisers, signals, text, windows, random numbers: options that the suites leave out."""
 import numpy as np
 
-from .case import INF, boolean, family, family_of_models, f32, i32, i64, numbers, text
+from .case import INF, boolean, family, family_of_models, f32, i32, i64, numbers, tensor, text
 
 case = family("others")
 model = family_of_models("others")
@@ -180,6 +180,10 @@ case("dropout_inference_mask", "Dropout", 13, [numbers([2, 3], 531), f32(0.75)],
      spec="Dropout: in inference the input and a mask of true")
 case("dropout_training_ratio_0", "Dropout", 22, [numbers([2, 3], 532), f32(0), boolean(True)], None, [numbers([2, 3], 532), np.ones([2, 3], bool)],
      spec="Dropout: a ratio of 0 drops nothing", unasked=(EVALUATOR,))
+for kind in ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"):
+    kept = tensor(kind, [[0.5, -3, 1.25], [16, 0.25, -7]])
+    case(f"dropout_inference_{kind}", "Dropout", 22, [kept, f32(0.75)], None, [kept, np.ones([2, 3], bool)],
+         spec="Dropout: in inference the input and a mask of true", unasked=(EVALUATOR, ORT))
 case("dropout_7_attribute", "Dropout", 7, [numbers([2, 3], 533)], {"ratio": 0.9}, [numbers([2, 3], 533)], spec="Dropout-7: in test mode the input")
 case("bernoulli_certain", "Bernoulli", 22, [f32([0, 1, 1, 0, 1])], {"dtype": 6, "seed": 1.0}, [i32([0, 1, 1, 0, 1])], spec="Bernoulli: the chance of a 1",
      unasked=())

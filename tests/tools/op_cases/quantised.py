@@ -71,6 +71,30 @@ rows = (np.array([[1, 2], [200, 255]]) - [[1], [3]]) @ (np.array([[1, 3], [0, 1]
 case("qlinearmatmul_by_row_and_column", "QLinearMatMul", 21, [u8([[1, 2], [200, 255]]), f32([0.5, 0.25]), u8([1, 3]), u8([[1, 3], [0, 1]]), f32([1, 0.5]),
      u8([2, 0]), f32([0.125, 2]), u8([10, 100])], None, [np.clip(np.rint(rows / [[0.125], [2]]) + [[10], [100]], 0, 255).astype(np.uint8)],
      spec="QLinearMatMul: scales and zero points of a and y are per row, those of b per column", unasked=(ORT, EVALUATOR))
+for kind in ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"):
+    a = np.array([[0.5, -3, 1.25], [16, 0.0625, -7]])
+    b = np.array([[1.5, -2, 448, 0.125], [6, 0.375, -224, 1.75], [-0.75, 10, 96, 5]])
+    a8, b8 = tensor(kind, narrow(a, kind)), tensor(kind, narrow(b, kind))
+    sums = a8.astype(np.float64) @ b8.astype(np.float64)
+    spec = "QLinearMatMul: the real product / y_scale + y_zero_point, rounded as QuantizeLinear does"
+    once = "a quantised float is carried as double as well"
+    zero = tensor(kind, 0)
+    model(f"qlinearmatmul_{kind}", 21, f"g ({kind}[M,K] a, float s, {kind} z, {kind}[K,N] b, float t, float u) => (double[M,N] y) "
+          "{ q = QLinearMatMul(a, s, z, b, t, z, u, z) y = Cast<to=11>(q) }", [a8, f32(0.5), zero, b8, f32(0.25), f32(0.375)],
+          [narrow(sums * (0.125 / 0.375), kind)], spec=spec, unasked=(EVALUATOR, ORT), not_double=once)
+    points = [tensor(kind, [[0.5], [-2]]), tensor(kind, [[1, 0, -0.25, 4]]), tensor(kind, [[8], [-1.5]])]
+    shifted = (a8.astype(np.float64) - points[0].astype(np.float64)) @ (b8.astype(np.float64) - points[1].astype(np.float64))
+    scaled = shifted * np.array([[0.5], [0.25]]) * np.array([[1, 2, 0.0625, 4]]) / np.array([[0.5], [2]])
+    model(f"qlinearmatmul_{kind}_by_row_and_column", 21, f"g ({kind}[M,K] a, float[M,1] s, {kind}[M,1] z, {kind}[K,N] b, float[1,N] t, "
+          f"{kind}[1,N] c, float[M,1] u, {kind}[M,1] d) => (double[M,N] y) {{ q = QLinearMatMul(a, s, z, b, t, c, u, d) y = Cast<to=11>(q) }}",
+          [a8, f32([[0.5], [0.25]]), points[0], b8, f32([[1, 2, 0.0625, 4]]), points[1], f32([[0.5], [2]]), points[2]],
+          [narrow(scaled + points[2].astype(np.float64), kind)], spec=spec, unasked=(EVALUATOR, ORT), not_double=once)
+    case(f"qlinearmatmul_{kind}_to_int8", "QLinearMatMul", 21, [a8, f32(0.5), zero, b8, f32(0.25), zero, f32(1.5), i8(3)], None,
+         [np.clip(np.rint(sums * (0.125 / 1.5)) + 3, -128, 127).astype(np.int8)], spec=spec, unasked=(EVALUATOR, ORT))
+case("qlinearmatmul_int8_and_float8", "QLinearMatMul", 21, [i8([[3, -100], [7, 20]]), f32(0.5), i8(-1), e4m3fn([[1.5, -0.25], [0.5, 3]]), f32(2),
+     e4m3fn(0.5), f32(0.75), u8(100)], None,
+     [np.clip(np.rint(np.array([[4, -99], [8, 21]]) @ np.array([[1, -0.75], [0, 2.5]]) / 0.75) + 100, 0, 255).astype(np.uint8)],
+     spec="QLinearMatMul: the types of a, b and y are independent of each other", unasked=(EVALUATOR, ORT))
 case("matmul_int32_wraps", "MatMul", 13, [i32([[2 ** 20, 7]]), i32([[2 ** 12], [3]])])
 case("matmul_uint64", "MatMul", 13, [u64([[2 ** 33, 1]]), u64([[2 ** 31], [5]])])
 case("matmul_float16_wide_sum", "MatMul", 13, [f16([[256, 256, -256, 1]]), f16([[200], [200], [200], [1]])], None, [f16([[51200]])],
