@@ -1,6 +1,9 @@
 // Convolution by oneDNN. Each shape's primitive and, for constant filters, their reordered copy are made once.
 #include "runtime/device/conv.h"
 
+#include <optional>
+#include <string_view>
+
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/conv_plain.h"
 #include "runtime/device/library_threads.h"
@@ -86,6 +89,7 @@ struct PreparedConv {
   memory::desc filters;
   memory::desc scratchpad;
   bool activates = false;  // the primitive applies the activation itself
+  bool loses_nan = false;  // in doing so
 };
 
 template <class Forward>
@@ -116,30 +120,56 @@ std::shared_ptr<Workspace> workspace_of(Queue<Cpu>& queue) {
   return queue.weights().get<Workspace>("workspace", [] { return std::make_shared<Workspace>(); });
 }
 
-// What oneDNN applies as it stores; false for what it does not have, and for Relu and Clip, in which it turns NaN into
-// 0.
-bool append_eltwise(const Activation& activation, dnnl::primitive_attr& attributes) {
+// Which activations the primitive may apply itself, as it stores.
+enum class Epilogue : uint8_t {
+  sound,  // those that keep NaN
+  any     // also Relu and Clip, in which oneDNN turns NaN into 0 or a bound
+};
+
+struct Eltwise {
+  dnnl::algorithm algorithm = dnnl::algorithm::undef;  // undef: oneDNN does not have it
+  float alpha = 0, beta = 0;
+  bool loses_nan = false;
+};
+
+Eltwise eltwise_of(const Activation& activation) {
   using Kind = Activation::Kind;
   using dnnl::algorithm;
-  dnnl::post_ops operations;
-  const auto append = [&](algorithm chosen, float alpha, float beta) {
-    operations.append_eltwise(1.0F, chosen, alpha, beta);
-    attributes.set_post_ops(operations);
-    return true;
-  };
   switch (activation.kind) {
+    case Kind::relu:
+      return {algorithm::eltwise_relu, 0, 0, true};
+    case Kind::clip:
+      if (!(activation.alpha <= activation.beta)) return {};
+      return {algorithm::eltwise_clip, activation.alpha, activation.beta, true};
     case Kind::leaky_relu:
-      return activation.alpha != 0 && append(algorithm::eltwise_relu, activation.alpha, 0);
+      if (activation.alpha == 0) return {};
+      return {algorithm::eltwise_relu, activation.alpha, 0};
     case Kind::sigmoid:
-      return append(algorithm::eltwise_logistic, 0, 0);
+      return {algorithm::eltwise_logistic};
     case Kind::hard_swish:  // x * max(0, min(1, x / 6 + 1 / 2))
-      return append(algorithm::eltwise_hardswish, 0, 0);
+      return {algorithm::eltwise_hardswish};
     default:
-      return false;
+      return {};
   }
 }
 
-std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias) {
+using Convolution = dnnl::convolution_forward;
+
+// The primitive with the activation in it. A residual is not added there: with it appended, oneDNN 2.6 takes older
+// implementations that lose more than a walk over the result costs, and errs on processors without AVX.
+std::optional<Convolution::primitive_desc> activating(const Convolution::desc& wanted,
+                                                      const Convolution::primitive_desc& plain, const Eltwise& eltwise,
+                                                      dnnl::primitive_attr attributes) {
+  if (eltwise.algorithm == dnnl::algorithm::undef) return std::nullopt;
+  dnnl::post_ops operations;
+  operations.append_eltwise(1.0F, eltwise.algorithm, eltwise.alpha, eltwise.beta);
+  attributes.set_post_ops(operations);
+  Convolution::primitive_desc made(wanted, attributes, onednn_engine());
+  if (std::string_view(made.impl_info_str()) != plain.impl_info_str()) return std::nullopt;
+  return made;
+}
+
+std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias, Epilogue epilogue) {
   auto prepared = std::make_shared<PreparedConv>();
   const auto source = problem.x_channels_last ? channels_last(source_dims(problem)) : any_layout(source_dims(problem));
   const auto target = problem.y_channels_last ? channels_last(target_dims(problem)) : any_layout(target_dims(problem));
@@ -157,21 +187,25 @@ std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transpose
                                                       attributes,
                                                       onednn_engine()});
   } else {
-    prepared->activates = append_eltwise(problem.activation, attributes);
-    describe<dnnl::convolution_forward>(*prepared, {{kind, dnnl::algorithm::convolution_direct, source, weights, bias,
-                                                     target, strides, dilations_of(problem), begin, end},
-                                                    attributes,
-                                                    onednn_engine()});
+    const Convolution::desc wanted(kind, dnnl::algorithm::convolution_direct, source, weights, bias, target, strides,
+                                   dilations_of(problem), begin, end);
+    const Convolution::primitive_desc plain(wanted, attributes, onednn_engine());
+    const Eltwise eltwise = eltwise_of(problem.activation);
+    const bool may_activate = !eltwise.loses_nan || epilogue == Epilogue::any;
+    const auto whole = may_activate ? activating(wanted, plain, eltwise, attributes) : std::nullopt;
+    prepared->activates = whole.has_value();
+    prepared->loses_nan = prepared->activates && eltwise.loses_nan;
+    describe<Convolution>(*prepared, whole.value_or(plain));
   }
   return prepared;
 }
 
-std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias) {
+std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias, Epilogue epilogue) {
   CacheKey key(transposed ? "deconv" : "conv");
   key.add(problem.batch).add(problem.in_channels).add(problem.out_channels).add(problem.groups).add(with_bias);
   key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
   key.add(problem.activation.kind).add(problem.activation.alpha).add(problem.activation.beta);
-  key.add(problem.x_channels_last).add(problem.y_channels_last);
+  key.add(problem.x_channels_last).add(problem.y_channels_last).add(epilogue);
   key.add_all(problem.dilations).add_all(problem.pads_begin).add_all(problem.pads_end);
   return key.text();
 }
@@ -201,14 +235,14 @@ Arguments arguments_of(const ConvProblem& problem, const memory& source, const m
 }
 
 std::shared_ptr<PreparedConv> prepared_for(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed,
-                                           bool with_bias) {
-  return queue.weights().get<PreparedConv>(key_of(problem, transposed, with_bias),
-                                           [&] { return prepare(problem, transposed, with_bias); });
+                                           bool with_bias, Epilogue epilogue) {
+  return queue.weights().get<PreparedConv>(key_of(problem, transposed, with_bias, epilogue),
+                                           [&] { return prepare(problem, transposed, with_bias, epilogue); });
 }
 
 void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const float* x, const float* filters,
          const float* bias, float* y) {
-  const auto prepared = prepared_for(queue, problem, transposed, bias != nullptr);
+  const auto prepared = prepared_for(queue, problem, transposed, bias != nullptr, Epilogue::sound);
   const memory source = onednn_reordered(laid_out(source_dims(problem), problem.x_channels_last), x, prepared->source);
   const memory::desc stored = stored_filters(problem, transposed);
   const memory weights = problem.filters_are_constant ? onednn_packed(queue, stored, filters, prepared->filters)
@@ -245,18 +279,53 @@ double work_of(const ConvProblem& problem) {
 
 }  // namespace
 
+// A primitive with its operands.
+struct ReadyPrimitive {
+  std::shared_ptr<PreparedConv> prepared;
+  Arguments arguments;
+};
+
 struct ReadyConv {
   ConvProblem problem;
-  std::shared_ptr<PreparedConv> prepared;
-  std::shared_ptr<Workspace> workspace;
-  memory::desc source;  // of what is handed in
-  Arguments arguments;
+  const float* filters = nullptr;
+  const float* bias = nullptr;
+  memory::desc source;                  // of what is handed in
+  ReadyPrimitive first;                 // as fast as it gets; may lose NaN
+  std::optional<ReadyPrimitive> sound;  // from the first NaN on that the other one has seen
 };
 
 // Groups of several channels are better off in a layout of oneDNN's own.
 bool suits_channels_last(const ConvProblem& problem) {
   return fits_onednn(problem) && (problem.groups == 1 || is_depthwise(problem));
 }
+
+namespace {
+
+ReadyPrimitive make_primitive(Queue<Cpu>& queue, const ReadyConv& ready, Epilogue epilogue) {
+  const ConvProblem& problem = ready.problem;
+  const auto prepared = prepared_for(queue, problem, false, ready.bias != nullptr, epilogue);
+  const memory weights = onednn_packed(queue, stored_filters(problem, false), ready.filters, prepared->filters);
+  const memory source(prepared->source, onednn_engine(), DNNL_MEMORY_NONE);
+  const memory target(prepared->target, onednn_engine(), DNNL_MEMORY_NONE);
+  return {prepared, arguments_of(problem, source, weights, ready.bias, target)};
+}
+
+void execute(Queue<Cpu>& queue, const ReadyConv& ready, ReadyPrimitive& chosen, const float* x, float* y) {
+  const PreparedConv& prepared = *chosen.prepared;
+  memory& source = chosen.arguments.at(DNNL_ARG_SRC);
+  if (ready.source == prepared.source) {
+    source.set_data_handle(const_cast<float*>(x));
+  } else {
+    source = onednn_reordered(ready.source, x, prepared.source);
+  }
+  chosen.arguments.at(DNNL_ARG_DST).set_data_handle(y);
+  chosen.arguments.insert_or_assign(DNNL_ARG_SCRATCHPAD, workspace_of(queue)->as(prepared.scratchpad));
+  prepared.primitive.execute(onednn_stream(), chosen.arguments);
+  onednn_stream().wait();
+  if (!prepared.activates) activate(ready.problem, y);
+}
+
+}  // namespace
 
 Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters,
                                               const float* bias) {
@@ -266,31 +335,24 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
     // Primitives run on as many threads as were allowed when they were made.
     const LibraryThreads threads(library_thread_count(work_of(problem)));
     ready->problem = problem;
-    ready->prepared = prepared_for(queue, problem, false, bias != nullptr);
-    ready->workspace = workspace_of(queue);
+    ready->filters = filters;
+    ready->bias = bias;
     ready->source = laid_out(source_dims(problem), problem.x_channels_last);
-    const memory weights = onednn_packed(queue, stored_filters(problem, false), filters, ready->prepared->filters);
-    const memory source(ready->prepared->source, onednn_engine(), DNNL_MEMORY_NONE);
-    const memory target(ready->prepared->target, onednn_engine(), DNNL_MEMORY_NONE);
-    ready->arguments = arguments_of(problem, source, weights, bias, target);
+    ready->first = make_primitive(queue, *ready, kInvalidTellsNan ? Epilogue::any : Epilogue::sound);
   }));
   return ready;
 }
 
-Status conv(ReadyConv& ready, const float* x, float* y) {
+Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, float* y) {
   return guard_onednn([&] {
     const LibraryThreads threads(library_thread_count(work_of(ready.problem)));
-    memory& source = ready.arguments.at(DNNL_ARG_SRC);
-    if (ready.source == ready.prepared->source) {
-      source.set_data_handle(const_cast<float*>(x));
-    } else {
-      source = onednn_reordered(ready.source, x, ready.prepared->source);
+    if (!ready.sound.has_value()) {
+      const InvalidOperations invalid;
+      execute(queue, ready, ready.first, x, y);
+      if (!ready.first.prepared->loses_nan || !invalid.seen()) return;
+      ready.sound = make_primitive(queue, ready, Epilogue::sound);
     }
-    ready.arguments.at(DNNL_ARG_DST).set_data_handle(y);
-    ready.arguments.insert_or_assign(DNNL_ARG_SCRATCHPAD, ready.workspace->as(ready.prepared->scratchpad));
-    ready.prepared->primitive.execute(onednn_stream(), ready.arguments);
-    onednn_stream().wait();
-    if (!ready.prepared->activates) activate(ready.problem, y);
+    execute(queue, ready, *ready.sound, x, y);
   });
 }
 

@@ -40,7 +40,7 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const
 struct ReadyConv;
 Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters,
                                               const float* bias);
-Status conv(ReadyConv& ready, const float* x, float* y);
+Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, float* y);
 
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const double* x, const double* filters, const double* bias,
             double* y);

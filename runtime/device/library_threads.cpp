@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <cfenv>
 #include <utility>
 
 #include "inspector/base/thread_pool.h"
@@ -23,15 +24,20 @@ struct Member {
 
 thread_local Member member;
 thread_local int wanted_threads = 0;  // 0: as many as the pool has
+thread_local std::atomic<bool>* invalid_elsewhere = nullptr;
 
 int region_threads() { return wanted_threads > 0 ? wanted_threads : thread_count(); }
 
 void run_region(void (*body)(void*), void* data, int threads) {
   if (member.team_size > 1) threads = 1;
   std::barrier<> barrier(threads);
+  std::atomic<bool>* const invalid = invalid_elsewhere;
   run_team(threads, [&](int index) {
     const Member before = std::exchange(member, {index, threads, &barrier});
+    const bool watched = invalid != nullptr && index != 0;  // index 0 is the caller, which looks for itself
+    if (watched) std::feclearexcept(FE_INVALID);
     body(data);
+    if (watched && std::fetestexcept(FE_INVALID) != 0) *invalid = true;
     member = before;
   });
 }
@@ -40,6 +46,12 @@ void run_region(void (*body)(void*), void* data, int threads) {
 
 LibraryThreads::LibraryThreads(int count) : before_(wanted_threads) { wanted_threads = count; }
 LibraryThreads::~LibraryThreads() { wanted_threads = before_; }
+
+InvalidOperations::InvalidOperations() : before_(std::exchange(invalid_elsewhere, &elsewhere_)) {
+  std::feclearexcept(FE_INVALID);
+}
+InvalidOperations::~InvalidOperations() { invalid_elsewhere = before_; }
+bool InvalidOperations::seen() const { return elsewhere_ || std::fetestexcept(FE_INVALID) != 0; }
 
 int library_thread_count(double work) {
   constexpr double kWorkPerThread =

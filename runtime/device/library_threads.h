@@ -2,6 +2,8 @@
 // pool's own: see library_threads.cpp.
 #pragma once
 
+#include <atomic>
+
 namespace parallax::runtime {
 
 // While it lives, parallel regions of oneDNN begun by this thread use at most `count` threads.
@@ -14,6 +16,29 @@ class LibraryThreads {
 
  private:
   int before_;
+};
+
+// On these processors minimum, maximum and ordered comparison raise "invalid operation" (IEEE 754-2008, 7.2) for every
+// NaN, also a quiet one: Intel's Software Developer's Manual, volume 2, MAXPS and CMPPS.
+#if defined(__x86_64__)
+inline constexpr bool kInvalidTellsNan = true;
+#else
+inline constexpr bool kInvalidTellsNan = false;
+#endif
+
+// While it lives, notices whether this thread, or another one in a parallel region of oneDNN that this one begins,
+// raises "invalid operation".
+class InvalidOperations {
+ public:
+  InvalidOperations();
+  ~InvalidOperations();
+  InvalidOperations(const InvalidOperations&) = delete;
+  InvalidOperations& operator=(const InvalidOperations&) = delete;
+  bool seen() const;
+
+ private:
+  std::atomic<bool> elsewhere_ = false;
+  std::atomic<bool>* before_;
 };
 
 // How many threads a library call of `work` multiply-adds is worth.

@@ -70,7 +70,7 @@ Status host_convolution(OpContext<Cpu>& op) {
                             ? PX_TRY(make_channels_last_output(op, 0, settled->shape))
                             : PX_TRY(op.make_output(0, DType::float32, settled->shape));
   float* target = reinterpret_cast<float*>(y.data);
-  PX_TRY(settled->ready != nullptr ? conv(*settled->ready, float_data(x), target)
+  PX_TRY(settled->ready != nullptr ? conv(op.queue(), *settled->ready, float_data(x), target)
                                    : conv(op.queue(), problem, float_data(x), settled->filters, settled->bias, target));
   if (!op.has_input(3)) return {};
   if (!(op.input(3).shape() == settled->shape)) return execution_error("Z does not have the result's shape");

@@ -201,7 +201,7 @@ void expect_like_loops(ReadyConv& ready, const Activated& activated, const std::
   const auto sums = by_loops(p, given);
   const auto x_last = reordered(shape_with(p.batch, p.in_channels, p.in_spatial), x, true);
   std::vector<float> y_last(sums.size(), -77.0F);
-  ASSERT_TRUE(conv(ready, x_last.data(), y_last.data()).ok());
+  ASSERT_TRUE(conv(queue(), ready, x_last.data(), y_last.data()).ok());
   const auto y = reordered(shape_with(p.batch, p.out_channels, p.out_spatial), y_last, false);
   for (size_t i = 0; i < y.size(); ++i) {
     double wanted = sums[i];
