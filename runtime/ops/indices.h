@@ -69,10 +69,12 @@ struct OutsideDims {
     return index < -dim || index >= dim;
   }
 };
-// Inside the dimension in any case: a recorded run hears only afterwards that an index was outside.
+// Inside the dimension in any case: a recorded run hears only afterwards that an index was outside. Dimension 0: the
+// index as it is.
 struct FromFront {
   int64_t dim;
   PX_HD int64_t operator()(int64_t index) const {
+    if (dim == 0) return index;
     const int64_t from_front = index < 0 ? index + dim : index;
     return from_front < 0 ? 0 : from_front < dim ? from_front : dim - 1;
   }
