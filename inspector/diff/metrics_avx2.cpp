@@ -3,6 +3,7 @@
 
 #if defined(__x86_64__)
 #include <algorithm>
+#include <cstdint>
 
 #include <cpuid.h>
 #include <immintrin.h>
@@ -77,8 +78,8 @@ PX_AVX2 void store_half(const Half& sums, BlockResult& result, size_t lane) {
 
 // As in the AVX-512 kernels.
 PX_AVX2 void fetch_ahead(const void* address) {
-  constexpr int64_t kAheadBytes = 1024;
-  _mm_prefetch(static_cast<const char*>(address) + kAheadBytes, _MM_HINT_T0);
+  constexpr uintptr_t kAheadBytes = 1024;
+  _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(address) + kAheadBytes), _MM_HINT_T0);
 }
 
 struct Load32 {

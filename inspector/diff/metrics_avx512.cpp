@@ -3,6 +3,7 @@
 
 #if defined(__x86_64__)
 #include <algorithm>
+#include <cstdint>
 
 #include <immintrin.h>
 
@@ -12,7 +13,7 @@
 namespace parallax::diff {
 namespace {
 
-constexpr int64_t kAheadBytes = 1024;
+constexpr uintptr_t kAheadBytes = 1024;
 constexpr int kTowardZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 
 struct Sums {
@@ -74,7 +75,7 @@ PX_AVX512 void store_sums(const Sums& sums, BlockResult& result) {
 // Two streams and this much work a group are more than the processor looks ahead by itself. Addresses past the end do
 // no harm.
 PX_AVX512 void fetch_ahead(const void* address) {
-  _mm_prefetch(static_cast<const char*>(address) + kAheadBytes, _MM_HINT_T0);
+  _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(address) + kAheadBytes), _MM_HINT_T0);
 }
 
 struct Load32 {
