@@ -17,6 +17,7 @@ Result<OpenedComparison> compare_and_blame(const std::string& a, const std::stri
   CompareOptions options;
   options.error_pictures = reports.needs_error_pictures();
   OpenedComparison opened = PX_TRY(compare_files(a, b, policy, options));
+  for (const std::string& remark : opened.remarks) log_warning(remark);
   Status blamed = blame_files(a, b, policy, executor_factory(), opened.comparison);
   if (blamed.ok()) return opened;
   // A value that no other side has, so that only the search for causes has read it: what was compared is shown.
@@ -38,6 +39,7 @@ class DiffCommand final : public Command {
 
   Result<int> execute() override {
     common_.apply();
+    PX_TRY(reports_.keep_inputs({a_, b_}));
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame(a_, b_, policy, reports_));
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
@@ -73,6 +75,8 @@ class BlameCommand final : public Command {
 
   Result<int> execute() override {
     common_.apply();
+    PX_TRY(reports_.keep_inputs(files_));
+    PX_TRY(reports_.keep_inputs({against_}));
     return files_.size() == 2 ? blame_dumps() : blame_model();
   }
 

@@ -9,6 +9,7 @@
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/import.h"
 #include "inspector/workbench/checks.h"
+#include "inspector/workbench/open.h"
 
 namespace parallax::cli {
 namespace {
@@ -27,6 +28,7 @@ class ImportCommand final : public Command {
 
   Result<int> execute() override {
     common_.apply();
+    PX_TRY(keep_inputs(output_, {request_.origin, request_.model, request_.map}));
     const ImportReport report = PX_TRY(import_dump(request_, output_));
     if (common_.json) {
       print(fmt::format("{{\"written\": {}, \"values\": {}}}\n", quoted_json(output_), report.values));
@@ -54,6 +56,7 @@ class ExportCommand final : public Command {
   }
 
   Result<int> execute() override {
+    PX_TRY(keep_inputs(output_, {dump_}));
     const ExportReport report = PX_TRY(export_dump(dump_, output_));
     for (const std::string& note : report.notes) log_warning(note);
     if (common_.json) {
@@ -82,7 +85,12 @@ class CheckCommand final : public Command {
     common_.apply();
     const CheckReport report = PX_TRY(check_file(file_));
     print(common_.json ? check_to_json(report) + "\n" : check_to_text(report));
-    if (report.problems.empty()) return 0;
+    if (report.problems.empty()) {
+      if (report.is_dump) {
+        for (const std::string& remark : run_remarks(*PX_TRY(DumpReader::open(file_)))) log_warning(remark);
+      }
+      return 0;
+    }
     return exit_code(report.is_dump ? ErrorCode::corrupt_file : ErrorCode::invalid_model);
   }
 

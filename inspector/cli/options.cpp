@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -245,6 +246,21 @@ Status ReportOptions::write_files(const Comparison& comparison, const Graph* gra
   const std::vector<std::string> written =
       PX_TRY(write_reports({csv, junit, html, dot, svg, netron, model_explorer, kept_command()}, comparison, graph));
   for (const std::string& file : written) log_info(fmt::format("wrote {}", file));
+  return {};
+}
+
+Status ReportOptions::keep_inputs(const std::vector<std::string>& inputs) const {
+  for (const std::string* path : {&csv, &junit, &html, &dot, &svg, &netron, &model_explorer})
+    PX_TRY(cli::keep_inputs(*path, inputs));
+  return {};
+}
+
+Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code unknown;  // a file that is not there is no other's
+  for (const std::string& input : inputs) {
+    if (output.empty() || input.empty() || !std::filesystem::equivalent(output, input, unknown)) continue;
+    return usage_error(fmt::format("'{}' would be written over '{}', which is read: name another file", output, input));
+  }
   return {};
 }
 

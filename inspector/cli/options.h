@@ -62,7 +62,12 @@ struct ReportOptions {
   Status write(const Comparison& comparison, const Graph* graph, bool json) const;
   Status write_files(const Comparison& comparison, const Graph* graph) const;
   bool asks_for_files() const;
+  Status keep_inputs(const std::vector<std::string>& inputs) const;  // as below, for all of the files
 };
+
+// What a verb writes must not be what it reads. Error: usage, naming both, where they are the same file; an empty
+// `output` is none.
+Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
 
 Result<int64_t> parse_bytes(std::string_view option, const std::string& text);  // "512M", "2GiB", "1000"
 Result<int64_t> parse_integer(std::string_view option, std::string_view text);

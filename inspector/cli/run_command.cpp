@@ -59,6 +59,7 @@ class RunCommand final : public Command {
 
   Result<int> execute() override {
     common_.apply();
+    PX_TRY(reports_.keep_inputs({model_, against_}));
     RunRequest request = PX_TRY(make_request());
     // One side is compared with nothing but the outputs of a data set.
     const Error nothing_to_report = usage_error(

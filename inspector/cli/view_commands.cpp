@@ -65,11 +65,13 @@ class DotCommand final : public Command {
 
   Result<int> execute() override {
     common_.apply();
+    PX_TRY(keep_inputs(output_, files_));
     Comparison comparison;
     std::shared_ptr<const Model> model;
     if (files_.size() == 2) {
       const Policy policy = PX_TRY(policy_.make());
       auto opened = PX_TRY(compare_files(files_[0], files_[1], policy));
+      for (const std::string& remark : opened.remarks) log_warning(remark);
       comparison = std::move(opened.comparison);
       if (auto damage = damage_of(comparison); damage.has_value()) return *std::move(damage);
       model = std::move(opened.model);

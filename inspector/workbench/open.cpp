@@ -1,7 +1,9 @@
 // Telling files apart and opening them.
 #include "inspector/workbench/open.h"
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "inspector/model/import.h"
 
 namespace parallax {
+
 Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump) {
   if (dump.graphs().empty()) return std::shared_ptr<const Model>();
   return dump.model(0);
@@ -31,12 +34,43 @@ Result<std::shared_ptr<const Model>> open_graph(const std::string& path) {
   return model;
 }
 
+std::string title_of(const DumpReader& dump, std::string_view side) {
+  const std::string name = std::filesystem::path(dump.path()).filename().string();
+  return side.empty() ? name : fmt::format("{} ({})", side, name);
+}
+
+bool runs_ended(const DumpReader& dump) {
+  return dump.is_complete() && std::ranges::all_of(dump.executions(), &DumpExecution::completed);
+}
+
+std::vector<std::string> run_remarks(const DumpReader& dump, std::string_view side) {
+  std::vector<std::string> remarks;
+  const std::string which = title_of(dump, side);
+  if (!dump.is_complete()) {
+    remarks.push_back(fmt::format("{} is unfinished: its run was cut off, {} values had been captured", which,
+                                  dump.entries().size()));
+  }
+  if (dump.is_complete() && !runs_ended(dump) && dump.failures().empty()) {
+    remarks.push_back(
+        fmt::format("{} holds a run that did not end (cancelled, or cut off and repaired): {} values had been captured",
+                    which, dump.entries().size()));
+  }
+  for (const NodeFailure& failure : dump.failures()) {
+    remarks.push_back(
+        fmt::format("{}: node '{}{}' ({}) failed: {}", which, failure.path, failure.node, failure.op, failure.message));
+  }
+  return remarks;
+}
+
 Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy,
                                        const CompareOptions& options) {
   const auto dump_a = PX_TRY(DumpReader::open(a));
   const auto dump_b = PX_TRY(DumpReader::open(b));
   OpenedComparison opened;
   opened.comparison = PX_TRY(compare_dumps(*dump_a, *dump_b, policy, options));
+  opened.remarks = run_remarks(*dump_a, "A");
+  const std::vector<std::string> more = run_remarks(*dump_b, "B");
+  opened.remarks.insert(opened.remarks.end(), more.begin(), more.end());
   opened.model = PX_TRY(graph_of(*dump_a));
   if (opened.model == nullptr) opened.model = PX_TRY(graph_of(*dump_b));
   return opened;

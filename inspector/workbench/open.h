@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "inspector/base/result.h"
 #include "inspector/diff/compare.h"
@@ -22,9 +24,19 @@ Result<std::shared_ptr<const Model>> open_graph(const std::string& path);
 // The (first) graph that a dump holds; null when it holds none.
 Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump);
 
+// "A (file.plx)", or the file's name alone.
+std::string title_of(const DumpReader& dump, std::string_view side);
+
+// Whether all runs in a dump came to their end.
+bool runs_ended(const DumpReader& dump);
+// What whoever reads a dump should know of its runs, a sentence each: it is unfinished, a run did not end, nodes
+// failed. Empty when all is well. `side`: "A", "B" or empty.
+std::vector<std::string> run_remarks(const DumpReader& dump, std::string_view side = "");
+
 struct OpenedComparison {
   Comparison comparison;
   std::shared_ptr<const Model> model;  // graph of A, else of B, else null
+  std::vector<std::string> remarks;    // on both dumps
 };
 Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy,
                                        const CompareOptions& options = {});

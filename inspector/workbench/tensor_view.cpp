@@ -9,6 +9,7 @@
 
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/workbench/open.h"
 #include "inspector/workbench/slice.h"
 #include "inspector/workbench/view_numbers.h"
 
@@ -202,13 +203,12 @@ std::string value_list_to_text(const DumpReader& dump) {
     text += fmt::format("{}  {}{}\n", entry.path, what,
                         entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node));
   }
-  if (!dump.is_complete())
-    text += "this dump is unfinished: its run was cut off, the values above are what it had captured\n";
+  for (const std::string& remark : run_remarks(dump)) text += remark + "\n";
   return text;
 }
 
 std::string value_list_to_json(const DumpReader& dump) {
-  ordered_json json{{"dump", dump.path()}, {"complete", dump.is_complete()}};
+  ordered_json json{{"dump", dump.path()}, {"complete", runs_ended(dump)}};
   json["values"] = ordered_json::array();
   for (const DumpEntry& entry : dump.entries()) {
     ordered_json row{{"path", entry.path}, {"name", entry.name}, {"node", entry.node}, {"op", entry.op}};

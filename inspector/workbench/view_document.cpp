@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -136,26 +135,11 @@ void add_comparison_rows(Document& document) {
 }
 
 void remark_on(const DumpReader& dump, std::string_view side, std::vector<std::string>& remarks) {
-  const std::string name = std::filesystem::path(dump.path()).filename().string();
-  const std::string which = side.empty() ? name : fmt::format("{} ({})", side, name);
-  if (!dump.is_complete()) {
-    remarks.push_back(fmt::format("{} is unfinished: its run was cut off, {} values had been captured", which,
-                                  dump.entries().size()));
-  }
-  const bool has_ended = std::ranges::all_of(dump.executions(), &DumpExecution::completed);
-  if (dump.is_complete() && !has_ended && dump.failures().empty()) {
-    remarks.push_back(
-        fmt::format("{} holds a run that did not end (cancelled, or cut off and repaired): {} values had been captured",
-                    which, dump.entries().size()));
-  }
-  for (const NodeFailure& failure : dump.failures()) {
-    remarks.push_back(
-        fmt::format("{}: node '{}{}' ({}) failed: {}", which, failure.path, failure.node, failure.op, failure.message));
-  }
+  for (std::string& remark : run_remarks(dump, side)) remarks.push_back(std::move(remark));
   const bool lacks = std::ranges::any_of(dump.entries(), [](const DumpEntry& entry) {
     return !entry.absence.has_value() && entry.level < CaptureLevel::all && entry.role == ValueSite::Role::node_output;
   });
-  if (lacks) remarks.push_back(fmt::format("{} does not hold all elements of all values", which));
+  if (lacks) remarks.push_back(fmt::format("{} does not hold all elements of all values", title_of(dump, side)));
 }
 
 const TensorStatistics* statistics_of(const DumpReader* dump, int32_t entry) {

@@ -106,6 +106,29 @@ class CommandLine(unittest.TestCase):
             text = self.run_program(verb, "--help").stdout
             self.assertRegex(text, rf"\nExample:\n  parallax {verb}\b[^\n]*\n+$")
 
+    def test_what_is_read_is_not_written_over(self):
+        self.run_program("run", "m.textproto", "--with", "reference,cpu", "--dump", "out")
+        a, b = "out/A-reference.plx", "out/B-cpu.plx"
+        for line in (f"diff {a} {b} --html {a}", f"blame {a} {b} --csv ./{b}", f"export {a} -o {a}", f"import {a} -o {a}",
+                     "rewrite m.textproto -o m.textproto", "dot m.textproto -o m.textproto",
+                     "run m.textproto --with reference,cpu --svg m.textproto"):
+            before = {name: (self.folder / name).read_bytes() for name in (a, b, "m.textproto")}
+            ended = self.run_program(*line.split())
+            self.assertEqual(ended.returncode, 2, line)
+            self.assertIn("would be written over", ended.stderr, line)
+            for name, content in before.items():
+                self.assertEqual((self.folder / name).read_bytes(), content, line)
+
+    def test_a_dump_that_was_cut_off_says_so(self):
+        self.run_program("run", "m.textproto", "--with", "reference,cpu", "--dump", "out")
+        whole = (self.folder / "out/B-cpu.plx").read_bytes()
+        (self.folder / "cut.plx").write_bytes(whole[: len(whole) * 9 // 10])
+        ended = self.run_program("diff", "out/A-reference.plx", "cut.plx")
+        self.assertIn("B (cut.plx) is unfinished: its run was cut off", ended.stderr)
+        self.assertNotIn("A (", ended.stderr)
+        self.assertFalse(json.loads(self.run_program("tensor", "cut.plx", "--json").stdout)["complete"])
+        self.assertTrue(json.loads(self.run_program("tensor", "out/B-cpu.plx", "--json").stdout)["complete"])
+
     def test_json(self):
         for line in CALLS.split("\n"):
             if not line:
