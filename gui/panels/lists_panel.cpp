@@ -224,7 +224,8 @@ void draw_causes(Ui& ui) {
   }
   for (const Cause& cause : comparison->causes) {
     ImGui::PushID(cause.rank);
-    const std::string title = fmt::format("{}. {}  {}", cause.rank, cause.op, cause.node);
+    const std::string title =
+        fmt::format("{}. {}  {}", cause.rank, cause.op, cause.node.empty() ? cause.path : cause.node);
     if (ImGui::Selectable(title.c_str(), false)) viewer.select_path(cause.path);
     ui.mark(fmt::format("cause:{}", cause.rank));
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().dim);

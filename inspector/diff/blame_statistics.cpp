@@ -16,11 +16,13 @@ bool keeps_elements(const DumpReader& dump) {
   });
 }
 
-const TensorStatistics* statistics_of(const DumpReader& dump, const std::string& path) {
+const DumpEntry* entry_of(const DumpReader& dump, const std::string& path) {
   const int32_t index = dump.find(path);
-  if (index < 0) return nullptr;
-  const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
-  return entry.statistics.has_value() ? &*entry.statistics : nullptr;
+  return index < 0 ? nullptr : &dump.entries()[static_cast<size_t>(index)];
+}
+
+const TensorStatistics* statistics_of(const DumpEntry* entry) {
+  return entry != nullptr && entry->statistics.has_value() ? &*entry->statistics : nullptr;
 }
 
 // The statistic that moved most, in relation to the size of the elements.
@@ -53,14 +55,20 @@ std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comp
   if (keeps_elements(*request.a.dump) && keeps_elements(*request.b.dump)) return std::nullopt;
   const auto first = std::ranges::find(comparison.values, Verdict::diverged, &ValueComparison::verdict);
   if (first == comparison.values.end()) return std::nullopt;
-  const TensorStatistics* a = statistics_of(*request.a.dump, first->a);
-  const TensorStatistics* b = statistics_of(*request.b.dump, first->b);
+  const DumpEntry* entry = entry_of(*request.a.dump, first->a);
+  const TensorStatistics* a = statistics_of(entry);
+  const TensorStatistics* b = statistics_of(entry_of(*request.b.dump, first->b));
   if (a == nullptr || b == nullptr) return std::nullopt;
   Cause cause;
   cause.node = first->node;
   cause.op = first->op;
   cause.path = first->path;
   cause.introduced = first->severity;
+  if (entry->role == ValueSite::Role::input) {
+    cause.why = fmt::format("the two runs were given different values of input '{}': {}", entry->name,
+                            difference_between(*a, *b));
+    return cause;
+  }
   cause.why = fmt::format(
       "the first value whose statistics differ: {}; nothing before it does. Elements were not kept: a run with "
       "--dump on both sides shows them",

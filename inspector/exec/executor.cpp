@@ -46,7 +46,8 @@ Status check_dims(const Graph& graph, const ValueDef& input, const Value& value,
     if (dims[axis].is_known() && dims[axis].value != shape[axis]) {
       return wrong_input(graph, input, value, fmt::format(": dimension {} is wrong", axis));
     }
-    if (dims[axis].name.empty()) continue;
+    // An empty tensor agrees with any size: the past of a first step, which its branch does not read.
+    if (dims[axis].name.empty() || shape[axis] == 0) continue;
     const auto [place, is_new] = named.try_emplace(dims[axis].name, shape[axis], input.name);
     if (is_new || place->second.first == shape[axis]) continue;
     return wrong_input(graph, input, value,

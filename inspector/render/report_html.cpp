@@ -61,8 +61,8 @@ std::vector<Finding> findings(const Comparison& comparison) {
   std::vector<Finding> list;
   for (const Cause& cause : comparison.causes) {
     Finding& finding = list.emplace_back();
-    finding.title = fmt::format("{}. <code>{}</code> <span class=\"dim\">{}</span>", cause.rank, html_text(cause.node),
-                                html_text(cause.op));
+    finding.title = fmt::format("{}. <code>{}</code> <span class=\"dim\">{}</span>", cause.rank,
+                                html_text(cause.node.empty() ? cause.path : cause.node), html_text(cause.op));
     finding.text = fmt::format(
         "<p>{}</p><p class=\"dim\">introduced {:.3g}, inherited {:.3g} (1 is the limit); side {}; value "
         "<code>{}</code>",

@@ -81,8 +81,10 @@ std::string cause_lines(const Comparison& comparison) {
   std::string text;
   for (size_t index = 0; index < std::min(kListed, comparison.causes.size()); ++index) {
     const Cause& cause = comparison.causes[index];
-    text += fmt::format("cause {}: {} '{}', side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank, cause.op,
-                        cause.node, name_of(cause.side), cause.introduced, cause.inherited, cause.why);
+    const std::string place =
+        cause.node.empty() ? fmt::format("value '{}'", cause.path) : fmt::format("{} '{}'", cause.op, cause.node);
+    text += fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank, place,
+                        name_of(cause.side), cause.introduced, cause.inherited, cause.why);
     if (!cause.source_module.empty() || !cause.source_line.empty())
       text += fmt::format("  from {}{}{}\n", cause.source_module,
                           cause.source_module.empty() || cause.source_line.empty() ? "" : ", ", cause.source_line);

@@ -101,6 +101,40 @@ std::string find_contradiction(const Graph& graph, const InputSet& set) {
   return {};
 }
 
+bool draws_at_random(const Node& node) {
+  static const std::set<std::string_view> kOperators = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+  return node.domain.empty() && kOperators.contains(node.op_type);
+}
+
+// A node above output `name` that draws at random; null where there is none in this graph.
+const Node* random_source_of(const Graph& graph, const std::string& name) {
+  std::vector<ValueId> open = {graph.find_value(name)};
+  std::set<ValueId> seen = {kNoValue};
+  while (!open.empty()) {
+    const ValueId value = open.back();
+    open.pop_back();
+    if (!seen.insert(value).second) continue;
+    const NodeId producer = graph.values[static_cast<size_t>(value)].producer;
+    if (producer == kNoNode) continue;
+    const Node& node = graph.nodes[static_cast<size_t>(producer)];
+    if (draws_at_random(node)) return &node;
+    open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return nullptr;
+}
+
+// Type and shape of what is drawn at random are asked for; its numbers are those of whatever generator wrote the case.
+CaseResult result_of_mismatch(const Graph& graph, const ValueComparison& value) {
+  const Node* source = value.metrics.has_value() ? random_source_of(graph, value.path) : nullptr;
+  if (source == nullptr) return failed(CaseStatus::failed, describe_mismatch(value));
+  return failed(
+      CaseStatus::unsupported,
+      fmt::format("output '{}' follows from numbers that {} '{}' draws at random, the expected one from another "
+                  "generator's: type and shape agree, more cannot be compared",
+                  value.path, source->op_type, source->display_name));
+}
+
 // The runner's limits of each expected output.
 Policy backend_limits(const std::vector<NamedValue>& expected) {
   Policy limits{kBackendTolerance, {}};
@@ -128,7 +162,7 @@ Result<CaseResult> run_data_set(const Model& model, Executor& executor, Session&
   const Policy policy = strict ? Policy{} : backend_limits(set.expected);
   for (const ValueComparison& value : compare_expected(set.expected, named, "", policy)) {
     const bool good = value.verdict == Verdict::pass || value.verdict == Verdict::mistrusted;
-    if (!good) return failed(CaseStatus::failed, describe_mismatch(value));
+    if (!good) return result_of_mismatch(model.graph, value);
   }
   return CaseResult{};
 }

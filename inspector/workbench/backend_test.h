@@ -34,7 +34,8 @@ struct BackendTestResult {
 };
 
 // Comparison as ONNX's backend test does it: dtype and shape equal, |a-b| <= atol + rtol |a| with rtol 1e-3
-// (2^-6 for bfloat16), atol 1e-7.
+// (2^-6 for bfloat16), atol 1e-7. What follows from numbers drawn at random is `unsupported` where it differs in more
+// than type and shape.
 // Errors: usage (a folder without any case), io. What goes wrong in a case is that case's result.
 Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, const ExecutorFactory& make_executor);
 

@@ -62,6 +62,7 @@ check M
 check values.plx
 repair values.plx -o repaired.plx
 """
+SUITE = Path("/usr/share/libonnx-testdata/data/node")
 FLOATS = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 8 } } } }"
 MODEL = f"""ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g"
   node {{ op_type: "Neg" name: "negate" input: "x" output: "h" }} node {{ op_type: "Exp" name: "power" input: "h" output: "y" }}
@@ -118,6 +119,22 @@ class CommandLine(unittest.TestCase):
             self.assertIn("would be written over", ended.stderr, line)
             for name, content in before.items():
                 self.assertEqual((self.folder / name).read_bytes(), content, line)
+
+    @unittest.skipUnless(SUITE.is_dir(), "ONNX's test data is not there")
+    def test_random_cases_are_no_failures(self):
+        ended = self.run_program("test", str(SUITE), "-k", "test_bernoulli*", "--json")
+        self.assertEqual(ended.returncode, 0)
+        cases = json.loads(ended.stdout)["cases"]
+        self.assertEqual({case["status"] for case in cases}, {"unsupported"})
+        for case in cases:
+            self.assertRegex(case["reason"], r"numbers that (Bernoulli|RandomUniformLike) '[^']+' draws at random")
+
+    def test_a_baseline_of_other_inputs_says_so(self):
+        self.run_program("run", "m.textproto", "--with", "cpu", "--save-baseline", "kept.plx")
+        ended = self.run_program("run", "m.textproto", "--with", "cpu", "--baseline", "kept.plx", "--seed", "3")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("cause 1: value 'x', side", ended.stdout)
+        self.assertIn("the two runs were given different values of input 'x'", ended.stdout)
 
     def test_a_dump_that_was_cut_off_says_so(self):
         self.run_program("run", "m.textproto", "--with", "reference,cpu", "--dump", "out")
