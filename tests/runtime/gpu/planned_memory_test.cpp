@@ -3,19 +3,21 @@
 // place that is handed out too early shows in the values.
 #include "inspector/exec/planned_memory.h"
 
-#include <map>
-
 #include <gtest/gtest.h>
 
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/emulation.h"
 #include "tests/runtime/model_text.h"
+#include "tests/runtime/session_values.h"
 
 namespace parallax::planned_memory_test {
 namespace {
 
 using model_text::node;
 using model_text::value;
+using session_values::filled;
+using session_values::Recorder;
+using session_values::same;
 
 constexpr int64_t kSize = 8;
 
@@ -38,20 +40,6 @@ RunOptions unfused() {
   return options;
 }
 
-Value filled(const Shape& shape, uint32_t seed) {
-  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
-  for (float& element : tensor.mutable_as<float>()) {
-    seed = seed * 1664525U + 1013904223U;
-    element = static_cast<float>(seed >> 8) / 8388608.0F - 1.0F;
-  }
-  return tensor;
-}
-
-bool same(const Value& a, const Value& b) {
-  const auto x = a.tensor().view().bytes(), y = b.tensor().view().bytes();
-  return a.tensor().shape() == b.tensor().shape() && std::equal(x.begin(), x.end(), y.begin(), y.end());
-}
-
 std::vector<Value> inputs_of(int64_t length, uint32_t seed) {
   return {filled({1, kSize}, seed), filled({length, kSize}, seed + 1)};
 }
@@ -60,17 +48,6 @@ MemoryReport report_of(const Session& session) {
   const auto* planned = dynamic_cast<const PlannedMemory*>(&session);
   return planned == nullptr ? MemoryReport{} : planned->memory_report();
 }
-
-// Keeps copies of all that it is shown.
-class Copies final : public Observer {
- public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
-  Status observe(const Observation& seen) override {
-    if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
-    return {};
-  }
-  std::map<std::string, Tensor> values;
-};
 
 TEST(PlannedDeviceMemory, RunsTakeNothingButInputs) {
   auto session = tests::make_emulated_executor()->prepare(decoder(), unfused()).take();
@@ -115,18 +92,18 @@ TEST(PlannedDeviceMemory, AGrowingCacheNeedsFewPlans) {
   EXPECT_GE(planned_steps, 48);
 }
 
-// Copies to the host are made late, and a value keeps its place until then.
+// Recorder to the host are made late, and a value keeps its place until then.
 TEST(PlannedDeviceMemory, ObserversSeeEveryValueAsItWas) {
   for (const size_t ring_bytes : {size_t{4096}, size_t{1} << 20}) {
     auto session = tests::make_emulated_executor({ring_bytes, 2048})->prepare(decoder(), unfused()).take();
     NullObserver nobody;
     const auto inputs = inputs_of(40, 1);
-    Copies expected;
+    Recorder expected;
     ASSERT_TRUE(session->run(inputs, expected).ok());
     for (int run = 0; run < 2; ++run) ASSERT_TRUE(session->run(inputs, nobody).ok());
     ASSERT_GT(session->statistics().arena_bytes, 0);
     for (int run = 0; run < 3; ++run) {
-      Copies seen;
+      Recorder seen;
       ASSERT_TRUE(session->run(inputs, seen).ok());
       ASSERT_EQ(seen.values.size(), expected.values.size());
       for (const auto& [path, tensor] : expected.values) EXPECT_TRUE(same(seen.values.at(path), tensor)) << path;

@@ -1,38 +1,27 @@
 // Recorded runs on the emulated device, which keeps what it is asked to launch and does it later: replays give what
 // plain runs give, for other inputs too, take no memory, and give way wherever the device's answer is needed.
-#include <map>
 
 #include <gtest/gtest.h>
 
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/emulation.h"
 #include "tests/runtime/model_text.h"
+#include "tests/runtime/session_values.h"
 
 namespace parallax::replay_test {
 namespace {
 
 using model_text::node;
 using model_text::value;
+using session_values::filled;
+using session_values::Recorder;
+using session_values::same;
 
 constexpr int kInt64 = 7;
 
 std::string axis(int number) { return "attribute { name: \"axis\" type: INT i: " + std::to_string(number) + " } "; }
 
-Value filled(const Shape& shape, uint32_t seed) {
-  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
-  for (float& element : tensor.mutable_as<float>()) {
-    seed = seed * 1664525U + 1013904223U;
-    element = static_cast<float>(seed >> 8) / 8388608.0F - 1.0F;
-  }
-  return tensor;
-}
-
 Value integers(const std::vector<int64_t>& values) { return Tensor::vector<int64_t>(values); }
-
-bool same(const Value& a, const Value& b) {
-  const auto x = a.tensor().view().bytes(), y = b.tensor().view().bytes();
-  return a.tensor().shape() == b.tensor().shape() && std::equal(x.begin(), x.end(), y.begin(), y.end());
-}
 
 // Attention over rows that are looked up, a reshape by a computed shape, and a result that follows from shapes alone.
 std::shared_ptr<const Model> network() {
@@ -84,16 +73,6 @@ class Counter final : public Observer {
   int begun = 0, ended = 0;
 };
 
-class Watcher final : public Observer {
- public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
-  Status observe(const Observation& seen) override {
-    if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
-    return {};
-  }
-  std::map<std::string, Tensor> values;
-};
-
 TEST(Replay, GivesWhatPlainRunsGiveForOtherInputs) {
   const auto model = network();
   Counter counter;
@@ -138,7 +117,7 @@ TEST(Replay, WhoWatchesSeesEveryValue) {
   const auto model = network();
   NullObserver nobody;
   auto session = warm_session(model, inputs_of(1), nobody);
-  Watcher watcher, expected;
+  Recorder watcher, expected;
   ASSERT_TRUE(session->run(inputs_of(5), watcher).ok());
   ASSERT_TRUE(tests::make_emulated_executor()->prepare(model, {}).take()->run(inputs_of(5), expected).ok());
   ASSERT_EQ(watcher.values.size(), expected.values.size());

@@ -6,6 +6,7 @@
 #include "inspector/exec/planned_memory.h"
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/model_text.h"
+#include "tests/runtime/session_values.h"
 
 namespace parallax::memory_plans_test {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 using model_text::model_of;
 using model_text::node;
 using model_text::value;
+using session_values::filled;
+using session_values::same;
 
 std::string number(const std::string& name, int value) {
   return "attribute { name: \"" + name + "\" type: INT i: " + std::to_string(value) + " } ";
@@ -36,20 +39,6 @@ RunOptions in_parts() {
   RunOptions options;
   options.rewrite.changes = {{"attention", false}};
   return options;
-}
-
-Value filled(const Shape& shape, uint32_t seed) {
-  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
-  for (float& element : tensor.mutable_as<float>()) {
-    seed = seed * 1664525U + 1013904223U;
-    element = static_cast<float>(seed >> 8) / 8388608.0F - 1.0F;
-  }
-  return tensor;
-}
-
-bool same(const Value& a, const Value& b) {
-  const auto x = a.tensor().view().bytes(), y = b.tensor().view().bytes();
-  return a.tensor().shape() == b.tensor().shape() && std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
 TEST(MemoryPlans, AThousandStepsOfAGrowingCacheNeedAtMostTwelve) {

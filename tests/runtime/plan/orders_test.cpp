@@ -11,6 +11,7 @@
 #include "reference/reference.h"
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/model_text.h"
+#include "tests/runtime/session_values.h"
 
 namespace parallax::orders_test {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using model_text::model_of;
 using model_text::node;
 using model_text::value;
+using session_values::Recorder;
 
 std::string weight(const std::string& name, const std::vector<int>& dims, uint32_t seed) {
   std::mt19937 random(seed);
@@ -48,16 +50,6 @@ std::shared_ptr<const Model> model_with(const std::string& rest) {
                   weight("w2", {5, 6, 3, 3}, 8) + weight("w3", {6, 1, 3, 3}, 9) + weight("w4", {6, 6, 1, 1}, 10) +
                   value("input", "x", 1, "shape { " + dims + " }") + value("output", "y"));
 }
-
-class Recorder : public Observer {
- public:
-  CaptureLevel wants(const ValueSite&) override { return CaptureLevel::all; }
-  Status observe(const Observation& seen) override {
-    if (seen.value.is_tensor()) values[seen.path()] = seen.value.tensor().clone().take();
-    return {};
-  }
-  std::map<std::string, Tensor> values;
-};
 
 std::vector<double> doubles_of(const Tensor& tensor) {
   std::vector<double> values(static_cast<size_t>(tensor.element_count()));
