@@ -9,6 +9,7 @@
 
 #include "inspector/diff/compare.h"
 #include "inspector/exec/value_path.h"
+#include "inspector/model/random_operators.h"
 #include "inspector/workbench/run_side.h"
 
 namespace parallax {
@@ -101,12 +102,6 @@ std::string find_contradiction(const Graph& graph, const InputSet& set) {
   return {};
 }
 
-bool draws_at_random(const Node& node) {
-  static const std::set<std::string_view> kOperators = {"Bernoulli",        "Multinomial",   "RandomNormal",
-                                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-  return node.domain.empty() && kOperators.contains(node.op_type);
-}
-
 // A node above output `name` that draws at random; null where there is none in this graph.
 const Node* random_source_of(const Graph& graph, const std::string& name) {
   std::vector<ValueId> open = {graph.find_value(name)};
@@ -118,7 +113,7 @@ const Node* random_source_of(const Graph& graph, const std::string& name) {
     const NodeId producer = graph.values[static_cast<size_t>(value)].producer;
     if (producer == kNoNode) continue;
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
-    if (draws_at_random(node)) return &node;
+    if (node.domain.empty() && draws_at_random(node.op_type)) return &node;
     open.insert(open.end(), node.inputs.begin(), node.inputs.end());
   }
   return nullptr;

@@ -1,9 +1,9 @@
 // Constant folding: what depends on weights alone is computed once. Results that would take much more memory than what
 // they are made from (an expanded mask) are left to the run.
 #include <algorithm>
-#include <array>
 
 #include "inspector/model/op_schema.h"
+#include "inspector/model/random_operators.h"
 #include "runtime/rewrite/patterns.h"
 
 namespace parallax::runtime {
@@ -11,10 +11,10 @@ namespace {
 
 constexpr size_t kFreeBytes = size_t{1} << 16;  // results up to this size are always kept
 
-// Operators whose result is not determined by their inputs, and Constant, whose value is there already without a copy.
-constexpr std::array<std::string_view, 8> kLeftAlone = {"Constant",         "Bernoulli",        "Dropout",
-                                                        "Multinomial",      "RandomNormal",     "RandomUniform",
-                                                        "RandomNormalLike", "RandomUniformLike"};
+// Dropout may draw, too; a Constant's value is there already without a copy.
+bool is_left_alone(const Node& node) {
+  return draws_at_random(node.op_type) || node.op_type == "Dropout" || node.op_type == "Constant";
+}
 
 bool has_body(const Node& node) {
   return std::any_of(node.attributes.begin(), node.attributes.end(), [](const Attribute& attribute) {
@@ -25,7 +25,7 @@ bool has_body(const Node& node) {
 
 bool may_fold(const GraphEdit& edit, const Node& node) {
   if (node.schema == nullptr || node.function != nullptr || node.inputs.empty() || has_body(node)) return false;
-  if (std::find(kLeftAlone.begin(), kLeftAlone.end(), node.op_type) != kLeftAlone.end()) return false;
+  if (is_left_alone(node)) return false;
   const bool outputs_free = std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
     return output != kNoValue && edit.pinned[static_cast<size_t>(output)];
   });
