@@ -17,15 +17,14 @@
 #include <unistd.h>
 
 #include "inspector/base/check.h"
+#include "inspector/base/thread_pool.h"
 #include "inspector/dump/format.h"
 
 namespace parallax::dump {
 namespace {
 
 constexpr uint64_t kRegionBytes = uint64_t{64} << 30;
-// Reserved, touched and given back at a time: one system call for many small records, a lock that is never held for
-// long, and what a huge page is on most CPUs.
-constexpr uint64_t kStepBytes = uint64_t{2} << 20;
+constexpr uint64_t kStepBytes = GrowingFile::kStepBytes;
 
 #ifndef RWF_DONTCACHE
 #define RWF_DONTCACHE 0x00000080
@@ -156,10 +155,16 @@ int GrowingFile::extend_step(uint64_t begin, uint64_t end) {
 // A step of a file in memory by one huge page, at a fifth of the cost of as many small ones, and without page faults.
 // Linux 6.1 and later. Parts of a step are left to the caller. False: there is no huge page to be had.
 bool GrowingFile::extend_by_huge_page(uint64_t begin, uint64_t end) const {
+  if (end - begin != kStepBytes || begin < regions_.back().file_begin) return true;
+  return map(begin, end) == 0 && put_huge_page(begin);
+}
+
+// Of a step that is mapped.
+bool GrowingFile::put_huge_page(uint64_t begin) const {
   const Region& region = regions_.back();
-  if (end - begin != kStepBytes || begin < region.file_begin) return true;
+  const uint64_t end = begin + kStepBytes;
   // The call puts a huge page in place of what is there, so something has to be; the last page sets the file's size.
-  if (allocate(descriptor_, end - page_bytes_, end) != 0 || map(begin, end) != 0) return false;
+  if (allocate(descriptor_, end - page_bytes_, end) != 0) return false;
   return ::madvise(region.address + (begin - region.file_begin), kStepBytes, MADV_COLLAPSE) == 0;
 }
 
@@ -195,6 +200,31 @@ void GrowingFile::prepare(uint64_t end) {
     begin = step_end;
     prepared_end_.store(begin, std::memory_order_relaxed);
   }
+}
+
+// Most of what a huge page costs is that Linux clears it, which all threads do side by side.
+void GrowingFile::prepare_together(uint64_t end) {
+  const std::lock_guard lock(mutex_);
+  if (regions_.empty() || !has_slack_ || !has_huge_pages_) return;
+  const Region& region = regions_.back();
+  const uint64_t reserved = std::max(reserved_end_.load(std::memory_order_relaxed), region.file_begin);
+  const uint64_t begin = round_up(reserved, kStepBytes);
+  end = std::min(round_up(end, kStepBytes), region.file_end());
+  // Failing is left to reserve().
+  if (begin >= end || exceeds_file_limit(end) || extend(begin) != 0 || map(begin, end) != 0) return;
+  constexpr int64_t kStepWork = 100'000;  // nanoseconds
+  std::atomic<bool> has_all = true;
+  parallel_for(static_cast<int64_t>((end - begin) / kStepBytes), kStepWork, [&](int64_t first, int64_t last) {
+    for (int64_t step = first; step < last; ++step) {
+      if (has_all && !put_huge_page(begin + static_cast<uint64_t>(step) * kStepBytes)) has_all = false;
+    }
+  });
+  if (!has_all) {
+    has_huge_pages_ = false;
+    return;
+  }
+  reserved_end_.store(end, std::memory_order_release);
+  prepared_end_.store(end, std::memory_order_relaxed);
 }
 
 void GrowingFile::release(uint64_t end) {

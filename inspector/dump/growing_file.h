@@ -15,9 +15,14 @@
 
 namespace parallax::dump {
 
-// One thread appends (reserve), another may work ahead of it and behind it (prepare, holds, release, punch).
+// One thread appends (reserve, prepare_together), another may work ahead of it and behind it (prepare, holds, release,
+// punch).
 class GrowingFile {
  public:
+  // Reserved, touched and given back at a time: one system call for many small records, a lock that is never held for
+  // long, and what a huge page is on most CPUs.
+  static constexpr uint64_t kStepBytes = uint64_t{2} << 20;
+
   static Result<std::unique_ptr<GrowingFile>> create(const std::string& path);
   ~GrowingFile();  // unmaps and closes; the file keeps its reserved length unless finish() was called
   GrowingFile(const GrowingFile&) = delete;
@@ -38,6 +43,8 @@ class GrowingFile {
   // Reserves up to `end` and, where write() is not preferred, takes its page faults, as far as disk and address space
   // allow; failing is left to reserve().
   void prepare(uint64_t end);
+  // The same for huge pages of a file in memory, spread over the pool's threads and done on return; elsewhere nothing.
+  void prepare_together(uint64_t end);
   uint64_t prepared_end() const { return prepared_end_.load(std::memory_order_relaxed); }
   void release(uint64_t end);                      // unmaps all before `end`; nobody may use it any more
   void punch(uint64_t begin, uint64_t end) const;  // gives whole blocks back to the disk, where the file system can
@@ -67,6 +74,7 @@ class GrowingFile {
   int extend_step(uint64_t begin, uint64_t end);
   int map(uint64_t begin, uint64_t end) const;
   bool extend_by_huge_page(uint64_t begin, uint64_t end) const;
+  bool put_huge_page(uint64_t begin) const;
   Status extend_with_slack(uint64_t end);
   Status open_region(uint64_t begin, uint64_t end);
   Status write_all(uint64_t begin, std::span<const std::byte> bytes, int flags);

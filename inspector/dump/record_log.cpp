@@ -8,6 +8,7 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/crc32c.h"
+#include "inspector/base/thread_pool.h"
 
 namespace parallax::dump {
 namespace {
@@ -72,7 +73,9 @@ Result<RecordLog::Draft> RecordLog::begin(Kind kind, size_t body_bytes, uint64_t
   header.record_bytes = round_up(header.payload_offset() + payload_bytes, kAlignment);
   draft.offset = next_offset_;
   // A header more: the next record's magic lies in reserved space, so a scan finds its zero.
-  draft.address = PX_TRY(file_->reserve(draft.offset, draft.offset + header.record_bytes + kRecordHeaderBytes));
+  const uint64_t end = draft.offset + header.record_bytes + kRecordHeaderBytes;
+  if (prepares_together()) prepare_together(end);
+  draft.address = PX_TRY(file_->reserve(draft.offset, end));
   draft.payload = draft.address + header.payload_offset();
   return draft;
 }
@@ -117,7 +120,7 @@ uint64_t RecordLog::commit(Draft& draft, std::span<const std::byte> body, uint64
   appended_end_ = next_offset_;
   largest_bytes_ = std::max(largest_bytes_, header.record_bytes);
   if (job.has_value()) jobs_.push_back(*job);
-  if (is_waiting_ && (job.has_value() || prepared < wanted_end())) wake_.notify_all();
+  if (is_waiting_ && (job.has_value() || prepared < wanted_end() || releasable_end() > 0)) wake_.notify_all();
   return header.id;
 }
 
@@ -147,6 +150,20 @@ void RecordLog::prepare(uint64_t bytes) {
   file_->prepare(next_offset_ + std::min(bytes, options_.ring_bytes));
 }
 
+// Where every processor has a thread of the pool, the second thread would take turns with one of them, for which the
+// others wait at the end of each loop: then the pool prepares, all its threads at once.
+bool RecordLog::prepares_together() const {
+  static const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  return thread_count() > 1 && thread_count() >= processors && !file_->prefers_writes() && options_.ring_bytes != 0;
+}
+
+// What is needed is at least a step; with as many ahead of it, if the lead allows, each thread has one to do.
+void RecordLog::prepare_together(uint64_t end) {
+  if (end <= file_->prepared_end()) return;
+  const uint64_t steps = static_cast<uint64_t>(thread_count() - 1) * GrowingFile::kStepBytes;
+  file_->prepare_together(end + std::min(steps, lead()));
+}
+
 // How far ahead space is prepared: room for what may come next, yet no large part of what is there already. Where it is
 // more than caches hold, pages that were cleared have left them before they are written past them, which is faster.
 uint64_t RecordLog::lead() const {
@@ -155,18 +172,22 @@ uint64_t RecordLog::lead() const {
 
 // As far as space shall be prepared at least: half the lead, and what was said to come.
 uint64_t RecordLog::wanted_end() const {
-  if (options_.ring_bytes == 0) return 0;
+  if (options_.ring_bytes == 0 || prepares_together()) return 0;
   const uint64_t told = std::min(expected_end_, appended_end_ + options_.ring_bytes);
   return std::max(told, appended_end_ + lead() / 2);
 }
 
+// Up to where nobody needs the mapping any more; 0 while that is not worth a call.
+uint64_t RecordLog::releasable_end() const {
+  const uint64_t settled = jobs_.empty() ? appended_end_ : jobs_.front().offset;
+  return settled > released_end_ + 2 * kReleaseBehindBytes ? settled - kReleaseBehindBytes : 0;
+}
+
 void RecordLog::work() {
   std::unique_lock lock(mutex_);
-  uint64_t released = 0;
   uint64_t asked = 0;
   while (true) {
-    const uint64_t settled = jobs_.empty() ? appended_end_ : jobs_.front().offset;  // nobody needs what lies before
-    if (settled > released + 2 * kReleaseBehindBytes) file_->release(released = settled - kReleaseBehindBytes);
+    if (const uint64_t end = releasable_end(); end > 0) file_->release(released_end_ = end);
     if (!is_stopping_ && asked < wanted_end()) {
       asked = std::max(wanted_end(), appended_end_ + lead());
       lock.unlock();

@@ -1,5 +1,5 @@
 // RecordLog: appends records to a dump file and seals them. The appending thread copies and commits; a second thread
-// prepares space ahead of it and, behind it, compares payloads that may be equal.
+// prepares space ahead of it, where a processor is free for that, and, behind it, compares payloads that may be equal.
 #pragma once
 
 #include <condition_variable>
@@ -74,8 +74,11 @@ class RecordLog {
 
   RecordLog(std::unique_ptr<GrowingFile> file, const Options& options);
   const Original* find_original(const RecordHeader& header, uint64_t offset);
+  bool prepares_together() const;
+  void prepare_together(uint64_t end);
   uint64_t lead() const;
   uint64_t wanted_end() const;
+  uint64_t releasable_end() const;
   void work();
   void seal_pending(const Job& job) const;
   void stop_thread();
@@ -95,6 +98,7 @@ class RecordLog {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> jobs_;
+  uint64_t released_end_ = 0;
   uint64_t appended_end_ = 0;   // for the second thread: how far the first one is
   uint64_t largest_bytes_ = 0;  // of all records
   uint64_t expected_end_ = 0;   // as far as was said beforehand

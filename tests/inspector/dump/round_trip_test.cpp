@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "inspector/base/crc32c.h"
+#include "inspector/base/thread_pool.h"
 #include "tests/inspector/dump/support.h"
 
 namespace parallax::test {
@@ -256,28 +257,34 @@ bool begin_peak() {
   return file.good();
 }
 
+// Space is prepared by the second thread where a processor is free for it, otherwise by the whole pool.
 TEST_F(RoundTrip, AFileInMemoryHoldsTheSame) {
   if (!is_shm_in_memory()) GTEST_SKIP() << "/dev/shm is no writable file system in memory";
   const std::string path = path_in_memory();
-  {
-    const auto writer = DumpWriter::create(path, {}).take();
-    Producer producer(*writer);
-    ASSERT_OK(producer.begin());
-    for (uint64_t index = 0; index < 12; ++index) {
-      const auto count = static_cast<int64_t>(1 + index * 37501);
-      ASSERT_OK(producer.show("x" + std::to_string(index), random_tensor(DType::float32, {count}, index)));
+  const int pool_threads = thread_count();
+  for (const int threads : {1, 2 * static_cast<int>(std::thread::hardware_concurrency())}) {
+    set_thread_count(threads);
+    {
+      const auto writer = DumpWriter::create(path, {}).take();
+      Producer producer(*writer);
+      ASSERT_OK(producer.begin());
+      for (uint64_t index = 0; index < 12; ++index) {
+        const auto count = static_cast<int64_t>(1 + index * 137501);
+        ASSERT_OK(producer.show("x" + std::to_string(index), random_tensor(DType::float32, {count}, index)));
+      }
+      ASSERT_OK(writer->finish());
     }
-    ASSERT_OK(writer->finish());
+    const auto reader = open_dump(path);
+    for (uint64_t index = 0; index < 12; ++index) {
+      const auto count = static_cast<int64_t>(1 + index * 137501);
+      EXPECT_TRUE(
+          same_bits(load(*reader, "x" + std::to_string(index)), Value(random_tensor(DType::float32, {count}, index))))
+          << index << " with " << threads << " threads";
+    }
+    EXPECT_TRUE(check_dump(path)->empty());
+    std::filesystem::remove(path);
   }
-  const auto reader = open_dump(path);
-  for (uint64_t index = 0; index < 12; ++index) {
-    const auto count = static_cast<int64_t>(1 + index * 37501);
-    EXPECT_TRUE(
-        same_bits(load(*reader, "x" + std::to_string(index)), Value(random_tensor(DType::float32, {count}, index))))
-        << index;
-  }
-  EXPECT_TRUE(check_dump(path)->empty());
-  std::filesystem::remove(path);
+  set_thread_count(pool_threads);
 }
 
 // Neither while it is written nor when its index is collected.
