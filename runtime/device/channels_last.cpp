@@ -9,6 +9,8 @@
 namespace parallax::runtime {
 namespace {
 
+constexpr double kWorkPerElement = 16;  // what is moved, in multiply-adds
+
 // Copies [N, rows, columns] to [N, columns, rows].
 Status transpose(Queue<Cpu>& queue, DType dtype, int64_t batch, int64_t rows, int64_t columns, const std::byte* source,
                  std::byte* target) {
@@ -20,7 +22,7 @@ Status transpose(Queue<Cpu>& queue, DType dtype, int64_t batch, int64_t rows, in
   }
   using dnnl::memory;
   return guard_onednn([&] {
-    const LibraryThreads threads(library_thread_count(static_cast<double>(batch * rows * columns)));
+    const LibraryThreads threads(library_thread_count(kWorkPerElement * static_cast<double>(batch * rows * columns)));
     const memory::desc from({batch, rows, columns}, memory::data_type::f32, memory::format_tag::abc);
     const memory::desc to({batch, rows, columns}, memory::data_type::f32, memory::format_tag::acb);
     memory in(from, onednn_engine(), const_cast<std::byte*>(source));

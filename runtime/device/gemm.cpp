@@ -1,6 +1,7 @@
 // Dispatch of matrix products: which library or kernel, on how many threads, with which packed weights.
 #include "runtime/device/gemm.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include <cblas-openblas.h>
@@ -119,7 +120,8 @@ Status gemm(Queue<Cpu>&, const GemmProblem& problem, const double* a, const doub
   if (problem.m > kLimit || problem.n > kLimit || problem.k > kLimit) {
     return unsupported("a matrix side beyond 2^31 - 1 in float64");
   }
-  openblas_set_num_threads(library_thread_count(work_of(problem)));
+  constexpr double kWorkPerThread = 2e6;  // OpenBLAS has threads of its own, which have to be wakened
+  openblas_set_num_threads(static_cast<int>(std::clamp(work_of(problem) / kWorkPerThread, 1.0, 1.0 * thread_count())));
   for (int64_t i = 0; i < problem.batch(); ++i) {
     cblas_dgemm(CblasRowMajor, problem.transpose_a ? CblasTrans : CblasNoTrans,
                 problem.transpose_b ? CblasTrans : CblasNoTrans, static_cast<int>(problem.m),

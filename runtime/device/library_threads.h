@@ -41,7 +41,7 @@ class InvalidOperations {
   std::atomic<bool>* before_;
 };
 
-// How many threads a library call of `work` multiply-adds is worth.
+// How many threads a parallel region of oneDNN with `work` multiply-adds is worth.
 int library_thread_count(double work);
 
 }  // namespace parallax::runtime
