@@ -58,7 +58,10 @@ struct FloatSoftmaxRow {
       float sums[kSums] = {};
       const int64_t whole = count / kSums * kSums;
       for (int64_t first = 0; first < whole; first += kSums) {
-        for (int64_t line = 0; line < kSums; line += 16) __builtin_prefetch(in + first + line + count);
+        for (int64_t line = 0; line < kSums; line += 16) {
+          __builtin_prefetch(in + first + line + count);
+          __builtin_prefetch(out + first + line + count, 1);
+        }
         PX_INDEPENDENT_ITERATIONS
         for (int64_t i = 0; i < kSums; ++i) {
           const float value = math::exp_nonpositive(in[first + i] - highest);
