@@ -63,9 +63,10 @@ struct CallInfo {
 
 struct NodeSite {
   std::string_view node;  // display name
-  std::string op;         // "Softmax-13"
+  std::string op;         // "Softmax-13"; of what runs, where several nodes were fused
   const Graph* graph = nullptr;
   NodeId id = kNoNode;
+  std::span<const NodeId> sources = {};  // fused: the nodes of `graph` whose work it does; else empty
 };
 
 struct Observation {

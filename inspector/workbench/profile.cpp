@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -78,6 +79,25 @@ class PlaceTree {
   std::vector<size_t> path_{0};
 };
 
+// "SkipLayerNormalization" of "com.microsoft.SkipLayerNormalization-1".
+std::string plain_name(const std::string& versioned) {
+  const size_t dot = versioned.rfind('.');
+  const size_t begin = dot == std::string::npos ? 0 : dot + 1;
+  return versioned.substr(begin, versioned.find('-', begin) - begin);
+}
+
+// The operators whose work is done: a few by name, a crowd by what it became.
+std::string operator_of(const NodeSite& site) {
+  constexpr size_t kMostNamed = 3;
+  std::vector<std::string> ops;
+  for (const NodeId id : site.sources) {
+    const std::string& op = site.graph->nodes[static_cast<size_t>(id)].op_type;
+    if (std::ranges::find(ops, op) == ops.end()) ops.push_back(op);
+  }
+  if (ops.empty()) return site.graph->nodes[static_cast<size_t>(site.id)].op_type;
+  return ops.size() <= kMostNamed ? fmt::format("{}", fmt::join(ops, "+")) : plain_name(site.op);
+}
+
 // Sees one run with all its shapes for what the nodes have to do; then, wanting no value, runs for their times.
 class ProfileObserver final : public Observer {
  public:
@@ -121,7 +141,9 @@ class ProfileObserver final : public Observer {
     level.bodies_ms = 0;
     level.nodes_ms += elapsed_ms;
     const size_t number = tree_.number_of(site, [&](const std::string& scope) {
-      nodes_.push_back({scope, std::string(site.node), site.graph->nodes[static_cast<size_t>(site.id)].op_type});
+      NodeProfile& made = nodes_.emplace_back(NodeProfile{scope, std::string(site.node), operator_of(site)});
+      for (const NodeId id : site.sources)
+        made.sources.push_back(site.graph->nodes[static_cast<size_t>(id)].display_name);
       return nodes_.size() - 1;
     });
     NodeProfile& node = nodes_[number];
@@ -131,7 +153,7 @@ class ProfileObserver final : public Observer {
       events_.push_back(
           {number, std::chrono::duration<double, std::micro>(Clock::now() - run_begin_).count(), elapsed_ms});
     } else {
-      const NodeCost cost = cost_of(site);
+      const NodeCost cost = site.sources.empty() ? cost_of(site) : traffic_of(site);
       node.bytes += cost.bytes;
       node.flops += cost.flops;
     }
@@ -171,6 +193,25 @@ class ProfileObserver final : public Observer {
     return cost_of_node(node, inputs, outputs);
   }
 
+  // Of a fused node: what its parts read from others, and what they make that others may read. Their operations are
+  // counted where they run each for itself.
+  NodeCost traffic_of(const NodeSite& site) const {
+    std::set<ValueId> read, made;
+    for (const NodeId id : site.sources) {
+      const Node& node = site.graph->nodes[static_cast<size_t>(id)];
+      read.insert(node.inputs.begin(), node.inputs.end());
+      made.insert(node.outputs.begin(), node.outputs.end());
+    }
+    const auto seen = types_.find(site.graph);
+    std::vector<TypeInfo> types;
+    for (const ValueId id : made) {
+      read.erase(id);
+      if (seen != types_.end() && seen->second.contains(id)) types.push_back(type_of_value(*site.graph, id));
+    }
+    for (const ValueId id : read) types.push_back(type_of_value(*site.graph, id));
+    return {cost_of_node(Node(), types, {}).bytes, 0};
+  }
+
   Mode mode_;
   PlaceTree tree_;
   std::vector<Level> levels_{1};
@@ -180,15 +221,43 @@ class ProfileObserver final : public Observer {
   Clock::time_point run_begin_;
 };
 
+using NodesByName = std::map<std::pair<std::string_view, std::string_view>, const NodeProfile*>;
+NodesByName by_name(const std::vector<NodeProfile>& nodes) {
+  NodesByName found;
+  for (const NodeProfile& node : nodes) found[{node.scope, node.node}] = &node;
+  return found;
+}
+
+// What each node has to do in one run; that of fused ones from a session in which nothing is.
+Result<std::vector<NodeProfile>> count_costs(const RunRequest& request, const RunSide& side,
+                                             const ExecutorFactory& make_executor) {
+  ProfileObserver costs(ProfileObserver::Mode::costs);
+  PX_TRY(side.session->run(side.inputs, costs));
+  std::vector<NodeProfile> nodes = costs.nodes();
+  if (std::ranges::all_of(nodes, [](const NodeProfile& node) { return node.sources.empty(); })) return nodes;
+  RunRequest unfused = request;
+  unfused.options.observe_all = true;
+  const RunSide parts =
+      PX_TRY(prepare_side(unfused, request.executors.front(), side.model, side.inputs, make_executor));
+  ProfileObserver part_costs(ProfileObserver::Mode::costs);
+  PX_TRY(parts.session->run(parts.inputs, part_costs));
+  const NodesByName named = by_name(part_costs.nodes());
+  for (NodeProfile& node : nodes) {
+    for (const std::string& source : node.sources) {
+      if (const auto part = named.find({node.scope, source}); part != named.end()) node.flops += part->second->flops;
+    }
+  }
+  return nodes;
+}
+
 // Times per run, with the costs of the same nodes.
 std::vector<NodeProfile> merged(std::vector<NodeProfile> times, const std::vector<NodeProfile>& costs, int64_t runs) {
-  std::map<std::pair<std::string_view, std::string_view>, const NodeProfile*> by_name;
-  for (const NodeProfile& node : costs) by_name[{node.scope, node.node}] = &node;
+  const NodesByName named = by_name(costs);
   for (NodeProfile& node : times) {
     node.ms /= static_cast<double>(runs);
     node.calls /= runs;
-    const auto cost = by_name.find({node.scope, node.node});
-    if (cost == by_name.end()) continue;
+    const auto cost = named.find({node.scope, node.node});
+    if (cost == named.end()) continue;
     node.bytes = cost->second->bytes;
     node.flops = cost->second->flops;
   }
@@ -246,8 +315,7 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
   result.executor = side.executor->name();
   result.device = side.executor->device();
   result.iterations = iterations;
-  ProfileObserver costs(ProfileObserver::Mode::costs);
-  PX_TRY(side.session->run(side.inputs, costs));  // makes plans and packed weights, too
+  const std::vector<NodeProfile> costs = PX_TRY(count_costs(request, side, make_executor));  // plans and packs, too
   ProfileObserver times(ProfileObserver::Mode::times);
   for (int64_t iteration = 0; iteration < iterations; ++iteration) {
     times.begin_timed_run();
@@ -256,7 +324,7 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
     result.total_ms += std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   }
   result.total_ms /= static_cast<double>(iterations);
-  result.nodes = merged(times.nodes(), costs.nodes(), iterations);
+  result.nodes = merged(times.nodes(), costs, iterations);
   result.ops = by_operator(result.nodes);
   result.trace = trace_of(times.events(), result.nodes);
   return result;
@@ -265,23 +333,26 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
 std::string profile_to_text(const ProfileResult& result, int64_t top) {
   std::string text = fmt::format("{} on {}: {:.3f} ms a run, mean of {}\n\n", result.executor, result.device,
                                  result.total_ms, result.iterations);
-  text += fmt::format("{:<28} {:>7} {:>12} {:>7}\n", "operator", "count", "ms", "share");
+  size_t op_width = 20;
+  for (const OperatorProfile& op : result.ops) op_width = std::max(op_width, op.op.size());
+  text += fmt::format("{:<{}} {:>7} {:>12} {:>7}\n", "operator", op_width, "count", "ms", "share");
   for (const OperatorProfile& op : result.ops) {
-    text += fmt::format("{:<28} {:>7} {:>12.4f} {:>6.1f}%\n", op.op, op.count, op.ms, 100 * op.share);
+    text += fmt::format("{:<{}} {:>7} {:>12.4f} {:>6.1f}%\n", op.op, op_width, op.count, op.ms, 100 * op.share);
   }
   std::vector<const NodeProfile*> nodes;
   for (const NodeProfile& node : result.nodes) nodes.push_back(&node);
   std::ranges::stable_sort(nodes, [](const auto* a, const auto* b) { return a->ms > b->ms; });
   const size_t shown = top < 0 ? nodes.size() : std::min(nodes.size(), static_cast<size_t>(top));
-  size_t width = 28;
+  size_t width = 20;
   for (size_t index = 0; index < shown; ++index)
     width = std::max(width, nodes[index]->scope.size() + nodes[index]->node.size());
-  text +=
-      fmt::format("\n{:<{}} {:<20} {:>7} {:>12} {:>9} {:>9}\n", "node", width, "op", "calls", "ms", "GB/s", "GFLOP/s");
+  text += fmt::format("\n{:<{}} {:<{}} {:>7} {:>12} {:>9} {:>9}\n", "node", width, "op", op_width, "calls", "ms",
+                      "GB/s", "GFLOP/s");
   for (size_t index = 0; index < shown; ++index) {
     const NodeProfile& node = *nodes[index];
-    text += fmt::format("{:<{}} {:<20} {:>7} {:>12.4f} {:>9.2f} {:>9.2f}\n", node.scope + node.node, width, node.op,
-                        node.calls, node.ms, per_second(node.bytes, node.ms), per_second(node.flops, node.ms));
+    text +=
+        fmt::format("{:<{}} {:<{}} {:>7} {:>12.4f} {:>9.2f} {:>9.2f}\n", node.scope + node.node, width, node.op,
+                    op_width, node.calls, node.ms, per_second(node.bytes, node.ms), per_second(node.flops, node.ms));
   }
   if (shown < nodes.size()) text += fmt::format("... and {} nodes more (--top -1 lists all)\n", nodes.size() - shown);
   return text;
@@ -299,6 +370,7 @@ std::string profile_to_json(const ProfileResult& result) {
   for (const NodeProfile& node : result.nodes) {
     json["nodes"].push_back({{"node", node.node},
                              {"op", node.op},
+                             {"sources", node.sources},
                              {"scope", node.scope},
                              {"calls", node.calls},
                              {"ms", node.ms},

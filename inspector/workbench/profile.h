@@ -13,11 +13,12 @@ namespace parallax {
 struct NodeProfile {
   std::string scope;  // frames around it, "node_loop.body[*]//"; empty in the main graph
   std::string node;
-  std::string op;     // without domain and version
+  std::string op;     // without domain and version; of fused nodes up to three joined, "Conv+Relu", or what they became
   int64_t calls = 0;  // in one run
   double ms = 0;      // of the node alone: nodes in its bodies have their own rows. Mean over the runs
   int64_t bytes = 0;  // see node_cost.h
   int64_t flops = 0;
+  std::vector<std::string> sources = {};  // fused: the nodes whose work it does; else empty
 };
 
 struct OperatorProfile {
@@ -38,8 +39,8 @@ struct ProfileResult {
   std::vector<std::string> notes;    // what was chosen for generated inputs
 };
 
-// Runs once unmeasured, then `iterations` times with every node timed; nothing is captured and nothing un-fused. Errors
-// as of run_models.
+// Runs once unmeasured, then `iterations` times with every node timed; nothing is captured and nothing un-fused. (What
+// a fused node has to do is counted in a further run, of its parts.) Errors as of run_models.
 Result<ProfileResult> profile_model(const RunRequest& request, int64_t iterations,
                                     const ExecutorFactory& make_executor);
 

@@ -135,7 +135,7 @@ class Builder {
     Step step;
     step.id = planned.id;
     step.node = planned.node;
-    step.site = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id};
+    step.site = {planned.node->display_name, versioned_op_name(*planned.node), &graph_, planned.id, planned.sources};
     const OpSchema* schema = planned.node->schema;
     for (ValueId input : planned.node->inputs) {
       const FormalParameter* parameter = schema == nullptr ? nullptr : schema->input(step.inputs.size());

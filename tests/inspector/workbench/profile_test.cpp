@@ -1,6 +1,7 @@
 // Profiles of a model with a loop: every node is there, in its place, as often as it ran.
 #include "inspector/workbench/profile.h"
 
+#include <algorithm>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -59,6 +60,34 @@ TEST_P(Profile, TraceHoldsTheLastRun) {
   EXPECT_LE(loop["ts"].get<double>(), inside["ts"].get<double>());
   EXPECT_GE(loop["ts"].get<double>() + loop["dur"].get<double>(),
             inside["ts"].get<double>() + inside["dur"].get<double>());
+}
+
+// What was fused is named by its parts and has all their work; nothing is counted twice.
+TEST(ProfileOfFusedNodes, NamesAndCountsTheirParts) {
+  const auto profile = [](const std::string& executor) {
+    RunRequest request;
+    request.model = std::string(PX_SOURCE_DIR) + "/samples/cnn/model.onnx";
+    request.executors = {executor};
+    return profile_model(request, 1, [](const std::string& name) { return make_executor(name); });
+  };
+  const auto fused = profile("cpu");
+  const auto apart = profile("reference");
+  ASSERT_TRUE(fused.ok()) << fused.error().message;
+  ASSERT_TRUE(apart.ok()) << apart.error().message;
+  const auto flops_of = [](const ProfileResult& result) {
+    int64_t sum = 0;
+    for (const NodeProfile& node : result.nodes) sum += node.flops;
+    return sum;
+  };
+  EXPECT_LT(fused->nodes.size(), apart->nodes.size());
+  EXPECT_EQ(flops_of(*fused), flops_of(*apart));
+  const auto joined = std::ranges::find_if(fused->nodes, [](const NodeProfile& node) { return !node.sources.empty(); });
+  ASSERT_NE(joined, fused->nodes.end());
+  EXPECT_GT(joined->sources.size(), 1U);
+  EXPECT_EQ(joined->sources.back(), joined->node);
+  EXPECT_NE(joined->op.find("Conv+"), std::string::npos) << joined->op;
+  EXPECT_GT(joined->bytes, 0);
+  EXPECT_NE(profile_to_json(*fused).find("\"sources\""), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Executors, Profile, testing::Values("reference", "cpu"));
