@@ -12,7 +12,43 @@
 
 namespace parallax::cli {
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+namespace {
+
+bool is_control(char character) {
+  const auto byte = static_cast<unsigned char>(character);
+  return byte < 0x20 || byte == 0x7F;
+}
+
+// Where a colour of our reports, ESC [ digits m, that begins at `begin` ends; `begin` where it is none.
+size_t end_of_colour(std::string_view text, size_t begin) {
+  if (text.substr(begin, 2) != "\033[") return begin;
+  const size_t end = text.find_first_not_of("0123456789", begin + 2);
+  return end != std::string_view::npos && text[end] == 'm' ? end + 1 : begin;
+}
+
+// Names come from files: none of them may steer the terminal that shows them.
+std::string harmless(std::string_view text) {
+  std::string shown(text);
+  for (size_t index = 0; index < shown.size(); ++index) {
+    if (!is_control(shown[index]) || shown[index] == '\n' || shown[index] == '\t') continue;
+    const size_t end = end_of_colour(shown, index);
+    if (end > index) {
+      index = end - 1;
+    } else {
+      shown[index] = '?';
+    }
+  }
+  return shown;
+}
+
+void write_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+}  // namespace
+
+void print(std::string_view text) {
+  static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  is_terminal ? write_out(harmless(text)) : write_out(text);
+}
 
 bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
@@ -52,8 +88,7 @@ namespace {
 // Names in messages come from files and arguments: none of them may steer the terminal.
 std::string without_control_characters(std::string text) {
   for (char& character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte < 0x20 || byte == 0x7F) character = byte == '\n' || byte == '\t' ? ' ' : '?';
+    if (is_control(character)) character = character == '\n' || character == '\t' ? ' ' : '?';
   }
   return text;
 }

@@ -10,7 +10,7 @@
 
 namespace parallax::cli {
 
-void print(std::string_view text);  // to stdout, as it is
+void print(std::string_view text);  // to stdout, as it is; to a terminal without control characters but our colours
 bool flush_output();                // false when stdout could not take everything (a full disk)
 bool stdout_takes_colour();         // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();

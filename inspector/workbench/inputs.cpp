@@ -197,6 +197,24 @@ class Generator {
   DimSizes sizes_;
 };
 
+// What was read is not made over: --shape and --dim may repeat its sizes, not contradict them.
+Status check_asked_shape(const ValueDef& input, const Shape& read, const InputRequest& request) {
+  const auto contradiction = [&](const std::string& asked) {
+    return usage_error(fmt::format("{}, but input '{}' is read from a file with shape {}: leave one of the two out",
+                                   asked, input.name, read.to_string()));
+  };
+  const auto asked = request.shapes.find(input.name);
+  if (asked != request.shapes.end() && Shape(std::span<const int64_t>(asked->second)) != read)
+    return contradiction(fmt::format("--shape {}={}", input.name, fmt::join(asked->second, "x")));
+  if (!input.type.dims.has_value() || read.element_count() == 0) return {};
+  for (size_t axis = 0; axis < std::min(read.rank(), input.type.dims->size()); ++axis) {
+    const auto dim = request.dims.find((*input.type.dims)[axis].name);
+    if (dim != request.dims.end() && dim->second != read[axis])
+      return contradiction(fmt::format("--dim {}={}", dim->first, dim->second));
+  }
+  return {};
+}
+
 Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName& given, InputSet& set) {
   DimSizes sizes = request.dims;
   PX_TRY(bind_dims_of_shapes(graph, request, sizes));
@@ -204,8 +222,13 @@ Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName
   for (ValueId id : graph.inputs) {
     const ValueDef& input = value_at(graph, id);
     const auto found = given.find(input.name);
-    if (found == given.end() || !found->second.is_tensor() || !input.type.dims.has_value()) continue;
+    if (found == given.end()) continue;
+    if (request.ranges.contains(input.name))
+      set.notes.push_back(fmt::format("input '{}' is read from a file: its --range is not used", input.name));
+    if (!found->second.is_tensor()) continue;
     const Shape& shape = found->second.tensor().shape();
+    PX_TRY(check_asked_shape(input, shape, request));
+    if (!input.type.dims.has_value()) continue;
     for (size_t axis = 0; axis < std::min(shape.rank(), input.type.dims->size()); ++axis) {
       if (!(*input.type.dims)[axis].name.empty()) sizes.try_emplace((*input.type.dims)[axis].name, shape[axis]);
     }

@@ -4,8 +4,10 @@
 cli_test.py PARALLAX
 """
 
+import contextlib
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -119,6 +121,22 @@ class CommandLine(unittest.TestCase):
             self.assertIn("would be written over", ended.stderr, line)
             for name, content in before.items():
                 self.assertEqual((self.folder / name).read_bytes(), content, line)
+
+    def test_names_do_not_steer_a_terminal(self):
+        model = MODEL.replace('"h"', '"h\\033[2J"')
+        (self.folder / "rude.textproto").write_text(model)
+        piped = self.run_program("show", "rude.textproto").stdout
+        self.assertIn("h\033[2J", piped)  # as it is, for programs
+        controller, terminal = pty.openpty()
+        subprocess.run([self.program, "show", "rude.textproto"], cwd=self.folder, stdout=terminal, check=True)
+        os.close(terminal)
+        shown = b""
+        with contextlib.suppress(OSError):  # at the end
+            while piece := os.read(controller, 65536):
+                shown += piece
+        os.close(controller)
+        self.assertIn(b"h?[2J", shown)
+        self.assertNotIn(b"\033[2J", shown)
 
     @unittest.skipUnless(SUITE.is_dir(), "ONNX's test data is not there")
     def test_random_cases_are_no_failures(self):

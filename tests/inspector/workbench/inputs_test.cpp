@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
+#include "inspector/dump/npy.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
@@ -80,6 +82,29 @@ TEST(Inputs, ShapesAndRangesAreObeyed) {
   const auto set = make_inputs(*model, request).take();
   EXPECT_EQ(set.values[0].tensor().shape(), (Shape{2, 5}));
   for (float element : set.values[2].tensor().as<float>()) EXPECT_TRUE(element >= 3 && element <= 4);
+}
+
+TEST(Inputs, WhatIsReadIsNotContradicted) {
+  const auto model = model_of(kEmbedding);
+  const std::string file = testing::TempDir() + "inputs_test_ids.npy";
+  ASSERT_TRUE(write_npy(file, Tensor::from<int64_t>({2, 3}, std::vector<int64_t>{0, 1, 2, 3, 4, 5})).ok());
+  InputRequest request;
+  request.files = {{"ids", file}};
+  request.shapes["ids"] = {2, 3};
+  request.dims["sequence"] = 3;
+  request.ranges["ids"] = {0, 1};
+  const auto same = make_inputs(*model, request);
+  ASSERT_TRUE(same.ok()) << same.error().message;
+  EXPECT_NE(same->notes[0].find("--range is not used"), std::string::npos) << same->notes[0];
+  EXPECT_EQ(same->values[2].tensor().shape(), (Shape{2, 3, 2}));
+  request.shapes["ids"] = {2, 4};
+  EXPECT_EQ(make_inputs(*model, request).error().code, ErrorCode::usage);
+  request.shapes.clear();
+  request.dims["sequence"] = 4;
+  const Error error = make_inputs(*model, request).error();
+  EXPECT_EQ(error.code, ErrorCode::usage);
+  EXPECT_NE(error.message.find("--dim sequence=4"), std::string::npos) << error.message;
+  std::filesystem::remove(file);
 }
 
 TEST(Inputs, UnknownNamesAreUsageErrorsThatListTheKnownOnes) {
