@@ -32,6 +32,12 @@ std::string quoted(std::string_view text) {
   return result + "\"";
 }
 
+// Not computed from anything: what else reads it is no neighbour.
+bool is_constant(const Graph& graph, const ValueDef& value) {
+  if (value.producer != kNoNode) return graph.nodes[static_cast<size_t>(value.producer)].inputs.empty();
+  return value.initializer_index >= 0 || value.sparse_initializer_index >= 0;
+}
+
 // Nodes of the main graph within `steps` edges of the value's producer and readers.
 Result<std::set<NodeId>> nodes_near(const Graph& graph, const DotOptions& options) {
   const ValuePath path = PX_TRY(parse_value_path(options.focus));
@@ -58,6 +64,8 @@ Result<std::set<NodeId>> nodes_near(const Graph& graph, const DotOptions& option
       if (value == kNoValue) return;
       const ValueDef& definition = graph.values[static_cast<size_t>(value)];
       if (definition.producer != kNoNode) pending.emplace_back(definition.producer, next);
+      const bool is_focus = start != kNoNode && definition.producer == start;
+      if (is_constant(graph, definition) && !is_focus) return;
       if (definition.readers.size() > 32) return;  // a mask that everyone reads is no neighbourhood
       for (NodeId reader : definition.readers) pending.emplace_back(reader, next);
     };
