@@ -50,7 +50,14 @@ void choose_as(const MutableView& out, const std::array<TensorView, 3>& in) {
       const T* y = run_of(in[2], offsets[2], plan.strides[2].back(), count, second);
       T* target = reinterpret_cast<T*>(out.data) + index;
       vectorised(0, count, [c, x, y, target](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) target[i] = c[i] != 0 ? x[i] : y[i];
+        const uint8_t* const condition = c;  // copies of its own: no store can change them
+        const T *const own_x = x, *const own_y = y;
+        T* const own_target = target;
+        PX_INDEPENDENT_ITERATIONS
+        for (int64_t i = from; i < to; ++i) {
+          const T when_true = own_x[i], when_false = own_y[i];
+          own_target[i] = condition[i] != 0 ? when_true : when_false;
+        }
       });
       index += count;
     }

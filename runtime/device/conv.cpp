@@ -6,6 +6,7 @@
 
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/conv_plain.h"
+#include "runtime/device/exact_products.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"
 #include "runtime/device/weight_cache.h"
@@ -390,8 +391,9 @@ Status conv(Queue<Cpu>&, const ConvProblem& problem, const double* x, const doub
   return conv_loops(problem, x, filters, bias, y), Status{};
 }
 
-Status conv(Queue<Cpu>&, const ConvProblem& problem, const int64_t* x, const int64_t* filters, const int64_t* bias,
-            int64_t* y) {
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const int64_t* x, const int64_t* filters,
+            const int64_t* bias, int64_t* y) {
+  if (PX_TRY(conv_in_floats(queue, problem, x, filters, bias, y))) return {};
   return conv_loops(problem, x, filters, bias, y), Status{};
 }
 

@@ -10,6 +10,7 @@
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/blocks.h"
 #include "runtime/device/buffer_pool.h"
+#include "runtime/device/exact_products.h"
 #include "runtime/device/gemm_kernels.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"
@@ -133,8 +134,9 @@ Status gemm(Queue<Cpu>&, const GemmProblem& problem, const double* a, const doub
   return {};
 }
 
-Status gemm(Queue<Cpu>&, const GemmProblem& problem, const int64_t* a, const int64_t* b, int64_t* c) {
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const int64_t* a, const int64_t* b, int64_t* c) {
   PX_CHECK(!problem.transpose_a && !problem.transpose_b && problem.alpha == 1.0 && problem.beta == 0.0);
+  if (PX_TRY(gemm_in_floats(queue, problem, a, b, c))) return {};
   for (int64_t i = 0; i < problem.batch(); ++i) {
     gemm_integers(problem.m, problem.n, problem.k, a + problem.a_offsets[i], b + problem.b_offsets[i],
                   c + i * problem.m * problem.n);

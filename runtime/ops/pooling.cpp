@@ -12,6 +12,7 @@
 #include "runtime/device/scatter.h"
 #include "runtime/device/window.h"
 #include "runtime/device/window_channels_last.h"
+#include "runtime/device/window_planes.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/orders.h"
@@ -61,6 +62,20 @@ Status pool_channels_last(OpContext<Cpu>& op, const Pooling& pooling, const Fold
   return {};
 }
 
+// Floats in rows on the host, which are folded a row at a time.
+template <class Device>
+bool pools_rows(const Tensor& x, const Pooling& pooling) {
+  return std::is_same_v<Device, Cpu> && x.dtype() == DType::float32 && pooling.in_spatial.size() <= 2;
+}
+
+template <class Fold>
+Status pool_rows(OpContext<Cpu>& op, const Tensor& x, const Pooling& pooling, const Fold& fold) {
+  const MutableView y = PX_TRY(op.make_output(0, DType::float32, shape_of(pooling.out_dims)));
+  window_fold_planes(op.queue(), fold, pooling.geometry(), pooling.planes, reinterpret_cast<float*>(y.data),
+                     x.as<float>().data());
+  return {};
+}
+
 // The spatial sizes as storage_order 1 counts places: the first axis fastest.
 struct PlaneOrder {
   int64_t dims[Shape::kMaxRank] = {};
@@ -106,7 +121,11 @@ struct WindowMax {
 };
 
 struct LargestOfPlaces {
-  float step(float best, float value) const { return math::maximum(best, value); }
+  float first() const { return -std::numeric_limits<float>::infinity(); }
+  float step(float best, float value) const {  // NaN wins
+    const float larger = value > best ? value : best;
+    return value != value ? value : larger;
+  }
   float empty() const { return std::numeric_limits<float>::lowest(); }
   float divisor(int64_t, const int64_t*) const { return 1.0F; }
 };
@@ -118,6 +137,7 @@ Status max_pool(OpContext<Device>& op) {
   if constexpr (std::is_same_v<Device, Cpu>) {
     if (pools_channels_last(op) && !op.wants_output(1)) return pool_channels_last(op, pooling, LargestOfPlaces{});
     x = PX_TRY(to_row_major(op.queue(), x));
+    if (pools_rows<Device>(x, pooling) && !op.wants_output(1)) return pool_rows(op, x, pooling, LargestOfPlaces{});
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   MutableView indices;
@@ -179,6 +199,7 @@ struct WindowMean {
 
 struct SumOfPlaces {
   const WindowMean& mean;
+  float first() const { return 0.0F; }
   float step(float sum, float value) const { return sum + value; }
   float empty() const { return 0.0F; }
   float divisor(int64_t taps, const int64_t* position) const {
@@ -203,6 +224,7 @@ Status average_pool(OpContext<Device>& op) {
   if constexpr (std::is_same_v<Device, Cpu>) {
     if (pools_channels_last(op)) return pool_channels_last(op, pooling, SumOfPlaces{fold});
     x = PX_TRY(to_row_major(op.queue(), x));
+    if (pools_rows<Device>(x, pooling)) return pool_rows(op, x, pooling, SumOfPlaces{fold});
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {

@@ -1,5 +1,6 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and the integer products between them.
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/quantize_lines.h"
 #include "runtime/device/rows.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
@@ -131,6 +133,23 @@ struct Dequantized {
   }
 };
 
+// The scales and zero points of lines, where the host has a loop for them: none for blocks and other types.
+[[maybe_unused]] std::optional<QuantizedLines> lines_of(const OpCall& op, const ScaleIndex& index, DType real,
+                                                        DType codes) {
+  const Tensor& scale = op.input(1);
+  if (index.blocked || real != DType::float32 || scale.dtype() != DType::float32) return std::nullopt;
+  if (op.has_input(2) && op.input(2).dtype() != codes) return std::nullopt;
+  QuantizedLines lines;
+  lines.count = op.input(0).element_count();
+  lines.inner = index.inner;
+  lines.scales.assign(scale.as<float>().begin(), scale.as<float>().end());
+  lines.zeros.assign(lines.scales.size(), 0.0F);
+  if (!suits_lines(codes, lines)) return std::nullopt;
+  for (size_t line = 0; op.has_input(2) && line < lines.zeros.size(); ++line)
+    lines.zeros[line] = load_element<float>(codes, op.input(2).view().data, static_cast<int64_t>(line));
+  return lines;
+}
+
 template <class Device>
 Status quantize_linear(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -147,6 +166,10 @@ Status quantize_linear(OpContext<Device>& op) {
   const Quantized<Device> quantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)), index,
                                     range};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
+  if constexpr (!GpuDevice<Device>) {
+    if (const auto lines = lines_of(op, index, x.dtype(), target))
+      return quantize_lines(op.queue(), *lines, x.as<float>().data(), target, y.data), Status{};
+  }
   if (!to_float && !is_sub_byte(target)) return tabulate<int64_t>(op.queue(), quantized, y), Status{};
   if constexpr (GpuDevice<Device>) {
     if (!to_float) return store_codes(op, quantized, y), Status{};
@@ -181,6 +204,12 @@ Status dequantize_linear(OpContext<Device>& op) {
   if (!is_floating(target)) return unsupported_dtype(target);
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
   if (GpuDevice<Device> && is_narrow_code(target)) return unsupported_dtype(target);
+  if constexpr (!GpuDevice<Device>) {
+    if (const auto lines = lines_of(op, index, target, x.dtype())) {
+      dequantize_lines(op.queue(), *lines, x.dtype(), x.view().data, reinterpret_cast<float*>(y.data));
+      return {};
+    }
+  }
   const Dequantized<Device> dequantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)),
                                         index};
   return tabulate<double>(op.queue(), dequantized, y), Status{};
@@ -236,8 +265,17 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
   const DynamicScale<Device> scale{{reinterpret_cast<const float*>(low.data)},
                                    {reinterpret_cast<const float*>(high.data)}};
   const DynamicZero<Device> zero{scale};
+  const MutableView codes = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
   const DynamicByte<Device> byte{{reinterpret_cast<const float*>(x.view().data)}, zero};
-  tabulate<int64_t>(op.queue(), byte, PX_TRY(op.make_output(0, DType::uint8, x.shape())));
+  bool is_done = false;
+  if constexpr (!GpuDevice<Device>) {
+    if (const float step = scale(0); step != 0.0F && x.element_count() > 0) {
+      const QuantizedLines lines{x.element_count(), x.element_count(), {step}, {static_cast<float>(zero(0))}};
+      quantize_lines(op.queue(), lines, x.as<float>().data(), DType::uint8, codes.data);
+      is_done = true;
+    }
+  }
+  if (!is_done) tabulate<int64_t>(op.queue(), byte, codes);
   tabulate<float>(op.queue(), scale, PX_TRY(op.make_output(1, DType::float32, Shape{})));
   tabulate<int64_t>(op.queue(), zero, PX_TRY(op.make_output(2, DType::uint8, Shape{})));
   return {};

@@ -1,6 +1,7 @@
 // MatMulInteger, QLinearMatMul and QLinearConv: exact integer products, then one rounding to the output's scale.
 // Products of 8-bit floats, which QLinearMatMul has too, are summed as doubles.
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -8,7 +9,9 @@
 #include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/quantize_lines.h"
 #include "runtime/device/tabulate.h"
+#include "runtime/ops/binary_functors.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/narrow_casts.h"
@@ -71,6 +74,18 @@ Result<C*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& 
   const Tensor& tensor = op.input(input);
   const MutableView wide = PX_TRY(op.scratch(storage_of<C>(), tensor.shape()));
   TensorView numbers = tensor.view();
+  if constexpr (!GpuDevice<Device>) {  // as [lines around, lines, numbers of a line]
+    numbers.shape = Shape{tensor.element_count() / (zero.dim * zero.inner), zero.dim, zero.inner};
+    const MutableView target{wide.dtype, numbers.shape, wide.data};
+    const auto* zeros = reinterpret_cast<const std::byte*>(zero.values.data);
+    if (zeros == nullptr) {
+      map_as<C, C>(op.queue(), Same{}, target, std::array{numbers});
+    } else {
+      map_as<C, C>(op.queue(), Sub{}, target,
+                   std::array{numbers, TensorView{DType::float64, Shape{zero.dim, 1}, zeros, {}}});
+    }
+    return reinterpret_cast<C*>(wide.data);
+  }
   if constexpr (GpuDevice<Device>) {
     if (is_narrow_code(tensor.dtype())) numbers = PX_TRY(decoded(op, numbers));
   }
@@ -155,10 +170,34 @@ struct Rescaled {
   PX_HD double operator()(int64_t i) const { return element.scaled(i) + element.scales.zero(i); }
 };
 
+// The same for sums on the host, where the scales are one for all or one for each line along one axis.
+template <class Device>
+std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType codes, int64_t count) {
+  const PerLine<Device>* longest = &scales.a;
+  for (const PerLine<Device>* each : {&scales.b, &scales.y, &scales.zero}) {
+    if (each->dim > longest->dim) longest = each;
+  }
+  for (const PerLine<Device>* each : {&scales.a, &scales.b, &scales.y, &scales.zero}) {
+    if (each->dim != 1 && (each->dim != longest->dim || each->inner != longest->inner)) return std::nullopt;
+  }
+  QuantizedLines lines{count, longest->inner, {}, {}};
+  for (int64_t line = 0; line < longest->dim; ++line) {
+    lines.scales.push_back(static_cast<float>(scales(line * longest->inner)));
+    lines.zeros.push_back(static_cast<float>(scales.zero(line * longest->inner)));
+  }
+  return suits_lines(codes, lines) ? std::optional(std::move(lines)) : std::nullopt;
+}
+
 template <class C, class Device>
 Status requantise(OpContext<Device>& op, const Scales<Device>& scales, const MutableView& sums, DType dtype) {
   Requantised<Device, C> element{{reinterpret_cast<const C*>(sums.data)}, scales, 0, 0};
   const MutableView y = PX_TRY(op.make_output(0, dtype, sums.shape));
+  if constexpr (!GpuDevice<Device> && std::is_same_v<C, int64_t>) {
+    if (const auto lines = lines_of(scales, dtype, sums.element_count())) {
+      requantize_lines(op.queue(), *lines, reinterpret_cast<const int64_t*>(sums.data), dtype, y.data);
+      return {};
+    }
+  }
   if (is_floating(dtype)) {
     const MutableView wide = PX_TRY(op.scratch(DType::float64, sums.shape));
     tabulate<double>(op.queue(), Rescaled<Device, C>{element}, wide);

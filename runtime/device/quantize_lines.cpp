@@ -1,0 +1,134 @@
+// In float alone: quotients that are clamped before they are rounded, and differences of codes, are exact there, so the
+// results are those of the definition.
+#include "runtime/device/quantize_lines.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "inspector/base/check.h"
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/multiversion.h"
+
+namespace parallax::runtime {
+namespace {
+
+constexpr int64_t kLeastLine = 16;
+constexpr int64_t kElementWork = 2;
+// Adding and subtracting it rounds floats of magnitude below 2^22 to integers, halves to even.
+constexpr float kRounding = 12582912.0F;
+
+template <class Visit>
+void visit_codes(DType dtype, const Visit& visit) {
+  if (dtype == DType::uint8) return visit(uint8_t{});
+  if (dtype == DType::int8) return visit(int8_t{});
+  if (dtype == DType::uint16) return visit(uint16_t{});
+  PX_CHECK(dtype == DType::int16);
+  visit(int16_t{});
+}
+
+// A finite or infinite number, which `zero` is added to.
+template <class T>
+T saturated(float number, float zero) {
+  const float low = static_cast<float>(std::numeric_limits<T>::lowest()) - zero;
+  const float high = static_cast<float>(std::numeric_limits<T>::max()) - zero;
+  number = number < low ? low : number;
+  number = number > high ? high : number;
+  return static_cast<T>(static_cast<int32_t>((number + kRounding) - kRounding + zero));
+}
+
+template <class T>
+struct Quantize {
+  T operator()(float x, float scale, float zero) const {
+    const float quotient = x / scale;
+    return saturated<T>(quotient != quotient ? -zero : quotient, zero);
+  }
+};
+template <class T>
+struct Requantize {
+  T operator()(int64_t sum, float scale, float zero) const {
+    const float number = static_cast<float>(sum) * scale;
+    return saturated<T>(number != number ? 0.0F : number, zero);
+  }
+};
+struct Dequantize {
+  template <class T>
+  float operator()(T code, float scale, float zero) const {
+    return (static_cast<float>(code) - zero) * scale;
+  }
+};
+
+// Of elements [begin, end) that share a scale.
+template <class F, class From, class To>
+void run_line(const F& f, const From* x, To* y, int64_t begin, int64_t end, float scale, float zero) {
+  vectorised(begin, end, [=](int64_t first, int64_t last) {
+    const From* const from = x;  // copies of its own: no store of bytes can change them
+    To* const to = y;
+    const float its_scale = scale, its_zero = zero;
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = first; i < last; ++i) to[i] = f(from[i], its_scale, its_zero);
+  });
+}
+
+// Each element of a row has its own.
+template <class F, class From, class To>
+void run_row(const F& f, const From* x, To* y, int64_t count, const float* scales, const float* zeros) {
+  vectorised(0, count, [=](int64_t first, int64_t last) {
+    const From* const from = x;
+    To* const to = y;
+    const float *const its_scales = scales, *const its_zeros = zeros;
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = first; i < last; ++i) to[i] = f(from[i], its_scales[i], its_zeros[i]);
+  });
+}
+
+template <class F, class From, class To>
+void run(const QuantizedLines& lines, const F& f, const From* x, To* y) {
+  const auto dim = static_cast<int64_t>(lines.scales.size());
+  if (dim > 1 && lines.inner == 1) {
+    parallel_for(lines.count / dim, dim * kElementWork, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        run_row(f, x + row * dim, y + row * dim, dim, lines.scales.data(), lines.zeros.data());
+    });
+    return;
+  }
+  const int64_t length = dim == 1 ? lines.count : lines.inner;
+  parallel_for(lines.count, kElementWork, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const auto line = static_cast<size_t>(begin / length % dim);
+      const int64_t stop = std::min(end, (begin / length + 1) * length);
+      run_line(f, x, y, begin, stop, lines.scales[line], lines.zeros[line]);
+      begin = stop;
+    }
+  });
+}
+
+}  // namespace
+
+bool suits_lines(DType codes, const QuantizedLines& lines) {
+  const bool is_known =
+      codes == DType::uint8 || codes == DType::int8 || codes == DType::uint16 || codes == DType::int16;
+  const auto dim = static_cast<int64_t>(lines.scales.size());
+  const bool is_long = dim == 1 || (lines.inner == 1 ? dim : lines.inner) >= kLeastLine;
+  return is_known && is_long && lines.count > 0;
+}
+
+void quantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const float* x, DType codes, std::byte* y) {
+  visit_codes(codes, [&](auto type) {
+    using T = decltype(type);
+    run(lines, Quantize<T>{}, x, reinterpret_cast<T*>(y));
+  });
+}
+
+void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int64_t* sums, DType codes,
+                      std::byte* y) {
+  visit_codes(codes, [&](auto type) {
+    using T = decltype(type);
+    run(lines, Requantize<T>{}, sums, reinterpret_cast<T*>(y));
+  });
+}
+
+void dequantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, DType codes, const std::byte* x, float* y) {
+  visit_codes(codes, [&](auto type) { run(lines, Dequantize{}, reinterpret_cast<const decltype(type)*>(x), y); });
+}
+
+}  // namespace parallax::runtime
