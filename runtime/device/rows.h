@@ -2,6 +2,7 @@
 // `length` elements that stand `inner` apart. Rows are independent, so they spread over threads; a sum never does.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "inspector/base/thread_pool.h"
@@ -205,11 +206,58 @@ class HostTeam {
   int64_t length_;
 };
 
+namespace rows_detail {
+
+template <class C, class R, class F>
+void scan_row(const F& f, int64_t row, const C* values, R* results, int64_t length) {
+  if constexpr (std::is_invocable_v<const F&, int64_t, const C*, R*>) {
+    f(row, values, results);
+  } else {
+    HostTeam<C, R> team(values, results, length);
+    f(team, row);
+  }
+}
+
+// Rows that stand beside each other, a few at a time: of every line of the cache that is fetched all is used.
+template <class C, class R, class F>
+void scan_tiles(const F& f, const RowLayout& layout, R* out, const C* in, int64_t work_per_element) {
+  constexpr int64_t kMostRows = 16, kMostElements = int64_t{1} << 18;
+  const int64_t length = layout.length, inner = layout.inner;
+  const int64_t rows = std::clamp(kMostElements / std::max<int64_t>(1, length), int64_t{1}, std::min(kMostRows, inner));
+  const int64_t tiles = (inner + rows - 1) / rows;
+  parallel_for(layout.outer * tiles, length * work_per_element * rows, [&](int64_t begin, int64_t end) {
+    std::vector<C> values(static_cast<size_t>(rows * length));
+    std::vector<R> results(static_cast<size_t>(rows * length));
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t first = tile % tiles * rows, width = std::min(rows, inner - first);
+      const int64_t start = tile / tiles * length * inner + first;
+      for (int64_t i = 0; i < length; ++i) {
+        const C* line = in + start + i * inner;
+        for (int64_t row = 0; row < width; ++row) values.data()[row * length + i] = line[row];
+      }
+      for (int64_t row = 0; row < width; ++row) {
+        scan_row<C, R>(f, tile / tiles * inner + first + row, values.data() + row * length,
+                       results.data() + row * length, length);
+      }
+      for (int64_t i = 0; i < length; ++i) {
+        R* line = out + start + i * inner;
+        for (int64_t row = 0; row < width; ++row) line[row] = results.data()[row * length + i];
+      }
+    }
+  });
+}
+
+}  // namespace rows_detail
+
 // Calls f(team, row) for each row: what softmax, the norms and the cumulative operators are made of. Or f(row, in,
 // out), for functors that only the host runs.
 template <class C, class R, class F>
 void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableView& out, const TensorView& in,
                int64_t work_per_element = 2) {
+  if (layout.inner > 1 && in.dtype == storage_of<C>() && out.dtype == storage_of<R>()) {
+    return rows_detail::scan_tiles<C, R>(f, layout, reinterpret_cast<R*>(out.data), reinterpret_cast<const C*>(in.data),
+                                         work_per_element);
+  }
   parallel_for(layout.row_count(), layout.length * work_per_element, [&](int64_t begin, int64_t end) {
     std::vector<C> in_buffer;
     std::vector<R> out_buffer;
@@ -218,12 +266,7 @@ void scan_rows(Queue<Cpu>&, const F& f, const RowLayout& layout, const MutableVi
       const bool direct = layout.inner == 1 && out.dtype == storage_of<R>();
       if (!direct) out_buffer.resize(static_cast<size_t>(layout.length));
       R* results = direct ? reinterpret_cast<R*>(out.data) + layout.start(row) : out_buffer.data();
-      if constexpr (std::is_invocable_v<const F&, int64_t, const C*, R*>) {
-        f(row, values, results);
-      } else {
-        HostTeam<C, R> team(values, results, layout.length);
-        f(team, row);
-      }
+      rows_detail::scan_row<C, R>(f, row, values, results, layout.length);
       if (!direct) store_row<R>(out, layout, row, results);
     }
   });
