@@ -88,6 +88,7 @@ class Block {
   static void start(unsigned high, unsigned low);
   bool release_warps();
   bool release_barrier();
+  void prepare(Fiber& fiber);
   int count(Wait what) const;
 
   const gpu::LaunchSize size_;
@@ -145,20 +146,22 @@ bool Block::release_barrier() {
   return true;
 }
 
+// On its own: getcontext may return twice, for all a compiler knows.
+void Block::prepare(Fiber& fiber) {
+  const auto self = reinterpret_cast<uintptr_t>(this);
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack;
+  fiber.context.uc_stack.ss_size = kStackBytes;
+  fiber.context.uc_link = nullptr;
+  fiber.wait = Wait::none;
+  makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Block::start), 2, static_cast<unsigned>(self >> 32),
+              static_cast<unsigned>(self));
+}
+
 void Block::run(int64_t index) {
   index_ = index;
   std::memset(shared_.data(), kPoison, shared_.size());
-  const auto self = reinterpret_cast<uintptr_t>(this);
-  for (int thread = 0; thread < size_.threads; ++thread) {
-    Fiber& fiber = fiber_at(thread);
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack;
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    fiber.wait = Wait::none;
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Block::start), 2, static_cast<unsigned>(self >> 32),
-                static_cast<unsigned>(self));
-  }
+  for (int thread = 0; thread < size_.threads; ++thread) prepare(fiber_at(thread));
   while (count(Wait::done) < size_.threads) {
     for (running_ = 0; running_ < size_.threads; ++running_) {
       Fiber& fiber = fiber_at(running_);
