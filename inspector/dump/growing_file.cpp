@@ -24,7 +24,6 @@ namespace parallax::dump {
 namespace {
 
 constexpr uint64_t kRegionBytes = uint64_t{64} << 30;
-constexpr uint64_t kStepBytes = GrowingFile::kStepBytes;
 
 #ifndef RWF_DONTCACHE
 #define RWF_DONTCACHE 0x00000080
@@ -54,6 +53,7 @@ bool is_in_memory(int descriptor) {
 
 // Address space that begins at a multiple of kStepBytes, or null.
 std::byte* find_address_space(uint64_t size) {
+  constexpr uint64_t kStepBytes = GrowingFile::kStepBytes;
   void* found = ::mmap(nullptr, size + kStepBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) return nullptr;
   auto* const begin = static_cast<std::byte*>(found);

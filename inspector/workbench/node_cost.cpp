@@ -153,17 +153,21 @@ constexpr Row kRows[] = {
     {"Scan", of_moving},
 };
 
-int64_t bytes_of(const TypeInfo& type) {
+int64_t bytes_of_one(const TypeInfo& type) {
   if (!has_shape(type) || type.dtype == DType::undefined || type.dtype == DType::string) return 0;
   return static_cast<int64_t>(byte_size(type.dtype, elements(std::span(&type, 1), 0)));
 }
 
 }  // namespace
 
+int64_t bytes_of(Types types) {
+  int64_t bytes = 0;
+  for (const TypeInfo& type : types) bytes += bytes_of_one(type);
+  return bytes;
+}
+
 NodeCost cost_of_node(const Node& node, Types inputs, Types outputs) {
-  NodeCost cost;
-  for (const TypeInfo& type : inputs) cost.bytes += bytes_of(type);
-  for (const TypeInfo& type : outputs) cost.bytes += bytes_of(type);
+  NodeCost cost{bytes_of(inputs) + bytes_of(outputs), 0};
   if (node.function != nullptr) return cost;
   const auto row = std::ranges::find(kRows, node.op_type, &Row::op);
   cost.flops = row == std::end(kRows) ? elements(outputs, 0) : row->flops(node, inputs, outputs);

@@ -14,6 +14,9 @@ struct NodeCost {
   int64_t flops = 0;  // a multiplication and an addition count as two; 0 where elements are only moved
 };
 
+// Of all that these types describe, each once.
+int64_t bytes_of(std::span<const TypeInfo> types);
+
 // Types with known dimensions; what is absent or no tensor has kind or dtype unknown and counts nothing.
 NodeCost cost_of_node(const Node& node, std::span<const TypeInfo> inputs, std::span<const TypeInfo> outputs);
 

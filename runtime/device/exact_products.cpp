@@ -33,27 +33,14 @@ int64_t terms_that_fit(double left, double right) {
   return static_cast<int64_t>(std::min(kExactIntegers / std::max(1.0, left * right), kExactIntegers));
 }
 
-class FloatBuffer {
- public:
-  Status reserve(Queue<Cpu>& queue, int64_t count) {
-    memory_ = PX_TRY(queue.pool().allocate(static_cast<size_t>(count) * sizeof(float)));
-    return {};
-  }
-  Status convert(Queue<Cpu>& queue, const int64_t* numbers, int64_t count) {
-    PX_TRY(reserve(queue, count));
-    float* target = data();
-    parallel_for(count, 1, [=](int64_t begin, int64_t end) {
-      vectorised(begin, end, [=](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) target[i] = static_cast<float>(numbers[i]);
-      });
-    });
-    return {};
-  }
-  float* data() const { return reinterpret_cast<float*>(memory_.get()); }
+Result<std::shared_ptr<const float>> floats_of(Queue<Cpu>& queue, const int64_t* numbers, int64_t count) {
+  return converted<float>(queue, {DType::int64, Shape{count}, reinterpret_cast<const std::byte*>(numbers), {}}, false);
+}
 
- private:
-  std::shared_ptr<std::byte> memory_;
-};
+Result<std::shared_ptr<float>> room_for(Queue<Cpu>& queue, int64_t count) {
+  const std::shared_ptr<std::byte> memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(count) * sizeof(float)));
+  return std::shared_ptr<float>(memory, reinterpret_cast<float*>(memory.get()));
+}
 
 // target = or += part.
 void take(const float* part, int64_t count, bool is_first, int64_t* target) {
@@ -88,20 +75,20 @@ Result<bool> gemm_in_floats(Queue<Cpu>& queue, const GemmProblem& problem, const
   }
   const int64_t terms = std::min(k, terms_that_fit(left, right));
   if (terms < std::min(k, kLeastPart)) return false;
-  FloatBuffer rows, columns, part;
-  PX_TRY(rows.reserve(queue, m * terms));
-  PX_TRY(part.reserve(queue, m * n));
+  const auto rows = PX_TRY(room_for(queue, m * terms));
+  const auto part = PX_TRY(room_for(queue, m * n));
+  std::shared_ptr<const float> columns;
   GemmProblem piece;
   piece.m = m;
   piece.n = n;
   for (int64_t i = 0; i < problem.batch(); ++i) {
     if (i == 0 || problem.b_offsets[i] != problem.b_offsets[i - 1])
-      PX_TRY(columns.convert(queue, b + problem.b_offsets[i], k * n));
+      columns = PX_TRY(floats_of(queue, b + problem.b_offsets[i], k * n));
     for (int64_t begin = 0; begin < k; begin += terms) {
       piece.k = std::min(terms, k - begin);
-      copy_columns(a + problem.a_offsets[i], m, k, begin, begin + piece.k, rows.data());
-      PX_TRY(gemm(queue, piece, rows.data(), columns.data() + begin * n, part.data()));
-      take(part.data(), m * n, begin == 0, c + i * m * n);
+      copy_columns(a + problem.a_offsets[i], m, k, begin, begin + piece.k, rows.get());
+      PX_TRY(gemm(queue, piece, rows.get(), columns.get() + begin * n, part.get()));
+      take(part.get(), m * n, begin == 0, c + i * m * n);
     }
   }
   return true;
@@ -118,21 +105,20 @@ Result<bool> conv_in_floats(Queue<Cpu>& queue, const ConvProblem& problem, const
   const int64_t at_once = std::min(channels, terms / taps);  // channels
   const bool is_whole = at_once == channels;
   if (!is_whole && (problem.groups != 1 || at_once * taps < kLeastPart)) return false;
-  FloatBuffer source, weights, part;
-  PX_TRY(source.convert(queue, x, x_count));
-  PX_TRY(weights.reserve(queue, filter_count));
-  PX_TRY(part.reserve(queue, y_count));
+  const auto source = PX_TRY(floats_of(queue, x, x_count));
+  const auto weights = PX_TRY(room_for(queue, filter_count));
+  const auto part = PX_TRY(room_for(queue, y_count));
   ConvProblem piece = problem;
   piece.filters_are_constant = false;  // these are gone soon
   piece.batch = 1;
   for (int64_t begin = 0; begin < channels; begin += at_once) {
     const int64_t end = std::min(channels, begin + at_once);
     if (!is_whole) piece.in_channels = end - begin;
-    copy_columns(filters, problem.out_channels, channels * taps, begin * taps, end * taps, weights.data());
+    copy_columns(filters, problem.out_channels, channels * taps, begin * taps, end * taps, weights.get());
     for (int64_t image = 0; image < problem.batch; ++image) {
-      const float* from = source.data() + (image * problem.in_channels + begin) * in_places;
-      PX_TRY(conv(queue, piece, from, weights.data(), static_cast<const float*>(nullptr), part.data()));
-      take(part.data(), y_count, begin == 0, y + image * y_count);
+      const float* from = source.get() + (image * problem.in_channels + begin) * in_places;
+      PX_TRY(conv(queue, piece, from, weights.get(), static_cast<const float*>(nullptr), part.get()));
+      take(part.get(), y_count, begin == 0, y + image * y_count);
     }
   }
   for (int64_t line = 0; bias != nullptr && line < problem.batch * problem.out_channels; ++line) {

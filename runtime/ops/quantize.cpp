@@ -134,8 +134,8 @@ struct Dequantized {
 };
 
 // The scales and zero points of lines, where the host has a loop for them: none for blocks and other types.
-[[maybe_unused]] std::optional<QuantizedLines> lines_of(const OpCall& op, const ScaleIndex& index, DType real,
-                                                        DType codes) {
+template <class Device>
+std::optional<QuantizedLines> lines_of(const OpContext<Device>& op, const ScaleIndex& index, DType real, DType codes) {
   const Tensor& scale = op.input(1);
   if (index.blocked || real != DType::float32 || scale.dtype() != DType::float32) return std::nullopt;
   if (op.has_input(2) && op.input(2).dtype() != codes) return std::nullopt;
@@ -266,16 +266,12 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
                                    {reinterpret_cast<const float*>(high.data)}};
   const DynamicZero<Device> zero{scale};
   const MutableView codes = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
-  const DynamicByte<Device> byte{{reinterpret_cast<const float*>(x.view().data)}, zero};
-  bool is_done = false;
-  if constexpr (!GpuDevice<Device>) {
-    if (const float step = scale(0); step != 0.0F && x.element_count() > 0) {
-      const QuantizedLines lines{x.element_count(), x.element_count(), {step}, {static_cast<float>(zero(0))}};
-      quantize_lines(op.queue(), lines, x.as<float>().data(), DType::uint8, codes.data);
-      is_done = true;
-    }
+  if constexpr (GpuDevice<Device>) {
+    tabulate<int64_t>(op.queue(), DynamicByte<Device>{{reinterpret_cast<const float*>(x.view().data)}, zero}, codes);
+  } else {  // where the scale is 0, x is 0 or NaN throughout, and its codes are 0
+    const QuantizedLines lines{x.element_count(), 1, {scale(0)}, {static_cast<float>(zero(0))}};
+    quantize_lines(op.queue(), lines, x.as<float>().data(), DType::uint8, codes.data);
   }
-  if (!is_done) tabulate<int64_t>(op.queue(), byte, codes);
   tabulate<float>(op.queue(), scale, PX_TRY(op.make_output(1, DType::float32, Shape{})));
   tabulate<int64_t>(op.queue(), zero, PX_TRY(op.make_output(2, DType::uint8, Shape{})));
   return {};

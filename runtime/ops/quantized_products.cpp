@@ -73,8 +73,12 @@ template <class C, class Device>
 Result<C*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
   const Tensor& tensor = op.input(input);
   const MutableView wide = PX_TRY(op.scratch(storage_of<C>(), tensor.shape()));
+  if (tensor.element_count() == 0) return reinterpret_cast<C*>(wide.data);
   TensorView numbers = tensor.view();
-  if constexpr (!GpuDevice<Device>) {  // as [lines around, lines, numbers of a line]
+  if constexpr (GpuDevice<Device>) {
+    if (is_narrow_code(tensor.dtype())) numbers = PX_TRY(decoded(op, numbers));
+    tabulate<C>(op.queue(), Centred<Device, C>{source_of(numbers), zero}, wide);
+  } else {  // as [lines around, lines, numbers of a line]
     numbers.shape = Shape{tensor.element_count() / (zero.dim * zero.inner), zero.dim, zero.inner};
     const MutableView target{wide.dtype, numbers.shape, wide.data};
     const auto* zeros = reinterpret_cast<const std::byte*>(zero.values.data);
@@ -84,12 +88,7 @@ Result<C*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& 
       map_as<C, C>(op.queue(), Sub{}, target,
                    std::array{numbers, TensorView{DType::float64, Shape{zero.dim, 1}, zeros, {}}});
     }
-    return reinterpret_cast<C*>(wide.data);
   }
-  if constexpr (GpuDevice<Device>) {
-    if (is_narrow_code(tensor.dtype())) numbers = PX_TRY(decoded(op, numbers));
-  }
-  tabulate<C>(op.queue(), Centred<Device, C>{source_of(numbers), zero}, wide);
   return reinterpret_cast<C*>(wide.data);
 }
 
@@ -192,6 +191,7 @@ template <class C, class Device>
 Status requantise(OpContext<Device>& op, const Scales<Device>& scales, const MutableView& sums, DType dtype) {
   Requantised<Device, C> element{{reinterpret_cast<const C*>(sums.data)}, scales, 0, 0};
   const MutableView y = PX_TRY(op.make_output(0, dtype, sums.shape));
+  if (y.element_count() == 0) return {};
   if constexpr (!GpuDevice<Device> && std::is_same_v<C, int64_t>) {
     if (const auto lines = lines_of(scales, dtype, sums.element_count())) {
       requantize_lines(op.queue(), *lines, reinterpret_cast<const int64_t*>(sums.data), dtype, y.data);

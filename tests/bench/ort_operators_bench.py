@@ -8,17 +8,18 @@ come first.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
-import subprocess
+import sys
 import tempfile
-import time
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import ort_bench  # noqa: E402
 
 RANDOM = np.random.default_rng(0)
 MICROSOFT = "com.microsoft"
@@ -153,28 +154,6 @@ def make_model(op, inputs, constants, attributes, special):
     return model
 
 
-def their_times(path, inputs, threads):
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    times = []
-    end = time.perf_counter() + 0.25
-    while time.perf_counter() < end or len(times) < 5:
-        begin = time.perf_counter()
-        session.run(None, inputs)
-        times.append((time.perf_counter() - begin) * 1e3)
-    return times
-
-
-def our_time(program, path, data, threads, iterations):
-    command = [program, "bench", path, "--with", "cpu", "--threads", str(threads), "--inputs", data, "--iterations",
-               str(iterations), "--json"]
-    answer = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
-    if "error" in answer:
-        raise SystemExit(answer["error"]["message"])
-    return answer["latency_ms"]["median"]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="PARALLAX")
@@ -189,9 +168,11 @@ def main():
                 continue
             onnx.save(make_model(op, inputs, constants, attributes, special[0] if special else {}), str(path))
             np.savez(data, **inputs)
-            theirs = their_times(path, inputs, arguments.threads)
-            ours = our_time(arguments.program, str(path), str(data), arguments.threads, min(500, len(theirs)))
-            rows.append((statistics.median(theirs) / ours, name, statistics.median(theirs), ours))
+            times = ort_bench.ort_times(ort_bench.ort_session(path, arguments.threads), inputs, 0.25)
+            theirs = statistics.median(times)
+            ours = ort_bench.our_times(arguments.program, path, ["--inputs", str(data)], arguments.threads,
+                                       max(5, min(500, len(times))))["latency_ms"]["median"]
+            rows.append((theirs / ours, name, theirs, ours))
     print(f"onnxruntime {ort.__version__}, {arguments.threads} threads")
     print(f"{'operator':<24} {'ort ms':>10} {'ours ms':>10} {'ratio':>7}")
     for ratio, name, theirs, ours in sorted(rows):

@@ -92,7 +92,7 @@ TEST(PlannedDeviceMemory, AGrowingCacheNeedsFewPlans) {
   EXPECT_GE(planned_steps, 48);
 }
 
-// Recorder to the host are made late, and a value keeps its place until then.
+// Copies to the host are made late, and a value keeps its place until then.
 TEST(PlannedDeviceMemory, ObserversSeeEveryValueAsItWas) {
   for (const size_t ring_bytes : {size_t{4096}, size_t{1} << 20}) {
     auto session = tests::make_emulated_executor({ring_bytes, 2048})->prepare(decoder(), unfused()).take();
