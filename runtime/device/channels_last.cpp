@@ -1,45 +1,25 @@
-// The two orders, and the way from one to the other: oneDNN's reorders for float, strided copies for the rest.
+// The two orders, and the way from one to the other.
 #include "runtime/device/channels_last.h"
 
-#include "inspector/base/thread_pool.h"
 #include "runtime/device/copy.h"
-#include "runtime/device/library_threads.h"
-#include "runtime/device/onednn.h"
 
 namespace parallax::runtime {
 namespace {
 
-constexpr double kWorkPerElement = 16;  // what is moved, in multiply-adds
-
 // Copies [N, rows, columns] to [N, columns, rows].
-Status transpose(Queue<Cpu>& queue, DType dtype, int64_t batch, int64_t rows, int64_t columns, const std::byte* source,
-                 std::byte* target) {
-  if (dtype != DType::float32) {
-    const Ints dims{batch, columns, rows};
-    copy_strided(queue, element_bytes(dtype), dims, {target, row_major_strides(dims), 0},
-                 {source, {rows * columns, 1, columns}, 0});
-    return {};
-  }
-  using dnnl::memory;
-  return guard_onednn([&] {
-    const LibraryThreads threads(library_thread_count(kWorkPerElement * static_cast<double>(batch * rows * columns)));
-    const memory::desc from({batch, rows, columns}, memory::data_type::f32, memory::format_tag::abc);
-    const memory::desc to({batch, rows, columns}, memory::data_type::f32, memory::format_tag::acb);
-    memory in(from, onednn_engine(), const_cast<std::byte*>(source));
-    memory out(to, onednn_engine(), target);
-    dnnl::reorder(in, out).execute(onednn_stream(), in, out);
-    onednn_stream().wait();
-  });
+void transpose(Queue<Cpu>& queue, DType dtype, int64_t batch, int64_t rows, int64_t columns, const std::byte* source,
+               std::byte* target) {
+  const Ints dims{batch, columns, rows};
+  copy_strided(queue, element_bytes(dtype), dims, {target, row_major_strides(dims), 0},
+               {source, {rows * columns, 1, columns}, 0});
 }
 
 Result<Tensor> reordered(Queue<Cpu>& queue, const Tensor& tensor, bool to_last) {
   const Ints dims(tensor.shape());
   Tensor made = PX_TRY(queue.allocate(tensor.dtype(), tensor.shape()));
   const int64_t places = product(dims, 2, dims.size());
-  if (tensor.element_count() > 0) {
-    PX_TRY(transpose(queue, tensor.dtype(), dims[0], to_last ? dims[1] : places, to_last ? places : dims[1],
-                     tensor.view().data, made.storage().get()));
-  }
+  transpose(queue, tensor.dtype(), dims[0], to_last ? dims[1] : places, to_last ? places : dims[1], tensor.view().data,
+            made.storage().get());
   return to_last ? Tensor::wrap(made.dtype(), made.shape(), made.storage(), kChannelsLast) : made;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "runtime/device/map.h"
+#include "runtime/device/transpose_block.h"
 
 namespace parallax::runtime {
 namespace {
@@ -58,6 +59,29 @@ void copy_runs(const Walk& walk, T* target, const T* source) {
                });
 }
 
+// target[row][column] = source[column][row] within a tile. Whole squares go through registers. The source's lines are
+// read to their ends before the next ones: where its stride is a power of two, a cache holds few of them.
+template <class T>
+void copy_tile(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows,
+               int64_t columns) {
+  int64_t squares_end = 0;  // of rows
+  int64_t whole_columns = 0;
+  if constexpr (sizeof(T) <= 8) {
+    constexpr int64_t kLanes = kTransposeLanes<T>;
+    squares_end = rows / kLanes * kLanes;
+    whole_columns = columns / kLanes * kLanes;
+    for (int64_t column = 0; column < whole_columns; column += kLanes) {
+      for (int64_t row = 0; row < squares_end; row += kLanes)
+        transpose_block(target + row * target_stride + column, target_stride, source + column * source_stride + row,
+                        source_stride);
+    }
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = row < squares_end ? whole_columns : 0; column < columns; ++column)
+      target[row * target_stride + column] = source[column * source_stride + row];
+  }
+}
+
 // The last two axes are a transpose: the target is contiguous along the last, the source along the one before.
 template <class T>
 void copy_transposed(const Walk& walk, T* target, const T* source) {
@@ -67,19 +91,16 @@ void copy_transposed(const Walk& walk, T* target, const T* source) {
   const int64_t target_stride = walk.target[axes];
   const int64_t source_stride = walk.source[axes + 1];
   const int64_t strips = (rows + kTile - 1) / kTile;
-  parallel_for(product(walk.dims, 0, axes) * strips, kTile * columns / 2, [&](int64_t begin, int64_t end) {
+  parallel_for(product(walk.dims, 0, axes) * strips, kTile * columns / 8, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       const Offsets at = offsets_of(walk, axes, index / strips);
       const int64_t first = index % strips * kTile;
-      const int64_t last = std::min(rows, first + kTile);
-      for (int64_t column = 0; column < columns; column += kTile) {
-        const int64_t column_end = std::min(columns, column + kTile);
-        for (int64_t row = first; row < last; ++row) {
-          T* to = target + at.target + row * target_stride;
-          const T* from = source + at.source + row;
-          for (int64_t i = column; i < column_end; ++i) to[i] = from[i * source_stride];
-        }
-      }
+      const int64_t count = std::min(rows - first, kTile);
+      T* const to = target + at.target + first * target_stride;
+      const T* const from = source + at.source + first;
+      for (int64_t column = 0; column < columns; column += kTile)
+        copy_tile(to + column, target_stride, from + column * source_stride, source_stride, count,
+                  std::min(columns - column, kTile));
     }
   });
 }

@@ -1,8 +1,10 @@
 // What capturing costs. First as a rate: a dump writer shown tensors of 0.5 to 16 MB against memcpy of such tensors
 // into touched memory. Then as a part of a run: a transformer on the executor "cpu" with every value captured, up to
-// and with the end of the dump, or with statistics alone, against the same run without. Every figure is of one process;
-// what is compared takes turns. Usage: capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21] [rate|run HIDDEN
-// THREADS]
+// and with the end of the dump, or with statistics alone, against the same run without. Everything is captured twice:
+// into memory that the dump was told to touch beforehand, as into a ring, and into memory that the dump has to ask for
+// while the model runs, which Linux clears first. Every figure is of one process; what is compared takes turns.
+// Usage: capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21] [rate | run HIDDEN THREADS | model FILE THREADS]
+// With `model`: any model, rewritten as by default, on generated inputs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,6 +27,7 @@
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/export.h"
 #include "inspector/model/import.h"
+#include "inspector/workbench/inputs.h"
 
 using namespace parallax;
 
@@ -167,11 +170,13 @@ void measure_rate(const std::string& path, int threads, int rounds) {
 // its values grows with `hidden`.
 struct Size {
   int64_t sequence, hidden, heads;
-  size_t calls;  // in a round: a quarter of a second, within which the host takes no free memory back
+  size_t calls;  // in a round
   int64_t inner() const { return 4 * hidden; }
 };
 constexpr Size kTransformers[] = {{256, 1024, 8, 3}, {256, 2048, 16, 1}};
 constexpr int kLayers = 2;
+// A round takes about a quarter of a second, within which the host takes no free memory back.
+constexpr double kRoundSeconds = 0.25;
 
 class Builder {
  public:
@@ -266,38 +271,71 @@ class Builder {
 struct Way {
   const char* name;
   std::optional<CaptureLevel> level;
-  double goal = 0;  // of its time as a part of the plain one's
+  const char* goal = "";  // for its time as a part of the plain one's
+  bool is_prepared = false;
   std::vector<Cost> costs = {};
+};
+
+// How much a dump of a call takes.
+class ByteCounter final : public Observer {
+ public:
+  CaptureLevel wants(const ValueSite& site) override {
+    return site.role == ValueSite::Role::initializer ? CaptureLevel::none : CaptureLevel::all;
+  }
+  Status observe(const Observation& observation) override {
+    constexpr size_t kRecordBytes = 2048;  // and what is in the index
+    bytes_ += kRecordBytes + (observation.alias_of == nullptr ? payload_bytes(observation.value) : 0);
+    return {};
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
 };
 
 class RunBench {
  public:
-  RunBench(const Size& size, std::string path) : size_(size), path_(std::move(path)), model_(Builder(size).build()) {
-    options_.observe_all = true;
+  // Another input for each call: equal payloads would be stored once.
+  using MakeInputs = std::function<std::vector<Value>(uint64_t seed)>;
+
+  RunBench(std::string name, std::shared_ptr<const Model> model, bool observe_all, size_t calls, std::string path)
+      : name_(std::move(name)), path_(std::move(path)), model_(std::move(model)), calls_(calls) {
+    options_.observe_all = observe_all;
     executor_ = must(make_executor("cpu"));
     session_ = must(executor_->prepare(model_, options_));
-    // Another input for each call: equal payloads would be stored once.
-    for (uint64_t call = 0; call <= size.calls; ++call)
-      inputs_.push_back({Value(normal_floats({size.sequence, size.hidden}, call))});
+  }
+
+  void make_inputs(const MakeInputs& make) {
+    inputs_ = {make(0)};
+    ByteCounter counter;
+    must(session_->run(inputs_[0], counter));
     NullObserver nobody;
-    must(session_->run(inputs_[0], nobody));
+    if (calls_ == 0) {
+      const double seconds = cost_of([&] { must(session_->run(inputs_[0], nobody)); }).wall;
+      calls_ = static_cast<size_t>(std::max(1.0, kRoundSeconds / seconds));
+    }
+    bytes_to_come_ = calls_ * counter.bytes() + (size_t{2} << 20);
+    while (inputs_.size() <= calls_) inputs_.push_back(make(inputs_.size()));
   }
 
   void measure(int threads, int rounds) {
     set_thread_count(threads);
-    Way ways[] = {{"plain", {}}, {"statistics", CaptureLevel::stats, 1.05}, {"everything", CaptureLevel::all, 1.12}};
+    Way ways[] = {{"plain", {}},
+                  {"statistics", CaptureLevel::stats, "1.05 and less"},
+                  {"everything", CaptureLevel::all, "1.12 and less", true},
+                  {"everything, its memory got meanwhile,", CaptureLevel::all, "none"}};
     for (int round = 0; round < rounds; ++round) {
-      for (Way& way : ways) way.costs.push_back(way.level.has_value() ? captured(*way.level) : plain());
+      for (Way& way : ways) way.costs.push_back(way.level.has_value() ? captured(way) : plain());
     }
     std::filesystem::remove(path_);
-    std::printf("run, hidden %lld, %d thread(s): plain %.1f ms a call\n", static_cast<long long>(size_.hidden), threads,
-                1e3 * median_of(ways[0].costs, &Cost::wall) / static_cast<double>(size_.calls));
+    std::printf("%s, %d thread(s): plain %.1f ms a call\n", name_.c_str(), threads,
+                1e3 * median_of(ways[0].costs, &Cost::wall) / static_cast<double>(calls_));
     for (const Way& way : std::span(ways).subspan(1)) print(way, ways[0]);
   }
 
  private:
   void call_all(Observer& observer) {
-    for (size_t call = 1; call <= size_.calls; ++call)
+    for (size_t call = 1; call <= calls_; ++call)
       must(session_->run(inputs_[call], observer, {"", static_cast<int64_t>(call)}));
   }
 
@@ -308,13 +346,15 @@ class RunBench {
     });
   }
 
-  Cost captured(CaptureLevel level) {
+  Cost captured(const Way& way) {
     DumpWriterOptions options;
-    options.level = level;
+    options.level = *way.level;
+    if (way.is_prepared) options.ring_bytes = bytes_to_come_;
     const auto writer = must(DumpWriter::create(path_, options));
     must(writer->begin_run(describe_run(*executor_, options_, model_)));
     must(session_->run(inputs_[0], *writer, {"", 0}));  // stores the weights, once for the dump
-    warm_free_memory(size_t{256} << 20);
+    warm_free_memory(4 * bytes_to_come_);
+    if (way.is_prepared) writer->prepare(bytes_to_come_);
     return cost_of([&] {
       call_all(*writer);
       must(writer->end_run(true));
@@ -327,7 +367,7 @@ class RunBench {
   // rounds' CPU time is mostly without that.
   static void print(const Way& way, const Way& plain) {
     std::printf(
-        "  %s / plain: %.3f, of the least %.3f (goal %.2f and less); CPU time of all threads: %.3f, lower quartile "
+        "  %s / plain: %.3f, of the least %.3f (goal %s); CPU time of all threads: %.3f, lower quartile "
         "%.3f\n",
         way.name, part_of(way, plain, &Cost::wall, 0.5), least_of(way.costs) / least_of(plain.costs), way.goal,
         part_of(way, plain, &Cost::cpu, 0.5), part_of(way, plain, &Cost::cpu, 0.25));
@@ -341,14 +381,35 @@ class RunBench {
     return ratios[static_cast<size_t>(quantile * static_cast<double>(ratios.size()))];
   }
 
-  Size size_;
+  std::string name_;
   std::string path_;
   std::shared_ptr<const Model> model_;
+  size_t calls_;  // in a round
+  size_t bytes_to_come_ = 0;
   RunOptions options_;
   std::shared_ptr<Executor> executor_;
   std::unique_ptr<Session> session_;
   std::vector<std::vector<Value>> inputs_;
 };
+
+RunBench bench_of(const Size& size, const std::string& path) {
+  RunBench bench("run, hidden " + std::to_string(size.hidden), Builder(size).build(), true, size.calls, path);
+  bench.make_inputs([&](uint64_t seed) -> std::vector<Value> {
+    return {Value(normal_floats({size.sequence, size.hidden}, seed))};
+  });
+  return bench;
+}
+
+RunBench bench_of(const std::string& file, const std::string& path) {
+  const auto model = must(import_model(file));
+  RunBench bench(file, model, false, 0, path);
+  bench.make_inputs([&](uint64_t seed) {
+    InputRequest request;
+    request.seed = seed;
+    return must(make_inputs(*model, request)).values;
+  });
+  return bench;
+}
 
 }  // namespace
 
@@ -356,18 +417,21 @@ int main(int argc, char** argv) {
   const std::string folder = argc > 1 ? argv[1] : "/dev/shm";
   const int rounds = argc > 2 ? std::max(1, std::atoi(argv[2])) : 21;
   const std::string part = argc > 3 ? argv[3] : "";
-  const int64_t hidden = argc > 4 ? std::atoll(argv[4]) : 0;
+  const std::string which = argc > 4 ? argv[4] : "";
   const int only_threads = argc > 5 ? std::atoi(argv[5]) : 0;
   const std::string path = folder + "/capture_bench.plx";
-  for (const int threads : {1, 2}) {
-    if (part.empty() || part == "rate") measure_rate(path, threads, rounds);
-  }
-  for (const Size& size : kTransformers) {
-    if (part == "rate" || (hidden != 0 && hidden != size.hidden)) continue;
-    RunBench bench(size, path);
+  const auto measure = [&](RunBench bench) {
     for (const int threads : {1, 2}) {
       if (only_threads == 0 || only_threads == threads) bench.measure(threads, rounds);
     }
+  };
+  for (const int threads : {1, 2}) {
+    if (part.empty() || part == "rate") measure_rate(path, threads, rounds);
+  }
+  if (part == "model") measure(bench_of(which, path));
+  for (const Size& size : kTransformers) {
+    if (part.empty() || (part == "run" && (which.empty() || which == std::to_string(size.hidden))))
+      measure(bench_of(size, path));
   }
   return 0;
 }
