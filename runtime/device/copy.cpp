@@ -133,10 +133,6 @@ void bring_contiguous_axis_inward(Walk& walk) {
   }
 }
 
-struct Bytes16 {
-  uint64_t words[2];
-};
-
 }  // namespace
 
 int64_t element_bytes(DType dtype) {
@@ -166,7 +162,7 @@ void copy_strided(Queue<Cpu>&, int64_t bytes_per_element, const Ints& dims, cons
       return copy_walk<uint64_t>(walk, to, from);
     default:
       PX_CHECK(bytes_per_element == 16);
-      return copy_walk<Bytes16>(walk, to, from);
+      return copy_walk<copy_detail::Bytes16>(walk, to, from);
   }
 }
 

@@ -1,6 +1,7 @@
 // copy, fill and index_map: primitives that move elements without reading them, by element size alone.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "inspector/base/thread_pool.h"
@@ -39,6 +40,18 @@ template <class F>
 void index_map(Queue<Cpu>&, const F& f, const MutableView& out, const std::byte* source, int64_t block_elements,
                const std::byte* fill_element = nullptr);
 
+// The columns of a row that come from neighbouring elements, those from `source` on. All others are filled.
+struct Run {
+  int64_t begin, end;
+  int64_t source;
+};
+
+// index_map by rows of `columns` elements: f.row(i) knows what the elements of row i have in common, and says where the
+// one in a column comes from. A row that is a Run says so by run(), whose ends may lie outside of it.
+template <class F>
+void index_rows(Queue<Cpu>&, const F& f, const MutableView& out, const std::byte* source, int64_t columns,
+                const std::byte* fill_element = nullptr);
+
 namespace copy_detail {
 void fill_run(std::byte* target, int64_t bytes_per_element, int64_t count, const std::byte* element);
 
@@ -54,7 +67,59 @@ void index_elements(const F& f, std::byte* target, const std::byte* source, cons
     to[i] = index < 0 ? fill_value : from[index];
   }
 }
+
+template <class T, class F>
+void index_row_elements(const F& f, std::byte* target, const std::byte* source, const std::byte* fill_element,
+                        int64_t columns, int64_t begin, int64_t end) {
+  T fill_value{};
+  if (fill_element != nullptr) std::memcpy(&fill_value, fill_element, sizeof(T));
+  const T* from = reinterpret_cast<const T*>(source);
+  T* to = reinterpret_cast<T*>(target) + begin * columns;
+  for (int64_t i = begin; i < end; ++i, to += columns) {
+    const auto row = f.row(i);
+    if constexpr (requires { row.run(); }) {
+      const Run run = row.run();
+      const int64_t first = std::clamp<int64_t>(run.begin, 0, columns);
+      const int64_t last = std::clamp(run.end, first, columns);
+      std::fill(to, to + first, fill_value);
+      std::copy_n(from + run.source + (first - run.begin), last - first, to + first);
+      std::fill(to + last, to + columns, fill_value);
+      continue;
+    }
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t index = row(column);
+      to[column] = index < 0 ? fill_value : from[index];
+    }
+  }
+}
+
+struct Bytes16 {
+  uint64_t words[2];
+};
 }  // namespace copy_detail
+
+template <class F>
+void index_rows(Queue<Cpu>&, const F& f, const MutableView& out, const std::byte* source, int64_t columns,
+                const std::byte* fill_element) {
+  const int64_t rows = columns == 0 ? 0 : out.element_count() / columns;
+  parallel_for(rows, 10 + 2 * columns, [&](int64_t begin, int64_t end) {
+    const auto run = [&]<class T>(T /*element*/) {
+      copy_detail::index_row_elements<T>(f, out.data, source, fill_element, columns, begin, end);
+    };
+    switch (element_bytes(out.dtype)) {
+      case 1:
+        return run(uint8_t{});
+      case 2:
+        return run(uint16_t{});
+      case 4:
+        return run(uint32_t{});
+      case 8:
+        return run(uint64_t{});
+      default:
+        return run(copy_detail::Bytes16{});
+    }
+  });
+}
 
 template <class F>
 void index_map(Queue<Cpu>&, const F& f, const MutableView& out, const std::byte* source, int64_t block_elements,

@@ -43,7 +43,7 @@ Status gather_elements(OpContext<Device>& op) {
   const auto indices = PX_TRY(index_table(op, 1, dim_of(data.shape(), axis)));
   const MutableView y = PX_TRY(op.make_output(0, data.dtype(), op.input(1).shape()));
   const AxisIndex<Device> index{indices, Axes(dims), Axes(row_major_strides(data.shape())), axis};
-  index_map(op.queue(), index, y, data.view().data, 1);
+  index_rows(op.queue(), index, y, data.view().data, index.columns());
   return {};
 }
 
@@ -87,28 +87,6 @@ Status append_pad_table(int64_t dim, int64_t before, int64_t after, const std::s
   }
   return {};
 }
-
-// The tables of all axes one after the other.
-template <class Device>
-struct TablesIndex {
-  Elements<Device, const int64_t> tables;
-  Axes dims;  // of the output: the tables' lengths
-  Axes strides;
-  PX_HD int64_t operator()(int64_t element) const {
-    int64_t rest = element;
-    int64_t offset = 0;
-    int64_t table = 0;
-    for (int axis = 0; axis < dims.count; ++axis) table += dims[axis];
-    for (int axis = dims.count - 1; axis >= 0; --axis) {
-      table -= dims[axis];
-      const int64_t source = tables[table + rest % dims[axis]];
-      if (source < 0) return -1;
-      offset += source * strides[axis];
-      rest /= dims[axis];
-    }
-    return offset;
-  }
-};
 
 struct PadArguments {
   Ints before, after;  // of each axis
@@ -196,8 +174,9 @@ Status pad(OpContext<Device>& op) {
   for (int64_t axis = 0; axis < rank; ++axis) {
     PX_TRY(append_pad_table(dim_of(x.shape(), axis), given.before[axis], given.after[axis], mode, tables));
   }
-  const TablesIndex<Device> index{PX_TRY(op.table(std::move(tables))), Axes(dims), Axes(row_major_strides(x.shape()))};
-  index_map(op.queue(), index, y, x.view().data, 1, given.constant.defined() ? given.constant.view().data : nullptr);
+  const auto index = PX_TRY(tables_index(op, std::move(tables), dims, row_major_strides(x.shape())));
+  index_rows(op.queue(), index, y, x.view().data, index.columns(),
+             given.constant.defined() ? given.constant.view().data : nullptr);
   return {};
 }
 
@@ -206,10 +185,15 @@ struct TriluIndex {
   int64_t columns;
   int64_t k;
   bool upper;
-  PX_HD int64_t operator()(int64_t element) const {
-    const int64_t column = element % columns;
-    const int64_t row = element / columns % rows;
-    return (upper ? column - row >= k : column - row <= k) ? element : -1;
+  struct Row {
+    int64_t first;       // element
+    int64_t begin, end;  // of the columns that are kept
+    PX_HD int64_t operator()(int64_t column) const { return column >= begin && column < end ? first + column : -1; }
+    Run run() const { return {begin, end, first + begin}; }
+  };
+  PX_HD Row row(int64_t number) const {
+    const int64_t diagonal = number % rows + k;
+    return {number * columns, upper ? diagonal : 0, upper ? columns : diagonal + 1};
   }
 };
 
@@ -220,8 +204,9 @@ Status trilu(OpContext<Device>& op) {
   if (rank < 2) return execution_error("the input must have rank 2 or more");
   const int64_t k = op.has_input(1) ? PX_TRY(op.integer_of_input(1)) : 0;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
-  const TriluIndex index{dim_of(x.shape(), rank - 2), dim_of(x.shape(), rank - 1), k, op.integer("upper") != 0};
-  index_map(op.queue(), index, y, x.view().data, 1);
+  const int64_t rows = dim_of(x.shape(), rank - 2), columns = dim_of(x.shape(), rank - 1);
+  const TriluIndex index{rows, columns, std::clamp(k, -rows, columns), op.integer("upper") != 0};
+  index_rows(op.queue(), index, y, x.view().data, index.columns);
   return {};
 }
 

@@ -1,9 +1,13 @@
 // Index tensors read, checked and turned into offsets.
 #include "runtime/ops/indices.h"
 
+#include <atomic>
+
 #include <fmt/format.h>
 
+#include "inspector/base/thread_pool.h"
 #include "runtime/device/blocks.h"
+#include "runtime/device/multiversion.h"
 
 namespace parallax::runtime {
 
@@ -17,6 +21,23 @@ Result<Ints> checked_indices(const Tensor& indices, int64_t dim) {
     if (index < 0) index += dim;
   }
   return values;
+}
+
+bool are_ready_indices(const Tensor& indices, int64_t dim) {
+  if (indices.dtype() != DType::int64) return false;
+  const int64_t* const values = indices.as<int64_t>().data();
+  const auto limit = static_cast<uint64_t>(dim);
+  std::atomic<bool> all_inside = true;
+  parallel_for(indices.element_count(), 1, [&](int64_t begin, int64_t end) {
+    uint64_t outside = 0;
+    vectorised(begin, end, [values, limit, &outside](int64_t first, int64_t last) {
+      uint64_t found = 0;
+      for (int64_t i = first; i < last; ++i) found += static_cast<uint64_t>(values[i]) >= limit ? 1 : 0;
+      outside = found;
+    });
+    if (outside != 0) all_inside = false;
+  });
+  return all_inside;
 }
 
 Error index_outside(int64_t index, int64_t dim) {

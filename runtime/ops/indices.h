@@ -14,6 +14,9 @@ namespace parallax::runtime {
 // Indices into a dimension of `dim`, counted from the front. Error: execution, naming the first one outside.
 Result<Ints> checked_indices(const Tensor& indices, int64_t dim);
 
+// Whether these are int64 and all of them within [0, dim) as they stand.
+bool are_ready_indices(const Tensor& indices, int64_t dim);
+
 // The tuples of GatherND and ScatterND as block numbers of data. Errors: execution.
 Result<Ints> nd_offsets(const Shape& data, const Tensor& indices, int64_t batch_dims);
 // The part of it that looks at shapes alone.
@@ -42,16 +45,69 @@ struct AxisIndex {
   Axes dims;     // of the index tensor
   Axes strides;  // of data
   int64_t axis;
-  PX_HD int64_t operator()(int64_t element) const {
-    int64_t rest = element;
-    int64_t offset = indices[element] * strides[axis];
-    for (int i = dims.count - 1; i >= 0; --i) {
-      if (i != axis) offset += rest % dims[i] * strides[i];
+
+  struct Row {
+    Elements<Device, const int64_t> indices;
+    int64_t first, index_stride, base, step;
+    PX_HD int64_t operator()(int64_t column) const {
+      return base + indices[first + column] * index_stride + column * step;
+    }
+  };
+  int64_t columns() const { return dims[dims.count - 1]; }
+  PX_HD Row row(int64_t number) const {
+    const int last = dims.count - 1;
+    int64_t base = 0;
+    int64_t rest = number;
+    for (int i = last - 1; i >= 0; --i) {
+      if (i != axis) base += rest % dims[i] * strides[i];
       rest /= dims[i];
     }
-    return offset;
+    return {indices, number * dims[last], strides[axis], base, axis == last ? 0 : strides[last]};
+  }
+  PX_HD int64_t operator()(int64_t element) const {
+    const int64_t columns = dims[dims.count - 1];
+    return row(element / columns)(element % columns);
   }
 };
+
+// A table for each axis of the output, one after the other, says where its positions come from; -1: nowhere.
+template <class Device>
+struct TablesIndex {
+  Elements<Device, const int64_t> tables;
+  Axes dims;     // of the output: the tables' lengths
+  Axes strides;  // of what is read
+
+  struct Row {
+    Elements<Device, const int64_t> tables;
+    int64_t first, stride, base;  // base -1: no element comes from anywhere
+    PX_HD int64_t operator()(int64_t column) const {
+      const int64_t place = tables[first + column];
+      return base < 0 || place < 0 ? -1 : base + place * stride;
+    }
+  };
+  int64_t columns() const { return dims[dims.count - 1]; }
+  PX_HD Row row(int64_t number) const {
+    const int last = dims.count - 1;
+    int64_t table = 0;
+    for (int axis = 0; axis < last; ++axis) table += dims[axis];
+    Row row{tables, table, strides[last], 0};
+    int64_t rest = number;
+    for (int axis = last - 1; axis >= 0 && row.base >= 0; --axis) {
+      table -= dims[axis];
+      const int64_t place = tables[table + rest % dims[axis]];
+      row.base = place < 0 ? -1 : row.base + place * strides[axis];
+      rest /= dims[axis];
+    }
+    return row;
+  }
+};
+
+// Of an output of `dims` whose axes read along `strides`; a scalar is a row of one element.
+template <class Device>
+Result<TablesIndex<Device>> tables_index(OpContext<Device>& op, Ints tables, const Ints& dims, const Ints& strides) {
+  if (dims.empty()) return tables_index(op, Ints{0}, Ints{1}, Ints{1});
+  return TablesIndex<Device>{PX_TRY(op.table(std::move(tables))), Axes(dims), Axes(strides)};
+}
 
 template <class Device>
 struct TableIndex {
@@ -124,6 +180,7 @@ Result<Elements<Device, const int64_t>> index_table(OpContext<Device>& op, int64
     const MutableView wide = PX_TRY(indices_detail::wide_indices(op, indices, dim));
     return Elements<Device, const int64_t>{reinterpret_cast<const int64_t*>(wide.data)};
   } else {
+    if (are_ready_indices(indices, dim)) return Elements<Device, const int64_t>{indices.as<int64_t>().data()};
     return op.table(PX_TRY(checked_indices(indices, dim)));
   }
 }

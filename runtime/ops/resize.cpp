@@ -6,6 +6,7 @@
 
 #include "runtime/device/copy.h"
 #include "runtime/device/element_of.h"
+#include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
@@ -118,51 +119,7 @@ ResizeSettings settings_of(const OpCall& op) {
   return settings;
 }
 
-// One axis: [outer, in, inner] to [outer, out, inner].
-template <class C>
-void resample(const std::vector<C>& from, const ResizeTable& table, int64_t outer, int64_t in, int64_t inner,
-              std::vector<C>& to) {
-  const auto out = static_cast<int64_t>(table.indices.size());
-  to.assign(static_cast<size_t>(outer * out * inner), C(0));
-  parallel_for(outer * out, inner * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index) {
-      const auto position = static_cast<size_t>(index % out);
-      C* target = to.data() + index * inner;
-      for (size_t tap = 0; tap < table.indices[position].size(); ++tap) {
-        const C weight = static_cast<C>(table.weights[position][tap]);
-        if (weight == C(0)) continue;
-        const C* source = from.data() + (index / out * in + table.indices[position][tap]) * inner;
-        for (int64_t i = 0; i < inner; ++i) target[i] += weight * source[i];
-      }
-    }
-  });
-}
-
-// The same a result at a time: out is [outer, table, inner] of C.
-template <class Device, class C>
-struct Resampled {
-  Source from;
-  Elements<Device, const int64_t> indices;  // `taps` for each position
-  Elements<Device, const double> weights;
-  Elements<Device, const int64_t> outside;  // of each position; none: nothing is extrapolated
-  int64_t taps, in, out, inner;
-  C fill_value;
-
-  PX_HD C operator()(int64_t element) const {
-    const int64_t position = element / inner % out;
-    if (outside && outside[position] != 0) return fill_value;
-    C sum = C(0);
-    for (int64_t tap = position * taps; tap < (position + 1) * taps; ++tap) {
-      const C weight = static_cast<C>(weights[tap]);
-      if (weight == C(0)) continue;
-      const int64_t source = (element / inner / out * in + indices[tap]) * inner + element % inner;
-      sum += weight * element_of<Device, C>(from, source);
-    }
-    return sum;
-  }
-};
-
-// One axis as tables that kernels read, every position with as many taps.
+// One axis as tables that kernels read, every position with as many taps: tap t of position i is number t * out + i.
 template <class Device>
 struct AxisTables {
   Elements<Device, const int64_t> indices, outside;
@@ -173,22 +130,91 @@ template <class Device>
 Result<AxisTables<Device>> axis_tables(OpContext<Device>& op, const ResizeTable& table) {
   AxisTables<Device> result;
   for (const auto& indices : table.indices) result.taps = std::max(result.taps, static_cast<int64_t>(indices.size()));
-  const auto taps = static_cast<size_t>(result.taps);
+  const size_t out = table.indices.size();
   Ints indices, outside;
   std::vector<double> weights;
-  for (size_t position = 0; position < table.indices.size(); ++position) {
-    for (size_t tap = 0; tap < taps; ++tap) {
+  for (size_t tap = 0; tap < static_cast<size_t>(result.taps); ++tap) {
+    for (size_t position = 0; position < out; ++position) {
       const bool present = tap < table.indices[position].size();
       indices.push_back(present ? table.indices[position][tap] : 0);
       weights.push_back(present ? table.weights[position][tap] : 0.0);
     }
-    outside.push_back(table.outside[position] ? 1 : 0);
   }
+  for (size_t position = 0; position < out; ++position) outside.push_back(table.outside[position] ? 1 : 0);
   result.indices = PX_TRY(op.table(std::move(indices)));
   result.weights = PX_TRY(op.table(std::move(weights)));
   result.outside = PX_TRY(op.table(std::move(outside)));
   return result;
 }
+
+// One axis, from [outer, in, inner] to [outer, out, inner] of C. What has no weight is not read: it may be NaN.
+template <class C>
+void resample(const C* from, const AxisTables<Cpu>& table, int64_t outer, int64_t in, int64_t out, int64_t inner,
+              C* to) {
+  const double* const weights = table.weights.data;
+  const int64_t* const indices = table.indices.data;
+  const int64_t taps = table.taps;
+  if (inner == 1) {
+    parallel_for(outer, out * taps, [=](int64_t begin, int64_t end) {
+      vectorised(begin, end, [=](int64_t first, int64_t last) {
+        for (int64_t row = first; row < last; ++row) {
+          const C* const source = from + row * in;
+          C* const target = to + row * out;
+          std::fill_n(target, out, C(0));
+          for (int64_t tap = 0; tap < taps; ++tap) {
+            const double* const weight = weights + tap * out;
+            const int64_t* const index = indices + tap * out;
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = 0; i < out; ++i) {
+              const C product = static_cast<C>(weight[i]) * source[index[i]];
+              target[i] += weight[i] == 0.0 ? C(0) : product;
+            }
+          }
+        }
+      });
+    });
+    return;
+  }
+  parallel_for(outer * out, inner * taps, [=](int64_t begin, int64_t end) {
+    vectorised(begin, end, [=](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; ++row) {
+        C* const target = to + row * inner;
+        std::fill_n(target, inner, C(0));
+        for (int64_t tap = row % out; tap < taps * out; tap += out) {
+          const C weight = static_cast<C>(weights[tap]);
+          if (weight == C(0)) continue;
+          const C* const source = from + (row / out * in + indices[tap]) * inner;
+          PX_INDEPENDENT_ITERATIONS
+          for (int64_t i = 0; i < inner; ++i) target[i] += weight * source[i];
+        }
+      }
+    });
+  });
+}
+
+// The same a result at a time: out is [outer, table, inner] of C.
+template <class Device, class C>
+struct Resampled {
+  Source from;
+  Elements<Device, const int64_t> indices;
+  Elements<Device, const double> weights;
+  Elements<Device, const int64_t> outside;  // of each position; none: nothing is extrapolated
+  int64_t taps, in, out, inner;
+  C fill_value;
+
+  PX_HD C operator()(int64_t element) const {
+    const int64_t position = element / inner % out;
+    if (outside && outside[position] != 0) return fill_value;
+    C sum = C(0);
+    for (int64_t tap = position; tap < taps * out; tap += out) {
+      const C weight = static_cast<C>(weights[tap]);
+      if (weight == C(0)) continue;
+      const int64_t source = (element / inner / out * in + indices[tap]) * inner + element % inner;
+      sum += weight * element_of<Device, C>(from, source);
+    }
+    return sum;
+  }
+};
 
 template <class C, GpuDevice Device>
 Status interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
@@ -213,50 +239,43 @@ Status interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, c
   return {};
 }
 
+// Where a place lies outside along any axis, `value`.
 template <class C>
-Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
-                   const MutableView& y, bool extrapolates) {
-  const Tensor& x = op.input(0);
-  std::vector<C> values(static_cast<size_t>(x.element_count())), next;
-  load_block<C>(x.dtype(), x.view().data, 0, 1, x.element_count(), values.data());
-  Ints dims(x.shape());
-  for (size_t axis = 0; axis < axes.size(); ++axis) {
-    if (axes[axis].is_plain() && !extrapolates) continue;
-    const auto at = static_cast<int64_t>(axis);
-    resample(values, tables[axis], product(dims, 0, at), dims[at], product(dims, at + 1, dims.size()), next);
-    dims[at] = axes[axis].out;
-    values.swap(next);
-  }
-  const C fill_value = static_cast<C>(op.find_real("extrapolation_value").value_or(0.0));
-  for (int64_t i = 0; extrapolates && i < y.element_count(); ++i) {
+void fill_outside(const std::vector<ResizeTable>& tables, const Ints& dims, C value, C* values) {
+  for (int64_t i = 0; i < product(dims); ++i) {
     int64_t rest = i;
     for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
-      if (tables[static_cast<size_t>(axis)].outside[static_cast<size_t>(rest % dims[axis])])
-        values.data()[i] = fill_value;
+      if (tables[static_cast<size_t>(axis)].outside[static_cast<size_t>(rest % dims[axis])]) values[i] = value;
       rest /= dims[axis];
     }
   }
-  store_block<C>(y.dtype, y.data, 0, y.element_count(), values.data());
-  return {};
 }
 
-template <class Device>
-struct NearestIndex {
-  Elements<Device, const int64_t> places;  // of all axes one after the other
-  Axes dims;                               // of the output
-  Axes strides;                            // of the input
-  PX_HD int64_t operator()(int64_t element) const {
-    int64_t table = 0;
-    for (int axis = 0; axis < dims.count; ++axis) table += dims[axis];
-    int64_t offset = 0;
-    for (int axis = dims.count - 1; axis >= 0; --axis) {
-      table -= dims[axis];
-      offset += places[table + element % dims[axis]] * strides[axis];
-      element /= dims[axis];
-    }
-    return offset;
+template <class C>
+Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
+                   const MutableView& y, bool extrapolates) {
+  const TensorView x = op.input(0).view();
+  const std::shared_ptr<const C> start = PX_TRY(converted<C>(op.queue(), x, false));
+  TensorView from{storage_of<C>(), x.shape, reinterpret_cast<const std::byte*>(start.get()), x.device};
+  Ints dims(x.shape);
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    if (axes[axis].is_plain() && !extrapolates) continue;
+    const auto at = static_cast<int64_t>(axis);
+    const AxisTables<Cpu> table = PX_TRY(axis_tables(op, tables[axis]));
+    const int64_t in = dims[at];
+    dims[at] = axes[axis].out;
+    const MutableView to = PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
+    resample(reinterpret_cast<const C*>(from.data), table, product(dims, 0, at), in, dims[at],
+             product(dims, at + 1, dims.size()), reinterpret_cast<C*>(to.data));
+    const bool is_last = axis + 1 == axes.size();
+    if (extrapolates && is_last)
+      fill_outside(tables, dims, static_cast<C>(op.find_real("extrapolation_value").value_or(0.0)),
+                   reinterpret_cast<C*>(to.data));
+    from = TensorView(to);
   }
-};
+  map_as<C, C>(op.queue(), Same{}, y, std::array<TensorView, 1>{from});
+  return {};
+}
 
 template <class Device>
 Status resize(OpContext<Device>& op) {
@@ -277,9 +296,8 @@ Status resize(OpContext<Device>& op) {
     for (const ResizeTable& table : tables) {
       for (const std::vector<int64_t>& indices : table.indices) places.push_back(indices[0]);
     }
-    const NearestIndex<Device> index{PX_TRY(op.table(std::move(places))), Axes(dims),
-                                     Axes(row_major_strides(x.shape()))};
-    return index_map(op.queue(), index, y, x.view().data, 1), Status{};
+    const auto index = PX_TRY(tables_index(op, std::move(places), dims, row_major_strides(x.shape())));
+    return index_rows(op.queue(), index, y, x.view().data, index.columns()), Status{};
   }
   if (arithmetic_of(x.dtype()) == Arithmetic::none || x.dtype() == DType::bool_) return unsupported_dtype(x.dtype());
   if (x.dtype() == DType::float64 || !is_floating(x.dtype())) {

@@ -1,10 +1,14 @@
-// Operators on signals: window functions, DFT, STFT, MelWeightMatrix. Sums in double.
+// Operators on signals: window functions, DFT, STFT, MelWeightMatrix. Sums in double; on the host transforms are fast
+// ones, on a GPU each element is a sum of its own.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "runtime/device/element_of.h"
+#include "runtime/device/fourier.h"
 #include "runtime/device/map.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
@@ -52,21 +56,6 @@ Status window(OpContext<Device>& op) {
 
 constexpr int64_t kMostLength = int64_t{1} << 24;
 
-// exp(-2 pi i k / n), or its conjugate for the inverse, as pairs of numbers. Quarters of the circle are exact, so that
-// what cancels in theory cancels here.
-std::vector<double> roots_of_unity(int64_t n, bool inverse) {
-  constexpr double kQuarters[][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
-  std::vector<double> roots;
-  for (int64_t k = 0; k < n; ++k) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-    const bool is_quarter = 4 * k % n == 0;
-    const double sine = is_quarter ? kQuarters[4 * k / n][1] : std::sin(angle);
-    roots.push_back(is_quarter ? kQuarters[4 * k / n][0] : std::cos(angle));
-    roots.push_back(inverse ? sine : -sine);
-  }
-  return roots;
-}
-
 // Signals along an axis: [outer, length, inner] of pairs (or of real numbers, where `parts` is 1).
 template <class Device>
 struct Signals {
@@ -93,24 +82,89 @@ PX_HD double transformed(const Elements<Device, const double>& roots, int64_t n,
   return sum;
 }
 
-// An element of [outer, wanted, inner, out_parts]. From half a spectrum the other half follows: bin n - k is the
-// conjugate of bin k.
-template <class Device>
+// Spectra as they are stored: [outer, wanted, inner, parts], of rows outer * inner.
+struct SpectraShape {
+  int64_t n, wanted, inner, parts;
+  bool inverse;
+  PX_HD int64_t element(int64_t row, int64_t k, int64_t part) const {
+    return ((row / inner * wanted + k) * inner + row % inner) * parts + part;
+  }
+};
+
+// An element of the spectra of value(row, i, part).
+template <class Device, class Value>
 struct SpectrumElement {
   static constexpr int64_t kWork = 1000;
-  Signals<Device> signals;
+  Value value;
   Elements<Device, const double> roots;
-  int64_t n, wanted, out_parts;
-  bool inverse, from_half;
+  SpectraShape shape;
   PX_HD double operator()(int64_t element) const {
-    const int64_t place = element / out_parts;
-    const int64_t row = place / signals.inner / wanted * signals.inner + place % signals.inner;
-    const int64_t k = place / signals.inner % wanted;
-    const double sum = transformed<Device>(roots, n, k, element % out_parts, [&](int64_t i, int64_t part) {
-      if (!from_half || i <= n / 2) return signals.part_at(row, i, part);
-      return part == 0 ? signals.part_at(row, n - i, 0) : -signals.part_at(row, n - i, 1);
+    const int64_t place = element / shape.parts;
+    const int64_t row = place / shape.inner / shape.wanted * shape.inner + place % shape.inner;
+    const int64_t k = place / shape.inner % shape.wanted;
+    const double sum = transformed<Device>(roots, shape.n, k, element % shape.parts,
+                                           [&](int64_t i, int64_t part) { return value(row, i, part); });
+    return shape.inverse ? sum / static_cast<double>(shape.n) : sum;
+  }
+};
+
+constexpr int64_t kRowsAtOnce = 8;  // as many as a vector has doubles
+
+template <class Value>
+void transform_rows(const Fourier& fourier, const Value& value, const SpectraShape& shape, int64_t first, int64_t count,
+                    double* memory, double* spectra) {
+  const Fourier::Parts parts{memory, memory + shape.n * count};
+  for (int64_t i = 0; i < shape.n; ++i) {
+    for (int64_t row = 0; row < count; ++row) {
+      parts.real[i * count + row] = value(first + row, i, 0);
+      parts.imaginary[i * count + row] = value(first + row, i, 1);
+    }
+  }
+  fourier.run(count, parts, memory + 2 * shape.n * count);
+  const double divisor = shape.inverse ? static_cast<double>(shape.n) : 1.0;
+  for (int64_t k = 0; k < shape.wanted; ++k) {
+    for (int64_t row = 0; row < count; ++row) {
+      const double sums[] = {parts.real[k * count + row], parts.imaginary[k * count + row]};
+      for (int64_t part = 0; part < shape.parts; ++part)
+        spectra[shape.element(first + row, k, part)] = sums[part] / divisor;
+    }
+  }
+}
+
+template <class Device, class Value>
+Status store_spectra(OpContext<Device>& op, const Value& value, const SpectraShape& shape, const MutableView& y) {
+  if (y.element_count() == 0) return {};
+  if constexpr (GpuDevice<Device>) {
+    const SpectrumElement<Device, Value> element{value, PX_TRY(op.table(roots_of_unity(shape.n, shape.inverse))),
+                                                 shape};
+    tabulate<double>(op.queue(), element, y);
+  } else {
+    const MutableView spectra = y.dtype == DType::float64 ? y : PX_TRY(op.scratch(DType::float64, y.shape));
+    const Fourier fourier(shape.n, shape.inverse);
+    const int64_t rows = y.element_count() / (shape.wanted * shape.parts);
+    const int64_t groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce;
+    const int64_t work = kRowsAtOnce * shape.n * 16;
+    parallel_for(groups, work, [&](int64_t begin, int64_t end) {
+      const int64_t most = std::min(kRowsAtOnce, rows);
+      std::vector<double> memory(static_cast<size_t>(2 * shape.n * most + fourier.scratch_size(most)));
+      for (int64_t first = begin * kRowsAtOnce; first < std::min(rows, end * kRowsAtOnce); first += kRowsAtOnce)
+        transform_rows(fourier, value, shape, first, std::min(most, rows - first), memory.data(),
+                       reinterpret_cast<double*>(spectra.data));
     });
-    return inverse ? sum / static_cast<double>(n) : sum;
+    if (spectra.data != y.data) map_as<double, double>(op.queue(), Same{}, y, std::array{TensorView(spectra)});
+  }
+  return {};
+}
+
+// From half a spectrum the other half follows: bin n - k is the conjugate of bin k.
+template <class Device>
+struct DftValue {
+  Signals<Device> signals;
+  int64_t n;
+  bool from_half;
+  PX_HD double operator()(int64_t row, int64_t i, int64_t part) const {
+    if (!from_half || i <= n / 2) return signals.part_at(row, i, part);
+    return part == 0 ? signals.part_at(row, n - i, 0) : -signals.part_at(row, n - i, 1);
   }
 };
 
@@ -138,28 +192,19 @@ Status dft(OpContext<Device>& op) {
   dims[axis] = wanted;
   dims[dims.size() - 1] = inverse && onesided ? 1 : 2;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
-  const SpectrumElement<Device> element{
-      signals, PX_TRY(op.table(roots_of_unity(n, inverse))), n, wanted, dims.back(), inverse, inverse && onesided};
-  tabulate<double>(op.queue(), element, y);
-  return {};
+  const SpectraShape shape{n, wanted, signals.inner, dims.back(), inverse};
+  return store_spectra(op, DftValue<Device>{signals, n, inverse && onesided}, shape, y);
 }
 
-// An element of [batch, frames, wanted, 2]: the frame times the window, transformed.
+// Of a frame, times the window.
 template <class Device>
-struct FrameElement {
-  static constexpr int64_t kWork = 1000;
+struct FrameValue {
   Signals<Device> signals;
   Source weights;
-  Elements<Device, const double> roots;
-  int64_t frame, step, frames, wanted;
-  PX_HD double operator()(int64_t element) const {
-    const int64_t k = element / 2 % wanted;
-    const int64_t number = element / 2 / wanted;
-    const int64_t first = number % frames * step;
-    return transformed<Device>(roots, frame, k, element % 2, [&](int64_t i, int64_t part) {
-      const double weight = weights.data == nullptr ? 1.0 : element_of<Device, double>(weights, i);
-      return weight * signals.part_at(number / frames, first + i, part);
-    });
+  int64_t step, frames;
+  PX_HD double operator()(int64_t number, int64_t i, int64_t part) const {
+    const double weight = weights.data == nullptr ? 1.0 : element_of<Device, double>(weights, i);
+    return weight * signals.part_at(number / frames, number % frames * step + i, part);
   }
 };
 
@@ -181,15 +226,11 @@ Status stft(OpContext<Device>& op) {
   const int64_t wanted = op.integer("onesided") != 0 && parts == 1 ? frame / 2 + 1 : frame;
   const int64_t frames = (dims[1] - frame) / step + 1;
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of({dims[0], frames, wanted, 2})));
-  const FrameElement<Device> element{{source_of(x.view()), dims[1], 1, parts},
-                                     op.has_input(2) ? source_of(op.input(2).view()) : Source{},
-                                     PX_TRY(op.table(roots_of_unity(frame, false))),
-                                     frame,
-                                     step,
-                                     frames,
-                                     wanted};
-  tabulate<double>(op.queue(), element, y);
-  return {};
+  const FrameValue<Device> value{{source_of(x.view()), dims[1], 1, parts},
+                                 op.has_input(2) ? source_of(op.input(2).view()) : Source{},
+                                 step,
+                                 frames};
+  return store_spectra(op, value, {frame, wanted, 1, 2, false}, y);
 }
 
 template <class Device>

@@ -210,4 +210,19 @@ void index_map(Queue<Gpu>& queue, const F& f, const MutableView& out, const std:
   launch(queue, kernel, gpu::size_for_items(queue, count));
 }
 
+namespace gpu {
+template <class F>
+struct ElementOfRows {
+  F f;
+  int64_t columns;
+  PX_HD int64_t operator()(int64_t element) const { return f.row(element / columns)(element % columns); }
+};
+}  // namespace gpu
+
+template <class F, GpuDevice Gpu>
+void index_rows(Queue<Gpu>& queue, const F& f, const MutableView& out, const std::byte* source, int64_t columns,
+                const std::byte* fill_element = nullptr) {
+  index_map(queue, gpu::ElementOfRows<F>{f, columns}, out, source, 1, fill_element);
+}
+
 }  // namespace parallax::runtime
