@@ -163,13 +163,22 @@ Result<InputRequest> InputOptions::request() const {
   return request;
 }
 
+void declare_fallback(CLI::App& app, std::string& fallback) {
+  app.add_option("--fallback", fallback, "executor for nodes that cpu or cuda have no kernel for")
+      ->type_name("reference");
+}
+
+Status check_fallback(const std::string& fallback) {
+  if (fallback.empty() || fallback == "reference") return {};
+  return usage_error(fmt::format("--fallback: only 'reference' can be asked for, got '{}'", fallback));
+}
+
 void ModeOptions::declare(CLI::App& app) {
   app.add_option("--tf32", tf32, "let matrix products of float32 use TF32 on cuda (default off)")->type_name("on|off");
   app.add_option("--accumulate", accumulate, "type of sums: default or fp32")->type_name("default|fp32");
   declare_rewrite(app, rewrite);
   app.add_flag("--observe-all", observe_all, "fuse and fold nothing away, so that every value exists");
-  app.add_option("--fallback", fallback, "executor for nodes that cpu or cuda have no kernel for")
-      ->type_name("reference");
+  declare_fallback(app, fallback);
   app.add_option("--memory-limit", memory_limit, "most memory for weights and values")->type_name("BYTES");
   app.add_flag("--keep-casts", keep_casts, "reference:double honours casts to narrower types");
 }
@@ -183,8 +192,7 @@ Status ModeOptions::apply(RunRequest& request) const {
   request.options.observe_all = observe_all;
   request.options.keep_casts = keep_casts;
   if (!memory_limit.empty()) request.options.memory_limit_bytes = PX_TRY(parse_bytes("--memory-limit", memory_limit));
-  if (!fallback.empty() && fallback != "reference")
-    return usage_error(fmt::format("--fallback: only 'reference' can be asked for, got '{}'", fallback));
+  PX_TRY(check_fallback(fallback));
   request.fallback = fallback;
   return {};
 }

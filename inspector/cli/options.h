@@ -44,6 +44,10 @@ struct ModeOptions {
 void declare_rewrite(CLI::App& app, std::string& text);
 Result<RewriteChoice> parse_rewrite(const std::string& text);
 
+// --fallback alone. Errors: usage.
+void declare_fallback(CLI::App& app, std::string& fallback);
+Status check_fallback(const std::string& fallback);
+
 // --policy, --rtol, --atol, --per, --policy-file
 struct PolicyOptions {
   std::string policy, file, rtol, atol;

@@ -24,6 +24,7 @@ class TestCommand final : public Command {
     app.add_option("-k", request_.glob, "only the cases whose name matches")->type_name("GLOB");
     app.add_flag("--strict", request_.strict, "judge by the policy table instead of rtol 1e-3, atol 1e-7");
     declare_rewrite(app, rewrite_);
+    declare_fallback(app, request_.fallback);
     common_.declare(app, true);
   }
 
@@ -31,6 +32,7 @@ class TestCommand final : public Command {
     common_.apply();
     if (request_.executor.empty()) request_.executor = default_executors(false).back();
     request_.rewrite = PX_TRY(parse_rewrite(rewrite_));
+    PX_TRY(check_fallback(request_.fallback));
     for (const auto& [name, on] : request_.rewrite.changes) PX_TRY(check_pattern(name));
     BackendTestResult result;
     {

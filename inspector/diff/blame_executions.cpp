@@ -68,7 +68,11 @@ class ExecutionBlame {
     }
     const bool all_right = finder_.unjudged().empty() && finder_.judged() > 0;
     if (causes_.empty() && may_be_rounding && all_right) {
-      PX_TRY(diff::accept_grown_rounding(finder_, comparison_));
+      if (std::optional<Cause> left = diff::find_left_range(comparison_); left.has_value()) {
+        causes_.push_back(*std::move(left));
+      } else {
+        PX_TRY(diff::accept_grown_rounding(finder_, comparison_));
+      }
     }
     if (causes_.empty()) add_what_is_known();
     for (size_t index = 0; index < causes_.size(); ++index) causes_[index].rank = static_cast<int32_t>(index) + 1;

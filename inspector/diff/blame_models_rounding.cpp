@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/captured_side.h"
+#include "inspector/diff/grown_rounding.h"
 #include "inspector/diff/node_judge.h"
 #include "inspector/diff/paths.h"
 #include "inspector/diff/why.h"
@@ -143,6 +144,8 @@ Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const 
   const std::string& unjudged = side_a.unjudged().empty() ? side_b.unjudged() : side_a.unjudged();
   const bool is_auto = !request.policy.tolerance.has_value() && request.policy.rules.empty();
   if (!unjudged.empty() || !is_auto) return std::vector<Cause>{first_divergence(comparison, unjudged)};
+  if (std::optional<Cause> left = find_left_range(comparison); left.has_value())
+    return std::vector<Cause>{*std::move(left)};
   for (ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::diverged) continue;
     value.verdict = Verdict::pass;

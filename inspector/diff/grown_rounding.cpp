@@ -114,6 +114,31 @@ class Acceptance {
 
 }  // namespace
 
+std::optional<Cause> find_left_range(const Comparison& comparison) {
+  const auto is_left = [](const ValueComparison& value) {
+    const bool has_place = value.metrics.has_value() && !value.metrics->worst_index.empty();
+    return value.verdict == Verdict::diverged && has_place &&
+           !(std::isfinite(value.metrics->worst_a) && std::isfinite(value.metrics->worst_b));
+  };
+  const auto first = std::ranges::find_if(comparison.values, is_left);
+  if (first == comparison.values.end()) return std::nullopt;
+  Cause cause;
+  cause.rank = 1;
+  cause.node = first->node;
+  cause.op = first->op;
+  cause.path = first->path;
+  cause.inherited = first->severity;
+  const Metrics& metrics = *first->metrics;
+  const bool in_a = !std::isfinite(metrics.worst_a);
+  cause.side = in_a ? Side::a : Side::b;
+  cause.why = fmt::format(
+      "element [{}] is {:.9g} in {} and {:.9g} in {}: right on its own inputs, but it has left the range of numbers "
+      "there, and what follows cannot be told from a fault",
+      fmt::join(metrics.worst_index, ","), in_a ? metrics.worst_a : metrics.worst_b, in_a ? "A" : "B",
+      in_a ? metrics.worst_b : metrics.worst_a, in_a ? "B" : "A");
+  return cause;
+}
+
 Status accept_grown_rounding(const RootFinder& finder, Comparison& comparison) {
   return Acceptance(finder, comparison).run();
 }

@@ -2,9 +2,15 @@
 // rounding has decided (near ties).
 #pragma once
 
+#include <optional>
+
 #include "inspector/diff/blame_roots.h"
 
 namespace parallax::diff {
+
+// The first value that is Inf or NaN on one side and something else in the same place on the other: that is no
+// rounding, even where every node is right on its own inputs. Nothing where there is none.
+std::optional<Cause> find_left_range(const Comparison& comparison);
 
 // To be called when every node was judged and is right on its own inputs on both sides: then what differs follows from
 // rounding, and passes, each value with its reason.

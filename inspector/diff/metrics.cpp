@@ -81,13 +81,16 @@ void fill(Metrics& metrics, const Totals& totals) {
   metrics.severity = totals.extremes.severity;
 }
 
+// NaN without the sign that processors give it.
+double shown(double value) { return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value; }
+
 // The first element of largest severity: element 0 where none differs.
 void fill_worst(Metrics& metrics, const TensorView& a, const TensorView& b, const Extremes& extremes) {
   if (metrics.count == 0) return;
   const int64_t parts = is_complex(a.dtype) ? 2 : 1;
   metrics.worst_index = multi_index(a.shape, extremes.worst < 0 ? 0 : extremes.worst / parts);
-  metrics.worst_a = extremes.worst < 0 ? element_as_double(a, 0) : extremes.worst_a;
-  metrics.worst_b = extremes.worst < 0 ? element_as_double(b, 0) : extremes.worst_b;
+  metrics.worst_a = shown(extremes.worst < 0 ? element_as_double(a, 0) : extremes.worst_a);
+  metrics.worst_b = shown(extremes.worst < 0 ? element_as_double(b, 0) : extremes.worst_b);
 }
 
 // Bytes against bytes one element further; only where these differ (NaN payloads, -0, packed types) element by element.

@@ -13,6 +13,8 @@
 namespace parallax::diff {
 namespace {
 
+constexpr float kHidesScore = -1e9F;  // and less: what masks add to scores, beyond what scores are
+
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 bool holds_data(const ValueSite& site) {
@@ -33,8 +35,10 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   if (!is_a && computes && is_half(definition.type.dtype)) ++shares_b_.half;
   if (!is_a && computes && definition.type.dtype == DType::float32) ++shares_b_.wide;
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
-  if (!is_a || !(holds_data(site) || site.is_constant_like)) return;
-  std::vector<std::string>& effects = made_with_[site.scope + site.escaped_name];
+  if (!is_a) return;
+  const std::string path = site.scope + site.escaped_name;
+  if (holds_data(site) || site.is_constant_like) constants_.insert(path);
+  std::vector<std::string>& effects = made_with_[path];
   for (const NodeId reader : definition.readers) {
     const Node& node = site.graph->nodes[static_cast<size_t>(reader)];
     effects.push_back(site.scope + escape_name(node.display_name) + ".");  // in its bodies
@@ -61,13 +65,13 @@ Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
   if (wide.dtype() != DType::float32 || !is_half(half.dtype()) || !(wide.shape() == half.shape())) return a;
   if (type_that_rounds(half.dtype()) != half.dtype()) return a;
   // Beyond what attention scores reach, within what converters write for minus infinity (-10000 in float16).
-  const double largest = float_limits(half.dtype()).max_finite, far = largest / 8;
+  const double far = float_limits(half.dtype()).max_finite / 8;
   const std::span<const float> elements = wide.as<float>();
   Tensor held;
   for (size_t index = 0; index < elements.size(); ++index) {
-    if (!(std::abs(elements[index]) > largest)) continue;
+    if (!(elements[index] <= kHidesScore)) continue;
     const double other = element_as_double(half, static_cast<int64_t>(index));
-    if (!(std::abs(other) >= far) || std::signbit(other) != std::signbit(elements[index])) continue;
+    if (!(other <= -far)) continue;
     if (!held.defined()) {
       auto copy = wide.clone();
       if (!copy.ok()) return a;
@@ -90,15 +94,32 @@ bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
   return std::ranges::none_of(effects->second, [&](const std::string& effect) { return compared.contains(effect); });
 }
 
+bool ModelDifferences::leads_to(const std::string& constant, const std::unordered_set<std::string>& wrong,
+                                const std::unordered_set<std::string>& compared) const {
+  std::unordered_set<std::string> seen;
+  std::vector<std::string> waiting{constant};
+  while (!waiting.empty()) {
+    const auto effects = made_with_.find(waiting.back());
+    waiting.pop_back();
+    if (effects == made_with_.end()) continue;
+    for (const std::string& effect : effects->second) {
+      if (wrong.contains(effect)) return true;
+      if (!compared.contains(effect) && seen.insert(effect).second) waiting.push_back(effect);
+    }
+  }
+  return false;
+}
+
 void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) const {
   std::unordered_set<std::string> wrong;  // static paths, and the beginnings of those in bodies
   std::unordered_set<std::string> compared;
   for (const ValueComparison& value : values) {
     const std::string path = static_path(value.path);
     if (value.verdict != Verdict::not_compared) compared.insert(path);
-    if (value.verdict != Verdict::diverged) continue;
+    const bool has_other_shape = value.verdict == Verdict::not_compared && value.reason == "shape differs";
+    if (value.verdict != Verdict::diverged && !has_other_shape) continue;
     wrong.insert(path);
-    if (made_with_.contains(path)) continue;  // a constant in a body says nothing of the body
+    if (constants_.contains(path)) continue;  // a constant in a body says nothing of the body
     for (size_t at = path.find("//"); at != std::string::npos; at = path.find("//", at + 2)) {
       const size_t dot = path.rfind('.', at);
       if (dot != std::string::npos) wrong.insert(path.substr(0, dot + 1));
@@ -108,10 +129,8 @@ void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) co
   for (size_t index = values.size(); index-- > 0;) {
     ValueComparison& value = values[index];
     const std::string path = static_path(value.path);
-    const auto constant = made_with_.find(path);
-    if (value.verdict != Verdict::diverged || constant == made_with_.end() || value.is_graph_output) continue;
-    if (std::ranges::any_of(constant->second, [&](const std::string& effect) { return wrong.contains(effect); }))
-      continue;
+    if (value.verdict != Verdict::diverged || !constants_.contains(path) || value.is_graph_output) continue;
+    if (leads_to(path, wrong, compared)) continue;
     if (!may_be_written_so(value, compared)) continue;
     value.verdict = Verdict::not_compared;
     value.reason = "another constant, to the same effect";

@@ -28,8 +28,8 @@ class ModelDifferences {
   // constants and what is taken out of them carry no other error.
   Limit with_storing(const Limit& limit, DType a, DType b) const;
 
-  // `a` as a model in half precision can hold it: elements beyond its range (masks of -3.4e38) that are large in `b`,
-  // too, are taken as equal. `a` itself where there are none.
+  // `a` as a model in half precision can hold it: what hides a score (-3.4e38, -1e9) and is large in `b`, too, is taken
+  // as equal. `a` itself where there are none. What else overflows in half precision is a difference.
   Value as_held_in_half(const Value& a, const Value& b) const;
 
   // A constant that differs while nothing that is computed with it does is another way to write the same, where that is
@@ -38,6 +38,9 @@ class ModelDifferences {
   void excuse_constants(std::vector<ValueComparison>& values) const;
 
  private:
+  // Whether anything is wrong that is made with it, directly or through values that are not compared.
+  bool leads_to(const std::string& constant, const std::unordered_set<std::string>& wrong,
+                const std::unordered_set<std::string>& compared) const;
   bool may_be_written_so(const ValueComparison& constant, const std::unordered_set<std::string>& compared) const;
 
   struct Shares {
@@ -45,7 +48,8 @@ class ModelDifferences {
   };
   Shares shares_b_;
   std::unordered_set<std::string> half_in_b_;                            // static paths
-  std::unordered_map<std::string, std::vector<std::string>> made_with_;  // static paths in A: a constant's effects
+  std::unordered_set<std::string> constants_;                            // static paths in A
+  std::unordered_map<std::string, std::vector<std::string>> made_with_;  // static paths in A: what reads a value makes
 };
 
 }  // namespace parallax::diff

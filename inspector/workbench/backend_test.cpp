@@ -140,6 +140,13 @@ Policy backend_limits(const std::vector<NamedValue>& expected) {
   return limits;
 }
 
+std::string type_in(const std::vector<NamedValue>& values, const std::string& path) {
+  for (const NamedValue& value : values) {
+    if (escape_name(value.name) == path) return to_string(type_of(value.value));
+  }
+  return "nothing";
+}
+
 // The outputs of one data set against what the session answers; passed when every expected output is within limits.
 Result<CaseResult> run_data_set(const Model& model, Executor& executor, Session& session, const std::string& folder,
                                 bool strict) {
@@ -157,7 +164,12 @@ Result<CaseResult> run_data_set(const Model& model, Executor& executor, Session&
   const Policy policy = strict ? Policy{} : backend_limits(set.expected);
   for (const ValueComparison& value : compare_expected(set.expected, named, "", policy)) {
     const bool good = value.verdict == Verdict::pass || value.verdict == Verdict::mistrusted;
-    if (!good) return result_of_mismatch(model.graph, value);
+    if (good) continue;
+    CaseResult result = result_of_mismatch(model.graph, value);
+    if (!value.metrics.has_value())
+      result.reason +=
+          fmt::format(": expected is {}, computed {}", type_in(set.expected, value.path), type_in(named, value.path));
+    return result;
   }
   return CaseResult{};
 }
@@ -172,6 +184,11 @@ CaseResult run_case(const Case& test, const BackendTestRequest& request, const E
   for (const Node& node : (*model)->graph.nodes) operators.insert(node.op_type);
   RunOptions options;
   options.rewrite = request.rewrite;
+  if (!request.fallback.empty()) {
+    auto fallback = make_executor(request.fallback);
+    if (!fallback.ok()) return from_error(fallback.error());
+    options.fallback = fallback.take();
+  }
   auto session = (*executor)->prepare(*model, options);
   if (!session.ok()) {
     result = from_error(session.error());
@@ -181,7 +198,10 @@ CaseResult run_case(const Case& test, const BackendTestRequest& request, const E
     for (const std::string& data_set : test.data_sets) {
       auto outcome = run_data_set(**model, **executor, **session, data_set, request.strict);
       result = outcome.ok() ? std::move(outcome).take() : from_error(outcome.error());
-      if (result.status != CaseStatus::passed) break;
+      if (result.status == CaseStatus::passed) continue;
+      if (test.data_sets.size() > 1)
+        result.reason = std::filesystem::path(data_set).filename().string() + ": " + result.reason;
+      break;
     }
   }
   result.operators.assign(operators.begin(), operators.end());
@@ -213,6 +233,7 @@ Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, c
   RunRequest checked;
   checked.executors = {request.executor};
   checked.options.rewrite = request.rewrite;
+  checked.fallback = request.fallback;
   PX_TRY(check_options(checked));
   std::vector<Case> cases;
   for (const std::string& folder : request.folders) {

@@ -24,7 +24,8 @@ struct BackendTestRequest {
   std::string executor;
   std::string glob;  // over case names; empty: all
   RewriteChoice rewrite;
-  bool strict = false;  // our policy table instead of rtol 1e-3, atol 1e-7
+  std::string fallback;  // the executor of nodes that `executor` has no kernel for; empty: such a case is `unsupported`
+  bool strict = false;   // our policy table instead of rtol 1e-3, atol 1e-7
   std::function<void(const CaseResult&, int64_t done, int64_t total)> on_case;
 };
 

@@ -118,7 +118,13 @@ Status bind_dims_of_shapes(const Graph& graph, const InputRequest& request, DimS
     }
     for (size_t axis = 0; axis < shape->second.size(); ++axis) {
       const std::string& name = (*input.type.dims)[axis].name;
-      if (!name.empty() && !request.dims.contains(name)) sizes[name] = shape->second[axis];
+      if (name.empty()) continue;
+      const auto asked = request.dims.find(name);
+      if (asked != request.dims.end() && asked->second != shape->second[axis]) {
+        return usage_error(fmt::format("--dim {}={} contradicts --shape, which gives axis {} of input '{}' the size {}",
+                                       name, asked->second, axis, input.name, shape->second[axis]));
+      }
+      sizes[name] = shape->second[axis];
     }
   }
   return {};
@@ -242,6 +248,9 @@ Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName
       given.erase(found);
     } else if (input.initializer_index >= 0 || input.sparse_initializer_index >= 0) {
       set.values.emplace_back();
+    } else if (!set.expected.empty()) {
+      return usage_error(fmt::format("'{}' holds outputs, and no input_{}.pb for '{}' that they were computed from",
+                                     request.source, set.values.size(), input.name));
     } else {
       set.values.push_back(PX_TRY(generator.generate(input, id, set.notes)));
     }

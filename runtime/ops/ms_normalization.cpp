@@ -85,8 +85,10 @@ Status skip_norm_as(Context& op, bool centred, int64_t beta, int64_t bias) {
   const Ints dims(x.shape());
   if (dims.size() < 2) return execution_error("the input must be [batch, sequence, hidden]");
   const int64_t columns = dims.back();
-  if (columns == 0 || skip.element_count() == 0 || x.element_count() % skip.element_count() != 0 ||
-      skip.element_count() % columns != 0 || skip.shape()[skip.shape().rank() - 1] != columns)
+  const bool is_empty = x.element_count() == 0;
+  if (!(is_empty && skip.shape() == x.shape()) &&
+      (columns == 0 || skip.element_count() == 0 || x.element_count() % skip.element_count() != 0 ||
+       skip.element_count() % columns != 0 || skip.shape()[skip.shape().rank() - 1] != columns))
     return execution_error("skip " + skip.shape().to_string() + " does not fit " + x.shape().to_string());
   RowNorm<C> norm{centred, static_cast<C>(op.real("epsilon"))};
   norm.scale = PX_TRY(row_values<C>(op, 2, columns));
@@ -97,6 +99,7 @@ Status skip_norm_as(Context& op, bool centred, int64_t beta, int64_t bias) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   MutableView sums;
   if (op.wants_output(3)) sums = PX_TRY(op.make_output(3, x.dtype(), x.shape()));
+  if (is_empty) return {};
   const int64_t skip_rows = skip.element_count() / columns;
   const bool direct = x.dtype() == storage_of<C>() && skip.dtype() == storage_of<C>();
   parallel_for(x.element_count() / columns, columns * 4, [&](int64_t begin, int64_t end) {

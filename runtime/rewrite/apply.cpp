@@ -153,20 +153,55 @@ class Rewriter {
   // The fused node becomes the call of a function of its own, whose body is the source nodes.
   void call_function(const GraphEdit& edit, const PlannedNode& planned, Node& node) {
     node.metadata.emplace_back("parallax.operator", node.op_type);
-    std::erase(node.inputs, kNoValue);
+    std::vector<ValueId> inputs;  // each once, as a function names its own
+    for (const ValueId input : node.inputs) {
+      const ValueId resolved = input == kNoValue ? kNoValue : edit.resolve(input);
+      if (resolved != kNoValue && std::ranges::find(inputs, resolved) == inputs.end()) inputs.push_back(resolved);
+    }
+    node.inputs = std::move(inputs);
+    const std::set<NodeId> members = nodes_of_body(edit, planned, node);
     node.attributes.clear();
     auto function = std::make_shared<Function>();
     function->domain = node.domain;
     function->name = fmt::format("{}_{}", node.op_type, ++functions_);
     function->opset_imports = model_.opset_imports;
-    function->body = body_of(edit, planned, node);
+    function->body = body_of(edit, members, node);
     node.op_type = function->name;
     node.schema = nullptr;
     link_graph(function->body);
     model_.functions.push_back(std::move(function));
   }
 
-  static Graph body_of(const GraphEdit& edit, const PlannedNode& planned, const Node& call) {
+  // The source nodes, and those whose results they read that no other node makes any more (shapes that the fused node
+  // need not be told). What is still there for them to read becomes an input of the call.
+  static std::set<NodeId> nodes_of_body(const GraphEdit& edit, const PlannedNode& fused, Node& call) {
+    std::set<ValueId> made_elsewhere;
+    for (const PlannedNode& planned : edit.nodes) {
+      if (&planned != &fused) made_elsewhere.insert(planned.node->outputs.begin(), planned.node->outputs.end());
+    }
+    std::set<NodeId> members(fused.sources.begin(), fused.sources.end());
+    std::vector<NodeId> waiting(members.begin(), members.end());
+    while (!waiting.empty()) {
+      const Node& node = edit.source->nodes[static_cast<size_t>(waiting.back())];
+      waiting.pop_back();
+      for (const ValueId input : node.inputs) {
+        const ValueId value = input == kNoValue ? kNoValue : edit.resolve(input);
+        if (value == kNoValue || edit.constant(value) != nullptr) continue;
+        if (std::ranges::find(call.inputs, value) != call.inputs.end()) continue;
+        const NodeId producer = edit.source->values[static_cast<size_t>(value)].producer;
+        if (members.contains(producer)) continue;
+        if (producer == kNoNode || made_elsewhere.contains(value)) {
+          call.inputs.push_back(value);
+        } else {
+          members.insert(producer);
+          waiting.push_back(producer);
+        }
+      }
+    }
+    return members;
+  }
+
+  static Graph body_of(const GraphEdit& edit, const std::set<NodeId>& members, const Node& call) {
     Graph body;
     std::map<ValueId, ValueId> ids;
     std::vector<Node> constants;
@@ -181,7 +216,7 @@ class Rewriter {
       return found->second;
     };
     for (ValueId input : call.inputs) body.inputs.push_back(value_of(edit.resolve(input)));
-    for (NodeId id : planned.sources) {
+    for (const NodeId id : members) {
       Node node = edit.source->nodes[static_cast<size_t>(id)];
       for (ValueId& input : node.inputs) {
         const ValueId old = input == kNoValue ? kNoValue : edit.resolve(input);

@@ -23,7 +23,7 @@ COMPUTES = "--json --threads"
 OPTIONS = {
     "run": f"--against --with --capture --capture-limit --only --dump --repeat --baseline --save-baseline "
            f"{INPUTS} {MODE} {POLICY} {REPORTS} {COMPUTES}",
-    "test": f"--with -k --strict --rewrite {COMPUTES}",
+    "test": f"--with -k --strict --rewrite --fallback {COMPUTES}",
     "bench": f"--with --iterations {INPUTS} {MODE} {COMPUTES}",
     "profile": f"--with --iterations --top --trace {INPUTS} {MODE} {COMPUTES}",
     "doctor": "--json",
@@ -69,6 +69,11 @@ FLOATS = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 8 } } } }"
 MODEL = f"""ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g"
   node {{ op_type: "Neg" name: "negate" input: "x" output: "h" }} node {{ op_type: "Exp" name: "power" input: "h" output: "y" }}
   input {{ name: "x" {FLOATS} }} output {{ name: "y" {FLOATS} }} }}"""
+
+
+def node(op, inputs, outputs, more=""):
+    named = " ".join(f'input: "{name}"' for name in inputs.split()) + " "
+    return f'node {{ op_type: "{op}" {named}' + " ".join(f'output: "{name}"' for name in outputs.split()) + f" {more} }} "
 
 
 class CommandLine(unittest.TestCase):
@@ -181,6 +186,83 @@ class CommandLine(unittest.TestCase):
         document = json.loads(self.run_program("rewrite", "m.textproto", "-o", "new.onnx", "--json").stdout)
         self.assertEqual((document["written"], document["nodes_before"]), ("new.onnx", 2))
         self.assertTrue((self.folder / "new.onnx").exists())
+
+    def write_model(self, name, nodes, opset=17, dims="dim { dim_value: 2 } dim { dim_value: 8 }", more=""):
+        floats = f"type {{ tensor_type {{ elem_type: 1 shape {{ {dims} }} }} }}"
+        (self.folder / name).write_text(
+            f'ir_version: 8 opset_import {{ version: {opset} }} graph {{ name: "g" {nodes} {more} '
+            f'input {{ name: "x" {floats} }} output {{ name: "y" {floats} }} }}')
+
+    def test_rewritten_models_are_valid(self):
+        """An operand that is read twice; shapes that only what was fused has read."""
+        gated = node("HardSigmoid", "x", "s") + node("Mul", "x s", "y")
+        heads = (node("Shape", "x", "dims") + node("ConstantOfShape", "dims", "ones", 'attribute { name: "value" type: TENSOR '
+                 't { data_type: 1 dims: 1 float_data: 1 } }') + node("Mul", "x ones", "k") +
+                 node("Transpose", "k", "t", 'attribute { name: "perm" type: INTS ints: 1 ints: 0 }') +
+                 node("MatMul", "x t", "scores") + node("Softmax", "scores", "weights") + node("MatMul", "weights x", "y"))
+        for name, nodes in (("gated.textproto", gated), ("heads.textproto", heads)):
+            self.write_model(name, nodes)
+            self.assertEqual(self.run_program("rewrite", name, "--patterns", "all", "-o", "new.onnx").returncode, 0)
+            checked = self.run_program("check", "new.onnx")
+            self.assertEqual(checked.returncode, 0, checked.stdout)
+            same = self.run_program("run", name, "--against", "new.onnx", "--with", "reference")
+            self.assertEqual(same.returncode, 0, same.stdout)
+        samples = Path(__file__).parents[3] / "samples"
+        for model in sorted(samples.glob("*/model.onnx")):
+            self.assertEqual(self.run_program("rewrite", str(model), "-o", "new.onnx").returncode, 0, model)
+            checked = self.run_program("check", "new.onnx")
+            self.assertEqual(checked.returncode, 0, f"{model}: {checked.stdout}")
+
+    def test_overflow_is_no_rounding(self):
+        """A Softmax that subtracts the largest number against one that does not: right node by node, NaN in the end."""
+        large = node("Mul", "x large", "l")
+        scale = 'initializer { name: "large" data_type: 1 float_data: 400 }'
+        axis = 'initializer { name: "axis" data_type: 7 dims: 1 int64_data: -1 }'
+        self.write_model("safe.textproto", large + node("Softmax", "l", "y"), more=scale)
+        self.write_model("naive.textproto", large + node("Exp", "l", "e") + node("ReduceSum", "e axis", "s") +
+                         node("Div", "e s", "y"), more=scale + axis)
+        ended = self.run_program("run", "safe.textproto", "--against", "naive.textproto", "--json")
+        self.assertEqual(ended.returncode, 1, ended.stdout)
+        document = json.loads(ended.stdout)
+        self.assertEqual(document["verdict"], "diverged")
+        self.assertIn("left the range of numbers", document["causes"][0]["why"])
+
+    def test_another_constant_that_has_effects_is_told(self):
+        """Another k of TopK: the results cannot be compared, the constant can."""
+        for name, k in (("a.textproto", 5), ("b.textproto", 4)):
+            self.write_model(name, node("TopK", "x k", "y i"), dims="",
+                             more=f'initializer {{ name: "k" data_type: 7 dims: 1 int64_data: {k} }}')
+            text = (self.folder / name).read_text().replace("shape {  }", "", 2)
+            (self.folder / name).write_text(text)
+        ended = self.run_program("run", "a.textproto", "--against", "b.textproto", "--shape", "x=2x8", "--json")
+        values = {value["path"]: value for value in json.loads(ended.stdout)["values"]}
+        self.assertEqual(values["k"]["verdict"], "diverged", ended.stdout)
+
+    def test_sets_of_data_are_not_completed(self):
+        self.assertEqual(self.run_program("extract", "m.textproto", "--to", "y", "-o", "part").returncode, 0)
+        (self.folder / "part/test_data_set_0/input_0.pb").unlink()
+        for line in ("run part/model.onnx --inputs part/test_data_set_0", "test part --json"):
+            ended = self.run_program(*line.split())
+            self.assertNotEqual(ended.returncode, 0)
+            self.assertIn("no input_0.pb for 'x'", ended.stdout + ended.stderr)
+
+    def test_sizes_that_contradict_each_other(self):
+        self.write_model("named.textproto", node("Neg", "x", "y"), dims='dim { dim_param: "b" } dim { dim_value: 8 }')
+        ended = self.run_program("run", "named.textproto", "--shape", "x=2x8", "--dim", "b=4")
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("--dim b=4 contradicts --shape", ended.stderr)
+
+    def test_suites_may_fall_back(self):
+        text = "type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } }"
+        (self.folder / "words").mkdir()
+        (self.folder / "words.textproto").write_text(
+            f'ir_version: 8 opset_import {{ version: 20 }} graph {{ name: "g" {node("StringConcat", "x x", "y")} '
+            f'input {{ name: "x" {text} }} output {{ name: "y" {text} }} }}')
+        self.assertEqual(self.run_program("extract", "words.textproto", "--to", "y", "-o", "words").returncode, 0)
+        ended = self.run_program("test", "words", "--with", "cpu")
+        self.assertIn("--fallback=reference", ended.stdout)
+        ended = self.run_program("test", "words", "--with", "cpu", "--fallback=reference", "--json")
+        self.assertEqual([case["status"] for case in json.loads(ended.stdout)["cases"]], ["passed"], ended.stdout)
 
     def test_a_report_on_one_side(self):
         """There is none, unless the side is held against a data set's outputs: never a file that is silently not written."""
