@@ -127,7 +127,7 @@ std::optional<Cause> find_left_range(const Comparison& comparison) {
   cause.node = first->node;
   cause.op = first->op;
   cause.path = first->path;
-  cause.inherited = first->severity;
+  cause.introduced = first->severity;
   const Metrics& metrics = *first->metrics;
   const bool in_a = !std::isfinite(metrics.worst_a);
   cause.side = in_a ? Side::a : Side::b;
