@@ -47,7 +47,8 @@ class DumpWriter final : public Observer {
   // one.
   Status add_graph(const std::string& name, const Model& model, bool is_executed);
 
-  // Reserves and touches space now, up to ring_bytes, where the amount to come is known. Never needed.
+  // Of a file in memory: gets and touches `bytes` now, where the amount to come is known, so that the run need not wait
+  // for Linux to clear pages. Never needed; what is left over is given back in the end.
   void prepare(size_t bytes);
 
   // Waits until all is checked, adds index and footer, closes. No event may follow.

@@ -181,6 +181,12 @@ Status GrowingFile::extend_with_slack(uint64_t end) {
   return {};
 }
 
+uint64_t GrowingFile::available_bytes() const {
+  struct statfs info {};
+  if (::fstatfs(descriptor_, &info) != 0) return 0;
+  return static_cast<uint64_t>(info.f_bavail) * static_cast<uint64_t>(info.f_bsize);
+}
+
 void GrowingFile::prepare(uint64_t end) {
   uint64_t begin = prepared_end_.load(std::memory_order_relaxed);
   while (begin < end) {

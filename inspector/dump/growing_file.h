@@ -40,6 +40,8 @@ class GrowingFile {
   // up, where Linux can (6.14); for what is not read again soon. Errors (io): what a disk may answer.
   Status write(uint64_t begin, std::span<const std::byte> bytes, Caching caching);
 
+  // What the file system has left for files like this; 0 where it does not say.
+  uint64_t available_bytes() const;
   // Reserves up to `end` and, where write() is not preferred, takes its page faults, as far as disk and address space
   // allow; failing is left to reserve().
   void prepare(uint64_t end);

@@ -146,8 +146,12 @@ void RecordLog::expect(uint64_t bytes) {
 }
 
 void RecordLog::prepare(uint64_t bytes) {
+  const bool has_pages_to_touch = !file_->prefers_writes();
+  if (!has_pages_to_touch || bytes > file_->available_bytes() / 2) return;  // what was foreseen may be too much
+  const uint64_t end = next_offset_ + bytes;
+  if (prepares_together()) return file_->prepare_together(end);
   expect(bytes);
-  file_->prepare(next_offset_ + std::min(bytes, options_.ring_bytes));
+  file_->prepare(end);
 }
 
 // Where every processor has a thread of the pool, the second thread would take turns with one of them, for which the

@@ -49,7 +49,7 @@ class RecordLog {
   // begin and commit at once.
   Result<uint64_t> append(Kind kind, std::span<const std::byte> body, std::span<const std::byte> payload = {});
 
-  // Asks for `bytes` to be prepared ahead; expect() returns at once, prepare() when it is done.
+  // Asks for `bytes` to be prepared ahead; expect() returns at once, prepare() when it is done, for a file in memory.
   void expect(uint64_t bytes);
   void prepare(uint64_t bytes);
 

@@ -15,6 +15,7 @@
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/import.h"
 #include "inspector/workbench/blame.h"
+#include "inspector/workbench/dump_size.h"
 #include "inspector/workbench/progress_observer.h"
 #include "inspector/workbench/run_side.h"
 
@@ -39,14 +40,20 @@ Result<Prepared> prepare_models(const RunRequest& request) {
   return prepared;
 }
 
+// A dump for the side's run. Where everything goes into a file in memory, its pages are made ready beforehand.
 Result<std::unique_ptr<DumpWriter>> make_dump(const RunRequest& request, const std::string& path, CaptureLevel level,
-                                              RunResult& result) {
+                                              const RunSide& side, RunResult& result) {
+  constexpr int64_t kMostPrepared = int64_t{1} << 30;
   DumpWriterOptions options;
   options.level = level;
   options.only = request.only;
   options.capture_limit_bytes = request.capture_limit_bytes;
   auto writer = PX_TRY(DumpWriter::create(path, options));
   result.written.push_back(path);
+  if (level == CaptureLevel::all && options.only.empty() && options.capture_limit_bytes == 0) {
+    const int64_t foreseen = foreseen_payload_bytes(side.model->graph, side.inputs);
+    writer->prepare(static_cast<size_t>(std::min(foreseen, kMostPrepared)));
+  }
   return writer;
 }
 
@@ -139,9 +146,9 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   if (!request.dump_directory.empty()) {
     PX_TRY(make_folder(request.dump_directory));
     const std::string path = fmt::format("{}/{}.plx", request.dump_directory, side.executor->name());
-    side.dump = PX_TRY(make_dump(request, path, request.capture.value_or(CaptureLevel::all), result));
+    side.dump = PX_TRY(make_dump(request, path, request.capture.value_or(CaptureLevel::all), side, result));
   } else if (!request.save_baseline.empty()) {
-    side.dump = PX_TRY(make_dump(request, request.save_baseline, CaptureLevel::stats, result));
+    side.dump = PX_TRY(make_dump(request, request.save_baseline, CaptureLevel::stats, side, result));
   } else if (request.capture.value_or(CaptureLevel::none) != CaptureLevel::none) {
     return usage_error("--capture with one executor needs --dump: there is nowhere else for the values to go");
   }
@@ -165,8 +172,9 @@ Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& 
   if (request.dump_directory.empty() || level == CaptureLevel::none) return {};
   PX_TRY(make_folder(request.dump_directory));
   const auto open = [&](RunSide& side, char letter) -> Status {
-    side.dump = PX_TRY(make_dump(
-        request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()), level, result));
+    side.dump =
+        PX_TRY(make_dump(request, fmt::format("{}/{}-{}.plx", request.dump_directory, letter, side.executor->name()),
+                         level, side, result));
     return {};
   };
   PX_TRY(open(a, 'A'));

@@ -12,9 +12,10 @@ namespace {
 
 Tensor value_of(uint64_t index) { return random_tensor(DType::float32, {100000}, index); }
 
-// Shows values of 400 kB until one is refused; `room_bytes` hold some of them.
-void expect_clean_end(const std::string& path, size_t room_bytes) {
+// Shows values of 400 kB until one is refused; `room_bytes` hold some of them. `foreseen`: prepared beforehand.
+void expect_clean_end(const std::string& path, size_t room_bytes, size_t foreseen = 0) {
   auto writer = DumpWriter::create(path, {}).take();
+  if (foreseen > 0) writer->prepare(foreseen);
   Producer producer(*writer);
   ASSERT_OK(producer.begin());
   uint64_t stored = 0;
@@ -46,7 +47,10 @@ TEST(FullDisk, ASmallFileSystemFillsUpCleanly) {
   std::filesystem::create_directory(mounted);
   if (::mount("none", mounted.c_str(), "tmpfs", 0, "size=6m") != 0)
     GTEST_SKIP() << "mounting a small file system needs root: " << std::strerror(errno);
-  expect_clean_end(mounted + "/a.plx", size_t{6} << 20);
+  for (const size_t foreseen : {size_t{0}, size_t{2} << 20, size_t{5} << 20, size_t{1} << 40}) {
+    expect_clean_end(mounted + "/a.plx", size_t{6} << 20, foreseen);
+    std::filesystem::remove(mounted + "/a.plx");
+  }
   EXPECT_EQ(::umount(mounted.c_str()), 0);
 }
 
