@@ -174,11 +174,11 @@ uint64_t RecordLog::lead() const {
   return std::min(options_.ring_bytes, std::max({kLeastAheadBytes, 2 * largest_bytes_, appended_end_ / 4}));
 }
 
-// As far as space shall be prepared at least: half the lead, and what was said to come.
+// As far as space shall be prepared at least: what was said to come; where nothing was, or more came, half the lead.
 uint64_t RecordLog::wanted_end() const {
   if (options_.ring_bytes == 0 || prepares_together()) return 0;
-  const uint64_t told = std::min(expected_end_, appended_end_ + options_.ring_bytes);
-  return std::max(told, appended_end_ + lead() / 2);
+  if (appended_end_ < expected_end_) return std::min(expected_end_, appended_end_ + options_.ring_bytes);
+  return appended_end_ + lead() / 2;
 }
 
 // Up to where nobody needs the mapping any more; 0 while that is not worth a call.
@@ -193,7 +193,7 @@ void RecordLog::work() {
   while (true) {
     if (const uint64_t end = releasable_end(); end > 0) file_->release(released_end_ = end);
     if (!is_stopping_ && asked < wanted_end()) {
-      asked = std::max(wanted_end(), appended_end_ + lead());
+      asked = appended_end_ < expected_end_ ? wanted_end() : appended_end_ + lead();
       lock.unlock();
       file_->prepare(asked);
       lock.lock();
