@@ -215,7 +215,7 @@ class Rewriter {
       }
       return found->second;
     };
-    for (ValueId input : call.inputs) body.inputs.push_back(value_of(edit.resolve(input)));
+    for (ValueId input : call.inputs) body.inputs.push_back(value_of(input));
     for (const NodeId id : members) {
       Node node = edit.source->nodes[static_cast<size_t>(id)];
       for (ValueId& input : node.inputs) {
