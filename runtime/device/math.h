@@ -87,6 +87,102 @@ PX_HD T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
+// ln(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus k ln 2: with s = f / (2 + f) it is 2 s + s R(s^2), written as
+// f - (f^2/2 - s (f^2/2 + R)), in which f is not rounded (W. Kahan; fdlibm's e_log.c names it). R is fitted to 2e-9.
+PX_HD inline float log_of_parts(float f, float k) {
+  constexpr float kSeries[] = {0.666667759F, 0.399775416F, 0.29871732F};
+  const float s = f / (2.0F + f);
+  const float square = s * s;
+  const float r = square * (kSeries[0] + square * (kSeries[1] + square * kSeries[2]));
+  const float half = 0.5F * f * f;
+  return k * kLn2High - ((half - (s * (half + r) + k * kLn2Low)) - f);
+}
+
+PX_HD inline float log(float x) {
+  constexpr uint32_t kRootOfHalf = 0x3f3504f3U;
+  const bool is_subnormal = x < std::numeric_limits<float>::min();
+  const uint32_t bits = std::bit_cast<uint32_t>(is_subnormal ? x * 0x1p23F : x);
+  const int32_t exponent = static_cast<int32_t>(bits - kRootOfHalf) >> 23;
+  const float mantissa = std::bit_cast<float>(bits - (static_cast<uint32_t>(exponent) << 23));
+  const float k = static_cast<float>(exponent - (is_subnormal ? 23 : 0));
+  float result = log_of_parts(mantissa - 1.0F, k);
+  result = x == std::numeric_limits<float>::infinity() ? x : result;
+  result = x == 0.0F ? -std::numeric_limits<float>::infinity() : result;
+  return x >= 0.0F ? result : std::numeric_limits<float>::quiet_NaN();
+}
+PX_HD inline double log(double x) { return std::log(x); }
+
+// ln(1 + e^-x) for x >= 0 or NaN: what rounding 1 + e took away is put back.
+PX_HD inline float log1p_exp_negative(float x) {
+  const float e = exp_nonpositive(-x);
+  const float sum = 1.0F + e;
+  const bool is_large = sum > 1.41421354F;
+  const float half = is_large ? 0.5F * sum : sum;
+  return log_of_parts(half - 1.0F, is_large ? 1.0F : 0.0F) + (e - (sum - 1.0F)) / sum;
+}
+PX_HD inline double log1p_exp_negative(double x) { return std::log1p(std::exp(-x)); }
+
+// ln(1 + e^x), written so that e^x cannot overflow.
+template <class T>
+PX_HD T softplus(T x) {
+  return (x > T(0) || x != x ? x : T(0)) + log1p_exp_negative(std::fabs(x));
+}
+
+// x tanh(softplus(x)) = x n / (n + 2) with n = e^x (e^x + 2); from 20 on that is x.
+template <class T>
+PX_HD T mish(T x) {
+  const T e = exp(x > T(20) ? T(20) : x);
+  const T n = e * (e + T(2));
+  return x * (n / (n + T(2)));
+}
+
+// atan is odd; beyond tan(pi/8) and tan(3 pi/8) it is pi/4 and pi/2 plus the arc of (y - 1) / (y + 1) and of -1 / y.
+// The polynomial is fitted to 7e-10 of the arc.
+PX_HD inline float atan(float x) {
+  constexpr float kSeries[] = {-0.333333164F, 0.199984893F, -0.142438486F, 0.10595998F, -0.0608344562F};
+  const float y = std::fabs(x);
+  const bool is_far = y > 2.41421366F, is_middle = y > 0.414213568F;
+  const float over = is_far ? -1.0F : (is_middle ? y - 1.0F : y);
+  const float under = is_far ? y : (is_middle ? y + 1.0F : 1.0F);
+  const float base = is_far ? 1.57079637F : (is_middle ? 0.785398185F : 0.0F);
+  const float lost = is_far ? -4.37113883e-8F : (is_middle ? -2.18556941e-8F : 0.0F);  // of the base
+  const float z = over / under, square = z * z;
+  float series = kSeries[4];
+  for (int term = 3; term >= 0; --term) series = series * square + kSeries[term];
+  return std::copysign(base + (z + (lost + z * square * series)), x);
+}
+PX_HD inline double atan(double x) { return std::atan(x); }
+
+// asin(z) - z for z^2 = square <= 1/4, fitted to 3e-10 of the arc.
+PX_HD inline float asin_tail(float z, float square) {
+  constexpr float kSeries[] = {0.166666597F, 0.0750051737F, 0.0445144698F, 0.0318286866F, 0.0143584935F, 0.0376300886F};
+  float series = kSeries[5];
+  for (int term = 4; term >= 0; --term) series = series * square + kSeries[term];
+  return z * square * series;
+}
+// Beyond 1/2: asin(y) = pi/2 - 2 asin(sqrt((1 - y) / 2)), and acos likewise. NaN outside of [-1, 1].
+PX_HD inline float asin(float x) {
+  const float y = std::fabs(x);
+  const bool is_large = y > 0.5F;
+  const float square = is_large ? 0.5F * (1.0F - y) : y * y;
+  const float z = is_large ? std::sqrt(square) : y;
+  const float tail = asin_tail(z, square);
+  const float large = 1.57079637F - (2.0F * z + (2.0F * tail + 4.37113883e-8F));
+  return std::copysign(is_large ? large : z + tail, x);
+}
+PX_HD inline double asin(double x) { return std::asin(x); }
+PX_HD inline float acos(float x) {
+  const float y = std::fabs(x);
+  const bool is_large = y > 0.5F;
+  const float square = is_large ? 0.5F * (1.0F - y) : y * y;
+  const float z = is_large ? std::sqrt(square) : x;
+  const float tail = asin_tail(z, square);
+  const float arc = 2.0F * (z + tail);
+  const float large = x > 0.0F ? arc : 3.14159274F - (arc + 8.74227766e-8F);
+  return is_large ? large : 1.57079637F - (z + (tail + 4.37113883e-8F));
+}
+PX_HD inline double acos(double x) { return std::acos(x); }
+
 // Below 1 the Taylor series of erf; above, erfc(x) exp(x^2) as a polynomial in 1/(1+x), fitted by least squares on
 // [0.9, 4.2] to a relative error of 2e-8. erf(4) rounds to 1.
 PX_HD inline float erf(float x) {

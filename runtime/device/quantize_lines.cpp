@@ -45,7 +45,8 @@ struct Quantize {
 };
 template <class T>
 struct Requantize {
-  T operator()(int64_t sum, float scale, float zero) const {
+  template <class Sum>
+  T operator()(Sum sum, float scale, float zero) const {
     const float number = static_cast<float>(sum) * scale;
     return saturated<T>(number != number ? 0.0F : number, zero);
   }
@@ -119,12 +120,22 @@ void quantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const fl
   });
 }
 
-void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int64_t* sums, DType codes,
-                      std::byte* y) {
+template <class Sum>
+static void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType codes, std::byte* y) {
   visit_codes(codes, [&](auto type) {
     using T = decltype(type);
     run(lines, Requantize<T>{}, sums, reinterpret_cast<T*>(y));
   });
+}
+
+void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int64_t* sums, DType codes,
+                      std::byte* y) {
+  requantize_sums(lines, sums, codes, y);
+}
+
+void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int32_t* sums, DType codes,
+                      std::byte* y) {
+  requantize_sums(lines, sums, codes, y);
 }
 
 void dequantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, DType codes, const std::byte* x, float* y) {

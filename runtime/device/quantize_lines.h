@@ -26,6 +26,7 @@ bool suits_lines(DType codes, const QuantizedLines& lines);
 void quantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const float* x, DType codes, std::byte* y);
 // code = saturate(round(sum * scale) + zero), where the sum as a float and the product are rounded; NaN becomes `zero`.
 void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int64_t* sums, DType codes, std::byte* y);
+void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int32_t* sums, DType codes, std::byte* y);
 // x = (code - zero) * scale, rounded once.
 void dequantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, DType codes, const std::byte* x, float* y);
 

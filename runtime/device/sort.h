@@ -2,11 +2,49 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
+#include <vector>
 
 #include "runtime/device/rows.h"
 
 namespace parallax::runtime {
+
+namespace sort_detail {
+
+template <class C>
+struct Entry {
+  C value;
+  int64_t place;
+};
+
+// The first k of a row in order. Few of many: a heap of the best so far, which hardly any later one enters.
+template <class C, class Before>
+void sort_first(const Before& before, const C* row, int64_t length, int64_t k, std::vector<Entry<C>>& entries) {
+  const auto precedes = [&](const Entry<C>& a, const Entry<C>& b) {
+    return before(a.value, a.place, b.value, b.place);
+  };
+  constexpr int64_t kManyOf = 8;
+  const bool is_few = k < length / kManyOf;
+  entries.clear();
+  for (int64_t i = 0; i < (is_few ? k : length); ++i) entries.push_back({row[i], i});
+  if (!is_few) {
+    if (k < length) std::nth_element(entries.begin(), entries.begin() + k, entries.end(), precedes);
+    std::sort(entries.begin(), entries.begin() + k, precedes);
+    return;
+  }
+  if (k == 0) return;
+  std::make_heap(entries.begin(), entries.end(), precedes);
+  Entry<C> last = entries.front();
+  for (int64_t i = k; i < length; ++i) {
+    if (!before(row[i], i, last.value, last.place)) continue;
+    std::pop_heap(entries.begin(), entries.end(), precedes);
+    entries.back() = {row[i], i};
+    std::push_heap(entries.begin(), entries.end(), precedes);
+    last = entries.front();
+  }
+  std::sort_heap(entries.begin(), entries.end(), precedes);
+}
+
+}  // namespace sort_detail
 
 // before(value a, place a, value b, place b) orders all elements of a row; `values` and `places` (int64) have k along
 // the row's axis.
@@ -16,14 +54,15 @@ void sort_rows(Queue<Cpu>&, const Before& before, const RowLayout& layout, const
   const RowLayout out_layout{layout.outer, k, layout.inner};
   parallel_for(layout.row_count(), layout.length * 20, [&](int64_t begin, int64_t end) {
     std::vector<C> buffer;
-    std::vector<int64_t> order(static_cast<size_t>(layout.length));
+    std::vector<sort_detail::Entry<C>> entries;
     std::vector<C> best(static_cast<size_t>(k));
+    std::vector<int64_t> order(static_cast<size_t>(k));
     for (int64_t row = begin; row < end; ++row) {
-      const C* from = load_row<C>(in, layout, row, buffer);
-      std::iota(order.begin(), order.end(), int64_t{0});
-      std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                        [&](int64_t a, int64_t b) { return before(from[a], a, from[b], b); });
-      for (int64_t i = 0; i < k; ++i) best.data()[i] = from[order.data()[i]];
+      sort_detail::sort_first(before, load_row<C>(in, layout, row, buffer), layout.length, k, entries);
+      for (int64_t i = 0; i < k; ++i) {
+        best.data()[i] = entries.data()[i].value;
+        order.data()[i] = entries.data()[i].place;
+      }
       store_row<C>(values, out_layout, row, best.data());
       store_row<int64_t>(places, out_layout, row, order.data());
     }

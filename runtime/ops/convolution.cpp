@@ -1,4 +1,4 @@
-// Conv, ConvTranspose and ConvInteger: shapes here, the arithmetic in the device's conv.
+// Conv and ConvTranspose: shapes here, the arithmetic in the device's conv.
 #include <fmt/format.h>
 
 #include "runtime/device/conv.h"
@@ -47,50 +47,9 @@ Status convolution(OpContext<Device>& op) {
   return run<float>(op, problem, kTransposed, out);
 }
 
-// x - zero point, in int64; the zero point is one number or one for each filter.
-template <class Device>
-struct Shifted {
-  Source x, zero;
-  int64_t run_length;
-  PX_HD int64_t operator()(int64_t element) const {
-    const int64_t shift = zero.data == nullptr ? 0 : element_of<Device, int64_t>(zero, element / run_length);
-    return element_of<Device, int64_t>(x, element) - shift;
-  }
-};
-
-template <class Device>
-Result<const int64_t*> shifted(OpContext<Device>& op, int64_t input, int64_t zero_point) {
-  const Tensor& tensor = op.input(input);
-  const MutableView wide = PX_TRY(op.scratch(DType::int64, tensor.shape()));
-  Shifted<Device> element{source_of(tensor.view()), {}, 1};
-  if (op.has_input(zero_point)) {
-    const int64_t groups = op.input(zero_point).element_count();
-    if (groups < 1 || tensor.element_count() % groups != 0)
-      return execution_error("a zero point does not fit its tensor");
-    element.zero = source_of(op.input(zero_point).view());
-    element.run_length = std::max<int64_t>(1, tensor.element_count() / groups);
-  }
-  tabulate<int64_t>(op.queue(), element, wide);
-  return reinterpret_cast<const int64_t*>(wide.data);
-}
-
-template <class Device>
-Status conv_integer(OpContext<Device>& op) {
-  const ConvProblem problem = PX_TRY(conv_problem(op, op.input(0).shape(), op.input(1).shape()));
-  const int64_t* x = PX_TRY(shifted(op, 0, 2));
-  const int64_t* filters = PX_TRY(shifted(op, 1, 3));
-  const MutableView out = PX_TRY(op.make_output(0, DType::int32, output_shape(problem)));
-  const MutableView wide = PX_TRY(op.scratch(DType::int64, out.shape));
-  int64_t* sums = reinterpret_cast<int64_t*>(wide.data);
-  PX_TRY(conv(op.queue(), problem, x, filters, static_cast<const int64_t*>(nullptr), sums));
-  map_as<int64_t, int64_t>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
-  return {};
-}
-
 template <class Device>
 constexpr KernelRow<Device> kConvolutionRows[] = {
     takes_channels_last<Device>({0}, {"Conv", kFloats, convolution<Device, false>}),
-    {"ConvInteger", kInts, conv_integer<Device>},
     {"ConvTranspose", kFloats, convolution<Device, true>},
 };
 

@@ -10,8 +10,22 @@ namespace {
 
 using Context = ChainContext;
 
-Status finish_integer_product(Context& op, const Tensor& a, const Tensor& b, int64_t bias, DType dtype) {
-  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
+// The exact sums of (a - its zero point) * (b - its zero points), as float64.
+Result<Tensor> exact_product(Context& op, Value a, Value b, Value a_zero, Value b_zero) {
+  const Tensor sums =
+      PX_TRY(run_inner(op, {"MatMulInteger", 10}, {std::move(a), std::move(b), std::move(a_zero), std::move(b_zero)}));
+  return inner_cast(op, sums, DType::float64);
+}
+
+Value value_or_none(const Context& op, int64_t index) { return op.has_input(index) ? op.value(index) : Value(); }
+
+// y times the scales of A, one number, and of B, input `b_scale`, plus the bias where there is one.
+Status finish_integer_product(Context& op, Tensor y, const Tensor& a_scale, int64_t b_scale, int64_t bias,
+                              DType dtype) {
+  const Tensor of_b = PX_TRY(inner_cast(op, op.input(b_scale), DType::float64));
+  const Tensor of_a = PX_TRY(inner_cast(op, a_scale, DType::float64));
+  const Tensor scales = PX_TRY(inner_binary(op, "Mul", of_a, of_b));
+  y = PX_TRY(inner_binary(op, "Mul", y, scales));
   if (op.has_input(bias)) {
     const Ints dims(y.shape());
     if (dims.empty() || op.input(bias).element_count() != dims.back())
@@ -30,21 +44,15 @@ Status dynamic_quantize_matmul(Context& op) {
   quantize.output_count = 3;
   const Value given = op.value(0);
   const std::vector<Value> parts = PX_TRY(run_inner_all(op, quantize, std::span<const Value>(&given, 1)));
-  const Tensor scale = PX_TRY(inner_cast(op, parts[1].tensor(), DType::float64));
-  const Tensor zero = PX_TRY(inner_cast(op, parts[2].tensor(), DType::float64));
-  Tensor a = PX_TRY(inner_cast(op, parts[0].tensor(), DType::float64));
-  a = PX_TRY(inner_binary(op, "Sub", a, zero));
-  a = PX_TRY(inner_binary(op, "Mul", a, scale));
-  const Tensor b = PX_TRY(real_values(op, {1, 2, 3}));
-  return finish_integer_product(op, a, b, 4, op.input(0).dtype());
+  Tensor y = PX_TRY(exact_product(op, parts[0], op.value(1), parts[2], value_or_none(op, 3)));
+  return finish_integer_product(op, std::move(y), parts[1].tensor(), 2, 4, op.input(0).dtype());
 }
 
 Status matmul_integer_to_float(Context& op) {
   if (op.input(2).element_count() != 1) return execution_error("a_scale must be one number");
   if (op.has_input(4) && op.input(4).element_count() != 1) return execution_error("a_zero_point must be one number");
-  const Tensor a = PX_TRY(real_values(op, {0, 2, 4}));
-  const Tensor b = PX_TRY(real_values(op, {1, 3, 5}));
-  return finish_integer_product(op, a, b, 6, op.input(3).dtype());
+  Tensor y = PX_TRY(exact_product(op, op.value(0), op.value(1), value_or_none(op, 4), value_or_none(op, 5)));
+  return finish_integer_product(op, std::move(y), op.input(2), 3, 6, op.input(3).dtype());
 }
 
 // Unsigned where both factors are.
@@ -61,16 +69,14 @@ Status matmul_integer16(Context& op) {
 // alpha * a_scale * b_scale * (A' * B' + C): C has the scale of the product. Scales and zero points of B belong to the
 // columns of the product, which are rows of B where transB is set. Quantised where y_scale is given.
 Status quantised_gemm(Context& op) {
-  const auto centred = [&](int64_t values, int64_t zero, bool transposed) -> Result<Tensor> {
-    if (op.input(values).shape().rank() != 2) return execution_error("A and B must be matrices");
-    Tensor wide = PX_TRY(inner_cast(op, op.input(values), DType::float64));
-    if (transposed) wide = PX_TRY(inner_transpose(op, wide, {1, 0}));
-    const Tensor zeros = PX_TRY(inner_cast(op, op.input(zero), DType::float64));
-    return inner_binary(op, "Sub", wide, zeros);
+  const auto matrix = [&](int64_t index, bool transposed) -> Result<Value> {
+    if (op.input(index).shape().rank() != 2) return execution_error("A and B must be matrices");
+    if (!transposed) return op.value(index);
+    return Value(PX_TRY(inner_transpose(op, op.input(index), {1, 0})));
   };
-  const Tensor a = PX_TRY(centred(0, 2, op.integer("transA") != 0));
-  const Tensor b = PX_TRY(centred(3, 5, op.integer("transB") != 0));
-  Tensor y = PX_TRY(run_inner(op, {"MatMul", 13}, {a, b}));
+  const Value a = PX_TRY(matrix(0, op.integer("transA") != 0));
+  const Value b = PX_TRY(matrix(3, op.integer("transB") != 0));
+  Tensor y = PX_TRY(exact_product(op, a, b, value_or_none(op, 2), value_or_none(op, 5)));
   if (op.has_input(6)) {
     const Tensor c = PX_TRY(inner_cast(op, op.input(6), DType::float64));
     y = PX_TRY(inner_binary(op, "Add", y, c));

@@ -1,14 +1,17 @@
-// MatMulInteger, QLinearMatMul and QLinearConv: exact integer products, then one rounding to the output's scale.
-// Products of 8-bit floats, which QLinearMatMul has too, are summed as doubles.
+// MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv: exact integer products, then one rounding to the output's
+// scale. Products of 8-bit floats, which QLinearMatMul has too, are summed as doubles.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "runtime/device/byte_products.h"
 #include "runtime/device/conv.h"
 #include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/multiversion.h"
 #include "runtime/device/quantize_lines.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/binary_functors.h"
@@ -92,18 +95,62 @@ Result<C*> centred(OpContext<Device>& op, int64_t input, const PerLine<Device>& 
   return reinterpret_cast<C*>(wide.data);
 }
 
-struct SummedProduct {
-  Shape shape;
-  MutableView values;
+// An input as the host's products of bytes take it; nothing where it has zero points that differ.
+template <class Device>
+std::optional<Codes> codes_of(OpContext<Device>& op, int64_t input, const PerLine<Device>& zero) {
+  const Tensor& tensor = op.input(input);
+  const bool is_signed = tensor.dtype() == DType::int8;
+  if (!is_signed && tensor.dtype() != DType::uint8) return std::nullopt;
+  const double* const zeros = zero.values.data;
+  for (int64_t line = 1; zeros != nullptr && line < zero.dim; ++line) {
+    if (zeros[line] != zeros[0]) return std::nullopt;
+  }
+  const double its_zero = zeros == nullptr || zero.dim == 0 ? 0.0 : zeros[0];
+  const double lowest = is_signed ? INT8_MIN : 0;
+  if (its_zero < lowest || its_zero > lowest + UINT8_MAX) return std::nullopt;
+  return Codes{tensor.view().data, is_signed, static_cast<int32_t>(its_zero), op.is_constant(input)};
+}
+
+// Two inputs that are multiplied, each with its zero points.
+template <class Device>
+struct Factors {
+  int64_t left = 0, right = 1;
+  PerLine<Device> left_zeros, right_zeros;
 };
 
-// The matrices of the last two axes, in C; leading axes of B may be missing or those of A.
-template <class C, class Device>
-Result<SummedProduct> summed_product(OpContext<Device>& op, int64_t a_input, int64_t a_zero, int64_t b_input,
-                                     int64_t b_zero) {
-  const Ints a(op.input(a_input).shape()), b(op.input(b_input).shape());
-  if (a.size() < 2 || b.size() < 2 || a.back() != b[b.size() - 2]) return execution_error("A and B do not multiply");
+// The sums in int32 where the host has products of bytes for them. False: nothing was done.
+template <class Problem, class Device>
+Result<bool> byte_sums(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors, std::byte* sums) {
+  if constexpr (!GpuDevice<Device>) {
+    if (!suits_byte_products(problem)) return false;
+    const auto left = codes_of(op, factors.left, factors.left_zeros);
+    const auto right = codes_of(op, factors.right, factors.right_zeros);
+    if (!left.has_value() || !right.has_value()) return false;
+    auto* const y = reinterpret_cast<int32_t*>(sums);
+    if constexpr (std::is_same_v<Problem, GemmProblem>) {
+      PX_TRY(gemm(op.queue(), problem, *left, *right, y));
+    } else {
+      PX_TRY(conv(op.queue(), problem, *left, *right, y));
+    }
+    return true;
+  }
+  return false;
+}
+
+// The matrices of the last two axes; leading axes of B may be missing or those of A.
+template <class Device>
+struct Matrices {
   GemmProblem problem;
+  Factors<Device> factors;
+  Shape shape;  // of the product
+};
+
+template <class Device>
+Result<Matrices<Device>> matrices_of(OpContext<Device>& op, Parameters<Device>& parameters, const Ints& inputs) {
+  const Ints a(op.input(inputs[0]).shape()), b(op.input(inputs[2]).shape());
+  if (a.size() < 2 || b.size() < 2 || a.back() != b[b.size() - 2]) return execution_error("A and B do not multiply");
+  Matrices<Device> matrices;
+  GemmProblem& problem = matrices.problem;
   problem.m = a[a.size() - 2];
   problem.k = a.back();
   problem.n = b.back();
@@ -116,24 +163,59 @@ Result<SummedProduct> summed_product(OpContext<Device>& op, int64_t a_input, int
     problem.a_offsets[i] = i * problem.m * problem.k;
     problem.b_offsets[i] = b_batch == 1 ? 0 : i * problem.k * problem.n;
   }
-  Parameters<Device> parameters(op);
-  const PerLine<Device> a_zeros = PX_TRY(parameters.read(a_zero, op.input(a_input).shape(), a.size() - 2));
-  const PerLine<Device> b_zeros = PX_TRY(parameters.read(b_zero, op.input(b_input).shape(), b.size() - 1));
-  const C* left = PX_TRY(centred<C>(op, a_input, a_zeros));
-  const C* right = PX_TRY(centred<C>(op, b_input, b_zeros));
+  matrices.factors = {inputs[0], inputs[2],
+                      PX_TRY(parameters.read(inputs[1], op.input(inputs[0]).shape(), a.size() - 2)),
+                      PX_TRY(parameters.read(inputs[3], op.input(inputs[2]).shape(), b.size() - 1))};
   Ints dims = a;
   dims[dims.size() - 1] = problem.n;
-  const Shape shape = PX_TRY(shape_of(dims));
-  const MutableView out = PX_TRY(op.scratch(storage_of<C>(), shape));
-  PX_TRY(gemm(op.queue(), problem, left, right, reinterpret_cast<C*>(out.data)));
-  return SummedProduct{shape, out};
+  matrices.shape = PX_TRY(shape_of(dims));
+  return matrices;
+}
+
+// The sums in C.
+template <class C, class Device>
+Result<MutableView> summed_product(OpContext<Device>& op, const Matrices<Device>& matrices) {
+  const Factors<Device>& factors = matrices.factors;
+  const C* left = PX_TRY(centred<C>(op, factors.left, factors.left_zeros));
+  const C* right = PX_TRY(centred<C>(op, factors.right, factors.right_zeros));
+  const MutableView out = PX_TRY(op.scratch(storage_of<C>(), matrices.shape));
+  PX_TRY(gemm(op.queue(), matrices.problem, left, right, reinterpret_cast<C*>(out.data)));
+  return out;
 }
 
 template <class Device>
 Status matmul_integer(OpContext<Device>& op) {
-  const SummedProduct product_of = PX_TRY(summed_product<int64_t>(op, 0, 2, 1, 3));
-  const MutableView y = PX_TRY(op.make_output(0, DType::int32, product_of.shape));
-  map_as<int64_t, int64_t>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(product_of.values)});
+  Parameters<Device> parameters(op);
+  const Matrices<Device> matrices = PX_TRY(matrices_of(op, parameters, {0, 2, 1, 3}));
+  const MutableView y = PX_TRY(op.make_output(0, DType::int32, matrices.shape));
+  if (PX_TRY(byte_sums(op, matrices.problem, matrices.factors, y.data))) return {};
+  const MutableView sums = PX_TRY(summed_product<int64_t>(op, matrices));
+  map_as<int64_t, int64_t>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(sums)});
+  return {};
+}
+
+// The sums in int64, with a bias or without.
+template <class Device>
+Result<MutableView> summed_conv(OpContext<Device>& op, const ConvProblem& problem, const Shape& shape,
+                                const Factors<Device>& factors, const int64_t* bias) {
+  const int64_t* x = PX_TRY(centred<int64_t>(op, factors.left, factors.left_zeros));
+  const int64_t* filters = PX_TRY(centred<int64_t>(op, factors.right, factors.right_zeros));
+  const MutableView sums = PX_TRY(op.scratch(DType::int64, shape));
+  PX_TRY(conv(op.queue(), problem, x, filters, bias, reinterpret_cast<int64_t*>(sums.data)));
+  return sums;
+}
+
+template <class Device>
+Status conv_integer(OpContext<Device>& op) {
+  ConvProblem problem = PX_TRY(conv_problem(op, op.input(0).shape(), op.input(1).shape()));
+  problem.filters_are_constant = false;
+  Parameters<Device> parameters(op);
+  const Factors<Device> factors{0, 1, PX_TRY(parameters.read(2, op.input(0).shape(), 1)),
+                                PX_TRY(parameters.read(3, op.input(1).shape(), 0))};
+  const MutableView y = PX_TRY(op.make_output(0, DType::int32, output_shape(problem)));
+  if (PX_TRY(byte_sums(op, problem, factors, y.data))) return {};
+  const MutableView sums = PX_TRY(summed_conv(op, problem, y.shape, factors, nullptr));
+  map_as<int64_t, int64_t>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(sums)});
   return {};
 }
 
@@ -192,9 +274,9 @@ Status requantise(OpContext<Device>& op, const Scales<Device>& scales, const Mut
   Requantised<Device, C> element{{reinterpret_cast<const C*>(sums.data)}, scales, 0, 0};
   const MutableView y = PX_TRY(op.make_output(0, dtype, sums.shape));
   if (y.element_count() == 0) return {};
-  if constexpr (!GpuDevice<Device> && std::is_same_v<C, int64_t>) {
+  if constexpr (!GpuDevice<Device> && std::is_integral_v<C>) {
     if (const auto lines = lines_of(scales, dtype, sums.element_count())) {
-      requantize_lines(op.queue(), *lines, reinterpret_cast<const int64_t*>(sums.data), dtype, y.data);
+      requantize_lines(op.queue(), *lines, reinterpret_cast<const C*>(sums.data), dtype, y.data);
       return {};
     }
   }
@@ -211,23 +293,44 @@ Status requantise(OpContext<Device>& op, const Scales<Device>& scales, const Mut
   return {};
 }
 
-template <class C, class Device>
-Status qlinear_matmul_as(OpContext<Device>& op) {
-  const SummedProduct product_of = PX_TRY(summed_product<C>(op, 0, 2, 3, 5));
-  const Shape& shape = product_of.shape;
+template <class Device>
+Status qlinear_matmul(OpContext<Device>& op) {
   Parameters<Device> parameters(op);
+  const Matrices<Device> matrices = PX_TRY(matrices_of(op, parameters, {0, 2, 3, 5}));
+  const Shape& shape = matrices.shape;
   Scales<Device> scales;
   scales.a = PX_TRY(parameters.read(1, shape, rank_of(shape) - 2));
   scales.b = PX_TRY(parameters.read(4, shape, rank_of(shape) - 1));
   scales.y = PX_TRY(parameters.read(6, shape, rank_of(shape) - 2));
   scales.zero = PX_TRY(parameters.read(7, shape, rank_of(shape) - 2));
-  return requantise<C>(op, scales, product_of.values, op.input(7).dtype());
+  const DType dtype = op.input(7).dtype();
+  if (!is_integer(op.input(0).dtype()) || !is_integer(op.input(3).dtype()))
+    return requantise<double>(op, scales, PX_TRY(summed_product<double>(op, matrices)), dtype);
+  if constexpr (!GpuDevice<Device>) {
+    const MutableView sums = PX_TRY(op.scratch(DType::int32, shape));
+    if (PX_TRY(byte_sums(op, matrices.problem, matrices.factors, sums.data)))
+      return requantise<int32_t>(op, scales, sums, dtype);
+  }
+  return requantise<int64_t>(op, scales, PX_TRY(summed_product<int64_t>(op, matrices)), dtype);
 }
 
-template <class Device>
-Status qlinear_matmul(OpContext<Device>& op) {
-  const bool is_integral = is_integer(op.input(0).dtype()) && is_integer(op.input(3).dtype());
-  return is_integral ? qlinear_matmul_as<int64_t>(op) : qlinear_matmul_as<double>(op);
+// Adds to each channel its bias. False: a sum could leave int32, and nothing was done.
+bool add_bias(const ConvProblem& problem, const int64_t* bias, std::byte* to) {
+  const int64_t terms = problem.in_channels / problem.groups * product(problem.kernel);
+  const int64_t room = INT32_MAX - UINT8_MAX * UINT8_MAX * terms;
+  const auto fits = [=](int64_t each) { return -room <= each && each <= room; };
+  if (!std::all_of(bias, bias + problem.out_channels, fits)) return false;
+  const int64_t places = product(problem.out_spatial);
+  for (int64_t line = 0; line < problem.batch * problem.out_channels; ++line) {
+    const auto added = static_cast<int32_t>(bias[line % problem.out_channels]);
+    auto* const sums = reinterpret_cast<int32_t*>(to) + line * places;
+    vectorised(0, places, [=](int64_t first, int64_t last) {
+      int32_t* const target = sums;
+      const int32_t more = added;
+      for (int64_t i = first; i < last; ++i) target[i] += more;
+    });
+  }
+  return true;
 }
 
 template <class Device>
@@ -236,27 +339,31 @@ Status qlinear_conv(OpContext<Device>& op) {
   problem.filters_are_constant = false;
   const Shape shape = PX_TRY(output_shape(problem));
   Parameters<Device> parameters(op);
-  const PerLine<Device> x_zero = PX_TRY(parameters.read(2, op.input(0).shape(), 1));
-  const PerLine<Device> w_zero = PX_TRY(parameters.read(5, op.input(3).shape(), 0));
-  const int64_t* x = PX_TRY(centred<int64_t>(op, 0, x_zero));
-  const int64_t* w = PX_TRY(centred<int64_t>(op, 3, w_zero));
+  const Factors<Device> factors{0, 3, PX_TRY(parameters.read(2, op.input(0).shape(), 1)),
+                                PX_TRY(parameters.read(5, op.input(3).shape(), 0))};
   std::shared_ptr<const int64_t> bias;
   if (op.has_input(8)) {
     if (op.input(8).element_count() != problem.out_channels) return execution_error("B does not fit the channels");
     bias = PX_TRY(converted<int64_t>(op.queue(), op.input(8).view(), op.is_constant(8)));
   }
-  const MutableView sums = PX_TRY(op.scratch(DType::int64, shape));
-  PX_TRY(conv(op.queue(), problem, x, w, bias.get(), reinterpret_cast<int64_t*>(sums.data)));
   Scales<Device> scales;
   scales.a = PX_TRY(parameters.single(1));
   scales.b = PX_TRY(parameters.read(4, shape, 1));
   scales.y = PX_TRY(parameters.single(6));
   scales.zero = PX_TRY(parameters.single(7));
-  return requantise<int64_t>(op, scales, sums, op.input(7).dtype());
+  const DType dtype = op.input(7).dtype();
+  if constexpr (!GpuDevice<Device>) {
+    const MutableView sums = PX_TRY(op.scratch(DType::int32, shape));
+    const bool is_done = PX_TRY(byte_sums(op, problem, factors, sums.data));
+    if (is_done && (bias == nullptr || add_bias(problem, bias.get(), sums.data)))
+      return requantise<int32_t>(op, scales, sums, dtype);
+  }
+  return requantise<int64_t>(op, scales, PX_TRY(summed_conv(op, problem, shape, factors, bias.get())), dtype);
 }
 
 template <class Device>
 constexpr KernelRow<Device> kQuantizedProductRows[] = {
+    {"ConvInteger", kBytes, conv_integer<Device>},
     {"MatMulInteger", kBytes, matmul_integer<Device>},
     {"QLinearConv", kBytes, qlinear_conv<Device>},
     {"QLinearMatMul", kBytes | kFloat8, qlinear_matmul<Device>},

@@ -1,10 +1,15 @@
 // RNN, GRU and LSTM: one large product for the inputs of all steps, then a small one and the cell for each step.
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include <fmt/format.h>
 
 #include "runtime/device/copy.h"
 #include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/multiversion.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/recurrent_cells.h"
@@ -137,35 +142,81 @@ Result<RecurrentData<Device, C>> load_data(OpContext<Device>& op, const Recurren
   return data;
 }
 
-// One step: `cell` knows its states before; `h` is the state behind it, `c` is overwritten.
-template <class C, class Device>
-Status run_step(OpContext<Device>& op, Cell kind, const CellStep<Device, C>& cell, const C* r,
-                const MutableView (&scratch)[2], const MutableView& h, const MutableView& c) {
-  Queue<Device>& queue = op.queue();
-  if (kind == Cell::rnn) return tabulate<C>(queue, RnnHidden<Device, C>{cell}, h), Status{};
-  if (kind == Cell::lstm) {
-    const Elements<Device, const C> state{reinterpret_cast<const C*>(c.data)};
-    tabulate<C>(queue, LstmState<Device, C>{cell, state}, c);
-    return tabulate<C>(queue, LstmHidden<Device, C>{cell, state}, h), Status{};
+// f(e, u) as element (e, u), or what it was before where the sequence of e has ended.
+template <class Device, class C, class F>
+struct CellValue {
+  static constexpr int64_t kWork = F::kWork;
+  F f;
+  Elements<Device, const C> before;
+  PX_HD C operator()(int64_t element) const {
+    const int64_t entry = element / f.cell.hidden;
+    return f.cell.has_ended(entry) ? before[element] : f(entry, element % f.cell.hidden);
   }
-  CellStep<Device, C> gru = cell;
-  if (!cell.linear_before_reset) {  // the reset state is what R of the hidden gate multiplies
-    tabulate<C>(queue, GruResetState<Device, C>{cell}, scratch[0]);
+};
+
+template <class C, class Device, class F>
+void run_cells(Queue<Device>& queue, const F& f, const Elements<Device, const C>& before, const MutableView& out) {
+  if constexpr (GpuDevice<Device>) {
+    tabulate<C>(queue, CellValue<Device, C, F>{f, before}, out);
+  } else {
+    const int64_t hidden = f.cell.hidden;
+    parallel_for(out.element_count(), F::kWork / 4, [&, hidden](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t entry = begin / hidden, first = entry * hidden, stop = std::min(end, first + hidden);
+        C* const line = reinterpret_cast<C*>(out.data) + first;
+        if (f.cell.has_ended(entry)) {
+          const C* const old = before.data;
+          if (line != old + first) std::copy(old + begin, old + stop, line + (begin - first));
+        } else {
+          vectorised(begin - first, stop - first, [=, &f](int64_t from, int64_t to) {
+            const F own = f;
+            C* const target = line;
+            const int64_t its_entry = entry;
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t unit = from; unit < to; ++unit) target[unit] = own(its_entry, unit);
+          });
+        }
+        begin = stop;
+      }
+    });
+  }
+}
+
+// One step: `cell` knows its states before; `h` is the state behind it, `c` is overwritten.
+template <class C, Cell kind, class Device, class Step>
+Status run_step(OpContext<Device>& op, const Step& cell, const C* r, const MutableView (&scratch)[2],
+                const MutableView& h, const MutableView& c) {
+  Queue<Device>& queue = op.queue();
+  const Elements<Device, const C> before = cell.h;
+  if constexpr (kind == Cell::rnn) {
+    run_cells(queue, RnnHidden<C, Step>{cell}, before, h);
+  } else if constexpr (kind == Cell::lstm) {
+    using States = Elements<Device, const C>;
+    const States state{reinterpret_cast<const C*>(c.data)};
+    run_cells(queue, LstmState<C, Step, States>{cell, state}, state, c);
+    run_cells(queue, LstmHidden<C, Step, States>{cell, state}, before, h);
+  } else if (cell.linear_before_reset) {
+    run_cells(queue, GruHidden<C, Step, true>{cell}, before, h);
+  } else {  // the reset state is what R of the hidden gate multiplies
+    run_cells(queue, GruResetState<C, Step>{cell}, before, scratch[0]);
     GemmProblem problem;
     problem.m = cell.batch;
     problem.n = problem.k = cell.hidden;
     problem.transpose_b = true;
+    problem.b_is_constant = op.is_constant(2);
     C* product_h = reinterpret_cast<C*>(scratch[1].data);
     PX_TRY(gemm(queue, problem, reinterpret_cast<const C*>(scratch[0].data), r + 2 * cell.hidden * cell.hidden,
                 product_h));
+    Step gru = cell;
     gru.product_h = {product_h};
+    run_cells(queue, GruHidden<C, Step, false>{gru}, before, h);
   }
-  return tabulate<C>(queue, GruHidden<Device, C>{gru}, h), Status{};
+  return {};
 }
 
-template <class C, class Device>
-Status run_direction(OpContext<Device>& op, Cell kind, const RecurrentShape& shape, CellStep<Device, C> cell,
-                     int64_t direction, const RecurrentData<Device, C>& data) {
+template <class C, Cell kind, class Device, class Step>
+Status run_direction(OpContext<Device>& op, const RecurrentShape& shape, Step cell, int64_t direction,
+                     const RecurrentData<Device, C>& data) {
   const int64_t width = shape.gates * shape.hidden;
   const C* w = data.w.get() + direction * width * shape.input;
   const C* r = data.r.get() + direction * width * shape.hidden;
@@ -179,10 +230,12 @@ Status run_direction(OpContext<Device>& op, Cell kind, const RecurrentShape& sha
   inputs.n = width;
   inputs.k = shape.input;
   inputs.transpose_b = true;
+  inputs.b_is_constant = op.is_constant(1);
   PX_TRY(gemm(op.queue(), inputs, data.x.get(), w, reinterpret_cast<C*>(x_gates.data)));
   GemmProblem recurrent = inputs;
   recurrent.m = shape.batch;
   recurrent.k = shape.hidden;
+  recurrent.b_is_constant = op.is_constant(2);
   cell.x_gates = {reinterpret_cast<const C*>(x_gates.data)};
   cell.h_gates = {reinterpret_cast<const C*>(h_gates.data)};
   C* c = reinterpret_cast<C*>(data.c.data) + direction * data.state_size;
@@ -191,45 +244,73 @@ Status run_direction(OpContext<Device>& op, Cell kind, const RecurrentShape& sha
     PX_TRY(gemm(op.queue(), recurrent, before, r, reinterpret_cast<C*>(h_gates.data)));
     cell.h = {before};
     const MutableView after = part_of(data.h, data.h_at(shape, direction, cell.step + 1), data.state_size);
-    PX_TRY(run_step(op, kind, cell, r, scratch, after, part_of(data.c, c, data.state_size)));
+    PX_TRY((run_step<C, kind>(op, cell, r, scratch, after, part_of(data.c, c, data.state_size))));
   }
   return {};
 }
 
 // ---- Outputs, from the states of all steps ----
 
-// Element of Y [steps, directions, batch, hidden] or [batch, steps, directions, hidden]: zero behind a sequence's end.
-template <class Device, class C>
+// Rows of Y [steps, directions, batch, hidden] or [batch, steps, directions, hidden]: where the states of row `row`
+// are, counted in rows of the states; none behind a sequence's end.
+template <class Device>
 struct OutputOfStep {
-  Elements<Device, const C> h;
   Elements<Device, const int64_t> lengths;
   RecurrentShape shape;
-  PX_HD C operator()(int64_t element) const {
-    const int64_t row = element / shape.hidden;
+  PX_HD int64_t operator()(int64_t row) const {
     const int64_t entry = shape.batch_first ? row / shape.directions / shape.steps : row % shape.batch;
     const int64_t direction = shape.batch_first ? row % shape.directions : row / shape.batch % shape.directions;
     const int64_t time =
         shape.batch_first ? row / shape.directions % shape.steps : row / shape.batch / shape.directions;
-    if (time >= lengths[entry]) return C(0);
+    if (time >= lengths[entry]) return -1;
     const int64_t step = shape.reversed[direction] ? lengths[entry] - 1 - time : time;
-    return h[((direction * (shape.steps + 1) + step + 1) * shape.batch + entry) * shape.hidden +
-             element % shape.hidden];
+    return (direction * (shape.steps + 1) + step + 1) * shape.batch + entry;
   }
 };
 
-// Element of Y_h or Y_c [directions, batch, hidden] or [batch, directions, hidden].
-template <class Device, class C>
+// Rows of Y_h or Y_c [directions, batch, hidden] or [batch, directions, hidden].
 struct LastState {
-  Elements<Device, const C> states;  // those of direction d begin at d * stride + offset
-  int64_t stride, offset;
+  int64_t stride, offset;  // the states of direction d begin at row d * stride + offset
   RecurrentShape shape;
-  PX_HD C operator()(int64_t element) const {
-    const int64_t row = element / shape.hidden;
+  PX_HD int64_t operator()(int64_t row) const {
     const int64_t entry = shape.batch_first ? row / shape.directions : row % shape.batch;
     const int64_t direction = shape.batch_first ? row % shape.directions : row / shape.batch;
-    return states[direction * stride + offset + entry * shape.hidden + element % shape.hidden];
+    return direction * stride + offset + entry;
   }
 };
+
+// Element of an output: row_of(its row) among the states, or 0.
+template <class Device, class C, class RowOf>
+struct StateElement {
+  Elements<Device, const C> states;
+  RowOf row_of;
+  int64_t hidden;
+  PX_HD C operator()(int64_t element) const {
+    const int64_t row = row_of(element / hidden);
+    return row < 0 ? C(0) : states[row * hidden + element % hidden];
+  }
+};
+
+template <class C, class Device, class RowOf>
+void store_states(Queue<Device>& queue, const C* states, const RowOf& row_of, int64_t hidden, const MutableView& out) {
+  if constexpr (!GpuDevice<Device>) {
+    if (out.dtype == storage_of<C>() && hidden > 0) {
+      parallel_for(out.element_count() / hidden, hidden / 4 + 8, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          C* const target = reinterpret_cast<C*>(out.data) + row * hidden;
+          const int64_t source = row_of(row);
+          if (source < 0) {
+            std::fill_n(target, hidden, C(0));
+          } else {
+            std::copy_n(states + source * hidden, hidden, target);
+          }
+        }
+      });
+      return;
+    }
+  }
+  tabulate<C>(queue, StateElement<Device, C, RowOf>{{states}, row_of, hidden}, out);
+}
 
 template <class C, class Device>
 Status store_outputs(OpContext<Device>& op, const RecurrentShape& shape, const RecurrentData<Device, C>& data) {
@@ -238,22 +319,61 @@ Status store_outputs(OpContext<Device>& op, const RecurrentShape& shape, const R
                                        : Ints{shape.steps, shape.directions, shape.batch, shape.hidden};
   const Ints last = shape.batch_first ? Ints{shape.batch, shape.directions, shape.hidden}
                                       : Ints{shape.directions, shape.batch, shape.hidden};
-  const Elements<Device, const C> h{reinterpret_cast<const C*>(data.h.data)};
-  const Elements<Device, const C> c{reinterpret_cast<const C*>(data.c.data)};
+  const C* const h = reinterpret_cast<const C*>(data.h.data);
+  const C* const c = reinterpret_cast<const C*>(data.c.data);
   if (op.wants_output(0)) {
     const MutableView y = PX_TRY(op.make_output(0, dtype, shape_of(steps)));
-    tabulate<C>(op.queue(), OutputOfStep<Device, C>{h, data.lengths, shape}, y);
+    store_states(op.queue(), h, OutputOfStep<Device>{data.lengths, shape}, shape.hidden, y);
   }
   if (op.wants_output(1)) {
     const MutableView y_h = PX_TRY(op.make_output(1, dtype, shape_of(last)));
-    const int64_t stride = (shape.steps + 1) * data.state_size;
-    tabulate<C>(op.queue(), LastState<Device, C>{h, stride, shape.steps * data.state_size, shape}, y_h);
+    const LastState rows{(shape.steps + 1) * shape.batch, shape.steps * shape.batch, shape};
+    store_states(op.queue(), h, rows, shape.hidden, y_h);
   }
   if (op.wants_output(2)) {
     const MutableView y_c = PX_TRY(op.make_output(2, dtype, shape_of(last)));
-    tabulate<C>(op.queue(), LastState<Device, C>{c, data.state_size, 0, shape}, y_c);
+    store_states(op.queue(), c, LastState{shape.batch, 0, shape}, shape.hidden, y_c);
   }
   return {};
+}
+
+// What the operator's own activations are.
+constexpr std::array<CellActivation::Kind, 3> own_activations(Cell kind) {
+  using Kind = CellActivation::Kind;
+  return kind == Cell::rnn ? std::array{Kind::tanh, Kind::tanh, Kind::tanh}
+                           : std::array{Kind::sigmoid, Kind::tanh, Kind::tanh};
+}
+
+// The parameters of one direction.
+template <bool kUsual, class C, class Device>
+CellStep<Device, C, kUsual> cell_of(const OpContext<Device>& op, const RecurrentShape& shape,
+                                    const RecurrentData<Device, C>& data, int64_t direction,
+                                    std::span<const CellActivation> activations) {
+  CellStep<Device, C, kUsual> cell;
+  cell.hidden = shape.hidden;
+  cell.batch = shape.batch;
+  cell.gates = shape.gates;
+  cell.reversed = shape.reversed[direction];
+  cell.lengths = data.lengths;
+  const int64_t width = shape.gates * shape.hidden;
+  if (data.bias != nullptr) {
+    cell.input_bias = {data.bias.get() + direction * 2 * width};
+    cell.recurrent_bias = {cell.input_bias.data + width};
+  }
+  if (data.peepholes != nullptr) cell.peepholes = {data.peepholes.get() + direction * 3 * shape.hidden};
+  std::copy(activations.begin(), activations.end(), std::begin(cell.activations));
+  cell.clip = static_cast<C>(op.find_real("clip").value_or(0.0));
+  cell.linear_before_reset = op.find_integer("linear_before_reset").value_or(0) != 0;
+  cell.input_forget = op.find_integer("input_forget").value_or(0) != 0;
+  return cell;
+}
+
+template <Cell kind, class Step>
+bool is_usual(const Step& cell, size_t activations) {
+  for (size_t i = 0; i < activations; ++i) {
+    if (cell.activations[i].kind != own_activations(kind)[i]) return false;
+  }
+  return cell.input_bias && !cell.peepholes && !cell.input_forget && !(cell.clip > 0);
 }
 
 template <class C, Cell kind, class Device>
@@ -264,24 +384,16 @@ Status recurrent_as(OpContext<Device>& op, const RecurrentShape& shape) {
   const std::vector<CellActivation> activations = PX_TRY(cell_activations(op, defaults, shape.directions));
   const auto data = PX_TRY((load_data<C>(op, shape, kind == Cell::lstm)));
   for (int64_t direction = 0; direction < shape.directions; ++direction) {
-    CellStep<Device, C> cell;
-    cell.hidden = shape.hidden;
-    cell.batch = shape.batch;
-    cell.gates = shape.gates;
-    cell.reversed = shape.reversed[direction];
-    cell.lengths = data.lengths;
-    const int64_t width = shape.gates * shape.hidden;
-    if (data.bias != nullptr) {
-      cell.input_bias = {data.bias.get() + direction * 2 * width};
-      cell.recurrent_bias = {cell.input_bias.data + width};
+    const auto first = activations.begin() + direction * static_cast<int64_t>(defaults.size());
+    const std::span<const CellActivation> own(first, defaults.size());
+    const auto cell = cell_of<false>(op, shape, data, direction, own);
+    if constexpr (!GpuDevice<Device>) {
+      if (is_usual<kind>(cell, own.size())) {
+        PX_TRY((run_direction<C, kind>(op, shape, cell_of<true>(op, shape, data, direction, own), direction, data)));
+        continue;
+      }
     }
-    if (data.peepholes != nullptr) cell.peepholes = {data.peepholes.get() + direction * 3 * shape.hidden};
-    std::copy_n(activations.begin() + direction * static_cast<int64_t>(defaults.size()), defaults.size(),
-                std::begin(cell.activations));
-    cell.clip = static_cast<C>(op.find_real("clip").value_or(0.0));
-    cell.linear_before_reset = op.find_integer("linear_before_reset").value_or(0) != 0;
-    cell.input_forget = op.find_integer("input_forget").value_or(0) != 0;
-    PX_TRY(run_direction(op, kind, shape, cell, direction, data));
+    PX_TRY((run_direction<C, kind>(op, shape, cell, direction, data)));
   }
   return store_outputs(op, shape, data);
 }

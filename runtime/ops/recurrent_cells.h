@@ -57,7 +57,7 @@ struct CellActivation {
       case Kind::softsign:
         return x / (C(1) + std::fabs(x));
       case Kind::softplus:
-        return std::log1p(math::exp(-std::fabs(x))) + (x > C(0) ? x : C(0));
+        return math::softplus(x);
     }
     return x;
   }
@@ -68,9 +68,11 @@ struct CellActivation {
 Result<std::vector<CellActivation>> cell_activations(const OpCall& op, const std::vector<std::string>& defaults,
                                                      int64_t directions);
 
-// One direction's parameters, and one step of it: element i of batch entry b is number b * hidden + i. Where a sequence
-// has ended the states stay as they are.
-template <class Device, class C>
+// One direction's parameters, and one step of it. Unit u of batch entry e is element e * hidden + u of a state. Where a
+// sequence has ended the states stay as they are; the cells below are asked for the others alone. A usual step has the
+// operator's own activations, a bias, no clip, no peepholes and a forget gate, as nearly all models have it: without
+// branches, so that loops over units become vector code.
+template <class Device, class C, bool kUsual>
 struct CellStep {
   int64_t hidden = 0, batch = 0, gates = 1, step = 0;
   bool reversed = false, linear_before_reset = false, input_forget = false;
@@ -84,92 +86,103 @@ struct CellStep {
   Elements<Device, const C> h;                           // [batch, hidden], before the step
   Elements<Device, const C> product_h;                   // [batch, hidden], GRU: the reset state times R
 
-  PX_HD bool has_ended(int64_t element) const { return step >= lengths[element / hidden]; }
-  PX_HD C clipped(C value) const { return clip > C(0) ? math::minimum(math::maximum(value, -clip), clip) : value; }
-  PX_HD C from_input(int64_t gate, int64_t element) const {
-    const int64_t entry = element / hidden;
-    const int64_t at = gate * hidden + element % hidden;
-    const int64_t time = reversed ? lengths[entry] - 1 - step : step;
-    return x_gates[(time * batch + entry) * gates * hidden + at] + (input_bias ? input_bias[at] : C(0));
+  PX_HD bool has_ended(int64_t entry) const { return step >= lengths[entry]; }
+  PX_HD int64_t element(int64_t entry, int64_t unit) const { return entry * hidden + unit; }
+  PX_HD C bias(const Elements<Device, const C>& values, int64_t gate, int64_t unit) const {
+    if constexpr (kUsual) return values[gate * hidden + unit];
+    return values ? values[gate * hidden + unit] : C(0);
   }
-  PX_HD C from_state(int64_t gate, int64_t element) const {
-    const int64_t at = gate * hidden + element % hidden;
-    return h_gates[element / hidden * gates * hidden + at] + (recurrent_bias ? recurrent_bias[at] : C(0));
+  PX_HD C from_input(int64_t gate, int64_t entry, int64_t unit) const {
+    const int64_t from_the_end = lengths[entry] - 1 - step;  // read in any case: no branch
+    const int64_t time = reversed ? from_the_end : step;
+    return x_gates[((time * batch + entry) * gates + gate) * hidden + unit] + bias(input_bias, gate, unit);
   }
-  PX_HD C gate(int64_t number, int64_t element) const {
-    return from_input(number, element) + from_state(number, element);
+  PX_HD C from_state(int64_t gate, int64_t entry, int64_t unit) const {
+    return h_gates[(entry * gates + gate) * hidden + unit] + bias(recurrent_bias, gate, unit);
+  }
+  PX_HD C gate(int64_t number, int64_t entry, int64_t unit) const {
+    return from_input(number, entry, unit) + from_state(number, entry, unit);
+  }
+  PX_HD bool forgets_as_input() const { return !kUsual && input_forget; }
+  // `sum` with the state seen through a peephole.
+  PX_HD C peeped(C sum, int64_t number, int64_t unit, C state) const {
+    if constexpr (kUsual) return sum;
+    return peepholes ? sum + peepholes[number * hidden + unit] * state : sum;
+  }
+  template <CellActivation::Kind kOwn>
+  PX_HD C activated(int64_t number, C value) const {
+    if constexpr (kUsual) {
+      return CellActivation{kOwn}(value);
+    } else {
+      return activations[number](clip > C(0) ? math::minimum(math::maximum(value, -clip), clip) : value);
+    }
+  }
+  PX_HD C sigmoid(int64_t number, C value) const {
+    return this->template activated<CellActivation::Kind::sigmoid>(number, value);
+  }
+  PX_HD C tanh(int64_t number, C value) const {
+    return this->template activated<CellActivation::Kind::tanh>(number, value);
   }
 };
 
 // h = f(x W^T + h R^T + b)
-template <class Device, class C>
+template <class C, class Step>
 struct RnnHidden {
   static constexpr int64_t kWork = 20;
-  CellStep<Device, C> cell;
-  PX_HD C operator()(int64_t element) const {
-    if (cell.has_ended(element)) return cell.h[element];
-    return cell.activations[0](cell.clipped(cell.gate(0, element)));
-  }
+  Step cell;
+  PX_HD C operator()(int64_t entry, int64_t unit) const { return cell.tanh(0, cell.gate(0, entry, unit)); }
 };
 
 // GRU's gates are z, r, h. What is multiplied with the hidden gate's R, unless it has been already.
-template <class Device, class C>
+template <class C, class Step>
 struct GruResetState {
   static constexpr int64_t kWork = 20;
-  CellStep<Device, C> cell;
-  PX_HD C operator()(int64_t element) const {
-    if (cell.has_ended(element)) return C(0);
-    return cell.activations[0](cell.clipped(cell.gate(1, element))) * cell.h[element];
+  Step cell;
+  PX_HD C operator()(int64_t entry, int64_t unit) const {
+    return cell.sigmoid(0, cell.gate(1, entry, unit)) * cell.h[cell.element(entry, unit)];
   }
 };
-template <class Device, class C>
+template <class C, class Step, bool kLinearBeforeReset>
 struct GruHidden {
   static constexpr int64_t kWork = 40;
-  CellStep<Device, C> cell;
-  PX_HD C operator()(int64_t element) const {
-    if (cell.has_ended(element)) return cell.h[element];
-    const C update = cell.activations[0](cell.clipped(cell.gate(0, element)));
+  Step cell;
+  PX_HD C operator()(int64_t entry, int64_t unit) const {
+    const int64_t element = cell.element(entry, unit);
+    const C update = cell.sigmoid(0, cell.gate(0, entry, unit));
     C from_h;
-    if (cell.linear_before_reset) {
-      from_h = cell.activations[0](cell.clipped(cell.gate(1, element))) * cell.from_state(2, element);
+    if constexpr (kLinearBeforeReset) {
+      from_h = cell.sigmoid(0, cell.gate(1, entry, unit)) * cell.from_state(2, entry, unit);
     } else {
-      const int64_t at = 2 * cell.hidden + element % cell.hidden;
-      from_h = cell.product_h[element] + (cell.recurrent_bias ? cell.recurrent_bias[at] : C(0));
+      from_h = cell.product_h[element] + cell.bias(cell.recurrent_bias, 2, unit);
     }
-    const C candidate = cell.activations[1](cell.clipped(cell.from_input(2, element) + from_h));
+    const C candidate = cell.tanh(1, cell.from_input(2, entry, unit) + from_h);
     return (C(1) - update) * candidate + update * cell.h[element];
   }
 };
 
 // LSTM's gates are i, o, f, c; the peepholes' order is i, o, f.
-template <class Device, class C>
-PX_HD C peephole(const CellStep<Device, C>& cell, int64_t number, int64_t element, C state) {
-  return cell.peepholes ? cell.peepholes[number * cell.hidden + element % cell.hidden] * state : C(0);
-}
-template <class Device, class C>
+template <class C, class Step, class States>
 struct LstmState {
   static constexpr int64_t kWork = 60;
-  CellStep<Device, C> cell;
-  Elements<Device, const C> c;  // overwritten by the result, element by element
-  PX_HD C operator()(int64_t element) const {
-    const C old = c[element];
-    if (cell.has_ended(element)) return old;
-    const C in = cell.activations[0](cell.clipped(cell.gate(0, element) + peephole(cell, 0, element, old)));
-    const C forget = cell.input_forget
-                         ? C(1) - in
-                         : cell.activations[0](cell.clipped(cell.gate(2, element) + peephole(cell, 2, element, old)));
-    return forget * old + in * cell.activations[1](cell.clipped(cell.gate(3, element)));
+  Step cell;
+  States c;  // overwritten by the result, element by element
+  PX_HD C operator()(int64_t entry, int64_t unit) const {
+    const C old = c[cell.element(entry, unit)];
+    const C in = cell.sigmoid(0, cell.peeped(cell.gate(0, entry, unit), 0, unit, old));
+    const C forget =
+        cell.forgets_as_input() ? C(1) - in : cell.sigmoid(0, cell.peeped(cell.gate(2, entry, unit), 2, unit, old));
+    return forget * old + in * cell.tanh(1, cell.gate(3, entry, unit));
   }
 };
-template <class Device, class C>
+template <class C, class Step, class States>
 struct LstmHidden {
   static constexpr int64_t kWork = 40;
-  CellStep<Device, C> cell;
-  Elements<Device, const C> c;  // after the step
-  PX_HD C operator()(int64_t element) const {
-    if (cell.has_ended(element)) return cell.h[element];
-    const C out = cell.activations[0](cell.clipped(cell.gate(1, element) + peephole(cell, 1, element, c[element])));
-    return out * cell.activations[2](cell.clipped(c[element]));
+  Step cell;
+  States c;  // after the step
+  PX_HD C operator()(int64_t entry, int64_t unit) const {
+    const C state = c[cell.element(entry, unit)];
+    const C out = cell.sigmoid(0, cell.peeped(cell.gate(1, entry, unit), 1, unit, state));
+    return out * cell.tanh(2, state);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "runtime/device/math.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/host_taps.h"
 
 namespace parallax::runtime {
 namespace {
@@ -38,6 +39,63 @@ struct RoiSettings {
   bool half_pixel, takes_max;
 };
 
+// A region's bins in places of the plane, and how many samples each has.
+template <class C>
+struct RegionBins {
+  C start_x, start_y, bin_h, bin_w;
+  int64_t grid_h, grid_w;
+
+  PX_HD RegionBins(const RoiSettings& settings, C x1, C y1, C x2, C y2) {
+    const C shift = settings.half_pixel ? C(0.5) : C(0);
+    const C scale = static_cast<C>(settings.scale);
+    start_x = x1 * scale - shift;
+    start_y = y1 * scale - shift;
+    C width = x2 * scale - shift - start_x;
+    C height = y2 * scale - shift - start_y;
+    if (!settings.half_pixel) {
+      width = width > C(1) ? width : C(1);
+      height = height > C(1) ? height : C(1);
+    }
+    bin_h = height / static_cast<C>(settings.height);
+    bin_w = width / static_cast<C>(settings.width);
+    grid_h = settings.samples > 0 ? settings.samples : static_cast<int64_t>(std::ceil(bin_h));
+    grid_w = settings.samples > 0 ? settings.samples : static_cast<int64_t>(std::ceil(bin_w));
+  }
+  PX_HD int64_t sample_count() const { return grid_h * grid_w < 1 ? 1 : grid_h * grid_w; }
+  PX_HD C sample_y(int64_t i, int64_t sample) const {
+    return start_y + static_cast<C>(i) * bin_h + (static_cast<C>(sample) + C(0.5)) * bin_h / static_cast<C>(grid_h);
+  }
+  PX_HD C sample_x(int64_t j, int64_t sample) const {
+    return start_x + static_cast<C>(j) * bin_w + (static_cast<C>(sample) + C(0.5)) * bin_w / static_cast<C>(grid_w);
+  }
+};
+
+// The four elements of a plane around a place and their weights. The place is clamped to the plane; more than one place
+// off it there is nothing.
+template <class C>
+struct Corners {
+  bool is_inside;
+  int64_t offsets[4] = {};
+  C dy = 0, dx = 0;
+
+  PX_HD Corners(C y, C x, int64_t rows, int64_t columns)
+      : is_inside(!(y < C(-1) || y > static_cast<C>(rows) || x < C(-1) || x > static_cast<C>(columns))) {
+    if (!is_inside) return;
+    const C cy = clamped(y, C(0), static_cast<C>(rows - 1));
+    const C cx = clamped(x, C(0), static_cast<C>(columns - 1));
+    const auto top = static_cast<int64_t>(cy), left = static_cast<int64_t>(cx);
+    const int64_t bottom = top + 1 < rows ? top + 1 : rows - 1;
+    const int64_t right = left + 1 < columns ? left + 1 : columns - 1;
+    dy = cy - static_cast<C>(top);
+    dx = cx - static_cast<C>(left);
+    offsets[0] = top * columns + left;
+    offsets[1] = top * columns + right;
+    offsets[2] = bottom * columns + left;
+    offsets[3] = bottom * columns + right;
+  }
+  PX_HD C weight(int corner) const { return (corner < 2 ? 1 - dy : dy) * (corner % 2 == 0 ? 1 - dx : dx); }
+};
+
 template <class Device, class C>
 struct AlignedBin {
   static constexpr int64_t kWork = 100;
@@ -46,36 +104,25 @@ struct AlignedBin {
   Elements<Device, const C> image, regions;
   Source batches;
 
+  PX_HD RegionBins<C> bins_of(int64_t region) const {
+    return {settings, regions[region * 4], regions[region * 4 + 1], regions[region * 4 + 2], regions[region * 4 + 3]};
+  }
+  PX_HD int64_t plane_of(int64_t region, int64_t channel) const {
+    return (element_of<Device, int64_t>(batches, region) * channels + channel) * rows * columns;
+  }
+
   PX_HD C operator()(int64_t element) const {
     const int64_t j = element % settings.width;
     const int64_t i = element / settings.width % settings.height;
     const int64_t region = element / (channels * settings.height * settings.width);
-    const int64_t channel = element / (settings.height * settings.width) % channels;
-    const int64_t plane = (element_of<Device, int64_t>(batches, region) * channels + channel) * rows * columns;
-    const C shift = settings.half_pixel ? C(0.5) : C(0);
-    const C scale = static_cast<C>(settings.scale);
-    const C start_x = regions[region * 4] * scale - shift;
-    const C start_y = regions[region * 4 + 1] * scale - shift;
-    C width = regions[region * 4 + 2] * scale - shift - start_x;
-    C height = regions[region * 4 + 3] * scale - shift - start_y;
-    if (!settings.half_pixel) {
-      width = width > C(1) ? width : C(1);
-      height = height > C(1) ? height : C(1);
-    }
-    const C bin_h = height / static_cast<C>(settings.height), bin_w = width / static_cast<C>(settings.width);
-    const int64_t grid_h = settings.samples > 0 ? settings.samples : static_cast<int64_t>(std::ceil(bin_h));
-    const int64_t grid_w = settings.samples > 0 ? settings.samples : static_cast<int64_t>(std::ceil(bin_w));
+    const int64_t plane = plane_of(region, element / (settings.height * settings.width) % channels);
+    const RegionBins<C> bins = bins_of(region);
     Sampled sampled;
-    for (int64_t sy = 0; sy < grid_h; ++sy) {
-      const C y = start_y + static_cast<C>(i) * bin_h + (static_cast<C>(sy) + C(0.5)) * bin_h / static_cast<C>(grid_h);
-      for (int64_t sx = 0; sx < grid_w; ++sx) {
-        const C x =
-            start_x + static_cast<C>(j) * bin_w + (static_cast<C>(sx) + C(0.5)) * bin_w / static_cast<C>(grid_w);
-        add_sample(plane, y, x, sampled);
-      }
+    for (int64_t sy = 0; sy < bins.grid_h; ++sy) {
+      for (int64_t sx = 0; sx < bins.grid_w; ++sx)
+        add_sample(plane, {bins.sample_y(i, sy), bins.sample_x(j, sx), rows, columns}, sampled);
     }
-    const int64_t count = grid_h * grid_w < 1 ? 1 : grid_h * grid_w;
-    return settings.takes_max ? sampled.result : sampled.result / static_cast<C>(count);
+    return settings.takes_max ? sampled.result : sampled.result / static_cast<C>(bins.sample_count());
   }
 
  private:
@@ -83,22 +130,9 @@ struct AlignedBin {
     C result = 0;
     bool is_first = true;
   };
-  // Clamped to the plane; nothing when more than one place off it.
-  PX_HD void add_sample(int64_t plane, C y, C x, Sampled& sampled) const {
-    C parts[4] = {0, 0, 0, 0};
-    if (!(y < C(-1) || y > static_cast<C>(rows) || x < C(-1) || x > static_cast<C>(columns))) {
-      const C cy = clamped(y, C(0), static_cast<C>(rows - 1));
-      const C cx = clamped(x, C(0), static_cast<C>(columns - 1));
-      const auto top = static_cast<int64_t>(cy), left = static_cast<int64_t>(cx);
-      const int64_t bottom = top + 1 < rows ? top + 1 : rows - 1;
-      const int64_t right = left + 1 < columns ? left + 1 : columns - 1;
-      const C dy = cy - static_cast<C>(top), dx = cx - static_cast<C>(left);
-      parts[0] = image[plane + top * columns + left] * (1 - dy) * (1 - dx);
-      parts[1] = image[plane + top * columns + right] * (1 - dy) * dx;
-      parts[2] = image[plane + bottom * columns + left] * dy * (1 - dx);
-      parts[3] = image[plane + bottom * columns + right] * dy * dx;
-    }
-    for (C part : parts) {
+  PX_HD void add_sample(int64_t plane, const Corners<C>& corners, Sampled& sampled) const {
+    for (int corner = 0; corner < 4; ++corner) {
+      const C part = corners.is_inside ? image[plane + corners.offsets[corner]] * corners.weight(corner) : C(0);
       if (!settings.takes_max) {
         sampled.result += part;
       } else if (sampled.is_first || part > sampled.result) {
@@ -108,6 +142,43 @@ struct AlignedBin {
     }
   }
 };
+
+// Means on the host: the samples of a region's bins are found once for all channels. False: there are too many.
+template <class C>
+bool align_region(const AlignedBin<Cpu, C>& bin, int64_t region, HostTaps<C>& taps, C* y) {
+  constexpr int64_t kMostSamples = 64;
+  const RegionBins<C> bins = bin.bins_of(region);
+  const int64_t samples = bins.grid_h * bins.grid_w, places = bin.settings.height * bin.settings.width;
+  if (samples > kMostSamples) return false;
+  taps.resize(4 * samples, places);
+  for (int64_t place = 0; place < places; ++place) {
+    for (int64_t sample = 0; sample < samples; ++sample) {
+      const Corners<C> corners(bins.sample_y(place / bin.settings.width, sample / bins.grid_w),
+                               bins.sample_x(place % bin.settings.width, sample % bins.grid_w), bin.rows, bin.columns);
+      for (int corner = 0; corners.is_inside && corner < 4; ++corner)
+        taps.set(4 * sample + corner, place, corners.offsets[corner], corners.weight(corner));
+    }
+  }
+  const C count = static_cast<C>(bins.sample_count());
+  for (int64_t channel = 0; channel < bin.channels; ++channel, y += places) {
+    taps.add_up(bin.image.data + bin.plane_of(region, channel), places, y);
+    for (int64_t place = 0; place < places; ++place) y[place] /= count;
+  }
+  return true;
+}
+
+template <class C>
+void align_regions(const AlignedBin<Cpu, C>& bin, int64_t count, C* y) {
+  const int64_t size = bin.channels * bin.settings.height * bin.settings.width;
+  parallel_for(count, size * 8, [&](int64_t begin, int64_t end) {
+    HostTaps<C> taps;
+    for (int64_t region = begin; region < end; ++region) {
+      C* const own = y + region * size;
+      if (align_region(bin, region, taps, own)) continue;
+      for (int64_t i = 0; i < size; ++i) own[i] = bin(region * size + i);
+    }
+  });
+}
 
 template <class Device>
 Status roi_align(OpContext<Device>& op) {
@@ -134,11 +205,14 @@ Status roi_align(OpContext<Device>& op) {
     using C = decltype(zero);
     const auto image = PX_TRY(converted<C>(op.queue(), x.view(), op.is_constant(0)));
     const auto corners = PX_TRY(converted<C>(op.queue(), regions.view(), op.is_constant(1)));
-    tabulate<C>(
-        op.queue(),
-        AlignedBin<Device, C>{
-            settings, channels, x.shape()[2], x.shape()[3], {image.get()}, {corners.get()}, source_of(batches.view())},
-        y);
+    const AlignedBin<Device, C> bin{
+        settings, channels, x.shape()[2], x.shape()[3], {image.get()}, {corners.get()}, source_of(batches.view())};
+    if constexpr (!GpuDevice<Device>) {
+      const bool is_small = x.shape()[2] * x.shape()[3] < INT32_MAX;
+      if (is_small && y.dtype == storage_of<C>() && !settings.takes_max)
+        return align_regions(bin, count, reinterpret_cast<C*>(y.data)), Status{};
+    }
+    tabulate<C>(op.queue(), bin, y);
     return {};
   });
 }

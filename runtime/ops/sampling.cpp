@@ -1,4 +1,5 @@
 // GridSample and AffineGrid: images read at fractional places, and the grids of such places.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "runtime/device/map.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/host_taps.h"
 #include "runtime/ops/indices.h"
 
 namespace parallax::runtime {
@@ -123,11 +125,12 @@ struct GridPlaces {
   Axes lengths;  // of the image's spatial axes
   int64_t channels, places, plane;
 
-  // Calls f(offset in the image, weight) for every element that output element `element` reads: the taps of one axis
-  // with those of all others.
+  PX_HD int64_t row_of(int64_t element) const { return element / places / channels * places + element % places; }
+
+  // Calls f(offset in a plane, weight) for everything that is read at row `row` of the grid, the taps of one axis with
+  // those of all others; the offset is -1 outside of the image.
   template <class F>
-  PX_HD void for_each_read(int64_t element, const F& f) const {
-    const int64_t row = element / places / channels * places + element % places;
+  PX_HD void for_each_tap(int64_t row, const F& f) const {
     AxisTaps<C> taps[Shape::kMaxRank];
     int64_t combinations = 1;
     for (int axis = 0; axis < lengths.count; ++axis) {
@@ -145,8 +148,16 @@ struct GridPlaces {
         scale *= lengths[axis];
         weight *= taps[axis].weights[tap];
       }
-      if (offset >= 0) f(element / places * plane + offset, weight);
+      f(offset, weight);
     }
+  }
+
+  // The same of output element `element`, with offsets in the image and without those outside.
+  template <class F>
+  PX_HD void for_each_read(int64_t element, const F& f) const {
+    for_each_tap(row_of(element), [&](int64_t offset, C weight) {
+      if (offset >= 0) f(element / places * plane + offset, weight);
+    });
   }
 };
 
@@ -184,11 +195,56 @@ Result<GridPlaces<Device, C>> grid_places(OpContext<Device>& op, const GridSetti
       {grid.get()}, settings, Axes(lengths), dims[1], product(grid_dims, 1, grid_dims.size() - 1), product(lengths)};
 }
 
+// On the host: what a place reads is found once for all channels, `kPlacesAtOnce` places at a time.
+template <class C>
+class PlaneInterpolation {
+ public:
+  explicit PlaneInterpolation(const GridPlaces<Cpu, C>& places) : places_(places) {
+    for (int axis = 0; axis < places.lengths.count; ++axis) taps_ *= places.settings.mode == SampleMode::cubic ? 4 : 2;
+  }
+  static bool suits(const GridPlaces<Cpu, C>& places) { return places.lengths.count <= 3 && places.plane < INT32_MAX; }
+
+  void run(const C* image, int64_t samples, C* y) const {
+    const int64_t blocks = (places_.places + kPlacesAtOnce - 1) / kPlacesAtOnce;
+    const int64_t work = kPlacesAtOnce * (kPlaceWork + places_.channels * taps_);
+    parallel_for(samples * blocks, work, [&](int64_t begin, int64_t end) {
+      HostTaps<C> taps;
+      taps.resize(taps_, kPlacesAtOnce);
+      for (int64_t number = begin; number < end; ++number) {
+        const int64_t sample = number / blocks, first = number % blocks * kPlacesAtOnce;
+        const int64_t count = std::min(kPlacesAtOnce, places_.places - first);
+        for (int64_t i = 0; i < count; ++i) {
+          int64_t tap = 0;
+          places_.for_each_tap(sample * places_.places + first + i,
+                               [&](int64_t offset, C weight) { taps.set(tap++, i, offset, weight); });
+        }
+        for (int64_t channel = 0; channel < places_.channels; ++channel) {
+          const int64_t plane = sample * places_.channels + channel;
+          taps.add_up(image + plane * places_.plane, count, y + plane * places_.places + first);
+        }
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kPlacesAtOnce = 256;
+  static constexpr int64_t kPlaceWork = 80;
+
+  const GridPlaces<Cpu, C>& places_;
+  int64_t taps_ = 1;
+};
+
 template <class C, class Device>
 Status interpolate(OpContext<Device>& op, const GridSettings& settings, const MutableView& y) {
   std::shared_ptr<const C> grid;
   const GridPlaces<Device, C> places = PX_TRY(grid_places<C>(op, settings, grid));
   const auto image = PX_TRY(converted<C>(op.queue(), op.input(0).view(), op.is_constant(0)));
+  if constexpr (!GpuDevice<Device>) {
+    if (y.dtype == storage_of<C>() && PlaneInterpolation<C>::suits(places)) {
+      PlaneInterpolation<C>(places).run(image.get(), op.input(0).shape()[0], reinterpret_cast<C*>(y.data));
+      return {};
+    }
+  }
   tabulate<C>(op.queue(), Interpolated<Device, C>{places, {image.get()}}, y);
   return {};
 }

@@ -184,6 +184,35 @@ struct CumulativeRow {
   }
 };
 
+// Of rows beside each other, on the host: line after line of the tensor, so that rows advance together.
+template <class Combine, class C>
+void cumulate_lines(const CumulativeRow<Combine>& row, const RowLayout& layout, const C* x, C* y) {
+  const int64_t inner = layout.inner, length = layout.length;
+  constexpr int64_t kLineRows = 512;
+  const int64_t parts = (inner + kLineRows - 1) / kLineRows;
+  parallel_for(layout.outer * parts, length * std::min(inner, kLineRows) / 4 + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t first = part % parts * kLineRows, width = std::min(kLineRows, inner - first);
+      C running[kLineRows];
+      std::fill_n(running, width, static_cast<C>(Combine::kStart));
+      for (int64_t step = 0; step < length; ++step) {
+        const int64_t at = (part / parts * length + (row.reverse ? length - 1 - step : step)) * inner + first;
+        vectorised(0, width, [=, &running, is_exclusive = row.exclusive](int64_t from, int64_t to) {
+          const C* const in = x + at;
+          C *const out = y + at, *const sums = running;
+          const bool exclusive = is_exclusive;
+          PX_INDEPENDENT_ITERATIONS
+          for (int64_t i = from; i < to; ++i) {
+            const C before = sums[i], after = Combine{}(before, in[i]);
+            out[i] = exclusive ? before : after;
+            sums[i] = after;
+          }
+        });
+      }
+    }
+  });
+}
+
 template <class Device, class Combine>
 Status cumulative(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -193,6 +222,12 @@ Status cumulative(OpContext<Device>& op) {
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Numbers>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
+    if constexpr (!GpuDevice<Device>) {
+      if (rows.inner > 1 && x.dtype() == storage_of<C>()) {
+        cumulate_lines(row, rows, reinterpret_cast<const C*>(x.view().data), reinterpret_cast<C*>(y.data));
+        return {};
+      }
+    }
     scan_rows<C, C>(op.queue(), row, rows, y, x.view());
     return {};
   });

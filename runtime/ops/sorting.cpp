@@ -128,14 +128,20 @@ template <class C, class Device>
 Result<UniqueSlices> find_unique(OpContext<Device>& op, const SliceContent<Device, C>& content) {
   if (content.length == 0) return UniqueSlices{};
   const Shape shape{content.length};
-  const MutableView numbers = PX_TRY(op.scratch(DType::int64, shape));
-  const MutableView places = PX_TRY(op.scratch(DType::int64, shape));
   const Tensor order = PX_TRY(op.queue().allocate(DType::int64, shape));
   const Tensor differs = PX_TRY(op.queue().allocate(DType::int64, shape));
-  tabulate<int64_t>(op.queue(), OwnPlace{}, numbers);
   const RowLayout row{1, content.length, 1};
-  sort_rows<int64_t>(op.queue(), ContentOrder<Device, C>{content}, row, TensorView(numbers), content.length,
-                     writable(order), places);
+  if (content.outer * content.inner == 1) {
+    const MutableView values = PX_TRY(op.scratch(storage_of<C>(), shape));
+    const TensorView elements{content.x.dtype, shape, content.x.data, op.input(0).view().device};
+    sort_rows<C>(op.queue(), TopFirst{false}, row, elements, content.length, values, writable(order));
+  } else {
+    const MutableView numbers = PX_TRY(op.scratch(DType::int64, shape));
+    const MutableView places = PX_TRY(op.scratch(DType::int64, shape));
+    tabulate<int64_t>(op.queue(), OwnPlace{}, numbers);
+    sort_rows<int64_t>(op.queue(), ContentOrder<Device, C>{content}, row, TensorView(numbers), content.length,
+                       writable(order), places);
+  }
   const Elements<Device, const int64_t> sorted{reinterpret_cast<const int64_t*>(order.view().data)};
   tabulate<int64_t>(op.queue(), DiffersFromLast<Device, C>{content, sorted}, writable(differs));
   const Ints by_content = PX_TRY(integers_on_host(op, order));

@@ -76,13 +76,9 @@ struct Exp {
       return std::function(x);             \
     }                                      \
   };
-PX_LIBRARY_FUNCTOR(Log, log)
 PX_LIBRARY_FUNCTOR(Sin, sin)
 PX_LIBRARY_FUNCTOR(Cos, cos)
 PX_LIBRARY_FUNCTOR(Tan, tan)
-PX_LIBRARY_FUNCTOR(Asin, asin)
-PX_LIBRARY_FUNCTOR(Acos, acos)
-PX_LIBRARY_FUNCTOR(Atan, atan)
 PX_LIBRARY_FUNCTOR(Sinh, sinh)
 PX_LIBRARY_FUNCTOR(Cosh, cosh)
 PX_LIBRARY_FUNCTOR(Asinh, asinh)
@@ -90,6 +86,30 @@ PX_LIBRARY_FUNCTOR(Acosh, acosh)
 PX_LIBRARY_FUNCTOR(Atanh, atanh)
 #undef PX_LIBRARY_FUNCTOR
 
+struct Log {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return math::log(x);
+  }
+};
+struct Asin {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return math::asin(x);
+  }
+};
+struct Acos {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return math::acos(x);
+  }
+};
+struct Atan {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return math::atan(x);
+  }
+};
 struct Tanh {
   template <class T>
   PX_HD T operator()(T x) const {
@@ -127,7 +147,8 @@ struct Elu {
   explicit Elu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
   PX_HD T operator()(T x) const {
-    return x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x;
+    const T below = static_cast<T>(alpha) * (math::exp(x) - T(1));  // in any case: no branch
+    return x < T(0) ? below : x;
   }
 };
 struct Celu {
@@ -136,7 +157,8 @@ struct Celu {
   template <class T>
   PX_HD T operator()(T x) const {
     const T a = static_cast<T>(alpha);
-    return x < T(0) ? a * (math::exp(x / a) - T(1)) : x;
+    const T below = a * (math::exp(x / a) - T(1));
+    return x < T(0) ? below : x;
   }
 };
 struct Selu {
@@ -146,7 +168,8 @@ struct Selu {
       : alpha(static_cast<float>(op.real("alpha"))), gamma(static_cast<float>(op.real("gamma"))) {}
   template <class T>
   PX_HD T operator()(T x) const {
-    return static_cast<T>(gamma) * (x <= T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x);
+    const T below = static_cast<T>(alpha) * (math::exp(x) - T(1));
+    return static_cast<T>(gamma) * (x <= T(0) ? below : x);
   }
 };
 struct HardSigmoid {
@@ -165,11 +188,10 @@ struct HardSwish {
     return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5)));
   }
 };
-struct Softplus {  // ln(1 + e^x), written so that e^x cannot overflow
-  static constexpr int64_t kWork = 10;
+struct Softplus {
   template <class T>
   PX_HD T operator()(T x) const {
-    return math::maximum(x, T(0)) + std::log1p(math::exp(-std::fabs(x)));
+    return math::softplus(x);
   }
 };
 struct Softsign {
@@ -187,10 +209,9 @@ struct ThresholdedRelu {
   }
 };
 struct Mish {
-  static constexpr int64_t kWork = 10;
   template <class T>
   PX_HD T operator()(T x) const {
-    return x * math::tanh(Softplus{}(x));
+    return math::mish(x);
   }
 };
 struct Swish {

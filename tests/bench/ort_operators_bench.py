@@ -114,6 +114,8 @@ CASES = {
     "QLinearMatMul": ("QLinearMatMul", {"x": below(200, 128, 512, dtype=np.uint8)}, quantised(WEIGHTS), {}),
     "QLinearConv": ("QLinearConv", {"x": below(200, *IMAGE, dtype=np.uint8)},
                     quantised(below(100, 64, 64, 3, 3, dtype=np.int8)), {"pads": [1] * 4}),
+    "ConvInteger": ("ConvInteger", {"x": below(200, *IMAGE, dtype=np.uint8)},
+                    {"w": below(100, 64, 64, 3, 3, dtype=np.uint8), "x_zero": np.uint8(3)}, {"pads": [1] * 4}),
     "DynamicQuantizeLinear": ("DynamicQuantizeLinear", {"x": normal(*PLANE)}, {}, {}, {"outputs": 3}),
     "QuantizeLinear": ("QuantizeLinear", {"x": normal(*PLANE)}, {"s": np.float32(0.02), "z": np.uint8(3)}, {}),
     "DequantizeLinear": ("DequantizeLinear", {"x": below(200, *PLANE, dtype=np.uint8)},

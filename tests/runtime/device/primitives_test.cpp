@@ -1,6 +1,5 @@
 // map, fold_rows, scan_rows, copy, index_map, scatter: each against a plain loop, for several vector widths and thread
 // counts.
-#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -10,7 +9,6 @@
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/map.h"
-#include "runtime/device/math.h"
 #include "runtime/device/rows.h"
 #include "runtime/device/scatter.h"
 #include "tests/runtime/device/random_values.h"
@@ -185,71 +183,6 @@ TEST(Scatter, CombinesRepeatedPlacesInOrder) {
   EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{5, 6, 1}));
   scatter<float>(host_queue(), place, Combine::replace, {DType::float32, {3}, out.storage().get()}, updates.view(), 1);
   EXPECT_EQ(std::vector<float>(out.as<float>().begin(), out.as<float>().end()), (std::vector<float>{4, 3, 1}));
-}
-
-// Errors in units of the last place of the exact result, over the range where it is a normal number.
-double worst_ulps(float (*f)(float), double (*exact)(double), double low, double high) {
-  double worst = 0;
-  for (int i = 0; i <= 200'000; ++i) {
-    const float x = static_cast<float>(low + (high - low) * i / 200'000);
-    const double expected = exact(static_cast<double>(x));
-    const float magnitude = std::max(std::fabs(static_cast<float>(expected)), 1.2e-38F);
-    const double unit = static_cast<double>(std::nextafter(magnitude, INFINITY)) - static_cast<double>(magnitude);
-    worst = std::max(worst, std::fabs(static_cast<double>(f(x)) - expected) / unit);
-  }
-  return worst;
-}
-
-TEST(Math, IsAccurate) {
-  EXPECT_LT(worst_ulps([](float x) { return math::exp(x); }, std::exp, -87, 88), 2.0);
-  EXPECT_LT(worst_ulps([](float x) { return math::tanh(x); }, std::tanh, -12, 12), 3.0);
-  EXPECT_LT(worst_ulps([](float x) { return math::erf(x); }, std::erf, -5, 5), 3.0);
-  EXPECT_LT(
-      worst_ulps([](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80),
-      3.5);
-}
-
-TEST(Math, ExponentialsOfSoftmaxAreAccurateDownToSubnormals) {
-  EXPECT_LT(worst_ulps([](float x) { return math::exp_nonpositive(x); }, std::exp, -103.9, 0), 1.5);
-  EXPECT_EQ(math::exp_nonpositive(0.0F), 1.0F);
-  EXPECT_EQ(math::exp_nonpositive(-INFINITY), 0.0F);
-  for (const uint32_t bits : {0x7FC00000U, 0x7FC00001U, 0xFFC12345U})
-    EXPECT_TRUE(std::isnan(math::exp_nonpositive(std::bit_cast<float>(bits)))) << bits;
-}
-
-TEST(Math, GeluIsAccurateInItsTailToo) {
-  const auto exact = [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); };
-  for (int i = -50'000; i <= 50'000; ++i) {
-    const float x = static_cast<float>(i) * 2e-4F;
-    const double expected = exact(static_cast<double>(x));
-    const double limit = 3e-8 + 1e-6 * std::fabs(expected);
-    ASSERT_NEAR(static_cast<double>(math::gelu(x)), expected, limit) << x;
-    if (x > -3 && x < 0) {
-      ASSERT_NEAR(static_cast<double>(math::gelu(x)) / expected, 1.0, 1e-5) << x;
-    }
-  }
-  EXPECT_EQ(math::gelu(INFINITY), INFINITY);
-  EXPECT_EQ(math::gelu(1e30F), 1e30F);
-  EXPECT_EQ(math::gelu(-1e30F), 0.0F);
-  EXPECT_TRUE(std::isnan(math::gelu(-INFINITY)));  // as -inf * 0 in its formula
-  EXPECT_TRUE(std::isnan(math::gelu(std::bit_cast<float>(0x7FC00001U))));
-  EXPECT_TRUE(std::signbit(math::gelu(-0.0F)));
-}
-
-TEST(Math, HandlesTheEnds) {
-  EXPECT_EQ(math::exp(100.0F), INFINITY);
-  EXPECT_EQ(math::exp(INFINITY), INFINITY);
-  EXPECT_EQ(math::exp(-INFINITY), 0.0F);
-  EXPECT_EQ(math::exp(0.0F), 1.0F);
-  EXPECT_GT(math::exp(-100.0F), 0.0F);  // subnormal
-  EXPECT_TRUE(std::isnan(math::exp(NAN)));
-  EXPECT_EQ(math::tanh(50.0F), 1.0F);
-  EXPECT_EQ(math::tanh(-INFINITY), -1.0F);
-  EXPECT_TRUE(std::isnan(math::tanh(NAN)));
-  EXPECT_EQ(math::erf(INFINITY), 1.0F);
-  EXPECT_TRUE(std::isnan(math::erf(NAN)));
-  EXPECT_TRUE(std::isnan(math::maximum(1.0F, NAN)));
-  EXPECT_TRUE(std::isnan(math::minimum(NAN, 1.0F)));
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// Products of 8-bit codes whose sums are exact, by oneDNN's product of bytes: only on processors that add such products
+// to 32-bit sums in one instruction (VNNI); elsewhere oneDNN's saturates on the way. What MatMulInteger, ConvInteger
+// and the QLinear operators spend their time with; exact_products.h does the rest.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/device/conv.h"
+#include "runtime/device/gemm.h"
+
+namespace parallax::runtime {
+
+// Codes of int8 or uint8, dense, that stand for code - zero.
+struct Codes {
+  const std::byte* data = nullptr;
+  bool is_signed = false;
+  int32_t zero = 0;          // a number that a code can be
+  bool is_constant = false;  // the payload outlives the queue and never changes: what is made of it is kept
+};
+
+// Whether this processor has such products, none of these sums leaves int32, and they are enough to be worth it.
+bool suits_byte_products(const GemmProblem& problem);
+bool suits_byte_products(const ConvProblem& problem);
+
+// c = a * b for each matrix of the batch; no transposition, alpha and beta as they are by default.
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b, int32_t* c);
+// y = the sums without bias; padding counts as 0.
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters, int32_t* y);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,154 @@
+// Products of bytes equal those of the loops, whatever the codes' signs, zero points and padding.
+#include "runtime/device/byte_products.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "runtime/device/buffer_pool.h"
+#include "runtime/device/conv_loops.h"
+#include "runtime/device/gemm_kernels.h"
+
+namespace parallax::runtime {
+namespace byte_products_test {
+
+// Random codes; where they are `extreme`, only the one furthest from the zero point, which makes the largest sums.
+struct Drawn {
+  std::vector<std::byte> bytes;
+  std::vector<int64_t> numbers;
+  Codes codes;
+  Drawn(int64_t count, bool is_signed, int32_t zero, bool is_extreme, unsigned seed)
+      : bytes(static_cast<size_t>(count)), numbers(static_cast<size_t>(count)), codes{bytes.data(), is_signed, zero} {
+    std::mt19937 engine(seed);
+    const int lowest = is_signed ? -128 : 0;
+    const int far = zero - lowest > lowest + 255 - zero ? lowest : lowest + 255;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const int code = is_extreme ? far : lowest + static_cast<int>(engine() % 256);
+      bytes[i] = static_cast<std::byte>(code);
+      numbers[i] = code - zero;
+    }
+  }
+};
+
+std::vector<int64_t> widened(const std::vector<int32_t>& sums) { return {sums.begin(), sums.end()}; }
+
+GemmProblem matrices(int64_t m, int64_t n, int64_t k) {
+  GemmProblem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  return problem;
+}
+
+TEST(ByteProducts, MatricesEqualTheLoops) {
+  if (!suits_byte_products(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
+  Queue<Cpu> queue(BufferPool::create({}));
+  for (const bool left_signed : {false, true}) {
+    for (const bool right_signed : {false, true}) {
+      for (const bool is_extreme : {false, true}) {
+        for (const auto& [zero, k] : {std::pair{0, 1000}, std::pair{127, 257}, std::pair{3, 32999}}) {
+          GemmProblem problem = matrices(7, 19, k);
+          problem.a_offsets = {0, 7 * k};
+          problem.b_offsets = {0, 0};
+          const Drawn a(2 * 7 * k, left_signed, is_extreme && zero == 3 ? (left_signed ? -128 : 0) : zero, is_extreme,
+                        1);
+          const Drawn b(k * 19, right_signed, right_signed ? -zero : zero, is_extreme, 2);
+          std::vector<int32_t> c(2 * 7 * 19, -1);
+          std::vector<int64_t> expected(c.size());
+          const Status done = gemm(queue, problem, a.codes, b.codes, c.data());
+          ASSERT_TRUE(done.ok()) << done.error().message;
+          for (int64_t i = 0; i < 2; ++i)
+            gemm_integers(7, 19, k, a.numbers.data() + i * 7 * k, b.numbers.data(), expected.data() + i * 7 * 19);
+          EXPECT_EQ(widened(c), expected) << left_signed << right_signed << is_extreme << " " << zero << " " << k;
+        }
+      }
+    }
+  }
+}
+
+ConvProblem image(int64_t groups) {
+  ConvProblem problem;
+  problem.batch = 2;
+  problem.in_channels = problem.out_channels = 16;
+  problem.groups = groups;
+  problem.in_spatial = {11, 9};
+  problem.kernel = {3, 3};
+  problem.strides = {2, 1};
+  problem.dilations = {1, 2};
+  problem.pads_begin = {1, 3};
+  problem.pads_end = {1, 2};
+  problem.out_spatial = {6, 10};
+  return problem;
+}
+
+ConvProblem pointwise() {
+  ConvProblem problem = image(1);
+  problem.kernel = problem.strides = problem.dilations = {1, 1};
+  problem.pads_begin = problem.pads_end = {0, 0};
+  problem.out_spatial = problem.in_spatial;
+  return problem;
+}
+
+ConvProblem volume() {
+  ConvProblem problem = image(2);
+  problem.in_spatial = {4, 5, 6};
+  problem.kernel = {2, 3, 1};
+  problem.strides = {1, 1, 3};
+  problem.dilations = {2, 1, 1};
+  problem.pads_begin = {1, 0, 2};
+  problem.pads_end = {0, 2, 0};
+  problem.out_spatial = {3, 5, 3};
+  return problem;
+}
+
+ConvProblem line_of_padding() {  // more padding than the filters are long
+  ConvProblem problem = image(1);
+  problem.in_spatial = {4};
+  problem.kernel = {2};
+  problem.strides = {3};
+  problem.dilations = {1};
+  problem.pads_begin = {7};
+  problem.pads_end = {9};
+  problem.out_spatial = {7};
+  return problem;
+}
+
+ConvProblem equally_wide() {  // some taps meet nothing but padding
+  ConvProblem problem = image(1);
+  problem.in_spatial = problem.out_spatial = {4, 7};
+  problem.kernel = {5, 3};
+  problem.strides = {1, 1};
+  problem.dilations = {3, 2};
+  problem.pads_begin = problem.pads_end = {6, 2};
+  return problem;
+}
+
+TEST(ByteProducts, ConvolutionsEqualTheLoops) {
+  if (!suits_byte_products(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
+  Queue<Cpu> queue(BufferPool::create({}));
+  for (const ConvProblem& problem : {image(1), image(4), pointwise(), volume(), equally_wide(), line_of_padding()}) {
+    const int64_t channels = problem.in_channels / problem.groups;
+    for (const bool x_signed : {false, true}) {
+      for (const bool filters_signed : {false, true}) {
+        const Drawn x(2 * 16 * product(problem.in_spatial), x_signed, x_signed ? -5 : 77, false, 3);
+        const Drawn filters(16 * channels * product(problem.kernel), filters_signed, filters_signed ? 0 : 128, false,
+                            4);
+        std::vector<int32_t> y(static_cast<size_t>(2 * 16 * product(problem.out_spatial)), -1);
+        std::vector<int64_t> expected(y.size());
+        const Status done = conv(queue, problem, x.codes, filters.codes, y.data());
+        ASSERT_TRUE(done.ok()) << done.error().message;
+        conv_loops(problem, x.numbers.data(), filters.numbers.data(), static_cast<const int64_t*>(nullptr),
+                   expected.data());
+        EXPECT_EQ(widened(y), expected) << problem.groups << " " << x_signed << filters_signed;
+      }
+    }
+  }
+}
+
+TEST(ByteProducts, SumsThatCouldLeaveTheirTypeAreLeftToOthers) {
+  EXPECT_FALSE(suits_byte_products(matrices(64, 64, 40000)));
+  EXPECT_FALSE(suits_byte_products(matrices(2, 2, 2)));
+}
+
+}  // namespace byte_products_test
+}  // namespace parallax::runtime
