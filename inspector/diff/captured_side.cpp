@@ -13,6 +13,7 @@ namespace parallax::diff {
 namespace {
 
 constexpr int kLongestChain = 64;  // nodes fused into one, or left out of a capture, behind one another
+constexpr int64_t kMostComputedBytes = int64_t{256} << 20;  // kept of values that were not captured
 
 }  // namespace
 
@@ -75,8 +76,29 @@ Result<FoundValue> CapturedSide::find(const GraphSites& start, const std::string
 
 Result<FoundValue> CapturedSide::compute_absent(const GraphSites& place, const std::string& prefix, ValueId id,
                                                 int depth) const {
-  const ValueDef& definition = value_at(*place.graph, id);
   if (depth >= kLongestChain) return FoundValue{};
+  const std::string path = prefix + escape_name(value_at(*place.graph, id).name);
+  if (const auto known = computed_.find(path); known != computed_.end()) return known->second;
+  const auto failed = not_computed_.find(path);
+  if (failed != not_computed_.end() && failed->second <= depth) return FoundValue{};
+  FoundValue found = PX_TRY(compute_from_inputs(place, prefix, id, depth));
+  if (found.value.is_absent()) {
+    not_computed_[path] = depth;
+    return found;
+  }
+  const int64_t bytes = found.value.is_tensor() ? static_cast<int64_t>(found.value.tensor().size_bytes()) : 0;
+  if (computed_bytes_ + bytes > kMostComputedBytes) {
+    computed_.clear();
+    computed_bytes_ = 0;
+  }
+  computed_bytes_ += bytes;
+  computed_.emplace(path, found);
+  return found;
+}
+
+Result<FoundValue> CapturedSide::compute_from_inputs(const GraphSites& place, const std::string& prefix, ValueId id,
+                                                     int depth) const {
+  const ValueDef& definition = value_at(*place.graph, id);
   const NodeInstance producer{&place, definition.producer, prefix};
   Computed computed = PX_TRY(gather(producer, depth + 1));
   std::vector<Value> values;

@@ -64,6 +64,8 @@ class CapturedSide {
 
  private:
   Result<FoundValue> compute_absent(const GraphSites& place, const std::string& prefix, ValueId id, int depth) const;
+  Result<FoundValue> compute_from_inputs(const GraphSites& place, const std::string& prefix, ValueId id,
+                                         int depth) const;
   Result<FoundValue> find(const GraphSites& place, const std::string& prefix, ValueId id, int depth) const;
   Result<Computed> gather(const NodeInstance& instance, int depth) const;
   Value stored(const Graph& graph, const ValueDef& definition) const;
@@ -74,6 +76,10 @@ class CapturedSide {
   std::shared_ptr<Executor> oracle_;
   RunOptions oracle_options_;
   std::unordered_map<std::string, int32_t> by_path_;
+  // Computed values by path: many nodes may read one, and what it is made of. Not to be had: from which depth on.
+  mutable std::unordered_map<std::string, FoundValue> computed_;
+  mutable int64_t computed_bytes_ = 0;
+  mutable std::unordered_map<std::string, int> not_computed_;
   mutable const Node* replayed_ = nullptr;  // the session of one node is kept, for its iterations
   mutable std::unique_ptr<NodeReplay> replay_;
 };

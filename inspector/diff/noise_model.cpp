@@ -70,6 +70,11 @@ DType real_part(DType dtype) {
 
 double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_limits(dtype).epsilon; }
 
+// The largest error that is taken over from a value that nobody compared.
+double most_believed(DType coarsest, double rms) {
+  return noise_margin_of(coarsest).uncompared * epsilon_of(coarsest) * rms;
+}
+
 DType coarser(DType a, DType b) { return epsilon_of(a) >= epsilon_of(b) ? a : b; }
 
 bool has_bodies(const Node& node) {
@@ -110,12 +115,17 @@ struct NoiseModel::Inputs {
   double count_max = 0;
   DType coarsest = DType::undefined;
   bool any_known = false;
+  bool any_estimated = false;
 
   void add(const State& state, size_t position) {
     any_known = true;
-    const double relative = state.relative();
-    error_squared += squared(state.carried);
-    error_max = std::max(error_max, state.carried);
+    const double rms = state.magnitude.rms;
+    const double carried =
+        state.is_compared || rms == 0 ? state.carried : std::min(state.carried, most_believed(state.coarsest, rms));
+    any_estimated = any_estimated || state.is_estimated;
+    const double relative = rms > 0 ? carried / rms : 0;
+    error_squared += squared(carried);
+    error_max = std::max(error_max, carried);
     relative_squared += squared(relative);
     relative_max = std::max(relative_max, relative);
     rms_max = std::max(rms_max, state.magnitude.rms);
@@ -288,6 +298,11 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     return state;
   }
   state.error = error_of(*value.row, inputs, state, epsilon);
+  // Estimated magnitudes, of what was fused away or left out, may be far too large.
+  constexpr double kRoomOfEstimates = 4;
+  state.is_estimated = value.is_estimated;
+  if (inputs.any_estimated && !value.is_estimated && rms > 0)
+    state.error = std::min(state.error, kRoomOfEstimates * most_believed(state.coarsest, rms));
   if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
   // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
   // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
@@ -389,15 +404,18 @@ void NoiseModel::found_difference(const std::string& path, double rmse) {
   constexpr double kRoom = 3;  // elements of one tensor differ unequally
   const auto state = states_.find(path);
   if (state == states_.end()) return;
+  // The estimate that resolve() has put among those of bodies may be this very value's.
+  const auto in_body = in_bodies_.find(static_path(path));
+  const bool is_largest = in_body != in_bodies_.end() && in_body->second.error == state->second.error;
+  state->second.is_compared = true;
+  if (is_largest) in_body->second.is_compared = true;
   // Where anything differs, some elements may differ by a rounding, however few they are.
   const double rounding = rmse == 0 ? 0 : kStoring * epsilon_of(state->second.coarsest) * state->second.magnitude.rms;
   const double found = std::min(std::max(kRoom * rmse, rounding), state->second.error);
   // Nothing was to be carried on, and yet they differ: one of the sides does not round where the other does.
   const bool differs_unexpectedly = state->second.carried == 0 && rmse > 0;
   if (!(found < state->second.carried) && !differs_unexpectedly) return;
-  const auto in_body = in_bodies_.find(static_path(path));
-  // The estimate that resolve() has put there may be this very value's.
-  if (in_body != in_bodies_.end() && in_body->second.error == state->second.error) in_body->second.carried = found;
+  if (is_largest) in_body->second.carried = found;
   state->second.carried = found;
 }
 

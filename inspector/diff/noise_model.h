@@ -50,6 +50,8 @@ class NoiseModel {
     Magnitude magnitude;
     double error = 0;                   // standard deviation, absolute: what this value may be off
     double carried = 0;                 // what its readers take over
+    bool is_compared = false;           // `carried` follows what was found
+    bool is_estimated = false;          // so is the magnitude
     DType coarsest = DType::undefined;  // type that has rounded on the way
     double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };

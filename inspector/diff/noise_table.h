@@ -30,12 +30,14 @@ struct NoiseRow {
 
 const NoiseRow& noise_row_of(std::string_view op, std::string_view domain);
 
-// How many standard deviations of the estimated noise a value may be off, and the relative error assumed where nothing
-// is known of a value's history, in epsilons. By the coarsest type on the way to the value.
+// How many standard deviations of the estimated noise a value may be off; in epsilons, the relative error assumed where
+// nothing is known of a value's history, and the most that is believed of a value that nobody compared. By the coarsest
+// type on the way to the value.
 struct NoiseMargin {
   DType dtype;
   double margin;
   double unknown_history;
+  double uncompared;
 };
 const NoiseMargin& noise_margin_of(DType dtype);
 
