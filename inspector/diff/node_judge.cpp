@@ -60,17 +60,34 @@ uint32_t scrambled(uint32_t x) {  // the finalizer of MurmurHash3
   return x ^ (x >> 16);
 }
 
-Value nudged_value(const Value& value, uint32_t seed, double ulps) {
+// Element i times 1 + ulps_of(i) epsilons of float32.
+template <class UlpsOf>
+Value moved_value(const Value& value, const UlpsOf& ulps_of) {
   if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return value;
   auto moved = Tensor::allocate(DType::float64, value.tensor().shape());
   if (!moved.ok()) return value;
   const std::span<double> elements = moved->mutable_as<double>();
   load_doubles(value.tensor(), 0, elements);
-  for (size_t index = 0; index < elements.size(); ++index) {
-    const bool up = (scrambled(seed ^ static_cast<uint32_t>(index)) & 1U) != 0;
-    elements[index] *= 1 + (up ? ulps : -ulps) * kFloatEpsilon;
-  }
+  for (size_t index = 0; index < elements.size(); ++index) elements[index] *= 1 + ulps_of(index) * kFloatEpsilon;
   return moved.take();
+}
+
+Value nudged_value(const Value& value, uint32_t seed, double ulps) {
+  return moved_value(
+      value, [=](size_t index) { return (scrambled(seed ^ static_cast<uint32_t>(index)) & 1U) != 0 ? ulps : -ulps; });
+}
+
+// The first input of floats moved one way and the others the other way: so that what is divided by a scale moves by
+// both, and every element that lies between two steps goes to the other one.
+std::vector<Value> pulled_apart(const std::vector<FoundValue>& inputs, double ulps) {
+  std::vector<Value> values;
+  bool is_first = true;
+  for (const FoundValue& input : inputs) {
+    const bool is_moved = input.value.is_tensor() && is_floating(input.value.tensor().dtype());
+    values.push_back(moved_value(input.value, [=](size_t) { return is_first ? ulps : -ulps; }));
+    is_first = is_first && !is_moved;
+  }
+  return values;
 }
 
 // Each element of the captured value lies among what the oracle makes of inputs nudged this way and that.
@@ -111,6 +128,11 @@ void allow_backward_error(const CapturedSide& side, const NodeInstance& instance
     if (std::isfinite(judgement.introduced) && judgement.introduced > kFar * std::max(1.0, moved)) return;
   }
   if (is_exact(judgement.actual)) {
+    for (const double ulps : {kUlps, -kUlps}) {
+      const auto outputs = side.replay(instance, instance.definition(), pulled_apart(judgement.computed.inputs, ulps));
+      if (!outputs.ok() || judgement.output >= outputs->size()) return;
+      others.push_back((*outputs)[judgement.output]);
+    }
     if (is_near_tie(judgement.expected, judgement.actual, others)) judgement.introduced = 0;
     return;
   }
