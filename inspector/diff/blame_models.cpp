@@ -96,7 +96,7 @@ class ModelBlame {
       if (roots_.empty() && !match.is_extra && has_diverged(match)) PX_TRY(look_at(match));
     }
     if (roots_.empty() && unjudged_.empty()) {
-      std::vector<Cause> unfelt = unfelt_constants();
+      std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, by_path_);
       return unfelt.empty() ? diff::judge_same_models(request_, *a_, *b_, comparison_) : std::move(unfelt);
     }
     return causes();
@@ -125,7 +125,6 @@ class ModelBlame {
   void withdraw(int32_t id, std::string_view reason);
   bool leaves_no_trace(int32_t id);
   std::vector<Cause> causes();
-  std::vector<Cause> unfelt_constants() const;
 
   const BlameRequest& request_;
   Comparison& comparison_;
@@ -323,8 +322,7 @@ void ModelBlame::find_swapped_branches() {
 }
 
 bool ModelBlame::is_settled(const ValueMatch& match) const {
-  const std::string& scope = a_->site(match.a).scope;
-  return std::ranges::any_of(settled_, [&](const std::string& frame) { return scope.starts_with(frame); });
+  return std::ranges::any_of(settled_, [&](const auto& frame) { return a_->site(match.a).scope.starts_with(frame); });
 }
 
 // Two nodes, each reading what the other should: it is the node before both that hands out its results the other way
@@ -371,9 +369,10 @@ std::optional<double> ModelBlame::difference_of(int32_t id) const {
 }
 
 bool ModelBlame::part_in_outputs() const {
-  return std::ranges::any_of(comparison_.values, [](const ValueComparison& value) {
+  const auto parts = [](const ValueComparison& value) {
     return value.is_graph_output && value.verdict != Verdict::pass;
-  });
+  };
+  return std::ranges::any_of(comparison_.values, parts);
 }
 
 void ModelBlame::withdraw(int32_t id, std::string_view reason) {
@@ -406,15 +405,15 @@ bool ModelBlame::is_written_otherwise(int32_t constant) const {
 // Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
 // in another place; constants that differ with them are written in another way. True when nothing else was wrong.
 bool ModelBlame::withdraw_wrong_pairs() {
-  const bool is_changed = std::ranges::any_of(matching_.values, [&](const ValueMatch& match) {
+  const auto is_changed = [&](const auto& match) {
     return has_diverged(match.a) && diff::was_changed(*a_, *b_, match);
-  });
-  if (is_changed) return false;  // another model, whether these inputs show it or not
+  };
+  if (std::ranges::any_of(matching_.values, is_changed))
+    return false;  // another model, whether these inputs show it or not
   const auto withdraw_where = [&](bool constants, std::string_view reason, auto&& applies) {
     for (const ValueMatch& match : matching_.values) {
-      const bool may_apply =
-          !match.is_extra && a_->follows_from_constants(match.a) == constants && has_diverged(match.a);
-      if (may_apply && applies(match.a)) withdraw(match.a, reason);
+      if (match.is_extra || a_->follows_from_constants(match.a) != constants || !has_diverged(match.a)) continue;
+      if (applies(match.a)) withdraw(match.a, reason);
     }
   };
   withdraw_where(false, kPairedWrongly, [&](int32_t id) { return leaves_no_trace(id); });
@@ -423,31 +422,18 @@ bool ModelBlame::withdraw_wrong_pairs() {
   return !withdrawn_.empty() && comparison_.verdict == OverallVerdict::pass;
 }
 
-// What is made of a value that is truly wrong is wrong as well, if a thousand times less.
+// What is made of a value that is truly wrong is wrong as well, if a thousand times less. And B does something else
+// with what stands for it, or has only quantised it earlier.
 bool ModelBlame::leaves_no_trace(int32_t id) {
   constexpr double kGross = 1e-2, kExact = 1e-8;
-  return effects_.leaves_nothing(id, difference_of(id).value_or(0) > kGross ? kNoTrace : kExact);
-}
-
-// Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.
-std::vector<Cause> ModelBlame::unfelt_constants() const {
-  std::vector<Cause> result;
-  for (const ValueMatch& match : matching_.values) {
-    if (!a_->is_constant(match.a) || !b_->is_constant(match.b)) continue;
-    const auto value = by_path_.find(a_->captured_paths(match.a).empty() ? "" : a_->captured_paths(match.a).front());
-    if (value == by_path_.end() || value->second->verdict != Verdict::diverged) continue;
-    Cause cause;
-    cause.rank = static_cast<int32_t>(result.size()) + 1;
-    cause.node = value->second->node;
-    cause.op = value->second->op;
-    cause.path = value->second->path;
-    cause.introduced = value->second->severity;
-    cause.side = Side::b;
-    cause.why = "a constant that it reads differs between the models; on these inputs nothing follows from that";
-    result.push_back(std::move(cause));
-    if (result.size() == diff::kMostCauses) break;
-  }
-  return result;
+  if (!effects_.leaves_nothing(id, difference_of(id).value_or(0) > kGross ? kNoTrace : kExact)) return false;
+  const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
+  if (in_b >= 0 && diff::holds_steps(*b_, in_b) && !diff::holds_steps(*a_, id)) return true;
+  return effects_.is_made_up_for(id, kNoTrace, [&](const PlacedNode& reader) {
+    const auto partner = partners_.find(&reader.node());
+    return partner != partners_.end() && partner->second->is_same_definition &&
+           diff::reads_the_same(*a_, reader, *b_, {partner->second->place_b, partner->second->b}, matching_);
+  });
 }
 
 std::vector<Cause> ModelBlame::causes() {

@@ -11,6 +11,7 @@
 
 #include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/blame_models_why.h"
+#include "inspector/diff/blame_roots.h"
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/tensor/elements.h"
 
@@ -263,6 +264,27 @@ std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, cons
   ConstantWalk walk(a, b, matching);
   walk.look_at_constant(in_a, in_b, reader);
   return walk.take();
+}
+
+std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                    const std::unordered_map<std::string, ValueComparison*>& by_path) {
+  std::vector<Cause> result;
+  for (const ValueMatch& match : matching.values) {
+    if (!a.is_constant(match.a) || !b.is_constant(match.b)) continue;
+    const auto value = by_path.find(a.captured_paths(match.a).empty() ? "" : a.captured_paths(match.a).front());
+    if (value == by_path.end() || value->second->verdict != Verdict::diverged) continue;
+    Cause cause;
+    cause.rank = static_cast<int32_t>(result.size()) + 1;
+    cause.node = value->second->node;
+    cause.op = value->second->op;
+    cause.path = value->second->path;
+    cause.introduced = value->second->severity;
+    cause.side = Side::b;
+    cause.why = "a constant that it reads differs between the models; on these inputs nothing follows from that";
+    result.push_back(std::move(cause));
+    if (result.size() == kMostCauses) break;
+  }
+  return result;
 }
 
 }  // namespace parallax::diff

@@ -1,6 +1,8 @@
 // What is made of constants alone: where two such values come to differ, on the way from the constants to their reader.
 #pragma once
 
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "inspector/diff/blame_models_guilt.h"
@@ -22,5 +24,9 @@ bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match
 
 // Moves or renames elements: seldom what is wrong where something else is.
 bool only_moves(const PlacedNode& node);
+
+// Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.
+std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                    const std::unordered_map<std::string, ValueComparison*>& by_path);
 
 }  // namespace parallax::diff

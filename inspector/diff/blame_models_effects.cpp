@@ -80,4 +80,16 @@ bool Effects::leaves_nothing(int32_t id, double difference) {
   return traceless[static_cast<size_t>(id)];
 }
 
+bool Effects::is_made_up_for(int32_t id, double difference,
+                             const std::function<bool(const PlacedNode&)>& is_read_alike) const {
+  std::vector<int32_t> differing = {id};
+  for (size_t index = 0; index < differing.size(); ++index) {
+    if (!std::ranges::all_of(readers(differing[index]), is_read_alike)) return true;
+    for (const int32_t made : made_of_[static_cast<size_t>(differing[index])]) {
+      if (!stops(made, difference) && std::ranges::find(differing, made) == differing.end()) differing.push_back(made);
+    }
+  }
+  return false;
+}
+
 }  // namespace parallax::diff

@@ -21,6 +21,11 @@ class Effects {
   // compared with, nothing follows from its own difference. Linear in the graph for each difference asked for.
   bool leaves_nothing(int32_t id, double difference);
 
+  // Whether anything else is done with the value in B before the two agree again, to `difference`. Where all is done
+  // alike, as `is_read_alike` tells of a reader, the value is what it is taken for, and its own difference has only
+  // been hidden: by a maximum, a saturated function, a comparison that these inputs decide alike.
+  bool is_made_up_for(int32_t id, double difference, const std::function<bool(const PlacedNode&)>& is_read_alike) const;
+
   // The nodes that read it, those in bodies included.
   const std::vector<PlacedNode>& readers(int32_t id) const { return readers_[static_cast<size_t>(id)]; }
 

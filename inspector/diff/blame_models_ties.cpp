@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "inspector/diff/blame_models_constants.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -43,6 +44,16 @@ bool quantise_alike(const Region& region, const PlacedNode& made_a, const Placed
     if (!(from_middle < kNearMiddle)) return false;
   }
   return true;
+}
+
+bool holds_steps(const ModelSide& side, int32_t id) {
+  PlacedNode made_by = side.producer(id);
+  while (made_by.id != kNoNode && only_moves(made_by)) {
+    const int32_t moved = ModelSide::site_read(*made_by.place, made_by.node().inputs.front());
+    if (moved < 0) return false;
+    made_by = side.producer(moved);
+  }
+  return made_by.id != kNoNode && made_by.node().op_type == "DequantizeLinear";
 }
 
 }  // namespace parallax::diff

@@ -10,4 +10,7 @@ namespace parallax::diff {
 // are the nodes that made them.
 bool quantise_alike(const Region& region, const PlacedNode& made_a, const PlacedNode& made_b);
 
+// Whether a value holds steps already: made by a DequantizeLinear, or moved behind one.
+bool holds_steps(const ModelSide& side, int32_t id);
+
 }  // namespace parallax::diff

@@ -37,7 +37,9 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
   if (!is_a) return;
   const std::string path = site.scope + site.escaped_name;
-  if (holds_data(site) || site.is_constant_like) constants_.insert(path);
+  // What a loop computes is no constant, be it of its counter alone.
+  const bool goes_round = site.scope.find(".body[") != std::string::npos;
+  if (holds_data(site) || (site.is_constant_like && !goes_round)) constants_.insert(path);
   std::vector<std::string>& effects = made_with_[path];
   for (const NodeId reader : definition.readers) {
     const Node& node = site.graph->nodes[static_cast<size_t>(reader)];
@@ -94,8 +96,9 @@ bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
   return std::ranges::none_of(effects->second, [&](const std::string& effect) { return compared.contains(effect); });
 }
 
-bool ModelDifferences::leads_to(const std::string& constant, const std::unordered_set<std::string>& wrong,
-                                const std::unordered_set<std::string>& compared) const {
+bool ModelDifferences::has_right_effects(const std::string& constant, const std::unordered_set<std::string>& wrong,
+                                         const std::unordered_set<std::string>& compared) const {
+  bool any_made = false, any_compared = false;
   std::unordered_set<std::string> seen;
   std::vector<std::string> waiting{constant};
   while (!waiting.empty()) {
@@ -103,11 +106,13 @@ bool ModelDifferences::leads_to(const std::string& constant, const std::unordere
     waiting.pop_back();
     if (effects == made_with_.end()) continue;
     for (const std::string& effect : effects->second) {
-      if (wrong.contains(effect)) return true;
+      if (wrong.contains(effect)) return false;
+      any_made = true;
+      any_compared = any_compared || compared.contains(effect);
       if (!compared.contains(effect) && seen.insert(effect).second) waiting.push_back(effect);
     }
   }
-  return false;
+  return any_compared || !any_made;
 }
 
 void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) const {
@@ -130,7 +135,7 @@ void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) co
     ValueComparison& value = values[index];
     const std::string path = static_path(value.path);
     if (value.verdict != Verdict::diverged || !constants_.contains(path) || value.is_graph_output) continue;
-    if (leads_to(path, wrong, compared)) continue;
+    if (!has_right_effects(path, wrong, compared)) continue;
     if (!may_be_written_so(value, compared)) continue;
     value.verdict = Verdict::not_compared;
     value.reason = "another constant, to the same effect";

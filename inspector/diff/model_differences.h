@@ -38,9 +38,10 @@ class ModelDifferences {
   void excuse_constants(std::vector<ValueComparison>& values) const;
 
  private:
-  // Whether anything is wrong that is made with it, directly or through values that are not compared.
-  bool leads_to(const std::string& constant, const std::unordered_set<std::string>& wrong,
-                const std::unordered_set<std::string>& compared) const;
+  // Whether what is made with it, directly or through values that are not compared, agrees: nothing of it is wrong, and
+  // something was compared. True where nothing is made with it.
+  bool has_right_effects(const std::string& constant, const std::unordered_set<std::string>& wrong,
+                         const std::unordered_set<std::string>& compared) const;
   bool may_be_written_so(const ValueComparison& constant, const std::unordered_set<std::string>& compared) const;
 
   struct Shares {

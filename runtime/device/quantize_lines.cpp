@@ -40,7 +40,7 @@ template <class T>
 struct Quantize {
   T operator()(float x, float scale, float zero) const {
     const float quotient = x / scale;
-    return saturated<T>(quotient != quotient ? -zero : quotient, zero);
+    return saturated<T>(quotient != quotient ? 0.0F : quotient, zero);
   }
 };
 template <class T>

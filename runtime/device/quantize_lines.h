@@ -22,9 +22,9 @@ struct QuantizedLines {
 // Codes of these types, and lines long enough to be worth it.
 bool suits_lines(DType codes, const QuantizedLines& lines);
 
-// code = saturate(round(x / scale) + zero), halves to even; NaN becomes 0.
+// code = saturate(round(x / scale) + zero), halves to even; NaN counts as 0, whose code is `zero`.
 void quantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const float* x, DType codes, std::byte* y);
-// code = saturate(round(sum * scale) + zero), where the sum as a float and the product are rounded; NaN becomes `zero`.
+// code = saturate(round(sum * scale) + zero), where the sum as a float and the product are rounded; NaN as above.
 void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int64_t* sums, DType codes, std::byte* y);
 void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int32_t* sums, DType codes, std::byte* y);
 // x = (code - zero) * scale, rounded once.

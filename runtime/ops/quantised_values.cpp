@@ -18,9 +18,9 @@ struct CentredAndScaled {
 struct QuantisedNumber {
   double step, zero, lowest, highest;
   PX_HD double operator()(double y) const {
-    const double rounded = std::nearbyint(y / step) + zero;
-    if (!(rounded >= lowest)) return lowest;
-    return rounded < highest ? rounded : highest;
+    const double quotient = y / step;
+    const double rounded = (quotient != quotient ? 0.0 : std::nearbyint(quotient)) + zero;  // NaN counts as 0
+    return rounded < lowest ? lowest : rounded < highest ? rounded : highest;
   }
 };
 

@@ -96,8 +96,8 @@ struct Quantized {
   }
   PX_HD int64_t operator()(int64_t element) const {
     const int64_t at = index(element);
-    const double rounded = std::nearbyint(quotient(element, at)) + zero_point(at);
-    if (rounded != rounded) return 0;
+    const double number = quotient(element, at);
+    const double rounded = (number != number ? 0.0 : std::nearbyint(number)) + zero_point(at);  // NaN counts as 0
     return static_cast<int64_t>(rounded < range.low ? range.low : (rounded > range.high ? range.high : rounded));
   }
 };
@@ -249,7 +249,8 @@ struct DynamicByte {
   DynamicZero<Device> zero;
   PX_HD int64_t operator()(int64_t element) const {
     const float step = zero.scale(0);
-    const float quotient = step == 0.0F ? 0.0F : x[element] / step;
+    const float number = step == 0.0F ? 0.0F : x[element] / step;
+    const float quotient = number != number ? 0.0F : number;
     return static_cast<int64_t>(clamped_byte(std::nearbyint(quotient) + static_cast<float>(zero(0))));
   }
 };
@@ -268,7 +269,7 @@ Status dynamic_quantize_linear(OpContext<Device>& op) {
   const MutableView codes = PX_TRY(op.make_output(0, DType::uint8, x.shape()));
   if constexpr (GpuDevice<Device>) {
     tabulate<int64_t>(op.queue(), DynamicByte<Device>{{reinterpret_cast<const float*>(x.view().data)}, zero}, codes);
-  } else {  // where the scale is 0, x is 0 or NaN throughout, and its codes are 0
+  } else {  // where the scale is 0, x is 0 or NaN throughout, and its codes are the zero point
     const QuantizedLines lines{x.element_count(), 1, {scale(0)}, {static_cast<float>(zero(0))}};
     quantize_lines(op.queue(), lines, x.as<float>().data(), DType::uint8, codes.data);
   }

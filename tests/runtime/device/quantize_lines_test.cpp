@@ -52,7 +52,8 @@ void check(DType dtype, int64_t inner, size_t lines) {
   for (size_t i = 0; i < kCount; ++i) {
     const size_t line = i / static_cast<size_t>(inner) % lines;
     const float scale = parameters.scales[line], zero = parameters.zeros[line];
-    const T expected = x[i] != x[i] ? T(0) : clamped<T>(static_cast<double>(x[i] / scale), static_cast<double>(zero));
+    const double number = x[i] != x[i] ? 0.0 : static_cast<double>(x[i] / scale);
+    const T expected = clamped<T>(number, static_cast<double>(zero));
     EXPECT_EQ(codes[i], expected) << x[i] << " by " << scale << " + " << zero;
     EXPECT_EQ(back[i], (static_cast<float>(expected) - zero) * scale) << i;
     EXPECT_EQ(again[i], clamped<T>(static_cast<double>(static_cast<float>(sums[i]) * scale), static_cast<double>(zero)))
