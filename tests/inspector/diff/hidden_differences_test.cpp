@@ -1,0 +1,178 @@
+// What must not be lost to a verdict: differences that data hide, limits of values behind many that nobody compared,
+// codes between two steps; and that looking for causes ends.
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "inspector/diff/blame.h"
+#include "inspector/diff/compare.h"
+#include "inspector/dump/dump_writer.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/model/link.h"
+#include "tests/inspector/model/graph_builder.h"
+
+namespace parallax {
+namespace hidden_differences_test {
+
+namespace fs = std::filesystem;
+using testing::GraphBuilder;
+
+Tensor wave(const Shape& shape, double scale, double step) {
+  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
+  int64_t index = 0;
+  for (float& value : tensor.mutable_as<float>())
+    value = static_cast<float>(scale * std::sin(step * static_cast<double>(++index)));
+  return tensor;
+}
+
+std::shared_ptr<const Model> linked(GraphBuilder& builder) {
+  auto model = std::make_shared<Model>(builder.model());
+  for (Node& node : model->graph.nodes) {
+    for (Attribute& attribute : node.attributes) {
+      if (std::holds_alternative<int64_t>(attribute.value)) attribute.type = AttributeType::int_;
+      if (std::holds_alternative<float>(attribute.value)) attribute.type = AttributeType::float_;
+      if (std::holds_alternative<std::vector<int64_t>>(attribute.value)) attribute.type = AttributeType::ints;
+    }
+  }
+  link_graph(model->graph);
+  return model;
+}
+
+class HiddenDifferences : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / fmt::format("parallax-hidden-{}", ::getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file,
+                                        const Tensor& x, const std::string& with = "reference",
+                                        std::vector<std::string> only = {}) {
+    const std::string path = (folder_ / file).string();
+    const auto executor = make_executor(with).take();
+    const auto session = executor->prepare(model, {}).take();
+    DumpWriterOptions options;
+    options.only = std::move(only);
+    const auto writer = DumpWriter::create(path, options).take();
+    RunInfo info = describe_run(*executor, {}, model);
+    info.model_sha256 = file;
+    EXPECT_TRUE(writer->begin_run(info).ok());
+    EXPECT_TRUE(session->run(std::vector<Value>{x}, *writer).ok());
+    EXPECT_TRUE(writer->end_run(true).ok());
+    EXPECT_TRUE(writer->finish().ok());
+    return DumpReader::open(path).take();
+  }
+
+  static Comparison concluded(const std::shared_ptr<const Model>& a, const std::shared_ptr<const DumpReader>& dump_a,
+                              const std::shared_ptr<const Model>& b, const std::shared_ptr<const DumpReader>& dump_b) {
+    BlameRequest request;
+    request.a = {dump_a, a, {}, {}};
+    request.b = {dump_b, b, {}, {}};
+    request.oracle = make_executor("reference:double").take();
+    Comparison comparison = compare_dumps(*dump_a, *dump_b, {}, {}).take();
+    EXPECT_TRUE(find_causes(request, comparison).ok());
+    return comparison;
+  }
+
+  fs::path folder_;
+};
+
+// ---- Hidden by the data ----
+
+std::shared_ptr<const Model> leaky(float alpha) {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[6,16]").initializer("w", wave(Shape{16, 16}, 0.3, 0.7));
+  builder.node("MatMul", {"x", "w"}, {"product"});
+  builder.node("LeakyRelu", {"product"}, {"bent"}, {{"alpha", alpha}});
+  builder.node("ReduceMax", {"bent"}, {"greatest"}, {{"axes", std::vector<int64_t>{1}}});
+  builder.output("greatest");
+  return linked(builder);
+}
+
+TEST_F(HiddenDifferences, AMaximumHidesNothing) {
+  const Tensor x = wave(Shape{6, 16}, 1.0, 1.3);
+  const auto a = leaky(0.1F), b = leaky(0.5F);
+  const Comparison comparison = concluded(a, run(a, "a.plx", x), b, run(b, "b.plx", x));
+  const auto greatest = std::ranges::find(comparison.values, "greatest", &ValueComparison::path);
+  ASSERT_NE(greatest, comparison.values.end());
+  ASSERT_EQ(greatest->verdict, Verdict::pass);  // the fault does not reach the output
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  ASSERT_EQ(comparison.causes.size(), 1U);
+  EXPECT_EQ(comparison.causes.front().path, "bent");
+  EXPECT_NE(comparison.causes.front().why.find("alpha"), std::string::npos) << comparison.causes.front().why;
+}
+
+// ---- Behind values that nobody compared ----
+
+constexpr int kBlocks = 40;
+
+std::shared_ptr<const Model> blocks(float sign_of_last) {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[4,32]");
+  std::string stream = "x";
+  for (int block = 0; block < kBlocks; ++block) {
+    const std::string suffix = std::to_string(block);
+    const double scale = block + 1 == kBlocks ? 0.3 * static_cast<double>(sign_of_last) : 0.3;
+    builder.initializer("w" + suffix, wave(Shape{32, 32}, scale, 0.37 + 0.01 * block));
+    builder.node("MatMul", {stream, "w" + suffix}, {"product" + suffix});
+    builder.node("Tanh", {"product" + suffix}, {"bent" + suffix});
+    builder.node("Add", {stream, "bent" + suffix}, {"sum" + suffix});
+    stream = "sum" + suffix;
+  }
+  builder.output(stream);
+  return linked(builder);
+}
+
+TEST_F(HiddenDifferences, OutputsAloneShowAFault) {
+  const Tensor x = wave(Shape{4, 32}, 1.0, 1.3);
+  const auto a = blocks(1), b = blocks(-1);
+  const std::string output = "sum" + std::to_string(kBlocks - 1);
+  const auto all = run(a, "all.plx", x), few = run(b, "few.plx", x, "reference", {"x", output});
+  for (const auto& [first, second] : {std::pair{all, few}, std::pair{few, all}}) {
+    const Comparison comparison = concluded(a, first, b, second);
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+    const auto value = std::ranges::find(comparison.values, output, &ValueComparison::path);
+    ASSERT_NE(value, comparison.values.end());
+    EXPECT_EQ(value->verdict, Verdict::diverged);
+    EXPECT_LT(value->limit.rtol, 0.05);
+  }
+}
+
+TEST_F(HiddenDifferences, OutputsAloneOfHealthyRunsPass) {
+  const Tensor x = wave(Shape{4, 32}, 1.0, 1.3);
+  const auto model = blocks(1);
+  const std::string output = "sum" + std::to_string(kBlocks - 1);
+  const Comparison comparison =
+      concluded(model, run(model, "all.plx", x), model, run(model, "few.plx", x, "cpu", {"x", output}));
+  EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
+}
+
+// ---- Codes between two steps ----
+
+TEST_F(HiddenDifferences, ManyTiesAreNoFault) {
+  GraphBuilder builder(18);
+  builder.input("x", "float32[1,8,32,32]").initializer("s", Tensor::scalar(0.0243F));
+  builder.initializer("z", Tensor::scalar(int8_t{3}));
+  builder.node("QuantizeLinear", {"x", "s", "z"}, {"q"}).node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  builder.node("AveragePool", {"d"}, {"mean"},
+               {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
+  builder.node("QuantizeLinear", {"mean", "s", "z"}, {"again"}).node("DequantizeLinear", {"again", "s", "z"}, {"y"});
+  builder.output("y");
+  const auto model = linked(builder);
+  const Tensor x = wave(Shape{1, 8, 32, 32}, 1.5, 0.91);
+  const auto a = run(model, "a.plx", x), b = run(model, "b.plx", x, "cpu");
+  const Comparison before = compare_dumps(*a, *b, {}, {}).take();
+  const auto codes = std::ranges::find(before.values, "again", &ValueComparison::path);
+  ASSERT_NE(codes, before.values.end());
+  ASSERT_EQ(codes->verdict, Verdict::diverged) << "nothing lies between two steps: the test proves nothing";
+  const Comparison comparison = concluded(model, a, model, b);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
+  EXPECT_TRUE(comparison.causes.empty());
+}
+
+}  // namespace hidden_differences_test
+}  // namespace parallax
