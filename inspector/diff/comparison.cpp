@@ -92,13 +92,15 @@ std::string why_inconclusive(const Comparison& comparison) {
   if (nothing_compared) return "nothing was compared";
   if (are_all_empty(comparison))
     return "nothing was compared but types and shapes: no value that is computed from the inputs has elements";
+  if (!comparison.damages.empty()) {
+    const DamagedValue& damage = comparison.damages.front();
+    return fmt::format("value '{}' is damaged in {}", damage.path, name_of(damage.side));
+  }
   for (const auto* values : {&comparison.values, &comparison.expected}) {
     if (const ValueComparison* output = missed_output(*values))
       return fmt::format("graph output '{}' was not compared: {}", output->path, output->reason);
   }
-  if (comparison.damages.empty()) return {};
-  const DamagedValue& damage = comparison.damages.front();
-  return fmt::format("value '{}' is damaged in {}", damage.path, name_of(damage.side));
+  return {};
 }
 
 bool is_control_flow(std::string_view op) { return op == "If" || op == "Loop" || op == "Scan"; }

@@ -73,7 +73,8 @@ std::map<std::string, ValueComparison> by_path(const Comparison& comparison) {
 TEST_F(DamagedDumps, LoseNothingButWhatIsDamaged) {
   const auto golden = DumpReader::open(kGoldenDump).take();
   const Comparison intact = compare(*golden, *golden);
-  ASSERT_EQ(intact.verdict, OverallVerdict::pass) << intact.reason;
+  ASSERT_EQ(intact.summary.diverged, 0);
+  ASSERT_EQ(intact.reason, "graph output 'z' was not compared: not captured");  // its graph has one, its values do not
   EXPECT_FALSE(damage_of(intact).has_value());
 
   const Comparison comparison = compare(*golden, *damaged(*golden, {"of_float32"}));

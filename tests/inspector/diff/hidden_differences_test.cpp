@@ -151,6 +151,18 @@ TEST_F(HiddenDifferences, OutputsAloneOfHealthyRunsPass) {
   EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
 }
 
+TEST_F(HiddenDifferences, OutputsThatNoDumpHasAreMissed) {
+  const Tensor x = wave(Shape{4, 32}, 1.0, 1.3);
+  const auto a = blocks(1), b = blocks(-1);
+  const auto dump_a = run(a, "a.plx", x, "reference", {"product1"}),
+             dump_b = run(b, "b.plx", x, "reference", {"product1"});
+  const Comparison comparison = compare_dumps(*dump_a, *dump_b, {}, {}).take();
+  EXPECT_EQ(comparison.verdict, OverallVerdict::inconclusive);
+  const auto value = std::ranges::find(comparison.values, "sum" + std::to_string(kBlocks - 1), &ValueComparison::path);
+  ASSERT_NE(value, comparison.values.end());
+  EXPECT_EQ(value->reason, "not captured");
+}
+
 // ---- Codes between two steps ----
 
 TEST_F(HiddenDifferences, ManyTiesAreNoFault) {
