@@ -376,7 +376,8 @@ void NoiseModel::resolve(int64_t number) {
     std::string prefix = source.prefix;
     do {
       const auto waiting = unresolved_.find(prefix + source.escaped_name);
-      if (waiting != unresolved_.end()) resolve(waiting->second);
+      // What a body's input reads of the body's own results is an earlier iteration's, never its own.
+      if (waiting != unresolved_.end() && waiting->second < number) resolve(waiting->second);
     } while (!states_.contains(prefix + source.escaped_name) && leave_frame(prefix));
   }
   const State state = state_of(value);

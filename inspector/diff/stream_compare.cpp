@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "inspector/diff/compare.h"
@@ -106,6 +107,10 @@ class StreamComparer::Impl {
   diff::ModelDifferences differences_;
   std::mutex mutex_;
   std::condition_variable moved_;
+  // Places in A of the values that are being compared, on either thread. A limit follows from what was found before it:
+  // a comparison waits for those before it, so that the document does not depend on which thread is quicker.
+  std::set<int64_t> comparing_;
+  std::condition_variable compared_;
   StreamSide a_, b_;
   diff::PathLinks links_;
   std::vector<Placed> results_;
@@ -226,6 +231,7 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
   if (other.waiting.contains(seen.key)) {
     Seen counterpart = other.take(seen.key);
     moved_.notify_all();
+    comparing_.insert(is_a ? seen.placed.order_in_a : counterpart.placed.order_in_a);
     lock.unlock();
     compare(is_a, std::move(seen), observation.value, std::move(counterpart));
     return {};
@@ -250,6 +256,11 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   comparison.b = in_b.placed.comparison.path;
   comparison.matched_by = comparison.path == comparison.b ? MatchedBy::path : links_.how(comparison.path);
   comparison.is_graph_output = comparison.is_graph_output || in_b.placed.comparison.is_graph_output;
+  const int64_t place = in_a.placed.order_in_a;
+  {
+    std::unique_lock lock(mutex_);
+    compared_.wait(lock, [&] { return *comparing_.begin() == place; });
+  }
   Limit limit = judge_.limit_of(in_a.number, comparison.path);
   if (links_.is_closed()) {
     limit = diff::wider(limit, judge_b_.limit_of(in_b.number, comparison.b));
@@ -265,6 +276,8 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   if (links_.is_closed() && comparison.metrics.has_value())
     judge_b_.found_difference(comparison.b, comparison.metrics->rmse);
   const std::lock_guard lock(mutex_);
+  comparing_.erase(place);
+  compared_.notify_all();
   if (options_.on_value) options_.on_value(comparison);
   results_.push_back(std::move(in_a.placed));
 }
