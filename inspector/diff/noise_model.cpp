@@ -398,7 +398,13 @@ Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   constexpr double kLargestRtol = 0.25;
   const double rms = state.magnitude.rms;
   const double rtol = rms > 0 ? std::min(margin * state.error / rms, kLargestRtol) : 0;
-  return {rtol, margin * state.error, LimitSource::table};
+  // Below the least normal number a rounding is a step of fixed size, however small the value; narrow types are summed
+  // in float32, others in steps of their own.
+  const bool rounds = state.error > 0 && state.coarsest != DType::undefined;
+  const FloatLimits limits = float_limits(rounds ? state.coarsest : DType::float32);
+  const double steps = limits.epsilon > epsilon_of(DType::float32) ? kStoring : 4 * kStoring;
+  const double step = rounds ? steps * limits.min_normal * limits.epsilon : 0;
+  return {rtol, margin * std::max(state.error, step), LimitSource::table};
 }
 
 void NoiseModel::found_difference(const std::string& path, double rmse) {
