@@ -132,6 +132,11 @@ std::string OpsetRegistry::explain_missing(std::string_view domain, std::string_
            std::to_string(known.front().since_version) + " on, but the model imports opset " +
            std::to_string(opset_version);
   }
+  if (own == "com.microsoft.nchwc") {
+    return "operator " + in_quotes(op) + " in domain " + own +
+           " is in a memory layout of onnxruntime's own, for the processor it was made on; save the optimised model at "
+           "ORT_ENABLE_EXTENDED";
+  }
   std::string text = domain_named(domain) == nullptr ? "unknown operator domain " + in_quotes(own)
                                                      : "no operator " + in_quotes(op) + " in domain " + own;
   const auto names = suggestions(domain, op);

@@ -190,6 +190,8 @@ TEST(OpsetRegistry, SuggestsWhatAnUnknownNameMayMean) {
   EXPECT_EQ(registry().explain_missing("", "Gelu", 13),
             "operator 'Gelu' exists in ai.onnx from opset 20 on, but the model imports opset 13");
   EXPECT_EQ(registry().explain_missing("com.example", "Frobnicate", 1), "unknown operator domain 'com.example'");
+  EXPECT_NE(registry().explain_missing("com.microsoft.nchwc", "Conv", 1).find("ORT_ENABLE_EXTENDED"),
+            std::string::npos);
   EXPECT_TRUE(registry().suggestions("", std::string(1 << 20, 'R')).empty());
   EXPECT_TRUE(registry().suggestions("", "").empty());
 }
