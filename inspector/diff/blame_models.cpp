@@ -15,6 +15,7 @@
 #include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/blame_models_effects.h"
 #include "inspector/diff/blame_models_guilt.h"
+#include "inspector/diff/blame_models_ranking.h"
 #include "inspector/diff/blame_models_regions.h"
 #include "inspector/diff/blame_models_rounding.h"
 #include "inspector/diff/blame_models_swaps.h"
@@ -34,6 +35,7 @@ namespace {
 
 using diff::Instance;
 using diff::kSameDefinition;
+using diff::ModelRoot;
 using diff::ModelSide;
 using diff::PlacedNode;
 using diff::Region;
@@ -49,20 +51,6 @@ bool holds_numbers(const ValueComparison& value) {
   return dtype.has_value() && (is_floating(*dtype) || *dtype == DType::int8 || *dtype == DType::uint8);
 }
 
-struct ModelRoot {
-  PlacedNode node;  // in A; in B where it was inserted
-  std::string path;
-  std::string why;
-  double introduced = 0;
-  double inherited = 0;
-  double size = 0;  // of what was introduced, relative to the value
-  double confidence = 1;
-  int32_t wanted = -1, instead = -1;  // these three as in diff::Guilty
-  std::string b_reads;
-  int64_t first_iteration = -1;
-  int64_t order = 0;
-};
-
 class ModelBlame {
  public:
   ModelBlame(const BlameRequest& request, Comparison& comparison, std::unique_ptr<ModelSide> a,
@@ -76,7 +64,9 @@ class ModelBlame {
         effects_(*a_, [this](int32_t id) { return difference_of(id); }),
         are_of_two_types_(a_->main_type() != b_->main_type()) {
     for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
-    for (ValueComparison& value : comparison.values) by_path_.emplace(value.path, &value);
+    for (ValueComparison& value : comparison.values) {
+      if (!value.a.empty()) by_path_.emplace(value.a, &value);  // B may give one of these names to a value of its own
+    }
     for (const NodeMatch& match : matching_.nodes) {
       partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
       partners_[&PlacedNode{match.place_b, match.b}.node()] = &match;
@@ -99,7 +89,8 @@ class ModelBlame {
       std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, by_path_);
       return unfelt.empty() ? diff::judge_same_models(request_, *a_, *b_, comparison_) : std::move(unfelt);
     }
-    return causes();
+    join_swapped_outputs();
+    return diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
   }
 
  private:
@@ -124,7 +115,6 @@ class ModelBlame {
   bool is_written_otherwise(int32_t constant) const;
   void withdraw(int32_t id, std::string_view reason);
   bool leaves_no_trace(int32_t id);
-  std::vector<Cause> causes();
 
   const BlameRequest& request_;
   Comparison& comparison_;
@@ -133,7 +123,7 @@ class ModelBlame {
   diff::RegionRunner regions_;
   diff::Effects effects_;
   diff::PathLinks links_;
-  std::unordered_map<std::string, ValueComparison*> by_path_;
+  std::unordered_map<std::string, ValueComparison*> by_path_;   // in A
   std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
   std::vector<ModelRoot> roots_;
   std::unordered_set<int32_t> withdrawn_;  // values of A that were found to have no counterpart
@@ -160,9 +150,11 @@ bool ModelBlame::may_look_at(const ValueMatch& match) {
 
 // Not where both sides do the same to the same: such a node can only hand on what it inherits.
 bool ModelBlame::is_suspect(const ValueMatch& match) const {
-  if (a_->follows_from_constants(match.a) || b_->follows_from_constants(match.b)) return false;
+  const bool in_a = a_->follows_from_constants(match.a), in_b = b_->follows_from_constants(match.b);
   const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
-  if (a.id == kNoNode || b.id == kNoNode) return a.id != b.id;
+  if (in_a && in_b) return false;
+  if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
+  if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
   if (reads_another_constant(a)) return true;
   const auto partner = partners_.find(&a.node());
   if (partner == partners_.end()) return true;
@@ -201,18 +193,20 @@ bool ModelBlame::holds_root(const PlacedNode& node) const {
 Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& path) {
   const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
   if (a.id == kNoNode || b.id == kNoNode) return {};
-  const Limit limit{1e-5, 1e-7, LimitSource::table};
+  const Instance instance = diff::instance_of(path);
   for (size_t port = 0; port < std::min(a.node().inputs.size(), b.node().inputs.size()); ++port) {
     const int32_t in_a = ModelSide::site_read(*a.place, a.node().inputs[port]);
     const int32_t in_b = ModelSide::site_read(*b.place, b.node().inputs[port]);
     if (in_a < 0 || in_b < 0) continue;
-    Region region = PX_TRY(regions_.read(in_a, in_b, diff::instance_of(path)));
+    Region region = PX_TRY(regions_.read(in_a, in_b, instance));
+    const Limit limit = limit_at(diff::path_in(instance, a_->static_path(in_a)));
     const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
     if (!(introduced.relative_rms > kSameDefinition)) continue;
     region.nodes_a.push_back(a);
     region.nodes_b.push_back(b);
     ModelRoot root;
     root.introduced = introduced.severity;
+    root.is_users_limit = limit.from == LimitSource::user;
     root.size = introduced.relative_rms;
     add_roots(match, region, path, std::move(root));
   }
@@ -223,6 +217,7 @@ Limit ModelBlame::limit_at(const std::string& path) const {
   const auto found = by_path_.find(path);
   const bool is_known = found != by_path_.end() && found->second->verdict != Verdict::not_compared;
   if (is_known && (found->second->limit.rtol > 0 || found->second->limit.atol > 0)) return found->second->limit;
+  if (const std::optional<Limit> given = request_.policy.limit_of(path); given.has_value()) return *given;
   return {1e-5, 1e-7, LimitSource::table};
 }
 
@@ -272,6 +267,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   if (are_of_two_types_ && holds_body && introduced.severity <= 1) return false;
   ModelRoot root;
   root.introduced = introduced.severity;
+  root.is_users_limit = limit.from == LimitSource::user;
   root.inherited = value_b.is_absent() ? 0 : diff::relative_distance(region.found, value_b, limit).severity;
   root.size = introduced.relative_rms;
   add_roots(match, region, path, std::move(root));
@@ -297,6 +293,7 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
       roots_.push_back(root);
     } else {
       known->introduced = std::max(known->introduced, root.introduced);
+      known->also_seen_at.push_back(root.path);
     }
   }
 }
@@ -315,6 +312,7 @@ void ModelBlame::find_swapped_branches() {
       root.path = path;
       root.why = "its branches are swapped in B";
       root.introduced = value == by_path_.end() ? 0 : value->second->severity;
+      root.always_counts = true;
       roots_.push_back(std::move(root));
       break;
     }
@@ -434,35 +432,6 @@ bool ModelBlame::leaves_no_trace(int32_t id) {
     return partner != partners_.end() && partner->second->is_same_definition &&
            diff::reads_the_same(*a_, reader, *b_, {partner->second->place_b, partner->second->b}, matching_);
   });
-}
-
-std::vector<Cause> ModelBlame::causes() {
-  join_swapped_outputs();
-  // What is surely the same value comes before what may have been paired wrongly; then by what was added to it.
-  std::ranges::stable_sort(roots_, [](const ModelRoot& x, const ModelRoot& y) {
-    const bool x_is_sure = x.confidence >= 0.6, y_is_sure = y.confidence >= 0.6;
-    return x_is_sure != y_is_sure ? x_is_sure : x.order < y.order;
-  });
-  std::vector<Cause> result;
-  for (const ModelRoot& root : roots_) {
-    if (result.size() == diff::kMostCauses) break;
-    Cause cause;
-    cause.rank = static_cast<int32_t>(result.size()) + 1;
-    const Node& node = root.node.node();
-    cause.node = node.display_name;
-    cause.op = node.op_type;
-    cause.path = root.path;
-    cause.introduced = root.introduced;
-    cause.inherited = root.inherited;
-    cause.side = Side::b;
-    cause.why = root.why;
-    if (root.first_iteration >= 0) cause.why += fmt::format(" (from iteration {} on)", root.first_iteration);
-    const SourceLocation source = source_of(node);
-    cause.source_module = source.module;
-    cause.source_line = source.line;
-    result.push_back(std::move(cause));
-  }
-  return result;
 }
 
 }  // namespace

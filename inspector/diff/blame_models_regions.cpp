@@ -130,8 +130,10 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
     const Value held = side.constant(id);
     return walk.in_a ? as_b_holds_it(id, held) : held;
   }
-  if (side.follows_from_constants(id)) return Value();  // part of the side's own definition
   const int32_t other = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
+  // Part of the side's own definition, unless the other side computes it: then it is judged by itself.
+  const bool is_computed = other >= 0 && !(walk.in_a ? b_ : a_).follows_from_constants(other);
+  if (side.follows_from_constants(id) && !is_computed) return Value();
   const bool is_source = side.site(id).role != ValueSite::Role::node_output;
   if (other < 0 && !is_source) return Value();
   if (other >= 0 && id != walk.target && other != walk.other_target) {
@@ -186,8 +188,8 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   auto outputs = side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;
   if (!outputs.ok()) return std::move(outputs).error();
-  if (!walk.fills && !side.follows_from_constants(id) && std::ranges::find(walk.nodes, placed) == walk.nodes.end())
-    walk.nodes.push_back(placed);
+  const bool counts = id == walk.target || !side.follows_from_constants(id);
+  if (!walk.fills && counts && std::ranges::find(walk.nodes, placed) == walk.nodes.end()) walk.nodes.push_back(placed);
   const Node& node = placed.node();
   for (size_t index = 0; index < node.outputs.size(); ++index) {
     const ValueSite* site =

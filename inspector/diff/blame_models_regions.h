@@ -11,9 +11,10 @@
 namespace parallax::diff {
 
 struct Region {
-  Value expected;                   // what A's nodes make of A's values
-  Value found;                      // what B's nodes make of the same
-  std::vector<PlacedNode> nodes_a;  // that were run, inputs before readers; those that make constants left out
+  Value expected;  // what A's nodes make of A's values
+  Value found;     // what B's nodes make of the same
+  std::vector<PlacedNode>
+      nodes_a;  // that were run, inputs before readers; of those that make constants the target's only
   std::vector<PlacedNode> nodes_b;
   std::vector<Value> given_a, given_b;  // what the nodes that make the two values read
 };

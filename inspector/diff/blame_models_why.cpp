@@ -181,9 +181,12 @@ OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_
     if (matching.b_of_a[static_cast<size_t>(wanted)] == other)
       return {"the operands are swapped in B", wanted, in_a_too, std::string(b.site(read).name)};
   }
-  return {fmt::format("B reads {}, which stands for A's '{}', where A reads {}", name(b, node_b, moved[0]),
-                      a.site(in_a_too).name, name(a, node_a, moved[0])),
-          wanted, in_a_too, std::string(b.site(read).name)};
+  const std::string stands_for = b.site(read).name == a.site(in_a_too).name
+                                     ? ""
+                                     : fmt::format(", which stands for A's '{}',", a.site(in_a_too).name);
+  return {
+      fmt::format("B reads {}{} where A reads {}", name(b, node_b, moved[0]), stands_for, name(a, node_a, moved[0])),
+      wanted, in_a_too, std::string(b.site(read).name)};
 }
 
 bool reads_the_same(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,

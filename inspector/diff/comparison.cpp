@@ -125,11 +125,12 @@ void conclude(Comparison& comparison) {
   comparison.summary = {};
   comparison.first_divergence.reset();
   for (size_t index = 0; index < comparison.values.size(); ++index) {
-    const ValueComparison& value = comparison.values[index];
+    ValueComparison& value = comparison.values[index];
     count(value, comparison.summary);
-    if (value.verdict == Verdict::diverged && !comparison.first_divergence.has_value()) {
-      comparison.first_divergence = first_divergence_at(comparison.values, index);
-    }
+    if (value.verdict != Verdict::diverged || comparison.first_divergence.has_value()) continue;
+    comparison.first_divergence = first_divergence_at(comparison.values, index);
+    value.node = comparison.first_divergence->node;
+    value.op = comparison.first_divergence->op;
   }
   const bool diverged = has_diverged(comparison.values) || has_diverged(comparison.expected);
   comparison.reason = diverged ? "" : why_inconclusive(comparison);

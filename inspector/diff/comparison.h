@@ -109,7 +109,7 @@ struct Comparison {
 
 // Fills verdict, reason, summary and first_divergence from `values`, `expected` and `damages`: pass, diverged, or
 // inconclusive when nothing was compared (of tensors without elements there is nothing), some graph output was not, or
-// a value is damaged.
+// a value is damaged. The value that diverged first is named with the same node in `values` as in first_divergence.
 void conclude(Comparison& comparison);
 
 // What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how

@@ -2,6 +2,8 @@
 #include "inspector/diff/matching.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 
 #include "inspector/diff/matching_search.h"
 
@@ -134,6 +136,36 @@ void pair_body_outputs(ModelMatching& result) {
   }
 }
 
+// Of one name, made by one operator, but from inputs in one model and from constants alone in the other: nothing in the
+// structure says so, where names are to be trusted these do.
+void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
+  std::unordered_map<std::string, int32_t> free_in_b;
+  const auto is_made = [](const FlatValue& value) { return value.site->role == ValueSite::Role::node_output; };
+  for (size_t id = 0; id < b.flat.values.size(); ++id) {
+    if (result.a_of_b[id] < 0 && is_made(b.flat.values[id]))
+      free_in_b.emplace(b.path(static_cast<int32_t>(id)), static_cast<int32_t>(id));
+  }
+  for (size_t id = 0; id < a.flat.values.size(); ++id) {
+    const auto in_a = static_cast<int32_t>(id);
+    const FlatValue& value = a.flat.values[id];
+    if (result.b_of_a[id] >= 0 || !is_made(value)) continue;
+    const auto found = free_in_b.find(a.path(in_a));
+    if (found == free_in_b.end()) continue;
+    const FlatValue& other = b.value(found->second);
+    const bool is_of_one_kind = value.site->op == other.site->op && value.site->domain == other.site->domain &&
+                                value.site->output_index == other.site->output_index && same_dtype(value, other);
+    if (!is_of_one_kind || a.value(value.root).is_constant == b.value(other.root).is_constant) continue;
+    if (value.producer >= 0 && other.producer >= 0 && a.node_match[static_cast<size_t>(value.producer)] < 0 &&
+        b.node_match[static_cast<size_t>(other.producer)] < 0) {
+      a.node_match[static_cast<size_t>(value.producer)] = other.producer;
+      b.node_match[static_cast<size_t>(other.producer)] = value.producer;
+    }
+    result.values.push_back({in_a, found->second, MatchedBy::path, 1, false});
+    result.b_of_a[id] = found->second;
+    result.a_of_b[static_cast<size_t>(found->second)] = in_a;
+  }
+}
+
 SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a, const Graph& b,
                                const std::vector<ValueId>& in_b) {
   SignatureMatch result;
@@ -204,6 +236,7 @@ ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
     pair_aliases(side_a, side_b, groups_a[root], groups_b[static_cast<size_t>(other)], like, result);
   }
   pair_outputs(a, b, result);
+  if (result.names_agree) pair_with_constants(side_a, side_b, result);
   list_nodes(side_a, side_b, result);
   pair_body_outputs(result);
   std::ranges::stable_sort(result.values, [](const ValueMatch& x, const ValueMatch& y) {

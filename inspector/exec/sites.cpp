@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "inspector/model/link.h"
+#include "inspector/model/random_operators.h"
 
 namespace parallax {
 namespace {
@@ -117,7 +120,9 @@ class SiteTable::Builder {
     const auto add_initializers = [&](const std::vector<ValueId>& values) {
       for (ValueId value : values) {
         if (sites.values[static_cast<size_t>(value)] != nullptr) continue;  // also an input: its default
-        add_site(sites, value, ValueSite::Role::initializer).is_constant_like = true;
+        ValueSite& site = add_site(sites, value, ValueSite::Role::initializer);
+        site.is_constant_like = true;
+        from_constants_.insert(site.id);
       }
     };
     add_initializers(sites.graph->initializer_values);
@@ -145,12 +150,25 @@ class SiteTable::Builder {
     return std::all_of(node.inputs.begin(), node.inputs.end(), is_constant);
   }
 
+  // Whatever computes it. Of bodies and functions nothing is claimed; shapes count as constants.
+  bool follows_from_constants(const GraphSites& sites, const Node& node) const {
+    if (is_standard(node) && (node.op_type == "Constant" || node.op_type == "Shape" || node.op_type == "Size"))
+      return true;
+    const bool is_plain = node.function == nullptr && bodies_of(node).empty() && !draws_at_random(node.op_type);
+    return is_plain && !node.inputs.empty() && std::ranges::all_of(node.inputs, [&](ValueId input) {
+             const ValueSite* site = input == kNoValue ? nullptr : site_read(sites, input);
+             return input == kNoValue || (site != nullptr && from_constants_.contains(site->id));
+           });
+  }
+
   Status add_node(GraphSites& sites, NodeId id, int32_t position, int depth) {
     const Node& node = sites.graph->nodes[static_cast<size_t>(id)];
     PX_TRY(add_children(sites, id, depth));  // bodies run before the node's own outputs exist
+    const bool from_constants = follows_from_constants(sites, node);
     const bool constant_like =
-        is_standard(node) && (contains(kConstantLikeOps, node.op_type) ||
-                              (contains(kMovingOps, node.op_type) && reads_only_constants(sites, node)));
+        from_constants ||
+        (is_standard(node) && (contains(kConstantLikeOps, node.op_type) ||
+                               (contains(kMovingOps, node.op_type) && reads_only_constants(sites, node))));
     for (size_t index = 0; index < node.outputs.size(); ++index) {
       if (node.outputs[index] == kNoValue) continue;
       ValueSite& site = add_site(sites, node.outputs[index], ValueSite::Role::node_output);
@@ -160,6 +178,7 @@ class SiteTable::Builder {
       site.output_index = static_cast<int32_t>(index);
       site.node_index = position;
       site.is_constant_like = constant_like;
+      if (from_constants) from_constants_.insert(site.id);
     }
     return {};
   }
@@ -199,6 +218,7 @@ class SiteTable::Builder {
   }
 
   SiteTable& table_;
+  std::unordered_set<int32_t> from_constants_ = {};  // sites that follow from initializers, constants and shapes alone
   size_t node_count_ = 0;
 };
 

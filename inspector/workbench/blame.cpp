@@ -161,7 +161,7 @@ bool is_rounding(const ValueComparison& value) {
 }
 
 // Whether a difference is there without what was fused, too, and about as large: then fusing has no part in it.
-bool is_there_unfused(const ValueComparison& fused, const ValueComparison& unfused) {
+bool is_about_the_same(const ValueComparison& fused, const ValueComparison& unfused) {
   constexpr double kAboutAsLarge = 1.5;
   return fused.metrics.has_value() && unfused.metrics.has_value() &&
          fused.metrics->rmse <= kAboutAsLarge * unfused.metrics->rmse &&
@@ -179,10 +179,29 @@ void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& com
   for (ValueComparison& value : comparison.values) {
     const auto found = by_path.find(value.path);
     if (found == by_path.end() || value.verdict != Verdict::diverged) continue;
-    if (is_unfused && is_rounding(*found->second) && !is_there_unfused(value, *found->second)) continue;
+    if (is_unfused && is_rounding(*found->second) && !is_about_the_same(value, *found->second)) continue;
     value.verdict = found->second->verdict;
     value.limit = found->second->limit;
     value.reason = found->second->reason;
+  }
+  conclude(comparison);
+}
+
+// The other way: without what was fused and what has another shape in between, little bounds the error that a value may
+// carry. Where all was seen, and a node found to be wrong, a difference that exceeds its limit there does so here.
+void take_over_differences(const Comparison& seen, Comparison& comparison) {
+  std::unordered_map<std::string_view, const ValueComparison*> by_path;
+  for (const ValueComparison& value : seen.values) {
+    if (value.verdict == Verdict::diverged) by_path.emplace(value.path, &value);
+  }
+  for (ValueComparison& value : comparison.values) {
+    const auto found = by_path.find(value.path);
+    if (found == by_path.end() || value.verdict != Verdict::pass || !(value.severity > 0)) continue;
+    const ValueComparison& unfused = *found->second;
+    if (!is_about_the_same(value, unfused) || !is_about_the_same(unfused, value)) continue;
+    value.verdict = Verdict::diverged;
+    value.severity = unfused.severity;
+    value.limit = unfused.limit;
   }
   conclude(comparison);
 }
@@ -214,6 +233,7 @@ Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide
   });
   std::ranges::move(causes, std::back_inserter(seen.causes));
   causes = std::move(seen.causes);
+  take_over_differences(seen, first);
   return {};
 }
 
@@ -278,11 +298,13 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   if (is_fused && may_hide) PX_TRY(look_unfused(blame, a, b, *folder, seen));
   const bool has_vanished = is_apart(comparison) && !is_apart(seen) && seen.summary.compared > 0;
   take_over_verdicts(seen, false, comparison);
+  if (!seen.causes.empty()) take_over_differences(seen, comparison);
   // Measured only where rounding alone exceeded the table: it costs two runs of the reference.
   if (seen.causes.empty() && a.model == b.model) PX_TRY(measure_noise(make_executor, a, comparison));
   if (has_vanished && variations.empty() && is_apart(comparison)) variations.push_back(unrepeated(comparison));
   comparison.causes = std::move(variations);
   std::ranges::move(seen.causes, std::back_inserter(comparison.causes));
+  if (comparison.verdict == OverallVerdict::pass) comparison.causes.clear();  // what nothing follows from
   for (size_t index = 0; index < comparison.causes.size(); ++index) {
     comparison.causes[index].rank = static_cast<int32_t>(index) + 1;
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "inspector/model/export.h"
+#include "inspector/model/import.h"
 #include "tests/models/program.h"
 
 namespace parallax::end_to_end {
@@ -50,6 +52,29 @@ TEST(BlameCommand, JudgesTwoDumps) {
   EXPECT_EQ(answer.document.at("verdict"), "pass");
   EXPECT_EQ(run_json({"blame", folder + "/A-reference.plx"}).exit_code, 2);
   EXPECT_EQ(run_json({"blame", folder + "/A-reference.plx", folder + "/B-cpu.plx", "--with", "cpu"}).exit_code, 2);
+}
+
+// What is fused away and what has another shape bounds no error: a run with nothing fused away sees what the first
+// cannot, and the verdict is the same as that of an executor that fuses nothing.
+TEST(BlameCommand, VerdictAndCausesAgreeWhereValuesWereFusedAway) {
+  const ScratchFolder scratch;
+  auto model = import_model(sample("fault_pair/A.onnx"));
+  ASSERT_TRUE(model.ok());
+  Model changed = **model;
+  for (Node& node : changed.graph.nodes) {
+    for (Attribute& attribute : node.attributes) {
+      if (node.display_name == "stem/conv" && attribute.name == "strides") attribute.value = std::vector<int64_t>{3, 2};
+    }
+  }
+  ASSERT_TRUE(export_model(changed, scratch.file("B.onnx")).ok());
+  for (const char* with : {"reference", "cpu", "reference,cpu"}) {
+    const Answer answer = run_json(
+        {"run", sample("fault_pair/A.onnx"), "--against", scratch.file("B.onnx"), "--seed", "4", "--with", with});
+    EXPECT_EQ(answer.exit_code, 1) << answer.command << "\n" << answer.messages;
+    EXPECT_EQ(answer.document.at("verdict"), "diverged") << answer.command;
+    ASSERT_FALSE(first_cause(answer).is_null()) << answer.command;
+    EXPECT_EQ(first_cause(answer).at("node"), "stem/conv") << answer.command;
+  }
 }
 
 TEST(BlameCommand, WantsTwoSides) {

@@ -1,4 +1,6 @@
 // Which node a comparison names first, when what diverged first is a constant that bodies read.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "inspector/diff/comparison.h"
@@ -20,6 +22,12 @@ FirstDivergence first_of(std::vector<ValueComparison> values) {
   comparison.values = std::move(values);
   conclude(comparison);
   EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  const FirstDivergence first = comparison.first_divergence.value_or(FirstDivergence{});
+  const auto entry = std::ranges::find(comparison.values, first.path, &ValueComparison::path);
+  if (entry != comparison.values.end()) {
+    EXPECT_EQ(entry->node, first.node) << "the document's two places are to agree";
+    EXPECT_EQ(entry->op, first.op);
+  }
   return comparison.first_divergence.value_or(FirstDivergence{});
 }
 

@@ -65,5 +65,32 @@ TEST(Sites, MovedConstantsStayConstantLike) {
     EXPECT_EQ(site.is_constant_like, site.name == "c" || site.name == "k") << site.name;
 }
 
+// Whatever computes them; but neither numbers drawn at random, nor what an input decides.
+TEST(Sites, WhatFollowsFromConstantsAloneIsConstantLike) {
+  constexpr std::string_view kComputed = R"(
+ir_version: 8 opset_import { domain: "" version: 17 }
+graph { name: "g"
+  node { input: "steps" input: "step" output: "bias" op_type: "DequantizeLinear" }
+  node { input: "bias" input: "bias" output: "twice" op_type: "Add" }
+  node { input: "twice" output: "drawn" op_type: "RandomNormalLike" }
+  node { input: "x" input: "twice" output: "moved" op_type: "Add" }
+  node { input: "x" input: "step" output: "mask" op_type: "Greater" }
+  node { input: "mask" output: "ones" op_type: "Cast" attribute { name: "to" type: INT i: 1 } }
+  node { input: "ones" output: "bent" op_type: "Tanh" }
+  node { input: "bent" input: "moved" output: "y" op_type: "Add" }
+  initializer { name: "steps" data_type: 3 dims: 2 int32_data: [0, 0] }
+  initializer { name: "step" data_type: 1 float_data: [1] }
+  input { name: "x" type { tensor_type { elem_type: 1 } } }
+  output { name: "y" type { tensor_type { elem_type: 1 } } } }
+)";
+  const auto model = read_model(kComputed);
+  const SiteTable table = SiteTable::build(model).take();
+  std::vector<std::string_view> constant_like;
+  for (const ValueSite& site : table.sites()) {
+    if (site.is_constant_like) constant_like.push_back(site.name);
+  }
+  EXPECT_EQ(constant_like, (std::vector<std::string_view>{"steps", "step", "bias", "twice", "mask", "ones"}));
+}
+
 }  // namespace
 }  // namespace parallax
