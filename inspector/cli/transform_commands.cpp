@@ -114,7 +114,7 @@ class ReduceCommand final : public Command {
     } else if (result.fails) {
       print(reduce_to_text(result));
     } else {
-      fmt::print(stderr, "parallax: {}\n", result.why_not);
+      print_message(fmt::format("parallax: {}\n", result.why_not));
     }
     return result.fails ? 0 : 1;
   }

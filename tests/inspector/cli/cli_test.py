@@ -127,6 +127,49 @@ class CommandLine(unittest.TestCase):
             for name, content in before.items():
                 self.assertEqual((self.folder / name).read_bytes(), content, line)
 
+    def test_empty_texts_are_refused(self):
+        """A variable of a script that is not set must not make another run of a line that then passes."""
+        self.run_program("run", "m.textproto", "--with", "reference,cpu", "--dump", "out")
+        dump = "out/B-cpu.plx"
+        paths = ("--against --with --capture --capture-limit --only --dump --baseline --save-baseline --inputs --input --seed --shape "
+                 "--dim --range --tf32 --rewrite --fallback --memory-limit --rtol --per --policy-file --csv --html").split()
+        lines = [("run", "m.textproto", option, "") for option in paths] + [("run", "m.textproto", option + "=") for option in paths]
+        lines += [("run", "m.textproto", "--against=", "m.textproto"), ("run", ""), ("diff", dump, ""), ("diff", "", dump),
+                  ("tensor", dump, ""), ("tensor", dump, "y", "--slice", ""), ("tensor", dump, "y", "-o", ""),
+                  ("test", ".", "-k", ""), ("import", "x.npz", "-o", "x.plx", "--map", ""), ("export", dump, "-o", ""),
+                  ("import", "x.npz", "-o", "x.plx", "--model", ""), ("dot", "m.textproto", "--focus", ""), ("bench", ""),
+                  ("extract", "m.textproto", "--to", ""), ("reduce", "m.textproto", "--check", ""), ("show", "--op", "")]
+        for line in lines:
+            with self.subTest(line):
+                ended = self.run_program(*line)
+                self.assertEqual(ended.returncode, 2, ended.stdout)
+                named = line[-2].rstrip("=") if line[-1] == "" and line[-2].startswith("-") else ""
+                self.assertIn(named, ended.stderr)
+        self.assertIn("--against is given an empty text", self.run_program("run", "m.textproto", "--against", "").stderr)
+        self.assertIn("MODEL is given an empty text", self.run_program("run", "").stderr)
+        # A shape without dimensions is a scalar's.
+        self.assertNotIn("empty text", self.run_program("run", "m.textproto", "--with", "cpu", "--shape", "x=").stderr)
+
+    def test_messages_that_nobody_takes_change_no_exit_code(self):
+        lines = {"run nofile": 5, "bogus": 2, "run m.textproto --with cpu --input x=nofile.npy": 5, "check m.textproto": 0,
+                 "run m.textproto --with cpu": 0, "run m.textproto --with reference,cpu --dump out": 0}
+        (self.folder / "no.textproto").write_text("ir_version: 8 graph {")
+        lines["run no.textproto"] = 3
+        for line, code in lines.items():
+            for streams in ("2>&-", "2>/dev/full", "2>&- <&-"):
+                with self.subTest(f"{line} {streams}"):
+                    ended = subprocess.run(f"'{self.program}' {line} {streams}", shell=True, cwd=self.folder, stdout=subprocess.PIPE,
+                                           check=False, timeout=120)
+                    self.assertEqual(ended.returncode, code)
+            for streams in (">&- 2>&-", ">/dev/full 2>/dev/full", ">&- 2>&- <&-"):
+                with self.subTest(f"{line} {streams}"):
+                    ended = subprocess.run(f"'{self.program}' {line} {streams}", shell=True, cwd=self.folder, check=False, timeout=120)
+                    self.assertEqual(ended.returncode, code or 5)  # what was asked for could not be printed
+        # No dump has become the file that stdout or stderr are.
+        self.assertEqual(self.run_program("check", "out/A-reference.plx").returncode, 0)
+        full = subprocess.run(f"'{self.program}' --help >/dev/full", shell=True, cwd=self.folder, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(full.returncode, 5)
+
     def test_names_do_not_steer_a_terminal(self):
         model = MODEL.replace('"h"', '"h\\033[2J"')
         (self.folder / "rude.textproto").write_text(model)
