@@ -115,7 +115,8 @@ int report_error(const Error& error, bool json) {
     std::fflush(stdout);
   } else {
     std::string place;
-    if (!error.node.empty()) place = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + error.op);
+    if (!error.node.empty())
+      place = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + plain_operator(error.op));
     const bool named = !error.node.empty() && error.message.find("'" + error.node + "'") != std::string::npos;
     const std::string sentence = error.message + (named ? "" : place);
     print_message(fmt::format("parallax: {}: {}\n", name_of(error.code), without_control_characters(sentence)));
