@@ -158,7 +158,7 @@ TEST_F(Convert, ValuesOfAModelComeInTheOrderOfItsExecution) {
   const std::vector<std::string> expected = {
       "x", "n", "z", "loop.body[0]//t", "loop.body[0]//s", "loop.body[1]//t", "loop.body[1]//s", "a", "behind", "also"};
   std::vector<NamedValue> values;
-  for (const size_t index : {8, 9, 7, 5, 3, 6, 4, 2, 1, 0}) values.push_back({expected[index], Value(x_)});
+  for (const size_t index : {8U, 9U, 7U, 5U, 3U, 6U, 4U, 2U, 1U, 0U}) values.push_back({expected[index], Value(x_)});
   ASSERT_OK(write_npz(folder_ / "v.npz", values));
   ASSERT_OK(import_dump({folder_ / "v.npz", folder_ / "m.textproto", ""}, folder_ / "v.plx"));
   EXPECT_EQ(paths_of(*open_dump(folder_ / "v.plx")), expected);
