@@ -2,9 +2,12 @@
 #include "inspector/cli/console.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -44,6 +47,17 @@ std::string harmless(std::string_view text) {
 void write_out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace
+
+void hold_standard_streams() {
+  // Each is opened the wrong way round, so that reading and writing fail as they do where nothing is open.
+  for (const auto& [descriptor, mode] :
+       {std::pair(STDIN_FILENO, O_WRONLY), std::pair(STDOUT_FILENO, O_RDONLY), std::pair(STDERR_FILENO, O_RDONLY)}) {
+    const bool is_closed = ::fcntl(descriptor, F_GETFD) == -1 && errno == EBADF;
+    if (is_closed && ::open("/dev/null", mode) != descriptor) return;  // nothing better is to be had
+  }
+}
+
+void print_message(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 void print(std::string_view text) {
   static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -101,10 +115,11 @@ int report_error(const Error& error, bool json) {
     std::fflush(stdout);
   } else {
     std::string place;
-    if (!error.node.empty()) place = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + error.op);
+    if (!error.node.empty())
+      place = fmt::format(" [node '{}'{}]", error.node, error.op.empty() ? "" : ", " + plain_operator(error.op));
     const bool named = !error.node.empty() && error.message.find("'" + error.node + "'") != std::string::npos;
     const std::string sentence = error.message + (named ? "" : place);
-    fmt::print(stderr, "parallax: {}: {}\n", name_of(error.code), without_control_characters(sentence));
+    print_message(fmt::format("parallax: {}: {}\n", name_of(error.code), without_control_characters(sentence)));
   }
   return exit_code(error.code);
 }
@@ -116,12 +131,12 @@ void ProgressBar::update(int64_t done, int64_t total) {
   shown_permille_ = permille;
   constexpr int kWidth = 40;
   const auto filled = static_cast<size_t>(permille * kWidth / 1000);
-  fmt::print(stderr, "\r{} [{}{}] {}/{}", title_, std::string(filled, '='), std::string(kWidth - filled, ' '), done,
-             total);
+  print_message(fmt::format("\r{} [{}{}] {}/{}", title_, std::string(filled, '='), std::string(kWidth - filled, ' '),
+                            done, total));
 }
 
 ProgressBar::~ProgressBar() {
-  if (active_ && shown_permille_ >= 0) fmt::print(stderr, "\r\033[K");
+  if (active_ && shown_permille_ >= 0) print_message("\r\033[K");
 }
 
 }  // namespace parallax::cli

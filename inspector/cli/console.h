@@ -10,10 +10,15 @@
 
 namespace parallax::cli {
 
+// Keeps the descriptors 0, 1 and 2 from files that are opened later, where the caller has closed them: what is written
+// there fails as before. Called first.
+void hold_standard_streams();
+
 void print(std::string_view text);  // to stdout, as it is; to a terminal without control characters but our colours
 bool flush_output();                // false when stdout could not take everything (a full disk)
 bool stdout_takes_colour();         // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();
+void print_message(std::string_view text);  // to stderr; that it takes nothing (closed, full) changes no exit code
 
 // The command line of this process, quoted for a shell: what reports tell people to repeat.
 void keep_command(const std::vector<std::string>& arguments);

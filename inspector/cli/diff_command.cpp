@@ -44,8 +44,7 @@ class DiffCommand final : public Command {
     const OpenedComparison opened = PX_TRY(compare_and_blame(a_, b_, policy, reports_));
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
       log_warning(fmt::format("'{}' matches no value", glob));
-    PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
-    return end_of(opened.comparison, common_.json);
+    return reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json);
   }
 
  private:
@@ -86,8 +85,7 @@ class BlameCommand final : public Command {
       return usage_error("--against and --with belong to a model that is run: two dumps are judged as they are");
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame(files_[0], files_[1], policy, reports_));
-    PX_TRY(reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json));
-    return end_of(opened.comparison, common_.json);
+    return reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json);
   }
 
   Result<int> blame_model() {
@@ -107,8 +105,7 @@ class BlameCommand final : public Command {
     request.message = [](const std::string& sentence) { log_info(sentence); };
     const RunResult result = PX_TRY(run_models(request, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
-    PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));
-    return exit_code_of(*result.comparison);
+    return reports_.write(*result.comparison, &result.model_a->graph, common_.json);
   }
 
   std::vector<std::string> files_;

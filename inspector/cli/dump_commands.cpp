@@ -30,6 +30,7 @@ class ImportCommand final : public Command {
     common_.apply();
     PX_TRY(keep_inputs(output_, {request_.origin, request_.model, request_.map}));
     const ImportReport report = PX_TRY(import_dump(request_, output_));
+    for (const std::string& note : report.notes) log_warning(note);
     if (common_.json) {
       print(fmt::format("{{\"written\": {}, \"values\": {}}}\n", quoted_json(output_), report.values));
     } else {

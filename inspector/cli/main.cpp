@@ -1,12 +1,13 @@
 // The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
 #include <algorithm>
-#include <cstdio>
+#include <iostream>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -62,21 +63,48 @@ void keep_freed_memory() {
 #endif
 }
 
+// "--name=" with nothing behind it, which the parser would fill with the next argument.
+std::optional<std::string> cut_off_option(const std::vector<std::string>& arguments) {
+  const auto is_cut_off = [](const std::string& argument) {
+    return argument.starts_with("--") && argument.size() > 3 && argument.find('=') == argument.size() - 1;
+  };
+  const auto found = std::ranges::find_if(arguments, is_cut_off);
+  if (found == arguments.end()) return std::nullopt;
+  return found->substr(0, found->size() - 1);
+}
+
+// The option or argument of the verb that was given an empty text: mostly a variable of a script that is not set, and
+// not to be taken for an option that was left out.
+std::optional<std::string> empty_option(const CLI::App& verb) {
+  for (const CLI::Option* option : verb.get_options()) {
+    if (std::ranges::find(option->results(), "") != option->results().end()) return option->get_name();
+  }
+  return std::nullopt;
+}
+
+Error refuse_empty(const std::string& name) {
+  return usage_error(fmt::format("{} is given an empty text: give it a value, or leave it out", name));
+}
+
 int run(std::vector<std::string> arguments) {
   Program program;
   declare(program);
   keep_command(arguments);
   const bool json = asks_for_json(arguments);
   if (const auto problem = lacks_verb(arguments)) return report_error(usage_error(*problem), json);
+  if (const auto name = cut_off_option(arguments)) return report_error(refuse_empty(*name), json);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     program.app.parse(reversed);
   } catch (const CLI::Success& request) {  // --help, --version
-    return program.app.exit(request);
+    const int code = program.app.exit(request);
+    if (!std::cout.flush()) return report_error(io_error("cannot write to standard output"), false);
+    return code;
   } catch (const CLI::ParseError& error) {
     return report_error(usage_error(std::string(error.what()) + " (see parallax --help)"), json);
   }
   const CLI::App* verb = program.app.get_subcommands().front();
+  if (const auto name = empty_option(*verb)) return report_error(refuse_empty(*name), json);
   auto result = program.commands.at(verb)->execute();
   if (!result.ok()) return report_error(result.error(), json);
   if (!flush_output()) return report_error(io_error("cannot write to standard output"), false);
@@ -87,6 +115,7 @@ int run(std::vector<std::string> arguments) {
 }  // namespace parallax::cli
 
 int main(int argc, char** argv) {
+  parallax::cli::hold_standard_streams();
   parallax::cli::keep_freed_memory();
   return parallax::cli::run({argv + 1, argv + argc});
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "inspector/executors/make_executor.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
+#include "inspector/workbench/open.h"
 #include "inspector/workbench/report_files.h"
 
 namespace parallax::cli {
@@ -241,13 +243,13 @@ void ReportOptions::declare(CLI::App& app) {
       ->type_name("F");
 }
 
-Status ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
-  // As JSON the files come first: should one fail, its error is the one document on stdout. As text a verdict is shown
-  // whatever becomes of the files.
+Result<int> ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
   if (!json) print(comparison_to_text(comparison, {top, stdout_takes_colour()}));
-  PX_TRY(write_files(comparison, graph));
-  if (json) print(comparison_to_json(comparison) + "\n");
-  return {};
+  const Status written = write_files(comparison, graph);
+  if (json) print(comparison_to_json(comparison, written.ok() ? nullptr : &written.error()) + "\n");
+  if (written.ok()) return end_of(comparison, json);
+  if (json) return exit_code(written.error().code);
+  return written.error();
 }
 
 Status ReportOptions::write_files(const Comparison& comparison, const Graph* graph) const {
@@ -258,8 +260,25 @@ Status ReportOptions::write_files(const Comparison& comparison, const Graph* gra
 }
 
 Status ReportOptions::keep_inputs(const std::vector<std::string>& inputs) const {
-  for (const std::string* path : {&csv, &junit, &html, &dot, &svg, &netron, &model_explorer})
-    PX_TRY(cli::keep_inputs(*path, inputs));
+  std::map<std::filesystem::path, std::string_view> options;
+  const std::pair<std::string_view, const std::string*> files[] = {{"--csv", &csv},
+                                                                   {"--junit", &junit},
+                                                                   {"--html", &html},
+                                                                   {"--dot", &dot},
+                                                                   {"--svg", &svg},
+                                                                   {"--netron", &netron},
+                                                                   {"--model-explorer", &model_explorer}};
+  for (const auto& [option, file] : files) {
+    if (file->empty()) continue;
+    PX_TRY(cli::keep_inputs(*file, inputs));
+    std::error_code unknown;  // what cannot be resolved is compared as it is written
+    const std::filesystem::path path =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(*file, unknown), unknown);
+    const bool is_stream = std::filesystem::is_character_file(path, unknown) || std::filesystem::is_fifo(path, unknown);
+    const auto [first, is_new] = options.emplace(path.empty() ? std::filesystem::path(*file) : path, option);
+    if (!is_new && !is_stream)
+      return usage_error(fmt::format("{} and {} both write '{}': name two files", first->second, option, *file));
+  }
   return {};
 }
 
@@ -270,6 +289,13 @@ Status keep_inputs(const std::string& output, const std::vector<std::string>& in
     return usage_error(fmt::format("'{}' would be written over '{}', which is read: name another file", output, input));
   }
   return {};
+}
+
+Status refuse_dump(const std::string& model) {
+  const auto is_dump = is_dump_file(model);
+  if (!is_dump.ok() || !*is_dump) return {};  // what cannot be read is said by whoever reads the model
+  return usage_error(fmt::format(
+      "'{}' is a dump, not a model: diff and blame compare two dumps, show and tensor look into one", model));
 }
 
 bool ReportOptions::asks_for_files() const {

@@ -62,8 +62,9 @@ struct ReportOptions {
   int64_t top = 10;
   void declare(CLI::App& app);
   bool needs_error_pictures() const { return !html.empty(); }
-  // Writes the files asked for and prints the text or JSON form. `graph` (may be null) is what pictures are drawn of.
-  Status write(const Comparison& comparison, const Graph* graph, bool json) const;
+  // Writes the files asked for and prints the text or JSON form, whatever became of the files: as JSON, their error is
+  // part of the document. `graph` (may be null) is what pictures are drawn of. The value is the verb's exit code.
+  Result<int> write(const Comparison& comparison, const Graph* graph, bool json) const;
   Status write_files(const Comparison& comparison, const Graph* graph) const;
   bool asks_for_files() const;
   Status keep_inputs(const std::vector<std::string>& inputs) const;  // as below, for all of the files
@@ -72,6 +73,9 @@ struct ReportOptions {
 // What a verb writes must not be what it reads. Error: usage, naming both, where they are the same file; an empty
 // `output` is none.
 Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
+
+// A dump where a model is wanted: a usage error that names the verbs that read dumps.
+Status refuse_dump(const std::string& model);
 
 Result<int64_t> parse_bytes(std::string_view option, const std::string& text);  // "512M", "2GiB", "1000"
 Result<int64_t> parse_integer(std::string_view option, std::string_view text);

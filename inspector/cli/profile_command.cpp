@@ -32,11 +32,13 @@ class ProfileCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     RunRequest request;
+    PX_TRY(refuse_dump(model_));
     request.model = model_;
     request.executors = {executor_.empty() ? default_executors(false).back() : executor_};
     request.inputs = PX_TRY(inputs_.request());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));
+    request.message = [](const std::string& sentence) { log_info(sentence); };
     const ProfileResult result = PX_TRY(profile_model(request, iterations_, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
     if (!trace_.empty()) {

@@ -60,6 +60,7 @@ class RunCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     PX_TRY(reports_.keep_inputs({model_, against_}));
+    for (const std::string* model : {&model_, &against_}) PX_TRY(refuse_dump(*model));
     RunRequest request = PX_TRY(make_request());
     // One side is compared with nothing but the outputs of a data set.
     const Error nothing_to_report = usage_error(
@@ -78,21 +79,26 @@ class RunCommand final : public Command {
                                                 request.policy, *result.comparison))
         log_warning(fmt::format("'{}' matches no value", glob));
     }
-    if (has_two_sides(request)) {
-      PX_TRY(reports_.write(*result.comparison, &result.model_a->graph, common_.json));
-      return end_of(*result.comparison, common_.json);
-    }
-    if (reports_.asks_for_files()) {
-      if (!result.comparison.has_value()) return nothing_to_report;
-      PX_TRY(reports_.write_files(*result.comparison, &result.model_a->graph));
-    }
-    print(common_.json ? single_run_to_json(result) + "\n" : single_run_to_text(result));
-    if (result.comparison.has_value() && !common_.json)
-      print(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
-    return result.comparison.has_value() ? exit_code_of(*result.comparison) : 0;
+    if (has_two_sides(request)) return reports_.write(*result.comparison, &result.model_a->graph, common_.json);
+    if (reports_.asks_for_files() && !result.comparison.has_value()) return nothing_to_report;
+    return show_one_side(result);
   }
 
  private:
+  Result<int> show_one_side(const RunResult& result) const {
+    const bool has_verdict = result.comparison.has_value();
+    const Status written = has_verdict ? reports_.write_files(*result.comparison, &result.model_a->graph) : Status();
+    if (common_.json) {
+      print(single_run_to_json(result, written.ok() ? nullptr : &written.error()) + "\n");
+      if (!written.ok()) return exit_code(written.error().code);
+    } else {
+      print(single_run_to_text(result));
+      if (has_verdict) print(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
+      if (!written.ok()) return written.error();
+    }
+    return has_verdict ? exit_code_of(*result.comparison) : 0;
+  }
+
   Result<RunRequest> make_request() const {
     RunRequest request;
     request.model = model_;
@@ -141,11 +147,13 @@ class BenchCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     RunRequest request;
+    PX_TRY(refuse_dump(model_));
     request.model = model_;
     request.executors = {executor_.empty() ? default_executors(false).back() : executor_};
     request.inputs = PX_TRY(inputs_.request());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));
+    request.message = [](const std::string& sentence) { log_info(sentence); };
     const BenchResult result = PX_TRY(bench_model(request, iterations_, executor_factory()));
     print(common_.json ? bench_to_json(result) + "\n" : bench_to_text(result));
     return 0;

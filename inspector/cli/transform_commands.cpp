@@ -45,6 +45,7 @@ class ExtractCommand final : public Command {
     request_.run.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request_.run));
     if (request_.directory.empty()) request_.directory = default_folder(model_, "part");
+    request_.run.message = [](const std::string& sentence) { log_info(sentence); };
     const ExtractResult result = PX_TRY(extract_part(request_, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
     print(common_.json ? extract_to_json(result) + "\n" : extract_to_text(result));
@@ -107,6 +108,7 @@ class ReduceCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     PX_TRY(fill_request());
+    request_.run.message = [](const std::string& sentence) { log_info(sentence); };
     const ReduceResult result = PX_TRY(reduce_model(request_, executor_factory()));
     for (const std::string& note : result.notes) log_info(note);
     if (common_.json) {
@@ -114,7 +116,7 @@ class ReduceCommand final : public Command {
     } else if (result.fails) {
       print(reduce_to_text(result));
     } else {
-      fmt::print(stderr, "parallax: {}\n", result.why_not);
+      print_message(fmt::format("parallax: {}\n", result.why_not));
     }
     return result.fails ? 0 : 1;
   }

@@ -1,6 +1,7 @@
 // import_dump: shows the values of an origin to a dump writer, as an executor would.
-#include <deque>
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "inspector/base/mapped_file.h"
 #include "inspector/dump/convert.h"
 #include "inspector/dump/dump_writer.h"
+#include "inspector/dump/execution_order.h"
 #include "inspector/dump/origin.h"
 
 namespace parallax {
@@ -33,14 +35,61 @@ Result<NameMap> read_map(const std::string& path) {
   return names;
 }
 
-// A foreign name that reads as a value path is one: exports write paths. Any other is the name of a value.
-std::string path_of(const std::string& name) { return parse_value_path(name).ok() ? name : escape_name(name); }
+// A foreign name that is a value path, written as paths are, is one: exports write paths. Any other is the name of a
+// value.
+ValuePath path_of(const std::string& name) {
+  auto parsed = parse_value_path(name);
+  if (parsed.ok() && to_string(*parsed) == name) return parsed.take();
+  return {{}, name};
+}
+
+// A value on its way into the dump.
+struct Planned {
+  const dump::OriginValue* value = nullptr;
+  ValuePath path;
+  std::vector<int64_t> place;  // in the model's execution; empty without a model
+};
+
+// Two names of the origin with one path. Where the map made them equal, the request is wrong, else it is a file that a
+// dump cannot hold.
+Error same_path(const std::string& first, const std::string& second, const std::string& path, const NameMap& names) {
+  const std::string sentence =
+      fmt::format("'{}' and '{}' would both have the path '{}': rename one of them with --map", first, second, path);
+  return names.contains(first) || names.contains(second) ? usage_error(sentence) : unsupported(sentence);
+}
+
+// The values under their paths, in the order in which a run of the model would have shown them; without a model, and
+// where it does not know them, in the origin's.
+Result<std::vector<Planned>> plan(const std::vector<dump::OriginValue>& values, const NameMap& names,
+                                  const std::shared_ptr<const Model>& model) {
+  std::optional<dump::ExecutionOrder> order;
+  if (model != nullptr) order = PX_TRY(dump::ExecutionOrder::of(model));
+  std::vector<Planned> planned;
+  NameMap foreign_of_path;
+  for (const dump::OriginValue& value : values) {
+    const std::string& foreign = value.named.name;
+    Planned& next = planned.emplace_back(Planned{&value, {}, {}});
+    if (const auto renamed = names.find(foreign); renamed != names.end()) {
+      next.path = PX_TRY_CONTEXT("'" + renamed->second + "' is no value path", parse_value_path(renamed->second));
+    } else {
+      next.path = path_of(foreign);
+    }
+    if (next.path.name.empty())
+      return unsupported("a value without a name, which therefore has no path: give it one with --map");
+    const std::string path = to_string(next.path);
+    const auto [taken, is_free] = foreign_of_path.emplace(path, foreign);
+    if (!is_free) return same_path(taken->second, foreign, path, names);
+    if (order.has_value()) next.place = order->place_of(next.path);
+  }
+  std::ranges::stable_sort(planned, {}, &Planned::place);
+  return planned;
+}
 
 class Importer {
  public:
   Importer(DumpWriter& writer, std::shared_ptr<const Model> model) : writer_(writer), model_(std::move(model)) {}
 
-  Status run(const ImportRequest& request, const std::vector<dump::OriginValue>& values, const NameMap& names) {
+  Status run(const ImportRequest& request, const std::vector<Planned>& values) {
     RunInfo run;
     run.executor = "import";
     run.device = "none";
@@ -48,38 +97,42 @@ class Importer {
     run.model = model_;
     if (model_ != nullptr) run.model_sha256 = model_sha256(*model_);
     PX_TRY(writer_.begin_run(run));
-    for (const dump::OriginValue& value : values) {
-      const auto renamed = names.find(value.named.name);
-      PX_TRY(show(value, renamed == names.end() ? path_of(value.named.name) : renamed->second));
-    }
+    for (const Planned& value : values) PX_TRY(show(*value.value, value.path));
+    note_strangers();
     return writer_.end_run(true);
   }
 
   const ImportReport& report() const { return report_; }
 
  private:
-  Status show(const dump::OriginValue& value, const std::string& path) {
-    auto parsed = parse_value_path(path);
-    if (!parsed.ok()) return usage_error("'" + path + "' is no value path: " + parsed.error().message);
-    if (!paths_.insert(path).second) return usage_error("two values would have the path '" + path + "'");
+  Status show(const dump::OriginValue& value, const ValuePath& path) {
     ValueSite site;
     site.id = static_cast<int32_t>(report_.values);
     site.role = value.role;
     site.is_graph_output = value.is_graph_output;
-    site.name = parsed->name;
-    site.escaped_name = escape_name(parsed->name);
-    if (parsed->frames.empty()) describe(site);
+    site.name = path.name;
+    site.escaped_name = escape_name(path.name);
+    if (path.frames.empty()) describe(site);
     FrameStack frames;
-    for (const Frame& frame : parsed->frames) frames.push(frame);
+    for (const Frame& frame : path.frames) frames.push(frame);
     ++report_.values;
     return writer_.observe({site, frames, value.named.value, nullptr, nullptr});
+  }
+
+  void note_strangers() {
+    constexpr size_t kNamed = 5;
+    if (strangers_.empty()) return;
+    const size_t shown = std::min(strangers_.size(), kNamed);
+    const std::string more = strangers_.size() > shown ? fmt::format(" and {} more", strangers_.size() - shown) : "";
+    report_.notes.push_back(
+        fmt::format("the model '{}' has no value of the name '{}'{}", model_->path,
+                    fmt::join(strangers_.begin(), strangers_.begin() + static_cast<int64_t>(shown), "', '"), more));
   }
 
   // What the model says of a value of its main graph.
   void describe(ValueSite& site) {
     const ValueId id = model_ == nullptr ? kNoValue : model_->graph.find_value(site.name);
-    if (model_ != nullptr && id == kNoValue)
-      report_.notes.push_back(fmt::format("'{}' is no value of the model", site.name));
+    if (model_ != nullptr && id == kNoValue) strangers_.emplace_back(site.name);
     if (id == kNoValue) return;
     ++report_.matched;
     const ValueDef& value = model_->graph.values[static_cast<size_t>(id)];
@@ -99,7 +152,7 @@ class Importer {
 
   DumpWriter& writer_;
   std::shared_ptr<const Model> model_;
-  std::set<std::string> paths_;
+  std::vector<std::string> strangers_;  // names that the model does not have
   ImportReport report_;
 };
 
@@ -116,9 +169,10 @@ Result<ImportReport> import_dump(const ImportRequest& request, const std::string
     if (!present.contains(foreign))
       return usage_error(fmt::format("'{}' maps '{}', which '{}' does not hold", request.map, foreign, request.origin));
   }
+  const std::vector<Planned> planned = PX_TRY(plan(values, names, model));
   const auto writer = PX_TRY(DumpWriter::create(target, {}));
   Importer importer(*writer, model);
-  PX_TRY(importer.run(request, values, names));
+  PX_TRY(importer.run(request, planned));
   PX_TRY(writer->finish());
   return importer.report();
 }

@@ -163,7 +163,14 @@ Result<Tensor> read_npy(const std::string& path) {
 }
 
 std::string refusal_of_npy(const Tensor& tensor) {
-  if (tensor.dtype() == DType::string || !npy_code(tensor.dtype()).empty()) return {};
+  if (tensor.dtype() == DType::string) {
+    for (const std::string& text : tensor.as<std::string>()) {
+      const auto codes = dump::utf32_from_utf8(text);
+      if (!codes.ok()) return codes.error().message;
+    }
+    return {};
+  }
+  if (!npy_code(tensor.dtype()).empty()) return {};
   return fmt::format("numpy has no element type for {}; .safetensors, .onnx and test_data_set hold it",
                      name_of(tensor.dtype()));
 }

@@ -87,8 +87,13 @@ Result<OriginValue> read_data_set_file(const std::string& folder, bool is_output
     if (static_cast<size_t>(number) < list.size())
       declared = &graph->values[static_cast<size_t>(list[static_cast<size_t>(number)])];
   }
-  NamedValue value =
-      PX_TRY(read_value_file(fmt::format("{}/{}.pb", folder, name), declared == nullptr ? TypeInfo{} : declared->type));
+  auto read = read_value_file(fmt::format("{}/{}.pb", folder, name), declared == nullptr ? TypeInfo{} : declared->type);
+  if (!read.ok() && graph == nullptr) {
+    Error error = std::move(read).error();
+    error.message += "; it was read as a tensor: where it is a sequence, optional or map, only --model can say so";
+    return error;
+  }
+  NamedValue value = PX_TRY(std::move(read));
   // The place says which input or output it is; the name in the file is often empty, and need not be the model's.
   if (declared != nullptr && graph->find_value(value.name) == kNoValue) value.name = declared->name;
   if (value.name.empty()) value.name = name;

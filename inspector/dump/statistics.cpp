@@ -7,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "inspector/base/check.h"
@@ -137,6 +138,27 @@ void fence_stores() {
 #endif
 }
 
+// Mean, spread and norm of numbers whose sums or squares leave the range of double: once more, scaled down.
+void sum_scaled(std::span<const double> numbers, TensorStatistics& statistics) {
+  constexpr int kScaleBits = 600;  // squares of what is left, and 2^60 of them, stay in range
+  double count = 0, sum = 0, squares = 0, centred_squares = 0;
+  const auto for_each_finite = [&](const auto& add) {
+    for (const double number : numbers) {
+      if (std::isfinite(number)) add(std::ldexp(number, -kScaleBits));
+    }
+  };
+  for_each_finite([&](double number) {
+    count += 1;
+    sum += number;
+    squares += number * number;
+  });
+  const double mean = sum / count;
+  for_each_finite([&](double number) { centred_squares += (number - mean) * (number - mean); });
+  statistics.mean = std::ldexp(mean, kScaleBits);
+  statistics.std = std::ldexp(std::sqrt(centred_squares / count), kScaleBits);
+  statistics.l2 = std::ldexp(std::sqrt(squares), kScaleBits);
+}
+
 // A tensor on its way through the kernel.
 class Pass {
  public:
@@ -166,6 +188,11 @@ class Pass {
     CheckedCopy copy;
     for (const Chunk& chunk : chunks_) copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
     copy.statistics = joined_statistics(statistics_, count_);
+    const TensorStatistics& joined = copy.statistics;
+    const bool has_finite = joined.nan + joined.positive_inf + joined.negative_inf < count_;
+    const bool is_in_range = std::isfinite(joined.mean) && std::isfinite(joined.std) && std::isfinite(joined.l2);
+    if (has_finite && !is_in_range && source_.view.dtype == DType::float64)
+      sum_scaled(source_.view.as<double>(), copy.statistics);
     return copy;
   }
 

@@ -27,9 +27,8 @@ std::string describe(const ValueComparison& value) {
   return text;
 }
 
-std::string test_case(const ValueComparison& value) {
-  std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
-                                 xml_text(value.op.empty() ? "input" : value.op), xml_text(value.path));
+std::string test_case(const ValueComparison& value, const std::string& class_name, const std::string& name) {
+  std::string text = fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_text(class_name), xml_text(name));
   switch (value.verdict) {
     case Verdict::pass:
       return text + "/>\n";
@@ -46,6 +45,17 @@ std::string test_case(const ValueComparison& value) {
   }
   return text + fmt::format(">\n      <skipped message=\"{}: {}\"/>\n    </testcase>\n", name_of(value.verdict),
                             xml_text(value.reason));
+}
+
+std::string value_case(const ValueComparison& value) {
+  return test_case(value, value.op.empty() ? "input" : value.op, value.path);
+}
+
+// An output against the expected one: once for each side.
+std::string expected_case(const ValueComparison& value) {
+  const auto side = side_of_expected(value);
+  return test_case(value, "expected",
+                   side.has_value() ? fmt::format("{}: {}", name_of(*side), value.path) : value.path);
 }
 
 std::string verdict_case(const Comparison& comparison) {
@@ -82,10 +92,10 @@ std::string comparison_to_junit(const Comparison& comparison) {
   for (const ComparedExecution& execution : comparison.executions) seconds += execution.wall_ms / 1e3;
   int64_t diverged = summary.diverged;
   std::string cases = verdict_case(comparison);
-  for (const ValueComparison& value : comparison.values) cases += test_case(value);
+  for (const ValueComparison& value : comparison.values) cases += value_case(value);
   for (const ValueComparison& value : comparison.expected) {
     diverged += value.verdict == Verdict::diverged ? 1 : 0;
-    cases += test_case(value);
+    cases += expected_case(value);
   }
   const size_t total = 1 + comparison.values.size() + comparison.expected.size();
   const int64_t damaged = std::ranges::count_if(comparison.values, is_damaged);

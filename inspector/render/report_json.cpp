@@ -12,13 +12,6 @@ using nlohmann::ordered_json;
 
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
 
-ordered_json error_json(const Error& error) {
-  return {{"code", exit_code(error.code)},
-          {"message", error.message},
-          {"node", text_or_null(error.node)},
-          {"op", text_or_null(error.op)}};
-}
-
 ordered_json to_json(const Metrics& metrics) {
   return {{"max_abs", number_json(metrics.max_abs)},
           {"max_rel", number_json(metrics.max_rel)},
@@ -88,7 +81,11 @@ ordered_json list_of(const std::vector<Item>& items) {
 
 }  // namespace
 
-std::string comparison_to_json(const Comparison& comparison) { return json_text(comparison_json(comparison)); }
+std::string comparison_to_json(const Comparison& comparison, const Error* failure) {
+  ordered_json json = comparison_json(comparison);
+  if (failure != nullptr && !json.contains("error")) json["error"] = error_json(*failure);
+  return json_text(json);
+}
 
 nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   const ComparisonSummary& summary = comparison.summary;
@@ -109,7 +106,7 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   }
   json["causes"] = list_of(comparison.causes);
   json["values"] = list_of(comparison.values);
-  if (comparison.has_expected) json["expected"] = list_of(comparison.expected);
+  if (comparison.has_expected) json["expected"] = expected_json(comparison.expected, Side::b);
   return json;
 }
 
@@ -135,7 +132,30 @@ nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
   return json;
 }
 
-nlohmann::ordered_json values_json(const std::vector<ValueComparison>& values) { return list_of(values); }
+nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values, Side only) {
+  ordered_json list = ordered_json::array();
+  for (const ValueComparison& value : values) {
+    ordered_json json = to_json(value);
+    json["side"] = name_of(side_of_expected(value).value_or(only));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+std::optional<Side> side_of_expected(const ValueComparison& value) {
+  // With two sides `b` says "B cpu: name" of the output `name`, with one the name alone.
+  if (value.b.size() <= value.path.size() || !value.b.ends_with(": " + value.path)) return std::nullopt;
+  return value.b.starts_with("A ") ? Side::a : Side::b;
+}
+
+std::string plain_operator(std::string_view versioned) {
+  const size_t dash = versioned.rfind('-');
+  const bool has_version = dash != std::string_view::npos && dash + 1 < versioned.size() &&
+                           versioned.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
+  if (!has_version) return std::string(versioned);
+  const std::string_view name = versioned.substr(0, dash);
+  return std::string(name.substr(name.rfind('.') + 1));  // npos + 1 is 0
+}
 
 nlohmann::ordered_json statistics_json(const TensorStatistics& statistics) {
   return {{"min", number_json(statistics.min)},
@@ -150,6 +170,13 @@ nlohmann::ordered_json statistics_json(const TensorStatistics& statistics) {
 ordered_json number_json(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+nlohmann::ordered_json error_json(const Error& error) {
+  return {{"code", exit_code(error.code)},
+          {"message", error.message},
+          {"node", text_or_null(error.node)},
+          {"op", text_or_null(plain_operator(error.op))}};
 }
 
 std::string error_to_json(const Error& error) { return json_text({{"error", error_json(error)}}); }

@@ -2,7 +2,10 @@
 // "nan", "inf" and "-inf".
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -12,7 +15,9 @@
 
 namespace parallax {
 
-std::string comparison_to_json(const Comparison& comparison);
+// With `failure` (may be null), what failed after the comparison was made stands in the document's "error", unless
+// damage does.
+std::string comparison_to_json(const Comparison& comparison, const Error* failure = nullptr);
 nlohmann::ordered_json comparison_json(const Comparison& comparison);
 
 // Any document as it is printed; bytes that are no UTF-8 (names may hold any) are replaced.
@@ -21,11 +26,20 @@ std::string json_text(const nlohmann::ordered_json& json);
 // Parts of other documents.
 nlohmann::ordered_json number_json(double value);
 nlohmann::ordered_json execution_json(const ComparedExecution& execution);
-nlohmann::ordered_json values_json(const std::vector<ValueComparison>& values);
+// Entries of `expected`: as values, with the "side" that was held against them. `only`: the side where there is but
+// one.
+nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values, Side only);
 // { "min", "max", "mean", "std", "zeros", "nan", "inf" }
 nlohmann::ordered_json statistics_json(const TensorStatistics& statistics);
 
+// Which of two sides an entry of `expected` is about; nothing where only one was held against the expected outputs.
+std::optional<Side> side_of_expected(const ValueComparison& value);
+
+// "Gather" of "Gather-13", "Gelu" of "com.microsoft.Gelu-1": as operators are named beside a node.
+std::string plain_operator(std::string_view versioned);
+
 // { "error": { "code", "message", "node", "op" } }; the code is the process's exit code.
 std::string error_to_json(const Error& error);
+nlohmann::ordered_json error_json(const Error& error);  // the inner object
 
 }  // namespace parallax

@@ -36,7 +36,10 @@ class Joiner {
     statistics_.count = count;
     if (statistics_.nan == count) statistics_.min = statistics_.max = kNaN;
     statistics_.mean = count_ > 0 ? mean_ : kNaN;
-    statistics_.std = count_ > 0 ? std::sqrt(std::max(0.0, centred_squares_) / count_) : kNaN;
+    // Squares beyond the range of double leave NaN where they are subtracted: no small spread, but one too large.
+    const double squares =
+        std::isnan(centred_squares_) ? std::numeric_limits<double>::infinity() : std::max(0.0, centred_squares_);
+    statistics_.std = count_ > 0 ? std::sqrt(squares / count_) : kNaN;
     statistics_.l2 = std::sqrt(squares_);
     return statistics_;
   }

@@ -155,7 +155,7 @@ Result<ExtractResult> extract_part(const ExtractRequest& request, const Executor
   PX_TRY(check_options(request.run));
   auto model = PX_TRY(import_model(request.run.model));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent
-  InputSet inputs = PX_TRY(make_inputs(*model, request.run.inputs));
+  InputSet inputs = PX_TRY(make_told_inputs(*model, request.run));
   model = with_given_defaults(model, inputs.values);
   const Part part = PX_TRY(transform::find_part(model, request.from, request.to));
   RunRequest run = request.run;

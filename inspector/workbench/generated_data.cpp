@@ -78,6 +78,48 @@ std::string fill_shape(Tensor& tensor, bool is_reshape) {
   return is_reshape ? "[-1, 1, ...]" : "ones";
 }
 
+// Along `axis`, so that a scatter along it meets no place twice.
+std::string fill_places(Tensor& tensor, const InputUse& use) {
+  const Shape& shape = tensor.shape();
+  const auto rank = static_cast<int64_t>(shape.rank());
+  const int64_t axis = use.axis < 0 ? use.axis + rank : use.axis;
+  const int64_t limit = std::max<int64_t>(1, use.limit);
+  int64_t stride = 1;
+  for (int64_t inner = axis + 1; inner < rank; ++inner)
+    stride *= std::max<int64_t>(1, shape[static_cast<size_t>(inner)]);
+  const int64_t size = axis >= 0 && axis < rank ? std::max<int64_t>(1, shape[static_cast<size_t>(axis)]) : 1;
+  fill_doubles(tensor, [&](int64_t index) { return static_cast<double>(index / stride % size % limit); });
+  return fmt::format("0, 1, 2, ... along axis {}", use.axis);
+}
+
+std::string fill_tuples(Tensor& tensor, int64_t limit) {
+  const int64_t width = last_dim(tensor.shape());
+  fill_doubles(tensor, [&](int64_t index) { return static_cast<double>(index / width % std::max<int64_t>(1, limit)); });
+  return "rows of 0, of 1, of 2, ...";
+}
+
+// The first part takes what is left over.
+std::string fill_parts(Tensor& tensor, int64_t total) {
+  const int64_t count = std::max<int64_t>(1, tensor.element_count());
+  const int64_t part = total < 0 ? 1 : total / count;
+  const int64_t rest = total < 0 ? 0 : total - part * count;
+  fill_doubles(tensor, [&](int64_t index) { return static_cast<double>(index == 0 ? part + rest : part); });
+  return total < 0 ? "all 1" : fmt::format("{} together", total);
+}
+
+std::string fill_scales(Tensor& tensor) {
+  const bool has_channels = tensor.element_count() > 2;
+  fill_doubles(tensor, [&](int64_t index) { return has_channels && index < 2 ? 1.0 : 2.0; });
+  return has_channels ? "1, 1, then 2" : "all 2";
+}
+
+std::string fill_listed(Tensor& tensor, const std::vector<int64_t>& elements) {
+  const auto count = static_cast<int64_t>(elements.size());
+  fill_doubles(tensor,
+               [&](int64_t index) { return static_cast<double>(elements[static_cast<size_t>(index % count)]); });
+  return fmt::format("from {}", fmt::join(elements, ", "));
+}
+
 std::string fill_constant(Tensor& tensor, double value) {
   fill_doubles(tensor, [&](int64_t) { return value; });
   return fmt::format("all {}", value);
@@ -127,6 +169,18 @@ std::string fill(Tensor& tensor, const InputUse& use, Random& random) {
       return fill_shape(tensor, use.limit == 1);
     case InputUse::Kind::positions:
       return fill_positions(tensor, use.limit);
+    case InputUse::Kind::places:
+      return fill_places(tensor, use);
+    case InputUse::Kind::tuples:
+      return fill_tuples(tensor, use.limit);
+    case InputUse::Kind::positive:
+      return fill_range(tensor, {1, is_sub_byte(tensor.dtype()) ? 1 : 9}, random);
+    case InputUse::Kind::parts:
+      return fill_parts(tensor, use.limit);
+    case InputUse::Kind::scales:
+      return fill_scales(tensor);
+    case InputUse::Kind::listed:
+      return fill_listed(tensor, use.elements);
   }
   return {};
 }

@@ -53,26 +53,176 @@ InputUse indices_of(const Graph& graph, ValueId table, int64_t axis) {
   return {InputUse::Kind::indices, *rows, fmt::format("indices of '{}' ({} rows)", name, *rows)};
 }
 
+ValueId input_of(const Node& node, size_t slot) { return slot < node.inputs.size() ? node.inputs[slot] : kNoValue; }
+
+int64_t known_rank(const Graph& graph, ValueId id) {  // -1: not known
+  if (id == kNoValue) return -1;
+  const auto& dims = graph.values[static_cast<size_t>(id)].type.dims;
+  return dims.has_value() ? static_cast<int64_t>(dims->size()) : -1;
+}
+
+// Rows of GatherND and ScatterND index several axes at once: what is within the shortest is within all of them.
+InputUse tuples_of(const Graph& graph, const Node& node, InputUse::Kind kind) {
+  const int64_t first = int_attribute(node, "batch_dims", 0);
+  const int64_t count = std::min<int64_t>(known_dim(graph, input_of(node, 1), -1).value_or(1), 16);
+  InputUse use = indices_of(graph, node.inputs[0], first);
+  for (int64_t axis = first + 1; axis < first + count; ++axis)
+    use.limit = std::min(use.limit, known_dim(graph, node.inputs[0], axis).value_or(1));
+  use.kind = kind;
+  return use;
+}
+
+InputUse axes_of(const Graph& graph, const Node& node) {
+  return {InputUse::Kind::positions, known_rank(graph, node.inputs[0]), "axes"};
+}
+
+// Only axes of one element can be squeezed.
+InputUse squeezed_axes_of(const Graph& graph, const Node& node) {
+  InputUse use{InputUse::Kind::listed, -1, "axes of one element"};
+  for (int64_t axis = 0; axis < known_rank(graph, node.inputs[0]); ++axis) {
+    if (known_dim(graph, node.inputs[0], axis) == 1) use.elements.push_back(axis);
+  }
+  return use.elements.empty() ? axes_of(graph, node) : use;
+}
+
+InputUse places_of(const Graph& graph, const Node& node) {
+  InputUse use = indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
+  use.kind = InputUse::Kind::places;
+  use.axis = int_attribute(node, "axis", 0);
+  return use;
+}
+
+InputUse parts_of(const Graph& graph, const Node& node) {
+  const auto total = known_dim(graph, node.inputs[0], int_attribute(node, "axis", 0));
+  return {InputUse::Kind::parts, total.value_or(-1), "sizes of parts"};
+}
+
+// Twice the size, in what looks like batch and channels the same.
+InputUse resized_of(const Graph& graph, const Node& node) {
+  InputUse use{InputUse::Kind::listed, -1, "sizes"};
+  const int64_t rank = known_rank(graph, node.inputs[0]);
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const auto dim = known_dim(graph, node.inputs[0], axis);
+    use.elements.push_back(std::max<int64_t>(1, dim.value_or(1)) * (axis < 2 && rank > 2 ? 1 : 2));
+  }
+  if (use.elements.empty()) use.elements = {2};
+  return use;
+}
+
+// A sequence that is generated has two items, one that is computed has at least one where it is read.
+InputUse items_of(const Graph& graph, const Node& node) {
+  const bool is_generated = graph.values[static_cast<size_t>(node.inputs[0])].producer == kNoNode;
+  return {InputUse::Kind::indices, is_generated ? 2 : 1, "positions in a sequence"};
+}
+
+InputUse indices_along_axis(const Graph& graph, const Node& node) {
+  return indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
+}
+InputUse classes_of(const Graph& graph, const Node& node) { return indices_of(graph, node.inputs[0], 1); }
+InputUse gathered_tuples_of(const Graph& graph, const Node& node) {
+  return tuples_of(graph, node, InputUse::Kind::indices);
+}
+InputUse scattered_tuples_of(const Graph& graph, const Node& node) {
+  return tuples_of(graph, node, InputUse::Kind::tuples);
+}
+InputUse words_of(const Graph& graph, const Node& node) {
+  const ValueId table = input_of(node, 2);
+  return table == kNoValue ? InputUse{} : indices_of(graph, table, 0);
+}
+InputUse lengths_of(const Graph& graph, const Node& node) {
+  const auto longest = known_dim(graph, node.inputs[0], int_attribute(node, "time_axis", 0));
+  return {InputUse::Kind::lengths, longest.value_or(-1), "sequence lengths"};
+}
+InputUse scales_of(const Graph&, const Node&) { return {InputUse::Kind::scales, -1, "scales"}; }
+// Resize had its scales second before it had a region of interest there.
+InputUse old_scales_of(const Graph&, const Node& node) {
+  return node.inputs.size() == 2 ? InputUse{InputUse::Kind::scales, -1, "scales"} : InputUse{};
+}
+InputUse recurrent_lengths(const Graph&, const Node&) { return {InputUse::Kind::lengths, -1, "sequence lengths"}; }
+InputUse as_condition(const Graph&, const Node&) { return {InputUse::Kind::condition, -1, "a condition"}; }
+InputUse as_trip_count(const Graph&, const Node&) { return {InputUse::Kind::trip_count, -1, "a trip count"}; }
+InputUse as_shape_with_rest(const Graph&, const Node&) { return {InputUse::Kind::shape, 1, "a shape"}; }
+InputUse as_shape(const Graph&, const Node&) { return {InputUse::Kind::shape, 0, "a shape"}; }
+InputUse as_count(const Graph&, const Node&) { return {InputUse::Kind::lengths, 1, "a count"}; }
+InputUse as_depth(const Graph&, const Node&) { return {InputUse::Kind::lengths, 8, "a depth"}; }
+InputUse as_pads(const Graph&, const Node&) { return {InputUse::Kind::indices, 2, "pads"}; }
+InputUse as_steps(const Graph&, const Node&) { return {InputUse::Kind::positive, -1, "a step"}; }
+InputUse as_divisors(const Graph&, const Node&) { return {InputUse::Kind::positive, -1, "divisors"}; }
+InputUse as_width(const Graph&, const Node&) { return {InputUse::Kind::positive, -1, "a width"}; }
+
+struct SlotMeaning {
+  std::string_view op;
+  size_t slot;
+  InputUse (*use)(const Graph& graph, const Node& node);  // Kind::values: none after all
+};
+constexpr std::array<SlotMeaning, 57> kMeanings = {{
+    {"Gather", 1, indices_along_axis},
+    {"GatherElements", 1, indices_along_axis},
+    {"GatherND", 1, gathered_tuples_of},
+    {"Scatter", 1, places_of},
+    {"ScatterElements", 1, places_of},
+    {"ScatterND", 1, scattered_tuples_of},
+    {"EmbedLayerNormalization", 0, words_of},
+    {"NegativeLogLikelihoodLoss", 1, classes_of},
+    {"SoftmaxCrossEntropyLoss", 1, classes_of},
+    {"SequenceAt", 1, items_of},
+    {"SequenceErase", 1, items_of},
+    {"SequenceInsert", 2, items_of},
+    {"If", 0, as_condition},
+    {"Loop", 0, as_trip_count},
+    {"Loop", 1, as_condition},
+    {"LSTM", 4, recurrent_lengths},
+    {"GRU", 4, recurrent_lengths},
+    {"RNN", 4, recurrent_lengths},
+    {"ReverseSequence", 1, lengths_of},
+    {"Reshape", 1, as_shape_with_rest},
+    {"Expand", 1, as_shape},
+    {"Tile", 1, as_shape},
+    {"CenterCropPad", 1, as_shape},
+    {"ConstantOfShape", 0, as_shape},
+    {"TopK", 1, as_count},
+    {"OneHot", 1, as_depth},
+    {"Pad", 1, as_pads},
+    {"Pad", 3, axes_of},
+    {"Slice", 3, axes_of},
+    {"Slice", 4, as_steps},
+    {"Squeeze", 1, squeezed_axes_of},
+    {"Unsqueeze", 1, axes_of},
+    {"CumSum", 1, axes_of},
+    {"DFT", 1, as_width},
+    {"DFT", 2, axes_of},
+    {"HannWindow", 0, as_width},
+    {"HammingWindow", 0, as_width},
+    {"BlackmanWindow", 0, as_width},
+    {"ReduceL1", 1, axes_of},
+    {"ReduceL2", 1, axes_of},
+    {"ReduceLogSum", 1, axes_of},
+    {"ReduceLogSumExp", 1, axes_of},
+    {"ReduceMax", 1, axes_of},
+    {"ReduceMean", 1, axes_of},
+    {"ReduceMin", 1, axes_of},
+    {"ReduceProd", 1, axes_of},
+    {"ReduceSum", 1, axes_of},
+    {"ReduceSumSquare", 1, axes_of},
+    {"Split", 1, parts_of},
+    {"SplitToSequence", 1, parts_of},
+    {"Upsample", 1, scales_of},
+    {"Resize", 1, old_scales_of},
+    {"Resize", 2, scales_of},
+    {"Resize", 3, resized_of},
+    {"Range", 2, as_steps},
+    {"Div", 1, as_divisors},
+    {"Mod", 1, as_divisors},
+}};
+
 // The meaning that `node` gives to what it reads as input number `slot`; nothing when it gives none.
 std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t slot) {
-  const std::string& op = node.op_type;
-  const bool is_gather = op == "Gather" || op == "GatherElements";
-  if (is_gather && slot == 1 && node.inputs[0] != kNoValue)
-    return indices_of(graph, node.inputs[0], int_attribute(node, "axis", 0));
-  if (op == "GatherND" && slot == 1 && node.inputs[0] != kNoValue) {
-    return indices_of(graph, node.inputs[0], int_attribute(node, "batch_dims", 0));
-  }
-  if (op == "EmbedLayerNormalization" && slot == 0 && node.inputs.size() > 2)
-    return indices_of(graph, node.inputs[2], 0);
-  if (op == "If" || (op == "Loop" && slot == 1)) return InputUse{InputUse::Kind::condition, -1, "a condition"};
-  if (op == "Loop" && slot == 0) return InputUse{InputUse::Kind::trip_count, -1, "a trip count"};
-  const bool is_recurrent = op == "LSTM" || op == "GRU" || op == "RNN";
-  if (is_recurrent && slot == 4) return InputUse{InputUse::Kind::lengths, -1, "sequence lengths"};
-  const bool takes_shape = op == "Reshape" || op == "Expand" || op == "Tile";
-  if (takes_shape && slot == 1) return InputUse{InputUse::Kind::shape, op == "Reshape" ? 1 : 0, "a shape"};
-  if (op == "ConstantOfShape") return InputUse{InputUse::Kind::shape, 0, "a shape"};
-  if (op == "TopK" && slot == 1) return InputUse{InputUse::Kind::lengths, 1, "a count"};
-  return std::nullopt;
+  const auto* row = std::ranges::find_if(
+      kMeanings, [&](const SlotMeaning& meaning) { return meaning.op == node.op_type && meaning.slot == slot; });
+  const bool lacks_data = input_of(node, 0) == kNoValue && node.op_type != "Loop";  // a Loop may lack its trip count
+  if (row == kMeanings.end() || lacks_data) return std::nullopt;
+  InputUse use = row->use(graph, node);
+  return use.kind == InputUse::Kind::values ? std::nullopt : std::optional(std::move(use));
 }
 
 bool casts_to_bool(const Node& node) {
@@ -103,9 +253,9 @@ InputUse find_input_use(const Graph& graph, ValueId input) {
   const auto named = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (named("mask")) return {InputUse::Kind::mask, -1, "a mask, by its name"};
   const bool is_whole = is_integer(value.type.dtype) || value.type.dtype == DType::bool_;
-  if (!is_whole) return {};
   std::set<ValueId> seen;
   auto use = follow(graph, input, 0, seen);
+  if (!is_whole) return use.has_value() && use->kind == InputUse::Kind::scales ? *use : InputUse{};
   if (is_integer(value.type.dtype) && named("position")) {
     return {InputUse::Kind::positions, use.has_value() && use->kind == InputUse::Kind::indices ? use->limit : -1,
             "positions, by its name"};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "inspector/model/ir.h"
 
@@ -19,10 +20,18 @@ struct InputUse {
     lengths,     // of sequences, at most `limit`
     shape,       // of a Reshape, Expand, ConstantOfShape, Tile
     positions,   // 0, 1, 2, ... along the last axis
+    places,      // 0, 1, 2, ... along `axis`, below `limit`: no place of a scattered axis twice
+    tuples,      // rows 0 0, 1 1, 2 2, ... below `limit`: no place of several axes twice
+    positive,    // small and not 0: divisors, steps
+    parts,       // nearly equal, `limit` together
+    scales,      // 1 for what looks like batch and channels, else 2
+    listed,      // `elements`, again from the first behind the last
   };
   Kind kind = Kind::values;
   int64_t limit = -1;
   std::string reason;  // for people: "indices of 'embed.weight' (320 rows)"
+  int64_t axis = 0;
+  std::vector<int64_t> elements = {};
 };
 
 InputUse find_input_use(const Graph& graph, ValueId input);

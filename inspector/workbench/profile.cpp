@@ -316,7 +316,7 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
                                     const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request));
   const auto model = PX_TRY(import_model(request.model));
-  InputSet inputs = PX_TRY(make_inputs(*model, request.inputs));
+  InputSet inputs = PX_TRY(make_told_inputs(*model, request));
   RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
   ProfileResult result;
   result.notes = std::move(inputs.notes);

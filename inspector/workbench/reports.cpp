@@ -53,14 +53,15 @@ std::map<std::string, OperatorCounts> count_by_operator(const BackendTestResult&
 
 }  // namespace
 
-std::string single_run_to_json(const RunResult& result) {
+std::string single_run_to_json(const RunResult& result, const Error* failure) {
   ordered_json json{{"parallax", PARALLAX_VERSION}, {"execution", execution_json(result.execution)}};
   json["outputs"] = ordered_json::array();
   for (const OutputSummary& output : result.outputs) json["outputs"].push_back(to_json(output));
   if (result.comparison.has_value()) {
     json["verdict"] = name_of(result.comparison->verdict);
-    json["expected"] = values_json(result.comparison->expected);
+    json["expected"] = expected_json(result.comparison->expected, Side::a);
   }
+  if (failure != nullptr) json["error"] = error_json(*failure);
   return json_text(json);
 }
 

@@ -8,7 +8,8 @@
 
 namespace parallax {
 
-std::string single_run_to_json(const RunResult& result);
+// `failure` (may be null) is what failed afterwards: the document's "error".
+std::string single_run_to_json(const RunResult& result, const Error* failure = nullptr);
 std::string single_run_to_text(const RunResult& result);
 std::string bench_to_json(const BenchResult& result);
 std::string bench_to_text(const BenchResult& result);

@@ -36,7 +36,7 @@ Result<Prepared> prepare_models(const RunRequest& request) {
   Prepared prepared;
   prepared.model_a = PX_TRY(import_model(request.model, options));
   prepared.model_b = request.against.empty() ? prepared.model_a : PX_TRY(import_model(request.against, options));
-  prepared.inputs = PX_TRY(make_inputs(*prepared.model_a, request.inputs));
+  prepared.inputs = PX_TRY(make_told_inputs(*prepared.model_a, request));
   return prepared;
 }
 
@@ -83,18 +83,15 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
 }
 
 // Runs both sides at once, the comparer between them. Both are told of each other's end, so neither waits for ever.
+// When A fails, B is cut short; A, which is the expected side, goes on whatever becomes of B: where both fail, it is
+// always A's error that is told.
 Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress) {
   ProgressObserver counted(comparer.side_a(), progress);
   Status status_b;
-  std::thread other([&] {
-    status_b = b.run(&comparer.side_b());
-    if (!status_b.ok()) a.options.cancel.cancel();
-  });
+  std::thread other([&] { status_b = b.run(&comparer.side_b()); });
   Status status_a = a.run(&counted);
   if (!status_a.ok()) b.options.cancel.cancel();
   other.join();
-  const bool only_cancelled = !status_a.ok() && status_a.error().code == ErrorCode::cancelled;
-  if (only_cancelled && !status_b.ok()) return status_b;
   if (!status_a.ok()) return status_a;
   return status_b;
 }
@@ -220,6 +217,7 @@ Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_e
   RunResult result;
   for (int round = 1; round < request.repeat; ++round) {
     result = PX_TRY(run_pair(request, make_executor));
+    request.message = [](const std::string&) {};  // has been told
     if (result.comparison->verdict != OverallVerdict::pass) break;
   }
   if (result.comparison->first_divergence.has_value()) {
@@ -326,7 +324,7 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   const auto load_start = Clock::now();
   const auto model = PX_TRY(import_model(request.model));
   const double import_ms = elapsed_ms(load_start);
-  InputSet inputs = PX_TRY(make_inputs(*model, request.inputs));
+  InputSet inputs = PX_TRY(make_told_inputs(*model, request));
   const auto prepare_start = Clock::now();
   RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
   BenchResult result;

@@ -23,7 +23,8 @@ using ExecutorFactory = std::function<Result<std::shared_ptr<Executor>>(const st
 
 // Called while values arrive; `total` is 0 while it is not known.
 using ProgressCallback = std::function<void(int64_t done, int64_t total)>;
-// Called with a sentence for the person who waits: what takes more time than was to be expected.
+// Called with a sentence for the person who waits: what was chosen for generated inputs, what takes more time than was
+// to be expected.
 using MessageCallback = std::function<void(const std::string& sentence)>;
 
 struct RunRequest {
@@ -56,7 +57,7 @@ struct OutputSummary {
 };
 
 struct RunResult {
-  std::vector<std::string> notes;        // what was chosen for generated inputs
+  std::vector<std::string> notes;        // what was chosen for generated inputs, unless `message` has told
   std::vector<std::string> written;      // files left behind
   std::optional<Comparison> comparison;  // with two sides, a baseline, or expected outputs
   ComparedExecution execution;           // of a run with one side

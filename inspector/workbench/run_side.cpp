@@ -51,6 +51,14 @@ RunOptions options_for(const RunRequest& request, const std::string& executor_na
   return options;
 }
 
+Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request) {
+  InputSet set = PX_TRY(make_inputs(model, request.inputs));
+  if (!request.message) return set;
+  for (const std::string& note : set.notes) request.message(note);
+  set.notes.clear();
+  return set;
+}
+
 Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name,
                              std::shared_ptr<const Model> model, std::vector<Value> inputs,
                              const ExecutorFactory& make_executor) {

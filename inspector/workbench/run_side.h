@@ -34,6 +34,10 @@ struct RunSide {
 Status check_options(const RunRequest& request);
 RunOptions options_for(const RunRequest& request, const std::string& executor_name);
 
+// The inputs that the request asks for. What was chosen for them goes to request.message where that is set, at once: a
+// run that fails has no result that could tell. Else it stays in the notes.
+Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request);
+
 Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name,
                              std::shared_ptr<const Model> model, std::vector<Value> inputs,
                              const ExecutorFactory& make_executor);

@@ -102,8 +102,8 @@ std::string histogram_text(const TensorView& tensor) {
   const int64_t most =
       histogram.counts.empty() ? 0 : *std::max_element(histogram.counts.begin(), histogram.counts.end());
   std::string text;
-  const double step =
-      (histogram.high - histogram.low) / static_cast<double>(std::max<size_t>(1, histogram.counts.size()));
+  const auto bins = static_cast<double>(std::max<size_t>(1, histogram.counts.size()));
+  const double step = histogram.high / bins - histogram.low / bins;
   for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
     const int64_t count = histogram.counts[bin];
     const auto length = static_cast<size_t>(most == 0 ? 0 : (count * kWidth + most - 1) / most);
@@ -158,19 +158,54 @@ void collect_tensors(const Value& value, std::vector<Tensor>& tensors) {
   }
 }
 
+// What the dump holds of a value; a sample of all elements in its own shape, since it is the tensor.
+struct LoadedValue {
+  Value value;
+  bool is_part = false;  // a sample of some elements, of rank 1
+};
+
+Result<LoadedValue> load_value(const DumpReader& dump, int32_t index) {
+  const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
+  LoadedValue loaded{PX_TRY(dump.load(index))};
+  if (entry.level != CaptureLevel::sample || !loaded.value.is_tensor()) return loaded;
+  const Shape shape = PX_TRY(Shape::create(dims_of(entry.type)));
+  loaded.is_part = shape.element_count() != loaded.value.tensor().element_count();
+  if (!loaded.is_part) loaded.value = Value(loaded.value.tensor().reshaped(shape));
+  return loaded;
+}
+
 // The tensors that make up a value, sliced when it is one tensor.
-Result<std::vector<Tensor>> load_tensors(const DumpReader& dump, int32_t index, const std::string& slice) {
-  const Value value = PX_TRY(dump.load(index));
-  if (slice.empty() || !value.is_tensor()) {
-    if (!slice.empty())
-      return usage_error(fmt::format("--slice: '{}' is {}, not one tensor",
-                                     dump.entries()[static_cast<size_t>(index)].path, to_string(type_of(value))));
+Result<std::vector<Tensor>> slice_tensors(const DumpEntry& entry, const LoadedValue& loaded, const std::string& slice) {
+  const Value& value = loaded.value;
+  if (slice.empty()) {
     std::vector<Tensor> tensors;
     collect_tensors(value, tensors);
     return tensors;
   }
+  if (!value.is_tensor())
+    return usage_error(fmt::format("--slice: '{}' is {}, not one tensor", entry.path, to_string(type_of(value))));
+  if (loaded.is_part) {
+    return usage_error(
+        fmt::format("--slice: of '{}', which is {}, a sample of {} elements was kept, not those of the slice: leave "
+                    "--slice out, or capture the value whole",
+                    entry.path, to_string(entry.type), value.tensor().element_count()));
+  }
   const auto slices = PX_TRY(parse_slice(slice, value.tensor().shape()));
   return std::vector<Tensor>{PX_TRY(take_slice(value.tensor(), slices))};
+}
+
+// Complex numbers as twice as many real ones, as their statistics take them.
+std::vector<double> real_numbers(const TensorView& tensor) {
+  const bool is_pair = is_complex(tensor.dtype);
+  const auto count = static_cast<size_t>(tensor.element_count());
+  std::vector<double> numbers(is_pair ? 2 * count : count);
+  if (!is_pair) load_doubles(tensor, 0, numbers);
+  for (size_t index = 0; is_pair && index < count; ++index) {
+    const auto value = element_as_complex(tensor, static_cast<int64_t>(index));
+    numbers[2 * index] = value.real();
+    numbers[2 * index + 1] = value.imag();
+  }
+  return numbers;
 }
 
 }  // namespace
@@ -178,18 +213,19 @@ Result<std::vector<Tensor>> load_tensors(const DumpReader& dump, int32_t index, 
 ElementHistogram make_histogram(const TensorView& tensor, size_t bins) {
   ElementHistogram histogram;
   if (tensor.dtype == DType::string) return histogram;
-  std::vector<double> values(static_cast<size_t>(tensor.element_count()));
-  load_doubles(tensor, 0, values);
+  std::vector<double> values = real_numbers(tensor);
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   if (values.empty()) return histogram;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   histogram.low = *low;
   histogram.high = *high;
   histogram.counts.assign(bins, 0);
-  const double scale =
-      histogram.high > histogram.low ? static_cast<double>(bins) / (histogram.high - histogram.low) : 0;
-  for (double value : values) {
-    const auto bin = static_cast<size_t>(std::max(0.0, (value - histogram.low) * scale));
+  // By halves, where the whole range is beyond the numbers.
+  const double unit = std::isfinite(histogram.high - histogram.low) ? 1 : 0.5;
+  const double begin = histogram.low * unit, range = histogram.high * unit - begin;
+  for (const double value : values) {
+    const double part = range > 0 ? (value * unit - begin) / range : 0;
+    const auto bin = static_cast<size_t>(part * static_cast<double>(bins));
     ++histogram.counts[std::min(bins - 1, bin)];
   }
   return histogram;
@@ -242,8 +278,8 @@ namespace {
 std::string sample_text(const TensorStatistics& statistics, const TensorView& sample, int64_t element_count,
                         const TensorViewOptions& options) {
   std::string text = statistics_text(statistics);
-  text +=
-      fmt::format("a sample was kept, {} of its {} elements, evenly spread:\n", sample.element_count(), element_count);
+  text += fmt::format("a sample was kept, {} of its {} elements, evenly spread{}\n", sample.element_count(),
+                      element_count, options.histogram ? "; the histogram is of the sample:" : ":");
   if (options.histogram) text += histogram_text(sample);
   return options.statistics_only ? text : text + elements_text(sample);
 }
@@ -260,12 +296,10 @@ Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const 
       text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
     return text;
   }
-  const bool is_sample = entry.level == CaptureLevel::sample && entry.statistics.has_value();
-  if (is_sample && options.slice.empty()) {
-    const Value sample = PX_TRY(dump.load(index));
-    return text + sample_text(*entry.statistics, sample.tensor(), entry.statistics->count, options);
-  }
-  for (const Tensor& tensor : PX_TRY(load_tensors(dump, index, options.slice))) {
+  const LoadedValue loaded = PX_TRY(load_value(dump, index));
+  if (loaded.is_part && entry.statistics.has_value() && options.slice.empty())
+    return text + sample_text(*entry.statistics, loaded.value.tensor(), entry.statistics->count, options);
+  for (const Tensor& tensor : PX_TRY(slice_tensors(entry, loaded, options.slice))) {
     if (entry.type.kind != TypeInfo::Kind::tensor || !options.slice.empty()) {
       text += fmt::format("{}{}\n", name_of(tensor.dtype()), tensor.shape().to_string());
     }
@@ -285,15 +319,14 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
     json["reason"] = entry.absence.has_value() ? absence_text(*entry.absence) : "not captured";
     return json_text(json);
   }
-  const auto tensors = PX_TRY(load_tensors(dump, index, options.slice));
+  const LoadedValue loaded = PX_TRY(load_value(dump, index));
+  const auto tensors = PX_TRY(slice_tensors(entry, loaded, options.slice));
   if (entry.type.kind == TypeInfo::Kind::tensor && tensors.size() == 1) {
     json.update(tensor_document(tensors.front(), options));
-    if (entry.level == CaptureLevel::sample) {
-      json["level"] = "sample";  // `values` are some of the tensor's elements
-      if (options.slice.empty()) {
-        json["shape"] = dims_of(entry.type);
-        json["stats"] = entry.statistics.has_value() ? statistics_json(*entry.statistics) : ordered_json(nullptr);
-      }
+    if (loaded.is_part) {
+      json["level"] = "sample";  // `values` are some of the tensor's elements, and the histogram counts these
+      json["shape"] = dims_of(entry.type);
+      json["stats"] = entry.statistics.has_value() ? statistics_json(*entry.statistics) : ordered_json(nullptr);
     }
   } else {
     json["dtype"] = to_string(entry.type);
@@ -306,10 +339,11 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
 
 Result<Tensor> selected_tensor(const DumpReader& dump, int32_t index, const std::string& slice) {
   const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
-  if (!has_payload(entry) || entry.level != CaptureLevel::all || entry.type.kind != TypeInfo::Kind::tensor) {
-    return usage_error(fmt::format("value '{}' is no tensor that was captured whole", entry.path));
-  }
-  return PX_TRY(load_tensors(dump, index, slice)).front();
+  const Error refused = usage_error(fmt::format("value '{}' is no tensor that was captured whole", entry.path));
+  if (!has_payload(entry) || entry.type.kind != TypeInfo::Kind::tensor) return refused;
+  const LoadedValue loaded = PX_TRY(load_value(dump, index));
+  if (loaded.is_part) return refused;
+  return PX_TRY(slice_tensors(entry, loaded, slice)).front();
 }
 
 }  // namespace parallax

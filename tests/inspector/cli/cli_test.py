@@ -127,6 +127,49 @@ class CommandLine(unittest.TestCase):
             for name, content in before.items():
                 self.assertEqual((self.folder / name).read_bytes(), content, line)
 
+    def test_empty_texts_are_refused(self):
+        """A variable of a script that is not set must not make another run of a line that then passes."""
+        self.run_program("run", "m.textproto", "--with", "reference,cpu", "--dump", "out")
+        dump = "out/B-cpu.plx"
+        paths = ("--against --with --capture --capture-limit --only --dump --baseline --save-baseline --inputs --input --seed --shape "
+                 "--dim --range --tf32 --rewrite --fallback --memory-limit --rtol --per --policy-file --csv --html").split()
+        lines = [("run", "m.textproto", option, "") for option in paths] + [("run", "m.textproto", option + "=") for option in paths]
+        lines += [("run", "m.textproto", "--against=", "m.textproto"), ("run", ""), ("diff", dump, ""), ("diff", "", dump),
+                  ("tensor", dump, ""), ("tensor", dump, "y", "--slice", ""), ("tensor", dump, "y", "-o", ""),
+                  ("test", ".", "-k", ""), ("import", "x.npz", "-o", "x.plx", "--map", ""), ("export", dump, "-o", ""),
+                  ("import", "x.npz", "-o", "x.plx", "--model", ""), ("dot", "m.textproto", "--focus", ""), ("bench", ""),
+                  ("extract", "m.textproto", "--to", ""), ("reduce", "m.textproto", "--check", ""), ("show", "--op", "")]
+        for line in lines:
+            with self.subTest(line):
+                ended = self.run_program(*line)
+                self.assertEqual(ended.returncode, 2, ended.stdout)
+                named = line[-2].rstrip("=") if line[-1] == "" and line[-2].startswith("-") else ""
+                self.assertIn(named, ended.stderr)
+        self.assertIn("--against is given an empty text", self.run_program("run", "m.textproto", "--against", "").stderr)
+        self.assertIn("MODEL is given an empty text", self.run_program("run", "").stderr)
+        # A shape without dimensions is a scalar's.
+        self.assertNotIn("empty text", self.run_program("run", "m.textproto", "--with", "cpu", "--shape", "x=").stderr)
+
+    def test_messages_that_nobody_takes_change_no_exit_code(self):
+        lines = {"run nofile": 5, "bogus": 2, "run m.textproto --with cpu --input x=nofile.npy": 5, "check m.textproto": 0,
+                 "run m.textproto --with cpu": 0, "run m.textproto --with reference,cpu --dump out": 0}
+        (self.folder / "no.textproto").write_text("ir_version: 8 graph {")
+        lines["run no.textproto"] = 3
+        for line, code in lines.items():
+            for streams in ("2>&-", "2>/dev/full", "2>&- <&-"):
+                with self.subTest(f"{line} {streams}"):
+                    ended = subprocess.run(f"'{self.program}' {line} {streams}", shell=True, cwd=self.folder, stdout=subprocess.PIPE,
+                                           check=False, timeout=120)
+                    self.assertEqual(ended.returncode, code)
+            for streams in (">&- 2>&-", ">/dev/full 2>/dev/full", ">&- 2>&- <&-"):
+                with self.subTest(f"{line} {streams}"):
+                    ended = subprocess.run(f"'{self.program}' {line} {streams}", shell=True, cwd=self.folder, check=False, timeout=120)
+                    self.assertEqual(ended.returncode, code or 5)  # what was asked for could not be printed
+        # No dump has become the file that stdout or stderr are.
+        self.assertEqual(self.run_program("check", "out/A-reference.plx").returncode, 0)
+        full = subprocess.run(f"'{self.program}' --help >/dev/full", shell=True, cwd=self.folder, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(full.returncode, 5)
+
     def test_names_do_not_steer_a_terminal(self):
         model = MODEL.replace('"h"', '"h\\033[2J"')
         (self.folder / "rude.textproto").write_text(model)
@@ -263,6 +306,88 @@ class CommandLine(unittest.TestCase):
         self.assertIn("--fallback=reference", ended.stdout)
         ended = self.run_program("test", "words", "--with", "cpu", "--fallback=reference", "--json")
         self.assertEqual([case["status"] for case in json.loads(ended.stdout)["cases"]], ["passed"], ended.stdout)
+
+    def write_failing(self):
+        """A Gather whose index is beyond its table: node 'pick' fails on every executor."""
+        table = ('initializer { name: "table" data_type: 1 dims: 2 float_data: 1 float_data: 2 } '
+                 'initializer { name: "far" data_type: 7 dims: 8 ' + "int64_data: 7 " * 8 + "} ")
+        self.write_model("fails.textproto", node("Gather", "table far", "g", 'name: "pick"') + node("Add", "x g", "y"), more=table)
+
+    def test_what_was_chosen_is_told_before_a_run_fails(self):
+        self.write_failing()
+        for verb in ("run --with cpu", "run --with reference,cpu", "bench --with cpu", "profile --with cpu", "extract --to y -o part"):
+            name, *rest = verb.split()
+            ended = self.run_program(name, "fails.textproto", *rest, "--seed", "1")
+            self.assertEqual(ended.returncode, 4, ended.stderr)
+            self.assertEqual(ended.stderr.count("input 'x' float32[2,8]: normal(0, 1)"), 1, ended.stderr)
+        for line in ("run --with reference,cpu", "run --with cpu --repeat 3", "bench --with cpu --iterations 1", "extract --to y -o part"):
+            name, *rest = line.split()
+            ended = self.run_program(name, "m.textproto", *rest)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(ended.stderr.count("input 'x' float32[8]: normal(0, 1)"), 1, ended.stderr)
+
+    def test_the_error_of_side_a_is_told(self):
+        self.write_failing()
+        for executors in ("reference,cpu", "cpu,reference") * 3:
+            error = json.loads(self.run_program("run", "fails.textproto", "--with", executors, "--json").stdout)["error"]
+            self.assertEqual((error["code"], error["node"], error["op"]), (4, "pick", "Gather"))
+            self.assertIn(f"fails.textproto on {executors.split(',', maxsplit=1)[0]}: ", error["message"])
+
+    def test_expected_outputs_say_whose_they_are(self):
+        self.assertEqual(self.run_program("extract", "m.textproto", "--to", "y", "-o", "part").returncode, 0)
+        sets = ("run", "part/model.onnx", "--inputs", "part/test_data_set_0")
+        document = json.loads(self.run_program(*sets, "--with", "reference,cpu", "--junit", "r.xml", "--json").stdout)
+        self.assertEqual([(value["path"], value["side"]) for value in document["expected"]], [("y", "A"), ("y", "B")])
+        report = (self.folder / "r.xml").read_text()
+        for side in "AB":
+            self.assertEqual(report.count(f'classname="expected" name="{side}: y"'), 1, report)
+        document = json.loads(self.run_program(*sets, "--with", "cpu", "--json").stdout)
+        self.assertEqual([value["side"] for value in document["expected"]], ["A"])
+
+    def test_reports_that_cannot_be_written(self):
+        run = ("run", "m.textproto", "--with", "reference,cpu")
+        ended = self.run_program(*run, "--csv", "same", "--junit", "./same")
+        self.assertEqual(ended.returncode, 2, ended.stdout)
+        self.assertIn("--csv and --junit both write './same'", ended.stderr)
+        self.assertFalse((self.folder / "same").exists())
+        self.assertEqual(self.run_program(*run, "--csv", "/dev/null", "--junit", "/dev/null").returncode, 0)
+        ended = self.run_program(*run, "--csv", "no/such/folder", "--json")
+        document = json.loads(ended.stdout)
+        self.assertEqual((ended.returncode, document["error"]["code"], document["verdict"]), (5, 5, "pass"))
+        ended = self.run_program(*run, "--csv", "no/such/folder")
+        self.assertEqual(ended.returncode, 5)
+        self.assertIn("pass", ended.stdout)
+        self.assertEqual(self.run_program("extract", "m.textproto", "--to", "y", "-o", "part").returncode, 0)
+        ended = self.run_program("run", "part/model.onnx", "--inputs", "part/test_data_set_0", "--with", "cpu", "--csv", "no/file", "--json")
+        document = json.loads(ended.stdout)
+        self.assertEqual((ended.returncode, document["error"]["code"], document["outputs"][0]["name"]), (5, 5, "y"))
+
+    def test_a_dump_is_no_model(self):
+        self.run_program("run", "m.textproto", "--with", "cpu", "--dump", "out")
+        for verb in ("run", "bench", "profile"):
+            ended = self.run_program(verb, "out/cpu.plx")
+            self.assertEqual(ended.returncode, 2)
+            self.assertIn("'out/cpu.plx' is a dump, not a model: diff and blame", ended.stderr)
+
+    def test_import_tells_what_the_model_lacks(self):
+        self.run_program("run", "m.textproto", "--with", "cpu", "--dump", "out")
+        self.run_program("export", "out/cpu.plx", "-o", "v.npz")
+        (self.folder / "map.json").write_text('{"y": "elsewhere"}')
+        ended = self.run_program("import", "v.npz", "-o", "v.plx", "--model", "m.textproto", "--map", "map.json")
+        self.assertEqual(ended.returncode, 0)
+        self.assertIn("the model 'm.textproto' has no value of the name 'elsewhere'", ended.stderr)
+
+    def test_texts_that_numpy_cannot_hold(self):
+        (self.folder / "words.textproto").write_text(
+            'ir_version: 8 opset_import { version: 17 } graph { name: "g" '
+            'initializer { name: "bad" data_type: 8 dims: 1 string_data: "\\377" } '
+            'initializer { name: "good" data_type: 8 dims: 1 string_data: "a" } }')
+        self.assertEqual(self.run_program("import", "words.textproto", "-o", "words.plx").returncode, 0)
+        for target in ("words", "words.npz"):
+            ended = self.run_program("export", "words.plx", "-o", target)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertIn("'bad' is left out: a string is not UTF-8 text", ended.stderr)
+        self.assertEqual([file.name for file in (self.folder / "words").iterdir()], ["good.npy"])
 
     def test_a_report_on_one_side(self):
         """There is none, unless the side is held against a data set's outputs: never a file that is silently not written."""

@@ -139,6 +139,68 @@ TEST_F(Convert, AModelGivesGraphNodesAndRoles) {
   EXPECT_EQ((*graph)->graph.nodes[0].op_type, "Add");
 }
 
+std::vector<std::string> paths_of(const DumpReader& reader) {
+  std::vector<std::string> paths;
+  for (const DumpEntry& entry : reader.entries()) paths.push_back(entry.path);
+  return paths;
+}
+
+TEST_F(Convert, ValuesOfAModelComeInTheOrderOfItsExecution) {
+  write_contents(folder_ / "m.textproto", R"(ir_version: 8 opset_import { version: 17 } graph { name: "g"
+    node { op_type: "Neg" name: "first" input: "x" output: "z" }
+    node { op_type: "Loop" name: "loop" input: "n" input: "" input: "z" output: "a" attribute { name: "body" type: GRAPH g {
+      name: "b" node { op_type: "Identity" input: "c" output: "d" } node { op_type: "Exp" input: "u" output: "t" }
+      node { op_type: "Neg" input: "t" output: "s" }
+      input { name: "i" } input { name: "c" } input { name: "u" } output { name: "d" } output { name: "s" } } } }
+    initializer { name: "n" data_type: 7 int64_data: 2 }
+    input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 3 } } } } }
+    output { name: "a" type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 3 } } } } } })");
+  const std::vector<std::string> expected = {
+      "x", "n", "z", "loop.body[0]//t", "loop.body[0]//s", "loop.body[1]//t", "loop.body[1]//s", "a", "behind", "also"};
+  std::vector<NamedValue> values;
+  for (const size_t index : {8U, 9U, 7U, 5U, 3U, 6U, 4U, 2U, 1U, 0U}) values.push_back({expected[index], Value(x_)});
+  ASSERT_OK(write_npz(folder_ / "v.npz", values));
+  ASSERT_OK(import_dump({folder_ / "v.npz", folder_ / "m.textproto", ""}, folder_ / "v.plx"));
+  EXPECT_EQ(paths_of(*open_dump(folder_ / "v.plx")), expected);
+  ASSERT_OK(import_dump({folder_ / "v.npz", "", ""}, folder_ / "v.plx"));
+  EXPECT_EQ(paths_of(*open_dump(folder_ / "v.plx")).front(), "behind") << "without a model the origin's order stays";
+}
+
+TEST_F(Convert, NamesStayApartOrAreRefused) {
+  const std::vector<NamedValue> values = {{"a/b", Value(x_)}, {"a%2Fb", Value(w_)}, {"x%2Fy", Value(y_)}};
+  ASSERT_OK(write_npz(folder_ / "v.npz", values));
+  ASSERT_OK(import_dump({folder_ / "v.npz", "", ""}, folder_ / "v.plx"));
+  const auto reader = open_dump(folder_ / "v.plx");
+  expect_value(*reader, "a/b", x_);
+  expect_value(*reader, "a%252Fb", w_);
+  expect_value(*reader, "x%252Fy", y_);
+  // What an export wrote comes back under the same paths.
+  ASSERT_OK(export_dump(folder_ / "v.plx", folder_ / "arrays"));
+  ASSERT_OK(import_dump({folder_ / "arrays", "", ""}, folder_ / "again.plx"));
+  expect_value(*open_dump(folder_ / "again.plx"), "a%252Fb", w_);
+
+  ASSERT_OK(write_npz(folder_ / "same.npz", std::vector<NamedValue>{{"a//b", Value(x_)}, {"a%2F%2Fb", Value(w_)}}));
+  const auto refused = import_dump({folder_ / "same.npz", "", ""}, folder_ / "same.plx");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(exit_code(refused.error().code), 3);
+  EXPECT_NE(refused.error().message.find("'a//b' and 'a%2F%2Fb'"), std::string::npos) << refused.error().message;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "same.plx"));
+  ASSERT_OK(write_npz(folder_ / "none.npz", std::vector<NamedValue>{{"", Value(x_)}}));
+  EXPECT_EQ(exit_code(import_dump({folder_ / "none.npz", "", ""}, folder_ / "none.plx").error().code), 3);
+  write_contents(folder_ / "map.json", R"({"a/b": "x", "x%2Fy": "x"})");
+  EXPECT_EQ(import_dump({folder_ / "v.npz", "", folder_ / "map.json"}, folder_ / "w.plx").error().code,
+            ErrorCode::usage);
+}
+
+TEST_F(Convert, ASequenceWithoutAModelSaysWhatIsMissing) {
+  std::filesystem::create_directory(folder_ / "set");
+  const SequenceValue list{TypeInfo::tensor(DType::float32), {Value(x_), Value(y_)}};
+  ASSERT_OK(write_value_file(folder_ / "set/input_0.pb", {"list", list}));
+  const auto refused = import_dump({folder_ / "set", "", ""}, folder_ / "s.plx");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("only --model can say so"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(Convert, TheModelNamesTheFilesOfADataSet) {
   const std::string model = folder_ / "m.onnx";
   ASSERT_OK(export_model(add_model(), model));

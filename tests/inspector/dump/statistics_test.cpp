@@ -143,6 +143,19 @@ TEST(Statistics, ASmallSpreadAroundALargeMeanIsSeen) {
   EXPECT_LT(compute_statistics(constant).std, 1e-12);
 }
 
+TEST(Statistics, SquaresBeyondTheRangeOfNumbersAreNoSmallSpread) {
+  const double largest = std::numeric_limits<double>::max();
+  const TensorStatistics three = compute_statistics(Tensor::vector<double>(std::vector<double>{1e308, -1e308, 1e308}));
+  EXPECT_DOUBLE_EQ(three.mean, 1e308 / 3);
+  EXPECT_DOUBLE_EQ(three.std, 1e308 * (std::sqrt(8.0) / 3));
+  EXPECT_DOUBLE_EQ(three.l2, 1e308 * std::sqrt(3.0));
+  const TensorStatistics two = compute_statistics(Tensor::vector<double>(
+      std::vector<double>{largest, largest, std::nan(""), std::numeric_limits<double>::infinity()}));
+  EXPECT_EQ(two.mean, largest);
+  EXPECT_EQ(two.std, 0);
+  EXPECT_EQ(two.nan + two.positive_inf, 2);
+}
+
 TEST(Statistics, ComplexNumbersAreTwiceAsManyRealOnes) {
   const TensorStatistics statistics =
       compute_statistics(Tensor::from<std::complex<float>>({2}, std::vector<std::complex<float>>{{1, -4}, {0, 2}}));

@@ -118,7 +118,9 @@ TEST(ReportJson, SaysHowValuesCameFromADevice) {
 TEST(ReportJson, Errors) {
   const json document = json::parse(error_to_json(unsupported("no kernel").at_node("n", "Foo-1")));
   EXPECT_EQ(document["error"],
-            (json{{"code", 3}, {"message", document["error"]["message"]}, {"node", "n"}, {"op", "Foo-1"}}));
+            (json{{"code", 3}, {"message", document["error"]["message"]}, {"node", "n"}, {"op", "Foo"}}));
+  EXPECT_EQ(plain_operator("com.microsoft.Gelu-1"), "Gelu");
+  EXPECT_EQ(plain_operator("aten.add"), "aten.add");
 }
 
 TEST(ReportText, VerdictFirstAndColourOnlyWhenAsked) {

@@ -59,6 +59,57 @@ TEST(Inputs, SuitTheirUse) {
   EXPECT_NE(set.notes[0].find("table"), std::string::npos) << set.notes[0];
 }
 
+// The elements generated for input "i", of `dtype` and `dims`, of one node that reads it beside x [4,1,6].
+std::vector<int64_t> generated(const std::string& node, int dtype, const std::vector<int64_t>& dims,
+                               uint64_t seed = 0) {
+  std::string shape;
+  for (const int64_t dim : dims) shape += "dim { dim_value: " + std::to_string(dim) + " } ";
+  const auto model = model_of(R"(ir_version: 8 opset_import { version: 18 } graph { name: "g" node { )" + node +
+                              R"( output: "y" }
+    input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 1 } dim { dim_value: 6 } } } } }
+    input { name: "n" type { tensor_type { elem_type: 7 shape { dim { dim_value: 64 } } } } }
+    input { name: "s" type { sequence_type { elem_type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } } } }
+    input { name: "i" type { tensor_type { elem_type: )" +
+                              std::to_string(dtype) + " shape { " + shape + R"( } } } } output { name: "y" } })");
+  InputRequest request;
+  request.seed = seed;
+  auto set = make_inputs(*model, request);
+  EXPECT_TRUE(set.ok()) << node;
+  return set.ok() ? to_int64s(set->values.back().tensor()) : std::vector<int64_t>();
+}
+
+TEST(Inputs, AreWithinWhatTheirReaderTakes) {
+  using Elements = std::vector<int64_t>;
+  const std::string x_i = R"( input: "x" input: "i")";
+  const std::string axis_2 = R"( attribute { name: "axis" type: INT i: 2 })";
+  EXPECT_EQ(generated("op_type: \"ScatterND\"" + x_i + " input: \"x\"", 7, {3, 1}), (Elements{0, 1, 2}));
+  EXPECT_EQ(generated("op_type: \"ScatterND\"" + x_i + " input: \"x\"", 7, {2, 2}), (Elements{0, 0, 0, 0}));
+  EXPECT_EQ(generated("op_type: \"ScatterElements\"" + x_i + " input: \"x\"", 7, {2, 1, 2}), (Elements{0, 0, 1, 1}));
+  EXPECT_EQ(generated("op_type: \"ScatterElements\"" + x_i + " input: \"x\"" + axis_2, 7, {2, 1, 2}),
+            (Elements{0, 1, 0, 1}));
+  EXPECT_EQ(generated("op_type: \"Squeeze\"" + x_i, 7, {1}), (Elements{1}));
+  EXPECT_EQ(generated("op_type: \"ReduceSum\"" + x_i, 7, {3}), (Elements{0, 1, 2}));
+  EXPECT_EQ(generated("op_type: \"Split\"" + x_i + axis_2, 7, {4}), (Elements{3, 1, 1, 1}));
+  EXPECT_EQ(generated(R"(op_type: "Resize" input: "x" input: "" input: "i")", 1, {3}), (Elements{1, 1, 2}));
+  EXPECT_EQ(generated(R"(op_type: "Resize" input: "x" input: "" input: "" input: "i")", 7, {3}), (Elements{4, 1, 12}));
+  const struct {
+    std::string node;
+    int64_t low, high;
+  } ranges[] = {{R"(op_type: "Div" input: "n" input: "i")", 1, 9},
+                {R"(op_type: "Mod" input: "n" input: "i")", 1, 9},
+                {"op_type: \"NegativeLogLikelihoodLoss\"" + x_i, 0, 0},
+                {R"(op_type: "SequenceAt" input: "s" input: "i")", 0, 1},
+                {"op_type: \"GatherND\"" + x_i, 0, 0}};
+  for (const auto& range : ranges) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      for (const int64_t element : generated(range.node, 7, {8, 3}, seed)) {
+        EXPECT_GE(element, range.low) << range.node << " with seed " << seed;
+        EXPECT_LE(element, range.high) << range.node << " with seed " << seed;
+      }
+    }
+  }
+}
+
 TEST(Inputs, AreReproducibleAndDependOnTheSeed) {
   const auto model = model_of(kEmbedding);
   InputRequest request;

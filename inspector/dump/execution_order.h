@@ -1,0 +1,34 @@
+// Where values stand in the execution of their model, by their paths: the order in which a run would have shown them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/exec/sites.h"
+#include "inspector/exec/value_path.h"
+
+namespace parallax::dump {
+
+class ExecutionOrder {
+ public:
+  // Errors: invalid_model, as of SiteTable.
+  static Result<ExecutionOrder> of(std::shared_ptr<const Model> model);
+
+  // Places are compared number by number. What the model does not know is behind everything else of its step or body.
+  std::vector<int64_t> place_of(const ValuePath& path);
+
+ private:
+  explicit ExecutionOrder(SiteTable sites) : sites_(std::move(sites)) {}
+  const GraphSites* body_of(const GraphSites& sites, const Frame& frame);
+
+  SiteTable sites_;
+  std::map<std::tuple<const GraphSites*, Frame::Kind, std::string>, const GraphSites*> bodies_;  // as they were found
+};
+
+}  // namespace parallax::dump
