@@ -33,6 +33,7 @@ class RewriteCommand final : public Command {
     if (model_.empty()) return usage_error("MODEL is missing: the model to rewrite");
     if (output_.empty()) return usage_error("-o is missing: where the rewritten model goes");
     PX_TRY(keep_inputs(output_, {model_}));
+    PX_TRY(refuse_dump(model_));
     const auto model = PX_TRY(import_model(model_));
     const auto rewritten = PX_TRY(rewrite_model(*model, patterns_));
     PX_TRY(export_model(*rewritten, output_));

@@ -38,6 +38,7 @@ class ExtractCommand final : public Command {
 
   Result<int> execute() override {
     common_.apply();
+    PX_TRY(refuse_dump(model_));
     request_.run.model = model_;
     if (executor_.find(',') != std::string::npos) return usage_error("--with: extract runs one executor");
     request_.run.executors = {executor_};
@@ -124,6 +125,7 @@ class ReduceCommand final : public Command {
  private:
   Status fill_request() {
     RunRequest& run = request_.run;
+    for (const std::string* model : {&model_, &run.against}) PX_TRY(refuse_dump(*model));
     run.model = model_;
     if (!executors_.empty()) {
       const auto names = split(executors_, ',');

@@ -364,8 +364,9 @@ class CommandLine(unittest.TestCase):
 
     def test_a_dump_is_no_model(self):
         self.run_program("run", "m.textproto", "--with", "cpu", "--dump", "out")
-        for verb in ("run", "bench", "profile"):
-            ended = self.run_program(verb, "out/cpu.plx")
+        for line in ("run", "bench", "profile", "extract --to y", "reduce", "rewrite -o new.onnx"):
+            verb, *rest = line.split()
+            ended = self.run_program(verb, "out/cpu.plx", *rest)
             self.assertEqual(ended.returncode, 2)
             self.assertIn("'out/cpu.plx' is a dump, not a model: diff and blame", ended.stderr)
 
