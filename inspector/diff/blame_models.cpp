@@ -102,6 +102,7 @@ class ModelBlame {
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
+  bool agrees_past(const ValueMatch& match, const Instance& instance) const;
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
   Limit limit_at(const std::string& path) const;
@@ -261,6 +262,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition)) return false;
   if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
+  if (std::isinf(introduced.severity) && agrees_past(match, instance)) return false;
   // Bodies hold their constants rounded to the type that the other model is in.
   const PlacedNode made_by = a_->producer(match.a);
   const bool holds_body = made_by.id != kNoNode && !bodies_of(made_by.node()).empty();
@@ -272,6 +274,33 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   root.size = introduced.relative_rms;
   add_roots(match, region, path, std::move(root));
   return true;
+}
+
+// Where the two have other shapes, they may be no pair: elements moved at once here and in two steps there. Then what
+// both sides make of them is the same, whatever the two are.
+bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) const {
+  constexpr size_t kMostFollowed = 64;
+  std::vector<int32_t> made = {match.a};
+  bool is_any_same = false;
+  for (size_t index = 0; index < made.size(); ++index) {
+    const int32_t id = made[index], other = matching_.b_of_a[static_cast<size_t>(id)];
+    if (index > 0 && other >= 0) {
+      const auto region = regions_.run_past(id, other, instance, match);
+      if (!region.ok()) return false;
+      const auto distance = diff::relative_distance(region->expected, region->found, limit_at(a_->static_path(id)));
+      if (!(distance.relative_rms <= kSameDefinition)) return false;
+      is_any_same = true;
+      continue;
+    }
+    for (const PlacedNode& reader : effects_.readers(id)) {
+      for (const ValueId output : reader.node().outputs) {
+        const int32_t next = ModelSide::site_read(*reader.place, output);
+        if (next >= 0 && std::ranges::find(made, next) == made.end()) made.push_back(next);
+      }
+    }
+    if (made.size() > kMostFollowed) return false;
+  }
+  return is_any_same;
 }
 
 void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root) {

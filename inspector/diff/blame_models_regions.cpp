@@ -49,13 +49,23 @@ bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
 }  // namespace
 
 Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Instance& instance) const {
+  return run_past(target_a, target_b, instance, {});
+}
+
+Result<Region> RegionRunner::run_past(int32_t target_a, int32_t target_b, const Instance& instance,
+                                      const ValueMatch& pair) const {
   Region region;
   Walk filler{.instance = instance, .fills = true};
-  Walk in_b{.instance = instance, .in_a = false, .target = target_b, .other_target = target_a, .filler = &filler};
+  Walk in_b{.instance = instance,
+            .in_a = false,
+            .target = target_b,
+            .other_target = target_a,
+            .no_pair = pair.a,
+            .filler = &filler};
   region.found = PX_TRY(compute(target_b, in_b));
   region.given_b = given(target_b, in_b);
   region.nodes_b = std::move(in_b.nodes);
-  Walk in_a{.instance = instance, .target = target_a, .other_target = target_b, .filler = &filler};
+  Walk in_a{.instance = instance, .target = target_a, .other_target = target_b, .no_pair = pair.a, .filler = &filler};
   region.expected = PX_TRY(compute(target_a, in_a));
   region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
@@ -136,8 +146,9 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
   if (side.follows_from_constants(id) && !is_computed) return Value();
   const bool is_source = side.site(id).role != ValueSite::Role::node_output;
   if (other < 0 && !is_source) return Value();
-  if (other >= 0 && id != walk.target && other != walk.other_target) {
-    const int32_t in_a = walk.in_a ? id : other;
+  const int32_t in_a = walk.in_a ? id : other;
+  const bool is_no_pair = walk.no_pair >= 0 && in_a == walk.no_pair;
+  if (other >= 0 && id != walk.target && other != walk.other_target && !is_no_pair) {
     const DType mine = declared_dtype(side.site(id)), theirs = declared_dtype(a_.site(in_a));
     const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;
     const bool are_floats = is_floating(mine) && is_floating(theirs);

@@ -27,6 +27,9 @@ class RegionRunner {
   // Errors: those of the oracle; usage, when a value is not to be had.
   Result<Region> run(int32_t target_a, int32_t target_b, const Instance& instance) const;
 
+  // The same, where one pair of matched values before it does not count: both sides make of their own what they do.
+  Result<Region> run_past(int32_t target_a, int32_t target_b, const Instance& instance, const ValueMatch& pair) const;
+
   // What B's nodes make of A's values where they read these constants, by site of B, in place of their own.
   using Constants = std::unordered_map<int32_t, Value>;
   Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
@@ -46,6 +49,7 @@ class RegionRunner {
     int32_t target = -1;
     int32_t other_target = -1;  // of the other side
     PlacedNode left_out = {};
+    int32_t no_pair = -1;  // a value of A that counts as having no counterpart
     std::vector<PlacedNode> nodes = {};
     std::unordered_map<int32_t, Value> values = {};
     int depth = 0;

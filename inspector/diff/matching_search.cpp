@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "inspector/diff/matching_attributes.h"
+#include "inspector/diff/matching_exchange.h"
 
 namespace parallax::diff {
 namespace {
@@ -48,7 +49,7 @@ bool have_other_sizes(const TypeInfo& a, const TypeInfo& b) {
 
 class Matcher {
  public:
-  Matcher(MatchSide& a, MatchSide& b) : a_(a), b_(b) {}
+  Matcher(MatchSide& a, MatchSide& b) : a_(a), b_(b), exchanges_(a, b) {}
 
   bool run() {
     match_by(&made_of_key, 1.0, true);
@@ -122,24 +123,12 @@ class Matcher {
       if (found_b == in_b.end()) continue;
       const std::vector<int32_t>&ids_a = found_a->second, &ids_b = found_b->second;
       if (ids_a.size() == 1 && ids_b.size() == 1) {
-        if (trusts_content_ || !are_exchanged(first, ids_b[0])) match(first, ids_b[0]);
+        if (trusts_content_ || !exchanges_.are_exchanged(first, ids_b[0])) match(first, ids_b[0]);
       } else if (is_certain && !a_.value(first).is_constant) {
         pair_off(ids_a, ids_b);
       }
     }
     spread(true);
-  }
-
-  // Two constants of equal content under different names, of which each model holds both: names, where they are to be
-  // trusted, say more than that.
-  bool are_exchanged(int32_t a, int32_t b) const {
-    if (!a_.value(a).is_constant || a_.value(a).site->name == b_.value(b).site->name) return false;
-    const auto holds = [](const MatchSide& side, std::string_view name) {
-      return std::ranges::any_of(side.flat.values, [&](const FlatValue& value) {
-        return value.is_constant && value.producer < 0 && value.site->name == name;
-      });
-    };
-    return holds(b_, a_.value(a).site->name) && holds(a_, b_.value(b).site->name);
   }
 
   // Equal values: by what they are used for, by name, then in order.
@@ -170,6 +159,7 @@ class Matcher {
   void match(int32_t a, int32_t b) {
     if (!a_.is_free(a) || !b_.is_free(b) || !may_be_equal(a_.value(a), b_.value(b))) return;
     if (a_.value(a).is_constant != b_.value(b).is_constant) return;
+    if (!trusts_content_ && !a_.value(a).is_constant && exchanges_.are_exchanged(a, b)) return;
     a_.value_match[static_cast<size_t>(a)] = b;
     b_.value_match[static_cast<size_t>(b)] = a;
     confidences_[a] = confidence_;
@@ -235,9 +225,15 @@ class Matcher {
     spread(true);
   }
 
+  bool make_exchanged(const FlatNode& a, const FlatNode& b) const {
+    if (a.outputs.empty() || b.outputs.empty() || a.outputs[0] < 0 || b.outputs[0] < 0) return false;
+    return exchanges_.are_exchanged(a.outputs[0], b.outputs[0]);
+  }
+
   void match_nodes(int32_t a, int32_t b) {
     if (!a_.is_free_node(a) || !b_.is_free_node(b)) return;
     const FlatNode &node_a = a_.node(a), &node_b = b_.node(b);
+    if (!trusts_content_ && make_exchanged(node_a, node_b)) return;
     a_.node_match[static_cast<size_t>(a)] = b;
     b_.node_match[static_cast<size_t>(b)] = a;
     const std::vector<int32_t> inputs = aligned_inputs(node_a, node_b);
@@ -462,6 +458,7 @@ class Matcher {
   std::deque<int32_t> queue_;   // values of A whose neighbours are to be looked at
   std::deque<int32_t> shared_;  // constants that several nodes read, likewise, once what is certain has been followed
   bool trusts_shared_ = false;
+  Exchanges exchanges_;  // what is not to be paired by content until names are known to be of no use
   bool trusts_content_ = false;
   std::vector<std::pair<int32_t, int32_t>> doubtful_;  // read alike, but made by different operators
   std::unordered_map<int32_t, double> confidences_;

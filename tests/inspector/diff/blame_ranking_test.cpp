@@ -53,7 +53,8 @@ std::shared_ptr<const Model> finished_model(const GraphBuilder& builder) {
   for (Node& node : model->graph.nodes) {
     for (Attribute& attribute : node.attributes) {
       const bool holds_graph = std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
-      attribute.type = holds_graph ? AttributeType::graph : AttributeType::int_;
+      const bool holds_axes = std::holds_alternative<std::vector<int64_t>>(attribute.value);
+      attribute.type = holds_graph ? AttributeType::graph : holds_axes ? AttributeType::ints : AttributeType::int_;
     }
   }
   link_graph(model->graph);
@@ -220,6 +221,48 @@ TEST_F(BlameRanking, ANodeOfABodyThatReadsAConstantInPlaceOfAValue) {
     EXPECT_EQ(comparison.causes.front().op, "Add");
     EXPECT_EQ(comparison.causes.front().path, "Loop_0.body[0]//next");
   }
+}
+
+// Elements moved in four steps, or at once.
+GraphBuilder moved(bool is_folded, const char* activation) {
+  using Axes = std::vector<int64_t>;
+  GraphBuilder builder(17);
+  builder.input("x", "float32[4,4]").initializer("w", square(DType::float32, 0.1));
+  builder.numbers("split", {1, 8, 2, 1}).numbers("merged", {2, 8, 1}).numbers("parted", {1, 2, 1, 8});
+  builder.node("MatMul", {"x", "w"}, {"product"}).node("Reshape", {"product", "split"}, {"heads"});
+  if (is_folded) {
+    builder.node("Transpose", {"heads"}, {"turned"}, {{"perm", Axes{0, 2, 3, 1}}});
+  } else {
+    builder.node("Transpose", {"heads"}, {"first"}, {{"perm", Axes{0, 2, 1, 3}}});
+    builder.node("Reshape", {"first", "merged"}, {"flat"});
+    builder.node("Transpose", {"flat"}, {"second"}, {{"perm", Axes{0, 2, 1}}});
+    builder.node("Reshape", {"second", "parted"}, {"turned"});
+  }
+  builder.node("Exp", {"turned"}, {"grown"}).node("Neg", {"grown"}, {"less"});
+  builder.node(activation, {"less"}, {"y"}).output("y");
+  return builder;
+}
+
+TEST_F(BlameRanking, MovesThatWereFoldedAreNoPairOfTheirParts) {
+  const Comparison comparison = blame(moved(false, "Tanh"), moved(true, "Softsign"));
+  ASSERT_EQ(paths_of_causes(comparison), Paths{"y"});
+  EXPECT_EQ(comparison.causes.front().op, "Tanh");
+}
+
+// Moved otherwise, and not undone by what follows: that is the fault.
+TEST_F(BlameRanking, AnotherPermutationIsACause) {
+  using Axes = std::vector<int64_t>;
+  const auto turned = [](const Axes& axes) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,4]").numbers("split", {1, 8, 2, 1});
+    builder.node("Reshape", {"x", "split"}, {"heads"}).node("Transpose", {"heads"}, {"turned"}, {{"perm", axes}});
+    builder.node("Exp", {"turned"}, {"grown"}).numbers("square", {4, 4});
+    builder.node("Reshape", {"grown", "square"}, {"y"}).output("y");
+    return builder;
+  };
+  const Comparison comparison = blame(turned({0, 2, 1, 3}), turned({0, 1, 2, 3}));
+  ASSERT_FALSE(comparison.causes.empty());
+  EXPECT_EQ(comparison.causes.front().path, "turned");
 }
 
 }  // namespace

@@ -285,6 +285,25 @@ TEST(Matching, WeightsThatWereExchangedKeepTheirNames) {
   for (const char* name : {"p", "q", "s", "t", "u"}) EXPECT_EQ(matched.pairs.at(name), name);
 }
 
+// Of two branches: what is computed with the weights keeps its name, too, where what follows uses it by name.
+TEST(Matching, BranchesWhoseWeightsWereExchangedKeepTheirNames) {
+  const auto model = [](float first, float second, bool is_reordered) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4]").initializer("p", weight(first)).initializer("q", weight(second));
+    builder.node("Exp", {"x"}, {"e"}).node("Mul", {"e", "p"}, {"s"}).node("Mul", {"e", "q"}, {"t"});
+    builder.node("Neg", {is_reordered ? "t" : "s"}, {"u"}).node("Tanh", {is_reordered ? "s" : "t"}, {"v"});
+    builder.node("Sub", {"u", "v"}, {"d"}).node("Sigmoid", {"d"}, {"y"}).output("y");
+    return finished(builder);
+  };
+  const Matched exchanged(model(1, 5, false), model(5, 1, false));
+  for (const char* name : {"p", "q", "s", "t", "u", "v", "d"}) EXPECT_EQ(exchanged.pairs.at(name), name);
+  // Numbers in names that follow another order of nodes: the content decides.
+  const Matched numbered(model(1, 5, false), model(5, 1, true));
+  EXPECT_EQ(numbered.pairs.at("s"), "t");
+  EXPECT_EQ(numbered.pairs.at("t"), "s");
+  EXPECT_EQ(numbered.pairs.at("u"), "u");
+}
+
 TEST(Matching, ASharedConstantSaysLittle) {
   const auto model = [](bool has_last) {  // two sums over one axis; the second is left out of the total
     GraphBuilder builder(17);
