@@ -154,9 +154,12 @@ void sum_scaled(std::span<const double> numbers, TensorStatistics& statistics) {
   });
   const double mean = sum / count;
   for_each_finite([&](double number) { centred_squares += (number - mean) * (number - mean); });
-  statistics.mean = std::ldexp(mean, kScaleBits);
-  statistics.std = std::ldexp(std::sqrt(centred_squares / count), kScaleBits);
-  statistics.l2 = std::ldexp(std::sqrt(squares), kScaleBits);
+  const auto repair = [](double& number, double scaled) {
+    if (!std::isfinite(number)) number = std::ldexp(scaled, kScaleBits);
+  };
+  repair(statistics.mean, mean);
+  repair(statistics.std, statistics.min == statistics.max ? 0 : std::sqrt(centred_squares / count));
+  repair(statistics.l2, std::sqrt(squares));
 }
 
 // A tensor on its way through the kernel.

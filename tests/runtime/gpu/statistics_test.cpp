@@ -1,6 +1,7 @@
 // Statistics taken on the device against those that the host takes of the same tensor: the same bits.
 #include "inspector/dump/statistics.h"
 
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
@@ -106,7 +107,16 @@ TEST(DeviceStatistics, OfNumbersThatAreNotFinite) {
   expect_same(floats(values), "some");
   expect_same(floats(std::vector<float>(130, kNaN)), "NaN alone");
   expect_same(floats(std::vector<float>(130, -kInfinity)), "infinities alone");
-  expect_same(Tensor::vector<double>(std::vector<double>(200, 1e200)), "squares too large for a double");
+}
+
+// The host sums such numbers once more, scaled down; a device does not.
+TEST(DeviceStatistics, OfSquaresTooLargeForADouble) {
+  const Tensor large = Tensor::vector<double>(std::vector<double>(200, 1e200));
+  const TensorStatistics host = compute_statistics(large), device = on_device(large, 200);
+  EXPECT_EQ(bits(host.mean), bits(device.mean));
+  EXPECT_EQ(host.std, 0.0);
+  EXPECT_NEAR(host.l2 / 1e201, std::sqrt(2.0), 1e-12);
+  EXPECT_EQ(device.l2, std::numeric_limits<double>::infinity());
 }
 
 // The squares around the mean need a pass of their own where they are small beside the mean's.
