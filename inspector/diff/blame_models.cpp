@@ -28,7 +28,6 @@
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
-#include "inspector/model/scope_tree.h"
 
 namespace parallax {
 namespace {

@@ -12,7 +12,7 @@
 #include "inspector/diff/blame_roots.h"
 #include "inspector/diff/grown_rounding.h"
 #include "inspector/diff/paths.h"
-#include "inspector/model/link.h"
+#include "inspector/model/scope_tree.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -90,7 +90,7 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
                                  const Comparison& comparison) {
   keep_where(roots, [&](const ModelRoot& root) { return !is_within_users_limits(root, comparison); });
   const auto did_much = [](const ModelRoot& root) { return root.introduced > 1; };
-  std::optional<Cause> left = find_left_range(comparison);
+  std::optional<Cause> left = find_left_range(comparison, false);
   const size_t left_at = left.has_value() ? place_of(left->path, comparison) : comparison.values.size();
   std::optional<DType> overflown;
   if (left_at < comparison.values.size()) {

@@ -114,8 +114,9 @@ class Acceptance {
 
 }  // namespace
 
-std::optional<Cause> find_left_range(const Comparison& comparison) {
-  const auto is_left = [](const ValueComparison& value) {
+std::optional<Cause> find_left_range(const Comparison& comparison, bool with_constants) {
+  const auto is_left = [&](const ValueComparison& value) {
+    if (!with_constants && value.origin == Origin::constant) return false;
     const bool has_place = value.metrics.has_value() && !value.metrics->worst_index.empty();
     return value.verdict == Verdict::diverged && has_place &&
            !(std::isfinite(value.metrics->worst_a) && std::isfinite(value.metrics->worst_b));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <limits>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -141,6 +142,19 @@ TEST_F(BlameRanking, WhatLeavesTheRangeOfNumbersComesBeforeRounding) {
   EXPECT_NE(comparison.causes.front().why.find("more than float16 can hold"), std::string::npos)
       << comparison.causes.front().why;
   EXPECT_EQ(comparison.causes.front().side, Side::b);
+}
+
+// A constant is what it is: its reader is the cause, once.
+TEST_F(BlameRanking, AnInfiniteConstantIsNamedWithItsReader) {
+  const auto masked = [](double mask) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,4]").initializer("c", one_element(DType::float32, mask));
+    builder.node("Identity", {"c"}, {"mask"}).node("Min", {"x", "mask"}, {"least"});
+    return builder.node("Exp", {"least"}, {"y"}).output("y"), builder;
+  };
+  const Comparison comparison = blame(masked(0), masked(-std::numeric_limits<double>::infinity()));
+  ASSERT_EQ(comparison.causes.size(), 1U);
+  EXPECT_NE(comparison.causes.front().why.find("reads another constant"), std::string::npos);
 }
 
 GraphBuilder two_products(const Tensor& first, const Tensor& second, bool quantises = false) {
