@@ -1,5 +1,6 @@
 // What must not be lost to a verdict: differences that data hide, limits of values behind many that nobody compared,
 // codes between two steps; and that looking for causes ends.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
