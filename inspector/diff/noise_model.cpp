@@ -324,8 +324,8 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = wide_epsilon * std::sqrt(terms) / 8;
       // What is this much larger than all it leaves is a mask of -1e9 added to scores: it rounds none of those.
-      constexpr double kMask = 16384, kSmall = 0.25;
-      const bool is_masked = inputs.rms_max > kMask * std::max(output.magnitude.rms, kSmall);
+      constexpr double kMask = 16384, kSmallRms = 0.25;
+      const bool is_masked = inputs.rms_max > kMask * std::max(output.magnitude.rms, kSmallRms);
       const double rounded = is_masked ? output.magnitude.rms : std::max(output.magnitude.rms, inputs.rms_max);
       return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * rounded));
     }
