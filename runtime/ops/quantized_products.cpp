@@ -314,8 +314,8 @@ Status qlinear_matmul(OpContext<Device>& op) {
   return requantise<int64_t>(op, scales, PX_TRY(summed_product<int64_t>(op, matrices)), dtype);
 }
 
-// Adds to each channel its bias. False: a sum could leave int32, and nothing was done.
-bool add_bias(const ConvProblem& problem, const int64_t* bias, std::byte* to) {
+// Adds to each channel its bias. False: a sum could leave int32, and nothing was done. The host's alone.
+[[maybe_unused]] bool add_bias(const ConvProblem& problem, const int64_t* bias, std::byte* to) {
   const int64_t terms = problem.in_channels / problem.groups * product(problem.kernel);
   const int64_t room = INT32_MAX - UINT8_MAX * UINT8_MAX * terms;
   const auto fits = [=](int64_t each) { return -room <= each && each <= room; };
