@@ -149,7 +149,8 @@ bool align_region(const AlignedBin<Cpu, C>& bin, int64_t region, HostTaps<C>& ta
   constexpr int64_t kMostSamples = 64;
   const RegionBins<C> bins = bin.bins_of(region);
   const int64_t samples = bins.grid_h * bins.grid_w, places = bin.settings.height * bin.settings.width;
-  if (samples > kMostSamples) return false;
+  // None: of a region that ends before it begins.
+  if (bins.grid_h < 1 || bins.grid_w < 1 || samples > kMostSamples) return false;
   taps.resize(4 * samples, places);
   for (int64_t place = 0; place < places; ++place) {
     for (int64_t sample = 0; sample < samples; ++sample) {

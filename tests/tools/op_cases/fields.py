@@ -212,14 +212,16 @@ def bilinear(plane, y, x):
     return ((1 - fy) * ((1 - fx) * plane[y0, x0] + fx * plane[y0, x1]) + fy * ((1 - fx) * plane[y1, x0] + fx * plane[y1, x1]))
 
 
-def roi_align(height, width, ratio, scale=1.0, half_pixel=False):
-    out = np.empty([len(BOXES), FEATURES.shape[1], height, width])
-    for n, (x1, y1, x2, y2) in enumerate(BOXES.astype(np.float64) * scale - (0.5 if half_pixel else 0)):
+def roi_align(height, width, ratio, scale=1.0, half_pixel=False, boxes=None):
+    boxes = BOXES if boxes is None else boxes
+    out = np.empty([len(boxes), FEATURES.shape[1], height, width])
+    for n, (x1, y1, x2, y2) in enumerate(boxes.astype(np.float64) * scale - (0.5 if half_pixel else 0)):
         size_h, size_w = (y2 - y1, x2 - x1) if half_pixel else (max(y2 - y1, 1), max(x2 - x1, 1))
         for (c, i, j) in np.ndindex(*out.shape[1:]):
             tall, wide = ratio or int(np.ceil(size_h / height)), ratio or int(np.ceil(size_w / width))
-            out[n, c, i, j] = np.mean([bilinear(FEATURES[BATCH[n], c], y1 + (i + (a + 0.5) / tall) * size_h / height,
-                                                x1 + (j + (b + 0.5) / wide) * size_w / width) for a in range(tall) for b in range(wide)])
+            samples = [bilinear(FEATURES[BATCH[n], c], y1 + (i + (a + 0.5) / tall) * size_h / height,
+                                x1 + (j + (b + 0.5) / wide) * size_w / width) for a in range(tall) for b in range(wide)]
+            out[n, c, i, j] = np.mean(samples) if samples else 0
     return [out.astype(np.float32)]
 
 
@@ -246,6 +248,9 @@ case("roialign_10_adaptive_ratio", "RoiAlign", 10, [FEATURES, BOXES, BATCH], {"o
      unasked=(EVALUATOR,))
 case("roialign_16_half_pixel_scale", "RoiAlign", 16, [FEATURES, BOXES, BATCH], {"output_height": 2, "output_width": 2, "sampling_ratio": 1,
      "spatial_scale": 0.75}, roi_align(2, 2, 1, 0.75, True), spec=ALIGN + "; half_pixel takes half a pixel off", unasked=(EVALUATOR,))
+INVERTED = f32([[3.5, 0, 0.5, 2], [0, 2.5, 3, 0], [3, 2, 1, 1]])
+case("roialign_16_ends_before_it_begins", "RoiAlign", 16, [FEATURES, INVERTED, BATCH], {"output_height": 2, "output_width": 2},
+     roi_align(2, 2, 0, 1.0, True, INVERTED), spec=ALIGN + "; a bin without places is 0", unasked=(EVALUATOR,))
 case("roialign_22_output_half_pixel", "RoiAlign", 22, [FEATURES, BOXES, BATCH], {"output_height": 2, "output_width": 2, "sampling_ratio": 3,
      "coordinate_transformation_mode": "output_half_pixel"}, roi_align(2, 2, 3), spec=ALIGN, unasked=(EVALUATOR, ORT))
 ROIS = f32([[0, 0, 0, 3, 2], [1, 1, 1, 4, 3], [0, 2, 2, 2, 2]])
