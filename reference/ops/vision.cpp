@@ -328,14 +328,15 @@ Status op_roi_align(OpContext& op) {
       return execution_error("a region is larger than can be sampled");
     RoiBins bins{y1, x1, height / static_cast<double>(out_h), width / static_cast<double>(out_w), ratio, ratio};
     if (ratio <= 0) {
-      bins.grid_y = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(bins.bin_height)));
-      bins.grid_x = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(bins.bin_width)));
+      bins.grid_y = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bins.bin_height)));
+      bins.grid_x = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bins.bin_width)));
     }
+    const int64_t samples = bins.grid_y * bins.grid_x;  // none where the region ends before it begins: the result is 0
     for (int64_t index = 0; index < shape[1] * out_h * out_w; ++index) {
       const int64_t plane = batches[static_cast<size_t>(roi)] * shape[1] + index / (out_h * out_w);
       double sum = 0;
-      double best = -std::numeric_limits<double>::infinity();
-      for (int64_t sample = 0; sample < bins.grid_y * bins.grid_x; ++sample) {
+      double best = samples == 0 ? 0.0 : -std::numeric_limits<double>::infinity();
+      for (int64_t sample = 0; sample < samples; ++sample) {
         const auto at_y = static_cast<double>(sample / bins.grid_x) + 0.5;
         const auto at_x = static_cast<double>(sample % bins.grid_x) + 0.5;
         const double y =
@@ -354,7 +355,7 @@ Status op_roi_align(OpContext& op) {
         best = std::max(best, largest);
       }
       values[static_cast<size_t>(roi * shape[1] * out_h * out_w + index)] =
-          mode == "avg" ? sum / static_cast<double>(bins.grid_y * bins.grid_x) : best;
+          mode == "avg" ? sum / static_cast<double>(std::max<int64_t>(1, samples)) : best;
     }
   }
   return op.set_output(0, op.input(0).dtype(), result, std::span<const double>(values));

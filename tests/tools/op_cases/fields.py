@@ -248,7 +248,7 @@ case("roialign_10_adaptive_ratio", "RoiAlign", 10, [FEATURES, BOXES, BATCH], {"o
      unasked=(EVALUATOR,))
 case("roialign_16_half_pixel_scale", "RoiAlign", 16, [FEATURES, BOXES, BATCH], {"output_height": 2, "output_width": 2, "sampling_ratio": 1,
      "spatial_scale": 0.75}, roi_align(2, 2, 1, 0.75, True), spec=ALIGN + "; half_pixel takes half a pixel off", unasked=(EVALUATOR,))
-INVERTED = f32([[3.5, 0, 0.5, 2], [0, 2.5, 3, 0], [3, 2, 1, 1]])
+INVERTED = f32([[3.5, 0, 0.5, 2], [3, 2, 1, 1], [0.5, 0, 3.5, 2]])
 case("roialign_16_ends_before_it_begins", "RoiAlign", 16, [FEATURES, INVERTED, BATCH], {"output_height": 2, "output_width": 2},
      roi_align(2, 2, 0, 1.0, True, INVERTED), spec=ALIGN + "; a bin without places is 0", unasked=(EVALUATOR,))
 case("roialign_22_output_half_pixel", "RoiAlign", 22, [FEATURES, BOXES, BATCH], {"output_height": 2, "output_width": 2, "sampling_ratio": 3,
