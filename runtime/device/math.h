@@ -153,33 +153,34 @@ PX_HD inline float atan(float x) {
 }
 PX_HD inline double atan(double x) { return std::atan(x); }
 
-// asin(z) - z for z^2 = square <= 1/4, fitted to 3e-10 of the arc.
-PX_HD inline float asin_tail(float z, float square) {
-  constexpr float kSeries[] = {0.166666597F, 0.0750051737F, 0.0445144698F, 0.0318286866F, 0.0143584935F, 0.0376300886F};
-  float series = kSeries[5];
-  for (int term = 4; term >= 0; --term) series = series * square + kSeries[term];
-  return z * square * series;
-}
-// Beyond 1/2: asin(y) = pi/2 - 2 asin(sqrt((1 - y) / 2)), and acos likewise. NaN outside of [-1, 1].
+// What asin and acos are made of: z + tail is the arc of z; beyond 1/2 that of z = sqrt((1 - y) / 2), by which asin(y)
+// is pi/2 - 2 asin(z). NaN outside of [-1, 1]. The polynomial is fitted to 3e-10 of the arc.
+struct HalfArc {
+  bool is_large;
+  float z, tail;
+  PX_HD explicit HalfArc(float x) {
+    constexpr float kSeries[] = {0.166666597F,  0.0750051737F, 0.0445144698F,
+                                 0.0318286866F, 0.0143584935F, 0.0376300886F};
+    const float y = std::fabs(x);
+    is_large = y > 0.5F;
+    const float square = is_large ? 0.5F * (1.0F - y) : y * y;
+    z = is_large ? std::sqrt(square) : x;
+    float series = kSeries[5];
+    for (int term = 4; term >= 0; --term) series = series * square + kSeries[term];
+    tail = z * square * series;
+  }
+};
 PX_HD inline float asin(float x) {
-  const float y = std::fabs(x);
-  const bool is_large = y > 0.5F;
-  const float square = is_large ? 0.5F * (1.0F - y) : y * y;
-  const float z = is_large ? std::sqrt(square) : y;
-  const float tail = asin_tail(z, square);
-  const float large = 1.57079637F - (2.0F * z + (2.0F * tail + 4.37113883e-8F));
-  return std::copysign(is_large ? large : z + tail, x);
+  const HalfArc arc(x);
+  const float large = 1.57079637F - (2.0F * arc.z + (2.0F * arc.tail + 4.37113883e-8F));
+  return std::copysign(arc.is_large ? large : arc.z + arc.tail, x);
 }
 PX_HD inline double asin(double x) { return std::asin(x); }
 PX_HD inline float acos(float x) {
-  const float y = std::fabs(x);
-  const bool is_large = y > 0.5F;
-  const float square = is_large ? 0.5F * (1.0F - y) : y * y;
-  const float z = is_large ? std::sqrt(square) : x;
-  const float tail = asin_tail(z, square);
-  const float arc = 2.0F * (z + tail);
-  const float large = x > 0.0F ? arc : 3.14159274F - (arc + 8.74227766e-8F);
-  return is_large ? large : 1.57079637F - (z + (tail + 4.37113883e-8F));
+  const HalfArc arc(x);
+  const float twice = 2.0F * (arc.z + arc.tail);
+  const float large = x > 0.0F ? twice : 3.14159274F - (twice + 8.74227766e-8F);
+  return arc.is_large ? large : 1.57079637F - (arc.z + (arc.tail + 4.37113883e-8F));
 }
 PX_HD inline double acos(double x) { return std::acos(x); }
 

@@ -103,6 +103,14 @@ void run(const QuantizedLines& lines, const F& f, const From* x, To* y) {
   });
 }
 
+template <class Sum>
+void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType codes, std::byte* y) {
+  visit_codes(codes, [&](auto type) {
+    using T = decltype(type);
+    run(lines, Requantize<T>{}, sums, reinterpret_cast<T*>(y));
+  });
+}
+
 }  // namespace
 
 bool suits_lines(DType codes, const QuantizedLines& lines) {
@@ -117,14 +125,6 @@ void quantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const fl
   visit_codes(codes, [&](auto type) {
     using T = decltype(type);
     run(lines, Quantize<T>{}, x, reinterpret_cast<T*>(y));
-  });
-}
-
-template <class Sum>
-static void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType codes, std::byte* y) {
-  visit_codes(codes, [&](auto type) {
-    using T = decltype(type);
-    run(lines, Requantize<T>{}, sums, reinterpret_cast<T*>(y));
   });
 }
 

@@ -49,6 +49,8 @@ Status outcome([[maybe_unused]] Queue<Device>& queue, Status ran) {
 
 }  // namespace
 
+Value value_or_none(const ChainContext& op, int64_t index) { return op.has_input(index) ? op.value(index) : Value(); }
+
 Result<std::vector<Value>> run_inner_all(ChainContext& op, const InnerOp& inner, std::span<const Value> inputs) {
   Node node = node_of(inner, op.node().display_name);
   std::vector<DType> dtypes;

@@ -21,6 +21,9 @@ struct InnerOp {
 
 using ChainContext = OpContext<CompiledDevice>;
 
+// Input `index`, or an absent value.
+Value value_or_none(const ChainContext& op, int64_t index);
+
 // Attributes of the running node among `names`, for the inner one.
 std::vector<Attribute> passed_on(const OpCall& op, std::initializer_list<std::string_view> names);
 

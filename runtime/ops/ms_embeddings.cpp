@@ -77,7 +77,7 @@ Status embed_layer_norm(Context& op) {
 
 // EmbedLayerNormalization of the dequantised tables and factors.
 Status quantised_embedding(Context& op) {
-  std::vector<Value> inputs{op.value(0), op.has_input(1) ? op.value(1) : Value()};
+  std::vector<Value> inputs{op.value(0), value_or_none(op, 1)};
   for (int64_t part = 0; part < 5; ++part) {
     if (!op.has_input(2 + part)) {
       inputs.emplace_back();

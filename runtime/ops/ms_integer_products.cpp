@@ -17,8 +17,6 @@ Result<Tensor> exact_product(Context& op, Value a, Value b, Value a_zero, Value 
   return inner_cast(op, sums, DType::float64);
 }
 
-Value value_or_none(const Context& op, int64_t index) { return op.has_input(index) ? op.value(index) : Value(); }
-
 // y times the scales of A, one number, and of B, input `b_scale`, plus the bias where there is one.
 Status finish_integer_product(Context& op, Tensor y, const Tensor& a_scale, int64_t b_scale, int64_t bias,
                               DType dtype) {

@@ -130,8 +130,7 @@ Status convolution(Context& op) {
   const InnerOp inner{"QLinearConv", 10,
                       passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})};
   std::vector<Value> more;
-  for (int64_t index = 1; index < op.input_count(); ++index)
-    more.push_back(op.has_input(index) ? op.value(index) : Value());
+  for (int64_t index = 1; index < op.input_count(); ++index) more.push_back(value_or_none(op, index));
   Tensor y = PX_TRY(windowed(op, op.integer("channels_last") != 0, inner, op.input(0), std::move(more)));
   op.set_output(0, std::move(y));
   return {};

@@ -154,9 +154,13 @@ Result<Matrices<Device>> matrices_of(OpContext<Device>& op, Parameters<Device>& 
   problem.m = a[a.size() - 2];
   problem.k = a.back();
   problem.n = b.back();
-  const int64_t batch = product(a, 0, a.size() - 2);
+  int64_t batch = product(a, 0, a.size() - 2);
   const int64_t b_batch = product(b, 0, b.size() - 2);
   if (b_batch != 1 && b_batch != batch) return execution_error("the batches of A and B differ");
+  if (b_batch == 1 && batch > 1) {  // one product, with the rows of all
+    problem.m *= batch;
+    batch = 1;
+  }
   problem.a_offsets = Ints(batch);
   problem.b_offsets = Ints(batch);
   for (int64_t i = 0; i < batch; ++i) {
@@ -314,12 +318,16 @@ Status qlinear_matmul(OpContext<Device>& op) {
   return requantise<int64_t>(op, scales, PX_TRY(summed_product<int64_t>(op, matrices)), dtype);
 }
 
-// Adds to each channel its bias. False: a sum could leave int32, and nothing was done. The host's alone.
-[[maybe_unused]] bool add_bias(const ConvProblem& problem, const int64_t* bias, std::byte* to) {
+// Whether no sum leaves int32 with its bias (none: null). The host's alone.
+[[maybe_unused]] bool has_room_for(const ConvProblem& problem, const int64_t* bias) {
   const int64_t terms = problem.in_channels / problem.groups * product(problem.kernel);
   const int64_t room = INT32_MAX - UINT8_MAX * UINT8_MAX * terms;
   const auto fits = [=](int64_t each) { return -room <= each && each <= room; };
-  if (!std::all_of(bias, bias + problem.out_channels, fits)) return false;
+  return bias == nullptr || std::all_of(bias, bias + problem.out_channels, fits);
+}
+
+// Adds to each channel its bias, for which there is room. The host's alone.
+[[maybe_unused]] void add_bias(const ConvProblem& problem, const int64_t* bias, std::byte* to) {
   const int64_t places = product(problem.out_spatial);
   for (int64_t line = 0; line < problem.batch * problem.out_channels; ++line) {
     const auto added = static_cast<int32_t>(bias[line % problem.out_channels]);
@@ -330,7 +338,6 @@ Status qlinear_matmul(OpContext<Device>& op) {
       for (int64_t i = first; i < last; ++i) target[i] += more;
     });
   }
-  return true;
 }
 
 template <class Device>
@@ -354,9 +361,10 @@ Status qlinear_conv(OpContext<Device>& op) {
   const DType dtype = op.input(7).dtype();
   if constexpr (!GpuDevice<Device>) {
     const MutableView sums = PX_TRY(op.scratch(DType::int32, shape));
-    const bool is_done = PX_TRY(byte_sums(op, problem, factors, sums.data));
-    if (is_done && (bias == nullptr || add_bias(problem, bias.get(), sums.data)))
+    if (has_room_for(problem, bias.get()) && PX_TRY(byte_sums(op, problem, factors, sums.data))) {
+      if (bias != nullptr) add_bias(problem, bias.get(), sums.data);
       return requantise<int32_t>(op, scales, sums, dtype);
+    }
   }
   return requantise<int64_t>(op, scales, PX_TRY(summed_conv(op, problem, shape, factors, bias.get())), dtype);
 }

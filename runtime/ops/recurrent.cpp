@@ -191,10 +191,9 @@ Status run_step(OpContext<Device>& op, const Step& cell, const C* r, const Mutab
   if constexpr (kind == Cell::rnn) {
     run_cells(queue, RnnHidden<C, Step>{cell}, before, h);
   } else if constexpr (kind == Cell::lstm) {
-    using States = Elements<Device, const C>;
-    const States state{reinterpret_cast<const C*>(c.data)};
-    run_cells(queue, LstmState<C, Step, States>{cell, state}, state, c);
-    run_cells(queue, LstmHidden<C, Step, States>{cell, state}, before, h);
+    const Elements<Device, const C> state{reinterpret_cast<const C*>(c.data)};
+    run_cells(queue, LstmState<C, Step>{cell, state}, state, c);
+    run_cells(queue, LstmHidden<C, Step>{cell, state}, before, h);
   } else if (cell.linear_before_reset) {
     run_cells(queue, GruHidden<C, Step, true>{cell}, before, h);
   } else {  // the reset state is what R of the hidden gate multiplies

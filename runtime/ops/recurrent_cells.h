@@ -161,11 +161,11 @@ struct GruHidden {
 };
 
 // LSTM's gates are i, o, f, c; the peepholes' order is i, o, f.
-template <class C, class Step, class States>
+template <class C, class Step>
 struct LstmState {
   static constexpr int64_t kWork = 60;
   Step cell;
-  States c;  // overwritten by the result, element by element
+  decltype(Step::h) c;  // overwritten by the result, element by element
   PX_HD C operator()(int64_t entry, int64_t unit) const {
     const C old = c[cell.element(entry, unit)];
     const C in = cell.sigmoid(0, cell.peeped(cell.gate(0, entry, unit), 0, unit, old));
@@ -174,11 +174,11 @@ struct LstmState {
     return forget * old + in * cell.tanh(1, cell.gate(3, entry, unit));
   }
 };
-template <class C, class Step, class States>
+template <class C, class Step>
 struct LstmHidden {
   static constexpr int64_t kWork = 40;
   Step cell;
-  States c;  // after the step
+  decltype(Step::h) c;  // after the step
   PX_HD C operator()(int64_t entry, int64_t unit) const {
     const C state = c[cell.element(entry, unit)];
     const C out = cell.sigmoid(0, cell.peeped(cell.gate(1, entry, unit), 1, unit, state));

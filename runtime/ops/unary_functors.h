@@ -60,12 +60,6 @@ struct Reciprocal {
     return T(1) / x;
   }
 };
-struct Exp {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::exp(x);
-  }
-};
 
 // Operators that are one call of the C library, some ten nanoseconds each.
 #define PX_LIBRARY_FUNCTOR(Name, function) \
@@ -86,48 +80,27 @@ PX_LIBRARY_FUNCTOR(Acosh, acosh)
 PX_LIBRARY_FUNCTOR(Atanh, atanh)
 #undef PX_LIBRARY_FUNCTOR
 
-struct Log {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::log(x);
-  }
-};
-struct Asin {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::asin(x);
-  }
-};
-struct Acos {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::acos(x);
-  }
-};
-struct Atan {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::atan(x);
-  }
-};
-struct Tanh {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::tanh(x);
-  }
-};
-struct Erf {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::erf(x);
-  }
-};
-struct Sigmoid {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::sigmoid(x);
-  }
-};
+// Operators that are one function of ours (runtime/device/math.h), which vector code can be made of.
+#define PX_OWN_FUNCTOR(Name, function) \
+  struct Name {                        \
+    template <class T>                 \
+    PX_HD T operator()(T x) const {    \
+      return math::function(x);        \
+    }                                  \
+  };
+PX_OWN_FUNCTOR(Exp, exp)
+PX_OWN_FUNCTOR(Log, log)
+PX_OWN_FUNCTOR(Asin, asin)
+PX_OWN_FUNCTOR(Acos, acos)
+PX_OWN_FUNCTOR(Atan, atan)
+PX_OWN_FUNCTOR(Tanh, tanh)
+PX_OWN_FUNCTOR(Erf, erf)
+PX_OWN_FUNCTOR(Sigmoid, sigmoid)
+PX_OWN_FUNCTOR(Softplus, softplus)
+PX_OWN_FUNCTOR(Mish, mish)
+PX_OWN_FUNCTOR(GeluErf, gelu)
+#undef PX_OWN_FUNCTOR
+
 struct Relu {
   template <class T>
   PX_HD T operator()(T x) const {
@@ -188,12 +161,6 @@ struct HardSwish {
     return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5)));
   }
 };
-struct Softplus {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::softplus(x);
-  }
-};
 struct Softsign {
   template <class T>
   PX_HD T operator()(T x) const {
@@ -208,24 +175,12 @@ struct ThresholdedRelu {
     return x > static_cast<T>(alpha) ? x : T(0);
   }
 };
-struct Mish {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::mish(x);
-  }
-};
 struct Swish {
   float alpha;
   explicit Swish(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
   PX_HD T operator()(T x) const {
     return x * math::sigmoid(static_cast<T>(alpha) * x);
-  }
-};
-struct GeluErf {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return math::gelu(x);
   }
 };
 struct GeluTanh {
