@@ -42,14 +42,9 @@ void add_failures(const DumpReader& failed, Side side, const DumpReader& other, 
 
 // Nothing before it could be judged, as in dumps that kept few values.
 Cause first_that_differs(const ValueComparison& value) {
-  Cause cause;
-  cause.rank = 1;
-  cause.node = value.node;
-  cause.op = value.op;
-  cause.path = value.path;
+  Cause cause =
+      cause_at(value, "the first value that differs; no node could be judged: what it is made of was not captured");
   cause.introduced = value.severity;
-  cause.side = Side::unknown;
-  cause.why = "the first value that differs; no node could be judged: what it is made of was not captured";
   return cause;
 }
 
@@ -73,8 +68,8 @@ Status find_causes(const BlameRequest& request, Comparison& comparison) {
                                              : PX_TRY(blame_models(request, comparison));
   add_failures(*request.a.dump, Side::a, *request.b.dump, comparison);
   add_failures(*request.b.dump, Side::b, *request.a.dump, comparison);
-  const auto first = std::ranges::find(comparison.values, Verdict::diverged, &ValueComparison::verdict);
-  const bool is_diverged = comparison.verdict == OverallVerdict::diverged && first != comparison.values.end();
+  const ValueComparison* const first = first_diverged(comparison);
+  const bool is_diverged = comparison.verdict == OverallVerdict::diverged && first != nullptr;
   if (comparison.causes.empty() && is_diverged) comparison.causes.push_back(first_that_differs(*first));
   return {};
 }

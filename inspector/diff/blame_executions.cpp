@@ -220,13 +220,9 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
 
 // No node is wrong by itself: the first place that differs, and what is known of it.
 void ExecutionBlame::add_what_is_known() {
-  const auto has_diverged = [](const ValueComparison& value) { return value.verdict == Verdict::diverged; };
-  const auto first = std::ranges::find_if(comparison_.values, has_diverged);
-  if (first == comparison_.values.end()) return;
-  Cause cause;
-  cause.node = first->node;
-  cause.op = first->op;
-  cause.path = first->path;
+  const ValueComparison* const first = first_diverged(comparison_);
+  if (first == nullptr) return;
+  Cause cause = cause_at(*first, {});
   cause.inherited = first->severity;
   if (finder_.judged() == 0) {
     cause.why = fmt::format("the first value that differs; no node could be judged: {}",
@@ -246,15 +242,11 @@ void ExecutionBlame::add_what_is_known() {
 
 // Nothing can be judged: the first value that differs, as it stands.
 std::vector<Cause> without_graph(const Comparison& comparison) {
-  const auto has_diverged = [](const ValueComparison& value) { return value.verdict == Verdict::diverged; };
-  const auto first = std::ranges::find_if(comparison.values, has_diverged);
-  if (first == comparison.values.end()) return {};
-  Cause cause;
-  cause.node = first->node;
-  cause.op = first->op;
-  cause.path = first->path;
+  const ValueComparison* const first = first_diverged(comparison);
+  if (first == nullptr) return {};
+  Cause cause =
+      cause_at(*first, "the first value that differs; the dumps hold no graph, so that no node could be judged");
   cause.inherited = first->severity;
-  cause.why = "the first value that differs; the dumps hold no graph, so that no node could be judged";
   return {cause};
 }
 

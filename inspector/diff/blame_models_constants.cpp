@@ -273,14 +273,12 @@ std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, cons
     if (!a.is_constant(match.a) || !b.is_constant(match.b)) continue;
     const auto value = by_path.find(a.captured_paths(match.a).empty() ? "" : a.captured_paths(match.a).front());
     if (value == by_path.end() || value->second->verdict != Verdict::diverged) continue;
-    Cause cause;
+    Cause cause =
+        cause_at(*value->second,
+                 "a constant that it reads differs between the models; on these inputs nothing follows from that");
     cause.rank = static_cast<int32_t>(result.size()) + 1;
-    cause.node = value->second->node;
-    cause.op = value->second->op;
-    cause.path = value->second->path;
     cause.introduced = value->second->severity;
     cause.side = Side::b;
-    cause.why = "a constant that it reads differs between the models; on these inputs nothing follows from that";
     result.push_back(std::move(cause));
     if (result.size() == kMostCauses) break;
   }

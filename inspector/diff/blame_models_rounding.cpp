@@ -87,14 +87,9 @@ class JudgedSide {
 
 // Where something differs that no node at hand explains: the first such value.
 Cause first_divergence(const Comparison& comparison, const std::string& unjudged) {
-  Cause cause;
-  const auto has_diverged = [](const ValueComparison& value) { return value.verdict == Verdict::diverged; };
-  const auto first = std::ranges::find_if(comparison.values, has_diverged);
-  cause.node = first->node;
-  cause.op = first->op;
-  cause.path = first->path;
+  const ValueComparison* const first = first_diverged(comparison);
+  Cause cause = cause_at(*first, "the first value that differs; both models define it alike");
   cause.inherited = first->severity;
-  cause.why = "the first value that differs; both models define it alike";
   if (!unjudged.empty()) cause.why += ", and not every node could be judged: " + unjudged;
   return cause;
 }
@@ -109,13 +104,11 @@ std::vector<Cause> other_inputs(const ModelSide& a, const Comparison& comparison
       return escape_name(graph.values[static_cast<size_t>(input)].name) == value.path;
     });
     if (!is_input) continue;
-    Cause cause;
+    Cause cause = cause_at(value, "the two were given different values for this input; both models define the same");
     cause.rank = static_cast<int32_t>(causes.size()) + 1;
     cause.node = value.path;
     cause.op = "input";
-    cause.path = value.path;
     cause.introduced = value.severity;
-    cause.why = "the two were given different values for this input; both models define the same";
     causes.push_back(std::move(cause));
   }
   return causes;
@@ -126,9 +119,7 @@ std::vector<Cause> other_inputs(const ModelSide& a, const Comparison& comparison
 Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
                                              Comparison& comparison) {
   std::vector<Cause> causes;
-  const bool any_diverged = std::ranges::any_of(
-      comparison.values, [](const ValueComparison& value) { return value.verdict == Verdict::diverged; });
-  if (!any_diverged) return causes;
+  if (first_diverged(comparison) == nullptr) return causes;
   if (std::vector<Cause> inputs = other_inputs(a, comparison); !inputs.empty()) return inputs;
   JudgedSide side_a(request.a, a, request.oracle, Side::a), side_b(request.b, b, request.oracle, Side::b);
   for (const ValueComparison& value : comparison.values) {

@@ -53,16 +53,13 @@ std::string difference_between(const TensorStatistics& a, const TensorStatistics
 
 std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comparison& comparison) {
   if (keeps_elements(*request.a.dump) && keeps_elements(*request.b.dump)) return std::nullopt;
-  const auto first = std::ranges::find(comparison.values, Verdict::diverged, &ValueComparison::verdict);
-  if (first == comparison.values.end()) return std::nullopt;
+  const ValueComparison* const first = first_diverged(comparison);
+  if (first == nullptr) return std::nullopt;
   const DumpEntry* entry = entry_of(*request.a.dump, first->a);
   const TensorStatistics* a = statistics_of(entry);
   const TensorStatistics* b = statistics_of(entry_of(*request.b.dump, first->b));
   if (a == nullptr || b == nullptr) return std::nullopt;
-  Cause cause;
-  cause.node = first->node;
-  cause.op = first->op;
-  cause.path = first->path;
+  Cause cause = cause_at(*first, {});
   cause.introduced = first->severity;
   if (entry->role == ValueSite::Role::input) {
     cause.why = fmt::format("the two runs were given different values of input '{}': {}", entry->name,

@@ -193,14 +193,14 @@ Origin origin_of(ValueSite::Role role) {
                                                 : Origin::computed;
 }
 
-void describe(const DumpSide& side, const DumpEntry& entry, diff::OriginIndex& origins, ValueComparison& result) {
+void describe(const DumpSide& side, const DumpEntry& entry, ValueComparison& result) {
   result.path = entry.path;
   result.origin = origin_of(entry.role);
   result.node = entry.node;
   result.op = entry.op;
   if (const ValueSite* site = side.site(entry.path)) {
     diff::describe_producer(*site, result);
-    result.origin = origins.of(*site);
+    result.origin = diff::origin_of(*site);
   }
   result.is_graph_output = entry.is_graph_output;
   diff::describe_type(entry.type, result);
@@ -260,7 +260,7 @@ class DumpComparer {
  private:
   Placed& add(const DumpSide& side, int32_t index) {
     Placed& placed = values_.emplace_back();
-    describe(side, side.entry(index), origins_, placed.comparison);
+    describe(side, side.entry(index), placed.comparison);
     return placed;
   }
 
@@ -399,7 +399,6 @@ class DumpComparer {
   const CompareOptions& options_;
   diff::PathLinks links_;
   diff::ModelDifferences differences_;
-  diff::OriginIndex origins_;
   bool widen_;
   size_t estimated_b_ = 0;  // entries of B whose rounding has been estimated, as far as they have no counterpart
   std::vector<Placed> values_;

@@ -147,6 +147,20 @@ std::optional<Error> damage_of(const Comparison& comparison) {
   return corrupt_file(std::move(message));
 }
 
+const ValueComparison* first_diverged(const Comparison& comparison) {
+  const auto first = std::ranges::find(comparison.values, Verdict::diverged, &ValueComparison::verdict);
+  return first == comparison.values.end() ? nullptr : &*first;
+}
+
+Cause cause_at(const ValueComparison& value, std::string why) {
+  Cause cause;
+  cause.node = value.node;
+  cause.op = value.op;
+  cause.path = value.path;
+  cause.why = std::move(why);
+  return cause;
+}
+
 bool is_apart(const ValueComparison& value) {
   return value.verdict == Verdict::diverged || value.reason == "shape differs" || value.reason == "dtype differs";
 }

@@ -51,6 +51,7 @@ struct ValueComparison {
   bool is_graph_output = false;
   Origin origin = Origin::computed;
   std::shared_ptr<const ErrorPicture> picture;  // of some diverged values; null otherwise
+  Side held = Side::unknown;                    // of an entry of `expected`: the side held against it
 };
 
 struct ComparedExecution {
@@ -115,6 +116,12 @@ void conclude(Comparison& comparison);
 // What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how
 // many more there are.
 std::optional<Error> damage_of(const Comparison& comparison);
+
+// The first value that diverged, in order; null: none.
+const ValueComparison* first_diverged(const Comparison& comparison);
+
+// A cause at the value's place, with its node and operator, that says `why`.
+Cause cause_at(const ValueComparison& value, std::string why);
 
 // Diverged, or of another shape or element type, which leaves nothing to compare.
 bool is_apart(const ValueComparison& value);

@@ -123,11 +123,7 @@ std::optional<Cause> find_left_range(const Comparison& comparison, bool with_con
   };
   const auto first = std::ranges::find_if(comparison.values, is_left);
   if (first == comparison.values.end()) return std::nullopt;
-  Cause cause;
-  cause.rank = 1;
-  cause.node = first->node;
-  cause.op = first->op;
-  cause.path = first->path;
+  Cause cause = cause_at(*first, {});
   cause.introduced = first->severity;
   const Metrics& metrics = *first->metrics;
   const bool in_a = !std::isfinite(metrics.worst_a);

@@ -12,6 +12,7 @@
 #include "inspector/diff/model_differences.h"
 #include "inspector/diff/stream_side.h"
 #include "inspector/diff/value_compare.h"
+#include "inspector/diff/value_origin.h"
 #include "inspector/exec/value_path.h"
 
 namespace parallax {
@@ -185,7 +186,7 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   comparison.path = observation.path();
   (is_a ? comparison.a : comparison.b) = comparison.path;
   diff::describe_producer(observation.site, comparison);
-  comparison.origin = side(is_a).origins.of(observation.site);
+  comparison.origin = diff::origin_of(observation.site);
   diff::describe_type(type_of(observation.value), comparison);
   seen.is_exempt = observation.site.is_constant_like || observation.site.role != ValueSite::Role::node_output;
   seen.bytes = payload_bytes(observation.value);

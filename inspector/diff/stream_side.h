@@ -10,7 +10,6 @@
 
 #include "inspector/diff/judge.h"
 #include "inspector/diff/path_links.h"
-#include "inspector/diff/value_origin.h"
 #include "inspector/exec/observer.h"
 
 namespace parallax::diff {
@@ -33,7 +32,6 @@ struct StreamSide {
     bool was_seen = false;
   };
 
-  OriginIndex origins;  // for the thread that runs this side, and no other
   RunInfo run;
   std::chrono::steady_clock::time_point begin;
   double wall_ms = 0;

@@ -1,20 +1,15 @@
 // Where a value comes from: whether it says anything of the data that a run was given.
 #pragma once
 
-#include <unordered_map>
-#include <vector>
-
 #include "inspector/diff/comparison.h"
 #include "inspector/exec/observer.h"
 
 namespace parallax::diff {
 
-class OriginIndex {
- public:
-  Origin of(const ValueSite& site);
-
- private:
-  std::unordered_map<const Graph*, std::vector<bool>> given_;  // by ValueId
-};
+inline Origin origin_of(const ValueSite& site) {
+  const bool is_constant = site.role == ValueSite::Role::initializer || site.follows_from_constants;
+  const bool is_given = site.role == ValueSite::Role::input && site.scope.empty();
+  return is_constant ? Origin::constant : (is_given ? Origin::input : Origin::computed);
+}
 
 }  // namespace parallax::diff

@@ -36,6 +36,8 @@ struct ValueSite {
   bool is_graph_output = false;  // of the main graph
   // True when the value is data by its making: constants, fills, masks. Such values may be all equal without suspicion.
   bool is_constant_like = false;
+  // True when it follows from initializers, constants and shapes alone: it is there whatever the inputs hold.
+  bool follows_from_constants = false;
 };
 
 // Why a value of the source graph does not exist in the executed plan.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -122,7 +121,7 @@ class SiteTable::Builder {
         if (sites.values[static_cast<size_t>(value)] != nullptr) continue;  // also an input: its default
         ValueSite& site = add_site(sites, value, ValueSite::Role::initializer);
         site.is_constant_like = true;
-        from_constants_.insert(site.id);
+        site.follows_from_constants = true;
       }
     };
     add_initializers(sites.graph->initializer_values);
@@ -157,7 +156,7 @@ class SiteTable::Builder {
     const bool is_plain = node.function == nullptr && bodies_of(node).empty() && !draws_at_random(node.op_type);
     return is_plain && !node.inputs.empty() && std::ranges::all_of(node.inputs, [&](ValueId input) {
              const ValueSite* site = input == kNoValue ? nullptr : site_read(sites, input);
-             return input == kNoValue || (site != nullptr && from_constants_.contains(site->id));
+             return input == kNoValue || (site != nullptr && site->follows_from_constants);
            });
   }
 
@@ -178,7 +177,7 @@ class SiteTable::Builder {
       site.output_index = static_cast<int32_t>(index);
       site.node_index = position;
       site.is_constant_like = constant_like;
-      if (from_constants) from_constants_.insert(site.id);
+      site.follows_from_constants = from_constants;
     }
     return {};
   }
@@ -218,7 +217,6 @@ class SiteTable::Builder {
   }
 
   SiteTable& table_;
-  std::unordered_set<int32_t> from_constants_ = {};  // sites that follow from initializers, constants and shapes alone
   size_t node_count_ = 0;
 };
 

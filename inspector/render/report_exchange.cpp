@@ -51,11 +51,10 @@ std::string value_case(const ValueComparison& value) {
   return test_case(value, value.op.empty() ? "input" : value.op, value.path);
 }
 
-// An output against the expected one: once for each side.
-std::string expected_case(const ValueComparison& value) {
-  const auto side = side_of_expected(value);
+// An output against the expected one, once for each side that was held against it.
+std::string expected_case(const ValueComparison& value, bool has_two_sides) {
   return test_case(value, "expected",
-                   side.has_value() ? fmt::format("{}: {}", name_of(*side), value.path) : value.path);
+                   has_two_sides ? fmt::format("{}: {}", name_of(value.held), value.path) : value.path);
 }
 
 std::string verdict_case(const Comparison& comparison) {
@@ -93,11 +92,13 @@ std::string comparison_to_junit(const Comparison& comparison) {
   int64_t diverged = summary.diverged;
   std::string cases = verdict_case(comparison);
   for (const ValueComparison& value : comparison.values) cases += value_case(value);
-  for (const ValueComparison& value : comparison.expected) {
+  const auto& expected = comparison.expected;
+  const bool has_two_sides = !expected.empty() && expected.front().held != expected.back().held;
+  for (const ValueComparison& value : expected) {
     diverged += value.verdict == Verdict::diverged ? 1 : 0;
-    cases += expected_case(value);
+    cases += expected_case(value, has_two_sides);
   }
-  const size_t total = 1 + comparison.values.size() + comparison.expected.size();
+  const size_t total = 1 + comparison.values.size() + expected.size();
   const int64_t damaged = std::ranges::count_if(comparison.values, is_damaged);
   const std::string counts =
       fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\"", total, diverged + verdict_fails, damaged);

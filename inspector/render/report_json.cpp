@@ -106,7 +106,7 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   }
   json["causes"] = list_of(comparison.causes);
   json["values"] = list_of(comparison.values);
-  if (comparison.has_expected) json["expected"] = expected_json(comparison.expected, Side::b);
+  if (comparison.has_expected) json["expected"] = expected_json(comparison.expected);
   return json;
 }
 
@@ -132,20 +132,14 @@ nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
   return json;
 }
 
-nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values, Side only) {
+nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values) {
   ordered_json list = ordered_json::array();
   for (const ValueComparison& value : values) {
     ordered_json json = to_json(value);
-    json["side"] = name_of(side_of_expected(value).value_or(only));
+    json["side"] = name_of(value.held);
     list.push_back(std::move(json));
   }
   return list;
-}
-
-std::optional<Side> side_of_expected(const ValueComparison& value) {
-  // With two sides `b` says "B cpu: name" of the output `name`, with one the name alone.
-  if (value.b.size() <= value.path.size() || !value.b.ends_with(": " + value.path)) return std::nullopt;
-  return value.b.starts_with("A ") ? Side::a : Side::b;
 }
 
 std::string plain_operator(std::string_view versioned) {

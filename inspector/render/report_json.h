@@ -2,7 +2,6 @@
 // "nan", "inf" and "-inf".
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,14 +25,10 @@ std::string json_text(const nlohmann::ordered_json& json);
 // Parts of other documents.
 nlohmann::ordered_json number_json(double value);
 nlohmann::ordered_json execution_json(const ComparedExecution& execution);
-// Entries of `expected`: as values, with the "side" that was held against them. `only`: the side where there is but
-// one.
-nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values, Side only);
+// Entries of `expected`: as values, with the "side" that was held against them.
+nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values);
 // { "min", "max", "mean", "std", "zeros", "nan", "inf" }
 nlohmann::ordered_json statistics_json(const TensorStatistics& statistics);
-
-// Which of two sides an entry of `expected` is about; nothing where only one was held against the expected outputs.
-std::optional<Side> side_of_expected(const ValueComparison& value);
 
 // "Gather" of "Gather-13", "Gelu" of "com.microsoft.Gelu-1": as operators are named beside a node.
 std::string plain_operator(std::string_view versioned);

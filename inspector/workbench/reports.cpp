@@ -59,7 +59,7 @@ std::string single_run_to_json(const RunResult& result, const Error* failure) {
   for (const OutputSummary& output : result.outputs) json["outputs"].push_back(to_json(output));
   if (result.comparison.has_value()) {
     json["verdict"] = name_of(result.comparison->verdict);
-    json["expected"] = expected_json(result.comparison->expected, Side::a);
+    json["expected"] = expected_json(result.comparison->expected);
   }
   if (failure != nullptr) json["error"] = error_json(*failure);
   return json_text(json);

@@ -77,6 +77,7 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
     auto values = compare_expected(prepared.inputs.expected,
                                    named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
                                    title, request.policy, carried);
+    for (ValueComparison& value : values) value.held = side == sides.front() ? Side::a : Side::b;
     std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
   }
   conclude(comparison);
@@ -277,6 +278,7 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);
   if (expected.has_value()) {
     result.comparison->expected = std::move(expected->expected);
+    for (ValueComparison& value : result.comparison->expected) value.held = Side::b;  // A is the baseline
     result.comparison->has_expected = true;
     conclude(*result.comparison);
   }
