@@ -61,7 +61,7 @@ Status op_softsign(OpContext& op) {
 
 Status op_thresholded_relu(OpContext& op) {
   const double alpha = op.float_attribute("alpha");
-  return map_floats(op, [=](double x) { return x > alpha || std::isnan(x) ? x : 0.0; });
+  return map_floats(op, [=](double x) { return x > alpha ? x : 0.0; });
 }
 
 // x < -lambd: x + bias; x > lambd: x - bias; else 0. Integers are computed as numbers and truncated.

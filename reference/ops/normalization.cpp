@@ -281,6 +281,7 @@ Status op_group_normalization(OpContext& op) {
   }
   const int64_t group = shape[1] / groups;
   const int64_t divisor = op.since_version() < 21 ? group : 1;
+  if (group == 0) return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>{});
   PX_TRY(expect_channels(op, 1, 2, shape[1] / divisor));
   const Numbers<double> scale(op.input(1));
   const Numbers<double> bias(op.input(2));

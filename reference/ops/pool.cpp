@@ -308,6 +308,9 @@ Status op_max_roi_pool(OpContext& op) {
     const double batch = rois[roi * 5];
     if (!(batch >= 0 && batch < static_cast<double>(shape[0])))
       return execution_error(fmt::format("region {} is of sample {}", roi, batch));
+    for (int64_t which = 1; which < 5; ++which) {
+      if (!std::isfinite(corner(which))) return execution_error(fmt::format("region {} has no end", roi));
+    }
     const Bin rows = bin_of(corner(2), corner(4), index / pooled[1] % pooled[0], pooled[0], shape[2]);
     const Bin columns = bin_of(corner(1), corner(3), index % pooled[1], pooled[1], shape[3]);
     const int64_t plane = static_cast<int64_t>(batch) * shape[1] + index / (pooled[0] * pooled[1]) % shape[1];

@@ -44,12 +44,12 @@ class ScaleIndex {
     const size_t axis = PX_TRY(normalize_axis(op.find_int("axis").value_or(1), x.rank()));
     index.length_ = x[axis];
     index.inner_ = count_of(x, axis + 1, x.rank());
-    if (scale.rank() == 1) {
+    const int64_t block = op.find_int("block_size").value_or(0);
+    if (scale.rank() == 1 && (block <= 0 || x.rank() != 1)) {
       if (scale[0] != x[axis]) return execution_error(fmt::format("{} scales for an axis of {}", scale[0], x[axis]));
       index.count_ = x[axis];
       return index;
     }
-    const int64_t block = op.find_int("block_size").value_or(0);
     bool fits = block > 0 && scale.rank() == x.rank();
     for (size_t other = 0; fits && other < x.rank(); ++other)
       fits = scale[other] == (other == axis ? x[axis] / block + (x[axis] % block != 0 ? 1 : 0) : x[other]);

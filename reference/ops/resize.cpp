@@ -183,6 +183,10 @@ Status take_nearest(OpContext& op, const ResizeOptions& options, const std::vect
   }
   Tensor fill = PX_TRY(Tensor::zeros(x.dtype(), Shape{}));
   if (is_floating(x.dtype())) store<double>(fill, 0, std::span<const double>(&options.extrapolation, 1));
+  if (is_integer(x.dtype())) {
+    const auto whole = static_cast<int64_t>(std::clamp(options.extrapolation, -9e18, 9e18));
+    store<int64_t>(fill, 0, std::span<const int64_t>(&whole, 1));
+  }
   Tensor output = PX_TRY(op.allocate(x.dtype(), shape));
   const std::vector<int64_t> own = strides_of(x.shape());
   const std::vector<int64_t> outs = strides_of(shape);

@@ -36,7 +36,7 @@ Result<Tensor> take_slices(const OpContext& op, const Tensor& tensor, size_t axi
 // [rank, count]: the multi-indices of all elements that are not zero, in row-major order.
 Status op_non_zero(OpContext& op) {
   const Tensor& x = op.input(0);
-  const size_t rank = std::max<size_t>(1, x.shape().rank());
+  const size_t rank = x.shape().rank();  // of a scalar the result is [0, N]
   std::vector<int64_t> found;
   for (int64_t index = 0; index < x.element_count(); ++index) {
     if (is_set(x, index)) found.push_back(index);

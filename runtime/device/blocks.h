@@ -17,7 +17,7 @@ template <class C>
 void load_block(DType dtype, const std::byte* data, int64_t index, int64_t stride, int64_t count, C* out);
 
 // Stores with one rounding to floating types. Integers wrap; floats toward integers truncate, what does not fit int64
-// and NaN become its minimum (as x86 converts). To bool: whether it is not zero.
+// (int32 where that is stored) and NaN become its minimum (as x86 converts). To bool: whether it is not zero.
 template <class C>
 void store_block(DType dtype, std::byte* data, int64_t index, int64_t count, const C* values);
 

@@ -74,6 +74,15 @@ PX_HD inline float expm1_positive(float x) {
   return scale * expm1_reduced(reduced.r) + (scale - 1.0F);
 }
 
+// exp(x) - 1 for x <= 0 or NaN, without cancellation: -e / (e + 1) with e = exp(-x) - 1.
+PX_HD inline float expm1_negative(float x) {
+  float y = std::fabs(x);
+  y = y > 40.0F ? 40.0F : y;
+  const float e = expm1_positive(y);
+  return -e / (e + 1.0F);
+}
+PX_HD inline double expm1_negative(double x) { return std::expm1(x); }
+
 PX_HD inline float tanh(float x) {
   float twice = 2.0F * std::fabs(x);
   twice = twice > 40.0F ? 40.0F : twice;  // tanh(20) rounds to 1

@@ -108,6 +108,7 @@ void fold_columns(const Fold& fold, const TensorView& in, const RowLayout& layou
 // finish(accumulator, count). `out` is [outer, inner].
 template <class C, class Fold>
 void fold_rows(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const MutableView& out, const TensorView& in) {
+  if (layout.row_count() == 0) return;
   const int64_t group = layout.inner == 1 ? 1 : std::min(layout.inner, kBlockElements);
   const int64_t groups_per_outer = (layout.inner + group - 1) / group;
   parallel_for(layout.outer * groups_per_outer, layout.length * group, [&](int64_t begin, int64_t end) {

@@ -85,6 +85,9 @@ PX_HD S to_storage(C value) {
     if constexpr (std::is_same_v<S, BFloat16>) return encode_bfloat16(narrow);
   } else if constexpr (std::is_same_v<S, bool>) {
     return value != C{};
+  } else if constexpr (std::is_same_v<S, int32_t> && std::is_floating_point_v<C>) {
+    const double wide = static_cast<double>(value);
+    return wide > -2147483649.0 && wide < 2147483648.0 ? static_cast<S>(wide) : INT32_MIN;
   } else if constexpr (std::is_integral_v<S> && std::is_floating_point_v<C>) {
     return static_cast<S>(std::is_same_v<S, uint64_t> ? static_cast<int64_t>(from_storage<uint64_t>(value))
                                                       : from_storage<int64_t>(value));

@@ -176,13 +176,6 @@ template <class C>
 struct Clamp {
   C low;
   C high;
-  PX_HD C operator()(C x) const { return math::minimum(math::maximum(x, low), high); }
-};
-// The same where no bound is NaN, without a branch.
-template <class C>
-struct ClampToNumbers {
-  C low;
-  C high;
   PX_HD C operator()(C x) const {
     x = x < low ? low : x;
     return x > high ? high : x;
@@ -211,12 +204,7 @@ Status clip(OpContext<Device>& op) {
       }
       *bound = load_element<C>(tensor.dtype(), tensor.view().data, 0);
     }
-    const std::array<TensorView, 1> operands{x.view()};
-    if (clamp.low == clamp.low && clamp.high == clamp.high) {
-      map_as<C, C>(op.queue(), ClampToNumbers<C>{clamp.low, clamp.high}, y, operands);
-    } else {
-      map_as<C, C>(op.queue(), clamp, y, operands);
-    }
+    map_as<C, C>(op.queue(), clamp, y, std::array<TensorView, 1>{x.view()});
     return {};
   });
 }

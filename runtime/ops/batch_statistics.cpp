@@ -15,12 +15,6 @@
 namespace parallax::runtime {
 namespace {
 
-template <class C>
-struct Standardised {  // (x - mean) * factor + offset
-  C mean, factor, offset;
-  PX_HD C operator()(C x, int64_t) const { return (x - mean) * factor + offset; }
-};
-
 // A row for each channel: all its values of all samples. Where the moments are given, they are not those of the row.
 template <class Device, class C>
 struct ChannelRow {
@@ -31,16 +25,16 @@ struct ChannelRow {
 
   template <class Team>
   PX_HD void operator()(Team& team, int64_t channel) const {
-    Moments<C> moments{C(0), C(0)};
+    Moments<C> moments{C(0), C(0), C(0)};
     if (training) {
       moments = moments_of(team);
       team.store(Target{reinterpret_cast<std::byte*>(mean.data), storage_of<C>()}, channel, moments.mean);
       team.store(Target{reinterpret_cast<std::byte*>(variance.data), storage_of<C>()}, channel, moments.variance);
     } else {
-      moments = {mean[channel], variance[channel]};
+      moments = {mean[channel], variance[channel], C(0)};
     }
     const C factor = scale[channel] / std::sqrt(moments.variance + epsilon);
-    team.emit(Standardised<C>{moments.mean, factor, bias[channel]});
+    team.emit(LinearFromMean<C>{moments, factor, bias[channel]});
   }
 };
 

@@ -102,8 +102,7 @@ struct GroupNormRow {
     const int64_t group = row % groups;
     team.emit_runs(plane, [&](int64_t channel) {
       const int64_t parameter = by_group ? group : group * per_group + channel;
-      const C factor = scale[parameter] * inverse;
-      return Linear<C>{factor, bias[parameter] - moments.mean * factor};
+      return LinearFromMean<C>{moments, scale[parameter] * inverse, bias[parameter]};
     });
   }
 };
@@ -197,8 +196,8 @@ struct DeviationRow {
   PX_HD void operator()(Team& team, int64_t) const {
     const auto moments = moments_of(team);
     const double factor = 1.0 / (std::sqrt(moments.variance) + 1e-9);
-    const Linear<double> linear{factor, -moments.mean * factor};
-    team.emit_runs(team.length(), [=](int64_t) { return linear; });
+    const LinearFromMean<double> centred{moments, factor, 0.0};
+    team.emit_runs(team.length(), [=](int64_t) { return centred; });
   }
 };
 

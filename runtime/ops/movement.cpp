@@ -43,7 +43,7 @@ struct SliceAxis {
   int64_t count;
 };
 
-// As Python slices: bounds from the end when negative, then clamped.
+// Bounds from the end when negative, then clamped as the specification says: backwards the start to an element.
 Result<SliceAxis> slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step) {
   if (step == 0) return execution_error("a step is 0");
   if (start < 0) start += dim;
@@ -53,7 +53,7 @@ Result<SliceAxis> slice_axis(int64_t dim, int64_t start, int64_t end, int64_t st
     end = std::clamp<int64_t>(end, 0, dim);
     return SliceAxis{start, step, end > start ? (end - start - 1) / step + 1 : 0};
   }
-  start = std::clamp<int64_t>(start, -1, dim - 1);
+  start = std::clamp<int64_t>(start, dim == 0 ? -1 : 0, dim - 1);
   end = std::clamp<int64_t>(end, -1, dim - 1);
   return SliceAxis{start, step,
                    start > end ? static_cast<int64_t>((static_cast<uint64_t>(start - end) - 1) /

@@ -112,7 +112,7 @@ Status attend_projected(Context& op, const ProjectedInputs& inputs, bool causal)
     const Tensor past_k = PX_TRY(inner_cast(op, op.input(inputs.past_key), heads.k.dtype()));
     const Tensor past_v = PX_TRY(inner_cast(op, op.input(inputs.past_value), heads.v.dtype()));
     if (past_k.shape().rank() != 4) return execution_error("past_key must have four axes");
-    mask.past = past_k.shape()[2];
+    mask.past = heads.past = past_k.shape()[2];
     heads.k = PX_TRY(joined_rows(op, past_k, heads.k));
     heads.v = PX_TRY(joined_rows(op, past_v, heads.v));
   }
@@ -187,7 +187,7 @@ Status attend_projection(Context& op, const Tensor& input, const Tensor& weights
   if (op.has_input(inputs.past)) {
     const Tensor past_k = PX_TRY(half_of_past(op, inputs.past, 0, all.dtype()));
     const Tensor past_v = PX_TRY(half_of_past(op, inputs.past, 1, all.dtype()));
-    mask.past = past_k.shape()[2];
+    mask.past = heads.past = past_k.shape()[2];
     heads.k = PX_TRY(joined_rows(op, past_k, heads.k));
     heads.v = PX_TRY(joined_rows(op, past_v, heads.v));
   }

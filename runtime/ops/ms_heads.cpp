@@ -60,8 +60,7 @@ Result<Attended> attend(Context& op, const Heads& heads) {
   }
   Value mask;
   if (heads.mask.defined()) mask = PX_TRY(inner_cast(op, heads.mask, heads.q.dtype()));
-  // Unidirectional queries are the last keys: those in front of them are a past.
-  const int64_t past = heads.causal ? heads.k.shape()[2] - heads.q.shape()[2] : 0;
+  const int64_t past = heads.causal ? heads.past : 0;
   std::vector<Value> inputs{heads.q, heads.k, heads.v, mask};
   if (past > 0) {
     for (const size_t which : {size_t{1}, size_t{2}}) {

@@ -41,7 +41,8 @@ struct Heads {
   Tensor mask;       // added to the scores; undefined: none
   double scale = 0;  // 0: by the size of a head
   double softcap = 0;
-  bool causal = false;  // queries are the last of all keys
+  bool causal = false;  // query i sees keys up to past + i
+  int64_t past = 0;     // keys in front of those of the first query
   int64_t shown = -1;   // the stage of the scores that is wanted (see Attention's qk_matmul_output_mode)
 };
 struct Attended {

@@ -79,17 +79,30 @@ Result<DType> output_type(const OpCall& op, DType otherwise) {
   return *dtype;
 }
 
+// The type of the division: the attribute precision, else the type of the scale; float32 for integer scales.
+Result<DType> division_type(const OpCall& op) {
+  const DType scale = op.input(1).dtype();
+  const int64_t wanted = op.find_integer("precision").value_or(0);
+  if (wanted == 0) return is_floating(scale) ? scale : DType::float32;
+  const auto dtype = dtype_from_number(wanted);
+  if (!dtype.has_value() || !is_floating(*dtype)) return execution_error("'precision' is no type of floats");
+  return *dtype;
+}
+
 // What one element becomes, before it is stored.
 template <class Device>
 struct Quantized {
   Source x, scale, zero;  // zero may be missing
   ScaleIndex index;
   IntegerRange range;
+  DType division;  // the quotient is rounded to this type
 
-  // The quotient is rounded to the type the division is done in, float32 or float64.
   PX_HD double quotient(int64_t element, int64_t at) const {
     const double value = element_of<Device, double>(x, element) / element_of<Device, double>(scale, at);
-    return x.dtype == DType::float64 ? value : static_cast<double>(static_cast<float>(value));
+    if (division == DType::float64) return value;
+    if (division == DType::float16) return static_cast<double>(storage::decode(storage::to_storage<Float16>(value)));
+    if (division == DType::bfloat16) return static_cast<double>(storage::decode(storage::to_storage<BFloat16>(value)));
+    return static_cast<double>(static_cast<float>(value));
   }
   PX_HD double zero_point(int64_t at) const {
     return zero.data == nullptr ? 0.0 : element_of<Device, double>(zero, at);
@@ -163,12 +176,13 @@ Status quantize_linear(OpContext<Device>& op) {
   if (!to_float && !is_integer(target)) return unsupported_dtype(target);
   const bool saturate = op.find_integer("saturate").value_or(1) != 0;
   const IntegerRange range = to_float ? IntegerRange{} : integer_range_of(target);
-  const Quantized<Device> quantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)), index,
-                                    range};
+  const DType division = PX_TRY(division_type(op));
+  const Quantized<Device> quantized{
+      PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)), index, range, division};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
   if constexpr (!GpuDevice<Device>) {
-    if (const auto lines = lines_of(op, index, x.dtype(), target))
-      return quantize_lines(op.queue(), *lines, x.as<float>().data(), target, y.data), Status{};
+    const auto lines = division == DType::float32 ? lines_of(op, index, x.dtype(), target) : std::nullopt;
+    if (lines.has_value()) return quantize_lines(op.queue(), *lines, x.as<float>().data(), target, y.data), Status{};
   }
   if (!to_float && !is_sub_byte(target)) return tabulate<int64_t>(op.queue(), quantized, y), Status{};
   if constexpr (GpuDevice<Device>) {

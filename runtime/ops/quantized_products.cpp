@@ -17,6 +17,7 @@
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/matmul_shapes.h"
 #include "runtime/ops/narrow_casts.h"
 
 namespace parallax::runtime {
@@ -45,6 +46,7 @@ class Parameters {
     kept_.push_back(PX_TRY(converted<double>(op_.queue(), numbers, is_read_as_it_is && op_.is_constant(input))));
     line.values = {kept_.back().get()};
     if (tensor.element_count() == 1) return line;
+    if (axis < 0 || axis >= rank_of(shape)) return execution_error(fmt::format("input {} must be one number", input));
     line.dim = dim_of(shape, axis);
     line.inner = product(Ints(shape), axis + 1, rank_of(shape));
     if (tensor.element_count() != line.dim)
@@ -137,7 +139,7 @@ Result<bool> byte_sums(OpContext<Device>& op, const Problem& problem, const Fact
   return false;
 }
 
-// The matrices of the last two axes; leading axes of B may be missing or those of A.
+// A product of matrices, with shapes as in numpy.matmul.
 template <class Device>
 struct Matrices {
   GemmProblem problem;
@@ -147,33 +149,12 @@ struct Matrices {
 
 template <class Device>
 Result<Matrices<Device>> matrices_of(OpContext<Device>& op, Parameters<Device>& parameters, const Ints& inputs) {
-  const Ints a(op.input(inputs[0]).shape()), b(op.input(inputs[2]).shape());
-  if (a.size() < 2 || b.size() < 2 || a.back() != b[b.size() - 2]) return execution_error("A and B do not multiply");
-  Matrices<Device> matrices;
-  GemmProblem& problem = matrices.problem;
-  problem.m = a[a.size() - 2];
-  problem.k = a.back();
-  problem.n = b.back();
-  int64_t batch = product(a, 0, a.size() - 2);
-  const int64_t b_batch = product(b, 0, b.size() - 2);
-  if (b_batch != 1 && b_batch != batch) return execution_error("the batches of A and B differ");
-  if (b_batch == 1 && batch > 1) {  // one product, with the rows of all
-    problem.m *= batch;
-    batch = 1;
-  }
-  problem.a_offsets = Ints(batch);
-  problem.b_offsets = Ints(batch);
-  for (int64_t i = 0; i < batch; ++i) {
-    problem.a_offsets[i] = i * problem.m * problem.k;
-    problem.b_offsets[i] = b_batch == 1 ? 0 : i * problem.k * problem.n;
-  }
-  matrices.factors = {inputs[0], inputs[2],
-                      PX_TRY(parameters.read(inputs[1], op.input(inputs[0]).shape(), a.size() - 2)),
-                      PX_TRY(parameters.read(inputs[3], op.input(inputs[2]).shape(), b.size() - 1))};
-  Ints dims = a;
-  dims[dims.size() - 1] = problem.n;
-  matrices.shape = PX_TRY(shape_of(dims));
-  return matrices;
+  const Shape& a = op.input(inputs[0]).shape();
+  const Shape& b = op.input(inputs[2]).shape();
+  MatmulShapes shapes = PX_TRY(matmul_shapes(a, b));
+  const Factors<Device> factors{inputs[0], inputs[2], PX_TRY(parameters.read(inputs[1], a, rank_of(a) - 2)),
+                                PX_TRY(parameters.read(inputs[3], b, rank_of(b) - 1))};
+  return Matrices<Device>{std::move(shapes.problem), factors, std::move(shapes.out)};
 }
 
 // The sums in C.

@@ -154,8 +154,9 @@ Status reduce(OpContext<Device>& op) {
   }
   return visit_arithmetic<Domain>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    if constexpr (std::is_integral_v<C> && (std::is_same_v<Fold, FoldMean> || std::is_same_v<Fold, FoldL2>)) {
-      if (in.rows.length == 0) return execution_error("the mean of no integers");
+    if constexpr (std::is_integral_v<C> && std::is_same_v<Fold, FoldMean>) {
+      constexpr std::byte kZero[8] = {};  // what the mean of no integers is taken for
+      if (in.rows.length == 0) return fill(op.queue(), y, kZero), Status{};
     }
     fold_rows<C>(op.queue(), Fold{}, in.rows, y, in.view);
     return {};
@@ -239,8 +240,7 @@ struct FoldArg {
     const bool a_is_nan = a.value != a.value;
     const bool b_is_nan = b.value != b.value;
     if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
-    if (a.value == b.value) return (a.place < b.place) != select_last ? a : b;
-    if (a_is_nan) return a.place < b.place ? a : b;
+    if (a.value == b.value || a_is_nan) return (a.place < b.place) != select_last ? a : b;
     return (kWantMax ? b.value > a.value : b.value < a.value) ? b : a;
   }
   template <class C>

@@ -54,6 +54,7 @@ Status apply_sizes(const OpCall& op, const Ints& axes, const Ints& sizes, std::v
   double common = policy == "not_larger" ? std::numeric_limits<double>::infinity() : 0.0;
   for (int64_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = result.data()[axes[i]];
+    if (sizes[i] == 0 && axis.in == 0) continue;
     if (sizes[i] < 1 || axis.in < 1) return execution_error("a size is not positive");
     axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.in);
     axis.out = sizes[i];
@@ -282,14 +283,18 @@ Status resize(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   const std::vector<ResizeAxis> axes = PX_TRY(resize_axes(op));
   const ResizeSettings settings = settings_of(op);
+  constexpr int64_t kLongest = int64_t{1} << 26;  // the weights of an axis are all held at once
   Ints dims;
   std::vector<ResizeTable> tables;
   for (const ResizeAxis& axis : axes) {
     dims.push_back(axis.out);
+    if (axis.out > kLongest && !axis.is_plain())
+      return out_of_memory(fmt::format("an axis of {} elements is too long to be resized", axis.out));
     if (axis.in == 0 && axis.out > 0) return execution_error("an empty axis cannot grow");
     tables.push_back(PX_TRY(resize_table(axis, settings)));
   }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
+  if (y.element_count() == 0) return {};
   const bool extrapolates = settings.transform == "tf_crop_and_resize";
   if (settings.mode == "nearest" && !extrapolates) {
     Ints places;

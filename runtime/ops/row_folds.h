@@ -36,15 +36,30 @@ template <class C>
 struct Moments {
   C mean;
   C variance;
+  C rest;  // mean + rest is the mean with more digits than C has
 };
 
-// Two passes over a row that lies in the cache: the mean first, then the squares of the differences from it.
+template <class C>
+struct LinearFromMean {  // (x - mean) * factor + offset: no digit of x is lost where the mean is large
+  Moments<C> moments;
+  C factor;
+  C offset;
+  PX_HD C operator()(C x) const { return ((x - moments.mean) - moments.rest) * factor + offset; }
+  PX_HD C operator()(C x, int64_t /*place*/) const { return (*this)(x); }
+};
+
+// Two passes over a row that lies in the cache: the mean first, then the squares of the differences from it. A third
+// one where the mean is so much larger than the deviation that its rounding would show.
 template <class Team>
 PX_HD Moments<typename Team::Value> moments_of(Team& team) {
   using C = typename Team::Value;
+  constexpr C kFar = C(4096);  // of the squares
   const C count = static_cast<C>(team.length());
   const C mean = team.fold(DifferenceSum<C>{C(0)}) / count;
-  return {mean, team.fold(SquaredDifferenceSum<C>{mean}) / count};
+  const C variance = team.fold(SquaredDifferenceSum<C>{mean}) / count;
+  if (!(mean * mean > kFar * variance)) return {mean, variance, C(0)};
+  const C rest = team.fold(DifferenceSum<C>{mean}) / count;
+  return {mean, variance > rest * rest ? variance - rest * rest : C(0), rest};
 }
 
 }  // namespace parallax::runtime

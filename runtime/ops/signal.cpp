@@ -251,6 +251,9 @@ Status mel_weight_matrix(OpContext<Device>& op) {
   if (bins < 1 || length < 1 || rate < 1) return execution_error("a count is not positive");
   const int64_t rows = length / 2 + 1;
   const Shape shape = PX_TRY(shape_of({rows, bins}));
+  constexpr int64_t kMostWeights = int64_t{1} << 28;
+  if (shape.element_count() > kMostWeights)
+    return out_of_memory(fmt::format("a matrix {} is larger than can be held", shape.to_string()));
   std::vector<double> values(static_cast<size_t>(shape.element_count()));
   const auto mel = [](double hertz) { return 2595.0 * std::log10(1.0 + hertz / 700.0); };
   const double mel_step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);

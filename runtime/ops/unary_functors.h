@@ -120,7 +120,7 @@ struct Elu {
   explicit Elu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
   PX_HD T operator()(T x) const {
-    const T below = static_cast<T>(alpha) * (math::exp(x) - T(1));  // in any case: no branch
+    const T below = static_cast<T>(alpha) * math::expm1_negative(x);  // in any case: no branch
     return x < T(0) ? below : x;
   }
 };
@@ -130,7 +130,7 @@ struct Celu {
   template <class T>
   PX_HD T operator()(T x) const {
     const T a = static_cast<T>(alpha);
-    const T below = a * (math::exp(x / a) - T(1));
+    const T below = a * math::expm1_negative(x / a);
     return x < T(0) ? below : x;
   }
 };
@@ -141,7 +141,7 @@ struct Selu {
       : alpha(static_cast<float>(op.real("alpha"))), gamma(static_cast<float>(op.real("gamma"))) {}
   template <class T>
   PX_HD T operator()(T x) const {
-    const T below = static_cast<T>(alpha) * (math::exp(x) - T(1));
+    const T below = static_cast<T>(alpha) * math::expm1_negative(x);
     return static_cast<T>(gamma) * (x <= T(0) ? below : x);
   }
 };

@@ -1,6 +1,7 @@
 // Which nodes are activations, and their parameters.
 #include "runtime/rewrite/epilogue.h"
 
+#include <cmath>
 #include <limits>
 
 namespace parallax::runtime {
@@ -36,7 +37,7 @@ std::optional<Activation> clip(const Fuser& fuser, const Node& node) {
     const ValueId bound = fuser.input(node, index);
     const auto value =
         bound == kNoValue ? std::optional(float_of(node, name, static_cast<double>(open))) : fuser.scalar(bound);
-    if (!value.has_value()) return std::nullopt;
+    if (!value.has_value() || std::isnan(*value)) return std::nullopt;
     activation.parameters.push_back(static_cast<float>(*value));
   }
   return activation;

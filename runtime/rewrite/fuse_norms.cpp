@@ -83,6 +83,14 @@ std::optional<Deviation> normalised(const Fuser& fuser, const GraphEdit& edit, s
   return std::nullopt;
 }
 
+// Whether a constant holds a number for each place of the last axis of `x`.
+bool fits_last_axis(const Fuser& fuser, const Tensor& tensor, ValueId x) {
+  if (tensor.shape().rank() != 1) return false;
+  const auto dims = fuser.dims_of(x);
+  const bool is_known = dims.has_value() && !dims->empty() && dims->back().is_known();
+  return is_known ? dims->back().value == tensor.shape()[0] : tensor.shape()[0] != 1;
+}
+
 // The operand of a Mul or Add at `position` beside `value`, when it is a constant vector along the last axis.
 std::optional<ValueId> vector_beside(const Fuser& fuser, const GraphEdit& edit, size_t position, std::string_view op,
                                      ValueId value) {
@@ -90,7 +98,8 @@ std::optional<ValueId> vector_beside(const Fuser& fuser, const GraphEdit& edit, 
   if (node == nullptr) return std::nullopt;
   const size_t other = fuser.input(*node, 0) == value ? 1 : 0;
   const Tensor* tensor = edit.constant(fuser.input(*node, other));
-  if (tensor == nullptr || tensor->shape().rank() != 1 || fuser.input(*node, 1 - other) != value) return std::nullopt;
+  const bool is_beside = tensor != nullptr && fuser.input(*node, 1 - other) == value;
+  if (!is_beside || !fits_last_axis(fuser, *tensor, value)) return std::nullopt;
   return fuser.input(*node, other);
 }
 
@@ -195,8 +204,8 @@ void fuse_skip(Fuser& fuser, size_t position) {
   const Tensor* scale = edit.constant(fuser.input(*norm, 1));
   const Tensor* bias = edit.constant(fuser.input(*norm, 2));
   const bool has_bias = fuser.input(*norm, 2) != kNoValue;
-  if (!has_same_shape(fuser, a, b) || scale == nullptr || scale->shape().rank() != 1 ||
-      scale->dtype() == DType::float64 || (has_bias && (bias == nullptr || bias->shape().rank() != 1)))
+  if (!has_same_shape(fuser, a, b) || scale == nullptr || !fits_last_axis(fuser, *scale, sum) ||
+      scale->dtype() == DType::float64 || (has_bias && (bias == nullptr || !fits_last_axis(fuser, *bias, sum))))
     return;
   std::vector<ValueId> inputs{a, b, fuser.input(*norm, 1)};
   if (has_bias) inputs.push_back(fuser.input(*norm, 2));

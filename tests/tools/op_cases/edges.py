@@ -115,6 +115,8 @@ for kind in ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"):
          [np.isposinf(odd.astype(np.float64))], spec="IsInf, and the tables of the type", unasked=(ORT, EVALUATOR),
          **({} if has_infinity else {"constant": "the type has no infinity"}))
 case("clip_nan_stays", "Clip", 13, [f32([NAN, -5, 5, INF]), f32(-1), f32(1)])
+case("clip_bound_of_nan", "Clip", 13, [f32([1, 2]), f32(NAN), f32(1.5)], outputs=[f32([1, 1.5])],
+     spec="Clip-13's function: x is replaced where it is less than min, or greater than max", wrong={EVALUATOR: "numpy.clip takes NaN for the bound"})
 case("clip_min_above_max", "Clip", 13, [f32([-5, 0, 5]), f32(2), f32(1)], constant="where min is above max, all values are max")
 case("clip_11_min_only", "Clip", 11, [f32([-5, 0, 5]), f32(1)])
 case("clip_no_bounds", "Clip", 13, [i32([-5, 0, 5])])
@@ -124,11 +126,14 @@ case("relu_int32", "Relu", 14, [i32([-3, 0, 7])])
 case("relu_float16_specials", "Relu", 14, [f16([NAN, INF, -INF, -0.5, 2])])
 case("leakyrelu_default_alpha", "LeakyRelu", 16, [f32([-100, 0, 2.5])])
 case("elu_default_alpha", "Elu", 22, [f32([-100, -0.5, 0, 2.5])])
+case("elu_near_zero", "Elu", 22, [f32([-1e-4, -3e-5, -1e-6])], outputs=[f32(np.expm1(np.float64([-1e-4, -3e-5, -1e-6])))],
+     spec="alpha * (exp(x) - 1)", wrong={ORT: "cancels"})
 case("selu_given", "Selu", 22, [f32([-1, 0.5, -3])], {"alpha": 2.0, "gamma": 0.5})
 case("celu_default_alpha", "Celu", 12, [f32([-3, -0.5, 0, 2])])
 case("celu_negative_alpha_region", "Celu", 12, [f32([-3, -0.5, 0, 2])], {"alpha": 3.0})
 case("hardsigmoid_default", "HardSigmoid", 22, [f32([-3, -2, 0, 1, 2.5, 4])])
 case("thresholdedrelu_default", "ThresholdedRelu", 22, [f32([0.5, 1, 1.5, -2])])
+case("thresholdedrelu_nan", "ThresholdedRelu", 22, [f32([NAN, 2, -1])], outputs=[f32([0, 2, 0])], spec="x where x > alpha, else 0")
 case("shrink_default", "Shrink", 9, [f32([-2, -0.5, 0.5, 1, 2])])
 case("shrink_int16", "Shrink", 9, [i16([-5, -1, 0, 2, 9])], {"lambd": 1.5, "bias": 1.0})
 case("prelu_scalar_slope", "PRelu", 16, [f32([-2, 3, -4]), f32(0.5)])

@@ -2,7 +2,7 @@
 import numpy as np
 import torch
 
-from .case import family, f16, f32, i64, numbers, u8
+from .case import family, f16, f32, i8, i64, numbers, u8
 
 case = family("fields")
 EVALUATOR, ORT = "ReferenceEvaluator", "onnxruntime"
@@ -45,6 +45,11 @@ SMALL = (N4 * np.float32(0.01)).astype(np.float32)  # its variance is of the siz
 case("instancenormalization_epsilon", "InstanceNormalization", 6, [SMALL, SCALE, BIAS], {"epsilon": 0.0001},
      [(standardized(SMALL, (2, 3), 1e-4) * by_channel(SCALE, 4) + by_channel(BIAS, 4)).astype(np.float32)],
      spec="InstanceNormalization: scale * (x - mean) / sqrt(variance + epsilon) + B, mean and variance per instance per channel")
+FAR = (1000 + SMALL).astype(np.float32)
+case("instancenormalization_far_from_zero", "InstanceNormalization", 6, [FAR, SCALE, BIAS], {"epsilon": 1e-9},
+     [(standardized(FAR, (2, 3), 1e-9) * by_channel(SCALE, 4) + by_channel(BIAS, 4)).astype(np.float32)],
+     spec="InstanceNormalization: scale * (x - mean) / sqrt(variance + epsilon) + B, mean and variance per instance per channel",
+     wrong={ORT: "x * factor + offset cancels", EVALUATOR: "the mean is a float"})
 case("instancenormalization_1d", "InstanceNormalization", 22, [numbers([2, 4, 5], 402), SCALE, BIAS])
 groups = standardized(SMALL.reshape(2, 2, 2, 2, 3), (2, 3, 4), 1e-5).reshape(N4.shape)
 case("groupnormalization_21_scale_per_channel", "GroupNormalization", 21, [SMALL, SCALE, BIAS], {"num_groups": 2},
@@ -158,6 +163,8 @@ case("resize_cubic_coefficient_exclude_outside", "Resize", 18, [GRID, None, None
 y = resize_axis(GRID, 3, 5, 1, "linear", "tf_crop_and_resize", roi=(0.25, 1.25), extrapolation=9)
 case("resize_crop_extrapolates", "Resize", 13, [GRID, f32([0, 0, 0, 0.25, 1, 1, 1, 1.25]), None, i64([1, 1, 3, 5])], {"mode": "linear",
      "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 9.0}, [y.astype(np.float32)], spec=RESIZE)
+case("resize_crop_extrapolates_integers", "Resize", 13, [i8(np.arange(1, 7), [1, 1, 2, 3]), f32([0, 0, 0, 0, 1, 1, 1, 1.2]), None, i64([1, 1, 2, 6])],
+     {"mode": "nearest", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 5.0})
 y = resize_axis(GRID, 2, 6, 2, "linear")
 case("resize_keep_aspect_not_larger", "Resize", 18, [GRID, None, None, i64([6, 20])], {"mode": "linear", "axes": [2, 3],
      "keep_aspect_ratio_policy": "not_larger"}, [resize_axis(y, 3, 8, 2, "linear").astype(np.float32)], spec=RESIZE)

@@ -56,6 +56,9 @@ case("reducesum_float16_overflows_at_the_end", "ReduceSum", 13, [f16([[60000, 60
      {"keepdims": 0}, outputs=[f16([60000, INF])], spec="the sum is rounded to its type, partial sums are not stored")
 case("reducel2_float16_squares_do_not_overflow", "ReduceL2", 18, [f16([300, 400])], {"keepdims": 0}, outputs=[f16(500)],
      spec="the norm is rounded to its type, squares are not stored", wrong={EVALUATOR: "squares in half precision"})
+case("reducesum_of_no_columns", "ReduceSum", 18, [f32(np.zeros([3, 0])), i64([0])], constant="nothing is left")
+case("reducel2_no_integers", "ReduceL2", 18, [i32(np.zeros([0, 3])), i64([0])], outputs=[i32([[0, 0, 0]])], spec="the root of a sum over nothing",
+     constant="a sum over nothing is 0", unasked=(EVALUATOR,))
 case("reducesumsquare_float16_overflows", "ReduceSumSquare", 18, [f16([[300, 4], [3, 4]]), i64([1])], {"keepdims": 0})
 case("reducelogsumexp_large", "ReduceLogSumExp", 18, [f32([[1000, 1000], [-1000, -1001]]), i64([1])], {"keepdims": 0},
      outputs=[f32([1000.6931472, -999.6867383])], spec="the logarithm of a sum of exponentials does not overflow where its result does not")
@@ -152,6 +155,8 @@ case("reducemin_uint64_of_nothing", "ReduceMin", 20, [u64([], [0, 1]), i64([0])]
 NANS = f32([[1, 7, NAN, NAN], [4, 5, 2, 5]])
 SORTED = "NaN counts as the greatest number, as numpy sorts; the specification is silent"
 case("argmax_nan_wins", "ArgMax", 13, [NANS], {"axis": 1, "keepdims": 0}, outputs=[i64([2, 1])], spec=SORTED, wrong={ORT: "passes NaN over"})
+case("argmax_last_nan", "ArgMax", 13, [f32([1, NAN, 3, NAN, 2])], {"axis": 0, "select_last_index": 1}, outputs=[i64([3])], spec=SORTED,
+     wrong={ORT: "passes NaN over"})
 case("topk_nan_first", "TopK", 11, [NANS, i64([3])], outputs=[f32([[NAN, NAN, 7], [5, 5, 4]]), i64([[2, 3, 1], [1, 3, 0]])], spec=SORTED, unasked=(EVALUATOR, ORT))
 case("topk_smallest_nan_last", "TopK", 11, [NANS, i64([3])], {"largest": 0}, outputs=[f32([[1, 7, NAN], [2, 4, 5]]), i64([[0, 1, 2], [2, 0, 1]])], spec=SORTED,
      unasked=(EVALUATOR, ORT))

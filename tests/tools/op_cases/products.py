@@ -1,5 +1,7 @@
 """Cases of operators: products, pooling, normalisation and resizing."""
-from .case import family, f32, i64, u8
+import numpy as np
+
+from .case import family, f32, i8, i64, u8
 
 case = family("products")
 
@@ -14,6 +16,9 @@ case("gemm_all", "Gemm", 13, [f32([-0.125, 1.375, 0.6875, -2.625, 3.0625, 2], [3
 case("gemm_depth_zero_keeps_bias", "Gemm", 13, [f32([], [2, 0]), f32([], [0, 2]), f32([-0.625, 0.6875])])
 case("matmulinteger_zero_points", "MatMulInteger", 10, [u8([3, 6, 6, 0, 8, 4], [2, 3]), u8([3, 6, 6, 0, 8, 4], [3, 2]),
      u8(3), u8(2)])
+case("matmulinteger_broadcasts", "MatMulInteger", 10, [u8(np.arange(12), [2, 1, 2, 3]), i8(np.arange(-6, 12), [3, 3, 2])])
+case("matmulinteger_matrix_by_batch", "MatMulInteger", 10, [u8([3, 6, 6, 0, 8, 4], [2, 3]), i8(np.arange(-6, 6), [1, 3, 4])])
+case("matmulinteger_vector", "MatMulInteger", 10, [u8([3, 6, 200]), i8(np.arange(-6, 6), [3, 4])])
 case("einsum_batch_transpose", "Einsum", 12, [f32([1.0625, -2.5625, 0.5, -1.625, 0.0625, 0.8125, 2.5625, 1.3125, -0.9375,
      2.9375, -0.8125, 2.9375], [2, 2, 3]), f32([1.0625, -2.5625, 0.5, -1.625, 0.0625, 0.8125, 2.5625, 1.3125, -0.9375,
      2.9375, -0.8125, 2.9375], [2, 3, 2])], {"equation": "bij,bjk->bki"})

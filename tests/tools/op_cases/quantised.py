@@ -14,6 +14,10 @@ HALVES = f32([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 1000, -1000])
 case("quantizelinear_halves_uint8", "QuantizeLinear", 10, [HALVES, f32(1), u8(128)])
 case("quantizelinear_halves_int8", "QuantizeLinear", 13, [HALVES, f32(1), i8(1)])
 case("quantizelinear_no_zero_point", "QuantizeLinear", 13, [HALVES, f32(0.5)])
+case("quantizelinear_float16_quotient", "QuantizeLinear", 23, [f16([6.6484375, 2.55078125, -7.1484375, 9.3515625]), f16(0.0999755859375), i8(0)], None, [i8([66, 26, -72, 94])],
+     spec="QuantizeLinear-23: the type of y_scale determines the precision of the division", wrong={ORT: "divides in float32"},
+     not_double="the quotient is rounded to float16")
+case("quantizelinear_blocks_of_a_list", "QuantizeLinear", 21, [f32([1, 2, 3, 5]), f32([0.5, 0.25])], {"axis": 0, "block_size": 2})
 case("quantizelinear_axis_negative", "QuantizeLinear", 13, [numbers([2, 3, 2], 201), f32([0.25, 0.5, 2]), i8([1, -2, 3])], {"axis": -2})
 case("quantizelinear_axis_default_1", "QuantizeLinear", 19, [numbers([2, 3], 202), f32([0.25, 0.5, 2]), u8([1, 2, 3])])
 case("quantizelinear_int32_input", "QuantizeLinear", 10, [i32([7, -7, 300]), f32(2), i8(0)], None, [i8([4, -4, 127])],
