@@ -130,7 +130,8 @@ struct Celu {
   template <class T>
   PX_HD T operator()(T x) const {
     const T a = static_cast<T>(alpha);
-    const T below = a * math::expm1_negative(x / a);
+    const T scaled = x / a;  // positive below 0 where alpha is negative
+    const T below = a * (scaled > T(0) ? math::exp(scaled) - T(1) : math::expm1_negative(scaled));
     return x < T(0) ? below : x;
   }
 };

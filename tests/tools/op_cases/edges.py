@@ -126,6 +126,7 @@ case("relu_int32", "Relu", 14, [i32([-3, 0, 7])])
 case("relu_float16_specials", "Relu", 14, [f16([NAN, INF, -INF, -0.5, 2])])
 case("leakyrelu_default_alpha", "LeakyRelu", 16, [f32([-100, 0, 2.5])])
 case("elu_default_alpha", "Elu", 22, [f32([-100, -0.5, 0, 2.5])])
+case("celu_of_negative_alpha", "Celu", 12, [f32([-2.5, -0.5, 0, 0.75, 3])], {"alpha": -1.5})
 case("elu_near_zero", "Elu", 22, [f32([-1e-4, -3e-5, -1e-6])], outputs=[f32(np.expm1(np.float64([-1e-4, -3e-5, -1e-6])))],
      spec="alpha * (exp(x) - 1)", wrong={ORT: "cancels"})
 case("selu_given", "Selu", 22, [f32([-1, 0.5, -3])], {"alpha": 2.0, "gamma": 0.5})
