@@ -137,6 +137,11 @@ Status group_norm(OpContext<Device>& op, int64_t groups) {
 
 template <class Device>
 Status instance_normalization(OpContext<Device>& op) {
+  const Tensor& x = op.input(0);
+  if (x.element_count() == 0) {
+    PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+    return {};
+  }
   return group_norm(op, op.input(0).shape().rank() < 2 ? 1 : op.input(0).shape()[1]);
 }
 

@@ -1,5 +1,4 @@
-// What a norm does to one row, whatever the device. Two passes over a row that lies in the cache: the mean first, then
-// the squares of the differences from it.
+// What a norm does to one row, whatever the device; moments_of says how the moments are found.
 #pragma once
 
 #include <cmath>
@@ -11,20 +10,20 @@ namespace parallax::runtime {
 
 template <class C>
 struct Centred {
-  C mean, factor;
-  PX_HD C operator()(C x, int64_t) const { return (x - mean) * factor; }
+  C mean, rest, factor;
+  PX_HD C operator()(C x, int64_t) const { return ((x - mean) - rest) * factor; }
 };
 template <class Device, class C>
 struct Scaled {
-  C mean, factor;
+  C mean, rest, factor;
   Elements<Device, const C> scale;
-  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i]; }
+  PX_HD C operator()(C x, int64_t i) const { return ((x - mean) - rest) * factor * scale[i]; }
 };
 template <class Device, class C>
 struct ScaledAndMoved {
-  C mean, factor;
+  C mean, rest, factor;
   Elements<Device, const C> scale, bias;
-  PX_HD C operator()(C x, int64_t i) const { return (x - mean) * factor * scale[i] + bias[i]; }
+  PX_HD C operator()(C x, int64_t i) const { return ((x - mean) - rest) * factor * scale[i] + bias[i]; }
 };
 
 // What one row needs to know; the statistics of row i go to mean[i] and inverse[i] where they are wanted.
@@ -40,15 +39,15 @@ struct NormRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t row) const {
     const C count = static_cast<C>(team.length());
-    const C mean = centred ? team.fold(DifferenceSum<C>{C(0)}) / count : C(0);
-    const C variance = team.fold(SquaredDifferenceSum<C>{mean}) / count;
+    const auto [mean, variance, rest] =
+        centred ? moments_of(team) : Moments<C>{C(0), team.fold(SquaredDifferenceSum<C>{C(0)}) / count, C(0)};
     const C inverse = C(1) / std::sqrt(variance + epsilon);
     if (!scale) {
-      team.emit(Centred<C>{mean, inverse});
+      team.emit(Centred<C>{mean, rest, inverse});
     } else if (!bias) {
-      team.emit(Scaled<Device, C>{mean, inverse, scale});
+      team.emit(Scaled<Device, C>{mean, rest, inverse, scale});
     } else {
-      team.emit(ScaledAndMoved<Device, C>{mean, inverse, scale, bias});
+      team.emit(ScaledAndMoved<Device, C>{mean, rest, inverse, scale, bias});
     }
     if (mean_out) team.store(mean_out, row, mean);
     if (inverse_out) team.store(inverse_out, row, inverse);

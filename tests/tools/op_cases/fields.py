@@ -46,6 +46,10 @@ case("instancenormalization_epsilon", "InstanceNormalization", 6, [SMALL, SCALE,
      [(standardized(SMALL, (2, 3), 1e-4) * by_channel(SCALE, 4) + by_channel(BIAS, 4)).astype(np.float32)],
      spec="InstanceNormalization: scale * (x - mean) / sqrt(variance + epsilon) + B, mean and variance per instance per channel")
 FAR = (1000 + SMALL).astype(np.float32)
+WIDE = f32(1000 + 0.01 * np.sin(np.arange(40)), [2, 20])
+case("layernormalization_far_from_zero", "LayerNormalization", 17, [WIDE, f32(np.full(20, 0.5)), f32(np.full(20, 0.25))], {"epsilon": 1e-9},
+     [(standardized(WIDE, 1, 1e-9) * 0.5 + 0.25).astype(np.float32)], spec="LayerNormalization: (x - mean) / sqrt(variance + epsilon) * scale + B",
+     wrong={ORT: "the mean is a float", EVALUATOR: "the mean is a float"})
 case("instancenormalization_far_from_zero", "InstanceNormalization", 6, [FAR, SCALE, BIAS], {"epsilon": 1e-9},
      [(standardized(FAR, (2, 3), 1e-9) * by_channel(SCALE, 4) + by_channel(BIAS, 4)).astype(np.float32)],
      spec="InstanceNormalization: scale * (x - mean) / sqrt(variance + epsilon) + B, mean and variance per instance per channel",
