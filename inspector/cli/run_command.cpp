@@ -40,7 +40,7 @@ class RunCommand final : public Command {
                    "how much is kept of each value (default: all with two sides or --dump, else none)")
         ->type_name("none|shape|stats|sample|all");
     app.add_option("--capture-limit", capture_limit_, "values larger than this keep a sample")->type_name("BYTES");
-    app.add_option("--only", only_, "capture and compare these values only; may be repeated")
+    app.add_option("--only", only_, "capture and compare these values only, and the graph's outputs; may be repeated")
         ->type_name("GLOB")
         ->allow_extra_args(false);
     app.add_option("--dump", dump_, "write the dumps into this folder")->type_name("DIR");

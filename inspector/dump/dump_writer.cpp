@@ -74,7 +74,7 @@ class DumpWriter::Impl {
 };
 
 CaptureLevel DumpWriter::Impl::wants(const ValueSite& site) {
-  if (options_.only.empty()) return options_.level;
+  if (options_.only.empty() || site.is_graph_output) return options_.level;
   const std::string path = site.scope + site.escaped_name;
   for (const std::string& glob : options_.only) {
     if (glob_matches(static_glob(glob), path)) return options_.level;
@@ -183,6 +183,7 @@ dump::ValueFields DumpWriter::Impl::fields_of(const ValueSite& site, std::string
 }
 
 Status DumpWriter::Impl::absent(const ValueSite& site, const Absence& absence) {
+  if (wants(site) == CaptureLevel::none) return {};
   const std::string path = site.scope + site.escaped_name;
   return event(dump::EventKind::absent, fields_of(site, path), absence.into, static_cast<double>(absence.kind));
 }
@@ -191,7 +192,7 @@ Status DumpWriter::Impl::observe(const Observation& observation) {
   const CaptureLevel wanted = wants(observation.site);
   if (wanted == CaptureLevel::none) return {};
   path_ = observation.path();
-  if (!is_wanted(path_)) return {};
+  if (!observation.site.is_graph_output && !is_wanted(path_)) return {};
   const bool is_summed_up = wanted == CaptureLevel::stats && observation.statistics != nullptr;
   if (wanted == CaptureLevel::shape || is_summed_up) return store(observation, observation.value, wanted);
   const Value value = PX_TRY_CONTEXT("value '" + path_ + "'", on_host(observation.value, observation.stream));

@@ -13,7 +13,7 @@ namespace parallax {
 
 struct DumpWriterOptions {
   CaptureLevel level = CaptureLevel::all;  // of every value that `only` lets through
-  std::vector<std::string> only;           // globs over value paths with "[*]" for iterations; empty: all
+  std::vector<std::string> only;           // globs over value paths; empty: all. Graph outputs are always written
   int64_t capture_limit_bytes = 0;         // larger values keep `sample`; 0: no limit
   int64_t sample_elements = 1024;
   size_t ring_bytes = size_t{48} << 20;  // most space that is kept reserved and touched ahead of what is written

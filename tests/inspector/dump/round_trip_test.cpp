@@ -146,6 +146,8 @@ TEST_F(RoundTrip, OnlyLetsThroughWhatMatches) {
   EXPECT_EQ(writer->wants(producer.site("layer.3")), CaptureLevel::all);
   EXPECT_EQ(writer->wants(producer.site("inner")), CaptureLevel::all);
   EXPECT_EQ(writer->wants(producer.site("other")), CaptureLevel::none);
+  producer.site("result").is_graph_output = true;
+  EXPECT_EQ(writer->wants(producer.site("result")), CaptureLevel::all);
 }
 
 TEST_F(RoundTrip, StoresAliasesAndEqualPayloadsOnce) {
