@@ -226,6 +226,12 @@ class Builder {
       input.place = place_of(input.place.value);
     }
     for (ValueId output : step.node->outputs) step.outputs.push_back(place_of(output));
+    const auto place_in_source = [&](size_t index) {
+      const ValueSite* site = step.outputs[index].site;
+      return site == nullptr ? -1 : site->node_index;
+    };
+    for (size_t index = 0; index < step.outputs.size(); ++index) step.placing_order.push_back(index);
+    std::ranges::stable_sort(step.placing_order, {}, place_in_source);
     for (ValueId value : step.last_read) {
       if (plan_->is_constant[static_cast<size_t>(value)] == 0) step.freed_slots.push_back(place_of(value).slot);
     }

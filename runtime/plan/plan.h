@@ -50,10 +50,11 @@ struct Step {
   std::unique_ptr<FallbackNode> fallback;
   std::vector<BodyPlan> bodies;
   bool has_too_few_inputs = false;
-  std::vector<StepInput> inputs;     // aliases resolved
-  std::vector<ValuePlace> outputs;   // as many as the node's
-  std::vector<ValueId> last_read;    // values that nothing reads after this node, its own unread outputs included
-  std::vector<int32_t> freed_slots;  // theirs, but for those of constants
+  std::vector<StepInput> inputs;      // aliases resolved
+  std::vector<ValuePlace> outputs;    // as many as the node's
+  std::vector<size_t> placing_order;  // indices of `outputs`: what is made of another comes after it, as in the source
+  std::vector<ValueId> last_read;     // values that nothing reads after this node, its own unread outputs included
+  std::vector<int32_t> freed_slots;   // theirs, but for those of constants
 
   const BodyPlan* body(std::string_view attribute) const;
 };

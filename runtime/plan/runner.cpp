@@ -314,7 +314,7 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
 
 Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
                              std::span<const int64_t> aliases) {
-  for (size_t index = 0; index < step.outputs.size(); ++index) {
+  for (const size_t index : step.placing_order) {
     const ValuePlace& where = step.outputs[index];
     if (where.slot < 0) continue;
     if (index >= outputs.size() || outputs[index].is_absent()) {
