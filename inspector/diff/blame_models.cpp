@@ -258,7 +258,9 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     return true;
   }
   const Region region = PX_TRY(regions_.run(match.a, match.b, instance));
-  const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
+  diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
+  if (!(introduced.relative_rms > kSameDefinition) && introduced.severity > 1)
+    introduced.relative_rms = diff::apart_in_some_elements(regions_, match, instance, region, limit);
   if (!(introduced.relative_rms > kSameDefinition)) return false;
   if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
   if (std::isinf(introduced.severity) && agrees_past(match, instance)) return false;

@@ -6,12 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/node_judge.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
 
 constexpr int kMostBetween = 96;
+constexpr double kNudge = 4;  // units in the last place of float32: more than a folded constant is off
 
 // The element type a graph declares, undefined where it does not.
 DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
@@ -69,6 +71,22 @@ Result<Region> RegionRunner::run_past(int32_t target_a, int32_t target_b, const 
   region.expected = PX_TRY(compute(target_a, in_a));
   region.given_a = given(target_a, in_a);
   region.nodes_a = std::move(in_a.nodes);
+  return region;
+}
+
+Result<Region> RegionRunner::run_nudged(int32_t target_a, int32_t target_b, const Instance& instance,
+                                        uint32_t seed) const {
+  Region region;
+  Walk filler{.instance = instance, .fills = true};
+  Walk in_b{.instance = instance,
+            .in_a = false,
+            .target = target_b,
+            .other_target = target_a,
+            .filler = &filler,
+            .nudge = seed};
+  region.found = PX_TRY(compute(target_b, in_b));
+  Walk in_a{.instance = instance, .target = target_a, .other_target = target_b, .filler = &filler, .nudge = seed};
+  region.expected = PX_TRY(compute(target_a, in_a));
   return region;
 }
 
@@ -185,6 +203,8 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
   const int32_t returned = is_paired ? -1 : side.returned_by_call(id);
   if (returned >= 0) return value_of(returned, walk);
   Value value = PX_TRY(known(id, walk));
+  const bool is_nudged = walk.nudge != 0 && !value.is_absent();
+  if (is_nudged) value = nudged_value(value, walk.nudge + static_cast<uint32_t>(id) * 0x632BE5ABU, kNudge);
   if (value.is_absent()) value = PX_TRY(compute(id, walk));
   walk.values[id] = value;
   return value;

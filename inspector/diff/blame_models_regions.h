@@ -30,6 +30,10 @@ class RegionRunner {
   // The same, where one pair of matched values before it does not count: both sides make of their own what they do.
   Result<Region> run_past(int32_t target_a, int32_t target_b, const Instance& instance, const ValueMatch& pair) const;
 
+  // The same, all floats that are read (values and constants) moved by some units in the last place of float32, this
+  // way or that as `seed` (not 0) has it: what rounding may make of either definition.
+  Result<Region> run_nudged(int32_t target_a, int32_t target_b, const Instance& instance, uint32_t seed) const;
+
   // What B's nodes make of A's values where they read these constants, by site of B, in place of their own.
   using Constants = std::unordered_map<int32_t, Value>;
   Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
@@ -55,6 +59,7 @@ class RegionRunner {
     int depth = 0;
     bool fills = false;      // makes A's values that were not captured; its nodes belong to no region
     Walk* filler = nullptr;  // the one that does, for the others
+    uint32_t nudge = 0;      // seed; 0: values are read as they are
   };
 
   Result<Value> value_of(int32_t id, Walk& walk) const;

@@ -2,11 +2,14 @@
 #include "inspector/diff/blame_models_rounding.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/captured_side.h"
 #include "inspector/diff/grown_rounding.h"
 #include "inspector/diff/node_judge.h"
@@ -14,6 +17,7 @@
 #include "inspector/diff/why.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
+#include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
 namespace {
@@ -114,7 +118,44 @@ std::vector<Cause> other_inputs(const ModelSide& a, const Comparison& comparison
   return causes;
 }
 
+// Into `most`: how far each element of the two definitions has moved, where that is more.
+void add_movement(const Region& region, const Region& moved, std::vector<double>& most) {
+  for (const auto& [before, after] : {std::pair(&region.expected, &moved.expected), {&region.found, &moved.found}}) {
+    if (!after->is_tensor() || !(after->tensor().shape() == before->tensor().shape())) continue;
+    for (size_t index = 0; index < most.size(); ++index) {
+      const auto place = static_cast<int64_t>(index);
+      const double by =
+          std::abs(element_as_double(before->tensor(), place) - element_as_double(after->tensor(), place));
+      most[index] = std::max(most[index], by);
+    }
+  }
+}
+
 }  // namespace
+
+double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
+                              const Region& region, const Limit& limit) {
+  constexpr uint32_t kRounds = 3;
+  constexpr double kMargin = 4;
+  const auto is_float = [](const Value& value) { return value.is_tensor() && is_floating(value.tensor().dtype()); };
+  if (!is_float(region.expected) || !is_float(region.found)) return 0;
+  const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
+  if (!(a.shape() == b.shape())) return 0;
+  std::vector<double> moved(static_cast<size_t>(a.element_count()));
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    const auto nudged = regions.run_nudged(match.a, match.b, instance, 0x9E3779B9U * round);
+    if (nudged.ok()) add_movement(region, *nudged, moved);
+  }
+  double largest = 0;
+  for (size_t index = 0; index < moved.size(); ++index) {
+    const double x = element_as_double(a, static_cast<int64_t>(index));
+    const double y = element_as_double(b, static_cast<int64_t>(index));
+    const double apart = std::abs(x - y), size = std::max(std::abs(x), std::abs(y));
+    if (!(apart > limit.atol + limit.rtol * std::abs(x)) || !(apart > kMargin * moved[index])) continue;
+    if (apart > kSameDefinition * size) largest = std::max(largest, apart / size);
+  }
+  return largest;
+}
 
 Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
                                              Comparison& comparison) {
@@ -139,10 +180,9 @@ Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const 
     return std::vector<Cause>{*std::move(left)};
   for (ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::diverged) continue;
-    value.verdict = Verdict::pass;
-    value.limit.from = LimitSource::noise;
-    value.reason =
-        "rounding that grew on the way here: both models define the same, and every node is right on its own inputs";
+    accept_as_rounding(value,
+                       "rounding that grew on the way here: both models define the same, and every node is right on "
+                       "its own inputs");
   }
   conclude(comparison);
   return causes;

@@ -66,9 +66,7 @@ class Acceptance {
   Status run() {
     for (ValueComparison& value : comparison_.values) {
       if (value.verdict != Verdict::diverged) continue;
-      value.reason = PX_TRY(reason_for(value));
-      value.verdict = Verdict::pass;
-      value.limit.from = LimitSource::noise;
+      accept_as_rounding(value, PX_TRY(reason_for(value)));
     }
     conclude(comparison_);
     return {};
@@ -134,6 +132,25 @@ std::optional<Cause> find_left_range(const Comparison& comparison, bool with_con
       fmt::join(metrics.worst_index, ","), in_a ? metrics.worst_a : metrics.worst_b, in_a ? "A" : "B",
       in_a ? metrics.worst_b : metrics.worst_a, in_a ? "B" : "A");
   return cause;
+}
+
+void accept_as_rounding(ValueComparison& value, std::string reason) {
+  value.verdict = Verdict::pass;
+  value.reason = std::move(reason);
+  value.limit.from = LimitSource::noise;
+  if (!(value.severity > 1)) return;
+  const bool has_metrics = value.metrics.has_value() && value.metrics->nan_a == value.metrics->nan_b &&
+                           value.metrics->inf_a == value.metrics->inf_b && std::isfinite(value.metrics->max_abs);
+  if (std::isfinite(value.severity)) {
+    value.limit.rtol *= value.severity;
+    value.limit.atol *= value.severity;
+  } else if (has_metrics) {
+    value.limit.rtol = 0;
+    value.limit.atol = value.metrics->max_abs;
+  } else {
+    return;
+  }
+  value.severity = 1;
 }
 
 Status accept_grown_rounding(const RootFinder& finder, Comparison& comparison) {

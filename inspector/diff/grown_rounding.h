@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "inspector/diff/blame_roots.h"
 
@@ -12,6 +13,9 @@ namespace parallax::diff {
 // rounding, even where every node is right on its own inputs. Nothing where there is none. What follows from constants
 // alone is another definition, and left out where these are judged beside.
 std::optional<Cause> find_left_range(const Comparison& comparison, bool with_constants = true);
+
+// The value passes as rounding: its limit is widened to what was found, so that its severity is 1 at most.
+void accept_as_rounding(ValueComparison& value, std::string reason);
 
 // To be called when every node was judged and is right on its own inputs on both sides: then what differs follows from
 // rounding, and passes, each value with its reason.

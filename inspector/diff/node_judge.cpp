@@ -72,11 +72,6 @@ Value moved_value(const Value& value, const UlpsOf& ulps_of) {
   return moved.take();
 }
 
-Value nudged_value(const Value& value, uint32_t seed, double ulps) {
-  return moved_value(
-      value, [=](size_t index) { return (scrambled(seed ^ static_cast<uint32_t>(index)) & 1U) != 0 ? ulps : -ulps; });
-}
-
 // The first input of floats moved one way and the others the other way: so that what is divided by a scale moves by
 // both, and every element that lies between two steps goes to the other one.
 std::vector<Value> pulled_apart(const std::vector<FoundValue>& inputs, double ulps) {
@@ -190,6 +185,11 @@ Distance distance_between(const Value& expected, const Value& actual, const Limi
   judge_values(expected, actual, {limit, true, true}, compared);
   if (compared.verdict == Verdict::not_compared) return {std::numeric_limits<double>::infinity(), std::nullopt};
   return {compared.severity, compared.metrics};
+}
+
+Value nudged_value(const Value& value, uint32_t seed, double ulps) {
+  return moved_value(
+      value, [=](size_t index) { return (scrambled(seed ^ static_cast<uint32_t>(index)) & 1U) != 0 ? ulps : -ulps; });
 }
 
 std::vector<Value> nudged(const std::vector<FoundValue>& inputs, uint32_t seed, double ulps) {

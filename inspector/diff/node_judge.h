@@ -46,6 +46,7 @@ Result<NodeJudgement> judge_node(const CapturedSide& side, const NodeInstance& i
 // The inputs moved by about a unit in the last place (of float32 at least), this way or that by chance; whole ones
 // stay.
 std::vector<Value> nudged(const std::vector<FoundValue>& inputs, uint32_t seed, double ulps);
+Value nudged_value(const Value& value, uint32_t seed, double ulps);
 
 bool has_body(const Node& node);
 

@@ -15,6 +15,7 @@
 
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
+#include "inspector/diff/grown_rounding.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/import.h"
 #include "inspector/workbench/measured_noise.h"
@@ -180,8 +181,11 @@ void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& com
     const auto found = by_path.find(value.path);
     if (found == by_path.end() || value.verdict != Verdict::diverged) continue;
     if (is_unfused && is_rounding(*found->second) && !is_about_the_same(value, *found->second)) continue;
+    if (is_rounding(*found->second)) {
+      diff::accept_as_rounding(value, found->second->reason);
+      continue;
+    }
     value.verdict = found->second->verdict;
-    value.limit = found->second->limit;
     value.reason = found->second->reason;
   }
   conclude(comparison);
