@@ -46,7 +46,8 @@ class DumpSide {
       const DumpEntry& entry = entries[index];
       if (entry.execution > 0) continue;
       if (entry.absence.has_value()) {
-        absent_.emplace(diff::static_path(entry.path), static_cast<int32_t>(index));
+        const bool is_new = absent_.emplace(diff::static_path(entry.path), static_cast<int32_t>(index)).second;
+        if (is_new) absent_in_order_.push_back(static_cast<int32_t>(index));
       } else {
         by_path_[entry.path].push_back(static_cast<int32_t>(index));
         order_.push_back(static_cast<int32_t>(index));
@@ -84,7 +85,7 @@ class DumpSide {
   }
   bool holds(const std::string& path) const { return by_path_.contains(path) || absence(path) != nullptr; }
 
-  const std::unordered_map<std::string, int32_t>& absent() const { return absent_; }
+  const std::vector<int32_t>& absent() const { return absent_in_order_; }
 
  private:
   const DumpReader& dump_;
@@ -92,7 +93,8 @@ class DumpSide {
   std::unique_ptr<SiteIndex> sites_;
   std::vector<int32_t> order_;
   std::unordered_map<std::string, std::vector<int32_t>> by_path_;
-  std::unordered_map<std::string, int32_t> absent_;
+  std::unordered_map<std::string, int32_t> absent_;  // by static path
+  std::vector<int32_t> absent_in_order_;
 };
 
 // Entry of B for each entry of A.
@@ -176,10 +178,10 @@ Matching match(const DumpSide& a, const DumpSide& b, const diff::PathLinks& link
   Matching matching;
   match_by_path(a, b, links, matching);
   if (!by_name) return matching;
-  if (!links.is_closed()) {
-    match_groups(unmatched(a, matching.b_of_a, name_key), unmatched(b, matching.a_of_b, name_key), MatchedBy::name,
-                 false, matching);
-  }
+  // Where the graphs of two models say what stands for what, an equal name or content is chance.
+  if (links.is_closed()) return matching;
+  match_groups(unmatched(a, matching.b_of_a, name_key), unmatched(b, matching.a_of_b, name_key), MatchedBy::name, false,
+               matching);
   if (!runs_one_model(a.dump(), b.dump())) {
     match_groups(unmatched(a, matching.b_of_a, content_key), unmatched(b, matching.a_of_b, content_key),
                  MatchedBy::content, true, matching);
@@ -237,7 +239,7 @@ class DumpComparer {
         placed.order_in_b = in_b;
         placed.comparison.b = b_.entry(in_b).path;
         placed.comparison.matched_by = matching.how.at(index);
-        if (links_.is_closed()) estimate_unmatched_before(in_b, matching);
+        if (links_.is_closed()) add_b_up_to(in_b);
       }
       PX_TRY(compare(index, in_b, placed.comparison));
     }
@@ -264,25 +266,47 @@ class DumpComparer {
     return placed;
   }
 
-  // What B alone has rounds too, and what follows carries that on.
-  void estimate_unmatched_before(int32_t in_b, const Matching& matching) {
-    for (; estimated_b_ < b_.order().size() && b_.order()[estimated_b_] < in_b; ++estimated_b_) {
-      const int32_t index = b_.order()[estimated_b_];
-      const DumpEntry& entry = b_.entry(index);
-      if (matching.a_of_b.contains(index) || !entry.statistics.has_value()) continue;
-      TypeInfo type = entry.type;
-      type.dtype = differences_.type_that_rounds(type.dtype);
-      judge_b_.add(entry.path, b_.site(entry.path), type, *entry.statistics);
+  // A value's size and type, from whatever was kept of it. What only this side has counts as well: it rounds, and what
+  // follows carries that on.
+  int64_t add_to(Judge& judge, const DumpSide& side, int32_t index) {
+    const DumpEntry& entry = side.entry(index);
+    const ValueSite* site = side.site(entry.path);
+    const bool is_a = &side == &a_;
+    const auto rounding = [&](DType dtype) {
+      if (carries_double(side.dump())) dtype = diff::declared_type(site, dtype);
+      return is_a ? dtype : differences_.type_that_rounds(dtype);
+    };
+    const bool has_payload = entry.level == CaptureLevel::all || entry.level == CaptureLevel::sample;
+    const auto loaded = has_payload ? side.dump().load(index) : Result<Value>(Value());
+    if (loaded.ok() && has_payload) {
+      const DType dtype = loaded->is_tensor() ? loaded->tensor().dtype() : DType::undefined;
+      if (entry.level == CaptureLevel::sample && loaded->is_tensor())
+        return judge.add_sample(entry.path, site, entry.type, loaded->tensor(), rounding(dtype));
+      return judge.add(entry.path, site, *loaded, rounding(dtype));
+    }
+    if (!entry.statistics.has_value()) return -1;
+    TypeInfo type = entry.type;
+    type.dtype = rounding(type.dtype);
+    return judge.add(entry.path, site, type, *entry.statistics);
+  }
+
+  void add_b_up_to(int32_t in_b) {
+    for (; added_b_ < b_.order().size() && b_.order()[added_b_] <= in_b; ++added_b_) {
+      const int32_t index = b_.order()[added_b_];
+      numbers_b_[index] = add_to(judge_b_, b_, index);
     }
   }
 
+  // A's place for what was not reached.
+  int64_t behind_all() const { return static_cast<int64_t>(a_.dump().entries().size()); }
+
   // Values that neither plan has: each once, so that nothing of the source graph goes unsaid.
   void add_absent_in_both() {
-    for (const auto& [path, index] : a_.absent()) {
-      const std::string path_b = links_.b_path_of(path);
+    for (const int32_t index : a_.absent()) {
+      const std::string path_b = links_.b_path_of(diff::static_path(a_.entry(index).path));
       if (b_.absence(path_b) == nullptr) continue;
       Placed& placed = add(a_, index);
-      placed.order_in_a = index;
+      placed.order_in_a = behind_all() + 1 + index;
       placed.comparison.a = placed.comparison.path;
       placed.comparison.b = path_b;
       diff::set_not_compared(placed.comparison, diff::reason_of(*a_.entry(index).absence));
@@ -295,7 +319,7 @@ class DumpComparer {
       const std::string path = site.scope + site.escaped_name;
       if (!site.is_graph_output || a_.holds(path) || b_.holds(links_.b_path_of(path))) return;
       Placed& placed = values_.emplace_back();
-      placed.order_in_a = static_cast<int64_t>(a_.dump().entries().size());  // behind all that was reached
+      placed.order_in_a = behind_all();
       ValueComparison& value = placed.comparison;
       value.path = value.a = path;
       value.b = links_.b_path_of(path);
@@ -308,42 +332,54 @@ class DumpComparer {
 
   Status compare(int32_t in_a, int32_t in_b, ValueComparison& result) {
     const DumpEntry& a = a_.entry(in_a);
-    const ValueSite* site = a_.site(a.path);
+    const int64_t number = add_to(judge_, a_, in_a);
     const bool has_payload = a.level == CaptureLevel::all || a.level == CaptureLevel::sample;
-    if (!has_payload || in_b == kNone || b_.entry(in_b).level != a.level)
-      return compare_statistics(a, in_b, site, result);
+    if (in_b == kNone) return diff::set_not_compared(result, b_.reason_for(links_.b_path_of(a.path), "B")), Status{};
+    const DumpEntry& b = b_.entry(in_b);
+    if (!has_payload || b.level != a.level)
+      return compare_statistics(a, b, context_of(a, number, in_b), result), Status{};
     auto loaded_a = a_.dump().load(in_a), loaded_b = b_.dump().load(in_b);
     if (!loaded_a.ok() || !loaded_b.ok()) return leave_out(in_a, loaded_a, in_b, loaded_b, result);
     Value value_a = std::move(loaded_a).take();
     const Value value_b = std::move(loaded_b).take();
-    const DType fallback = value_a.is_tensor() ? value_a.tensor().dtype() : DType::undefined;
-    const DType declared = widen_ ? diff::declared_type(site, fallback) : fallback;
-    const int64_t number = judge_.add(a.path, site, value_a, declared);
-    Limit limit = judge_.limit_of(number, a.path);
-    if (links_.is_closed()) {
-      const DType carried = value_b.is_tensor() ? value_b.tensor().dtype() : DType::undefined;
-      const int64_t number_b = judge_b_.add(b_.entry(in_b).path, b_.site(b_.entry(in_b).path), value_b,
-                                            differences_.type_that_rounds(carried));
-      limit = diff::wider(limit, judge_b_.limit_of(number_b, b_.entry(in_b).path));
-      limit = differences_.with_storing(limit, fallback, carried);
-    }
-    diff::CompareContext context{limit, is_exempt(a), widen_};
-    if (!same_type(a.type, b_.entry(in_b).type, result)) return {};
+    const diff::CompareContext context = context_of(a, number, in_b);
+    if (!same_type(a.type, b.type, result)) return {};
     if (links_.is_closed()) value_a = differences_.as_held_in_half(value_a, value_b);
     diff::judge_values(value_a, value_b, context, result);
     if (result.metrics.has_value()) {
       judge_.found_difference(a.path, result.metrics->rmse);
-      if (links_.is_closed()) judge_b_.found_difference(b_.entry(in_b).path, result.metrics->rmse);
+      if (links_.is_closed()) judge_b_.found_difference(b.path, result.metrics->rmse);
     }
     if (a.level == CaptureLevel::all) gallery_.consider(value_a, value_b, result);
-    if (a.level == CaptureLevel::sample) {
-      diff::describe_type(a.type, result);
-      if (result.metrics.has_value())
-        result.metrics->worst_index.clear();  // an index into the sample, not into the tensor
-      if (result.verdict == Verdict::pass || result.verdict == Verdict::diverged)
-        result.reason = "compared by a sample of elements";
-    }
+    if (a.level == CaptureLevel::sample) conclude_sample(a, b, context, result);
     return {};
+  }
+
+  // A sample says nothing of the elements between: the statistics are of all of them.
+  static void conclude_sample(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
+                              ValueComparison& result) {
+    diff::describe_type(a.type, result);
+    if (result.metrics.has_value()) result.metrics->worst_index.clear();  // into the sample, not into the tensor
+    if (result.verdict != Verdict::pass && result.verdict != Verdict::diverged) return;
+    result.reason = "compared by a sample of elements";
+    const bool have_statistics = a.statistics.has_value() && b.statistics.has_value();
+    if (!have_statistics || a.type.dtype == DType::string) return;
+    ValueComparison whole = result;
+    diff::judge_statistics(*a.statistics, *b.statistics, is_exact_tensor(a.type), context, whole);
+    if (whole.severity <= result.severity || whole.verdict != Verdict::diverged) return;
+    result.verdict = whole.verdict;
+    result.severity = whole.severity;
+    result.reason = whole.reason;
+  }
+
+  diff::CompareContext context_of(const DumpEntry& a, int64_t number, int32_t in_b) {
+    const DumpEntry& b = b_.entry(in_b);
+    Limit limit = judge_.limit_of(number, a.path);
+    if (links_.is_closed()) {
+      limit = diff::wider(limit, judge_b_.limit_of(numbers_b_.at(in_b), b.path));
+      limit = differences_.with_storing(limit, a.type.dtype, b.type.dtype);
+    }
+    return {limit, is_exempt(a) || is_exempt(b), widen_};
   }
 
   // A pair whose payload is damaged on a side: nothing is said of it but that, and all else is compared. What follows
@@ -359,8 +395,6 @@ class DumpComparer {
       sides += fmt::format("{}{}", sides.empty() ? "" : " and ", name_of(side));
       damages_.push_back({side, *path, value->error().message});
     }
-    if (a.statistics.has_value()) judge_.add(a.path, a_.site(a.path), a.type, *a.statistics);
-    if (links_.is_closed() && b.statistics.has_value()) judge_b_.add(b.path, b_.site(b.path), b.type, *b.statistics);
     diff::set_not_compared(result, "damaged in " + sides);
     return {};
   }
@@ -375,18 +409,12 @@ class DumpComparer {
     return true;
   }
 
-  Status compare_statistics(const DumpEntry& a, int32_t in_b, const ValueSite* site, ValueComparison& result) {
-    Limit limit;
-    if (a.statistics.has_value()) limit = judge_.limit_of(judge_.add(a.path, site, a.type, *a.statistics), a.path);
-    if (in_b == kNone) return diff::set_not_compared(result, b_.reason_for(links_.b_path_of(a.path), "B")), Status{};
-    const DumpEntry& b = b_.entry(in_b);
-    if (!same_type(a.type, b.type, result)) return {};
-    if (!a.statistics.has_value() || !b.statistics.has_value() || a.type.dtype == DType::string) {
-      return diff::set_not_compared(result, "not captured"), Status{};
-    }
-    diff::judge_statistics(*a.statistics, *b.statistics, is_exact_tensor(a.type), {limit, is_exempt(a), widen_},
-                           result);
-    return {};
+  void compare_statistics(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
+                          ValueComparison& result) const {
+    if (!same_type(a.type, b.type, result)) return;
+    if (!a.statistics.has_value() || !b.statistics.has_value() || a.type.dtype == DType::string)
+      return diff::set_not_compared(result, "not captured");
+    diff::judge_statistics(*a.statistics, *b.statistics, is_exact_tensor(a.type), context, result);
   }
 
   static bool is_exempt(const DumpEntry& entry) {
@@ -400,7 +428,8 @@ class DumpComparer {
   diff::PathLinks links_;
   diff::ModelDifferences differences_;
   bool widen_;
-  size_t estimated_b_ = 0;  // entries of B whose rounding has been estimated, as far as they have no counterpart
+  size_t added_b_ = 0;                              // of B's entries, in order
+  std::unordered_map<int32_t, int64_t> numbers_b_;  // of those, in B's judge
   std::vector<Placed> values_;
   std::vector<DamagedValue> damages_;
 };

@@ -50,6 +50,11 @@ int64_t Judge::add(std::string_view path, const ValueSite* site, const TypeInfo&
   return add_magnitude(path, site, magnitude_of(type, a));
 }
 
+int64_t Judge::add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
+                          DType declared) {
+  return add_magnitude(path, site, magnitude_of_sample(type, sample, declared));
+}
+
 Limit Judge::limit_of(int64_t number, const std::string& path) {
   const std::lock_guard lock(mutex_);
   const Limit from_table = noise_.limit_of(number, path);

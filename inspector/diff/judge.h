@@ -40,6 +40,9 @@ class Judge {
   // Side A has a value (see NoiseModel::add). `declared`: the type that rounds, where the payload is carried wider.
   int64_t add(std::string_view path, const ValueSite* site, const Value& a, DType declared);
   int64_t add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a);
+  // From some of the elements of a tensor of `type`.
+  int64_t add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
+                     DType declared);
   Limit limit_of(int64_t number, const std::string& path);
   void found_difference(const std::string& path, double rmse);
 

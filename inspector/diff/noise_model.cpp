@@ -77,6 +77,29 @@ double most_believed(DType coarsest, double rms) {
 
 DType coarser(DType a, DType b) { return epsilon_of(a) >= epsilon_of(b) ? a : b; }
 
+// Whether rounding may have been done on the way to a value that nobody was shown: not where it is given (an input of
+// the main graph, a constant), or follows from what is given without a single rounding.
+bool may_have_rounded(const Graph& graph, ValueId id, bool in_main_graph, int depth = 0) {
+  constexpr int kDeepest = 16;
+  if (id == kNoValue) return false;
+  const ValueDef& definition = value_at(graph, id);
+  if (!is_counted(definition.type.dtype)) return false;
+  if (definition.producer == kNoNode) return !in_main_graph && definition.initializer_index < 0;
+  const Node& producer = graph.nodes[static_cast<size_t>(definition.producer)];
+  if (producer.inputs.empty()) return false;
+  const NoiseRow& row = noise_row_of(producer.op_type, producer.domain);
+  if (row.spread != Spread::moves || depth == kDeepest) return true;
+  return std::ranges::any_of(producer.inputs,
+                             [&](ValueId input) { return may_have_rounded(graph, input, in_main_graph, depth + 1); });
+}
+
+// Of a value that nobody was shown; constants that nodes hold are of ordinary size.
+bool has_unknown_size(const Graph& graph, ValueId id) {
+  const ValueDef& definition = value_at(graph, id);
+  if (!is_counted(definition.type.dtype)) return false;
+  return definition.producer == kNoNode || !graph.nodes[static_cast<size_t>(definition.producer)].inputs.empty();
+}
+
 bool has_bodies(const Node& node) {
   return node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.function != nullptr;
 }
@@ -116,6 +139,9 @@ struct NoiseModel::Inputs {
   DType coarsest = DType::undefined;
   bool any_known = false;
   bool any_estimated = false;
+  // What nobody was shown, nor could be estimated: it has rounded, it has a size.
+  bool any_rounded_unseen = false;
+  bool any_size_unseen = false;
 
   void add(const State& state, size_t position) {
     any_known = true;
@@ -167,8 +193,10 @@ const NoiseModel::State* NoiseModel::find(std::string prefix, const std::string&
 void NoiseModel::add_inputs(const std::string& prefix, const Graph& graph, const Node& node, Added& value) const {
   for (size_t position = 0; position < node.inputs.size(); ++position) {
     if (node.inputs[position] == kNoValue) continue;
-    const std::string& name = graph.values[static_cast<size_t>(node.inputs[position])].name;
-    value.sources.push_back({prefix, escape_name(name), "", position});
+    const ValueId id = node.inputs[position];
+    const std::string& name = value_at(graph, id).name;
+    const bool is_rounded = value.kind == Kind::computed && may_have_rounded(graph, id, prefix.empty());
+    value.sources.push_back({prefix, escape_name(name), "", position, is_rounded, has_unknown_size(graph, id)});
   }
 }
 
@@ -268,7 +296,11 @@ NoiseModel::Inputs NoiseModel::inputs_of(const Added& value) const {
   for (const Source& source : value.sources) {
     const auto in_body = source.in_body.empty() ? in_bodies_.end() : in_bodies_.find(source.in_body);
     const State* state = in_body != in_bodies_.end() ? &in_body->second : find(source.prefix, source.escaped_name);
-    if (state == nullptr) continue;
+    if (state == nullptr) {
+      inputs.any_rounded_unseen = inputs.any_rounded_unseen || source.is_rounded;
+      inputs.any_size_unseen = inputs.any_size_unseen || source.has_size;
+    }
+    if (state == nullptr || state->is_zero) continue;
     inputs.add(*state, source.position);
     if (value.is_convolution && source.position == 1) {
       inputs.terms = state->magnitude.count / std::max(1.0, state->magnitude.first_dim);
@@ -284,20 +316,27 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   const DType own_type = real_part(value.magnitude.dtype);
   const double epsilon = epsilon_of(own_type);
   if (value.kind == Kind::data) return state;
+  const double unknown_history = noise_margin_of(own_type).unknown_history * epsilon * rms;
   if (value.kind == Kind::unknown) {
     state.coarsest = own_type;
-    state.carried = state.error = noise_margin_of(own_type).unknown_history * epsilon * rms;
+    state.carried = state.error = unknown_history;
     return state;
   }
   const Inputs inputs = inputs_of(value);
+  // Of inputs that nobody was shown; of those that are exact, where the operator itself rounds otherwise.
+  const bool has_unseen_history =
+      inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);
+  if (value.is_estimated && inputs.any_size_unseen) return state;
   if (value.is_estimated) state.magnitude.rms = rms = inputs.rms_of_result(value.row->spread, value.is_product);
   state.coarsest = coarser(inputs.coarsest, own_type);
   if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
     state.error = std::sqrt(squared(kStoring * epsilon) + squared(inputs.relative_max)) * rms;
-    state.carried = inputs.any_known ? state.error : 0;
+    if (has_unseen_history) state.error = std::max(state.error, unknown_history);
+    state.carried = inputs.any_known || has_unseen_history ? state.error : 0;
     return state;
   }
   state.error = error_of(*value.row, inputs, state, epsilon);
+  if (has_unseen_history) state.error = std::max(state.error, unknown_history);
   // Estimated magnitudes, of what was fused away or left out, may be far too large.
   constexpr double kRoomOfEstimates = 4;
   state.is_estimated = value.is_estimated;
@@ -306,7 +345,8 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
   // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
   // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
-  state.carried = value.row->own_rounding == 0 && inputs.error_max == 0 ? 0 : state.error;
+  const bool has_history = inputs.error_max > 0 || has_unseen_history;
+  state.carried = value.row->own_rounding == 0 && !has_history ? 0 : state.error;
   return state;
 }
 
@@ -380,8 +420,12 @@ void NoiseModel::resolve(int64_t number) {
       if (waiting != unresolved_.end() && waiting->second < number) resolve(waiting->second);
     } while (!states_.contains(prefix + source.escaped_name) && leave_frame(prefix));
   }
-  const State state = state_of(value);
-  if (value.is_estimated && state.magnitude.rms == 0) return;  // nothing is known of what it is made of
+  State state = state_of(value);
+  if (value.is_estimated && state.magnitude.rms == 0) {
+    const Inputs inputs = inputs_of(value);
+    if (!inputs.any_known || inputs.any_size_unseen) return;  // nothing is known of what it is made of
+    state.is_zero = true;
+  }
   states_[value.prefix + value.escaped_name] = state;
   const std::string place = static_path(value.prefix);
   if (place.empty()) return;
@@ -443,6 +487,13 @@ Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics)
   Magnitude magnitude = typed_magnitude(type);
   magnitude.count = static_cast<double>(statistics.count);
   magnitude.rms = statistics.count == 0 ? 0 : statistics.l2 / std::sqrt(magnitude.count);
+  return magnitude;
+}
+
+Magnitude magnitude_of_sample(const TypeInfo& type, const TensorView& sample, DType declared) {
+  Magnitude magnitude = unseen_magnitude(type);
+  magnitude.dtype = is_floating(sample.dtype) ? declared : sample.dtype;
+  if (is_counted(sample.dtype)) magnitude.rms = ordinary_rms(sample);
   return magnitude;
 }
 

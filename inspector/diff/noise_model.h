@@ -30,6 +30,8 @@ struct Magnitude {
 };
 Magnitude magnitude_of(const TensorView& view);
 Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics);
+// Of a tensor of `type`, from some of its elements.
+Magnitude magnitude_of_sample(const TypeInfo& type, const TensorView& sample, DType declared);
 
 class NoiseModel {
  public:
@@ -52,6 +54,7 @@ class NoiseModel {
     double carried = 0;                 // what its readers take over
     bool is_compared = false;           // `carried` follows what was found
     bool is_estimated = false;          // so is the magnitude
+    bool is_zero = false;               // was never seen, and is made of zeros: nothing for its readers to carry
     DType coarsest = DType::undefined;  // type that has rounded on the way
     double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };
@@ -61,6 +64,9 @@ class NoiseModel {
     std::string escaped_name;
     std::string in_body;  // static path in a body to look at first; may be empty
     size_t position = 0;
+    // Where nobody was shown it: whether it has rounded all the same, and has a size that nobody knows.
+    bool is_rounded = false;
+    bool has_size = false;
   };
   enum class Kind : uint8_t { unknown, data, computed, passed_on };
   struct Added {

@@ -56,8 +56,9 @@ Result<Value> keep(const Value& value, bool is_constant) {
 
 class StreamComparer::Impl {
  public:
-  Impl(Policy policy, StreamOptions options)
-      : options_(std::move(options)), judge_(policy), gallery_(options_.error_pictures), judge_b_(std::move(policy)) {
+  Impl(const Policy& policy, StreamOptions options)
+      : options_(std::move(options)), judge_(policy), gallery_(options_.error_pictures), judge_b_(policy) {
+    options_.follows_rest = options_.follows_rest && !policy.tolerance.has_value();
     if (!options_.matches.has_value()) return;
     for (const PathMatch& match : *options_.matches) links_.link(match);
     links_.close();
@@ -88,6 +89,7 @@ class StreamComparer::Impl {
 
   CaptureLevel wants(bool is_a, const ValueSite& site);
   bool is_wanted(const Observation& observation) const;
+  bool is_told(const ValueComparison& value) const;
   Status begin_run(bool is_a, const RunInfo& run);
   Status begin_call(bool is_a);
   Status add_absent(bool is_a, const ValueSite& site, const Absence& absence);
@@ -124,7 +126,7 @@ CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueSite& site) {
   const auto matches = [&](const std::string& glob) { return glob_matches(static_glob(glob), path); };
   const bool is_wanted =
       options_.only.empty() || site.is_graph_output || std::any_of(options_.only.begin(), options_.only.end(), matches);
-  if (!is_wanted) return CaptureLevel::none;
+  if (!is_wanted && !options_.follows_rest) return CaptureLevel::none;
   StreamSide::Site entry;
   entry.name = site.name;
   entry.description.path = path;
@@ -172,7 +174,7 @@ Status StreamComparer::Impl::add_absent(bool is_a, const ValueSite& site, const 
   const std::lock_guard lock(mutex_);
   StreamSide& own = side(is_a);
   const std::string path = site.scope + site.escaped_name;
-  own.absent.insert_or_assign(path, absence);
+  if (own.absent.insert_or_assign(path, absence).second) own.absent_in_order.push_back(path);
   StreamSide::Site& entry = own.sites[path];
   entry.name = site.name;
   entry.description.path = path;
@@ -202,9 +204,17 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
 
 // Of one iteration or step, where the globs name it.
 bool StreamComparer::Impl::is_wanted(const Observation& observation) const {
-  if (options_.only.empty() || observation.site.is_graph_output) return true;
+  if (options_.only.empty() || options_.follows_rest || observation.site.is_graph_output) return true;
   const std::string path = observation.path();
   return std::ranges::any_of(options_.only, [&](const std::string& glob) { return glob_matches(glob, path); });
+}
+
+// Whether a value stands in the document; what does not was compared for the sake of limits.
+bool StreamComparer::Impl::is_told(const ValueComparison& value) const {
+  if (options_.only.empty() || value.is_graph_output) return true;
+  return std::ranges::any_of(options_.only, [&](const std::string& glob) {
+    return glob_matches(glob, value.path) || glob_matches(glob, value.b);
+  });
 }
 
 Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) {
@@ -272,14 +282,14 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   const Value& value_b = is_a ? counterpart.value : value;
   if (links_.is_closed()) value_a = differences_.as_held_in_half(value_a, value_b);
   diff::judge_values(value_a, value_b, context, comparison);
-  gallery_.consider(value_a, value_b, comparison);
+  if (is_told(comparison)) gallery_.consider(value_a, value_b, comparison);
   if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);
   if (links_.is_closed() && comparison.metrics.has_value())
     judge_b_.found_difference(comparison.b, comparison.metrics->rmse);
   const std::lock_guard lock(mutex_);
   comparing_.erase(place);
   compared_.notify_all();
-  if (options_.on_value) options_.on_value(comparison);
+  if (options_.on_value && is_told(comparison)) options_.on_value(comparison);
   results_.push_back(std::move(in_a.placed));
 }
 
@@ -314,7 +324,7 @@ void StreamComparer::Impl::add_unseen_outputs() {
 }
 
 void StreamComparer::Impl::add_absent_in_both() {
-  for (const auto& [path, absence] : a_.absent) {
+  for (const std::string& path : a_.absent_in_order) {
     const std::string path_b = links_.b_path_of(path);
     if (!b_.absent.contains(path_b)) continue;
     Placed& placed = results_.emplace_back();
@@ -322,7 +332,7 @@ void StreamComparer::Impl::add_absent_in_both() {
     placed.comparison.a = path;
     placed.comparison.b = path_b;
     placed.order_in_a = a_.next_order++;
-    diff::set_not_compared(placed.comparison, diff::reason_of(absence));
+    diff::set_not_compared(placed.comparison, diff::reason_of(a_.absent.at(path)));
   }
 }
 
@@ -343,12 +353,13 @@ Comparison StreamComparer::Impl::finish() {
                            describe_execution(b_.run, Side::b, b_.wall_ms)};
   comparison.values = diff::in_order(std::exchange(results_, {}));
   if (links_.is_closed()) differences_.excuse_constants(comparison.values);
+  std::erase_if(comparison.values, [&](const ValueComparison& value) { return !is_told(value); });
   conclude(comparison);
   return comparison;
 }
 
 StreamComparer::StreamComparer(Policy policy, StreamOptions options)
-    : impl_(std::make_unique<Impl>(std::move(policy), std::move(options))) {}
+    : impl_(std::make_unique<Impl>(policy, std::move(options))) {}
 StreamComparer::~StreamComparer() = default;
 
 Observer& StreamComparer::side_a() { return impl_->observer(true); }

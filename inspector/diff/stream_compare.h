@@ -21,8 +21,11 @@ struct StreamOptions {
   size_t buffer_bytes =
       size_t{8} << 20;  // each side; a single larger value is let through, and so is what arrives out of order
   std::vector<std::string> only;  // globs over paths; empty: all. Graph outputs are always compared
-  bool match_by_name = true;      // as CompareOptions::match_by_name
-  bool error_pictures = false;    // as CompareOptions::error_pictures
+  // What `only` leaves out is compared nevertheless, though not told of: the limits of what follows depend on it. Not
+  // done where the policy is a user's.
+  bool follows_rest = true;
+  bool match_by_name = true;    // as CompareOptions::match_by_name
+  bool error_pictures = false;  // as CompareOptions::error_pictures
   // Two models: which values are to be compared, and no others (matching.h).
   std::optional<std::vector<PathMatch>> matches;
   // Told of each pair when it has been compared, one at a time, from the thread that compared it; must be quick.

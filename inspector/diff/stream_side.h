@@ -42,6 +42,7 @@ struct StreamSide {
   int64_t next_order = 0;
   std::unordered_map<std::string, Site> sites;           // by static path
   std::unordered_map<std::string, Absence> absent;       // by static path
+  std::vector<std::string> absent_in_order;              // as they were told of
   std::unordered_map<std::string, int64_t> occurrences;  // how often a path has been seen
   std::unordered_map<std::string, Seen> waiting;         // by key
   size_t waiting_bytes = 0;

@@ -130,7 +130,10 @@ StreamOptions stream_options(const RunRequest& request) {
   options.on_value = request.on_value;
   options.error_pictures = request.error_pictures;
   // A glob that no path can match leaves the graph's outputs, which are always compared.
-  if (request.capture.value_or(CaptureLevel::all) == CaptureLevel::none) options.only = {""};
+  if (request.capture.value_or(CaptureLevel::all) == CaptureLevel::none) {
+    options.only = {""};
+    options.follows_rest = false;
+  }
   return options;
 }
 

@@ -56,6 +56,25 @@ TEST_F(Dumps, NameTheFirstThatDiverges) {
   EXPECT_EQ(compare(*a, *a).verdict, OverallVerdict::pass);
 }
 
+TEST_F(Dumps, SamplesAreNotAll) {
+  DumpWriterOptions options;
+  options.level = CaptureLevel::sample;
+  options.sample_elements = 4;
+  const auto with = [&](const std::string& name, int64_t other) {
+    Tensor tensor = tensor_of(1, 64).tensor().clone().take();
+    if (other >= 0) tensor.mutable_as<float>()[static_cast<size_t>(other)] += 9;
+    return dump(
+        name, [&](Player& player) { player.sees("y", tensor); }, options);
+  };
+  const auto a = with("a.plx", -1), same = with("same.plx", -1), b = with("b.plx", 5);  // 0, 16, 32 and 48 are kept
+  EXPECT_EQ(compare(*a, *same).verdict, OverallVerdict::pass);
+  EXPECT_EQ(compare(*a, *same).values[0].reason, "compared by a sample of elements");
+  const Comparison comparison = compare(*a, *b);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  EXPECT_EQ(comparison.values[0].metrics->max_abs, 0);
+  EXPECT_EQ(comparison.values[0].reason, "compared by statistics");
+}
+
 TEST_F(Dumps, SayWhyAValueWasNotCompared) {
   const auto a = dump("a.plx", [](Player& player) {
     player.sees("x", tensor_of(1))

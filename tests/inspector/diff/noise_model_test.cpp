@@ -275,12 +275,14 @@ TEST(NoiseModel, WhatWasFusedAwayHasRoundedToo) {
                            "node { op_type: \"Add\" input: \"m\" input: \"s\" output: \"y\" } }";
   const diff::SiteIndex sites(
       import_model(std::as_bytes(std::span<const char>(text.data(), text.size())), "", "net.textproto").take());
-  const auto limit_of_y = [&](const std::vector<std::pair<const char*, double>>& shown) {
+  const auto limit_of_y = [&](const std::vector<std::pair<const char*, double>>& shown, bool is_m_equal = false) {
     diff::Judge judge({});
     for (const auto& [name, magnitude] : shown) {
       const int64_t number = judge.add(name, sites.find(name),
                                        stored_as(DType::float32, Matrix(kRows * kWidth, magnitude)), DType::float32);
       if (std::string_view(name) == "y") return judge.limit_of(number, "y").atol;
+      (void)judge.limit_of(number, name);
+      if (std::string_view(name) == "m" && is_m_equal) judge.found_difference("m", 0);
     }
     return 0.0;
   };
@@ -288,7 +290,9 @@ TEST(NoiseModel, WhatWasFusedAwayHasRoundedToo) {
   const double fused = limit_of_y({{"x", 1.0}, {"w", 1.0}, {"s", 0.01}, {"y", 8.0}});
   const double without_sources = limit_of_y({{"s", 0.01}, {"y", 8.0}});
   EXPECT_NEAR(fused, parts, 0.1 * parts);
-  EXPECT_GT(parts, 1.2 * without_sources);  // so that the product's rounding is what counts above
+  const double equal = limit_of_y({{"x", 1.0}, {"w", 1.0}, {"s", 0.01}, {"m", 8.0}, {"y", 8.0}}, true);
+  EXPECT_GT(parts, 1.2 * equal);            // so that the product's rounding is what counts above
+  EXPECT_GT(without_sources, 1.2 * parts);  // it has rounded, whoever saw it
 }
 
 TEST(NoiseModel, StaticPathsFindSites) {

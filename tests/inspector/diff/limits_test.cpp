@@ -1,0 +1,286 @@
+// Limits of `auto` and the verdicts that follow: the same from running executors as from their dumps, with all values
+// told of or few; and those of values that were accepted as rounding.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "inspector/diff/blame.h"
+#include "inspector/diff/compare.h"
+#include "inspector/diff/grown_rounding.h"
+#include "inspector/diff/stream_compare.h"
+#include "inspector/dump/dump_writer.h"
+#include "inspector/exec/tee_observer.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/model/link.h"
+#include "tests/inspector/model/graph_builder.h"
+
+namespace parallax {
+namespace limits_test {
+
+namespace fs = std::filesystem;
+using testing::GraphBuilder;
+
+Tensor sines(const Shape& shape, double scale, double step) {
+  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
+  int64_t index = 0;
+  for (float& value : tensor.mutable_as<float>())
+    value = static_cast<float>(scale * std::sin(step * static_cast<double>(++index)));
+  return tensor;
+}
+
+std::shared_ptr<const Model> linked_model(GraphBuilder& builder) {
+  auto model = std::make_shared<Model>(builder.model());
+  for (Node& node : model->graph.nodes) {
+    for (Attribute& attribute : node.attributes) {
+      if (std::holds_alternative<int64_t>(attribute.value)) attribute.type = AttributeType::int_;
+      if (std::holds_alternative<std::vector<int64_t>>(attribute.value)) attribute.type = AttributeType::ints;
+    }
+  }
+  link_graph(model->graph);
+  return model;
+}
+
+struct Sides {
+  Comparison streamed, dumped;
+  std::shared_ptr<const DumpReader> a, b;
+};
+
+class Limits : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / fmt::format("parallax-limits-{}", ::getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void run(const std::shared_ptr<const Model>& model, const std::string& with, const Tensor& x, Observer& comparer,
+           const std::vector<std::string>& only, const std::string& file) const {
+    const auto executor = make_executor(with).take();
+    RunOptions run_options;
+    run_options.observe_all = observe_all_;
+    const auto session = executor->prepare(model, run_options).take();
+    DumpWriterOptions options;
+    options.only = only;
+    const auto writer = DumpWriter::create((folder_ / file).string(), options).take();
+    TeeObserver observer({writer.get(), &comparer});
+    RunInfo info = describe_run(*executor, {}, model);
+    info.model_sha256 = fmt::format("{}", fmt::ptr(model.get()));
+    EXPECT_TRUE(observer.begin_run(info).ok());
+    EXPECT_TRUE(session->run(std::vector<Value>{x}, observer).ok());
+    EXPECT_TRUE(observer.end_run(true).ok());
+    EXPECT_TRUE(writer->finish().ok());
+  }
+
+  // As `run MODEL --dump` does, and `diff` of what it writes.
+  Sides compare(const std::shared_ptr<const Model>& model, const std::string& with_a, const std::string& with_b,
+                const Tensor& x, const std::vector<std::string>& only = {}) const {
+    StreamOptions options;
+    options.only = only;
+    StreamComparer comparer({}, options);
+    // One after the other: what B shows first is compared first.
+    run(model, with_a, x, comparer.side_a(), only, "a.plx");
+    run(model, with_b, x, comparer.side_b(), only, "b.plx");
+    Sides sides;
+    sides.a = DumpReader::open((folder_ / "a.plx").string()).take();
+    sides.b = DumpReader::open((folder_ / "b.plx").string()).take();
+    sides.streamed = comparer.finish();
+    sides.dumped = compare_dumps(*sides.a, *sides.b, {}, {}).take();
+    return sides;
+  }
+
+  // Both models on the reference, their dumps compared and looked into.
+  Comparison concluded(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
+                       const Tensor& x) const {
+    NullObserver nobody;
+    run(a, "reference", x, nobody, {}, "a.plx");
+    run(b, "reference", x, nobody, {}, "b.plx");
+    BlameRequest request;
+    request.a = {DumpReader::open((folder_ / "a.plx").string()).take(), a, {}, {}};
+    request.b = {DumpReader::open((folder_ / "b.plx").string()).take(), b, {}, {}};
+    request.oracle = make_executor("reference:double").take();
+    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
+    EXPECT_TRUE(find_causes(request, comparison).ok());
+    return comparison;
+  }
+
+  fs::path folder_;
+  bool observe_all_ = false;  // nothing is fused
+};
+
+const ValueComparison* value_at_path(const Comparison& comparison, std::string_view path) {
+  const auto found = std::ranges::find(comparison.values, path, &ValueComparison::path);
+  return found == comparison.values.end() ? nullptr : &*found;
+}
+
+// ---- Two executors ----
+
+// Scores, a mask of -1e9, Softmax: what a cpu fuses into one node. Behind it another product.
+std::shared_ptr<const Model> attention() {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[1,2,8,16]");
+  Tensor mask = Tensor::allocate(DType::float32, Shape{8, 8}).take();
+  for (int64_t index = 0; index < 64; ++index)
+    mask.mutable_as<float>()[static_cast<size_t>(index)] = index % 8 > index / 8 ? -1e9F : 0;
+  builder.initializer("mask", std::move(mask)).initializer("scale", Tensor::scalar(0.25F));
+  builder.initializer("w", sines(Shape{16, 16}, 0.4, 0.77));
+  builder.node("MatMul", {"x", "w"}, {"v"});
+  builder.node("Transpose", {"x"}, {"t"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+  builder.node("MatMul", {"v", "t"}, {"scores"}).node("Mul", {"scores", "scale"}, {"scaled"});
+  builder.node("Add", {"scaled", "mask"}, {"masked"});
+  builder.node("Softmax", {"masked"}, {"weights"}, {{"axis", int64_t{-1}}});
+  builder.node("MatMul", {"weights", "v"}, {"read"}).node("MatMul", {"read", "w"}, {"y"});
+  for (const std::string name : {"scores", "scaled", "masked", "weights"}) builder.declare(name, "float32[1,2,8,8]");
+  for (const std::string name : {"v", "read", "y"}) builder.declare(name, "float32[1,2,8,16]");
+  builder.declare("t", "float32[1,2,16,8]");
+  builder.output("y");
+  return linked_model(builder);
+}
+
+// A sum and its norm, which a cpu computes at once. The sum is equal on both sides: what is added is too small.
+std::shared_ptr<const Model> residual() {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[8,64]").initializer("w", sines(Shape{64, 64}, 1e-12, 0.77));
+  builder.initializer("scale", sines(Shape{64}, 1.0, 0.3)).initializer("bias", sines(Shape{64}, 1.0, 0.7));
+  builder.node("MatMul", {"x", "w"}, {"product"}).node("Add", {"x", "product"}, {"sum"});
+  builder.node("LayerNormalization", {"sum", "scale", "bias"}, {"norm"}, {{"axis", int64_t{-1}}});
+  builder.node("MatMul", {"norm", "w"}, {"again"}).node("Add", {"sum", "again"}, {"y"}).output("y");
+  for (const std::string name : {"product", "sum", "norm", "again", "y"}) builder.declare(name, "float32[8,64]");
+  return linked_model(builder);
+}
+
+void expect_same(const Comparison& streamed, const Comparison& dumped) {
+  ASSERT_EQ(streamed.values.size(), dumped.values.size());
+  for (size_t index = 0; index < streamed.values.size(); ++index) {
+    const ValueComparison &run = streamed.values[index], &diff = dumped.values[index];
+    EXPECT_EQ(run.path, diff.path);
+    EXPECT_EQ(run.verdict, diff.verdict) << run.path;
+    EXPECT_EQ(run.severity, diff.severity) << run.path;
+    EXPECT_EQ(run.limit.rtol, diff.limit.rtol) << run.path;
+    EXPECT_EQ(run.limit.atol, diff.limit.atol) << run.path;
+  }
+}
+
+TEST_F(Limits, AreTheSameInRunAndDiff) {
+  const Sides residuals = compare(residual(), "reference", "cpu", sines(Shape{8, 64}, 1.0, 1.3));
+  expect_same(residuals.streamed, residuals.dumped);
+  const Sides sides = compare(attention(), "reference", "cpu", sines(Shape{1, 2, 8, 16}, 1.0, 1.3));
+  ASSERT_EQ(value_at_path(sides.streamed, "masked")->verdict, Verdict::not_compared) << "nothing was fused";
+  expect_same(sides.streamed, sides.dumped);
+  EXPECT_LT(value_at_path(sides.dumped, "y")->limit.rtol, 1e-4);
+}
+
+TEST_F(Limits, DoNotDependOnWhatIsToldOf) {
+  const Tensor x = sines(Shape{1, 2, 8, 16}, 1.0, 1.3);
+  const Sides all = compare(attention(), "reference", "cpu", x),
+              few = compare(attention(), "reference", "cpu", x, {"v"});
+  ASSERT_EQ(few.streamed.values.size(), 2U);
+  for (const std::string_view path : {"v", "y"}) {
+    const ValueComparison* const told = value_at_path(few.streamed, path);
+    ASSERT_NE(told, nullptr);
+    EXPECT_EQ(told->limit.atol, value_at_path(all.streamed, path)->limit.atol) << path;
+  }
+  // The dumps hold what was compared.
+  EXPECT_EQ(few.dumped.verdict, OverallVerdict::pass);
+  EXPECT_EQ(few.dumped.values.size(), 2U);
+}
+
+TEST_F(Limits, OfWhatOnlyMovesAllowForRoundingThatNobodySaw) {
+  observe_all_ = true;
+  for (const std::string op : {"Relu", "Neg", "Abs", "Identity", "Flatten"}) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,32]").initializer("w", sines(Shape{32, 32}, 0.4, 0.77));
+    builder.node("MatMul", {"x", "w"}, {"product"}).node(op, {"product"}, {"moved"});
+    builder.node("MatMul", {"moved", "w"}, {"y"}).output("y");
+    for (const std::string name : {"product", "moved", "y"}) builder.declare(name, "float32[4,32]");
+    const auto model = linked_model(builder);
+    const Sides sides = compare(model, "reference", "cpu", sines(Shape{4, 32}, 1.0, 1.3), {"moved"});
+    EXPECT_EQ(sides.dumped.verdict, OverallVerdict::pass) << op;
+    const ValueComparison* const moved = value_at_path(sides.dumped, "moved");
+    ASSERT_NE(moved, nullptr) << op;
+    ASSERT_EQ(moved->verdict, Verdict::pass) << op;
+    EXPECT_GT(moved->limit.atol, 0) << op;
+    EXPECT_LT(moved->limit.rtol, 1e-4) << op;
+  }
+}
+
+// ---- Two models ----
+
+// Scores of about 1 beside a mask of -1e4, or beside boxes in pixels. B multiplies the scores by a factor more.
+std::shared_ptr<const Model> head(bool is_masked, float factor, bool is_folded = false) {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[8,16]");
+  const double scale = is_folded ? 0.3 * static_cast<double>(factor) : 0.3;
+  builder.initializer("w", sines(Shape{16, 8}, scale, 0.77)).initializer("v", sines(Shape{16, 4}, 0.5, 1.1));
+  builder.initializer("factor", Tensor::scalar(factor)).initializer("size", Tensor::scalar(1280.0F));
+  builder.initializer("low", Tensor::scalar(-1e4F));
+  Tensor hidden = Tensor::allocate(DType::bool_, Shape{8, 8}).take();
+  for (int64_t index = 0; index < 64; ++index)
+    hidden.mutable_as<bool>()[static_cast<size_t>(index)] = index % 8 > index / 8;
+  builder.initializer("hidden", std::move(hidden));
+  const bool has_factor = factor != 1 && !is_folded;
+  builder.node("MatMul", {"x", "w"}, {"scores"});
+  if (has_factor) builder.node("Mul", {"scores", "factor"}, {"scaled"});
+  const std::string read = has_factor ? "scaled" : "scores";
+  if (is_masked) {
+    builder.node("Where", {"hidden", "low", read}, {"y"});
+  } else {
+    builder.node("MatMul", {"x", "v"}, {"corners"}).node("Sigmoid", {"corners"}, {"shares"});
+    builder.node("Mul", {"shares", "size"}, {"boxes"});
+    builder.node("Concat", {"boxes", read}, {"y"}, {{"axis", int64_t{1}}});
+  }
+  builder.output("y");
+  return linked_model(builder);
+}
+
+TEST_F(Limits, AnInsertedNodeShowsBesideLargerElements) {
+  const Tensor x = sines(Shape{8, 16}, 1.0, 1.3);
+  for (const bool is_masked : {true, false}) {
+    const Comparison comparison = concluded(head(is_masked, 1), head(is_masked, 1.001F), x);
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << is_masked;
+    ASSERT_FALSE(comparison.causes.empty());
+    EXPECT_EQ(comparison.causes.front().op, "Mul") << comparison.causes.front().why;
+  }
+}
+
+TEST_F(Limits, AFoldedFactorIsRoundingBesideLargerElements) {
+  const Tensor x = sines(Shape{8, 16}, 1.0, 1.3);
+  for (const bool is_masked : {true, false}) {
+    const Comparison comparison = concluded(head(is_masked, 0.7F), head(is_masked, 0.7F, true), x);
+    EXPECT_EQ(comparison.verdict, OverallVerdict::pass) << is_masked;
+    for (const ValueComparison& value : comparison.values) {
+      EXPECT_TRUE(value.verdict != Verdict::pass || value.severity <= 1) << value.path;
+    }
+  }
+}
+
+// ---- Accepted as rounding ----
+
+TEST(AcceptedAsRounding, ALimitIsWhatWasApplied) {
+  ValueComparison value;
+  value.verdict = Verdict::diverged;
+  value.severity = 8;
+  value.limit = {1e-6, 1e-7, LimitSource::table};
+  value.metrics.emplace();
+  value.metrics->max_abs = 0.5;
+  ValueComparison exact = value;
+  exact.severity = std::numeric_limits<double>::infinity();
+  exact.limit = {};
+  diff::accept_as_rounding(value, "grown");
+  EXPECT_EQ(value.verdict, Verdict::pass);
+  EXPECT_EQ(value.reason, "grown");
+  EXPECT_EQ(value.limit.from, LimitSource::noise);
+  EXPECT_DOUBLE_EQ(value.limit.rtol, 8e-6);
+  EXPECT_DOUBLE_EQ(value.limit.atol, 8e-7);
+  EXPECT_EQ(value.severity, 1);
+  diff::accept_as_rounding(exact, "near tie");
+  EXPECT_EQ(exact.limit.atol, 0.5);
+  EXPECT_EQ(exact.severity, 1);
+}
+
+}  // namespace limits_test
+}  // namespace parallax
