@@ -134,14 +134,15 @@ Status GraphImporter::read_outputs(proto::GraphProto& message) {
   return {};
 }
 
-// The tensor itself says what an initializer is; a listing of another shape is out of date, as programs leave it that
-// change weights. What is an input too must be as it is declared.
+// The tensor itself says what an initializer is; a listing of another type or shape is out of date, as programs leave
+// it that change weights. What is an input too must be as it is declared.
 Result<bool> GraphImporter::is_outdated(ValueId id, const proto::ValueInfoProto& info) const {
   const ValueDef& known = graph_.values[static_cast<size_t>(id)];
   proto::ValueInfoProto copy = info;
   ValueDef listed;
   PX_TRY(take_value_info(copy, depth_left_, listed));
-  if (listed.type.kind != TypeInfo::Kind::tensor || listed.type.dtype != known.type.dtype) return false;
+  if (listed.type.kind != TypeInfo::Kind::tensor) return listed.type.kind != TypeInfo::Kind::unknown;
+  if (listed.type.dtype != DType::undefined && listed.type.dtype != known.type.dtype) return true;
   return listed.type.dims.has_value() && listed.type.dims != known.type.dims;
 }
 

@@ -146,6 +146,16 @@ TEST(Import, AnInitializerMayBeAnInputsDefault) {
   EXPECT_EQ(weight.initializer_index, 0);
 }
 
+// Converters leave the listing behind when they change a weight's type; the weight itself is what runs.
+TEST(Import, AListingThatContradictsAWeightIsOutOfDate) {
+  const auto model = model_from_text("graph { " + kIo + R"(
+    value_info { name: 'w' type { tensor_type { elem_type: 10 shape { dim { dim_value: 2 } } } } }
+    initializer { name: 'w' dims: 2 data_type: 1 float_data: 1 float_data: 2 }
+    node { input: 'x' input: 'w' output: 'y' op_type: 'Mul' } })");
+  EXPECT_EQ(to_string(value_named(model->graph, "w").type), "float32[2]");
+  EXPECT_TRUE(check_model(*model).empty());
+}
+
 // ---- Payloads ------------------------------------------------------------------------------------------------------
 
 std::string tensor_model(const std::string& tensor) {
