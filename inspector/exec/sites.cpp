@@ -160,6 +160,16 @@ class SiteTable::Builder {
            });
   }
 
+  // An output of If is what one of its branches gives: data by its making where it is in both.
+  static bool gives_constants(const GraphSites& sites, NodeId id, size_t output) {
+    return std::ranges::all_of(std::array{"then_branch", "else_branch"}, [&](std::string_view attribute) {
+      const GraphSites* branch = sites.child(id, attribute);
+      if (branch == nullptr || output >= branch->graph->outputs.size()) return false;
+      const ValueSite* site = site_read(*branch, branch->graph->outputs[output]);
+      return site != nullptr && site->is_constant_like;
+    });
+  }
+
   Status add_node(GraphSites& sites, NodeId id, int32_t position, int depth) {
     const Node& node = sites.graph->nodes[static_cast<size_t>(id)];
     PX_TRY(add_children(sites, id, depth));  // bodies run before the node's own outputs exist
@@ -176,7 +186,8 @@ class SiteTable::Builder {
       site.domain = is_standard(node) ? "" : node.domain;
       site.output_index = static_cast<int32_t>(index);
       site.node_index = position;
-      site.is_constant_like = constant_like;
+      const bool is_if = is_standard(node) && node.op_type == "If";
+      site.is_constant_like = constant_like || (is_if && gives_constants(sites, id, index));
       site.follows_from_constants = from_constants;
     }
     return {};

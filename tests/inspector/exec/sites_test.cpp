@@ -1,6 +1,8 @@
 // The site table: every value of every graph once, with scopes, outer values and constant-like marks.
 #include "inspector/exec/sites.h"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "inspector/model/import.h"
@@ -90,6 +92,35 @@ graph { name: "g"
     if (site.is_constant_like) constant_like.push_back(site.name);
   }
   EXPECT_EQ(constant_like, (std::vector<std::string_view>{"steps", "step", "bias", "twice", "mask", "ones"}));
+}
+
+// An If gives a constant where both of its branches do, whatever decides between them.
+TEST(Sites, BranchesThatBothGiveConstants) {
+  constexpr std::string_view kBranches = R"(
+ir_version: 8 opset_import { domain: "" version: 17 }
+graph { name: "g"
+  node { input: "cond" output: "fill" output: "half" name: "if" op_type: "If"
+    attribute { name: "then_branch" type: GRAPH g { name: "t"
+      node { input: "c" output: "t0" op_type: "Identity" }
+      node { input: "c" output: "t1" op_type: "Identity" }
+      output { name: "t0" type { tensor_type { elem_type: 1 } } }
+      output { name: "t1" type { tensor_type { elem_type: 1 } } } } }
+    attribute { name: "else_branch" type: GRAPH g { name: "e"
+      node { output: "e0" op_type: "Constant" attribute { name: "value_float" type: FLOAT f: 2 } }
+      node { input: "x" output: "e1" op_type: "Neg" }
+      output { name: "e0" type { tensor_type { elem_type: 1 } } }
+      output { name: "e1" type { tensor_type { elem_type: 1 } } } } } }
+  initializer { name: "c" data_type: 1 float_data: [1] }
+  input { name: "x" type { tensor_type { elem_type: 1 } } }
+  input { name: "cond" type { tensor_type { elem_type: 9 } } }
+  output { name: "fill" type { tensor_type { elem_type: 1 } } }
+  output { name: "half" type { tensor_type { elem_type: 1 } } } }
+)";
+  const SiteTable table = SiteTable::build(read_model(kBranches)).take();
+  std::map<std::string_view, bool> is_constant_like;
+  for (const ValueSite& site : table.sites()) is_constant_like[site.name] = site.is_constant_like;
+  EXPECT_TRUE(is_constant_like.at("fill"));
+  EXPECT_FALSE(is_constant_like.at("half"));
 }
 
 }  // namespace
