@@ -34,7 +34,8 @@ void explain_unknown(const NodeCheck& check, std::span<const OpsetImport> import
                          "', whose operator set is not imported; add an opset_import");
   }
   std::string why = registry.explain_missing(domain, node.op_type, node.opset_version);
-  if (!known_domain)
+  // A layout of onnxruntime's own is explained as it is: no function could stand in.
+  if (!known_domain && !why.starts_with("operator '"))
     why = "operator '" + node.op_type + "': " + why + ", and the model defines no function of that name";
   check.problem(std::move(why), known_domain ? ErrorCode::invalid_model : ErrorCode::unsupported);
 }

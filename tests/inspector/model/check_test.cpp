@@ -173,6 +173,13 @@ std::vector<BadModel> bad_models() {
       {"operator_too_new",
        "graph { " + kXAndY + "node { input: 'x' output: 'y' op_type: 'Gelu' name: 'g' } } opset_import { version: 17 }",
        "node 'g' (Gelu): operator 'Gelu' exists in ai.onnx from opset 20 on, but the model imports opset 17"},
+      {"layout_of_onnxruntime",
+       "graph { " + kXAndY +
+           "node { input: 'x' output: 'y' op_type: 'Conv' domain: 'com.microsoft.nchwc' name: 'c' } } opset_import { "
+           "version: 17 } opset_import { domain: 'com.microsoft.nchwc' version: 1 }",
+       "node 'c' (com.microsoft.nchwc.Conv): operator 'Conv' in domain com.microsoft.nchwc is in a memory layout of "
+       "onnxruntime's own",
+       ErrorCode::unsupported},
       {"recursion",
        call + "} }" + imports + function + "node { input: 'a' output: 'b' op_type: 'G' domain: 'my' } } " +
            "functions { name: 'G' domain: 'my' input: 'a' output: 'b' node { input: 'a' output: 'b' op_type: 'F' "
