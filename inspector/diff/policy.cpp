@@ -99,6 +99,7 @@ Result<PolicyRule> parse_policy_rule(std::string_view text) {
   if (at == std::string_view::npos || at == 0) return malformed("no glob before an '@'");
   PolicyRule rule{std::string(text.substr(0, at)), {}};
   std::string_view rest = text.substr(at + 1);
+  bool has_rtol = false, has_atol = false;
   if (rest.empty()) return malformed("no tolerance after '@'");
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
@@ -107,6 +108,9 @@ Result<PolicyRule> parse_policy_rule(std::string_view text) {
     const std::string_view key = part.substr(0, 5);
     if (key != "rtol=" && key != "atol=") return malformed(fmt::format("'{}' is neither rtol=.. nor atol=..", part));
     const double value = PX_TRY(parse_tolerance(part.substr(5), fmt::format("--per '{}'", text)));
+    bool& is_given = key == "rtol=" ? has_rtol : has_atol;
+    if (is_given) return malformed(fmt::format("two values of {}", key.substr(0, 4)));
+    is_given = true;
     (key == "rtol=" ? rule.tolerance.rtol : rule.tolerance.atol) = value;
   }
   return rule;

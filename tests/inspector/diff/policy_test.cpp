@@ -27,7 +27,7 @@ TEST(Policy, RulesAreReadAsWritten) {
 
 TEST(Policy, MalformedRulesAreUsageErrors) {
   for (const char* text : {"", "x", "@rtol=1", "x@", "x@rtol", "x@rtol=", "x@rtol=1e", "x@rtol=-1", "x@rtol=nan",
-                           "x@foo=1", "x@rtol=1,,"}) {
+                           "x@foo=1", "x@rtol=1,,", "x@rtol=1,rtol=2", "x@atol=1,rtol=1,atol=1"}) {
     const Result<PolicyRule> rule = parse_policy_rule(text);
     ASSERT_FALSE(rule.ok()) << text;
     EXPECT_EQ(rule.error().code, ErrorCode::usage) << text;
