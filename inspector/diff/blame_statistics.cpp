@@ -25,8 +25,51 @@ const TensorStatistics* statistics_of(const DumpEntry* entry) {
   return entry != nullptr && entry->statistics.has_value() ? &*entry->statistics : nullptr;
 }
 
+// What one rounding may do to an element, in relation to it; 0 for types that nothing rounds.
+double rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::float64:
+    case DType::complex128:
+      return 0x1p-53;
+    case DType::float32:
+    case DType::complex64:
+      return 0x1p-24;
+    case DType::float16:
+      return 0x1p-11;
+    case DType::bfloat16:
+      return 0x1p-8;
+    default:
+      return is_floating(dtype) ? 0.25 : 0;
+  }
+}
+
+double distance_of(const TensorStatistics& a, const TensorStatistics& b, size_t projection) {
+  return std::abs(a.projections[projection] - b.projections[projection]);
+}
+
+size_t farthest_projection(const TensorStatistics& a, const TensorStatistics& b) {
+  size_t farthest = 0;
+  for (size_t k = 1; k < kProjectionCount; ++k) {
+    if (distance_of(a, b, k) > distance_of(a, b, farthest)) farthest = k;
+  }
+  return farthest;
+}
+
+// The same elements in another order have the same extremes, and moments that differ as sums in double do. Elements
+// that were rounded otherwise might, too, but move a signed sum by no more than the sum of what each may be off, which
+// is at most sqrt(count) l2 times that (Cauchy and Schwarz).
+bool must_be_reordered(const TensorStatistics& a, const TensorStatistics& b, DType dtype) {
+  constexpr double kSumsInDouble = 1e-12;
+  constexpr double kRoundings = 4;
+  const double root = std::sqrt(static_cast<double>(a.count));
+  const bool same_elements = a.min == b.min && a.max == b.max && a.zeros == b.zeros &&
+                             std::abs(a.l2 - b.l2) <= kSumsInDouble * a.l2 &&
+                             std::abs(a.mean - b.mean) * root <= kSumsInDouble * a.l2;
+  return same_elements && distance_of(a, b, farthest_projection(a, b)) > kRoundings * rounding_of(dtype) * root * a.l2;
+}
+
 // The statistic that moved most, in relation to the size of the elements.
-std::string difference_between(const TensorStatistics& a, const TensorStatistics& b) {
+std::string difference_between(const TensorStatistics& a, const TensorStatistics& b, DType dtype) {
   struct Figure {
     const char* name;
     double a, b;
@@ -44,8 +87,14 @@ std::string difference_between(const TensorStatistics& a, const TensorStatistics
     return size > 0 ? std::abs(figure.a - figure.b) / size : 0;
   };
   const Figure& most = *std::ranges::max_element(figures, {}, moved);
-  constexpr double kSame = 1e-6;  // sums of the same elements, in whichever order
-  if (moved(most) < kSame) return "equal moments, other projections: the same elements in another order";
+  if (must_be_reordered(a, b, dtype)) return "equal moments, other projections: the same elements in another order";
+  constexpr double kSame = 1e-6;  // too little to be seen in seven digits
+  if (moved(most) < kSame) {
+    const size_t farthest = farthest_projection(a, b);
+    return fmt::format(
+        "moments that agree to {:.1g}, and a signed sum of the elements that is {:.9g} in A and {:.9g} in B",
+        std::max(moved(most), 1e-16), a.projections[farthest], b.projections[farthest]);
+  }
   return fmt::format("{} {:.7g} in A and {:.7g} in B", most.name, most.a, most.b);
 }
 
@@ -61,15 +110,15 @@ std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comp
   if (a == nullptr || b == nullptr) return std::nullopt;
   Cause cause = cause_at(*first, {});
   cause.introduced = first->severity;
+  const std::string difference = difference_between(*a, *b, entry->type.dtype);
   if (entry->role == ValueSite::Role::input) {
-    cause.why = fmt::format("the two runs were given different values of input '{}': {}", entry->name,
-                            difference_between(*a, *b));
+    cause.why = fmt::format("the two runs were given different values of input '{}': {}", entry->name, difference);
     return cause;
   }
   cause.why = fmt::format(
       "the first value whose statistics differ: {}; nothing before it does. Elements were not kept: a run with "
       "--dump on both sides shows them",
-      difference_between(*a, *b));
+      difference);
   return cause;
 }
 
