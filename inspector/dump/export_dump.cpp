@@ -189,6 +189,15 @@ Result<std::vector<Chosen>> choose(const DumpReader& reader, const FileKind& kin
   return values;
 }
 
+std::string why_nothing(const DumpReader& reader, const FileKind& kind, const ExportReport& report) {
+  if (!report.notes.empty()) return ": " + report.notes.front();
+  if (kind.write != kDataSet.write || reader.entries().empty()) return "";
+  return reader.graphs().empty()
+             ? ": a test_data_set is made of a graph's inputs and outputs, and this dump has no graph that says which "
+               "values are these (import --model gives it one)"
+             : ": a test_data_set is made of a graph's inputs and outputs, and none of them was captured";
+}
+
 }  // namespace
 
 Result<ExportReport> export_dump(const std::string& dump, const std::string& destination) {
@@ -198,7 +207,7 @@ Result<ExportReport> export_dump(const std::string& dump, const std::string& des
   std::vector<Chosen> values = PX_TRY(choose(*reader, kind, report));
   if (values.empty())
     return usage_error("'" + dump + "' holds no value that '" + destination + "' could hold" +
-                       (report.notes.empty() ? "" : ": " + report.notes.front()));
+                       why_nothing(*reader, kind, report));
   if (kind.write == kDataSet.write) order_by_graph(*reader, values);
   PX_TRY(kind.write(destination, *reader, values));
   report.values = static_cast<int64_t>(values.size());

@@ -88,9 +88,13 @@ Result<OriginValue> read_data_set_file(const std::string& folder, bool is_output
       declared = &graph->values[static_cast<size_t>(list[static_cast<size_t>(number)])];
   }
   auto read = read_value_file(fmt::format("{}/{}.pb", folder, name), declared == nullptr ? TypeInfo{} : declared->type);
+  if (!read.ok() && graph == nullptr && is_nested_value_file(fmt::format("{}/{}.pb", folder, name))) {
+    return usage_error(fmt::format(
+        "'{}/{}.pb' holds a sequence, an optional or a map; which of them, only --model can say so", folder, name));
+  }
   if (!read.ok() && graph == nullptr) {
     Error error = std::move(read).error();
-    error.message += "; it was read as a tensor: where it is a sequence, optional or map, only --model can say so";
+    error.message += "; it was read as a tensor: where it is anything else, only --model can say so";
     return error;
   }
   NamedValue value = PX_TRY(std::move(read));

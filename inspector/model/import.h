@@ -51,6 +51,9 @@ struct NamedValue {
   Value value;
 };
 Result<NamedValue> read_value_file(const std::string& path, const TypeInfo& expected = {});
+// Whether a file that is no tensor is a whole SequenceProto, OptionalProto or MapProto, which nothing in a file tells
+// apart. False for what cannot be read at all.
+bool is_nested_value_file(const std::string& path);
 Status write_value_file(const std::string& path, const NamedValue& value);
 
 }  // namespace parallax

@@ -120,7 +120,24 @@ Result<NamedValue> read_as(const std::string& path, ByteSpan bytes, Read read) {
   return named;
 }
 
+// A message that leaves nothing of the file unread: of another kind, fields are unknown to it.
+template <class Message>
+bool reads_whole(const std::string& path, ByteSpan bytes) {
+  Message message;
+  return parse_message(bytes, form_of_ending(path), kMaxDepth, message).ok() &&
+         message.GetReflection()->GetUnknownFields(message).empty();
+}
+
 }  // namespace
+
+bool is_nested_value_file(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  if (!file.ok()) return false;
+  const ByteSpan bytes = (*file)->bytes();
+  const bool is_tensor = reads_whole<proto::TensorProto>(path, bytes) && read_value_file(path).ok();
+  return !is_tensor && (reads_whole<proto::SequenceProto>(path, bytes) ||
+                        reads_whole<proto::OptionalProto>(path, bytes) || reads_whole<proto::MapProto>(path, bytes));
+}
 
 Result<NamedValue> read_value_file(const std::string& path, const TypeInfo& expected) {
   const auto file = PX_TRY(MappedFile::open(path));

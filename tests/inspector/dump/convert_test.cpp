@@ -199,6 +199,7 @@ TEST_F(Convert, ASequenceWithoutAModelSaysWhatIsMissing) {
   const auto refused = import_dump({folder_ / "set", "", ""}, folder_ / "s.plx");
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("only --model can say so"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(refused.error().code, ErrorCode::usage);  // the file itself is sound
 }
 
 TEST_F(Convert, TheModelNamesTheFilesOfADataSet) {
