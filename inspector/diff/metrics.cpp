@@ -91,6 +91,11 @@ void fill_worst(Metrics& metrics, const TensorView& a, const TensorView& b, cons
   metrics.worst_index = multi_index(a.shape, extremes.worst < 0 ? 0 : extremes.worst / parts);
   metrics.worst_a = shown(extremes.worst < 0 ? element_as_double(a, 0) : extremes.worst_a);
   metrics.worst_b = shown(extremes.worst < 0 ? element_as_double(b, 0) : extremes.worst_b);
+  const DTypeKind kind = info_of(a.dtype).kind;
+  if (kind != DTypeKind::signed_integer && kind != DTypeKind::unsigned_integer) return;
+  const int64_t worst = std::max<int64_t>(extremes.worst, 0);
+  metrics.worst_integers = {element_as_int64(a, worst), element_as_int64(b, worst),
+                            kind == DTypeKind::unsigned_integer};
 }
 
 // Bytes against bytes one element further; only where these differ (NaN payloads, -0, packed types) element by element.

@@ -31,6 +31,12 @@ struct Metrics {
   std::vector<int64_t>
       worst_index;  // multi-index of the element of largest severity (first of equals); empty without elements
   double worst_a = 0, worst_b = 0;
+  // worst_a and worst_b of integers, which a double rounds; the bits of a uint64.
+  struct Integers {
+    int64_t a = 0, b = 0;
+    bool is_unsigned = false;
+  };
+  std::optional<Integers> worst_integers;
   bool all_equal_a = false;  // a holds one single value (NaN equal to NaN): for `mistrusted`
   bool all_zero_a = false;
   bool all_equal_b = false;

@@ -1,8 +1,13 @@
 // Building the short texts.
 #include "inspector/render/graph_labels.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
@@ -82,7 +87,19 @@ std::string operand_text(const Graph& graph, ValueId value) {
   const ValueDef& definition = graph.values[static_cast<size_t>(value)];
   const StoredTensor* constant = constant_of(graph, definition);
   const std::string content = constant == nullptr ? "" : small_tensor_text(constant->tensor, 4);
-  return content.empty() ? definition.name : content;
+  return content.empty() ? escape_name(definition.name) : content;
+}
+
+std::string one_line(std::string_view text) {
+  constexpr std::pair<char, std::string_view> kBreaks[] = {
+      {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}, {'\v', "\\v"}, {'\f', "\\f"}};
+  std::string line;
+  line.reserve(text.size());
+  for (const char letter : text) {
+    const auto found = std::ranges::find(kBreaks, letter, &std::pair<char, std::string_view>::first);
+    found == std::end(kBreaks) ? line.append(1, letter) : line.append(found->second);
+  }
+  return line;
 }
 
 std::string shorten(std::string_view text, size_t limit) {

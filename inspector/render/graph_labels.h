@@ -17,8 +17,11 @@ std::string attribute_text(const Attribute& attribute);
 // "Add" for the standard domain, "com.microsoft.Gelu" otherwise.
 std::string qualified_op(const Node& node);
 
-// The name, or for a small initializer or Constant its content.
+// The name as paths have it, or for a small initializer or Constant its content.
 std::string operand_text(const Graph& graph, ValueId value);
+
+// Text from a file as a part of one line: line breaks and tabs are written "\n", "\t" and so on.
+std::string one_line(std::string_view text);
 
 // At most `limit` characters, the middle replaced by "..." where longer. Never splits a UTF-8 sequence.
 std::string shorten(std::string_view text, size_t limit);

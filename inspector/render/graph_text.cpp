@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
 
@@ -26,7 +27,7 @@ class Printer {
  private:
   void line(int indent, std::string_view content) {
     text_.append(static_cast<size_t>(indent) * 2, ' ');
-    text_ += content;
+    text_ += one_line(content);
     text_ += '\n';
   }
 
@@ -45,18 +46,21 @@ class Printer {
 
   void print_values(const Graph& graph, const std::vector<ValueId>& ids, std::string_view word, int indent) {
     for (ValueId id : ids)
-      line(indent, fmt::format("{} {}: {}", word, value_at(graph, id).name, to_string(value_at(graph, id).type)));
+      line(indent,
+           fmt::format("{} {}: {}", word, escape_name(value_at(graph, id).name), to_string(value_at(graph, id).type)));
   }
 
   void print_initializers(const Graph& graph, int indent) {
     for (size_t index = 0; index < graph.initializers.size(); ++index) {
       const Tensor& tensor = graph.initializers[index].tensor;
       const std::string content = small_tensor_text(tensor);
-      line(indent, fmt::format("weight {}: {}{}{}{}", graph.initializers[index].name, name_of(tensor.dtype()),
-                               tensor.shape().to_string(), content.empty() ? "" : " = ", content));
+      line(indent,
+           fmt::format("weight {}: {}{}{}{}", escape_name(graph.initializers[index].name), name_of(tensor.dtype()),
+                       tensor.shape().to_string(), content.empty() ? "" : " = ", content));
     }
     for (ValueId id : graph.sparse_initializer_values) {
-      line(indent, fmt::format("weight {}: {}", value_at(graph, id).name, to_string(value_at(graph, id).type)));
+      line(indent,
+           fmt::format("weight {}: {}", escape_name(value_at(graph, id).name), to_string(value_at(graph, id).type)));
     }
   }
 
@@ -77,7 +81,7 @@ class Printer {
     std::string text;
     for (ValueId output : node.outputs) {
       text += text.empty() ? "" : ", ";
-      text += output == kNoValue ? "_" : value_at(graph, output).name;
+      text += output == kNoValue ? "_" : escape_name(value_at(graph, output).name);
       if (options_.shapes && output != kNoValue) text += ": " + to_string(value_at(graph, output).type);
     }
     return text;

@@ -21,10 +21,23 @@ using nlohmann::ordered_json;
 std::string describe(const ValueComparison& value) {
   std::string text = fmt::format("severity {:.4g}", value.severity);
   if (value.metrics.has_value())
-    text +=
-        fmt::format(", max |a-b| {:.4g}, {} of its elements differ", value.metrics->max_abs, value.metrics->mismatches);
+    text += fmt::format(", max |a-b| {:.4g}, {} of {} elements beyond the limit", value.metrics->max_abs,
+                        value.metrics->mismatches, value.metrics->count);
   text += fmt::format(", limit rtol {:.4g} atol {:.4g}", value.limit.rtol, value.limit.atol);
   return text;
+}
+
+// Where to look: the node that made the value, and its worst element.
+std::string place_of(const ValueComparison& value) {
+  std::string text = value.node.empty() ? "" : fmt::format("node {}", value.node);
+  if (!value.metrics.has_value() || value.metrics->worst_index.empty()) return text;
+  const std::string place =
+      fmt::format("{}worst at [{}]", text.empty() ? "" : ", ", fmt::join(value.metrics->worst_index, ","));
+  if (std::isnan(value.metrics->max_abs)) return text + place;  // texts, which have no distance
+  const bool is_expected = value.held != Side::unknown;
+  const WorstElements worst = worst_elements(*value.metrics);
+  return text + place +
+         fmt::format(": {} {}, {} {}", is_expected ? "expected" : "A", worst.a, is_expected ? "got" : "B", worst.b);
 }
 
 std::string test_case(const ValueComparison& value, const std::string& class_name, const std::string& name) {
@@ -33,9 +46,8 @@ std::string test_case(const ValueComparison& value, const std::string& class_nam
     case Verdict::pass:
       return text + "/>\n";
     case Verdict::diverged:
-      return text +
-             fmt::format(">\n      <failure type=\"diverged\" message=\"{}\">node {}</failure>\n    </testcase>\n",
-                         xml_text(describe(value)), xml_text(value.node));
+      return text + fmt::format(">\n      <failure type=\"diverged\" message=\"{}\">{}</failure>\n    </testcase>\n",
+                                xml_text(describe(value)), xml_text(place_of(value)));
     case Verdict::mistrusted:
       break;
     case Verdict::not_compared:
@@ -64,6 +76,8 @@ std::string verdict_case(const Comparison& comparison) {
     where = fmt::format("first divergence: {} ({}), value {}", comparison.first_divergence->node,
                         comparison.first_divergence->op, comparison.first_divergence->path);
   }
+  if (const std::string missed = missed_expectation(comparison); !missed.empty())
+    where += (where.empty() ? "" : "; ") + missed;
   for (const Cause& cause : comparison.causes) where += fmt::format("; cause {}: {}", cause.rank, cause.why);
   for (const std::string& sentence : damage_sentences(comparison)) where += "; " + sentence;
   return fmt::format(

@@ -110,7 +110,8 @@ std::string causes(const Comparison& comparison, const ReportPictures& pictures)
 
 // What keeps the verdict from being a plain one.
 std::string doubts(const Comparison& comparison) {
-  std::string text = comparison.reason.empty() ? "" : fmt::format("<p>{}</p>\n", html_text(comparison.reason));
+  const std::string reason = reason_of(comparison);
+  std::string text = reason.empty() ? "" : fmt::format("<p>{}</p>\n", html_text(reason));
   for (const std::string& sentence : damage_sentences(comparison))
     text += fmt::format("<p class=\"damage\">{}</p>\n", html_text(sentence));
   return text;

@@ -5,12 +5,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "inspector/render/report_text.h"
+
 namespace parallax {
 namespace {
 
 using nlohmann::ordered_json;
 
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
+
+ordered_json worst_json(const Metrics& metrics, Side side) {
+  const bool is_a = side == Side::a;
+  if (!metrics.worst_integers.has_value()) return number_json(is_a ? metrics.worst_a : metrics.worst_b);
+  const int64_t worst = is_a ? metrics.worst_integers->a : metrics.worst_integers->b;
+  return metrics.worst_integers->is_unsigned ? ordered_json(static_cast<uint64_t>(worst)) : ordered_json(worst);
+}
 
 ordered_json to_json(const Metrics& metrics) {
   return {{"max_abs", number_json(metrics.max_abs)},
@@ -27,8 +36,8 @@ ordered_json to_json(const Metrics& metrics) {
           {"inf_a", metrics.inf_a},
           {"inf_b", metrics.inf_b},
           {"worst_index", metrics.worst_index},
-          {"worst_a", number_json(metrics.worst_a)},
-          {"worst_b", number_json(metrics.worst_b)}};
+          {"worst_a", worst_json(metrics, Side::a)},
+          {"worst_b", worst_json(metrics, Side::b)}};
 }
 
 ordered_json to_json(const ValueComparison& value) {
@@ -93,7 +102,7 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison) {
   if (const auto damage = damage_of(comparison); damage.has_value()) json["error"] = error_json(*damage);
   json["parallax"] = PARALLAX_VERSION;
   json["verdict"] = name_of(comparison.verdict);
-  if (!comparison.reason.empty()) json["reason"] = comparison.reason;
+  if (const std::string reason = reason_of(comparison); !reason.empty()) json["reason"] = reason;
   json["executions"] = list_of(comparison.executions);
   json["summary"] = {{"values", summary.values},         {"compared", summary.compared},
                      {"passed", summary.passed},         {"diverged", summary.diverged},

@@ -2,6 +2,7 @@
 #include "inspector/render/report_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -21,6 +22,16 @@ struct Colours {
 constexpr Colours kColours = {"\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033[1m", "\033[0m"};
 constexpr Colours kPlain = {"", "", "", "", "", ""};
 
+// Names come from files: in a line of the report they neither break it nor steer a terminal.
+std::string printable(std::string_view text) {
+  std::string line = one_line(text);
+  for (char& letter : line) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte < 0x20 || byte == 0x7F) letter = '?';
+  }
+  return line;
+}
+
 std::string verdict_line(const Comparison& comparison, const Colours& colours) {
   const ComparisonSummary& summary = comparison.summary;
   std::string_view colour = colours.doubt;
@@ -36,7 +47,9 @@ std::string verdict_line(const Comparison& comparison, const Colours& colours) {
   if (summary.not_compared > 0) counts += fmt::format(", {} not compared", summary.not_compared);
   std::string text =
       fmt::format("{}{}{}{}  {}\n", colours.bold, colour, name_of(comparison.verdict), colours.end, counts);
-  return comparison.reason.empty() ? text : text + fmt::format("  {}\n", comparison.reason);
+  // Of one side, the list of its outputs says it.
+  const std::string reason = summary.values == 0 ? comparison.reason : reason_of(comparison);
+  return reason.empty() ? text : text + fmt::format("  {}\n", printable(reason));
 }
 
 std::string execution_lines(const Comparison& comparison) {
@@ -45,7 +58,7 @@ std::string execution_lines(const Comparison& comparison) {
     text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B", execution.name);
     if (!execution.device.empty()) text += " on " + execution.device;
     if (execution.wall_ms > 0) text += fmt::format(", {:.1f} ms", execution.wall_ms);
-    text += execution.model.empty() ? "\n" : fmt::format(": {}\n", execution.model);
+    text += execution.model.empty() ? "\n" : fmt::format(": {}\n", printable(execution.model));
   }
   return text;
 }
@@ -62,17 +75,20 @@ std::string place_text(const std::vector<int64_t>& index) { return fmt::format("
 std::string divergence_lines(const Comparison& comparison, const Colours& colours) {
   if (!comparison.first_divergence.has_value()) return {};
   const FirstDivergence& first = *comparison.first_divergence;
-  const std::string producer =
-      first.node.empty() ? "not made by a node" : fmt::format("made by {} '{}'", first.op, first.node);
-  std::string text = fmt::format("first divergence: {}{}{} ({})\n", colours.bold, first.path, colours.end, producer);
+  const std::string producer = first.node.empty()
+                                   ? "not made by a node"
+                                   : fmt::format("made by {} '{}'", printable(first.op), printable(first.node));
+  std::string text =
+      fmt::format("first divergence: {}{}{} ({})\n", colours.bold, printable(first.path), colours.end, producer);
   const ValueComparison* value = find_value(comparison, first.path);
   if (value == nullptr || !value->metrics.has_value()) return text;
   const Metrics& metrics = *value->metrics;
+  const WorstElements worst = worst_elements(metrics);
   text += fmt::format(
-      "  worst at {}: A {:.9g}, B {:.9g}; severity {:.3g} (limit: rtol {:.3g}, atol {:.3g}, from {}); {} of {} "
+      "  worst at {}: A {}, B {}; severity {:.3g} (limit: rtol {:.3g}, atol {:.3g}, from {}); {} of {} "
       "elements beyond it\n",
-      place_text(metrics.worst_index), metrics.worst_a, metrics.worst_b, value->severity, value->limit.rtol,
-      value->limit.atol, name_of(value->limit.from), metrics.mismatches, metrics.count);
+      place_text(metrics.worst_index), worst.a, worst.b, value->severity, value->limit.rtol, value->limit.atol,
+      name_of(value->limit.from), metrics.mismatches, metrics.count);
   return text;
 }
 
@@ -83,11 +99,12 @@ std::string cause_lines(const Comparison& comparison) {
     const Cause& cause = comparison.causes[index];
     const std::string place =
         cause.node.empty() ? fmt::format("value '{}'", cause.path) : fmt::format("{} '{}'", cause.op, cause.node);
-    text += fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank, place,
-                        name_of(cause.side), cause.introduced, cause.inherited, cause.why);
+    text += fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank,
+                        printable(place), name_of(cause.side), cause.introduced, cause.inherited, printable(cause.why));
     if (!cause.source_module.empty() || !cause.source_line.empty())
-      text += fmt::format("  from {}{}{}\n", cause.source_module,
-                          cause.source_module.empty() || cause.source_line.empty() ? "" : ", ", cause.source_line);
+      text += fmt::format("  from {}{}{}\n", printable(cause.source_module),
+                          cause.source_module.empty() || cause.source_line.empty() ? "" : ", ",
+                          printable(cause.source_line));
   }
   if (comparison.causes.size() > kListed)
     text += fmt::format("and {} more causes (--json lists them all)\n", comparison.causes.size() - kListed);
@@ -111,12 +128,12 @@ std::string value_row(const ValueComparison& value, size_t width, const Colours&
   if (value.verdict == Verdict::mistrusted) colour = colours.doubt;
   if (value.verdict == Verdict::pass) colour = colours.end;
   std::string text = fmt::format("{}{:<12}{} {:<{}}  {:<14}", colour, name_of(value.verdict), colours.end,
-                                 shorten(value.path, kMaxPath), width, shorten(value.op, 14));
+                                 shorten(printable(value.path), kMaxPath), width, shorten(printable(value.op), 14));
   if (value.metrics.has_value()) {
     text += fmt::format(" {:>9.3g} {:>10.3g} {:>10.3g} {:>9.3g}", value.severity, value.metrics->max_abs,
                         value.metrics->rel_l2, value.metrics->max_ulp);
   }
-  if (!value.reason.empty()) text += "  " + value.reason;
+  if (!value.reason.empty()) text += "  " + printable(value.reason);
   return text + "\n";
 }
 
@@ -124,7 +141,8 @@ std::string value_table(const Comparison& comparison, const TextReportOptions& o
   const auto listed = values_to_list(comparison, options.top);
   if (listed.empty()) return {};
   size_t width = 5;
-  for (const ValueComparison* value : listed) width = std::max(width, std::min(kMaxPath, value->path.size()));
+  for (const ValueComparison* value : listed)
+    width = std::max(width, std::min(kMaxPath, printable(value->path).size()));
   std::string text = fmt::format("{}{:<12} {:<{}}  {:<14} {:>9} {:>10} {:>10} {:>9}{}\n", colours.dim,
                                  options.top < 0 ? "verdict" : "worst first", "value", width, "op", "severity",
                                  "max abs", "rel l2", "max ulp", colours.end);
@@ -141,14 +159,14 @@ std::string not_compared_lines(const Comparison& comparison) {
   }
   std::string text;
   for (const auto& [reason, count] : reasons)
-    text += fmt::format("{}{} {}", text.empty() ? "not compared: " : ", ", count, reason);
+    text += fmt::format("{}{} {}", text.empty() ? "not compared: " : ", ", count, printable(reason));
   return text.empty() ? text : text + "\n";
 }
 
 std::string damage_lines(const Comparison& comparison, const Colours& colours) {
   std::string text;
   for (const std::string& sentence : damage_sentences(comparison))
-    text += fmt::format("{}{}{}\n", colours.bad, sentence, colours.end);
+    text += fmt::format("{}{}{}\n", colours.bad, printable(sentence), colours.end);
   return text;
 }
 
@@ -159,11 +177,11 @@ std::string expected_lines(const Comparison& comparison, const Colours& colours)
     // "A reference: y": the side that made it, where there are two.
     const size_t colon = value.b == value.path ? std::string::npos : value.b.find(": ");
     const std::string side = colon == std::string::npos ? "" : " of " + value.b.substr(0, colon);
-    text += fmt::format("expected output {}{}: {}{}{}", value.path, side, good ? colours.good : colours.bad,
+    text += fmt::format("expected output {}{}: {}{}{}", printable(value.path), side, good ? colours.good : colours.bad,
                         name_of(value.verdict), colours.end);
     if (value.metrics.has_value())
       text += fmt::format(", severity {:.3g}, max abs {:.3g}", value.severity, value.metrics->max_abs);
-    text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", value.reason);
+    text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(value.reason));
   }
   return text;
 }
@@ -190,12 +208,54 @@ std::string csv_row(const ValueComparison& value) {
   row += "," + csv_field(value.reason);
   if (!value.metrics.has_value()) return row + std::string(16, ',') + "\n";
   const Metrics& m = *value.metrics;
+  const WorstElements worst = worst_elements(m, 0);
   return row + fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", m.max_abs, m.max_rel, m.mean_abs,
                            m.rmse, m.rel_l2, m.cosine, m.snr_db, m.max_ulp, m.mismatches, m.nan_a, m.nan_b, m.inf_a,
-                           m.inf_b, fmt::join(m.worst_index, "x"), m.worst_a, m.worst_b);
+                           m.inf_b, fmt::join(m.worst_index, "x"), worst.a, worst.b);
+}
+
+std::string side_text(const Comparison& comparison, Side side) {
+  for (const ComparedExecution& execution : comparison.executions) {
+    if (execution.side == side) return fmt::format(" of {} ({})", name_of(side), execution.name);
+  }
+  return comparison.executions.empty() ? "" : fmt::format(" of {}", name_of(side));
 }
 
 }  // namespace
+
+WorstElements worst_elements(const Metrics& metrics, int digits) {
+  const auto text = [digits](double number) {
+    return digits > 0 ? fmt::format("{:.{}g}", number, digits) : fmt::format("{}", number);
+  };
+  if (!metrics.worst_integers.has_value()) return {text(metrics.worst_a), text(metrics.worst_b)};
+  const auto& [a, b, is_unsigned] = *metrics.worst_integers;
+  return is_unsigned ? WorstElements{std::to_string(static_cast<uint64_t>(a)), std::to_string(static_cast<uint64_t>(b))}
+                     : WorstElements{std::to_string(a), std::to_string(b)};
+}
+
+std::string missed_expectation(const Comparison& comparison) {
+  const auto& expected = comparison.expected;
+  const auto first = std::ranges::find(expected, Verdict::diverged, &ValueComparison::verdict);
+  if (first == expected.end()) return {};
+  std::string text = fmt::format("output '{}'{} is not as expected", first->path, side_text(comparison, first->held));
+  if (first->metrics.has_value()) {
+    const Metrics& metrics = *first->metrics;
+    const WorstElements worst = worst_elements(metrics);
+    // Of texts, that they differ is all there is.
+    text += std::isnan(metrics.max_abs) ? ": another text" : fmt::format(": {} instead of {}", worst.b, worst.a);
+    text += fmt::format(" at {}, {} of {} elements beyond the limit", place_text(metrics.worst_index),
+                        metrics.mismatches, metrics.count);
+  }
+  text += fmt::format(" (severity {:.3g})", first->severity);
+  const auto more = std::ranges::count(expected, Verdict::diverged, &ValueComparison::verdict) - 1;
+  if (more > 0) text += fmt::format("; {} more {} not, either", more, more == 1 ? "is" : "are");
+  return text;
+}
+
+std::string reason_of(const Comparison& comparison) {
+  if (!comparison.reason.empty() || comparison.first_divergence.has_value()) return comparison.reason;
+  return missed_expectation(comparison);
+}
 
 std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options) {
   const Colours& colours = options.colour ? kColours : kPlain;

@@ -16,6 +16,19 @@ struct TextReportOptions {
 
 std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options);
 
+// Why the verdict is what it is, where no value of two sides says so: what makes it inconclusive, or the expected
+// output that was not met. Empty otherwise.
+std::string reason_of(const Comparison& comparison);
+
+// The first expected output that was not met, on which side and by how much; empty where all were.
+std::string missed_expectation(const Comparison& comparison);
+
+// The element of largest severity in A and B: integers exactly, others with `digits` digits.
+struct WorstElements {
+  std::string a, b;
+};
+WorstElements worst_elements(const Metrics& metrics, int digits = 9);
+
 // A sentence for each value that is damaged; of many, the first and how many more.
 std::vector<std::string> damage_sentences(const Comparison& comparison);
 

@@ -10,6 +10,7 @@
 #include "inspector/diff/compare.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/random_operators.h"
+#include "inspector/render/report_text.h"
 #include "inspector/workbench/run_side.h"
 
 namespace parallax {
@@ -75,8 +76,9 @@ CaseResult from_error(const Error& error) {
 std::string describe_mismatch(const ValueComparison& value) {
   if (value.verdict == Verdict::not_compared) return fmt::format("output '{}': {}", value.path, value.reason);
   const Metrics& metrics = *value.metrics;
+  const WorstElements worst = worst_elements(metrics, 0);
   return fmt::format("output '{}': {} of {} elements differ, worst {} against {} (expected)", value.path,
-                     metrics.mismatches, metrics.count, metrics.worst_b, metrics.worst_a);
+                     metrics.mismatches, metrics.count, worst.b, worst.a);
 }
 
 bool is_uint16_for_bfloat16(const TypeInfo& declared, const Value& value) {

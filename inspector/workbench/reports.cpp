@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/exec/value_path.h"
+#include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 
 namespace parallax {
@@ -69,11 +71,12 @@ std::string single_run_to_text(const RunResult& result) {
   std::string text =
       fmt::format("{} on {}: {:.2f} ms\n", result.execution.name, result.execution.device, result.execution.wall_ms);
   size_t width = 6;
-  for (const OutputSummary& output : result.outputs) width = std::max(width, output.name.size());
+  const auto name_of_output = [](const OutputSummary& output) { return one_line(escape_name(output.name)); };
+  for (const OutputSummary& output : result.outputs) width = std::max(width, name_of_output(output).size());
   text += fmt::format("{:<{}}  {:<9} {:<18} {:>12} {:>12} {:>12} {:>12}\n", "output", width, "dtype", "shape", "min",
                       "max", "mean", "std");
   for (const OutputSummary& output : result.outputs) {
-    text += fmt::format("{:<{}}  {:<9} {:<18}", output.name, width, output.type, shape_text(output.shape));
+    text += fmt::format("{:<{}}  {:<9} {:<18}", name_of_output(output), width, output.type, shape_text(output.shape));
     if (output.statistics.has_value()) {
       const TensorStatistics& stats = *output.statistics;
       text += fmt::format(" {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g}", stats.min, stats.max, stats.mean, stats.std);

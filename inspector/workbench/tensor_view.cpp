@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/open.h"
@@ -78,7 +79,7 @@ ordered_json histogram_json(const TensorView& tensor) {
 ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& options) {
   ordered_json json{{"dtype", name_of(tensor.dtype)},
                     {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
-  json["stats"] = statistics_json(compute_statistics(tensor));
+  json["stats"] = tensor.dtype == DType::string ? ordered_json(nullptr) : statistics_json(compute_statistics(tensor));
   if (options.histogram) json["histogram"] = histogram_json(tensor);
   if (options.statistics_only) return json;
   json["values"] = ordered_json::array();
@@ -136,8 +137,12 @@ std::string elements_text(const TensorView& tensor) {
   return text;
 }
 
+constexpr const char* kTextsHaveNone = "strings have no minimum, maximum or mean\n";
+
 std::string tensor_text(const TensorView& tensor, const TensorViewOptions& options) {
-  std::string text = statistics_text(compute_statistics(tensor));
+  std::string text;
+  if (tensor.dtype != DType::string) text = statistics_text(compute_statistics(tensor));
+  if (tensor.dtype == DType::string && options.statistics_only) text = kTextsHaveNone;
   if (options.histogram) text += histogram_text(tensor);
   return options.statistics_only ? text : text + elements_text(tensor);
 }
@@ -172,6 +177,23 @@ Result<LoadedValue> load_value(const DumpReader& dump, int32_t index) {
   loaded.is_part = shape.element_count() != loaded.value.tensor().element_count();
   if (!loaded.is_part) loaded.value = Value(loaded.value.tensor().reshaped(shape));
   return loaded;
+}
+
+// What a dump keeps of a value's statistics, where its elements have any.
+std::optional<TensorStatistics> kept_statistics(const DumpEntry& entry) {
+  return entry.type.dtype == DType::string ? std::nullopt : entry.statistics;
+}
+
+ordered_json kept_statistics_json(const DumpEntry& entry) {
+  const auto kept = kept_statistics(entry);
+  return kept.has_value() ? statistics_json(*kept) : ordered_json(nullptr);
+}
+
+Status check_histogram(const DumpEntry& entry, const std::vector<Tensor>& tensors, const TensorViewOptions& options) {
+  const auto is_text = [](const Tensor& tensor) { return tensor.dtype() == DType::string; };
+  if (!options.histogram || std::ranges::none_of(tensors, is_text)) return {};
+  return usage_error(
+      fmt::format("--histogram counts numbers, and '{}' of type {} holds strings", entry.path, to_string(entry.type)));
 }
 
 // The tensors that make up a value, sliced when it is one tensor.
@@ -236,8 +258,9 @@ std::string value_list_to_text(const DumpReader& dump) {
   for (const DumpEntry& entry : dump.entries()) {
     const std::string what = entry.absence.has_value() ? absence_text(*entry.absence)
                                                        : to_string(entry.type) + "  " + level_name(entry.level);
-    text += fmt::format("{}  {}{}\n", entry.path, what,
-                        entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node));
+    text += one_line(fmt::format("{}  {}{}", entry.path, what,
+                                 entry.op.empty() ? "" : fmt::format("  ({} {})", entry.op, entry.node))) +
+            "\n";
   }
   for (const std::string& remark : run_remarks(dump)) text += remark + "\n";
   return text;
@@ -288,18 +311,22 @@ std::string sample_text(const TensorStatistics& statistics, const TensorView& sa
 
 Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const TensorViewOptions& options) {
   const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
-  std::string text = fmt::format("{}: {}\n", entry.path,
-                                 entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type));
+  std::string text =
+      one_line(fmt::format("{}: {}", entry.path,
+                           entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type))) +
+      "\n";
   if (!has_payload(entry)) {
-    if (entry.statistics.has_value()) text += statistics_text(*entry.statistics);
+    if (const auto kept = kept_statistics(entry); kept.has_value()) text += statistics_text(*kept);
     if (!entry.absence.has_value())
       text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
     return text;
   }
   const LoadedValue loaded = PX_TRY(load_value(dump, index));
-  if (loaded.is_part && entry.statistics.has_value() && options.slice.empty())
+  if (loaded.is_part && kept_statistics(entry).has_value() && options.slice.empty())
     return text + sample_text(*entry.statistics, loaded.value.tensor(), entry.statistics->count, options);
-  for (const Tensor& tensor : PX_TRY(slice_tensors(entry, loaded, options.slice))) {
+  const auto tensors = PX_TRY(slice_tensors(entry, loaded, options.slice));
+  PX_TRY(check_histogram(entry, tensors, options));
+  for (const Tensor& tensor : tensors) {
     if (entry.type.kind != TypeInfo::Kind::tensor || !options.slice.empty()) {
       text += fmt::format("{}{}\n", name_of(tensor.dtype()), tensor.shape().to_string());
     }
@@ -314,19 +341,20 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
   if (!has_payload(entry)) {
     json["dtype"] = dtype_text(entry.type);
     json["shape"] = dims_of(entry.type);
-    json["stats"] = entry.statistics.has_value() ? statistics_json(*entry.statistics) : ordered_json(nullptr);
+    json["stats"] = kept_statistics_json(entry);
     json["values"] = nullptr;
     json["reason"] = entry.absence.has_value() ? absence_text(*entry.absence) : "not captured";
     return json_text(json);
   }
   const LoadedValue loaded = PX_TRY(load_value(dump, index));
   const auto tensors = PX_TRY(slice_tensors(entry, loaded, options.slice));
+  PX_TRY(check_histogram(entry, tensors, options));
   if (entry.type.kind == TypeInfo::Kind::tensor && tensors.size() == 1) {
     json.update(tensor_document(tensors.front(), options));
     if (loaded.is_part) {
       json["level"] = "sample";  // `values` are some of the tensor's elements, and the histogram counts these
       json["shape"] = dims_of(entry.type);
-      json["stats"] = entry.statistics.has_value() ? statistics_json(*entry.statistics) : ordered_json(nullptr);
+      json["stats"] = kept_statistics_json(entry);
     }
   } else {
     json["dtype"] = to_string(entry.type);

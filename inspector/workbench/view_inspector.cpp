@@ -10,6 +10,7 @@
 
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
+#include "inspector/render/report_text.h"
 #include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
@@ -140,7 +141,9 @@ void add_metrics(const ValueComparison& value, InspectorView& view) {
   add("mismatches", fmt::format("{} of {}", m.mismatches, m.count));
   if (!m.worst_index.empty()) {
     add("worst at", fmt::format("[{}]", fmt::join(m.worst_index, ",")));
-    add("  a, b", short_number(m.worst_a, 9) + ", " + short_number(m.worst_b, 9));
+    const WorstElements worst = worst_elements(m);
+    const bool is_exact = m.worst_integers.has_value();
+    add("  a, b", is_exact ? worst.a + ", " + worst.b : short_number(m.worst_a, 9) + ", " + short_number(m.worst_b, 9));
   }
   view.sections.push_back(std::move(section));
 }

@@ -280,6 +280,10 @@ TEST(Metrics, IntegersAreExactBeyondDouble) {
   EXPECT_EQ(metrics.severity, kInf);
   EXPECT_EQ(metrics.worst_index, std::vector<int64_t>{0});
   EXPECT_EQ(metrics.max_abs, 0x1p64);
+  ASSERT_TRUE(metrics.worst_integers.has_value());
+  EXPECT_EQ(metrics.worst_integers->a, big);
+  EXPECT_EQ(metrics.worst_integers->b, big + 1);
+  EXPECT_FALSE(metrics.worst_integers->is_unsigned);
   EXPECT_EQ(compare_views(Tensor::vector<int64_t>(a), Tensor::vector<int64_t>(a), {0, 0}).severity, 0);
 }
 

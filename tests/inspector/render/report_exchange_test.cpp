@@ -72,6 +72,30 @@ TEST(ReportJunit, CountsWhatItLists) {
   EXPECT_NE(text.find("sizes &amp; order"), std::string::npos);
 }
 
+TEST(ReportJunit, SaysWhichExpectedOutputWasMissed) {
+  Comparison comparison;
+  comparison.values = {value_of("y", "node", Verdict::pass, 0.5)};
+  comparison.executions = {{"reference", Side::a, "", {}, "", 0, ""}, {"cpu", Side::b, "", {}, "", 0, ""}};
+  for (const Side side : {Side::a, Side::b}) {
+    ValueComparison& output =
+        comparison.expected.emplace_back(value_of("y", "", side == Side::a ? Verdict::pass : Verdict::diverged, 4));
+    output.held = side;
+    output.metrics = Metrics{};
+    output.metrics->count = 8;
+    output.metrics->mismatches = 1;
+    output.metrics->worst_index = {3};
+    output.metrics->worst_a = 1.5;
+    output.metrics->worst_b = 2.5;
+  }
+  conclude(comparison);
+  const std::string text = comparison_to_junit(comparison);
+  EXPECT_NE(text.find("message=\"output 'y' of B (cpu) is not as expected: 2.5 instead of 1.5 at [3], 1 of 8 elements "
+                      "beyond the limit (severity 4)\""),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(">worst at [3]: expected 1.5, got 2.5</failure>"), std::string::npos) << text;
+}
+
 TEST(ReportJunit, APassFailsNothing) {
   Comparison comparison;
   comparison.values = {value_of("y", "node", Verdict::pass, 0.5)};
