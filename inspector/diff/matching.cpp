@@ -196,6 +196,47 @@ SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a,
   return result;
 }
 
+bool fits_together(const TypeInfo& a, const TypeInfo& b) {
+  if (a.kind != b.kind || a.dtype != b.dtype) return false;
+  if (!a.dims.has_value() || !b.dims.has_value()) return true;
+  return std::ranges::equal(*a.dims, *b.dims, [](const Dim& x, const Dim& y) {
+    return !x.is_known() || !y.is_known() || x.value == y.value;
+  });
+}
+
+// The one place of `free` that holds true; -1 where there are none or several.
+int32_t only_one(const std::vector<bool>& free) {
+  if (std::ranges::count(free, true) != 1) return -1;
+  return static_cast<int32_t>(std::ranges::find(free, true) - free.begin());
+}
+
+// Inputs that must be given: those with a default may be left alone.
+std::vector<bool> inputs_without_default(const Graph& graph) {
+  std::vector<bool> needed;
+  for (const ValueId id : graph.inputs) {
+    const ValueDef& input = graph.values[static_cast<size_t>(id)];
+    needed.push_back(input.initializer_index < 0 && input.sparse_initializer_index < 0);
+  }
+  return needed;
+}
+
+void pair_left_over(const Graph& a, const Graph& b, SignatureMatch& match) {
+  std::vector<bool> free_a = inputs_without_default(a), free_b = inputs_without_default(b);
+  for (size_t index = 0; index < match.a_of_b.size(); ++index) {
+    if (match.a_of_b[index] < 0) continue;
+    free_b[index] = false;
+    free_a[static_cast<size_t>(match.a_of_b[index])] = false;
+  }
+  const int32_t in_a = only_one(free_a), in_b = only_one(free_b);
+  if (in_a < 0 || in_b < 0) return;
+  const auto type_of_input = [](const Graph& graph, int32_t input) {
+    return graph.values[static_cast<size_t>(graph.inputs[static_cast<size_t>(input)])].type;
+  };
+  if (!fits_together(type_of_input(a, in_a), type_of_input(b, in_b))) return;
+  match.a_of_b[static_cast<size_t>(in_b)] = in_a;
+  match.left_over = in_b;
+}
+
 std::vector<HashKey> numbers_of_a(size_t count) {
   std::vector<HashKey> numbers(count);
   for (size_t index = 0; index < count; ++index) numbers[index] = index + 1;
@@ -213,7 +254,11 @@ std::vector<HashKey> numbers_of_b(const SignatureMatch& match) {
 
 }  // namespace
 
-SignatureMatch match_inputs(const Graph& a, const Graph& b) { return match_signature(a, a.inputs, b, b.inputs); }
+SignatureMatch match_inputs(const Graph& a, const Graph& b) {
+  SignatureMatch match = match_signature(a, a.inputs, b, b.inputs);
+  if (!match.by_position) pair_left_over(a, b, match);
+  return match;
+}
 SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_signature(a, a.outputs, b, b.outputs); }
 
 ModelMatching match_models(const SiteTable& a, const SiteTable& b) {

@@ -41,10 +41,12 @@ struct ModelMatching {
 ModelMatching match_models(const SiteTable& a, const SiteTable& b);
 
 // Position in A's list of graph inputs (or outputs) for each of B's, -1 where there is none: by name; where no name of
-// B's is known in A, in order among those of equal type.
+// B's is known in A, in order among those of equal type. Where the names leave one input without a default on each
+// side, and their types and shapes fit together, these two.
 struct SignatureMatch {
   std::vector<int32_t> a_of_b;
   bool by_position = false;
+  int32_t left_over = -1;  // of B's, the one that was paired as the last
 };
 SignatureMatch match_inputs(const Graph& a, const Graph& b);
 SignatureMatch match_outputs(const Graph& a, const Graph& b);

@@ -108,6 +108,10 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
     const int32_t in_a = match.a_of_b[index];
     if (in_a >= 0) {
       result.push_back(values[static_cast<size_t>(in_a)]);
+      if (static_cast<int32_t>(index) == match.left_over)
+        notes.push_back(
+            fmt::format("input '{}' of '{}' takes the data of '{}': all others have the same names in both models",
+                        input.name, b.path, name_of_input(a.graph, static_cast<size_t>(in_a))));
       if (match.by_position)
         notes.push_back(
             fmt::format("input '{}' of '{}' takes the data of '{}': no input has a name that both models know",
@@ -200,7 +204,7 @@ std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vect
       const Tensor& tensor = outputs[index].tensor();
       summary.type = name_of(tensor.dtype());
       summary.shape.assign(tensor.shape().begin(), tensor.shape().end());
-      summary.statistics = compute_statistics(tensor);
+      if (tensor.dtype() != DType::string) summary.statistics = compute_statistics(tensor);
     } else {
       summary.type = outputs[index].is_absent() ? "absent" : to_string(type_of(outputs[index]));
     }
