@@ -23,9 +23,11 @@ struct InputRequest {
 };
 
 struct InputSet {
-  std::vector<Value> values;         // in the order of Graph::inputs; absent where the initializer serves
-  std::vector<NamedValue> expected;  // outputs of a test_data_set, by name of the graph's output
-  std::vector<std::string> notes;    // one line for each input that was generated: what was chosen and why
+  std::vector<Value> values;  // in the order of Graph::inputs; absent where the initializer serves
+  // Outputs of a test_data_set, by name of the graph's output; none where --input gives an input other data than the
+  // set does, which `notes` then say.
+  std::vector<NamedValue> expected;
+  std::vector<std::string> notes;  // one line for each input that was generated: what was chosen and why
 };
 
 // Errors: usage (a name that is no input, a file that does not fit), io, corrupt_file.
