@@ -30,11 +30,11 @@ size_t end_of_colour(std::string_view text, size_t begin) {
 }
 
 // Names come from files: none of them may steer the terminal that shows them.
-std::string harmless(std::string_view text) {
+std::string harmless(std::string_view text, bool keeps_colours) {
   std::string shown(text);
   for (size_t index = 0; index < shown.size(); ++index) {
     if (!is_control(shown[index]) || shown[index] == '\n' || shown[index] == '\t') continue;
-    const size_t end = end_of_colour(shown, index);
+    const size_t end = keeps_colours ? end_of_colour(shown, index) : index;
     if (end > index) {
       index = end - 1;
     } else {
@@ -59,10 +59,18 @@ void hold_standard_streams() {
 
 void print_message(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-void print(std::string_view text) {
+namespace {
+
+void print_to(std::string_view text, bool keeps_colours) {
   static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
-  is_terminal ? write_out(harmless(text)) : write_out(text);
+  is_terminal ? write_out(harmless(text, keeps_colours)) : write_out(text);
 }
+
+}  // namespace
+
+void print(std::string_view text) { print_to(text, false); }
+
+void print_coloured(std::string_view text) { print_to(text, true); }
 
 bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 

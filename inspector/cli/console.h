@@ -14,9 +14,11 @@ namespace parallax::cli {
 // there fails as before. Called first.
 void hold_standard_streams();
 
-void print(std::string_view text);  // to stdout, as it is; to a terminal without control characters but our colours
-bool flush_output();                // false when stdout could not take everything (a full disk)
-bool stdout_takes_colour();         // a terminal, and NO_COLOR is unset
+// To stdout, as it is; to a terminal without control characters.
+void print(std::string_view text);
+void print_coloured(std::string_view text);  // the same, but for our colours, where `text` has no others
+bool flush_output();                         // false when stdout could not take everything (a full disk)
+bool stdout_takes_colour();                  // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();
 void print_message(std::string_view text);  // to stderr; that it takes nothing (closed, full) changes no exit code
 

@@ -29,6 +29,7 @@ class ImportCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     PX_TRY(keep_inputs(output_, {request_.origin, request_.model, request_.map}));
+    PX_TRY(check_dump_name("-o", output_));
     const ImportReport report = PX_TRY(import_dump(request_, output_));
     for (const std::string& note : report.notes) log_warning(note);
     if (common_.json) {
@@ -109,6 +110,7 @@ class RepairCommand final : public Command {
   }
 
   Result<int> execute() override {
+    PX_TRY(check_dump_name("-o", output_));
     const RepairReport report = PX_TRY(repair_dump(dump_, output_));
     if (common_.json) {
       print(fmt::format("{{\"written\": {}, \"records_kept\": {}, \"records_dropped\": {}, \"bytes_skipped\": {}}}\n",

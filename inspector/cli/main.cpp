@@ -82,6 +82,16 @@ std::optional<std::string> empty_option(const CLI::App& verb) {
   return std::nullopt;
 }
 
+// Options that the verb (or the program) does not have. Where an argument is missing, too, the parser tells of that
+// alone.
+std::optional<std::string> unknown_options(const CLI::App& app) {
+  std::string names;
+  for (const std::string& word : app.remaining()) {
+    if (word.starts_with('-') && word.size() > 1) names += (names.empty() ? "" : " ") + word;
+  }
+  return names.empty() ? std::nullopt : std::optional(names);
+}
+
 Error refuse_empty(const std::string& name) {
   return usage_error(fmt::format("{} is given an empty text: give it a value, or leave it out", name));
 }
@@ -100,6 +110,13 @@ int run(std::vector<std::string> arguments) {
     const int code = program.app.exit(request);
     if (!std::cout.flush()) return report_error(io_error("cannot write to standard output"), false);
     return code;
+  } catch (const CLI::RequiredError& error) {
+    const auto verbs_given = program.app.get_subcommands();
+    const CLI::App& app = verbs_given.empty() ? program.app : *verbs_given.front();
+    const auto unknown = unknown_options(app);
+    const std::string sentence =
+        unknown.has_value() ? "there is no option " + *unknown + " of " + app.get_name() : error.what();
+    return report_error(usage_error(sentence + " (see parallax --help)"), json);
   } catch (const CLI::ParseError& error) {
     return report_error(usage_error(std::string(error.what()) + " (see parallax --help)"), json);
   }

@@ -23,6 +23,8 @@
 namespace parallax::cli {
 namespace {
 
+constexpr int64_t kDefaultTop = 10;
+
 // "name=value" split at the last '=' (names may hold one; these values never do).
 Result<std::pair<std::string, std::string>> split_pair(std::string_view option, const std::string& text,
                                                        std::string_view form) {
@@ -48,6 +50,14 @@ Result<std::vector<int64_t>> parse_shape(const std::string& text) {
     if (dims.back() < 0) return usage_error(fmt::format("--shape: '{}' has a negative dimension", text));
   }
   return dims;
+}
+
+// What an option says of a name, where it says it for the first time or once more.
+template <class Value>
+Status keep_once(std::map<std::string, Value>& known, std::string_view option, const std::string& name, Value value) {
+  const auto [first, is_new] = known.emplace(name, value);
+  if (is_new || first->second == value) return {};
+  return usage_error(fmt::format("{} gives two values of '{}': leave one of them out", option, name));
 }
 
 Result<bool> parse_switch(std::string_view option, const std::string& text) {
@@ -106,12 +116,39 @@ Result<int64_t> parse_bytes(std::string_view option, const std::string& text) {
   return usage_error(fmt::format("{}: '{}' is no number of bytes (1000000, 512M, 2GiB)", option, text));
 }
 
+CLI::Validator whole_number(int64_t low, uint64_t high) {
+  const auto check = [low, high](const std::string& text) -> std::string {
+    const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos)
+      return fmt::format("'{}' is not a whole number", text);
+    // The parser behind this check would read an octal number.
+    if (digits.size() > 1 && digits.front() == '0') return fmt::format("'{}' begins with a 0: leave it out", text);
+    uint64_t size = 0;
+    const bool fits = std::from_chars(digits.data(), digits.data() + digits.size(), size).ec == std::errc();
+    const bool is_negative = digits.size() < text.size() && size > 0;
+    const bool is_inside = is_negative ? low < 0 && size <= static_cast<uint64_t>(-low)
+                                       : size <= high && (low < 0 || size >= static_cast<uint64_t>(low));
+    return fits && is_inside ? "" : fmt::format("{} is not in the range {} to {}", text, low, high);
+  };
+  return CLI::Validator(check, high < UINT32_MAX ? fmt::format("{}..{}", low, high) : "");
+}
+
+CLI::Validator number_from_zero() {
+  const auto check = [](const std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_number = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+    return is_number && value >= 0 ? "" : fmt::format("'{}' is no number of 0 or more", text);
+  };
+  return CLI::Validator(check, "");
+}
+
 void CommonOptions::declare(CLI::App& app, bool computes) {
   app.add_flag("--json", json, "print one JSON document on stdout, and nothing else there");
   if (computes)
     app.add_option("--threads", threads, "threads to compute with (default: all cores)")
         ->type_name("N")
-        ->check(CLI::Range(1, 256));
+        ->check(whole_number(1, 256));
 }
 
 void CommonOptions::apply() const { set_thread_count(threads); }
@@ -123,7 +160,9 @@ void InputOptions::declare(CLI::App& app) {
   app.add_option("--input", files, "one input from a .npy file; may be repeated")
       ->type_name("NAME=F.npy")
       ->allow_extra_args(false);
-  app.add_option("--seed", seed, "of generated inputs and random operators (default 0)")->type_name("N");
+  app.add_option("--seed", seed, "of generated inputs and random operators (default 0)")
+      ->type_name("N")
+      ->check(whole_number(0, UINT64_MAX));
   app.add_option("--shape", shapes, "shape of a generated input; may be repeated")
       ->type_name("NAME=1x3x224x224")
       ->allow_extra_args(false);
@@ -137,21 +176,26 @@ void InputOptions::declare(CLI::App& app) {
 
 Result<InputRequest> InputOptions::request() const {
   InputRequest request;
+  std::map<std::string, std::string> file_of;
   request.source = source;
   request.seed = seed;
   for (const std::string& text : files) {
     const size_t at = text.find('=');
     if (at == std::string::npos || at == 0) return usage_error(fmt::format("--input '{}': expected NAME=F.npy", text));
-    request.files.emplace_back(text.substr(0, at), text.substr(at + 1));
+    const std::string name = text.substr(0, at), file = text.substr(at + 1);
+    PX_TRY(keep_once(file_of, "--input", name, file));
+    request.files.emplace_back(name, file);
   }
   for (const std::string& text : shapes) {
     auto [name, value] = PX_TRY(split_pair("--shape", text, "NAME=1x3x224x224"));
-    request.shapes[name] = PX_TRY(parse_shape(value));
+    const std::vector<int64_t> shape = PX_TRY(parse_shape(value));
+    PX_TRY(keep_once(request.shapes, "--shape", name, shape));
   }
   for (const std::string& text : dims) {
     auto [name, value] = PX_TRY(split_pair("--dim", text, "NAME=N"));
-    request.dims[name] = PX_TRY(parse_integer("--dim", value));
-    if (request.dims[name] < 0) return usage_error(fmt::format("--dim '{}': a dimension cannot be negative", text));
+    const int64_t size = PX_TRY(parse_integer("--dim", value));
+    PX_TRY(keep_once(request.dims, "--dim", name, size));
+    if (size < 0) return usage_error(fmt::format("--dim '{}': a dimension cannot be negative", text));
   }
   for (const std::string& text : ranges) {
     auto [name, value] = PX_TRY(split_pair("--range", text, "NAME=LO..HI"));
@@ -160,7 +204,7 @@ Result<InputRequest> InputOptions::request() const {
     const double low = PX_TRY(parse_number("--range", value.substr(0, dots)));
     const double high = PX_TRY(parse_number("--range", value.substr(dots + 2)));
     if (low > high) return usage_error(fmt::format("--range '{}': the lower end is above the upper one", text));
-    request.ranges[name] = {low, high};
+    PX_TRY(keep_once(request.ranges, "--range", name, {low, high}));
   }
   return request;
 }
@@ -232,7 +276,7 @@ Result<Policy> PolicyOptions::make() const {
 void ReportOptions::declare(CLI::App& app) {
   app.add_option("--top", top, "worst values listed (default 10; -1: all, in execution order)")
       ->type_name("N")
-      ->check(CLI::Range(-1, 1'000'000'000));
+      ->check(whole_number(-1, 1'000'000'000));
   app.add_option("--csv", csv, "write a table of all values")->type_name("F");
   app.add_option("--junit", junit, "write the verdict and every value as test cases for a CI server")->type_name("F");
   app.add_option("--html", html, "write a report for a browser")->type_name("F");
@@ -244,7 +288,7 @@ void ReportOptions::declare(CLI::App& app) {
 }
 
 Result<int> ReportOptions::write(const Comparison& comparison, const Graph* graph, bool json) const {
-  if (!json) print(comparison_to_text(comparison, {top, stdout_takes_colour()}));
+  if (!json) print_coloured(comparison_to_text(comparison, {top.value_or(kDefaultTop), stdout_takes_colour()}));
   const Status written = write_files(comparison, graph);
   if (json) print(comparison_to_json(comparison, written.ok() ? nullptr : &written.error()) + "\n");
   if (written.ok()) return end_of(comparison, json);
@@ -287,6 +331,17 @@ Status keep_inputs(const std::string& output, const std::vector<std::string>& in
   for (const std::string& input : inputs) {
     if (output.empty() || input.empty() || !std::filesystem::equivalent(output, input, unknown)) continue;
     return usage_error(fmt::format("'{}' would be written over '{}', which is read: name another file", output, input));
+  }
+  return {};
+}
+
+Status check_dump_name(std::string_view option, const std::string& output) {
+  constexpr std::string_view kOthers[] = {".npz", ".npy", ".safetensors", ".onnx", ".textproto", ".pbtxt", ".pb"};
+  for (const std::string_view ending : kOthers) {
+    if (!output.ends_with(ending)) continue;
+    return usage_error(fmt::format(
+        "{} '{}': what is written is a dump, which is no {} file: name it *.plx (parallax export makes other kinds)",
+        option, output, ending));
   }
   return {};
 }

@@ -14,6 +14,10 @@
 
 namespace parallax::cli {
 
+// Checks of an option's text, which say in one sentence what is wrong with it.
+CLI::Validator whole_number(int64_t low, uint64_t high);
+CLI::Validator number_from_zero();
+
 // --json, --threads
 struct CommonOptions {
   bool json = false;
@@ -53,13 +57,14 @@ struct PolicyOptions {
   std::string policy, file, rtol, atol;
   std::vector<std::string> per;
   void declare(CLI::App& app);
+  bool is_given() const { return !policy.empty() || !file.empty() || !rtol.empty() || !atol.empty() || !per.empty(); }
   Result<Policy> make() const;
 };
 
 // --csv, --junit, --html, --dot, --svg, --netron, --model-explorer and --top
 struct ReportOptions {
   std::string csv, junit, html, dot, svg, netron, model_explorer;
-  int64_t top = 10;
+  std::optional<int64_t> top;
   void declare(CLI::App& app);
   bool needs_error_pictures() const { return !html.empty(); }
   // Writes the files asked for and prints the text or JSON form, whatever became of the files: as JSON, their error is
@@ -73,6 +78,9 @@ struct ReportOptions {
 // What a verb writes must not be what it reads. Error: usage, naming both, where they are the same file; an empty
 // `output` is none.
 Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
+
+// Where a dump is written, a name that says the file is of another kind is refused: usage.
+Status check_dump_name(std::string_view option, const std::string& output);
 
 // A dump where a model is wanted: a usage error that names the verbs that read dumps.
 Status refuse_dump(const std::string& model);

@@ -19,10 +19,10 @@ class ProfileCommand final : public Command {
         ->type_name("EXEC");
     app.add_option("--iterations", iterations_, "timed runs after one warm-up (default 5)")
         ->type_name("N")
-        ->check(CLI::Range(1, 1'000'000));
+        ->check(whole_number(1, 1'000'000));
     app.add_option("--top", top_, "most expensive nodes listed (default 20; -1: all)")
         ->type_name("N")
-        ->check(CLI::Range(-1, 1'000'000'000));
+        ->check(whole_number(-1, 1'000'000'000));
     app.add_option("--trace", trace_, "write the last run for chrome://tracing or Perfetto")->type_name("F.json");
     inputs_.declare(app);
     mode_.declare(app);

@@ -27,6 +27,8 @@ class RewriteCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     if (list_) {
+      if (!model_.empty() || !output_.empty() || !patterns_.empty())
+        return usage_error("--list names the patterns and rewrites nothing: give it without MODEL, -o and --patterns");
       print(common_.json ? list_as_json() : list_as_text());
       return 0;
     }
@@ -35,7 +37,7 @@ class RewriteCommand final : public Command {
     PX_TRY(keep_inputs(output_, {model_}));
     PX_TRY(refuse_dump(model_));
     const auto model = PX_TRY(import_model(model_));
-    const auto rewritten = PX_TRY(rewrite_model(*model, patterns_));
+    const auto rewritten = PX_TRY(rewrite_model(*model, patterns_.empty() ? "default" : patterns_));
     PX_TRY(export_model(*rewritten, output_));
     const size_t nodes = rewritten->graph.nodes.size(), before = model->graph.nodes.size();
     log_info(fmt::format("{}: {} nodes, {} before", output_, nodes, before));
@@ -62,7 +64,7 @@ class RewriteCommand final : public Command {
     return "{\"patterns\": [" + rows + "\n]}\n";
   }
 
-  std::string model_, output_, patterns_ = "default";
+  std::string model_, output_, patterns_;
   bool list_ = false;
   CommonOptions common_;
 };

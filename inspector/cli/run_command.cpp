@@ -1,4 +1,6 @@
 // `parallax run` and `parallax bench`.
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
@@ -46,7 +48,7 @@ class RunCommand final : public Command {
     app.add_option("--dump", dump_, "write the dumps into this folder")->type_name("DIR");
     app.add_option("--repeat", repeat_, "run one executor N times against itself, bit by bit")
         ->type_name("N")
-        ->check(CLI::Range(2, 1'000'000));
+        ->check(whole_number(2, 1'000'000));
     app.add_option("--baseline", baseline_, "compare with a kept dump")->type_name("F.plx");
     app.add_option("--save-baseline", save_baseline_, "write a dump of statistics for later --baseline runs")
         ->type_name("F.plx");
@@ -62,12 +64,7 @@ class RunCommand final : public Command {
     PX_TRY(reports_.keep_inputs({model_, against_}));
     for (const std::string* model : {&model_, &against_}) PX_TRY(refuse_dump(*model));
     RunRequest request = PX_TRY(make_request());
-    // One side is compared with nothing but the outputs of a data set.
-    const Error nothing_to_report = usage_error(
-        "reports say how two sides compare, and here is one: give --with two executors, --against, "
-        "--baseline, or --inputs with a folder that holds outputs");
-    const bool may_compare = has_two_sides(request) || !request.inputs.source.empty();
-    if (reports_.asks_for_files() && !may_compare) return nothing_to_report;
+    PX_TRY(check_effects(request));
     ProgressBar bar("comparing");
     request.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
     request.message = [](const std::string& sentence) { log_info(sentence); };
@@ -80,11 +77,37 @@ class RunCommand final : public Command {
         log_warning(fmt::format("'{}' matches no value", glob));
     }
     if (has_two_sides(request)) return reports_.write(*result.comparison, &result.model_a->graph, common_.json);
-    if (reports_.asks_for_files() && !result.comparison.has_value()) return nothing_to_report;
+    if (!result.comparison.has_value()) PX_TRY(refuse_comparing());
     return show_one_side(result);
   }
 
  private:
+  // Options that would change nothing are refused: whoever gives one expects something of it.
+  Status check_effects(const RunRequest& request) const {
+    const bool keeps_values =
+        !request.dump_directory.empty() || !request.save_baseline.empty() || !request.baseline.empty();
+    if (request.capture_limit_bytes > 0 && request.dump_directory.empty() && request.baseline.empty())
+      return usage_error("--capture-limit says what a dump keeps: give --dump, too");
+    if (has_two_sides(request)) return {};
+    if (!request.only.empty() && !keeps_values)
+      return usage_error("--only chooses what is captured and compared, and here is one side: give --dump, too");
+    if (reports_.top.has_value())
+      return usage_error("--top lists the worst values of two sides, and here is one (parallax run --help)");
+    std::error_code unknown;  // what is no folder holds no outputs
+    if (!std::filesystem::is_directory(request.inputs.source, unknown)) return refuse_comparing();
+    return {};
+  }
+
+  // One side is compared with nothing but the outputs of a data set.
+  Status refuse_comparing() const {
+    constexpr std::string_view kWays =
+        "and here is one: give --with two executors, --against, --baseline, or --inputs with a folder that holds "
+        "outputs";
+    if (reports_.asks_for_files()) return usage_error(fmt::format("reports say how two sides compare, {}", kWays));
+    if (policy_.is_given()) return usage_error(fmt::format("tolerances judge how two sides compare, {}", kWays));
+    return {};
+  }
+
   Result<int> show_one_side(const RunResult& result) const {
     const bool has_verdict = result.comparison.has_value();
     const Status written = has_verdict ? reports_.write_files(*result.comparison, &result.model_a->graph) : Status();
@@ -93,7 +116,7 @@ class RunCommand final : public Command {
       if (!written.ok()) return exit_code(written.error().code);
     } else {
       print(single_run_to_text(result));
-      if (has_verdict) print(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
+      if (has_verdict) print_coloured(comparison_to_text(*result.comparison, {0, stdout_takes_colour()}));
       if (!written.ok()) return written.error();
     }
     return has_verdict ? exit_code_of(*result.comparison) : 0;
@@ -138,7 +161,7 @@ class BenchCommand final : public Command {
         ->type_name("EXEC");
     app.add_option("--iterations", iterations_, "timed runs after one warm-up (default 10)")
         ->type_name("N")
-        ->check(CLI::Range(1, 1'000'000));
+        ->check(whole_number(1, 1'000'000));
     inputs_.declare(app);
     mode_.declare(app);
     common_.declare(app, true);

@@ -89,12 +89,13 @@ class ReduceCommand final : public Command {
     app.add_option("--fail-code", request_.check.fail_codes,
                    "exit code of --check that means failure (default: any but 0)")
         ->type_name("N")
+        ->check(whole_number(0, 255))
         ->allow_extra_args(false);
     app.add_option("--fail-regex", request_.check.fail_regex, "a line of --check's output that means failure")
         ->type_name("REGEX");
     app.add_option("--timeout", request_.check.timeout_s, "--check is killed after this time, and has not failed then")
         ->type_name("SECONDS")
-        ->check(CLI::NonNegativeNumber);
+        ->check(number_from_zero());
     app.add_option("--against", request_.run.against, "a second model: what fails is their comparison")
         ->type_name("B.onnx");
     app.add_option("--with", executors_, "two executors to compare; one with --check (default: reference) or --against")

@@ -28,7 +28,7 @@ class ShowCommand final : public Command {
     app.add_flag("--shapes", text_.shapes, "types of every node's outputs");
     app.add_option("--depth", text_.depth, "fold scopes below this depth into a line each")
         ->type_name("N")
-        ->check(CLI::Range(0, 1'000'000));
+        ->check(whole_number(0, 1'000'000));
     common_.declare(app, false);
   }
 
@@ -56,7 +56,7 @@ class DotCommand final : public Command {
     app.add_option("FILES", files_, "a model, a dump, or two dumps A B to compare")->required()->expected(1, 2);
     app.add_option("--depth", dot_.depth, "draw scopes below this depth as one box each")
         ->type_name("N")
-        ->check(CLI::Range(0, 1'000'000));
+        ->check(whole_number(0, 1'000'000));
     app.add_option("--focus", dot_.focus, "draw only what is near this value or node")->type_name("PATH");
     app.add_option("-o", output_, "where to write (default: dot on stdout)")->type_name("F.dot|F.svg|F.png");
     policy_.declare(app);

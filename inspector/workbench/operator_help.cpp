@@ -58,6 +58,11 @@ Result<const OpSchema*> find_operator(const std::string& name) {
     return usage_error(fmt::format("'{}': the operator sets of {} known here end at {}", name, request.domain, latest));
   }
   const OpSchema* schema = registry.find(request.domain, request.op, version);
+  const auto versions = registry.versions(request.domain, request.op);
+  if (schema == nullptr && !versions.empty()) {
+    return usage_error(fmt::format("'{}': operator '{}' exists in {} from opset {} on", name, request.op,
+                                   request.domain, versions.front().since_version));
+  }
   if (schema == nullptr) return usage_error(registry.explain_missing(request.domain, request.op, version));
   return schema;
 }

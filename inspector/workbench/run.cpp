@@ -253,10 +253,6 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   if (!request.against.empty()) return usage_error("--baseline and --against exclude each other");
   const auto baseline = PX_TRY(DumpReader::open(request.baseline));
   RunRequest today = request;
-  const bool keeps_dump = !request.dump_directory.empty() || !request.save_baseline.empty();
-  if (keeps_dump && !request.save_baseline.empty() && request.save_baseline == request.baseline) {
-    return usage_error("--save-baseline names the same file as --baseline");
-  }
   std::error_code error;
   const std::string folder = (fs::temp_directory_path(error) / fmt::format("parallax-{}", ::getpid())).string();
   if (request.dump_directory.empty()) today.dump_directory = folder;
@@ -311,6 +307,12 @@ bool has_two_sides(const RunRequest& request) {
 
 Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request));
+  if (!request.save_baseline.empty() && !request.baseline.empty())
+    return usage_error("--save-baseline and --baseline exclude each other: one writes what the other compares with");
+  if (!request.save_baseline.empty() && !request.against.empty())
+    return usage_error("--save-baseline and --against exclude each other: a baseline is one model's run");
+  if (!request.save_baseline.empty() && request.repeat > 0)
+    return usage_error("--save-baseline and --repeat exclude each other: a baseline is one run");
   if (!request.save_baseline.empty() && has_two_sides(request))
     return usage_error("--save-baseline keeps one executor's run: give --with one name");
   if (!request.dump_directory.empty() && request.capture == CaptureLevel::none)

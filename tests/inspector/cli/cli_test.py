@@ -10,10 +10,10 @@ import os
 import pty
 import re
 import subprocess
-import sys
-import tempfile
 import unittest
 from pathlib import Path
+
+from program import MODEL, ProgramTest, main, node
 
 INPUTS = "--inputs --input --seed --shape --dim --range"
 MODE = "--tf32 --accumulate --rewrite --observe-all --fallback --memory-limit --keep-casts"
@@ -65,29 +65,9 @@ check values.plx
 repair values.plx -o repaired.plx
 """
 SUITE = Path("/usr/share/libonnx-testdata/data/node")
-FLOATS = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 8 } } } }"
-MODEL = f"""ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g"
-  node {{ op_type: "Neg" name: "negate" input: "x" output: "h" }} node {{ op_type: "Exp" name: "power" input: "h" output: "y" }}
-  input {{ name: "x" {FLOATS} }} output {{ name: "y" {FLOATS} }} }}"""
 
 
-def node(op, inputs, outputs, more=""):
-    named = " ".join(f'input: "{name}"' for name in inputs.split()) + " "
-    return f'node {{ op_type: "{op}" {named}' + " ".join(f'output: "{name}"' for name in outputs.split()) + f" {more} }} "
-
-
-class CommandLine(unittest.TestCase):
-    program = ""
-
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = Path(temporary.name)
-        (self.folder / "m.textproto").write_text(MODEL)
-
-    def run_program(self, *arguments):
-        return subprocess.run([self.program, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=120)
-
+class CommandLine(ProgramTest):
     def described(self, verb):
         """Options in a verb's help, with what is said of them."""
         text = self.run_program(verb, "--help").stdout
@@ -113,6 +93,15 @@ class CommandLine(unittest.TestCase):
         for verb in OPTIONS:
             text = self.run_program(verb, "--help").stdout
             self.assertRegex(text, rf"\nExample:\n  parallax {verb}\b[^\n]*\n+$")
+
+    def test_examples_run_one_after_another(self):
+        """As a reader would try them, in the order of the help, in a folder that has the samples beside it."""
+        (self.folder / "samples").symlink_to(Path(__file__).parents[3] / "samples")
+        for verb in re.findall(r"^  ([a-z]+) {2,}\S", self.run_program("--help").stdout, re.MULTILINE):
+            example = self.run_program(verb, "--help").stdout.split("\nExample:\n  parallax ")[1].strip()
+            with self.subTest(example):
+                ended = self.run_program(*example.split())
+                self.assertEqual(ended.returncode, 0, ended.stderr)
 
     def test_what_is_read_is_not_written_over(self):
         self.run_program("run", "m.textproto", "--with", "reference,cpu", "--dump", "out")
@@ -229,12 +218,6 @@ class CommandLine(unittest.TestCase):
         document = json.loads(self.run_program("rewrite", "m.textproto", "-o", "new.onnx", "--json").stdout)
         self.assertEqual((document["written"], document["nodes_before"]), ("new.onnx", 2))
         self.assertTrue((self.folder / "new.onnx").exists())
-
-    def write_model(self, name, nodes, opset=17, dims="dim { dim_value: 2 } dim { dim_value: 8 }", more=""):
-        floats = f"type {{ tensor_type {{ elem_type: 1 shape {{ {dims} }} }} }}"
-        (self.folder / name).write_text(
-            f'ir_version: 8 opset_import {{ version: {opset} }} graph {{ name: "g" {nodes} {more} '
-            f'input {{ name: "x" {floats} }} output {{ name: "y" {floats} }} }}')
 
     def test_rewritten_models_are_valid(self):
         """An operand that is read twice; shapes that only what was fused has read."""
@@ -405,5 +388,4 @@ class CommandLine(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    CommandLine.program = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    main()

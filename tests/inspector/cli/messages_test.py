@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""What the program says where a line cannot mean what it says, and what reports say of what they show.
+
+messages_test.py PARALLAX
+"""
+
+import json
+import shutil
+
+from program import ProgramTest, main, node
+
+
+class Messages(ProgramTest):
+    def refused(self, line, *sentences):
+        """A usage error that says all of `sentences`."""
+        ended = self.run_program(*line.split())
+        self.assertEqual(ended.returncode, 2, f"{line}: {ended.stdout}")
+        for sentence in sentences:
+            self.assertIn(sentence, ended.stderr, line)
+
+    def passed(self, line, code=0):
+        ended = self.run_program(*line.split())
+        self.assertEqual(ended.returncode, code, f"{line}: {ended.stdout} {ended.stderr}")
+        return ended
+
+    def write_data_set(self, factor=1):
+        """y = x * factor, and a data set made with factor 1: part/model.onnx, part/test_data_set_0."""
+        scale = "initializer { name: 'c' data_type: 1 float_data: %s }"
+        self.write_model("one.textproto", node("Mul", "x c", "y", 'name: "scale"'), more=scale % 1)
+        self.passed("extract one.textproto --to y -o part")
+        if factor != 1:
+            self.write_model("other.textproto", node("Mul", "x c", "y", 'name: "scale"'), more=scale % factor)
+            shutil.copy(self.folder / "other.textproto", self.folder / "part/model.textproto")
+
+    def test_outputs_of_a_data_set_belong_to_its_inputs(self):
+        self.write_data_set()
+        run = "run part/model.onnx --with reference --inputs part/test_data_set_0"
+        self.passed("run part/model.onnx --with reference --dump same --inputs part/test_data_set_0")
+        self.passed("tensor same/reference.plx x -o same.npy")
+        self.passed("run part/model.onnx --with reference --dump other --seed 5")
+        self.passed("tensor other/reference.plx x -o other.npy")
+        self.assertIn("1 of 1 outputs as expected", self.passed(f"{run} --input x=same.npy").stdout)
+        ended = self.passed(f"{run} --input x=other.npy")
+        self.assertNotIn("expected", ended.stdout)
+        self.assertIn("the outputs in 'part/test_data_set_0' are not compared: --input gives 'x' other data", ended.stderr)
+        self.refused(f"{run} --input x=other.npy --junit r.xml", "reports say how two sides compare")
+
+    def test_reports_say_which_expected_output_was_missed(self):
+        self.write_data_set(factor=2)
+        run = "run part/model.textproto --inputs part/test_data_set_0 --junit r.xml"
+        self.passed(f"{run} --with cpu", code=1)
+        report = (self.folder / "r.xml").read_text()
+        self.assertRegex(report, r'<failure type="diverged" message="output \'y\' is not as expected: \S+ instead of \S+ at \[\d,\d\], 16 of 16 ')
+        self.assertRegex(report, r">worst at \[\d,\d\]: expected \S+, got \S+</failure>")
+        self.assertNotIn("node <", report)
+        ended = self.passed(f"{run} --with reference,cpu", code=1)
+        self.assertIn("output 'y' of A (reference) is not as expected: ", ended.stdout)
+        self.assertIn("output 'y' of A (reference) is not as expected: ", (self.folder / "r.xml").read_text())
+        document = json.loads(self.passed(f"{run} --with reference,cpu --json", code=1).stdout)
+        self.assertIn("output 'y' of A (reference) is not as expected: ", document["reason"])
+
+    def test_numbers_are_not_clamped(self):
+        run = "run m.textproto --with cpu"
+        self.refused(f"{run} --seed -1", "--seed: -1 is not in the range 0 to")
+        self.refused(f"{run} --seed 99999999999999999999", "--seed: 99999999999999999999 is not in the range 0 to")
+        self.refused(f"{run} --seed abc", "--seed: 'abc' is not a whole number")
+        self.refused(f"{run} --seed 010", "--seed: '010' begins with a 0")
+        self.refused(f"{run} --threads x", "--threads: 'x' is not a whole number")
+        self.refused(f"{run} --threads 0", "--threads: 0 is not in the range 1 to 256")
+        self.refused("show m.textproto --depth -1", "--depth: -1 is not in the range 0 to")
+        self.refused("reduce m.textproto --check false --timeout -1", "--timeout: '-1' is no number of 0 or more")
+        self.refused("reduce m.textproto --check false --fail-code x", "--fail-code: 'x' is not a whole number")
+        self.passed(f"{run} --seed 18446744073709551615 --threads 1")
+
+    def test_unknown_options_are_named_first(self):
+        for verb in ("run", "dot", "blame", "diff"):
+            self.refused(f"{verb} --nosuch", f"there is no option --nosuch of {verb}")
+        self.refused("--nosuch", "there is no option --nosuch of parallax")
+        self.refused("run", "MODEL is required")
+
+    def test_what_excludes_each_other_says_so(self):
+        self.passed("run m.textproto --with cpu --save-baseline kept.plx")
+        self.refused("run m.textproto --with cpu --baseline kept.plx --save-baseline new.plx", "--save-baseline and --baseline exclude each other")
+        self.refused("run m.textproto --with cpu --repeat 2 --save-baseline new.plx", "--save-baseline and --repeat exclude each other")
+        self.refused("run m.textproto --against m.textproto --save-baseline new.plx", "--save-baseline and --against exclude each other")
+        self.refused("run m.textproto --with cpu,reference --save-baseline new.plx", "give --with one name")
+
+    def test_options_without_effect(self):
+        one = "run m.textproto --with cpu"
+        for option in ("--rtol 1", "--atol 1", "--per y@rtol=1", "--policy auto"):
+            self.refused(f"{one} {option}", "tolerances judge how two sides compare")
+        self.refused(f"{one} --top 3", "--top lists the worst values of two sides")
+        self.refused(f"{one} --only y", "--only chooses what is captured and compared")
+        self.refused(f"{one} --capture-limit 8", "--capture-limit says what a dump keeps")
+        for option in ("--only y", "--capture-limit 8"):
+            self.passed(f"{one} --dump out {option}")
+        self.passed("run m.textproto --with reference,cpu --only y --top 3 --rtol 1 --per y@rtol=1")
+        self.passed("extract m.textproto --to y -o part")
+        self.passed("run part/model.onnx --with cpu --inputs part/test_data_set_0 --rtol 1 --atol 1")
+        (self.folder / "part/test_data_set_0/output_0.pb").unlink()
+        self.refused("run part/model.onnx --with cpu --inputs part/test_data_set_0 --rtol 1", "tolerances judge how two sides compare")
+        self.refused("rewrite --list m.textproto", "--list names the patterns and rewrites nothing")
+        self.refused("rewrite --list -o new.onnx", "--list names the patterns and rewrites nothing")
+
+    def test_what_is_given_twice(self):
+        self.write_model("named.textproto", node("Neg", "x", "y"), dims='dim { dim_param: "b" } dim { dim_value: 8 }')
+        for option, one, other in (("--dim", "b=2", "b=3"), ("--shape", "x=2x8", "x=3x8"), ("--range", "x=0..1", "x=0..2"), ("--input", "x=a.npy", "x=b.npy")):
+            self.refused(f"run named.textproto --with cpu {option} {one} {option} {other}", f"{option} gives two values of '{one[0]}'")
+        self.passed("run named.textproto --with cpu --dim b=2 --dim b=2 --range x=0..1 --range x=0..1")
+        self.refused("run m.textproto --with reference,cpu --per y@rtol=1,rtol=2", "two values of rtol")
+
+    def test_names_of_dumps(self):
+        self.passed("run m.textproto --with cpu --dump out")
+        self.passed("export out/cpu.plx -o v.npz")
+        for ending in ("npz", "safetensors", "onnx", "npy"):
+            self.refused(f"import v.npz -o w.{ending}", f"'w.{ending}'", "is a dump")
+        self.refused("repair out/cpu.plx -o w.npz", "'w.npz'")
+        self.passed("import v.npz -o w.plx")
+        self.refused("export w.plx -o test_data_set_0", "this dump has no graph that says which values are these")
+        self.passed("import v.npz -o w.plx --model m.textproto")
+        self.passed("export w.plx -o test_data_set_0")
+
+    def test_sequences_need_a_model(self):
+        sequence = "type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } }"
+        (self.folder / "seq.textproto").write_text(
+            f'ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g" {node("SequenceConstruct", "x x", "s")} '
+            f'input {{ name: "x" type {{ tensor_type {{ elem_type: 1 shape {{ dim {{ dim_value: 2 }} }} }} }} }} output {{ name: "s" {sequence} }} }}')
+        self.passed("run seq.textproto --with reference --dump out")
+        self.passed("export out/reference.plx -o test_data_set_0")
+        self.refused("import test_data_set_0 -o w.plx", "output_0.pb' holds a sequence, an optional or a map", "--model")
+        self.passed("import test_data_set_0 -o w.plx --model seq.textproto")
+        damaged = self.folder / "test_data_set_0/input_0.pb"
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+        self.passed("import test_data_set_0 -o w.plx", code=5)
+
+    def test_versions_of_operators(self):
+        self.refused("show --op Add-0", "'Add-0': operator 'Add' exists in ai.onnx from opset 1 on")
+        self.refused("show --op Gelu-5", "operator 'Gelu' exists in ai.onnx from opset 20 on")
+
+    def test_one_line_for_each_name(self):
+        nodes = node("Neg", "x", "a\\nb", 'name: "two\\nlines"') + node("Neg", "a\\nb", "v//w") + node("Neg", "v//w", "y")
+        self.write_model("names.textproto", nodes)
+        shown = self.passed("show names.textproto").stdout.splitlines()
+        self.assertEqual(shown[4:7], ["  a\\nb = Neg(x)  # two\\nlines", "  v%2F%2Fw = Neg(a\\nb)  # Neg_1", "  y = Neg(v%2F%2Fw)  # Neg_2"])
+        ended = self.passed("run names.textproto --with reference,cpu --observe-all --dump out --top -1")
+        for text in (ended.stdout, self.passed("tensor out/B-cpu.plx").stdout):
+            self.assertEqual(len([line for line in text.splitlines() if "a\\nb" in line]), 1, text)
+
+    def test_integers_are_written_exactly(self):
+        big = 2**62
+        for name, last in (("a", big + 1), ("b", big + 2)):
+            (self.folder / f"{name}.textproto").write_text(
+                f'ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g" initializer {{ name: "v" data_type: 7 dims: 2 int64_data: 1 '
+                f"int64_data: {last} }} }}")
+            self.passed(f"import {name}.textproto -o {name}.plx")
+        text = self.passed("diff a.plx b.plx --csv v.csv", code=1).stdout
+        self.assertIn(f"worst at [1]: A {big + 1}, B {big + 2};", text)
+        self.assertIn(f",{big + 1},{big + 2}\n", (self.folder / "v.csv").read_text())
+        metrics = json.loads(self.passed("diff a.plx b.plx --json", code=1).stdout)["values"][0]["metrics"]
+        self.assertEqual((metrics["worst_a"], metrics["worst_b"]), (big + 1, big + 2))
+
+    def test_texts_have_no_statistics(self):
+        text = "type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } }"
+        (self.folder / "words.textproto").write_text(
+            f'ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g" {node("Identity", "x", "y")} input {{ name: "x" {text} }} '
+            f'output {{ name: "y" {text} }} }}')
+        self.assertNotIn("nan", self.passed("run words.textproto --with reference --dump out").stdout)
+        self.assertIn("strings have no minimum", self.passed("tensor out/reference.plx y --stats").stdout)
+        self.assertIsNone(json.loads(self.passed("tensor out/reference.plx y --json").stdout)["stats"])
+        self.refused("tensor out/reference.plx y --histogram", "--histogram counts numbers, and 'y' of type string[2] holds strings")
+
+    def test_a_damaged_graph_is_told_on_either_side(self):
+        self.passed("run m.textproto --with reference,cpu --dump out")
+        a, b = "out/A-reference.plx", "out/B-cpu.plx"
+        content = bytearray((self.folder / b).read_bytes())
+        content[content.index(b"negate")] ^= 1
+        (self.folder / "bad.plx").write_bytes(content)
+        for line in (f"diff {a} bad.plx", f"diff bad.plx {b}"):
+            self.assertIn("its graph cannot be read: 'bad.plx'", self.passed(line, code=5).stderr)
+
+    def test_a_baseline_says_what_its_statistics_prove(self):
+        """Elements in another order, and elements that were rounded otherwise, whose moments agree nearly as well."""
+        order = "initializer { name: 'c' data_type: 7 dims: 8 " + " ".join(f"int64_data: {index}" for index in range(8)) + " }"
+        for name, constant, op in (
+                ("plain", order, "Gather"), ("turned", order.replace(": 3", ": 99").replace(": 4", ": 3").replace(": 99", ": 4"), "Gather"),
+                ("one", "initializer { name: 'c' data_type: 1 float_data: 1 }", "Mul"),
+                ("more", "initializer { name: 'c' data_type: 1 float_data: 1.0000002 }", "Mul")):
+            self.write_model(f"{name}.textproto", node(op, "x c", "y"), dims="dim { dim_value: 8 }", more=constant)
+        for kept, run, sentence in (("plain", "turned", "the same elements in another order"),
+                                    ("one", "more", r"moments that agree to \de-07, and a signed sum of the elements that is")):
+            self.passed(f"run {kept}.textproto --with reference --save-baseline kept.plx")
+            ended = self.passed(f"run {run}.textproto --with reference --baseline kept.plx --rtol 0 --atol 0 --only y", code=1)
+            self.assertRegex(ended.stdout, sentence)
+
+    def test_the_one_input_that_is_left_over_is_paired(self):
+        ints = "type { tensor_type { elem_type: 7 shape { dim { dim_value: 2 } } } }"
+        for name, first in (("a", "x"), ("b", "onnx::x_0")):
+            floats = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } } } }"
+            (self.folder / f"{name}.textproto").write_text(
+                f'ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g" {node("Gather", f"{first} ids", "y")} '
+                f'input {{ name: "{first}" {floats} }} input {{ name: "ids" {ints} }} output {{ name: "y" type {{ tensor_type {{ elem_type: 1 }} }} }} }}')
+        ended = self.passed("run a.textproto --against b.textproto")
+        self.assertIn("input 'onnx::x_0' of 'b.textproto' takes the data of 'x'", ended.stderr)
+        text = (self.folder / "b.textproto").read_text().replace("dim_value: 4", "dim_value: 5")
+        (self.folder / "b.textproto").write_text(text)
+        self.refused("run a.textproto --against b.textproto", "input 'onnx::x_0' of 'b.textproto' is no input of 'a.textproto'")
+
+
+if __name__ == "__main__":
+    main()
