@@ -12,26 +12,12 @@
 #include <vector>
 
 #include "inspector/diff/comparison.h"
-#include "inspector/dump/statistics.h"
+#include "inspector/diff/magnitude.h"
 #include "inspector/exec/observer.h"
-#include "inspector/tensor/tensor.h"
 
 namespace parallax::diff {
 
 struct NoiseRow;
-
-// What the model looks at in a tensor.
-struct Magnitude {
-  DType dtype = DType::undefined;  // the type whose rounding counts
-  double rms = 0;                  // of ordinary elements
-  double count = 0;
-  double first_dim = 1;
-  double last_dim = 1;
-};
-Magnitude magnitude_of(const TensorView& view);
-Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics);
-// Of a tensor of `type`, from some of its elements.
-Magnitude magnitude_of_sample(const TypeInfo& type, const TensorView& sample, DType declared);
 
 class NoiseModel {
  public:
