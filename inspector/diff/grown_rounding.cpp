@@ -59,6 +59,13 @@ std::optional<double> score_gap(const Node& node, const Tensor& scores, const Te
   return largest;
 }
 
+bool is_worst_finite(const Metrics& metrics) {
+  return std::isfinite(metrics.worst_a) && std::isfinite(metrics.worst_b);
+}
+
+// Where the limit is 0, a finite element may be as bad as any NaN behind it.
+bool holds_others(const Metrics& metrics) { return metrics.nan_a != metrics.nan_b || metrics.inf_a != metrics.inf_b; }
+
 class Acceptance {
  public:
   Acceptance(const RootFinder& finder, Comparison& comparison) : finder_(finder), comparison_(comparison) {}
@@ -117,13 +124,22 @@ std::optional<Cause> find_left_range(const Comparison& comparison, bool with_con
     if (!with_constants && value.origin == Origin::constant) return false;
     const bool has_place = value.metrics.has_value() && !value.metrics->worst_index.empty();
     return value.verdict == Verdict::diverged && has_place &&
-           !(std::isfinite(value.metrics->worst_a) && std::isfinite(value.metrics->worst_b));
+           (!is_worst_finite(*value.metrics) || holds_others(*value.metrics));
   };
   const auto first = std::ranges::find_if(comparison.values, is_left);
   if (first == comparison.values.end()) return std::nullopt;
   Cause cause = cause_at(*first, {});
   cause.introduced = first->severity;
   const Metrics& metrics = *first->metrics;
+  if (is_worst_finite(metrics)) {
+    const bool more_in_a = metrics.nan_a + metrics.inf_a > metrics.nan_b + metrics.inf_b;
+    cause.side = more_in_a ? Side::a : Side::b;
+    cause.why = fmt::format(
+        "it holds {} NaN and {} infinities in A, {} and {} in B: right on its own inputs, but it has left the range of "
+        "numbers, and what follows cannot be told from a fault",
+        metrics.nan_a, metrics.inf_a, metrics.nan_b, metrics.inf_b);
+    return cause;
+  }
   const bool in_a = !std::isfinite(metrics.worst_a);
   cause.side = in_a ? Side::a : Side::b;
   cause.why = fmt::format(

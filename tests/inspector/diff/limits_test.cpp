@@ -282,5 +282,22 @@ TEST(AcceptedAsRounding, ALimitIsWhatWasApplied) {
   EXPECT_EQ(exact.severity, 1);
 }
 
+TEST(AcceptedAsRounding, NotWhereOneSideHoldsNaN) {
+  Comparison comparison;
+  ValueComparison& value = comparison.values.emplace_back();
+  value.verdict = Verdict::diverged;
+  value.severity = std::numeric_limits<double>::infinity();  // the limit is 0, and element 0 differs a little
+  value.metrics.emplace();
+  value.metrics->worst_index = {0};
+  value.metrics->worst_a = 1;
+  value.metrics->worst_b = 1.0000001;
+  EXPECT_FALSE(diff::find_left_range(comparison).has_value());
+  value.metrics->nan_b = 1;
+  const auto cause = diff::find_left_range(comparison);
+  ASSERT_TRUE(cause.has_value());
+  EXPECT_EQ(cause->side, Side::b);
+  EXPECT_NE(cause->why.find("1 and 0 in B"), std::string::npos) << cause->why;
+}
+
 }  // namespace limits_test
 }  // namespace parallax
