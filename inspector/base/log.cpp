@@ -1,6 +1,8 @@
 // The log functions over spdlog's stderr sink, plain text without time stamps.
 #include "inspector/base/log.h"
 
+#include <string>
+
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -15,6 +17,16 @@ spdlog::logger& logger() {
     return made;
   }();
   return instance;
+}
+
+// Names in messages come from files: none of them steers a terminal, or makes a message look like two.
+std::string on_one_line(std::string_view message) {
+  std::string line(message);
+  for (char& letter : line) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte < 0x20 || byte == 0x7F) letter = letter == '\n' || letter == '\t' ? ' ' : '?';
+  }
+  return line;
 }
 
 }  // namespace
@@ -32,8 +44,8 @@ void set_log_level(LogLevel level) {
   }
 }
 
-void log_warning(std::string_view message) { logger().warn("warning: {}", message); }
-void log_info(std::string_view message) { logger().info("{}", message); }
-void log_debug(std::string_view message) { logger().debug("{}", message); }
+void log_warning(std::string_view message) { logger().warn("warning: {}", on_one_line(message)); }
+void log_info(std::string_view message) { logger().info("{}", on_one_line(message)); }
+void log_debug(std::string_view message) { logger().debug("{}", on_one_line(message)); }
 
 }  // namespace parallax

@@ -62,16 +62,11 @@ std::vector<std::string> run_remarks(const DumpReader& dump, std::string_view si
   return remarks;
 }
 
-namespace {
-
-// What is compared is matched and judged by the graphs of both: one that is damaged must not go unseen.
 Status check_graphs(const DumpReader& dump) {
   for (size_t graph = 0; graph < dump.graphs().size(); ++graph)
     PX_TRY_CONTEXT("its graph cannot be read", dump.model(static_cast<int32_t>(graph)));
   return {};
 }
-
-}  // namespace
 
 Result<OpenedComparison> compare_files(const std::string& a, const std::string& b, const Policy& policy,
                                        const CompareOptions& options) {

@@ -24,6 +24,10 @@ Result<std::shared_ptr<const Model>> open_graph(const std::string& path);
 // The (first) graph that a dump holds; null when it holds none.
 Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump);
 
+// Whether all graphs of a dump can be read. What is compared is matched and judged by the graphs of both sides: one
+// that is damaged must not go unseen.
+Status check_graphs(const DumpReader& dump);
+
 // "A (file.plx)", or the file's name alone.
 std::string title_of(const DumpReader& dump, std::string_view side);
 

@@ -16,6 +16,7 @@
 #include "inspector/model/import.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/dump_size.h"
+#include "inspector/workbench/open.h"
 #include "inspector/workbench/progress_observer.h"
 #include "inspector/workbench/run_side.h"
 
@@ -252,6 +253,7 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
     return usage_error("--baseline compares one executor's run with the kept one: give --with one name");
   if (!request.against.empty()) return usage_error("--baseline and --against exclude each other");
   const auto baseline = PX_TRY(DumpReader::open(request.baseline));
+  PX_TRY(check_graphs(*baseline));
   RunRequest today = request;
   std::error_code error;
   const std::string folder = (fs::temp_directory_path(error) / fmt::format("parallax-{}", ::getpid())).string();

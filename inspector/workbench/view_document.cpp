@@ -185,6 +185,7 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
     document->a = PX_TRY(DumpReader::open(files.front()));
     document->model = PX_TRY(graph_of(*document->a));
     if (files.size() == 2) document->b = PX_TRY(DumpReader::open(files.back()));
+    if (document->b != nullptr) PX_TRY(check_graphs(*document->b));
     if (document->model == nullptr && document->b != nullptr) document->model = PX_TRY(graph_of(*document->b));
     remark_on(*document->a, document->b == nullptr ? "" : "A", document->remarks);
     if (document->b != nullptr) remark_on(*document->b, "B", document->remarks);

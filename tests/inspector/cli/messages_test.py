@@ -146,6 +146,13 @@ class Messages(ProgramTest):
         for text in (ended.stdout, self.passed("tensor out/B-cpu.plx").stdout):
             self.assertEqual(len([line for line in text.splitlines() if "a\\nb" in line]), 1, text)
 
+    def test_messages_do_not_steer_a_terminal(self):
+        self.write_model("rude.textproto", node("Neg", "x", "y"))
+        text = (self.folder / "rude.textproto").read_text().replace('"x"', '"x\\033[31m\\ny"')
+        (self.folder / "rude.textproto").write_text(text)
+        told = self.passed("run rude.textproto --with cpu").stderr
+        self.assertIn("input 'x?[31m y' float32[2,8]", told)
+
     def test_integers_are_written_exactly(self):
         big = 2**62
         for name, last in (("a", big + 1), ("b", big + 2)):
@@ -177,6 +184,7 @@ class Messages(ProgramTest):
         (self.folder / "bad.plx").write_bytes(content)
         for line in (f"diff {a} bad.plx", f"diff bad.plx {b}"):
             self.assertIn("its graph cannot be read: 'bad.plx'", self.passed(line, code=5).stderr)
+        self.assertIn("its graph cannot be read: 'bad.plx'", self.passed("run m.textproto --with cpu --baseline bad.plx", code=5).stderr)
 
     def test_a_baseline_says_what_its_statistics_prove(self):
         """Elements in another order, and elements that were rounded otherwise, whose moments agree nearly as well."""
