@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <string_view>
 
@@ -134,6 +135,21 @@ std::string summary(const Comparison& comparison, const ReportPictures& pictures
   return text + "</table>\n" + repetition(pictures.command);
 }
 
+// A browser reads numbers as doubles: integers that these would round are texts in the page.
+void keep_digits(nlohmann::ordered_json& values) {
+  constexpr int64_t kExact = int64_t{1} << 53;
+  for (nlohmann::ordered_json& value : values) {
+    for (const char* key : {"worst_a", "worst_b"}) {
+      if (value["metrics"].is_null()) break;
+      nlohmann::ordered_json& number = value["metrics"][key];
+      const bool is_exact = number.is_number_float() || !number.is_number() ||
+                            (number.is_number_unsigned() ? number.get<uint64_t>() <= uint64_t{kExact}
+                                                         : std::abs(number.get<int64_t>() / 2) < kExact / 2);
+      if (!is_exact) number = number.dump();
+    }
+  }
+}
+
 // The document and, for each value, how it looks. "</" would end the script element that holds it.
 std::string data(const Comparison& comparison) {
   nlohmann::ordered_json styles = nlohmann::ordered_json::array();
@@ -143,7 +159,10 @@ std::string data(const Comparison& comparison) {
       styles.push_back({style.fill, style.text, style.badge});
     }
   }
-  const nlohmann::ordered_json document{{"report", comparison_json(comparison)}, {"styles", std::move(styles)}};
+  nlohmann::ordered_json report = comparison_json(comparison);
+  keep_digits(report["values"]);
+  if (report.contains("expected")) keep_digits(report["expected"]);
+  const nlohmann::ordered_json document{{"report", std::move(report)}, {"styles", std::move(styles)}};
   const std::string text = document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   std::string safe;
   safe.reserve(text.size());

@@ -158,5 +158,23 @@ TEST(ReportHtml, IsOneFileWithTheSameDocument) {
   EXPECT_EQ(data["styles"].size(), 2U);
 }
 
+// JSON has the integers themselves; a browser, which would round them, gets their digits.
+TEST(ReportHtml, IntegersBeyondDoubleAreTexts) {
+  Comparison comparison = example();
+  const int64_t big = (int64_t{1} << 62) + 1;
+  comparison.values[0].metrics->worst_integers = Metrics::Integers{big, -1, true};
+  EXPECT_EQ(json::parse(comparison_to_json(comparison))["values"][0]["metrics"]["worst_a"], big);
+  EXPECT_EQ(json::parse(comparison_to_json(comparison))["values"][0]["metrics"]["worst_b"], UINT64_MAX);
+  const std::string page = comparison_to_html(comparison, {});
+  EXPECT_NE(page.find("\"worst_a\":\"4611686018427387905\",\"worst_b\":\"18446744073709551615\""), std::string::npos);
+  comparison.values[0].metrics->worst_integers = Metrics::Integers{big, -big, false};
+  EXPECT_NE(comparison_to_html(comparison, {})
+                .find("\"worst_a\":\"4611686018427387905\",\"worst_b\":\"-4611686018427387905\""),
+            std::string::npos);
+  comparison.values[0].metrics->worst_integers = Metrics::Integers{7, INT64_MIN, false};
+  EXPECT_NE(comparison_to_html(comparison, {}).find("\"worst_a\":7,\"worst_b\":\"-9223372036854775808\""),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace parallax
