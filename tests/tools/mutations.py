@@ -13,7 +13,7 @@ MUTATIONS = [
     ("HardSigmoid", "activations.cpp", "std::clamp(alpha * x + «beta», 0.0, 1.0)", "0.0"),
     ("HardSwish", "activations.cpp", "std::clamp(x / 6.0 + «0.5», 0.0, 1.0)", "0.6"),
     ("Softsign", "activations.cpp", "return x / (1.0 + «std::fabs(x)»);", "x"),
-    ("ThresholdedRelu", "activations.cpp", "x > alpha || std::isnan(x) ? «x» : 0.0", "x - alpha"),
+    ("ThresholdedRelu", "activations.cpp", "x > alpha ? «x» : 0.0", "x - alpha"),
     ("Shrink", "activations.cpp", "number > lambd ? «number - bias» : 0.0", "number + bias"),
     ("Gelu", "activations.cpp", "(x + 0.044715 * «x * x * x»)", "x * x"),
     ("Swish", "activations.cpp", "sigmoid[index] = «alpha * values[index]»;", "values[index]"),
