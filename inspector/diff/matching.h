@@ -1,6 +1,7 @@
 // Matching: which value of one model's graph stands for which of another's. By path and name where these mean the same
 // in both, by structure where they do not: what a value is made of, and what is made of it. Independent of names and of
-// the order of nodes; Identity, casts, calls of functions, folded constants and fused nodes do not stop it.
+// the order of nodes; Identity, casts, calls of functions, folded constants and fused nodes do not stop it. Where
+// nearly all names mean the same, likeness alone pairs no value with another than the one that has its name.
 #pragma once
 
 #include <cstdint>

@@ -35,6 +35,11 @@ bool Exchanges::is_read_of_exchanged(const FlatValue& x, const FlatValue& y) con
   return false;
 }
 
+bool Exchanges::belong_elsewhere(int32_t a, int32_t b) const {
+  const int32_t named_in_a = find(in_a_, b_.path(b)), named_in_b = find(in_b_, a_.path(a));
+  return (named_in_a >= 0 && named_in_a != a) || (named_in_b >= 0 && named_in_b != b);
+}
+
 bool Exchanges::are_exchanged(int32_t a, int32_t b) const {
   const FlatValue &x = a_.value(a), &y = b_.value(b);
   if (x.is_constant) {

@@ -18,6 +18,9 @@ class Exchanges {
   // names, and what follows is used by name. Constants need no use.
   bool are_exchanged(int32_t a, int32_t b) const;
 
+  // Whether one of the two has the name of another computed value of the other model.
+  bool belong_elsewhere(int32_t a, int32_t b) const;
+
  private:
   using Paths = std::unordered_map<std::string, int32_t>;
   bool is_read_of_exchanged(const FlatValue& x, const FlatValue& y) const;

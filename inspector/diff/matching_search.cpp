@@ -123,7 +123,9 @@ class Matcher {
       if (found_b == in_b.end()) continue;
       const std::vector<int32_t>&ids_a = found_a->second, &ids_b = found_b->second;
       if (ids_a.size() == 1 && ids_b.size() == 1) {
-        if (trusts_content_ || !exchanges_.are_exchanged(first, ids_b[0])) match(first, ids_b[0]);
+        const bool is_refused = is_certain ? !trusts_content_ && exchanges_.are_exchanged(first, ids_b[0])
+                                           : names_are_sure_ && exchanges_.belong_elsewhere(first, ids_b[0]);
+        if (!is_refused) match(first, ids_b[0]);
       } else if (is_certain && !a_.value(first).is_constant) {
         pair_off(ids_a, ids_b);
       }
@@ -220,7 +222,8 @@ class Matcher {
 
   void match_doubtful() {
     for (const auto& [x, y] : std::exchange(doubtful_, {})) {
-      if (!have_other_sizes(*a_.value(x).type, *b_.value(y).type)) match(x, y);
+      const bool is_refused = names_are_sure_ && exchanges_.belong_elsewhere(x, y);
+      if (!is_refused && !have_other_sizes(*a_.value(x).type, *b_.value(y).type)) match(x, y);
     }
     spread(true);
   }
@@ -230,10 +233,23 @@ class Matcher {
     return exchanges_.are_exchanged(a.outputs[0], b.outputs[0]);
   }
 
+  // What one of them makes has been paired with what another node makes.
+  bool make_others(int32_t a, int32_t b) const {
+    const auto makes_another = [](const MatchSide& side, const FlatNode& node, const MatchSide& other,
+                                  int32_t partner) {
+      return std::ranges::any_of(node.outputs, [&](int32_t output) {
+        const int32_t paired = output < 0 ? -1 : side.match_of(output);
+        return paired >= 0 && other.value(paired).producer != partner;
+      });
+    };
+    return makes_another(a_, a_.node(a), b_, b) || makes_another(b_, b_.node(b), a_, a);
+  }
+
   void match_nodes(int32_t a, int32_t b) {
     if (!a_.is_free_node(a) || !b_.is_free_node(b)) return;
     const FlatNode &node_a = a_.node(a), &node_b = b_.node(b);
     if (!trusts_content_ && make_exchanged(node_a, node_b)) return;
+    if (make_others(a, b)) return;
     a_.node_match[static_cast<size_t>(a)] = b;
     b_.node_match[static_cast<size_t>(b)] = a;
     const std::vector<int32_t> inputs = aligned_inputs(node_a, node_b);
@@ -312,7 +328,10 @@ class Matcher {
 
   // ---- names ----
 
-  bool judge_names() const {
+  bool judge_names() {
+    constexpr size_t kFewNames = 3;
+    // Of those that were paired by content, beside one: where a node was put in, its name may have moved on.
+    constexpr double kSureNames = 0.9;
     size_t equal = 0, all = 0;
     for (size_t id = 0; id < a_.flat.values.size(); ++id) {
       const auto a = static_cast<int32_t>(id);
@@ -321,7 +340,8 @@ class Matcher {
       ++all;
       equal += a_.value(a).site->name == b_.value(b).site->name ? 1 : 0;
     }
-    if (all >= 3) return 2 * equal >= all;
+    names_are_sure_ = all >= kFewNames && kSureNames * static_cast<double>(all) <= static_cast<double>(equal + 1);
+    if (all >= kFewNames) return 2 * equal >= all;
     std::unordered_map<std::string_view, HashKey> ops;
     size_t known = 0, same = 0, producers = 0;
     for (const FlatValue& value : b_.flat.values) {
@@ -464,6 +484,7 @@ class Matcher {
   std::unordered_map<int32_t, double> confidences_;
   double confidence_ = 1;
   bool names_agree_ = true;
+  bool names_are_sure_ = false;  // a value that has a name of the other model's stands for no other value of it
 };
 
 }  // namespace

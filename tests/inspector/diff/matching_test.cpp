@@ -333,5 +333,79 @@ TEST(Matching, SignaturesByNameElseInOrderByType) {
   EXPECT_TRUE(match_inputs(in_a, in_c).by_position);
 }
 
+// Three layers alike, two of which an optimiser has fused: what is left of the third keeps its name, and its parts are
+// not taken for those of another layer.
+TEST(Matching, WhatKeptItsNameIsNotTakenForItsTwinInAnotherLayer) {
+  const auto layers = [](bool is_optimised) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[2,4]").initializer("half", weight(0.5F, 1));
+    builder.node("Exp", {"x"}, {"grown"}).node("Neg", {"grown"}, {"less"}).node("Softplus", {"less"}, {"given"});
+    if (is_optimised) builder.initializer("one0", weight(1, 1));  // one of three that were equal
+    std::string last = "given";
+    for (int layer = 0; layer < 3; ++layer) {
+      const auto at = [&](const char* text) { return text + std::to_string(layer); };
+      const std::string one = is_optimised ? "one0" : at("one");
+      builder.initializer(at("w"), weight(static_cast<float>(layer) + 2, 16)).initializer(at("b"), weight(7));
+      if (is_optimised) {
+        builder.node("Gemm", {last, at("w"), at("b")}, {at("product")});
+      } else {
+        builder.node("MatMul", {last, at("w")}, {at("scaled")}).node("Add", {at("scaled"), at("b")}, {at("product")});
+      }
+      if (is_optimised && layer != 1) {
+        builder.node("com.microsoft.Gelu", {at("product")}, {at("y")});
+      } else {
+        if (!is_optimised) builder.initializer(one, weight(1, 1));
+        builder.node(is_optimised ? "Tanh" : "Erf", {at("product")}, {at("bent")});
+        builder.node("Add", {at("bent"), one}, {at("more")}).node("Mul", {at("product"), at("more")}, {at("twice")});
+        builder.node("Mul", {at("twice"), "half"}, {at("y")});
+      }
+      last = at("y");
+    }
+    return builder.output(last), builder;
+  };
+  const Matched matched(finished(layers(false)), finished(layers(true)));
+  for (const char* path : {"bent1", "more1", "twice1", "product1"}) {
+    ASSERT_TRUE(matched.pairs.contains(path)) << path;
+    EXPECT_EQ(matched.pairs.at(path), path);
+  }
+  for (const char* path : {"bent0", "more0", "bent2", "more2"}) EXPECT_FALSE(matched.pairs.contains(path)) << path;
+  for (const NodeMatch& node : matched.matching.nodes) {
+    const Node& in_a = node.place_a->graph->nodes[static_cast<size_t>(node.a)];
+    const Node& in_b = node.place_b->graph->nodes[static_cast<size_t>(node.b)];
+    const auto made = [](const NodeMatch& match, bool is_a, const Node& by) {
+      const Graph& graph = *(is_a ? match.place_a : match.place_b)->graph;
+      return graph.values[static_cast<size_t>(by.outputs.front())].name;
+    };
+    EXPECT_EQ(made(node, true, in_a), made(node, false, in_b));
+  }
+}
+
+// Two products with a sum behind each; in B the second is fused with its sum, and a node was put in behind the first,
+// under the first one's name. It is read as the second product of A is.
+TEST(Matching, AnInsertedNodeIsNotTakenForAnotherThanItsName) {
+  const auto products = [](bool is_changed) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[2,4]").initializer("w", weight(2, 16)).initializer("v", weight(3, 16));
+    builder.initializer("b", weight(7)).initializer("c", weight(8)).initializer("factor", weight(1.5F, 1));
+    builder.node("Softmax", {"x"}, {"first"}, {{"axis", int64_t{-1}}}).node("Exp", {"first"}, {"second"});
+    builder.node("Neg", {"second"}, {"third"});
+    builder.node("MatMul", {"third", "w"}, {is_changed ? "product_before" : "product"});
+    if (is_changed) builder.node("Mul", {"product_before", "factor"}, {"product"});
+    builder.node("Add", {"product", "b"}, {"sum"}).node("Add", {"third", "sum"}, {"whole"});
+    builder.node("Relu", {"whole"}, {"bent"});
+    if (is_changed) {
+      builder.node("Gemm", {"bent", "v", "c"}, {"last_sum"});
+    } else {
+      builder.node("MatMul", {"bent", "v"}, {"last"}).node("Add", {"last", "c"}, {"last_sum"});
+    }
+    builder.node("Add", {"whole", "last_sum"}, {"all"}).node("Relu", {"all"}, {"y"});
+    return builder.output("y"), builder;
+  };
+  const Matched matched(finished(products(false)), finished(products(true)));
+  EXPECT_EQ(matched.pairs.at("product"), "product_before");
+  EXPECT_EQ(matched.pairs.at("last_sum"), "last_sum");
+  EXPECT_FALSE(matched.pairs.contains("last")) << matched.pairs.at("last");
+}
+
 }  // namespace
 }  // namespace parallax
