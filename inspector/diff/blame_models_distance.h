@@ -20,7 +20,7 @@ struct RelativeDistance {
 // Numbers beside a mask (-1e9) are measured by their own size, not by the mask's.
 RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit);
 
-// A few units in the last place of float32, of what is of ordinary size.
+// A few units in the last place of float32, of the element's own size or of what is of ordinary size.
 constexpr double kFoldedAlike = 5e-7;
 
 // Constants computed by different programs (folded by an exporter, or by an optimiser): no more apart than that.

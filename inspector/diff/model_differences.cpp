@@ -90,7 +90,9 @@ bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
   if (dtype.has_value() && !is_floating(*dtype)) return true;
   // Computed by different programs: folded by an exporter, or by an optimiser.
   const auto& metrics = constant.metrics;
-  if (metrics.has_value() && metrics->max_abs <= kFoldedAlike * metrics->rms_a) return true;
+  const bool is_close =
+      metrics.has_value() && (metrics->max_abs <= kFoldedAlike * metrics->rms_a || metrics->max_rel <= kFoldedAlike);
+  if (is_close) return true;
   if (half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32) return true;
   const auto effects = made_with_.find(static_path(constant.path));
   return std::ranges::none_of(effects->second, [&](const std::string& effect) { return compared.contains(effect); });
