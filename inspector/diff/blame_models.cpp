@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -22,8 +20,7 @@
 #include "inspector/diff/blame_models_ties.h"
 #include "inspector/diff/blame_models_trials.h"
 #include "inspector/diff/blame_models_why.h"
-#include "inspector/diff/blame_roots.h"
-#include "inspector/diff/matching_attributes.h"
+#include "inspector/diff/blame_models_withdrawal.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
@@ -39,16 +36,9 @@ using diff::ModelSide;
 using diff::PlacedNode;
 using diff::Region;
 
-constexpr double kNoTrace = 1e-5;         // of a value's size: no more than rounding
 constexpr size_t kMostInstances = 24;     // of one value in bodies that are looked at
 constexpr size_t kMostUncaptured = 1024;  // values that were fused away and are looked at
 constexpr double kUnseen = 1e-6;          // of a value's size: what comes of such a value is no other
-
-// Equal numbers say that what they were made of was equal; equal indices and conditions do not.
-bool holds_numbers(const ValueComparison& value) {
-  const std::optional<DType> dtype = dtype_from_name(value.dtype);
-  return dtype.has_value() && (is_floating(*dtype) || *dtype == DType::int8 || *dtype == DType::uint8);
-}
 
 class ModelBlame {
  public:
@@ -60,12 +50,11 @@ class ModelBlame {
         b_(std::move(b)),
         matching_(match_models(a_->sites(), b_->sites())),
         regions_(*a_, *b_, matching_),
-        effects_(*a_, [this](int32_t id) { return difference_of(id); }),
+        values_(*a_, comparison),
+        effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
+        withdrawal_(*a_, *b_, matching_, values_, effects_),
         are_of_two_types_(a_->main_type() != b_->main_type()) {
     for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
-    for (ValueComparison& value : comparison.values) {
-      if (!value.a.empty()) by_path_.emplace(value.a, &value);  // B may give one of these names to a value of its own
-    }
     for (const NodeMatch& match : matching_.nodes) {
       partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
       partners_[&PlacedNode{match.place_b, match.b}.node()] = &match;
@@ -73,7 +62,7 @@ class ModelBlame {
   }
 
   Result<std::vector<Cause>> run() {
-    if (!part_in_outputs() && withdraw_wrong_pairs()) return std::vector<Cause>{};
+    if (!part_in_outputs() && withdrawal_.withdraw_wrong_pairs(comparison_)) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
@@ -82,12 +71,14 @@ class ModelBlame {
     }
     // Nothing is called rounding before what makes it has been seen to be the same.
     for (const ValueMatch& match : matching_.values) {
-      if (roots_.empty() && !match.is_extra && has_diverged(match)) PX_TRY(look_at(match));
+      if (roots_.empty() && !match.is_extra && has_diverged(match) && !are_held(match)) PX_TRY(look_at(match));
     }
     if (roots_.empty() && unjudged_.empty()) {
-      std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, by_path_);
+      std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, effects_, values_);
       return unfelt.empty() ? diff::judge_same_models(request_, *a_, *b_, comparison_) : std::move(unfelt);
     }
+    withdrawal_.withdraw_unfelt_constants(same_, comparison_);
+    if (comparison_.verdict == OverallVerdict::pass) return std::vector<Cause>{};
     join_swapped_outputs();
     return diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
   }
@@ -95,6 +86,8 @@ class ModelBlame {
  private:
   bool is_suspect(const ValueMatch& match) const;
   bool has_diverged(const ValueMatch& match) const;
+  // Both are data: where these differ, their readers tell whether it matters.
+  bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
   bool reads_another_constant(const PlacedNode& node) const;
   bool may_look_at(const ValueMatch& match);
   bool holds_root(const PlacedNode& node) const;
@@ -108,26 +101,22 @@ class ModelBlame {
   void join_swapped_outputs();
   void find_swapped_branches();
   bool is_settled(const ValueMatch& match) const;
-  std::optional<double> difference_of(int32_t id) const;
-  bool has_diverged(int32_t id) const;
+  bool has_diverged(int32_t id) const { return values_.has_diverged(id); }
   bool part_in_outputs() const;
-  bool withdraw_wrong_pairs();
-  bool is_written_otherwise(int32_t constant) const;
-  void withdraw(int32_t id, std::string_view reason);
-  bool leaves_no_trace(int32_t id);
 
   const BlameRequest& request_;
   Comparison& comparison_;
   std::unique_ptr<ModelSide> a_, b_;
   ModelMatching matching_;
   diff::RegionRunner regions_;
+  diff::ComparedValues values_;
   diff::Effects effects_;
+  diff::Withdrawal withdrawal_;
   diff::PathLinks links_;
-  std::unordered_map<std::string, ValueComparison*> by_path_;   // in A
   std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
   std::vector<ModelRoot> roots_;
-  std::unordered_set<int32_t> withdrawn_;  // values of A that were found to have no counterpart
-  std::vector<std::string> settled_;       // beginnings of static paths whose causes are known
+  std::unordered_set<int32_t> same_;  // values of A that both definitions make alike
+  std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
   std::string unjudged_;
   bool are_of_two_types_ = false;  // one model in halves, the other not
   size_t uncaptured_ = 0;          // values looked at that were not captured
@@ -173,13 +162,6 @@ bool ModelBlame::has_diverged(const ValueMatch& match) const {
   return (a.id != kNoNode || b.id != kNoNode) && has_diverged(match.a);  // else both were given it
 }
 
-bool ModelBlame::has_diverged(int32_t id) const {
-  return std::ranges::any_of(a_->captured_paths(id), [&](const std::string& path) {
-    const auto value = by_path_.find(path);
-    return value != by_path_.end() && value->second->verdict == Verdict::diverged;
-  });
-}
-
 // Whether a root has been found inside a body of `node`, in whichever iteration: then that is what is wrong with the
 // node, apart from what it is given.
 bool ModelBlame::holds_root(const PlacedNode& node) const {
@@ -214,9 +196,9 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
 }
 
 Limit ModelBlame::limit_at(const std::string& path) const {
-  const auto found = by_path_.find(path);
-  const bool is_known = found != by_path_.end() && found->second->verdict != Verdict::not_compared;
-  if (is_known && (found->second->limit.rtol > 0 || found->second->limit.atol > 0)) return found->second->limit;
+  const ValueComparison* const found = values_.find(path);
+  const bool is_known = found != nullptr && found->verdict != Verdict::not_compared;
+  if (is_known && (found->limit.rtol > 0 || found->limit.atol > 0)) return found->limit;
   if (const std::optional<Limit> given = request_.policy.limit_of(path); given.has_value()) return *given;
   return {1e-5, 1e-7, LimitSource::table};
 }
@@ -261,9 +243,19 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition) && introduced.severity > 1)
     introduced.relative_rms = diff::apart_in_some_elements(regions_, match, instance, region, limit);
-  if (!(introduced.relative_rms > kSameDefinition)) return false;
+  same_.erase(match.a);
+  if (!(introduced.relative_rms > kSameDefinition)) {
+    same_.insert(match.a);
+    return false;
+  }
   if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
-  if (std::isinf(introduced.severity) && agrees_past(match, instance)) return false;
+  if (std::isinf(introduced.severity) && agrees_past(match, instance)) {
+    regions_.part(match.a);
+    return false;
+  }
+  // What B was given in its place makes up for it: it was paired wrongly.
+  const ValueComparison* const seen = values_.find(path);
+  if (introduced.severity > 1 && seen != nullptr && seen->verdict == Verdict::pass) return false;
   // Bodies hold their constants rounded to the type that the other model is in.
   const PlacedNode made_by = a_->producer(match.a);
   const bool holds_body = made_by.id != kNoNode && !bodies_of(made_by.node()).empty();
@@ -316,6 +308,7 @@ void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const 
     root.wanted = guilty.wanted;
     root.instead = guilty.instead;
     root.b_reads = guilty.b_reads;
+    root.is_draw = guilty.is_draw;
     root.order = static_cast<int64_t>(roots_.size());
     // Another output of the same node, or the same node seen from another value.
     const auto known = std::ranges::find(roots_, root.node, &ModelRoot::node);
@@ -335,13 +328,13 @@ void ModelBlame::find_swapped_branches() {
     if (output == nullptr) continue;
     settled_.push_back(a.place->scope + escape_name(a.node().display_name) + ".");
     for (const std::string& path : a_->captured_paths(output->id)) {
-      const auto value = by_path_.find(path);
-      if (value != by_path_.end() && value->second->verdict == Verdict::pass) continue;
+      const ValueComparison* const value = values_.find(path);
+      if (value != nullptr && value->verdict == Verdict::pass) continue;
       ModelRoot root;
       root.node = a;
       root.path = path;
       root.why = "its branches are swapped in B";
-      root.introduced = value == by_path_.end() ? 0 : value->second->severity;
+      root.introduced = value == nullptr ? 0 : value->severity;
       root.always_counts = true;
       roots_.push_back(std::move(root));
       break;
@@ -378,22 +371,17 @@ void ModelBlame::join_swapped_outputs() {
     root.introduced = std::max(root.introduced, second->introduced);
     roots_.erase(second);
   }
-}
-
-std::optional<double> ModelBlame::difference_of(int32_t id) const {
-  std::optional<double> largest;
-  for (const std::string& path : a_->captured_paths(id)) {
-    const auto found = by_path_.find(path);
-    if (found == by_path_.end() || found->second->verdict == Verdict::not_compared) continue;
-    const ValueComparison& value = *found->second;
-    if (!holds_numbers(value)) continue;
-    double difference = std::numeric_limits<double>::infinity();
-    // Beside a mask of -1e9 everything is small: there, the difference itself.
-    if (value.metrics.has_value() && std::isfinite(value.severity))
-      difference = value.metrics->rms_a > diff::kMasked ? value.metrics->rmse : value.metrics->rel_l2;
-    largest = std::max(largest.value_or(0), difference);
+  std::vector<ModelRoot> roots;
+  for (ModelRoot& root : roots_) {
+    const auto known = std::ranges::find(roots, root.node, &ModelRoot::node);
+    if (known == roots.end()) {
+      roots.push_back(std::move(root));
+    } else {
+      known->introduced = std::max(known->introduced, root.introduced);
+      known->also_seen_at.push_back(std::move(root.path));
+    }
   }
-  return largest;
+  roots_ = std::move(roots);
 }
 
 bool ModelBlame::part_in_outputs() const {
@@ -401,67 +389,6 @@ bool ModelBlame::part_in_outputs() const {
     return value.is_graph_output && value.verdict != Verdict::pass;
   };
   return std::ranges::any_of(comparison_.values, parts);
-}
-
-void ModelBlame::withdraw(int32_t id, std::string_view reason) {
-  for (const std::string& path : a_->captured_paths(id)) {
-    const auto value = by_path_.find(path);
-    if (value == by_path_.end() || value->second->verdict != Verdict::diverged) continue;
-    value->second->verdict = Verdict::not_compared;
-    value->second->reason = reason;
-  }
-  withdrawn_.insert(id);
-}
-
-// A constant of which every reader is another operation in B, with the same result, or makes what has been withdrawn.
-bool ModelBlame::is_written_otherwise(int32_t constant) const {
-  const auto is_other_operation = [&](const PlacedNode& reader) {
-    const auto partner = partners_.find(&reader.node());
-    if (partner == partners_.end()) return false;
-    const PlacedNode other{partner->second->place_b, partner->second->b};
-    return !diff::is_same_operation(reader, other);
-  };
-  return std::ranges::all_of(effects_.readers(constant), [&](const PlacedNode& reader) {
-    return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
-      const int32_t made = ModelSide::site_read(*reader.place, output);
-      if (made < 0 || withdrawn_.contains(made)) return true;
-      return is_other_operation(reader) && difference_of(made).value_or(1) <= kNoTrace;
-    });
-  });
-}
-
-// Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
-// in another place; constants that differ with them are written in another way. True when nothing else was wrong.
-bool ModelBlame::withdraw_wrong_pairs() {
-  const auto is_changed = [&](const auto& match) {
-    return has_diverged(match.a) && diff::was_changed(*a_, *b_, match);
-  };
-  if (std::ranges::any_of(matching_.values, is_changed))
-    return false;  // another model, whether these inputs show it or not
-  const auto withdraw_where = [&](bool constants, std::string_view reason, auto&& applies) {
-    for (const ValueMatch& match : matching_.values) {
-      if (match.is_extra || a_->follows_from_constants(match.a) != constants || !has_diverged(match.a)) continue;
-      if (applies(match.a)) withdraw(match.a, reason);
-    }
-  };
-  withdraw_where(false, kPairedWrongly, [&](int32_t id) { return leaves_no_trace(id); });
-  withdraw_where(true, kWrittenOtherwise, [&](int32_t id) { return is_written_otherwise(id); });
-  if (!withdrawn_.empty()) conclude(comparison_);
-  return !withdrawn_.empty() && comparison_.verdict == OverallVerdict::pass;
-}
-
-// What is made of a value that is truly wrong is wrong as well, if a thousand times less. And B does something else
-// with what stands for it, or has only quantised it earlier.
-bool ModelBlame::leaves_no_trace(int32_t id) {
-  constexpr double kGross = 1e-2, kExact = 1e-8;
-  if (!effects_.leaves_nothing(id, difference_of(id).value_or(0) > kGross ? kNoTrace : kExact)) return false;
-  const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
-  if (in_b >= 0 && diff::holds_steps(*b_, in_b) && !diff::holds_steps(*a_, id)) return true;
-  return effects_.is_made_up_for(id, kNoTrace, [&](const PlacedNode& reader) {
-    const auto partner = partners_.find(&reader.node());
-    return partner != partners_.end() && partner->second->is_same_definition &&
-           diff::reads_the_same(*a_, reader, *b_, {partner->second->place_b, partner->second->b}, matching_);
-  });
 }
 
 }  // namespace

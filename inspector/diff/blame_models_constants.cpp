@@ -45,7 +45,11 @@ class ConstantWalk {
       const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
       const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
       if (!differ(x, y)) continue;
-      if (!look_at(x, y, only_moves(node_a) ? reader : node_a, depth)) reads_another = true;
+      if (are_rewired(x, y)) {
+        accuse(node_a, operand_difference(a_, node_a, b_, node_b, matching_).text);
+      } else if (!look_at(x, y, only_moves(node_a) ? reader : node_a, depth)) {
+        reads_another = true;
+      }
     }
     if (!reads_another && guilty_.size() > before) return;
     // A node that only moves a constant is not what reads it.
@@ -190,6 +194,13 @@ class ConstantWalk {
     return of_b >= 0 && of_b != x && same_content(a_.constant(of_b), b_.constant(y));
   }
 
+  // Each is held or computed, unchanged, by the other model as well: it is read where it should not be.
+  bool are_rewired(int32_t x, int32_t y) const {
+    const int32_t of_a = matching_.b_of_a[static_cast<size_t>(x)];
+    const bool are_data = a_.is_constant(x) && b_.is_constant(y);
+    return !are_data && is_another(x, y) && of_a >= 0 && of_a != y && same_content(a_.constant(x), b_.constant(of_a));
+  }
+
   // The node on the way from a value that is equal to `wanted` down to `id`, next to that value.
   static std::optional<PlacedNode> next_to_equal(const ModelSide& side, int32_t id, const Value& wanted) {
     if (!wanted.is_tensor()) return std::nullopt;
@@ -267,17 +278,24 @@ std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, cons
 }
 
 std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                    const std::unordered_map<std::string, ValueComparison*>& by_path) {
+                                    const Effects& effects, const ComparedValues& values) {
   std::vector<Cause> result;
   for (const ValueMatch& match : matching.values) {
     if (!a.is_constant(match.a) || !b.is_constant(match.b)) continue;
-    const auto value = by_path.find(a.captured_paths(match.a).empty() ? "" : a.captured_paths(match.a).front());
-    if (value == by_path.end() || value->second->verdict != Verdict::diverged) continue;
+    const auto* value = values.find(a.captured_paths(match.a).empty() ? "" : a.captured_paths(match.a).front());
+    if (value == nullptr || value->verdict != Verdict::diverged) continue;
+    const Value in_a = a.constant(match.a), in_b = b.constant(match.b);
+    const std::string difference =
+        in_a.is_tensor() && in_b.is_tensor() ? difference_of_constants(in_a.tensor(), in_b.tensor()) : std::string();
     Cause cause =
-        cause_at(*value->second,
-                 "a constant that it reads differs between the models; on these inputs nothing follows from that");
+        cause_at(*value, fmt::format("it reads another constant '{}'{}{}; on these inputs nothing follows from that",
+                                     a.site(match.a).name, difference.empty() ? "" : ": ", difference));
+    if (const std::vector<PlacedNode>& readers = effects.readers(match.a); !readers.empty()) {
+      cause.node = readers.front().node().display_name;
+      cause.op = readers.front().node().op_type;
+    }
     cause.rank = static_cast<int32_t>(result.size()) + 1;
-    cause.introduced = value->second->severity;
+    cause.introduced = value->severity;
     cause.side = Side::b;
     result.push_back(std::move(cause));
     if (result.size() == kMostCauses) break;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inspector/diff/blame_models_guilt.h"
+#include "inspector/diff/blame_models_withdrawal.h"
 
 namespace parallax::diff {
 
@@ -27,6 +28,6 @@ bool only_moves(const PlacedNode& node);
 
 // Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.
 std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                    const std::unordered_map<std::string, ValueComparison*>& by_path);
+                                    const Effects& effects, const ComparedValues& values);
 
 }  // namespace parallax::diff

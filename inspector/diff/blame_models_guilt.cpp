@@ -11,20 +11,30 @@
 #include "inspector/diff/blame_models_trials.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
+#include "inspector/model/opset_registry.h"
+#include "inspector/model/random_operators.h"
 
 namespace parallax::diff {
 namespace {
+
+constexpr size_t kMostTried = 48;  // nodes of a region in which single differences are tried
 
 bool is_identity(const PlacedNode& node) { return node.node().op_type == "Identity"; }
 
 struct Parts {
   std::vector<PlacedNode> only_a, only_b;
-  std::vector<std::pair<PlacedNode, PlacedNode>> paired;
-  std::vector<std::pair<PlacedNode, PlacedNode>> changed;
+  ChangedNodes paired;
+  ChangedNodes changed;
 };
 
 bool has(const std::vector<PlacedNode>& nodes, const PlacedNode& node) {
   return std::ranges::find(nodes, node) != nodes.end();
+}
+
+// Two of its kind make different things of the same.
+bool draws_without_seed(const Node& node) {
+  return node.schema != nullptr && canonical_domain(node.domain) == "ai.onnx" && draws_at_random(node.op_type) &&
+         find_attribute(node, "seed") == nullptr;
 }
 
 bool is_cast(const PlacedNode& node) { return node.node().op_type == "Cast"; }
@@ -72,7 +82,8 @@ PlacedNode by_name(const ModelMatching& matching, const PlacedNode& inserted) {
 void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
   const bool is_one_in_a = parts.only_a.size() == 1 && parts.only_b.size() > 1;
   const bool is_one_in_b = parts.only_b.size() == 1 && parts.only_a.size() > 1;
-  if (!is_one_in_a && !is_one_in_b) return;
+  const bool is_one_each = parts.only_a.size() == 1 && parts.only_b.size() == 1;
+  if (!is_one_in_a && !is_one_in_b && !is_one_each) return;
   const auto constants_of = [](const ModelSide& side, const PlacedNode& node) {
     return std::ranges::count_if(node.node().inputs, [&](ValueId input) {
       const int32_t read = ModelSide::site_read(*node.place, input);
@@ -160,6 +171,9 @@ class Wiring {
   bool agrees(int32_t x, int32_t y) const {
     if (x < 0 || y < 0) return x == y;
     if (a_.follows_from_constants(x) || b_.follows_from_constants(y)) return true;
+    const std::pair made_by{a_.producer(x), b_.producer(y)};
+    if (made_by.first.id != kNoNode && std::ranges::find(parts_.paired, made_by) != parts_.paired.end())
+      return a_.site(x).output_index == b_.site(y).output_index;  // what differs, differs there
     const std::vector<int32_t> from_a = sources_of(a_, x, parts_.only_a), from_b = sources_of(b_, y, parts_.only_b);
     return std::ranges::any_of(from_a, [&](int32_t source) {
       const int32_t other = source < 0 ? -1 : matching_.b_of_a[static_cast<size_t>(source)];
@@ -193,60 +207,117 @@ bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Part
   return !trials.agrees_with(constants);
 }
 
+// What differs in words alone, or does the same to what it is given here.
+Parts without_unfelt(const Parts& parts, const Trials& trials) {
+  Parts felt = parts;
+  std::erase_if(felt.changed, [&](const auto& pair) { return !trials.matters_which(pair.first, pair.second); });
+  std::erase_if(felt.only_a, [&](const PlacedNode& node) { return trials.changes_nothing(node, true); });
+  std::erase_if(felt.only_b, [&](const PlacedNode& node) { return trials.changes_nothing(node, false); });
+  return felt;
+}
+
+const PlacedNode* find_draw(const Region& region) {
+  const auto is_draw = [](const PlacedNode& node) { return draws_without_seed(node.node()); };
+  const auto found = std::ranges::find_if(region.nodes_a, is_draw);
+  return found == region.nodes_a.end() ? nullptr : &*found;
+}
+
+class Explanation {
+ public:
+  Explanation(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
+              const Region& region, const Trials& trials)
+      : a_(a), b_(b), matching_(matching), target_(target), region_(region), trials_(trials) {}
+
+  std::vector<Guilty> find() {
+    const Parts parts = take_apart(a_, b_, matching_, region_);
+    const Wiring wiring(a_, b_, matching_, parts);
+    const auto is_rewired = [&](const auto& pair) { return !wiring.is_same(pair.first, pair.second); };
+    for (const auto& pair : parts.paired) {
+      if (is_rewired(pair)) rewired_.push_back(pair);
+    }
+    const size_t differences = parts.changed.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
+    const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
+    if (differences > 1 && nodes <= kMostTried) {
+      std::vector<Guilty> tried =
+          guilty_by_trial(a_, b_, matching_, region_, parts.only_a, parts.only_b, parts.changed, trials_);
+      if (!tried.empty()) return tried;
+      std::vector<Guilty> felt = among(without_unfelt(parts, trials_));
+      if (!felt.empty()) return felt;
+    }
+    std::vector<Guilty> guilty = among(parts);
+    if (!guilty.empty()) return guilty;
+    if (const PlacedNode* draw = find_draw(region_); draw != nullptr)
+      return {Guilty{.node = *draw, .why = "", .is_draw = true}};
+    return {reads_otherwise(a_.producer(target_.a), b_.producer(target_.b))};
+  }
+
+ private:
+  Guilty reads_otherwise(const PlacedNode& node_a, const PlacedNode& node_b) const {
+    const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
+    return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
+  }
+
+  std::vector<Guilty> among(const Parts& parts) const {
+    std::vector<Guilty> guilty;
+    for (const auto& [changed_a, changed_b] : parts.changed)
+      std::ranges::move(behind_constants(a_, b_, matching_, changed_a, changed_b), std::back_inserter(guilty));
+    const bool is_explained = !guilty.empty() && !differs_beside_constants(a_, b_, parts, trials_);
+    add_unpaired(parts, is_explained, guilty);
+    for (const auto& [node_a, node_b] : rewired_) guilty.push_back(reads_otherwise(node_a, node_b));
+    return guilty;
+  }
+
+  // What only one of the two has; where the rest is explained, what moves elements is not part of it.
+  void add_unpaired(const Parts& parts, bool is_explained, std::vector<Guilty>& guilty) const {
+    const PlacedNode made_by = a_.producer(target_.a);
+    const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
+    const auto first_a = std::ranges::find_if(parts.only_a, counts);
+    const auto first_b = std::ranges::find_if(parts.only_b, counts);
+    const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
+    const bool is_one_each = has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1;
+    if (is_one_each && make_other_kinds(*first_a, *first_b)) {
+      guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+      guilty.push_back({*first_b, fmt::format("B has this {} node, and A has none", first_b->node().op_type)});
+    } else if (is_one_each) {
+      guilty.push_back({*first_a, definition_difference(a_, *first_a, b_, *first_b)});
+    } else if (!has_a && has_b && std::ranges::all_of(parts.only_b, is_cast)) {
+      const PlacedNode* there_and_back = find_round_trip(parts.only_b);
+      guilty.push_back(
+          there_and_back == nullptr
+              ? Guilty{made_by, "in B it stands between casts to a type of less precision"}
+              : Guilty{*there_and_back, fmt::format("B takes the values to {} and back here, and A does not",
+                                                    name_of(type_made(*there_and_back)))});
+    } else if (!has_a && has_b) {
+      guilty.push_back({by_name(matching_, *first_b),
+                        fmt::format("B has this {} node before what stands for A's '{}', and A has none",
+                                    first_b->node().op_type, made_by.node().display_name)});
+    } else if (has_a && !has_b) {
+      guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
+    } else if (has_a) {
+      guilty.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
+                        fmt::format("B makes this of {} other nodes, which compute something else of the same values",
+                                    parts.only_b.size())});
+    }
+  }
+
+  const ModelSide &a_, &b_;
+  const ModelMatching& matching_;
+  const ValueMatch& target_;
+  const Region& region_;
+  const Trials& trials_;
+  ChangedNodes rewired_;
+};
+
 }  // namespace
 
 std::vector<Guilty> guilty_nodes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                  const ValueMatch& target, const Region& region, const Trials& trials) {
-  const Parts parts = take_apart(a, b, matching, region);
-  const PlacedNode made_by = a.producer(target.a);
-  std::vector<Guilty> guilty;
-  for (const auto& [changed_a, changed_b] : parts.changed) {
-    std::ranges::move(behind_constants(a, b, matching, changed_a, changed_b), std::back_inserter(guilty));
-  }
-  const bool is_explained = !guilty.empty() && !differs_beside_constants(a, b, parts, trials);
-  const auto counts = [&](const PlacedNode& node) { return !is_explained || !only_moves(node); };
-  const auto first_a = std::ranges::find_if(parts.only_a, counts), first_b = std::ranges::find_if(parts.only_b, counts);
-  const bool has_a = first_a != parts.only_a.end(), has_b = first_b != parts.only_b.end();
-  const bool are_many = parts.only_a.size() + parts.only_b.size() > 1;
-  std::vector<Guilty> tried = are_many && guilty.empty()
-                                  ? guilty_by_trial(a, b, matching, region, parts.only_a, parts.only_b, trials)
-                                  : std::vector<Guilty>{};
-  if (!tried.empty()) {
-    guilty = std::move(tried);
-  } else if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1 &&
-             make_other_kinds(*first_a, *first_b)) {
-    guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
-    guilty.push_back({*first_b, fmt::format("B has this {} node, and A has none", first_b->node().op_type)});
-  } else if (has_a && has_b && parts.only_a.size() == 1 && parts.only_b.size() == 1) {
-    guilty.push_back({*first_a, definition_difference(a, *first_a, b, *first_b)});
-  } else if (!has_a && has_b && std::ranges::all_of(parts.only_b, is_cast)) {
-    const PlacedNode* there_and_back = find_round_trip(parts.only_b);
-    guilty.push_back(there_and_back == nullptr
-                         ? Guilty{made_by, "in B it stands between casts to a type of less precision"}
-                         : Guilty{*there_and_back, fmt::format("B takes the values to {} and back here, and A does not",
-                                                               name_of(type_made(*there_and_back)))});
-  } else if (!has_a && has_b) {
-    guilty.push_back(
-        {by_name(matching, *first_b), fmt::format("B has this {} node before what stands for A's '{}', and A has none",
-                                                  first_b->node().op_type, made_by.node().display_name)});
-  } else if (has_a && !has_b) {
-    guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
-  } else if (has_a) {
-    guilty.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
-                      fmt::format("B makes this of {} other nodes, which compute something else of the same values",
-                                  parts.only_b.size())});
-  }
-  const auto reads_otherwise = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
-    const OperandDifference difference = operand_difference(a, node_a, b, node_b, matching);
-    return Guilty{node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
-  };
-  const Wiring wiring(a, b, matching, parts);
-  for (const auto& [node_a, node_b] : parts.paired) {
-    if (!wiring.is_same(node_a, node_b)) guilty.push_back(reads_otherwise(node_a, node_b));
-  }
-  if (guilty.empty()) guilty.push_back(reads_otherwise(made_by, b.producer(target.b)));
+  std::vector<Guilty> guilty = Explanation(a, b, matching, target, region, trials).find();
   for (Guilty& one : guilty) {
-    if (one.why.empty()) one.why = "on A's own values B's definition gives another result";
+    if (!one.why.empty()) continue;
+    one.is_draw = one.is_draw || draws_without_seed(one.node.node());
+    one.why = one.is_draw ? "it draws at random and has no seed: what A's and B's drew cannot be compared"
+                          : "on A's own values B's definition gives another result";
   }
   return guilty;
 }

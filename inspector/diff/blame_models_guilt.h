@@ -16,6 +16,7 @@ struct Guilty {
   // Where operands are what differs: what B reads stands for `instead` of A, where A reads `wanted`.
   int32_t wanted = -1, instead = -1;
   std::string b_reads = {};  // its name in B
+  bool is_draw = false;      // defined alike, but it draws at random
 };
 
 // At least one.

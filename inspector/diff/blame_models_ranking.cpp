@@ -12,6 +12,7 @@
 #include "inspector/diff/blame_roots.h"
 #include "inspector/diff/grown_rounding.h"
 #include "inspector/diff/paths.h"
+#include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/tensor/elements.h"
 
@@ -49,6 +50,17 @@ size_t place_of(const std::string& path, const Comparison& comparison) {
   return static_cast<size_t>(std::ranges::find_if(comparison.values, is_it) - comparison.values.begin());
 }
 
+// Where what differs at a root begins to show: in the bodies of the node that makes its value, if it has any.
+size_t begin_of(const std::string& path, const Comparison& comparison) {
+  const size_t place = place_of(path, comparison);
+  if (place == comparison.values.size()) return place;
+  const ValueComparison& value = comparison.values[place];
+  const std::string frame = std::string(prefix_of(path)) + escape_name(value.node) + ".";
+  const auto lies_in_body = [&](const ValueComparison& other) { return other.a.starts_with(frame); };
+  const auto first = std::ranges::find_if(comparison.values, lies_in_body) - comparison.values.begin();
+  return std::min(place, static_cast<size_t>(first));
+}
+
 // What one side holds is more than the other's type can: no other node is needed to explain it.
 std::optional<DType> overflown_type(const ValueComparison& value, DType in_a, DType in_b) {
   const Metrics& metrics = *value.metrics;
@@ -75,7 +87,7 @@ Cause cause_of(const ModelRoot& root) {
   cause.path = root.path;
   cause.introduced = root.introduced;
   cause.inherited = root.inherited;
-  cause.side = Side::b;
+  cause.side = root.is_draw ? Side::unknown : Side::b;
   cause.why = root.why;
   if (root.first_iteration >= 0) cause.why += fmt::format(" (from iteration {} on)", root.first_iteration);
   const SourceLocation source = source_of(node);
@@ -101,7 +113,7 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   const auto explains = [&](const ModelRoot& root) {
     if (root.path == left->path) return did_much(root);
     const bool may_grow = did_much(root) || !are_of_two_types;  // a rounding to the other type does not
-    return may_grow && !overflown.has_value() && place_of(root.path, comparison) < left_at;
+    return may_grow && !overflown.has_value() && begin_of(root.path, comparison) <= left_at;
   };
   if (left.has_value() && std::ranges::any_of(roots, explains)) left.reset();
   // Below a user's limit nothing matters beside what exceeds one; below the table's, another definition is what it is.

@@ -22,6 +22,7 @@ struct ModelRoot {
   int64_t first_iteration = -1;
   int64_t order = 0;
   bool is_users_limit = false;  // that `introduced` is in units of
+  bool is_draw = false;         // as in diff::Guilty
   bool always_counts = false;   // however little it has done
 };
 

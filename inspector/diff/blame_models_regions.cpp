@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/node_judge.h"
 #include "inspector/tensor/elements.h"
 
@@ -25,6 +26,26 @@ Value as_double(const Value& value) {
   if (!wide.ok()) return value;
   load_doubles(value.tensor(), 0, wide->mutable_as<double>());
   return wide.take();
+}
+
+// The same numbers in a type of another kind (doubles for floats), where it holds them all; else as they are.
+Value in_type(const Value& value, DType dtype) {
+  if (!value.is_tensor() || dtype == DType::undefined) return value;
+  const Tensor& tensor = value.tensor();
+  const auto holds_numbers = [](DType type) { return is_floating(type) || is_integer(type) || type == DType::bool_; };
+  const bool is_other_kind = is_floating(tensor.dtype()) != is_floating(dtype);
+  if (!holds_numbers(tensor.dtype()) || !holds_numbers(dtype) || !is_other_kind) return value;
+  std::vector<double> elements(static_cast<size_t>(tensor.element_count()));
+  load_doubles(tensor, 0, elements);
+  const double largest = dtype == DType::bool_ ? 1 : dtype == DType::int32 || dtype == DType::int64 ? 1 << 30 : 127;
+  const auto fits = [&](double element) {
+    return element == std::trunc(element) && element >= 0 && element <= largest;
+  };
+  if (!is_floating(dtype) && !std::ranges::all_of(elements, fits)) return value;
+  auto moved = Tensor::allocate(is_floating(dtype) ? DType::float64 : dtype, tensor.shape());
+  if (!moved.ok()) return value;
+  store_doubles(*moved, 0, elements);
+  return moved.take();
 }
 
 // Whether `narrow` is `wide` rounded to a type of less precision; what is beyond its range may be anything large.
@@ -110,13 +131,53 @@ Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, cons
   return compute(walk.target, walk);
 }
 
+Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
+                                         const PlacedNode& node_a, const PlacedNode& node_b, bool in_a) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance,
+            .in_a = in_a,
+            .target = in_a ? target_a : target_b,
+            .other_target = in_a ? target_b : target_a,
+            .replaced = in_a ? node_a : node_b,
+            .replacement = in_a ? node_b : node_a,
+            .filler = &filler};
+  return compute(walk.target, walk);
+}
+
+// The other side's node on what this side's reads, port by port, but on its own constants.
+Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& placed, Walk& walk) const {
+  const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
+  const PlacedNode by = walk.replacement;
+  const std::vector<ValueId>&inputs = placed.node().inputs, &inputs_by = by.node().inputs;
+  const auto reads_constant = [](const ModelSide& of, const PlacedNode& node, size_t port) {
+    const int32_t read = ModelSide::site_read(*node.place, node.node().inputs[port]);
+    return read >= 0 && of.follows_from_constants(read);
+  };
+  const bool is_crossed = inputs.size() == 2 && inputs_by.size() == 2 && commutes(by.node()) &&
+                          reads_constant(side, placed, 0) == reads_constant(other, by, 1) &&
+                          reads_constant(side, placed, 0) != reads_constant(side, placed, 1) &&
+                          reads_constant(side, placed, 0) != reads_constant(other, by, 0);
+  return other.replay(by, [&](int32_t read) -> Result<Value> {
+    if (other.follows_from_constants(read)) return other.constant(read);
+    for (size_t port = 0; port < std::min(inputs.size(), inputs_by.size()); ++port) {
+      if (ModelSide::site_read(*by.place, inputs_by[port]) != read) continue;
+      const int32_t mine = ModelSide::site_read(*placed.place, inputs[is_crossed ? 1 - port : port]);
+      if (mine >= 0) return value_of(mine, walk);
+    }
+    return usage_error("the counterpart reads what this node does not");
+  });
+}
+
 // The value that a node computes with, in place of what it makes.
 Result<Value> RegionRunner::pass_on(const PlacedNode& placed, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   if (placed.node().outputs.size() != 1) return usage_error("only a node with one output can be left out");
   for (const ValueId input : placed.node().inputs) {
     const int32_t read = ModelSide::site_read(*placed.place, input);
-    if (read >= 0 && !side.follows_from_constants(read)) return value_of(read, walk);
+    if (read < 0 || side.follows_from_constants(read)) continue;
+    const Value value = PX_TRY(value_of(read, walk));
+    const ValueDef& made = placed.place->graph->values[static_cast<size_t>(placed.node().outputs.front())];
+    return placed.node().op_type == "Cast" ? in_type(value, made.type.dtype) : value;
   }
   return usage_error("a node without inputs cannot be left out");
 }
@@ -165,7 +226,7 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
   const bool is_source = side.site(id).role != ValueSite::Role::node_output;
   if (other < 0 && !is_source) return Value();
   const int32_t in_a = walk.in_a ? id : other;
-  const bool is_no_pair = walk.no_pair >= 0 && in_a == walk.no_pair;
+  const bool is_no_pair = (walk.no_pair >= 0 && in_a == walk.no_pair) || parted_.contains(in_a);
   if (other >= 0 && id != walk.target && other != walk.other_target && !is_no_pair) {
     const DType mine = declared_dtype(side.site(id)), theirs = declared_dtype(a_.site(in_a));
     const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;
@@ -216,13 +277,14 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
   if (placed == walk.left_out) return pass_on(placed, walk);
   if (++walk.depth > kMostBetween) return usage_error("too many nodes lie between two values that match");
-  auto outputs = side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
+  auto outputs = placed == walk.replaced ? run_replacement(placed, walk)
+                                         : side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
   --walk.depth;
   if (!outputs.ok()) return std::move(outputs).error();
   const bool counts = id == walk.target || !side.follows_from_constants(id);
   if (!walk.fills && counts && std::ranges::find(walk.nodes, placed) == walk.nodes.end()) walk.nodes.push_back(placed);
   const Node& node = placed.node();
-  for (size_t index = 0; index < node.outputs.size(); ++index) {
+  for (size_t index = 0; index < std::min(node.outputs.size(), outputs->size()); ++index) {
     const ValueSite* site =
         node.outputs[index] == kNoValue ? nullptr : placed.place->values[static_cast<size_t>(node.outputs[index])];
     if (site != nullptr) walk.values[site->id] = (*outputs)[index];

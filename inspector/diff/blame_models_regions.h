@@ -3,6 +3,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "inspector/diff/blame_models_side.h"
@@ -43,6 +44,14 @@ class RegionRunner {
   Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const PlacedNode& node,
                             bool in_a) const;
 
+  // What one side's nodes make of A's values when one of them is defined as its counterpart is: by that one's operator,
+  // attributes and constants.
+  Result<Value> run_as_other(int32_t target_a, int32_t target_b, const Instance& instance, const PlacedNode& node_a,
+                             const PlacedNode& node_b, bool in_a) const;
+
+  // From here on, a value of A counts as having no counterpart.
+  void part(int32_t id) { parted_.insert(id); }
+
   // The same for values as they are read: those that A has are taken as they are, and nothing is run for them.
   Result<Region> read(int32_t value_a, int32_t value_b, const Instance& instance) const;
 
@@ -53,7 +62,8 @@ class RegionRunner {
     int32_t target = -1;
     int32_t other_target = -1;  // of the other side
     PlacedNode left_out = {};
-    int32_t no_pair = -1;  // a value of A that counts as having no counterpart
+    PlacedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
+    int32_t no_pair = -1;                        // a value of A that counts as having no counterpart
     std::vector<PlacedNode> nodes = {};
     std::unordered_map<int32_t, Value> values = {};
     int depth = 0;
@@ -65,6 +75,7 @@ class RegionRunner {
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
   Result<Value> pass_on(const PlacedNode& placed, Walk& walk) const;
+  Result<std::vector<Value>> run_replacement(const PlacedNode& placed, Walk& walk) const;
   std::vector<Value> given(int32_t target, const Walk& walk) const;
   Value as_b_holds_it(int32_t id, const Value& stored) const;
   // A's captured value for a value of either side, where that is known without computing; else absent.
@@ -73,6 +84,7 @@ class RegionRunner {
 
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;
+  std::unordered_set<int32_t> parted_;
 };
 
 }  // namespace parallax::diff

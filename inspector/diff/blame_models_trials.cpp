@@ -53,6 +53,17 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
   return pairs;
 }
 
+// As few as will do: each is left out that changes nothing.
+void leave_out_unfelt(std::vector<ConstantPair>& pairs, const ModelSide& a, const Trials& trials) {
+  for (size_t index = pairs.size(); index-- > 0 && pairs.size() > 1;) {
+    RegionRunner::Constants others;
+    for (size_t other = 0; other < pairs.size(); ++other) {
+      if (other != index) others[pairs[other].in_b] = a.constant(pairs[other].in_a);
+    }
+    if (trials.agrees_with(others)) pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+}
+
 }  // namespace
 
 bool Trials::is_same(const Value& expected, const Result<Value>& found) const {
@@ -68,17 +79,35 @@ bool Trials::agrees_without(const PlacedNode& node, bool in_a) const {
                  runner_.run_without(target_.a, target_.b, instance_, node, in_a));
 }
 
-// Where both sides do the same by other nodes, but for one thing: the constants that B reads, or one node too many.
+bool Trials::changes_nothing(const PlacedNode& node, bool in_a) const {
+  return is_same(in_a ? region_.expected : region_.found,
+                 runner_.run_without(target_.a, target_.b, instance_, node, in_a));
+}
+
+bool Trials::agrees_as_in_a(const PlacedNode& node_a, const PlacedNode& node_b) const {
+  return is_same(region_.expected, runner_.run_as_other(target_.a, target_.b, instance_, node_a, node_b, false));
+}
+
+bool Trials::matters_which(const PlacedNode& node_a, const PlacedNode& node_b) const {
+  const auto in_b = runner_.run_as_other(target_.a, target_.b, instance_, node_a, node_b, false);
+  const auto in_a = runner_.run_as_other(target_.a, target_.b, instance_, node_a, node_b, true);
+  if (!in_a.ok() && !in_b.ok()) return true;
+  return (in_b.ok() && !is_same(region_.found, in_b)) || (in_a.ok() && !is_same(region_.expected, in_a));
+}
+
 std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const Region& region, const std::vector<PlacedNode>& only_a,
-                                    const std::vector<PlacedNode>& only_b, const Trials& trials) {
-  constexpr size_t kMostTried = 48;
-  if (region.nodes_a.size() + region.nodes_b.size() > kMostTried) return {};
-  const std::vector<ConstantPair> pairs = constants_of(a, b, matching, region);
+                                    const std::vector<PlacedNode>& only_b, const ChangedNodes& changed,
+                                    const Trials& trials) {
+  std::vector<Guilty> guilty;
+  for (const auto& [node_a, node_b] : changed) {
+    if (trials.agrees_as_in_a(node_a, node_b)) return behind_constants(a, b, matching, node_a, node_b);
+  }
+  std::vector<ConstantPair> pairs = constants_of(a, b, matching, region);
   RegionRunner::Constants constants;
   for (const ConstantPair& pair : pairs) constants[pair.in_b] = a.constant(pair.in_a);
-  std::vector<Guilty> guilty;
   if (!constants.empty() && trials.agrees_with(constants)) {
+    leave_out_unfelt(pairs, a, trials);
     for (const ConstantPair& pair : pairs)
       std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.reader), std::back_inserter(guilty));
     if (!guilty.empty()) return guilty;

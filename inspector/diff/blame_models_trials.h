@@ -1,6 +1,7 @@
 // Trials: what a region would make if it were a little different, and what that says of who is guilty.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "inspector/diff/blame_models_guilt.h"
@@ -18,6 +19,13 @@ class Trials {
   bool agrees_with(const RegionRunner::Constants& constants) const;
   // Whether both make the same when this node, of A or of B, hands on the value it reads.
   bool agrees_without(const PlacedNode& node, bool in_a) const;
+  // Whether the node's own model makes the same when it hands on the value it reads.
+  bool changes_nothing(const PlacedNode& node, bool in_a) const;
+  // Whether B makes what A makes of A's values when its node is defined as A's is.
+  bool agrees_as_in_a(const PlacedNode& node_a, const PlacedNode& node_b) const;
+  // Whether it matters which of the two definitions stands in their place, in either model; true where none can be run
+  // in the place of the other.
+  bool matters_which(const PlacedNode& node_a, const PlacedNode& node_b) const;
 
  private:
   bool is_same(const Value& expected, const Result<Value>& found) const;
@@ -29,10 +37,13 @@ class Trials {
   Limit limit_;
 };
 
-// Where both sides do the same by other nodes (those that only one has), but for one thing: the constants that B reads,
-// or one node too many. Empty where there is more to it.
+using ChangedNodes = std::vector<std::pair<PlacedNode, PlacedNode>>;  // of A, of B
+
+// Where both sides do the same but for one thing: a node that is defined otherwise, the constants that B reads, or one
+// node (of those that only one side has) too many. Empty where there is more to it.
 std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const Region& region, const std::vector<PlacedNode>& only_a,
-                                    const std::vector<PlacedNode>& only_b, const Trials& trials);
+                                    const std::vector<PlacedNode>& only_b, const ChangedNodes& changed,
+                                    const Trials& trials);
 
 }  // namespace parallax::diff

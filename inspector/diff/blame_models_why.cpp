@@ -135,7 +135,8 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
                         element_as_double(b, first), element_as_double(a, first));
   if (count == 1 || a.element_count() == 1) return element;
   if (is_zero) return "it is all zeros in B";
-  if (const auto factor = factor_between(a, b)) return fmt::format("it is {:.6g} times A's in B", *factor);
+  if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")
+    return fmt::format("it is {:.6g} times A's in B", *factor);
   return fmt::format("{} of {} elements differ; {}", count, a.element_count(), element);
 }
 
@@ -175,12 +176,18 @@ OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_
   const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
   const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
   const int32_t wanted = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
-  if (in_a_too < 0) return {};
   if (moved.size() == 2) {
+    const int32_t second = ModelSide::site_read(*node_a.place, in_a[moved[1]]);
     const int32_t other = ModelSide::site_read(*node_b.place, in_b[moved[1]]);
-    if (matching.b_of_a[static_cast<size_t>(wanted)] == other)
+    const bool is_first_there = matching.b_of_a[static_cast<size_t>(wanted)] == other;
+    // The other one may be made by other nodes in B: it stands for none of A's.
+    const int32_t of_second = matching.b_of_a[static_cast<size_t>(second)];
+    const bool is_second_there = of_second == read || (of_second < 0 && in_a_too < 0);
+    if (is_first_there ? is_second_there || in_a_too >= 0
+                       : of_second == read && matching.a_of_b[static_cast<size_t>(other)] < 0)
       return {"the operands are swapped in B", wanted, in_a_too, std::string(b.site(read).name)};
   }
+  if (in_a_too < 0) return {};
   const std::string stands_for = b.site(read).name == a.site(in_a_too).name
                                      ? ""
                                      : fmt::format(", which stands for A's '{}',", a.site(in_a_too).name);
