@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/node_judge.h"
 #include "inspector/tensor/elements.h"
 
@@ -149,19 +148,19 @@ Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& place
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
   const PlacedNode by = walk.replacement;
   const std::vector<ValueId>&inputs = placed.node().inputs, &inputs_by = by.node().inputs;
-  const auto reads_constant = [](const ModelSide& of, const PlacedNode& node, size_t port) {
-    const int32_t read = ModelSide::site_read(*node.place, node.node().inputs[port]);
-    return read >= 0 && of.follows_from_constants(read);
+  // Where each has a constant in the place of the other's value, the values stand for each other.
+  const auto counterpart = [&](size_t port) {
+    if (!side.reads_constant(placed, port)) return port;
+    for (size_t crossed = 0; crossed < std::min(inputs.size(), inputs_by.size()); ++crossed) {
+      if (other.reads_constant(by, crossed) && !side.reads_constant(placed, crossed)) return crossed;
+    }
+    return port;
   };
-  const bool is_crossed = inputs.size() == 2 && inputs_by.size() == 2 && commutes(by.node()) &&
-                          reads_constant(side, placed, 0) == reads_constant(other, by, 1) &&
-                          reads_constant(side, placed, 0) != reads_constant(side, placed, 1) &&
-                          reads_constant(side, placed, 0) != reads_constant(other, by, 0);
   return other.replay(by, [&](int32_t read) -> Result<Value> {
     if (other.follows_from_constants(read)) return other.constant(read);
     for (size_t port = 0; port < std::min(inputs.size(), inputs_by.size()); ++port) {
       if (ModelSide::site_read(*by.place, inputs_by[port]) != read) continue;
-      const int32_t mine = ModelSide::site_read(*placed.place, inputs[is_crossed ? 1 - port : port]);
+      const int32_t mine = ModelSide::site_read(*placed.place, inputs[counterpart(port)]);
       if (mine >= 0) return value_of(mine, walk);
     }
     return usage_error("the counterpart reads what this node does not");

@@ -143,6 +143,11 @@ int32_t ModelSide::site_read(const GraphSites& place, ValueId value) {
   return -1;
 }
 
+bool ModelSide::reads_constant(const PlacedNode& node, size_t port) const {
+  const int32_t read = site_read(*node.place, node.node().inputs[port]);
+  return read >= 0 && follows_from_constants(read);
+}
+
 int32_t ModelSide::given_to_call(int32_t id) const {
   const GraphSites& place = place_of(id);
   if (site(id).role != ValueSite::Role::input || place.parent == nullptr) return -1;

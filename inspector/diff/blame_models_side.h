@@ -70,6 +70,9 @@ class ModelSide {
   // Of what follows from constants: stored, captured, or computed from what is; absent where it is not to be had.
   Value constant(int32_t id) const { return constant(id, 0); }
 
+  // Whether the node reads something that follows from constants there.
+  bool reads_constant(const PlacedNode& node, size_t port) const;
+
   // What `node` makes of values that `value_of` gives for the sites it reads.
   using ValueOf = std::function<Result<Value>(int32_t id)>;
   Result<std::vector<Value>> replay(const PlacedNode& node, const ValueOf& value_of) const;

@@ -109,6 +109,19 @@ std::string constant_difference(const ModelSide& a, int32_t in_a, const ModelSid
   return text.empty() ? "" : fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text);
 }
 
+// A constant and a value that have changed places.
+bool has_crossed_constant(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
+  const size_t count = node_a.node().inputs.size();
+  if (count != node_b.node().inputs.size() || commutes(node_a.node())) return false;
+  bool is_moved_away = false, is_moved_here = false;
+  for (size_t port = 0; port < count; ++port) {
+    const bool in_a = a.reads_constant(node_a, port), in_b = b.reads_constant(node_b, port);
+    is_moved_away = is_moved_away || (in_a && !in_b);
+    is_moved_here = is_moved_here || (in_b && !in_a);
+  }
+  return is_moved_away && is_moved_here;
+}
+
 }  // namespace
 
 std::string difference_of_constants(const Tensor& a, const Tensor& b) {
@@ -151,7 +164,7 @@ std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, 
                                            ModelSide::site_read(*node_b.place, in_b.inputs[port]));
     if (!text.empty()) return text;
   }
-  return {};
+  return has_crossed_constant(a, node_a, b, node_b) ? "the operands are swapped in B" : "";
 }
 
 OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,

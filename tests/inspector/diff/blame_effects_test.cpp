@@ -233,6 +233,27 @@ TEST_F(BlameEffects, ACastThatReadsAnotherValue) {
   EXPECT_EQ(told(blame(cast("share"), cast("grown"))), "Cast: B reads 'grown' where A reads 'share'\n");
 }
 
+// The product that one of them is made of is fused with its factor in B: that is not what differs.
+TEST_F(BlameEffects, AConstantAndAValueThatChangedPlaces) {
+  const auto masked = [](bool is_fused, bool is_swapped) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,4]").initializer("zero", wave({1}, 0, 1)).declare("is_more", "bool[4,4]");
+    builder.initializer("half", wave({1}, 0.5, 1.5)).initializer("mask", wave({1}, -3, 1.5));
+    builder.node("Greater", {"x", "zero"}, {"is_more"});
+    if (is_fused) {
+      builder.node("com.microsoft.FusedMatMul", {"x", "x"}, {"score"},
+                   {{"alpha", wave({1}, 0.5, 1.5).as<float>()[0]}, {"transB", int64_t{1}}});
+    } else {
+      builder.node("Transpose", {"x"}, {"turned"}).node("MatMul", {"x", "turned"}, {"product"});
+      builder.node("Mul", {"product", "half"}, {"score"});
+    }
+    builder.node("Where", {"is_more", is_swapped ? "score" : "mask", is_swapped ? "mask" : "score"}, {"masked"});
+    return builder.node("Softmax", {"masked"}, {"y"}, {{"axis", int64_t{-1}}}).output("y"), builder;
+  };
+  EXPECT_EQ(told(blame(masked(false, false), masked(true, true))), "Where: the operands are swapped in B\n");
+  EXPECT_EQ(blame(masked(false, false), masked(true, false)).verdict, OverallVerdict::pass);
+}
+
 // What the loop is given shows first in its body, and its cause before the loop.
 TEST_F(BlameEffects, WhatLeavesTheRangeOfNumbersBeforeALoopIsExplained) {
   const auto looped = [](bool divides) {
