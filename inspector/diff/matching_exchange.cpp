@@ -36,8 +36,10 @@ bool Exchanges::is_read_of_exchanged(const FlatValue& x, const FlatValue& y) con
 }
 
 bool Exchanges::belong_elsewhere(int32_t a, int32_t b) const {
-  const int32_t named_in_a = find(in_a_, b_.path(b)), named_in_b = find(in_b_, a_.path(a));
-  return (named_in_a >= 0 && named_in_a != a) || (named_in_b >= 0 && named_in_b != b);
+  const auto is_taken_for = [](const MatchSide& side, int32_t named, int32_t value) {
+    return named >= 0 && named != value && side.op_of(named) == side.op_of(value);
+  };
+  return is_taken_for(a_, find(in_a_, b_.path(b)), a) || is_taken_for(b_, find(in_b_, a_.path(a)), b);
 }
 
 bool Exchanges::are_exchanged(int32_t a, int32_t b) const {

@@ -18,7 +18,8 @@ class Exchanges {
   // names, and what follows is used by name. Constants need no use.
   bool are_exchanged(int32_t a, int32_t b) const;
 
-  // Whether one of the two has the name of another computed value of the other model.
+  // Whether one of the two has the name of another computed value of the other model, which the same operator makes:
+  // one of another layer, say. Where it is another operator, a name may have moved on to what was fused.
   bool belong_elsewhere(int32_t a, int32_t b) const;
 
  private:
