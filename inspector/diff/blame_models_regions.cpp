@@ -71,42 +71,33 @@ bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
 }  // namespace
 
 Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Instance& instance) const {
-  return run_past(target_a, target_b, instance, {});
+  return run_both(target_a, target_b, {.instance = instance});
 }
 
 Result<Region> RegionRunner::run_past(int32_t target_a, int32_t target_b, const Instance& instance,
                                       const ValueMatch& pair) const {
-  Region region;
-  Walk filler{.instance = instance, .fills = true};
-  Walk in_b{.instance = instance,
-            .in_a = false,
-            .target = target_b,
-            .other_target = target_a,
-            .no_pair = pair.a,
-            .filler = &filler};
-  region.found = PX_TRY(compute(target_b, in_b));
-  region.given_b = given(target_b, in_b);
-  region.nodes_b = std::move(in_b.nodes);
-  Walk in_a{.instance = instance, .target = target_a, .other_target = target_b, .no_pair = pair.a, .filler = &filler};
-  region.expected = PX_TRY(compute(target_a, in_a));
-  region.given_a = given(target_a, in_a);
-  region.nodes_a = std::move(in_a.nodes);
-  return region;
+  return run_both(target_a, target_b, {.instance = instance, .no_pair = pair.a});
 }
 
 Result<Region> RegionRunner::run_nudged(int32_t target_a, int32_t target_b, const Instance& instance,
                                         uint32_t seed) const {
+  return run_both(target_a, target_b, {.instance = instance, .nudge = seed});
+}
+
+Result<Region> RegionRunner::run_both(int32_t target_a, int32_t target_b, const Walk& how) const {
   Region region;
-  Walk filler{.instance = instance, .fills = true};
-  Walk in_b{.instance = instance,
-            .in_a = false,
-            .target = target_b,
-            .other_target = target_a,
-            .filler = &filler,
-            .nudge = seed};
+  Walk filler{.instance = how.instance, .fills = true};
+  Walk in_a = how, in_b = how;
+  in_b.in_a = false;
+  in_a.filler = in_b.filler = &filler;
+  in_a.target = in_b.other_target = target_a;
+  in_b.target = in_a.other_target = target_b;
   region.found = PX_TRY(compute(target_b, in_b));
-  Walk in_a{.instance = instance, .target = target_a, .other_target = target_b, .filler = &filler, .nudge = seed};
+  region.given_b = given(target_b, in_b);
+  region.nodes_b = std::move(in_b.nodes);
   region.expected = PX_TRY(compute(target_a, in_a));
+  region.given_a = given(target_a, in_a);
+  region.nodes_a = std::move(in_a.nodes);
   return region;
 }
 

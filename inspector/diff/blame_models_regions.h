@@ -72,6 +72,8 @@ class RegionRunner {
     uint32_t nudge = 0;      // seed; 0: values are read as they are
   };
 
+  // Both definitions, each walked as `how` says apart from its side and targets.
+  Result<Region> run_both(int32_t target_a, int32_t target_b, const Walk& how) const;
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
   Result<Value> pass_on(const PlacedNode& placed, Walk& walk) const;
