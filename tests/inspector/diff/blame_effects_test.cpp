@@ -2,85 +2,38 @@
 // what has is named where it lies.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/link.h"
-#include "tests/inspector/model/graph_builder.h"
+#include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
 namespace blame_effects_test {
 
-namespace fs = std::filesystem;
+using testing::finished_model;
 using testing::GraphBuilder;
+using testing::sines;
 using Axes = std::vector<int64_t>;
 
-Tensor wave(const Shape& shape, double scale, double step) {
-  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
-  int64_t index = 0;
-  for (float& value : tensor.mutable_as<float>())
-    value = static_cast<float>(scale * std::sin(step * static_cast<double>(++index)));
-  return tensor;
-}
-
-std::shared_ptr<const Model> linked(const GraphBuilder& builder) {
-  auto model = std::make_shared<Model>(builder.model());
-  for (Node& node : model->graph.nodes) {
-    for (Attribute& attribute : node.attributes) {
-      if (std::holds_alternative<int64_t>(attribute.value)) attribute.type = AttributeType::int_;
-      if (std::holds_alternative<float>(attribute.value)) attribute.type = AttributeType::float_;
-      if (std::holds_alternative<Axes>(attribute.value)) attribute.type = AttributeType::ints;
-      if (std::holds_alternative<std::shared_ptr<Graph>>(attribute.value)) attribute.type = AttributeType::graph;
-    }
-  }
-  link_graph(model->graph);
-  return model;
-}
-
-class BlameEffects : public ::testing::Test {
+class BlameEffects : public testing::DumpTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("parallax-blame-effects-{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file) {
-    const std::string path = (folder_ / file).string();
-    const auto executor = make_executor("reference").take();
-    const auto session = executor->prepare(model, {}).take();
-    DumpWriterOptions options;
-    options.level = CaptureLevel::all;
-    const auto writer = DumpWriter::create(path, options).take();
-    RunInfo info = describe_run(*executor, {}, model);
-    info.model_sha256 = file;
-    EXPECT_TRUE(writer->begin_run(info).ok());
-    EXPECT_TRUE(session->run(std::vector<Value>{wave({4, 4}, 1, 0.7)}, *writer).ok());
-    EXPECT_TRUE(writer->end_run(true).ok());
-    EXPECT_TRUE(writer->finish().ok());
-    return DumpReader::open(path).take();
-  }
-
   Comparison blame(const GraphBuilder& a, const GraphBuilder& b) {
     BlameRequest request;
-    request.a.model = linked(a);
-    request.b.model = linked(b);
-    request.a.dump = run(request.a.model, "a.plx");
-    request.b.dump = run(request.b.model, "b.plx");
+    request.a.model = finished_model(a);
+    request.b.model = finished_model(b);
+    request.a.dump = run_into_dump(request.a.model, "a.plx", sines({4, 4}, 1, 0.7));
+    request.b.dump = run_into_dump(request.b.model, "b.plx", sines({4, 4}, 1, 0.7));
     request.oracle = make_executor("reference:double").take();
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
     EXPECT_TRUE(find_causes(request, comparison).ok());
     return comparison;
   }
-
-  fs::path folder_;
 };
 
 // Operator and reason of the causes, one a line.
@@ -99,7 +52,7 @@ const ValueComparison* value_at(const Comparison& comparison, const std::string&
 TEST_F(BlameEffects, AnAttributeWithoutEffectIsNoCauseBesideAFault) {
   const auto reshaped = [](int64_t allowzero, bool is_negated) {
     GraphBuilder builder(17);
-    builder.input("x", "float32[4,4]").initializer("w", wave({4, 4}, 0.5, 1.3)).numbers("shape", {2, 8});
+    builder.input("x", "float32[4,4]").initializer("w", sines({4, 4}, 0.5, 1.3)).numbers("shape", {2, 8});
     builder.node("MatMul", {"x", "w"}, {"product"});
     builder.node("Reshape", {"product", "shape"}, {is_negated ? "before" : "parted"}, {{"allowzero", allowzero}});
     if (is_negated) builder.node("Neg", {"before"}, {"parted"});
@@ -117,7 +70,7 @@ TEST_F(BlameEffects, PartsOfWhatIsTurnedEarlierOrLaterAreNoPair) {
   const auto parted = [](bool turns_first, const char* activation) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").numbers("heads_shape", {4, 2, 2}).number("one", 1);
-    builder.initializer("w", wave({4, 4}, 0.5, 1.3)).initializer("bias", wave({4}, 0.37, 2.3));
+    builder.initializer("w", sines({4, 4}, 0.5, 1.3)).initializer("bias", sines({4}, 0.37, 2.3));
     if (turns_first) builder.node("MatMul", {"x", "w"}, {"scaled"}).node("Add", {"scaled", "bias"}, {"product"});
     if (!turns_first) builder.node("Gemm", {"x", "w", "bias"}, {"product"});  // with less rounding
     builder.node("Reshape", {"product", "heads_shape"}, {"heads"});
@@ -137,7 +90,7 @@ TEST_F(BlameEffects, PartsOfWhatIsTurnedEarlierOrLaterAreNoPair) {
 TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
   const auto apart = [](bool goes_by_integers, bool is_swapped) {
     GraphBuilder builder(17);
-    builder.input("x", "float32[4,4]").initializer("zero", wave({1}, 0, 1)).declare("is_more", "bool[4,4]");
+    builder.input("x", "float32[4,4]").initializer("zero", sines({1}, 0, 1)).declare("is_more", "bool[4,4]");
     builder.node("Exp", {"x"}, {"grown"}).node("Greater", {"x", "zero"}, {"is_more"});
     if (goes_by_integers) builder.declare("ones", "int64[4,4]");
     if (goes_by_integers) builder.node("Cast", {"is_more"}, {"ones"}, {{"to", int64_t{7}}});
@@ -157,7 +110,9 @@ TEST_F(BlameEffects, ACastThatChangesNoNumberIsNoCauseBesideSwappedOperands) {
 TEST_F(BlameEffects, OfConstantsThatDifferOnlyThoseThatMatterAreNamed) {
   const auto biased = [](bool is_fused, double bias, int64_t columns) {
     GraphBuilder builder(17);
-    builder.input("x", "float32[4,4]").initializer("w", wave({4, 4}, 0.5, 1.3)).initializer("bias", wave({4}, bias, 2));
+    builder.input("x", "float32[4,4]")
+        .initializer("w", sines({4, 4}, 0.5, 1.3))
+        .initializer("bias", sines({4}, bias, 2));
     builder.numbers("shape", {2, columns});
     if (is_fused) {
       builder.node("Gemm", {"x", "w", "bias"}, {"product"});
@@ -210,7 +165,7 @@ TEST_F(BlameEffects, AConstantNodeIsReportedAtItsReader) {
 TEST_F(BlameEffects, AConstantThatIsReadInPlaceOfAnother) {
   const auto turned = [](const char* read) {
     GraphBuilder builder(17);
-    builder.input("x", "float32[4,4]").initializer("w", wave({2, 8}, 0.5, 1.3)).numbers("shape", {4, 4});
+    builder.input("x", "float32[4,4]").initializer("w", sines({2, 8}, 0.5, 1.3)).numbers("shape", {4, 4});
     builder.node("Neg", {"w"}, {"negative"}).node("Reshape", {read, "shape"}, {"square"});
     builder.node("Transpose", {"square"}, {"turned"}).node("MatMul", {"x", "turned"}, {"product"});
     builder.node("ReduceSum", {"negative"}, {"total"}, {{"keepdims", int64_t{0}}});
@@ -237,12 +192,12 @@ TEST_F(BlameEffects, ACastThatReadsAnotherValue) {
 TEST_F(BlameEffects, AConstantAndAValueThatChangedPlaces) {
   const auto masked = [](bool is_fused, bool is_swapped) {
     GraphBuilder builder(17);
-    builder.input("x", "float32[4,4]").initializer("zero", wave({1}, 0, 1)).declare("is_more", "bool[4,4]");
-    builder.initializer("half", wave({1}, 0.5, 1.5)).initializer("mask", wave({1}, -3, 1.5));
+    builder.input("x", "float32[4,4]").initializer("zero", sines({1}, 0, 1)).declare("is_more", "bool[4,4]");
+    builder.initializer("half", sines({1}, 0.5, 1.5)).initializer("mask", sines({1}, -3, 1.5));
     builder.node("Greater", {"x", "zero"}, {"is_more"});
     if (is_fused) {
       builder.node("com.microsoft.FusedMatMul", {"x", "x"}, {"score"},
-                   {{"alpha", wave({1}, 0.5, 1.5).as<float>()[0]}, {"transB", int64_t{1}}});
+                   {{"alpha", sines({1}, 0.5, 1.5).as<float>()[0]}, {"transB", int64_t{1}}});
     } else {
       builder.node("Transpose", {"x"}, {"turned"}).node("MatMul", {"x", "turned"}, {"product"});
       builder.node("Mul", {"product", "half"}, {"score"});
@@ -293,8 +248,8 @@ TEST_F(BlameEffects, ASplitWithSwappedOutputsIsNamedOnce) {
   const auto parted = [](bool is_swapped) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]")
-        .initializer("w", wave({2, 2}, 0.5, 1.3))
-        .initializer("v", wave({2, 2}, 0.7, 2.9));
+        .initializer("w", sines({2, 2}, 0.5, 1.3))
+        .initializer("v", sines({2, 2}, 0.7, 2.9));
     builder.node("Split", {"x"}, is_swapped ? std::vector<std::string>{"q", "p"} : std::vector<std::string>{"p", "q"},
                  {{"axis", int64_t{1}}});
     builder.node("MatMul", {"p", "w"}, {"pw"}).node("Tanh", {"p"}, {"pt"}).node("Softplus", {"p"}, {"ps"});
@@ -311,7 +266,7 @@ TEST_F(BlameEffects, ASplitWithSwappedOutputsIsNamedOnce) {
 TEST_F(BlameEffects, WeightsFoldedByTwoProgramsAreTheSame) {
   const auto folded = [](float apart) {
     GraphBuilder builder(17);
-    Tensor weight = wave({4, 4}, 1e-4, 1.3);
+    Tensor weight = sines({4, 4}, 1e-4, 1.3);
     weight.mutable_as<float>()[3] = 1 + apart;
     builder.input("x", "float32[4,4]").initializer("w", weight).node("MatMul", {"x", "w"}, {"product"});
     return builder.node("Tanh", {"product"}, {"y"}).output("y"), builder;

@@ -1,17 +1,14 @@
 // Two models on the same inputs: the node whose definition differs is named, and what is the same raises no alarm.
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/link.h"
-#include "tests/inspector/model/graph_builder.h"
+#include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
 namespace {
@@ -81,39 +78,18 @@ struct SmallNetwork {
     builder.node("Softmax", {rounds ? name("rounded") : name("apart")}, {name("y")}, {{"axis", int64_t{-1}}});
     builder.output(name("y"));
     if (!rounds) builder.output(name("turned"));
-    auto model = std::make_shared<Model>(builder.model());
-    for (Node& node : model->graph.nodes) {
-      for (Attribute& attribute : node.attributes) attribute.type = AttributeType::int_;
-    }
-    link_graph(model->graph);
-    return model;
+    return testing::finished_model(builder);
   }
 };
 
-class BlameModels : public ::testing::Test {
+class BlameModels : public testing::DumpTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("parallax-blame-models-{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file,
                                         float input_scale = 0.3F, CaptureLevel level = CaptureLevel::all,
                                         const std::string& with = "reference") {
-    const std::string path = (folder_ / file).string();
-    const auto executor = make_executor(with).take();
-    const auto session = executor->prepare(model, {}).take();
     DumpWriterOptions options;
     options.level = level;
-    const auto writer = DumpWriter::create(path, options).take();
-    RunInfo info = describe_run(*executor, {}, model);
-    info.model_sha256 = file;
-    EXPECT_TRUE(writer->begin_run(info).ok());
-    EXPECT_TRUE(session->run(std::vector<Value>{numbers(3, 4, input_scale)}, *writer).ok());
-    EXPECT_TRUE(writer->end_run(true).ok());
-    EXPECT_TRUE(writer->finish().ok());
-    return DumpReader::open(path).take();
+    return run_into_dump(model, file, numbers(3, 4, input_scale), with, options);
   }
 
   Comparison blame(const SmallNetwork& a, const SmallNetwork& b, const std::string& stem_of_b) {
@@ -127,8 +103,6 @@ class BlameModels : public ::testing::Test {
     EXPECT_TRUE(find_causes(request, comparison).ok());
     return comparison;
   }
-
-  fs::path folder_;
 };
 
 struct Fault {

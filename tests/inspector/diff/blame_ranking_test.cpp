@@ -1,12 +1,10 @@
 // Which of the nodes that two models define otherwise are causes, and in which order they are named.
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <limits>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
@@ -14,12 +12,12 @@
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/link.h"
 #include "inspector/tensor/elements.h"
-#include "tests/inspector/model/graph_builder.h"
+#include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
 namespace {
 
-namespace fs = std::filesystem;
+using testing::finished_model;
 using testing::GraphBuilder;
 
 Tensor square(DType dtype, double scale, const std::function<double(int64_t)>& change = {}) {
@@ -49,55 +47,20 @@ Tensor one_element(DType dtype, double value) {
   return tensor;
 }
 
-std::shared_ptr<const Model> finished_model(const GraphBuilder& builder) {
-  auto model = std::make_shared<Model>(builder.model());
-  for (Node& node : model->graph.nodes) {
-    for (Attribute& attribute : node.attributes) {
-      const bool holds_graph = std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
-      const bool holds_axes = std::holds_alternative<std::vector<int64_t>>(attribute.value);
-      attribute.type = holds_graph ? AttributeType::graph : holds_axes ? AttributeType::ints : AttributeType::int_;
-    }
-  }
-  link_graph(model->graph);
-  return model;
-}
-
 Policy tolerances(double rtol, double atol) {
   Policy policy;
   policy.tolerance = Tolerance{rtol, atol};
   return policy;
 }
 
-class BlameRanking : public ::testing::Test {
+class BlameRanking : public testing::DumpTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("parallax-blame-ranking-{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file) {
-    const std::string path = (folder_ / file).string();
-    const auto executor = make_executor("reference").take();
-    const auto session = executor->prepare(model, {}).take();
-    DumpWriterOptions options;
-    options.level = CaptureLevel::all;
-    const auto writer = DumpWriter::create(path, options).take();
-    RunInfo info = describe_run(*executor, {}, model);
-    info.model_sha256 = file;
-    EXPECT_TRUE(writer->begin_run(info).ok());
-    EXPECT_TRUE(session->run(std::vector<Value>{square(DType::float32, 0.3)}, *writer).ok());
-    EXPECT_TRUE(writer->end_run(true).ok());
-    EXPECT_TRUE(writer->finish().ok());
-    return DumpReader::open(path).take();
-  }
-
   Comparison blame(const GraphBuilder& a, const GraphBuilder& b, const Policy& policy = {}) {
     BlameRequest request;
     request.a.model = finished_model(a);
     request.b.model = finished_model(b);
-    request.a.dump = run(request.a.model, "a.plx");
-    request.b.dump = run(request.b.model, "b.plx");
+    request.a.dump = run_into_dump(request.a.model, "a.plx", square(DType::float32, 0.3));
+    request.b.dump = run_into_dump(request.b.model, "b.plx", square(DType::float32, 0.3));
     request.oracle = make_executor("reference:double").take();
     request.policy = policy;
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, policy, {}).take();
@@ -105,8 +68,6 @@ class BlameRanking : public ::testing::Test {
     EXPECT_TRUE(find_causes(request, comparison).ok());
     return comparison;
   }
-
-  fs::path folder_;
 };
 
 std::vector<std::string> paths_of_causes(const Comparison& comparison) {

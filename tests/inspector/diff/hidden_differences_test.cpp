@@ -2,45 +2,23 @@
 // codes between two steps; and that looking for causes ends.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/link.h"
-#include "tests/inspector/model/graph_builder.h"
+#include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
 namespace hidden_differences_test {
 
 namespace fs = std::filesystem;
+using testing::finished_model;
 using testing::GraphBuilder;
-
-Tensor wave(const Shape& shape, double scale, double step) {
-  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
-  int64_t index = 0;
-  for (float& value : tensor.mutable_as<float>())
-    value = static_cast<float>(scale * std::sin(step * static_cast<double>(++index)));
-  return tensor;
-}
-
-std::shared_ptr<const Model> linked(GraphBuilder& builder) {
-  auto model = std::make_shared<Model>(builder.model());
-  for (Node& node : model->graph.nodes) {
-    for (Attribute& attribute : node.attributes) {
-      if (std::holds_alternative<int64_t>(attribute.value)) attribute.type = AttributeType::int_;
-      if (std::holds_alternative<float>(attribute.value)) attribute.type = AttributeType::float_;
-      if (std::holds_alternative<std::vector<int64_t>>(attribute.value)) attribute.type = AttributeType::ints;
-    }
-  }
-  link_graph(model->graph);
-  return model;
-}
+using testing::sines;
 
 // Shows a dump one value alone: a writer by itself keeps the graph's outputs whatever it is asked for.
 class OneValue final : public Observer {
@@ -60,32 +38,16 @@ class OneValue final : public Observer {
   std::string_view name_;
 };
 
-class HiddenDifferences : public ::testing::Test {
+class HiddenDifferences : public testing::DumpTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("parallax-hidden-{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::shared_ptr<const DumpReader> run(const std::shared_ptr<const Model>& model, const std::string& file,
                                         const Tensor& x, const std::string& with = "reference",
                                         std::vector<std::string> only = {}, std::string_view one_value = {}) {
-    const std::string path = (folder_ / file).string();
-    const auto executor = make_executor(with).take();
-    const auto session = executor->prepare(model, {}).take();
     DumpWriterOptions options;
     options.only = std::move(only);
-    const auto writer = DumpWriter::create(path, options).take();
-    RunInfo info = describe_run(*executor, {}, model);
-    info.model_sha256 = file;
-    EXPECT_TRUE(writer->begin_run(info).ok());
-    OneValue shown(*writer, one_value);
-    Observer& observer = one_value.empty() ? static_cast<Observer&>(*writer) : shown;
-    EXPECT_TRUE(session->run(std::vector<Value>{x}, observer).ok());
-    EXPECT_TRUE(writer->end_run(true).ok());
-    EXPECT_TRUE(writer->finish().ok());
-    return DumpReader::open(path).take();
+    const auto show_one = [=](DumpWriter& writer) { return std::make_unique<OneValue>(writer, one_value); };
+    if (one_value.empty()) return run_into_dump(model, file, x, with, std::move(options));
+    return run_into_dump(model, file, x, with, std::move(options), show_one);
   }
 
   static Comparison concluded(const std::shared_ptr<const Model>& a, const std::shared_ptr<const DumpReader>& dump_a,
@@ -98,24 +60,22 @@ class HiddenDifferences : public ::testing::Test {
     EXPECT_TRUE(find_causes(request, comparison).ok());
     return comparison;
   }
-
-  fs::path folder_;
 };
 
 // ---- Hidden by the data ----
 
 std::shared_ptr<const Model> leaky(float alpha) {
   GraphBuilder builder(17);
-  builder.input("x", "float32[6,16]").initializer("w", wave(Shape{16, 16}, 0.3, 0.7));
+  builder.input("x", "float32[6,16]").initializer("w", sines(Shape{16, 16}, 0.3, 0.7));
   builder.node("MatMul", {"x", "w"}, {"product"});
   builder.node("LeakyRelu", {"product"}, {"bent"}, {{"alpha", alpha}});
   builder.node("ReduceMax", {"bent"}, {"greatest"}, {{"axes", std::vector<int64_t>{1}}});
   builder.output("greatest");
-  return linked(builder);
+  return finished_model(builder);
 }
 
 TEST_F(HiddenDifferences, AMaximumHidesNothing) {
-  const Tensor x = wave(Shape{6, 16}, 1.0, 1.3);
+  const Tensor x = sines(Shape{6, 16}, 1.0, 1.3);
   const auto a = leaky(0.1F), b = leaky(0.5F);
   const Comparison comparison = concluded(a, run(a, "a.plx", x), b, run(b, "b.plx", x));
   const auto greatest = std::ranges::find(comparison.values, "greatest", &ValueComparison::path);
@@ -138,18 +98,18 @@ std::shared_ptr<const Model> blocks(float sign_of_last) {
   for (int block = 0; block < kBlocks; ++block) {
     const std::string suffix = std::to_string(block);
     const double scale = block + 1 == kBlocks ? 0.3 * static_cast<double>(sign_of_last) : 0.3;
-    builder.initializer("w" + suffix, wave(Shape{32, 32}, scale, 0.37 + 0.01 * block));
+    builder.initializer("w" + suffix, sines(Shape{32, 32}, scale, 0.37 + 0.01 * block));
     builder.node("MatMul", {stream, "w" + suffix}, {"product" + suffix});
     builder.node("Tanh", {"product" + suffix}, {"bent" + suffix});
     builder.node("Add", {stream, "bent" + suffix}, {"sum" + suffix});
     stream = "sum" + suffix;
   }
   builder.output(stream);
-  return linked(builder);
+  return finished_model(builder);
 }
 
 TEST_F(HiddenDifferences, OutputsAloneShowAFault) {
-  const Tensor x = wave(Shape{4, 32}, 1.0, 1.3);
+  const Tensor x = sines(Shape{4, 32}, 1.0, 1.3);
   const auto a = blocks(1), b = blocks(-1);
   const std::string output = "sum" + std::to_string(kBlocks - 1);
   const auto all = run(a, "all.plx", x), few = run(b, "few.plx", x, "reference", {"x", output});
@@ -164,7 +124,7 @@ TEST_F(HiddenDifferences, OutputsAloneShowAFault) {
 }
 
 TEST_F(HiddenDifferences, OutputsAloneOfHealthyRunsPass) {
-  const Tensor x = wave(Shape{4, 32}, 1.0, 1.3);
+  const Tensor x = sines(Shape{4, 32}, 1.0, 1.3);
   const auto model = blocks(1);
   const std::string output = "sum" + std::to_string(kBlocks - 1);
   const Comparison comparison =
@@ -173,7 +133,7 @@ TEST_F(HiddenDifferences, OutputsAloneOfHealthyRunsPass) {
 }
 
 TEST_F(HiddenDifferences, OutputsThatNoDumpHasAreMissed) {
-  const Tensor x = wave(Shape{4, 32}, 1.0, 1.3);
+  const Tensor x = sines(Shape{4, 32}, 1.0, 1.3);
   const auto a = blocks(1), b = blocks(-1);
   const auto dump_a = run(a, "a.plx", x, "reference", {}, "product1"),
              dump_b = run(b, "b.plx", x, "reference", {}, "product1");
@@ -195,8 +155,8 @@ TEST_F(HiddenDifferences, ManyTiesAreNoFault) {
                {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
   builder.node("QuantizeLinear", {"mean", "s", "z"}, {"again"}).node("DequantizeLinear", {"again", "s", "z"}, {"y"});
   builder.output("y");
-  const auto model = linked(builder);
-  const Tensor x = wave(Shape{1, 8, 32, 32}, 1.5, 0.91);
+  const auto model = finished_model(builder);
+  const Tensor x = sines(Shape{1, 8, 32, 32}, 1.5, 0.91);
   const auto a = run(model, "a.plx", x), b = run(model, "b.plx", x, "cpu");
   const Comparison before = compare_dumps(*a, *b, {}, {}).take();
   const auto codes = std::ranges::find(before.values, "again", &ValueComparison::path);

@@ -2,12 +2,10 @@
 // told of or few; and those of values that were accepted as rounding.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
@@ -16,48 +14,23 @@
 #include "inspector/dump/dump_writer.h"
 #include "inspector/exec/tee_observer.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/link.h"
-#include "tests/inspector/model/graph_builder.h"
+#include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
 namespace limits_test {
 
 namespace fs = std::filesystem;
+using testing::finished_model;
 using testing::GraphBuilder;
-
-Tensor sines(const Shape& shape, double scale, double step) {
-  Tensor tensor = Tensor::allocate(DType::float32, shape).take();
-  int64_t index = 0;
-  for (float& value : tensor.mutable_as<float>())
-    value = static_cast<float>(scale * std::sin(step * static_cast<double>(++index)));
-  return tensor;
-}
-
-std::shared_ptr<const Model> linked_model(GraphBuilder& builder) {
-  auto model = std::make_shared<Model>(builder.model());
-  for (Node& node : model->graph.nodes) {
-    for (Attribute& attribute : node.attributes) {
-      if (std::holds_alternative<int64_t>(attribute.value)) attribute.type = AttributeType::int_;
-      if (std::holds_alternative<std::vector<int64_t>>(attribute.value)) attribute.type = AttributeType::ints;
-    }
-  }
-  link_graph(model->graph);
-  return model;
-}
+using testing::sines;
 
 struct Sides {
   Comparison streamed, dumped;
   std::shared_ptr<const DumpReader> a, b;
 };
 
-class Limits : public ::testing::Test {
+class Limits : public testing::DumpTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / fmt::format("parallax-limits-{}", ::getpid());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   void run(const std::shared_ptr<const Model>& model, const std::string& with, const Tensor& x, Observer& comparer,
            const std::vector<std::string>& only, const std::string& file) const {
     const auto executor = make_executor(with).take();
@@ -108,7 +81,6 @@ class Limits : public ::testing::Test {
     return comparison;
   }
 
-  fs::path folder_;
   bool observe_all_ = false;  // nothing is fused
 };
 
@@ -138,7 +110,7 @@ std::shared_ptr<const Model> attention() {
   for (const std::string name : {"v", "read", "y"}) builder.declare(name, "float32[1,2,8,16]");
   builder.declare("t", "float32[1,2,16,8]");
   builder.output("y");
-  return linked_model(builder);
+  return finished_model(builder);
 }
 
 // A sum and its norm, which a cpu computes at once. The sum is equal on both sides: what is added is too small.
@@ -150,7 +122,7 @@ std::shared_ptr<const Model> residual() {
   builder.node("LayerNormalization", {"sum", "scale", "bias"}, {"norm"}, {{"axis", int64_t{-1}}});
   builder.node("MatMul", {"norm", "w"}, {"again"}).node("Add", {"sum", "again"}, {"y"}).output("y");
   for (const std::string name : {"product", "sum", "norm", "again", "y"}) builder.declare(name, "float32[8,64]");
-  return linked_model(builder);
+  return finished_model(builder);
 }
 
 void expect_same(const Comparison& streamed, const Comparison& dumped) {
@@ -197,7 +169,7 @@ TEST_F(Limits, OfWhatOnlyMovesAllowForRoundingThatNobodySaw) {
     builder.node("MatMul", {"x", "w"}, {"product"}).node(op, {"product"}, {"moved"});
     builder.node("MatMul", {"moved", "w"}, {"y"}).output("y");
     for (const std::string name : {"product", "moved", "y"}) builder.declare(name, "float32[4,32]");
-    const auto model = linked_model(builder);
+    const auto model = finished_model(builder);
     const Sides sides = compare(model, "reference", "cpu", sines(Shape{4, 32}, 1.0, 1.3), {"moved"});
     EXPECT_EQ(sides.dumped.verdict, OverallVerdict::pass) << op;
     const ValueComparison* const moved = value_at_path(sides.dumped, "moved");
@@ -234,7 +206,7 @@ std::shared_ptr<const Model> head(bool is_masked, float factor, bool is_folded =
     builder.node("Concat", {"boxes", read}, {"y"}, {{"axis", int64_t{1}}});
   }
   builder.output("y");
-  return linked_model(builder);
+  return finished_model(builder);
 }
 
 TEST_F(Limits, AnInsertedNodeShowsBesideLargerElements) {
