@@ -51,6 +51,10 @@ memory::desc channels_last(const memory::dims& dims) {
   return {dims, memory::data_type::f32, strides};
 }
 
+memory::desc any_but(bool is_channels_last, const memory::dims& dims) {
+  return is_channels_last ? channels_last(dims) : any_layout(dims);
+}
+
 memory::desc laid_out(const memory::dims& dims, bool is_channels_last) {
   return is_channels_last ? channels_last(dims) : row_major(dims);
 }
@@ -156,6 +160,11 @@ Eltwise eltwise_of(const Activation& activation) {
 
 using Convolution = dnnl::convolution_forward;
 
+// oneDNN's reference, a hundred times slower than the others.
+bool is_plain_loops(const Convolution::primitive_desc& description) {
+  return std::string_view(description.impl_info_str()).substr(0, 3) == "ref";
+}
+
 // The primitive with the activation in it. A residual is not added there: with it appended, oneDNN 2.6 takes older
 // implementations that lose more than a walk over the result costs, and errs on processors without AVX.
 std::optional<Convolution::primitive_desc> activating(const Convolution::desc& wanted,
@@ -172,8 +181,8 @@ std::optional<Convolution::primitive_desc> activating(const Convolution::desc& w
 
 std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias, Epilogue epilogue) {
   auto prepared = std::make_shared<PreparedConv>();
-  const auto source = problem.x_channels_last ? channels_last(source_dims(problem)) : any_layout(source_dims(problem));
-  const auto target = problem.y_channels_last ? channels_last(target_dims(problem)) : any_layout(target_dims(problem));
+  const auto wanted_source = any_but(problem.x_channels_last, source_dims(problem));
+  const auto target = any_but(problem.y_channels_last, target_dims(problem));
   const auto weights = any_layout(filter_dims(problem));
   const auto bias = with_bias ? row_major({problem.out_channels}) : memory::desc();
   const auto kind = dnnl::prop_kind::forward_inference;
@@ -183,14 +192,23 @@ std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transpose
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (transposed) {
-    describe<dnnl::deconvolution_forward>(*prepared, {{kind, dnnl::algorithm::deconvolution_direct, source, weights,
-                                                       bias, target, strides, dilations_of(problem), begin, end},
-                                                      attributes,
-                                                      onednn_engine()});
+    describe<dnnl::deconvolution_forward>(
+        *prepared, {{kind, dnnl::algorithm::deconvolution_direct, wanted_source, weights, bias, target, strides,
+                     dilations_of(problem), begin, end},
+                    attributes,
+                    onednn_engine()});
   } else {
-    const Convolution::desc wanted(kind, dnnl::algorithm::convolution_direct, source, weights, bias, target, strides,
-                                   dilations_of(problem), begin, end);
-    const Convolution::primitive_desc plain(wanted, attributes, onednn_engine());
+    const auto describe_from = [&](const memory::desc& source) {
+      return Convolution::desc(kind, dnnl::algorithm::convolution_direct, source, weights, bias, target, strides,
+                               dilations_of(problem), begin, end);
+    };
+    Convolution::desc wanted = describe_from(wanted_source);
+    Convolution::primitive_desc plain(wanted, attributes, onednn_engine());
+    if (is_plain_loops(plain) && problem.y_channels_last && !problem.x_channels_last) {
+      // Without AVX-512 oneDNN has channels last on both sides or on none.
+      wanted = describe_from(channels_last(source_dims(problem)));
+      plain = Convolution::primitive_desc(wanted, attributes, onednn_engine());
+    }
     const Eltwise eltwise = eltwise_of(problem.activation);
     const bool may_activate = !eltwise.loses_nan || epilogue == Epilogue::any;
     const auto whole = may_activate ? activating(wanted, plain, eltwise, attributes) : std::nullopt;

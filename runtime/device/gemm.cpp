@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string_view>
+#include <vector>
 
 #include <cblas-openblas.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "inspector/base/thread_pool.h"
+#include "inspector/base/thread_team.h"
 #include "runtime/device/blocks.h"
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/exact_products.h"
@@ -29,17 +32,25 @@ memory::desc row_major(int64_t rows, int64_t columns) {
   return {{rows, columns}, memory::data_type::f32, memory::format_tag::ab};
 }
 
+memory::desc right_side(const GemmProblem& problem, memory::format_tag layout) {
+  return {{problem.k, problem.n}, memory::data_type::f32, layout};
+}
+
 // A product of one shape, and the layout that oneDNN chose for its right side.
 struct PreparedProduct {
   dnnl::matmul primitive;
   memory::desc weights;
+  bool has_own_layout = false;  // not where it would call its general product (2.6: processors without AVX-512)
 };
 
 std::shared_ptr<PreparedProduct> prepare(const GemmProblem& problem) {
-  const memory::desc any({problem.k, problem.n}, memory::data_type::f32, memory::format_tag::any);
   const dnnl::matmul::primitive_desc description(
-      dnnl::matmul::desc(row_major(problem.m, problem.k), any, row_major(problem.m, problem.n)), onednn_engine());
-  return std::make_shared<PreparedProduct>(PreparedProduct{dnnl::matmul(description), description.weights_desc()});
+      dnnl::matmul::desc(row_major(problem.m, problem.k), right_side(problem, memory::format_tag::any),
+                         row_major(problem.m, problem.n)),
+      onednn_engine());
+  const bool has_own_layout = std::string_view(description.impl_info_str()).substr(0, 3) == "brg";
+  return std::make_shared<PreparedProduct>(
+      PreparedProduct{dnnl::matmul(description), description.weights_desc(), has_own_layout});
 }
 
 bool worth_packing(const GemmProblem& problem) {
@@ -47,32 +58,96 @@ bool worth_packing(const GemmProblem& problem) {
          problem.alpha == 1.0 && problem.beta == 0.0 && problem.k * problem.n >= 64 * 64;
 }
 
-void packed_product(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
+// A part of a product: rows and columns of c.
+struct Tile {
+  int64_t row = 0, column = 0;
+  int64_t rows = 0, columns = 0;
+};
+
+// How a product is cut, by its shape alone: on several threads of its own oneDNN parts sums, and the bits would depend
+// on how many there are.
+class Tiling {
+ public:
+  explicit Tiling(const GemmProblem& problem) : problem_(problem) {
+    constexpr int64_t kMostRows = 256, kColumnStep = 32, kWork = 1 << 20;  // a tile of some 25 microseconds
+    const int64_t bands = (problem.m + kMostRows - 1) / kMostRows;
+    rows_ = (problem.m + bands - 1) / bands;
+    const int64_t wanted = kWork / std::max<int64_t>(1, rows_ * problem.k);
+    columns_ = std::clamp<int64_t>((wanted + kColumnStep - 1) / kColumnStep, 2, 16) * kColumnStep;
+    across_ = (problem.n + columns_ - 1) / columns_;
+    count_ = bands * across_;
+  }
+  int64_t count() const { return count_; }
+  Tile operator[](int64_t index) const {
+    const int64_t row = index / across_ * rows_, column = index % across_ * columns_;
+    return {row, column, std::min(rows_, problem_.m - row), std::min(columns_, problem_.n - column)};
+  }
+
+ private:
+  const GemmProblem& problem_;
+  int64_t rows_ = 0, columns_ = 0, across_ = 0, count_ = 0;
+};
+
+// Rows of b that lie multiples of a page apart fall on each other in the caches, so their part is copied first.
+bool rows_collide(const GemmProblem& problem) { return !problem.transpose_b && problem.n % 256 == 0; }
+
+bool multiply_tile(const GemmProblem& problem, const Tile& tile, const float* a, const float* b, float* c) {
+  const LibraryThreads threads(1);
+  const int64_t lda = problem.transpose_a ? problem.m : problem.k;
+  int64_t ldb = problem.transpose_b ? problem.k : problem.n;
+  const float* left = a + (problem.transpose_a ? tile.row : tile.row * lda);
+  const float* right = b + (problem.transpose_b ? tile.column * ldb : tile.column);
+  std::vector<float> copy;
+  constexpr int64_t kPadding = 16, kRowsWorthCopying = 16;
+  if (rows_collide(problem) && tile.rows >= kRowsWorthCopying) {
+    ldb = tile.columns + kPadding;
+    copy.resize(static_cast<size_t>(problem.k * ldb));
+    for (int64_t i = 0; i < problem.k; ++i) std::copy_n(right + i * problem.n, tile.columns, copy.data() + i * ldb);
+    right = copy.data();
+  }
+  return dnnl_sgemm(problem.transpose_a ? 'T' : 'N', problem.transpose_b ? 'T' : 'N', tile.rows, tile.columns,
+                    problem.k, static_cast<float>(problem.alpha), left, lda, right, ldb,
+                    static_cast<float>(problem.beta), c + tile.row * problem.n + tile.column,
+                    problem.n) == dnnl_success;
+}
+
+Status plain_product(const GemmProblem& problem, const float* a, const float* b, float* c, int threads) {
+  if (problem.m <= kFewRows && !problem.transpose_a) {
+    gemm_few_rows(problem.m, problem.n, problem.k, a, b, problem.transpose_b, static_cast<float>(problem.alpha),
+                  static_cast<float>(problem.beta), c);
+    return {};
+  }
+  const Tiling tiles(problem);
+  const int team = static_cast<int>(std::min<int64_t>(threads, tiles.count()));
+  std::atomic<bool> failed{false};
+  run_team(team, [&](int index) {
+    for (int64_t i = index; i < tiles.count(); i += team) {
+      if (!multiply_tile(problem, tiles[i], a, b, c)) failed = true;
+    }
+  });
+  if (failed) return execution_error("oneDNN refused a matrix product");
+  return {};
+}
+
+Status packed_product(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
   CacheKey key("gemm");
   key.add(problem.m).add(problem.n).add(problem.k);
   const auto prepared = queue.weights().get<PreparedProduct>(key.text(), [&] { return prepare(problem); });
-  const memory::desc plain({problem.k, problem.n}, memory::data_type::f32,
-                           problem.transpose_b ? memory::format_tag::ba : memory::format_tag::ab);
+  const memory::desc stored =
+      right_side(problem, problem.transpose_b ? memory::format_tag::ba : memory::format_tag::ab);
+  if (!prepared->has_own_layout) {  // columns one after the other suit its general product best
+    const memory weights = onednn_packed(queue, stored, b, right_side(problem, memory::format_tag::ba));
+    GemmProblem columns = problem;
+    columns.transpose_b = true;
+    return plain_product(columns, a, static_cast<const float*>(weights.get_data_handle()), c,
+                         library_thread_count(work_of(problem)));
+  }
   memory source(row_major(problem.m, problem.k), onednn_engine(), const_cast<float*>(a));
   memory target(row_major(problem.m, problem.n), onednn_engine(), c);
-  const memory weights = onednn_packed(queue, plain, b, prepared->weights);
+  const memory weights = onednn_packed(queue, stored, b, prepared->weights);
   prepared->primitive.execute(onednn_stream(),
                               {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}});
   onednn_stream().wait();
-}
-
-Status plain_product(const GemmProblem& problem, const float* a, const float* b, float* c) {
-  const float alpha = static_cast<float>(problem.alpha);
-  const float beta = static_cast<float>(problem.beta);
-  if (problem.m <= kFewRows && !problem.transpose_a) {
-    gemm_few_rows(problem.m, problem.n, problem.k, a, b, problem.transpose_b, alpha, beta, c);
-    return {};
-  }
-  const int64_t lda = problem.transpose_a ? problem.m : problem.k;
-  const int64_t ldb = problem.transpose_b ? problem.k : problem.n;
-  const dnnl_status_t status = dnnl_sgemm(problem.transpose_a ? 'T' : 'N', problem.transpose_b ? 'T' : 'N', problem.m,
-                                          problem.n, problem.k, alpha, a, lda, b, ldb, beta, c, problem.n);
-  if (status != dnnl_success) return execution_error("oneDNN refused a matrix product");
   return {};
 }
 
@@ -89,24 +164,24 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const
   if (problem.k == 0) return scale(out_elements * problem.batch(), static_cast<float>(problem.beta), c), Status{};
   const double work = work_of(problem);
   if (worth_packing(problem)) {
-    return guard_onednn([&] {
+    Status status;
+    PX_TRY(guard_onednn([&] {
       const LibraryThreads threads(library_thread_count(work));
-      packed_product(queue, problem, a, b, c);
-    });
+      status = packed_product(queue, problem, a, b, c);
+    }));
+    return status;
   }
-  const auto product = [&](int64_t i) {
-    return plain_product(problem, a + problem.a_offsets[i], b + problem.b_offsets[i], c + i * out_elements);
+  const auto product = [&](int64_t i, int threads) {
+    return plain_product(problem, a + problem.a_offsets[i], b + problem.b_offsets[i], c + i * out_elements, threads);
   };
   if (problem.batch() < thread_count()) {  // threads inside each product
-    const LibraryThreads threads(library_thread_count(work));
-    for (int64_t i = 0; i < problem.batch(); ++i) PX_TRY(product(i));
+    for (int64_t i = 0; i < problem.batch(); ++i) PX_TRY(product(i, library_thread_count(work)));
     return {};
   }
   std::atomic<bool> failed{false};
   parallel_for(problem.batch(), static_cast<int64_t>(work / 16) + 1, [&](int64_t begin, int64_t end) {
-    const LibraryThreads threads(1);
     for (int64_t i = begin; i < end; ++i) {
-      if (!product(i).ok()) failed = true;
+      if (!product(i, 1).ok()) failed = true;
     }
   });
   if (failed) return execution_error("oneDNN refused a matrix product");

@@ -101,6 +101,55 @@ TEST(Gemm, LargeProductsShareThePoolsThreads) {
   set_thread_count(0);
 }
 
+// Small results of long sums are what a library would part for its threads.
+TEST(Gemm, TheNumberOfThreadsDoesNotChangeABit) {
+  struct Sides {
+    int64_t m, n, k;
+  };
+  for (const auto [m, n, k] : {Sides{96, 96, 96}, {31, 64, 256}, {100, 200, 512}, {512, 17, 96}, {300, 512, 64}}) {
+    GemmProblem p;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    const auto a = random_values<float>(m * k, 1);
+    const auto b = random_values<float>(k * n, 2);
+    for (const bool is_constant : {false, true}) {
+      for (const bool transposed : {false, true}) {
+        p.b_is_constant = is_constant;
+        p.transpose_b = transposed;
+        std::vector<float> alone;
+        for (int threads : {1, 2, 3, 5}) {
+          set_thread_count(threads);
+          Queue<Cpu> queue(BufferPool::create({}));
+          std::vector<float> c(static_cast<size_t>(m * n), NAN);
+          ASSERT_TRUE(gemm(queue, p, a.data(), b.data(), c.data()).ok());
+          if (threads == 1) alone = c;
+          EXPECT_EQ(c, alone) << m << "x" << n << "x" << k << ", " << threads << " threads";
+        }
+      }
+    }
+  }
+  set_thread_count(0);
+}
+
+// Wider than a tile and higher, with borders that no tile meets, and rows that lie a page apart.
+TEST(Gemm, TilesCoverTheProduct) {
+  for (int64_t m : {20, 300, 515}) {
+    for (int64_t n : {33, 600, 1024}) {
+      for (int transposes = 0; transposes < 4; ++transposes) {
+        GemmProblem p;
+        p.m = m;
+        p.n = n;
+        p.k = 65;
+        p.transpose_a = (transposes & 1) != 0;
+        p.transpose_b = (transposes & 2) != 0;
+        p.beta = 0.5;
+        expect_product<float>(p, 1e-6);
+      }
+    }
+  }
+}
+
 TEST(Gemm, BatchesWithSharedOperands) {
   for (int64_t batch : {2, 7}) {
     GemmProblem p;
