@@ -3,6 +3,10 @@
 
 #include <type_traits>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "inspector/base/check.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
@@ -16,6 +20,33 @@ using storage::from_storage;
 using storage::to_storage;
 using storage::visit_storage;
 
+#if defined(__x86_64__)
+// Halves by the processor's own conversion (F16C), which rounds as ONNX does; the loops that storage.h's formulas make
+// take three times as long. From `begin` on, eight at a time; returns where it ended.
+__attribute__((target("avx2,f16c"))) int64_t load_halves(const Float16* source, float* out, int64_t count) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i))));
+  }
+  return i;
+}
+__attribute__((target("avx2,f16c"))) int64_t store_halves(Float16* target, const float* values, int64_t count) {
+  const __m256 quiet_nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));  // whose half is 7E00
+  const __m256 sign = _mm256_set1_ps(-0.0F);
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256 read = _mm256_loadu_ps(values + i);
+    const __m256 signed_nan = _mm256_or_ps(quiet_nan, _mm256_and_ps(read, sign));
+    const __m256 value = _mm256_blendv_ps(read, signed_nan, _mm256_cmp_ps(read, read, _CMP_UNORD_Q));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(target + i), _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+  }
+  return i;
+}
+#endif
+
+template <class S, class C>
+constexpr bool kHalvesAndFloats = std::is_same_v<S, Float16>&& std::is_same_v<C, float>;
+
 template <class S, class C>
 void load_as(const std::byte* data, int64_t index, int64_t stride, int64_t count, C* out) {
   const S* source = reinterpret_cast<const S*>(data) + index;
@@ -24,7 +55,13 @@ void load_as(const std::byte* data, int64_t index, int64_t stride, int64_t count
     for (int64_t i = 0; i < count; ++i) out[i] = value;
     return;
   }
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  int64_t done = 0;
+#if defined(__x86_64__)
+  if constexpr (kHalvesAndFloats<S, C>) {
+    if (vector_level() != VectorLevel::baseline) done = load_halves(source, out, count);
+  }
+#endif
+  vectorised(done, count, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) out[i] = from_storage<C>(source[i]);
   });
 }
@@ -32,7 +69,13 @@ void load_as(const std::byte* data, int64_t index, int64_t stride, int64_t count
 template <class S, class C>
 void store_as(std::byte* data, int64_t index, int64_t count, const C* values) {
   S* target = reinterpret_cast<S*>(data) + index;
-  vectorised(0, count, [=](int64_t begin, int64_t end) {
+  int64_t done = 0;
+#if defined(__x86_64__)
+  if constexpr (kHalvesAndFloats<S, C>) {
+    if (vector_level() != VectorLevel::baseline) done = store_halves(target, values, count);
+  }
+#endif
+  vectorised(done, count, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) target[i] = to_storage<S>(values[i]);
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/device/multiversion.h"
@@ -30,6 +31,65 @@ inline WindowAxis window_axis(const WindowGeometry& window, int64_t axis) {
           window.strides[axis],    window.dilations[axis],   window.pads_begin[axis]};
 }
 
+namespace window_detail {
+
+// Outputs for which a tap lies inside: [begin, end).
+struct Span {
+  int64_t begin = 0, end = 0;
+};
+
+// The taps of one line of the plane into the outputs [begin, end) of a row: tap after tap, where it lies inside.
+template <class Fold>
+void fold_line(const Fold& fold, const WindowAxis& columns, const std::vector<Span>& inside, const float* line,
+               float* row, int64_t begin, int64_t end) {
+  for (int64_t tap = 0; tap < columns.kernel; ++tap) {
+    const Span span = inside[static_cast<size_t>(tap)];
+    const float* const from = line + columns.begin_of(tap);
+    const int64_t last = std::min(end, span.end);
+    for (int64_t i = std::max(begin, span.begin); i < last; ++i) row[i] = fold.step(row[i], from[i * columns.stride]);
+  }
+}
+
+template <int kTaps, int kStride, class Fold>
+void fold_whole_line(const Fold& fold, const WindowAxis& columns, const float* line, float* row, int64_t begin,
+                     int64_t end) {
+  vectorised(begin, end, [=, &columns](int64_t first, int64_t last) {
+    const float* const from = line - columns.pad;
+    const int64_t dilation = columns.dilation;
+    float* const to = row;
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = first; i < last; ++i) {
+      float state = to[i];
+      for (int tap = 0; tap < kTaps; ++tap) state = fold.step(state, from[i * kStride + tap * dilation]);
+      to[i] = state;
+    }
+  });
+}
+
+// The same in the same order for outputs whose taps all lie inside, which a register collects. False for windows and
+// strides that are seldom seen.
+template <class Fold>
+bool fold_whole_line(const Fold& fold, const WindowAxis& columns, const float* line, float* row, int64_t begin,
+                     int64_t end) {
+  const auto with_stride = [&]<int kTaps>(std::integral_constant<int, kTaps>) {
+    if (columns.stride == 1) return fold_whole_line<kTaps, 1>(fold, columns, line, row, begin, end), true;
+    if (columns.stride == 2) return fold_whole_line<kTaps, 2>(fold, columns, line, row, begin, end), true;
+    return false;
+  };
+  switch (columns.kernel) {
+    case 2:
+      return with_stride(std::integral_constant<int, 2>());
+    case 3:
+      return with_stride(std::integral_constant<int, 3>());
+    case 5:
+      return with_stride(std::integral_constant<int, 5>());
+    default:
+      return false;
+  }
+}
+
+}  // namespace window_detail
+
 // out[plane][place] as window_fold_channels_last has it, for one or two spatial axes; the Fold's first() is the state
 // before the first tap.
 template <class Fold>
@@ -39,10 +99,17 @@ void window_fold_planes(Queue<Cpu>&, const Fold& fold, const WindowGeometry& win
   const WindowAxis rows = rank == 2 ? window_axis(window, 0) : WindowAxis{};
   const WindowAxis columns = window_axis(window, rank - 1);
   std::vector<int64_t> taps_of_column(static_cast<size_t>(columns.out), 0);
+  std::vector<window_detail::Span> inside;
   for (int64_t tap = 0; tap < columns.kernel; ++tap) {
-    for (int64_t place = columns.first_inside(tap); place < columns.end_inside(tap); ++place)
+    inside.push_back({columns.first_inside(tap), columns.end_inside(tap)});
+    for (int64_t place = inside.back().begin; place < inside.back().end; ++place)
       ++taps_of_column[static_cast<size_t>(place)];
   }
+  // Where every tap of a row lies inside.
+  const auto partial = [&columns](int64_t taps) { return taps < columns.kernel; };
+  const auto first_whole = std::find_if_not(taps_of_column.begin(), taps_of_column.end(), partial);
+  const int64_t inner_begin = first_whole - taps_of_column.begin();
+  const int64_t inner_end = std::find_if(first_whole, taps_of_column.end(), partial) - taps_of_column.begin();
   parallel_for(planes * rows.out, columns.out * rows.kernel * columns.kernel, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       int64_t position[2] = {index % rows.out, 0};
@@ -54,29 +121,32 @@ void window_fold_planes(Queue<Cpu>&, const Fold& fold, const WindowGeometry& win
         const int64_t line = position[0] * rows.stride + rows.begin_of(row_tap);
         if (line < 0 || line >= rows.in) continue;
         ++row_taps;
-        for (int64_t tap = 0; tap < columns.kernel; ++tap) {
-          const float* const values = plane + line * columns.in + columns.begin_of(tap);
-          vectorised(columns.first_inside(tap), columns.end_inside(tap), [=, &columns](int64_t first, int64_t last) {
-            const float* const from = values;
-            float* const to = row;
-            const int64_t stride = columns.stride;
-            if (stride == 1) {
-              for (int64_t i = first; i < last; ++i) to[i] = fold.step(to[i], from[i]);
-            } else if (stride == 2) {
-              for (int64_t i = first; i < last; ++i) to[i] = fold.step(to[i], from[2 * i]);
-            } else {
-              for (int64_t i = first; i < last; ++i) to[i] = fold.step(to[i], from[i * stride]);
-            }
-          });
+        const float* const values = plane + line * columns.in;
+        window_detail::fold_line(fold, columns, inside, values, row, 0, inner_begin);
+        if (!window_detail::fold_whole_line(fold, columns, values, row, inner_begin, inner_end)) {
+          window_detail::fold_line(fold, columns, inside, values, row, inner_begin, inner_end);
         }
+        window_detail::fold_line(fold, columns, inside, values, row, inner_end, columns.out);
       }
       const int64_t all = rows.kernel * columns.kernel;
-      const float whole = fold.divisor(all, position);  // of windows that lie inside
-      for (int64_t i = 0; i < columns.out; ++i) {
-        position[rank - 1] = i;
-        const int64_t taps = row_taps * taps_of_column[static_cast<size_t>(i)];
-        row[i] = taps == 0 ? fold.empty() : row[i] / (taps == all ? whole : fold.divisor(taps, position));
+      const auto finish = [&](int64_t place) {
+        position[rank - 1] = place;
+        const int64_t taps = row_taps * taps_of_column[static_cast<size_t>(place)];
+        row[place] = taps == 0 ? fold.empty() : row[place] / fold.divisor(taps, position);
+      };
+      if (row_taps < rows.kernel) {
+        for (int64_t place = 0; place < columns.out; ++place) finish(place);
+        continue;
       }
+      for (int64_t place = 0; place < inner_begin; ++place) finish(place);
+      position[rank - 1] = inner_begin;
+      const float divisor = fold.divisor(all, position);  // of windows that lie inside
+      if (divisor != 1) {
+        vectorised(inner_begin, inner_end, [row, divisor](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) row[i] /= divisor;
+        });
+      }
+      for (int64_t place = inner_end; place < columns.out; ++place) finish(place);
     }
   });
 }

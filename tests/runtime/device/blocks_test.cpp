@@ -69,6 +69,16 @@ TEST_P(BlocksTest, RoundsToHalvesAsTheExactConversion) {
   }
 }
 
+TEST_P(BlocksTest, NaNHasOneHalfForEachSign) {
+  const std::vector<float> values(19, std::bit_cast<float>(0xFFC12345U));
+  std::vector<uint16_t> halves(values.size());
+  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(halves.data()), 0, 19, values.data());
+  EXPECT_EQ(halves, std::vector<uint16_t>(19, 0xFE00));
+  const std::vector<float> positive(19, std::bit_cast<float>(0x7F800001U));
+  store_block<float>(DType::float16, reinterpret_cast<std::byte*>(halves.data()), 0, 19, positive.data());
+  EXPECT_EQ(halves, std::vector<uint16_t>(19, 0x7E00));
+}
+
 TEST_P(BlocksTest, KeepsNaN) {
   const float value = std::nanf("");
   uint16_t half = 0;

@@ -66,6 +66,9 @@ TEST(WindowPlanes, EqualWindowsOneByOne) {
       {{4, 4}, {3, 3}, {2, 2}, {3, 3}, {1, 1}, {2, 2}},  // whole windows in the padding
       {{2, 3}, {4, 5}, {5, 5}, {1, 1}, {1, 1}, {3, 3}},  // larger than the plane
       {{31}, {16}, {3}, {2}, {1}, {1}},
+      {{40, 50}, {20, 25}, {2, 2}, {2, 2}, {1, 1}, {0, 0}},
+      {{40, 50}, {40, 50}, {5, 5}, {1, 1}, {1, 1}, {2, 2}},
+      {{40, 50}, {37, 47}, {4, 4}, {1, 1}, {1, 1}, {0, 0}},
   };
   for (const WindowGeometry& window : windows) {
     check(window, Largest{});
