@@ -14,21 +14,49 @@ constexpr int64_t kStripColumns = 4096;  // of float sums: long runs of each row
 constexpr int64_t kDepths = 8;           // rows of b walked at once: their sums are loaded and stored once
 constexpr int64_t kSharedColumns = 512;  // of kDepths rows of b, which stay near while each row of a reads them
 
-float dot(const float* a, const float* b, int64_t count) {
-  float result = 0;
-  vectorised(0, count, [a, b, &result](int64_t begin, int64_t end) {
-    float lanes[kLanes] = {};
-    const int64_t whole = end / kLanes * kLanes;
-    for (int64_t i = begin; i < whole; i += kLanes) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
+// Partial sums of a dot product (more than 16: GCC takes a loop of so few apart before it would make vectors of it),
+// and the columns that are summed side by side: their eight vectors of AVX2 hide how long an addition takes.
+constexpr int64_t kDotLanes = 32;
+constexpr int64_t kDotColumns = 2;
+
+// The sum of all lanes and of the last `rest` products, which fill no row of lanes.
+inline float total_of(float* sums, const float* a, const float* b, int64_t rest) {
+  for (int64_t lane = 0; lane < rest; ++lane) sums[lane] += a[lane] * b[lane];
+  for (int64_t lane = 0; lane < 16; ++lane) sums[lane] += sums[lane + 16];
+  for (int64_t lane = 0; lane < 8; ++lane) sums[lane] += sums[lane + 8];
+  for (int64_t lane = 0; lane < 4; ++lane) sums[lane] += sums[lane + 4];
+  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+static_assert(kDotLanes == 32);  // as total_of() has it
+
+// out[column - begin] = the product of a and that column of b, whose k numbers stand one after the other. A sum has the
+// same order whichever columns are beside it.
+void dots(const float* a, const float* b, int64_t k, int64_t begin, int64_t end, float* out) {
+  vectorised(begin, end, [=](int64_t first, int64_t last) {
+    const int64_t whole = k / kDotLanes * kDotLanes, rest = k - whole;
+    static constexpr float kZeros[kDotLanes] = {};
+    const float* const start = whole > 0 ? a : kZeros;
+    for (int64_t column = first; column < last; column += kDotColumns) {
+      const float* const b0 = b + column * k;
+      const float* const b1 = column + 1 < last ? b0 + k : b0;
+      const float* const start0 = whole > 0 ? b0 : kZeros;
+      const float* const start1 = whole > 0 ? b1 : kZeros;
+      float lanes0[kDotLanes], lanes1[kDotLanes];
+      for (int64_t lane = 0; lane < kDotLanes; ++lane) {
+        lanes0[lane] = 0.0F + start[lane] * start0[lane];
+        lanes1[lane] = 0.0F + start[lane] * start1[lane];
+      }
+      for (int64_t i = kDotLanes; i < whole; i += kDotLanes) {
+        for (int64_t lane = 0; lane < kDotLanes; ++lane) {
+          lanes0[lane] += a[i + lane] * b0[i + lane];
+          lanes1[lane] += a[i + lane] * b1[i + lane];
+        }
+      }
+      float* const results = out + (column - first);
+      results[0] = total_of(lanes0, a + whole, b0 + whole, rest);
+      if (column + 1 < last) results[1] = total_of(lanes1, a + whole, b1 + whole, rest);
     }
-    for (int64_t lane = 0; lane < end - whole; ++lane) lanes[lane] += a[whole + lane] * b[whole + lane];
-    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-      for (int64_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-    }
-    result = lanes[0];
   });
-  return result;
 }
 
 float scaled(float sum, float alpha, float beta, float old) {
@@ -84,10 +112,14 @@ void gemm_few_rows(int64_t m, int64_t n, int64_t k, const float* a, const float*
                    float beta, float* c) {
   if (transpose_b) {
     parallel_for(n, m * k / 4 + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t column = begin; column < end; ++column) {
+      constexpr int64_t kColumns = 64;  // that stay near while each row of a reads them
+      float sums[kColumns];
+      for (int64_t column = begin; column < end; column += kColumns) {
+        const int64_t count = std::min(kColumns, end - column);
         for (int64_t row = 0; row < m; ++row) {
-          float& out = c[row * n + column];
-          out = scaled(dot(a + row * k, b + column * k, k), alpha, beta, out);
+          dots(a + row * k, b, k, column, column + count, sums);
+          float* const out = c + row * n + column;
+          for (int64_t i = 0; i < count; ++i) out[i] = scaled(sums[i], alpha, beta, out[i]);
         }
       }
     });
