@@ -33,6 +33,18 @@ std::optional<DType> OpContext::declared_type(size_t index) const {
   return type.dtype;
 }
 
+Result<Tensor> OpContext::as_declared(size_t index, std::optional<DType> otherwise) const {
+  const Tensor& held = input(index);
+  const auto known = declared_type(index);
+  const auto declared = known.has_value() ? known : otherwise;
+  if (!carries_double() || held.dtype() != DType::float64 || !declared.has_value() || !is_floating(*declared))
+    return held;
+  Tensor narrow = PX_TRY(Tensor::allocate(*declared, held.shape()));
+  PX_TRY(environment_.reserve(narrow));
+  store<double>(narrow, 0, held.as<double>());
+  return narrow;
+}
+
 Result<std::vector<int64_t>> OpContext::int64s_of_input(size_t index) const {
   const Tensor& tensor = input(index);
   if (tensor.shape().rank() > 1) {

@@ -51,6 +51,10 @@ class OpContext {
   // The element type the model gives an input by declaration or inference, which in double precision is not that of the
   // value. Nothing where the model does not say, as within functions.
   std::optional<DType> declared_type(size_t index) const;
+  // An input as the model's own type would hold it: floats in double precision are rounded to the type that the model
+  // declares, where it does not say to `otherwise`, and where that is not known either they stay as they are. For what
+  // decides sizes and codes, which must not depend on the precision.
+  Result<Tensor> as_declared(size_t index, std::optional<DType> otherwise = {}) const;
   // The integers of an input that holds axes, a shape, sizes. Errors: not rank 1 (or 0).
   Result<std::vector<int64_t>> int64s_of_input(size_t index) const;
   // The only element of an input that holds one number.

@@ -141,7 +141,8 @@ Status cast_numbers(const Tensor& input, Tensor& output, const CastRules& rules)
 }
 
 Status cast(OpContext& op, CastRules rules) {
-  const Tensor& input = op.input(0);
+  const bool to_integers = !is_floating(rules.to) && rules.to != DType::bool_ && rules.to != DType::string;
+  const Tensor input = to_integers ? PX_TRY(op.as_declared(0)) : op.input(0);
   // In double precision a cast between floats leaves the value as it is, unless casts are to be kept.
   if (op.carries_double() && is_floating(rules.to) && !op.keeps_casts()) rules.to = DType::float64;
   const DType carried = op.carried(rules.to);
@@ -198,15 +199,9 @@ Status op_bit_cast(OpContext& op) {
   const auto to = dtype_from_number(op.int_attribute("to"));
   if (!to.has_value() || *to == DType::string)
     return execution_error(fmt::format("a bit cast to element type number {}", op.int_attribute("to")));
-  Tensor input = op.input(0);
-  if (op.carries_double() && input.dtype() == DType::float64) {
-    const auto declared = op.declared_type(0);
-    if (!declared.has_value())
-      return unsupported("bits of a float in double precision: the model does not say its type");
-    Tensor narrow = PX_TRY(Tensor::allocate(*declared, input.shape()));
-    store<double>(narrow, 0, input.as<double>());
-    input = narrow;
-  }
+  if (op.carries_double() && op.input(0).dtype() == DType::float64 && !op.declared_type(0).has_value())
+    return unsupported("bits of a float in double precision: the model does not say its type");
+  const Tensor input = PX_TRY(op.as_declared(0));
   if (bits_of(input.dtype()) != bits_of(*to))
     return execution_error(fmt::format("{} and {} differ in width", name_of(input.dtype()), name_of(*to)));
   const Tensor same_bits = Tensor::wrap(*to, input.shape(), input.storage());

@@ -223,7 +223,8 @@ Status resize(OpContext& op, const ResizeOptions& options, const std::vector<Res
 
 Result<std::vector<double>> doubles_of_input(const OpContext& op, size_t index) {
   if (!op.has_input(index)) return std::vector<double>{};
-  const Numbers<double> numbers(op.input(index));
+  const Tensor declared = PX_TRY(op.as_declared(index, DType::float32));
+  const Numbers<double> numbers(declared);
   return std::vector<double>(numbers.span().begin(), numbers.span().end());
 }
 

@@ -182,16 +182,18 @@ Status op_constant_of_shape(OpContext& op) {
 }
 
 // max(ceil((limit - start) / delta), 0) elements start + i * delta.
+// How many elements a range has follows from its arguments as the model's type holds them.
 Status op_range(OpContext& op) {
   const DType dtype = op.input(0).dtype();
+  std::array<Tensor, 3> declared;
+  for (size_t index = 0; index < 3; ++index) {
+    if (op.input(index).element_count() != 1) return execution_error("start, limit and delta must be one number each");
+    declared[index] = PX_TRY(op.as_declared(index));
+  }
   return with_number_type(dtype, [&](auto number) -> Status {
     using T = decltype(number);
     std::array<T, 3> arguments{};
-    for (size_t index = 0; index < 3; ++index) {
-      if (op.input(index).element_count() != 1)
-        return execution_error("start, limit and delta must be one number each");
-      load<T>(op.input(index), 0, std::span(arguments).subspan(index, 1));
-    }
+    for (size_t index = 0; index < 3; ++index) load<T>(declared[index], 0, std::span(arguments).subspan(index, 1));
     const auto [start, limit, delta] = arguments;
     if (delta == T{0}) return execution_error("delta is 0");
     double steps = 0;
@@ -208,8 +210,11 @@ Status op_range(OpContext& op) {
     const std::array<int64_t, 1> dims{count};
     const Shape shape = PX_TRY(Shape::create(dims));
     Tensor output = PX_TRY(op.allocate(dtype, shape));
+    T first{}, step{};
+    load<T>(op.input(0), 0, std::span(&first, 1));
+    load<T>(op.input(2), 0, std::span(&step, 1));
     for (int64_t index = 0; index < count; ++index) {
-      const T value = wrapping_add(start, wrapping_multiply(static_cast<T>(index), delta));
+      const T value = wrapping_add(first, wrapping_multiply(static_cast<T>(index), step));
       store<T>(output, index, std::span<const T>(&value, 1));
     }
     return op.set_output(0, std::move(output));

@@ -67,6 +67,26 @@ TEST(Precision, CastsRoundOnlyWhenKept) {
 }
 
 // A sum in float would lose every 1: the accumulator is wider.
+// 32767 times the float next to 1 / 32767 is 1 in float32 and less in double: sizes and codes are the model's.
+TEST(Precision, SizesDoNotDependOnIt) {
+  const auto model = parse(
+      "initializer { name: 'w' data_type: 1 dims: 1 float_data: [3.051851e-05] }\n"
+      "initializer { name: 'zero' data_type: 1 float_data: [0] }\n"
+      "initializer { name: 'one' data_type: 1 float_data: [1] }\n" +
+      node("Mul", {"x", "w"}, {"s"}) + node("Resize", {"x", "", "s"}, {"r"}) + node("Squeeze", {"s"}, {"q"}) +
+      node("Neg", {"q"}, {"n"}) + node("Range", {"n", "zero", "one"}, {"range"}) +
+      node("Cast", {"s"}, {"c"}, "attribute { name: 'to' type: INT i: 7 } ") + value("input", "x", 1, {1}) +
+      value("output", "r", 1, {1}) + value("output", "range", 1, {1}) + value("output", "c", 7, {1}));
+  for (const auto precision : {ReferencePrecision::declared, ReferencePrecision::double_}) {
+    Recorder seen;
+    const auto outputs = run(model, {floats({32767})}, seen, {}, precision);
+    ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+    EXPECT_EQ((*outputs)[0].tensor().shape().to_string(), "[1]");
+    EXPECT_EQ((*outputs)[1].tensor().shape().to_string(), "[1]");
+    EXPECT_EQ((*outputs)[2].tensor().as<int64_t>()[0], 1);
+  }
+}
+
 TEST(Precision, SumsRunInDouble) {
   std::vector<float> numbers(101, 1.0F);
   numbers[0] = 1e8F;
