@@ -56,8 +56,9 @@ DType ModelDifferences::type_that_rounds(DType carried) const {
 }
 
 Limit ModelDifferences::with_storing(const Limit& limit, DType a, DType b) const {
-  if (!is_half(b) || is_half(a) || !is_floating(a) || type_that_rounds(b) != b) return limit;
-  const FloatLimits limits = float_limits(b);
+  if (is_half(a) == is_half(b) || !is_floating(a) || !is_floating(b)) return limit;
+  if (is_half(b) && type_that_rounds(b) != b) return limit;
+  const FloatLimits limits = float_limits(is_half(b) ? b : a);
   return wider(limit, {limits.epsilon, limits.min_normal * limits.epsilon, limit.from});
 }
 

@@ -24,8 +24,8 @@ class ModelDifferences {
   // within a model of floats may not.
   DType type_that_rounds(DType carried) const;
 
-  // `limit`, but no less than what storing a value in B's type does to it, where that is the type B rounds to:
-  // constants and what is taken out of them carry no other error.
+  // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
+  // it: constants and what is taken out of them carry no other error.
   Limit with_storing(const Limit& limit, DType a, DType b) const;
 
   // `a` as a model in half precision can hold it: what hides a score (-3.4e38, -1e9) and is large in `b`, too, is taken

@@ -96,6 +96,26 @@ Status RunSide::run(Observer* watcher) {
   return status;
 }
 
+namespace {
+
+// Floats of one model in the type that the other declares, as where one was converted to float16 with its inputs.
+Result<Value> in_float_type(const Value& value, const ValueDef& input, const std::string& model,
+                            std::vector<std::string>& notes) {
+  const DType declared = input.type.dtype;
+  if (!value.is_tensor() || input.type.kind != TypeInfo::Kind::tensor || !is_floating(declared)) return value;
+  const Tensor& given = value.tensor();
+  if (given.dtype() == declared || !is_floating(given.dtype())) return value;
+  Tensor converted = PX_TRY(Tensor::allocate(declared, given.shape()));
+  std::vector<double> numbers(static_cast<size_t>(given.element_count()));
+  load_doubles(given, 0, numbers);
+  store_doubles(converted, 0, numbers);
+  notes.push_back(fmt::format("input '{}' of '{}' is {}: the {} data is converted to it", input.name, model,
+                              name_of(declared), name_of(given.dtype())));
+  return Value(std::move(converted));
+}
+
+}  // namespace
+
 Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
                                             std::vector<std::string>& notes) {
   const SignatureMatch match = match_inputs(a.graph, b.graph);
@@ -107,7 +127,7 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
     const ValueDef& input = b.graph.values[static_cast<size_t>(b.graph.inputs[index])];
     const int32_t in_a = match.a_of_b[index];
     if (in_a >= 0) {
-      result.push_back(values[static_cast<size_t>(in_a)]);
+      result.push_back(PX_TRY(in_float_type(values[static_cast<size_t>(in_a)], input, b.path, notes)));
       if (static_cast<int32_t>(index) == match.left_over)
         notes.push_back(
             fmt::format("input '{}' of '{}' takes the data of '{}': all others have the same names in both models",

@@ -42,8 +42,8 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
                              std::shared_ptr<const Model> model, std::vector<Value> inputs,
                              const ExecutorFactory& make_executor);
 
-// The values of A's inputs in the order of B's: by name, or by type and order where no name is known to both, which
-// `notes` then say. Errors: usage, when B has an input that A lacks.
+// The values of A's inputs in the order of B's: by name, or by type and order where no name is known to both, and
+// floats in the type that B declares; `notes` then say so. Errors: usage, when B has an input that A lacks.
 Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
                                             std::vector<std::string>& notes);
 

@@ -96,5 +96,34 @@ TEST(HalfPrecision, IsRoundingWhereItIsFusedOtherwise) {
   EXPECT_EQ(answer.document.at("causes").size(), 0U) << answer.document.at("causes").dump();
 }
 
+// A model that was converted with its inputs and outputs; `bias` is what it adds.
+std::string scaled_sum(int type, double bias) {
+  const std::string shape = " shape { dim { dim_value: 2 } dim { dim_value: 3 } } } } } ";
+  const std::string kind = fmt::format(" type {{ tensor_type {{ elem_type: {}", type);
+  const std::string number =
+      type == 10 ? fmt::format("int32_data: {}", float16_from_double(bias)) : fmt::format("float_data: {}", bias);
+  return "ir_version: 8 opset_import { version: 17 } graph { name: \"g\" "
+         "node { op_type: \"Add\" name: \"sum\" input: \"x\" input: \"b\" output: \"s\" } "
+         "node { op_type: \"Tanh\" name: \"squash\" input: \"s\" output: \"y\" } " +
+         fmt::format("initializer {{ name: \"b\" data_type: {} {} }} ", type, number) + "input { name: \"x\"" + kind +
+         shape + "output { name: \"y\"" + kind + shape + "}";
+}
+
+TEST(HalfPrecision, InputsAreConvertedToTheOtherModelsType) {
+  const ScratchFolder scratch;
+  std::ofstream(scratch.file("float.textproto")) << scaled_sum(1, 0.1);
+  std::ofstream(scratch.file("half.textproto")) << scaled_sum(10, 0.1);
+  std::ofstream(scratch.file("faulty.textproto")) << scaled_sum(10, 0.2);
+  for (const auto& [a, b] : {std::pair("float.textproto", "half.textproto"), {"half.textproto", "float.textproto"}}) {
+    const Answer answer = run_json({"run", scratch.file(a), "--against", scratch.file(b)});
+    EXPECT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.document.dump();
+    EXPECT_EQ(answer.document.at("summary").at("passed"), 4) << answer.document.dump();
+  }
+  const Answer faulty =
+      run_json({"run", scratch.file("float.textproto"), "--against", scratch.file("faulty.textproto")});
+  EXPECT_EQ(faulty.exit_code, 1);
+  EXPECT_EQ(faulty.document.at("causes").at(0).at("node"), "sum") << faulty.document.dump();
+}
+
 }  // namespace
 }  // namespace parallax::end_to_end
