@@ -49,7 +49,22 @@ void check_duplicates(const CheckedGraph& checked, CheckReport& report) {
   }
 }
 
-// A body must not define a name that it could read from outside. A body's formal inputs may: exporters write that.
+const Tensor* constant_of(const Graph& graph, const ValueDef& value) {
+  if (value.initializer_index < 0 || value.input_index >= 0) return nullptr;
+  const Tensor& tensor = graph.initializers[static_cast<size_t>(value.initializer_index)].tensor;
+  return tensor.dtype() == DType::string ? nullptr : &tensor;
+}
+
+// Two initializers of the same numbers: whichever a reader takes, it reads the same.
+bool are_one_constant(const Graph& outer, const ValueDef& hidden, const Graph& inner, const ValueDef& value) {
+  const Tensor* const a = constant_of(outer, hidden);
+  const Tensor* const b = constant_of(inner, value);
+  if (a == nullptr || b == nullptr || a->dtype() != b->dtype() || !(a->shape() == b->shape())) return false;
+  return std::ranges::equal(a->view().bytes(), b->view().bytes());
+}
+
+// A body must not define a name that it could read from outside. A body's formal inputs may: exporters write that; and
+// so may the copies of a constant that optimisers put into each branch.
 void check_shadowing(const CheckedGraph& checked, CheckReport& report) {
   for (const CheckedGraph* outer = checked.enclosing; outer != nullptr; outer = outer->enclosing) {
     std::unordered_map<std::string_view, const ValueDef*> names;
@@ -60,9 +75,10 @@ void check_shadowing(const CheckedGraph& checked, CheckReport& report) {
       if (value.is_outer || value.input_index >= 0) continue;
       const auto hidden = names.find(value.name);
       if (hidden == names.end() || source_of(outer->graph, *hidden->second).empty()) continue;
+      if (are_one_constant(outer->graph, *hidden->second, checked.graph, value)) continue;
       report.at_value(checked, value.name,
                       "hides the value of that name that the enclosing graph" + outer->place + " gets from " +
-                          source_of(outer->graph, *hidden->second));
+                          source_of(outer->graph, *hidden->second) + ": one of them needs another name");
     }
   }
 }

@@ -69,7 +69,7 @@ std::vector<BadModel> bad_names() {
           "attribute { name: 'else_branch' type: GRAPH g { node { input: 'c' output: 'x' op_type: 'Cast' attribute { "
           "name: 'to' i: 1 type: INT } } output { name: 'x' } } } }",
           "value 'x' in else_branch of node 'i': hides the value of that name that the enclosing graph gets from an "
-          "input"),
+          "input: one of them needs another name"),
       bad_graph("not_utf8", "node { input: 'x' output: 'y' op_type: 'Relu' name: 'n\\303' }",
                 "node 'n\\xc3' (Relu-14): has a name, operator or domain that is not valid UTF-8"),
   };
@@ -258,6 +258,25 @@ TEST(CheckModel, AcceptsWhatExportersWrite) {
       "node { input: '' input: '' input: 'x' output: 'y' op_type: 'Loop' attribute { name: 'body' type: GRAPH g { "
       "input { name: 'i' } input { name: 'c' } input { name: 'v' } output { name: 'c' } output { name: 'v2' } "
       "node { input: 'v' output: 'v2' op_type: 'Neg' } } } }");  // no trip count, no condition
+}
+
+// Optimisers copy a constant into the branches that read it, and leave its name.
+TEST(CheckModel, AcceptsCopiesOfAConstantInBranches) {
+  const auto error_with = [](const std::string& number) {
+    const auto branch = [](const std::string& name, const std::string& value) {
+      return "attribute { name: '" + name +
+             "' type: GRAPH g { initializer { name: 'w' data_type: 1 float_data: " + value +
+             " } node { input: 'x' input: 'w' output: '" + name + "_y' op_type: 'Add' } output { name: '" + name +
+             "_y' } } } ";
+    };
+    return import_error("graph { " + kXAndY +
+                        "initializer { name: 'w' data_type: 1 float_data: 0.5 } initializer { name: 'c' data_type: 9 "
+                        "int32_data: 1 } node { input: 'x' input: 'w' output: 'z' op_type: 'Mul' } node { input: 'c' "
+                        "output: 'y' op_type: 'If' name: 'i' " +
+                        branch("then_branch", "0.5") + branch("else_branch", number) + "} }");
+  };
+  EXPECT_EQ(error_with("0.5"), "");
+  EXPECT_NE(error_with("0.25").find("value 'w' in else_branch of node 'i': hides the value"), std::string::npos);
 }
 
 }  // namespace
