@@ -1,6 +1,7 @@
 // The pool behind parallel_for and run_team: workers look out for the next job for a moment, then sleep on a condition
-// variable. They claim parts of a loop by an atomic counter; to a team they are promised beforehand, for all of it
-// must run at the same time.
+// variable. Parts of a loop and members of a team are claimed by an atomic counter, by whoever is there: where other
+// programs hold the cores, a worker comes late or not at all, and is not waited for. To a team workers are promised
+// beforehand nevertheless, for its members may wait for each other.
 #include "inspector/base/thread_pool.h"
 
 #include <algorithm>
@@ -60,16 +61,28 @@ struct Job {
   int64_t least_taken = 1;
   int64_t takes = 1;                    // what is left is divided by it
   int helpers_wanted = 0;               // guarded by the pool's mutex
-  std::atomic<int> helpers_awaited{0};  // of a team all that have not ended, of a loop those that have begun
-  std::atomic<int> next_member{1};
+  std::atomic<int> helpers_awaited{0};  // those that have begun
+  int members = 0;
+  std::atomic<int> next_member{1};  // 0 is the caller's
   std::atomic<int64_t> next_begin{0};
 
-  bool has_work() const { return team != nullptr || next_begin.load(std::memory_order_relaxed) < count; }
+  bool has_work() const {
+    return team != nullptr ? next_member.load(std::memory_order_relaxed) < members
+                           : next_begin.load(std::memory_order_relaxed) < count;
+  }
 
-  void work(int member) {
+  int claim_member() { return next_member.fetch_add(1, std::memory_order_relaxed); }
+
+  // Runs a member and then those that nobody has begun. One that waits for others keeps its thread, and the promised
+  // workers begin these: with as many threads as members there is always one for each.
+  void work_in_team(int member) {
+    for (; member < members; member = claim_member()) (*team)(member);
+  }
+
+  void work(bool is_caller) {
     const bool was_inside = inside_loop;
     inside_loop = true;
-    if (team != nullptr) (*team)(member);
+    if (team != nullptr) work_in_team(is_caller ? 0 : claim_member());
     int64_t begin = next_begin.load(std::memory_order_relaxed);
     while (begin < count) {
       const int64_t end = begin + std::min(count - begin, std::max(least_taken, (count - begin) / takes));
@@ -107,17 +120,14 @@ class Pool {
   void run(Job& job, int helpers) {
     {
       const std::lock_guard lock(mutex_);
-      if (job.team != nullptr) {
-        promised_ += helpers;
-        job.helpers_awaited = helpers;
-      }
+      if (job.team != nullptr) promised_ += helpers;
       while (static_cast<int>(workers_.size()) < helpers || idle_ < promised_) add_worker();
       job.helpers_wanted = helpers;
       jobs_.push_back(&job);
       jobs_begun_.fetch_add(1, std::memory_order_relaxed);
     }
     for (int helper = 0; helper < helpers; ++helper) wake_.notify_one();
-    job.work(0);
+    job.work(true);
     finish(job);
   }
 
@@ -134,6 +144,7 @@ class Pool {
     look_out(is_over);
     std::unique_lock lock(mutex_);
     left_.wait(lock, is_over);
+    if (job.team != nullptr) promised_ -= job.helpers_wanted;
     std::erase(jobs_, &job);
   }
 
@@ -163,9 +174,9 @@ class Pool {
       --idle_;
       if (job->team != nullptr) --promised_;
       --job->helpers_wanted;
-      if (job->team == nullptr) ++job->helpers_awaited;
+      ++job->helpers_awaited;
       lock.unlock();
-      job->work(job->next_member.fetch_add(1, std::memory_order_relaxed));
+      job->work(false);
       lock.lock();
       ++idle_;
       if (--job->helpers_awaited == 0) left_.notify_all();
@@ -209,8 +220,9 @@ void parallel_for(int64_t count, int64_t work_per_item, const std::function<void
 void run_team(int threads, const std::function<void(int)>& body) {
   Job job;
   job.team = &body;
+  job.members = std::max(1, threads);
   if (threads <= 1) {
-    job.work(0);
+    job.work(true);
   } else {
     Pool::instance().run(job, threads - 1);
   }

@@ -6,9 +6,10 @@
 
 namespace parallax {
 
-// Calls body(index) for index 0 to threads - 1, all at the same time, index 0 on the caller; returns when all have
-// returned. The pool grows where too few of its threads are idle: others' loops are not waited for. The body must not
-// throw.
+// Calls body(index) once for each index from 0 to threads - 1, index 0 on the caller; returns when all have returned.
+// Calls that wait for each other run at the same time; one that no thread has begun when another call returns is made
+// by that one's thread. The pool grows where too few of its threads are idle: others' loops are not waited for. The
+// body must not throw.
 void run_team(int threads, const std::function<void(int index)>& body);
 
 }  // namespace parallax

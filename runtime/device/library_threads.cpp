@@ -8,6 +8,7 @@
 #include <barrier>
 #include <cfenv>
 #include <cmath>
+#include <thread>
 #include <utility>
 
 #include "inspector/base/thread_pool.h"
@@ -33,9 +34,10 @@ void run_region(void (*body)(void*), void* data, int threads) {
   if (member.team_size > 1) threads = 1;
   std::barrier<> barrier(threads);
   std::atomic<bool>* const invalid = invalid_elsewhere;
+  const std::thread::id caller = std::this_thread::get_id();
   run_team(threads, [&](int index) {
     const Member before = std::exchange(member, {index, threads, &barrier});
-    const bool watched = invalid != nullptr && index != 0;  // index 0 is the caller, which looks for itself
+    const bool watched = invalid != nullptr && std::this_thread::get_id() != caller;  // who looks for itself
     if (watched) std::feclearexcept(FE_INVALID);
     body(data);
     if (watched && std::fetestexcept(FE_INVALID) != 0) *invalid = true;

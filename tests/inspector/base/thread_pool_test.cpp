@@ -125,8 +125,18 @@ void expect_team_meets(int threads) {
 TEST_F(ThreadPool, ATeamRunsAtTheSameTime) {
   set_thread_count(2);
   const std::thread::id caller = std::this_thread::get_id();
-  run_team(3, [&](int index) { EXPECT_EQ(std::this_thread::get_id() == caller, index == 0); });
+  run_team(3, [&](int index) { EXPECT_TRUE(index != 0 || std::this_thread::get_id() == caller); });
   for (const int threads : {1, 2, 3, 8}) expect_team_meets(threads);
+}
+
+// Members that do not wait are made by whoever is there, each once.
+TEST_F(ThreadPool, EveryMemberOfATeamIsMadeOnce) {
+  set_thread_count(2);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::atomic<int>> visits(4);
+    run_team(4, [&](int index) { ++visits[static_cast<size_t>(index)]; });
+    for (const std::atomic<int>& visit : visits) ASSERT_EQ(visit, 1);
+  }
 }
 
 TEST_F(ThreadPool, TeamsMeetBesideLoopsAndOtherTeams) {
