@@ -54,7 +54,7 @@ std::shared_ptr<PreparedProduct> prepare(const GemmProblem& problem) {
 }
 
 bool worth_packing(const GemmProblem& problem) {
-  return problem.b_is_constant && problem.batch() == 1 && !problem.transpose_a && problem.m > kFewRows &&
+  return problem.b_is_constant && problem.batch() == 1 && !problem.transpose_a && problem.m > 1 &&
          problem.alpha == 1.0 && problem.beta == 0.0 && problem.k * problem.n >= 64 * 64;
 }
 
@@ -129,12 +129,29 @@ Status plain_product(const GemmProblem& problem, const float* a, const float* b,
   return {};
 }
 
+// Few rows, whose time goes into reading the weights.
+Status panel_product(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
+  CacheKey key("panels");
+  key.add(b).add(problem.k).add(problem.n).add(problem.transpose_b);
+  const auto panels = queue.weights().get<std::vector<float>>(key.text(), [&] {
+    const int64_t count = panel_floats(problem.n, problem.k);
+    auto made = std::make_shared<std::vector<float>>(static_cast<size_t>(count));
+    pack_panels(problem.n, problem.k, b, problem.transpose_b, made->data());
+    queue.weights().add_bytes(count * static_cast<int64_t>(sizeof(float)));
+    return made;
+  });
+  gemm_panels(problem.m, problem.n, problem.k, a, panels->data(), c);
+  return {};
+}
+
 Status packed_product(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
+  if (problem.m <= kFewRows) return panel_product(queue, problem, a, b, c);
   CacheKey key("gemm");
   key.add(problem.m).add(problem.n).add(problem.k);
   const auto prepared = queue.weights().get<PreparedProduct>(key.text(), [&] { return prepare(problem); });
   const memory::desc stored =
       right_side(problem, problem.transpose_b ? memory::format_tag::ba : memory::format_tag::ab);
+  if (!prepared->has_own_layout && problem.m <= kMostPanelRows) return panel_product(queue, problem, a, b, c);
   if (!prepared->has_own_layout) {  // columns one after the other suit its general product best
     const memory weights = onednn_packed(queue, stored, b, right_side(problem, memory::format_tag::ba));
     GemmProblem columns = problem;

@@ -136,6 +136,80 @@ void gemm_few_rows(int64_t m, int64_t n, int64_t k, const float* a, const float*
   });
 }
 
+int64_t panel_floats(int64_t n, int64_t k) { return (n + kPanelColumns - 1) / kPanelColumns * kPanelColumns * k; }
+
+void pack_panels(int64_t n, int64_t k, const float* b, bool transpose_b, float* panels) {
+  parallel_for((n + kPanelColumns - 1) / kPanelColumns, kPanelColumns * k, [=](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t column = panel * kPanelColumns, count = std::min(kPanelColumns, n - column);
+      for (int64_t depth = 0; depth < k; ++depth) {
+        float* const to = panels + (panel * k + depth) * kPanelColumns;
+        for (int64_t i = 0; i < count; ++i)
+          to[i] = transpose_b ? b[(column + i) * k + depth] : b[depth * n + column + i];
+        std::fill(to + count, to + kPanelColumns, 0.0F);
+      }
+    }
+  });
+}
+
+namespace {
+
+// sums += a[0 .. count) times that many lines of a panel.
+void add_panel(const float* a, const float* panel, int64_t count, float* sums) {
+  vectorised(0, count, [=](int64_t begin, int64_t end) {
+    float local[kPanelColumns];
+    for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] = sums[lane];
+    for (int64_t depth = begin; depth < end; ++depth) {
+      const float factor = a[depth];
+      const float* const line = panel + depth * kPanelColumns;
+      for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] += factor * line[lane];
+    }
+    for (int64_t lane = 0; lane < kPanelColumns; ++lane) sums[lane] = local[lane];
+  });
+}
+
+// The same for two rows: the eight vectors of AVX2 that hide how long an addition takes.
+void add_panel(const float* a0, const float* a1, const float* panel, int64_t count, float* sums0, float* sums1) {
+  vectorised(0, count, [=](int64_t begin, int64_t end) {
+    float local0[kPanelColumns], local1[kPanelColumns];
+    for (int64_t lane = 0; lane < kPanelColumns; ++lane) local0[lane] = sums0[lane], local1[lane] = sums1[lane];
+    for (int64_t depth = begin; depth < end; ++depth) {
+      const float factor0 = a0[depth], factor1 = a1[depth];
+      const float* const line = panel + depth * kPanelColumns;
+      for (int64_t lane = 0; lane < kPanelColumns; ++lane) {
+        local0[lane] += factor0 * line[lane];
+        local1[lane] += factor1 * line[lane];
+      }
+    }
+    for (int64_t lane = 0; lane < kPanelColumns; ++lane) sums0[lane] = local0[lane], sums1[lane] = local1[lane];
+  });
+}
+
+}  // namespace
+
+void gemm_panels(int64_t m, int64_t n, int64_t k, const float* a, const float* panels, float* c) {
+  constexpr int64_t kDepthsAtOnce = 128;  // 16 KiB of a panel, which the nearest cache holds for all rows
+  parallel_for((n + kPanelColumns - 1) / kPanelColumns, m * k * kPanelColumns / 16 + 1,
+               [=](int64_t begin, int64_t end) {
+                 alignas(64) float sums[kMostPanelRows][kPanelColumns];
+                 for (int64_t panel = begin; panel < end; ++panel) {
+                   for (int64_t row = 0; row < m; ++row) std::fill_n(sums[row], kPanelColumns, 0.0F);
+                   for (int64_t depth = 0; depth < k; depth += kDepthsAtOnce) {
+                     const float* const lines = panels + (panel * k + depth) * kPanelColumns;
+                     const int64_t count = std::min(kDepthsAtOnce, k - depth);
+                     int64_t row = 0;
+                     for (; row + 1 < m; row += 2) {
+                       const float* const first = a + row * k + depth;
+                       add_panel(first, first + k, lines, count, sums[row], sums[row + 1]);
+                     }
+                     if (row < m) add_panel(a + row * k + depth, lines, count, sums[row]);
+                   }
+                   const int64_t column = panel * kPanelColumns, count = std::min(kPanelColumns, n - column);
+                   for (int64_t row = 0; row < m; ++row) std::copy_n(sums[row], count, c + row * n + column);
+                 }
+               });
+}
+
 void gemm_integers(int64_t m, int64_t n, int64_t k, const int64_t* a, const int64_t* b, int64_t* c) {
   parallel_for(m, n * k, [=](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -60,7 +60,7 @@ MUTATIONS = [
     ("ScatterElements", "scatter.cpp", "target = is_nan(target) || «target >= update» ? target : update;", "target <= update"),
     ("ScatterND", "scatter.cpp", "base += («index < 0 ? index + shape[axis] : index») * strides[axis];", "index < 0 ? index + shape[0] : index"),
     ("TensorScatter", "scatter.cpp", "const int64_t target = («start % shape[axis] + index») % shape[axis];", "index"),
-    ("Range", "shape_ops.cpp", "wrapping_multiply(static_cast<T>(«index»), delta)", "index + 1"),
+    ("Range", "shape_ops.cpp", "wrapping_multiply(static_cast<T>(«index»), step)", "index + 1"),
     ("EyeLike", "shape_ops.cpp", "const int64_t column = «wrapping_add(row, diagonal)»;", "wrapping_subtract(row, diagonal)"),
     # reductions and scans
     ("ReduceMean", "reduce.cpp", "return sum / static_cast<double>(«count»);", "count + 1"),

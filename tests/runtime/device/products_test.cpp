@@ -1,6 +1,8 @@
 // gemm and conv against plain loops: every path (few rows, packed weights, batches, double, integers) and geometry.
 #include <cmath>
 #include <filesystem>
+#include <tuple>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -169,10 +171,16 @@ TEST(Gemm, BatchesWithSharedOperands) {
 
 TEST(Gemm, PackedWeightsGiveTheProductAgainAndAgain) {
   GemmProblem p;
-  p.m = 9;
-  p.n = 96;
   p.k = 80;
-  for (bool transposed : {false, true}) {
+  for (const auto& [m, n, transposed] : std::vector<std::tuple<int64_t, int64_t, bool>>{{9, 96, false},
+                                                                                        {9, 96, true},
+                                                                                        {2, 96, true},
+                                                                                        {3, 75, false},
+                                                                                        {4, 70, true},
+                                                                                        {7, 96, false},
+                                                                                        {8, 97, true}}) {
+    p.m = m;
+    p.n = n;
     p.transpose_b = transposed;
     const auto b = random_values<float>(p.k * p.n, 6);  // outlives the products, as weights do
     p.b_is_constant = true;
