@@ -3,49 +3,15 @@
 #include "inspector/diff/matching_search.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <utility>
 
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/matching_exchange.h"
+#include "inspector/diff/matching_likeness.h"
 
 namespace parallax::diff {
 namespace {
-
-bool is_numeric_kind(const TypeInfo& type) { return type.kind == TypeInfo::Kind::tensor && is_floating(type.dtype); }
-
-// Operators that stand for one another where a sum went into the product before it, or came out of it.
-bool may_replace(HashKey a, HashKey b) {
-  static const std::array<HashKey, 4> kProducts = {hash_standard_operator("Gemm"), hash_standard_operator("Conv"),
-                                                   hash_standard_operator("ConvTranspose"),
-                                                   hash_standard_operator("MatMul")};
-  static const HashKey kSum = hash_standard_operator("Add");
-  const auto is_product = [](HashKey op) { return std::ranges::find(kProducts, op) != kProducts.end(); };
-  return a == b || (a == kSum && is_product(b)) || (b == kSum && is_product(a));
-}
-
-// False where the declared types leave no doubt that the two are different things.
-bool may_be_equal(const FlatValue& a, const FlatValue& b) {
-  const TypeInfo &x = *a.type, &y = *b.type;
-  if (x.kind == TypeInfo::Kind::unknown || y.kind == TypeInfo::Kind::unknown) return true;
-  if (x.kind != y.kind) return false;
-  if (x.dtype == DType::undefined || y.dtype == DType::undefined) return true;
-  if (is_numeric_kind(x) != is_numeric_kind(y)) return false;
-  if (!x.dims.has_value() || !y.dims.has_value() || a.is_constant) return true;
-  return x.dims->size() == y.dims->size();
-}
-
-// Both are known to the last dimension, and differ in how many elements they have.
-bool have_other_sizes(const TypeInfo& a, const TypeInfo& b) {
-  const auto size = [](const TypeInfo& type) {
-    double product = type.dims.has_value() ? 1 : -1;
-    for (const Dim& dim : type.dims.value_or(std::vector<Dim>{}))
-      product = dim.is_known() && product >= 0 ? product * static_cast<double>(dim.value) : -1;
-    return product;
-  };
-  return size(a) >= 0 && size(b) >= 0 && size(a) != size(b);
-}
 
 class Matcher {
  public:
@@ -60,7 +26,7 @@ class Matcher {
     if (!names_agree_) match_by(&made_of_key, 0.95, true);
     if (names_agree_) {
       confidence_ = 0.9;
-      match_names(true);
+      match_names(NameNeeds::operator_and_use);
       spread(true);
     }
     trusts_shared_ = true;
@@ -72,7 +38,12 @@ class Matcher {
     match_by(&near_key, 0.7, false);
     if (names_agree_) {
       confidence_ = 0.7;
-      match_names(false);
+      match_names(NameNeeds::use);
+      spread(true);
+    }
+    if (names_are_sure_) {
+      confidence_ = 0.65;
+      match_names(NameNeeds::size);
       spread(true);
     }
     confidence_ = 0.6;
@@ -357,8 +328,12 @@ class Matcher {
     return known > 0 && 2 * known >= producers && 4 * same >= 3 * known;
   }
 
+  // What else two values must have in common beside the name. Where names are sure, of what nothing else is paired
+  // with: a faulty node among neighbours that an optimiser has changed.
+  enum class NameNeeds : uint8_t { operator_and_use, use, size };
+
   // Values of equal path, or of a name that each graph has once.
-  void match_names(bool same_operator) {
+  void match_names(NameNeeds needs) {
     std::unordered_map<std::string, int32_t> by_path;
     std::unordered_map<std::string_view, std::vector<int32_t>> names_a, names_b;
     for (const FlatValue& value : b_.flat.values) {
@@ -377,15 +352,16 @@ class Matcher {
       const auto named = names_b.find(value.site->name);
       if (b < 0 && named != names_b.end() && named->second.size() == 1 && names_a[value.site->name].size() == 1)
         b = named->second[0];
-      if (b >= 0 && b_.is_free(b) && name_is_plausible(a, b, same_operator)) match(a, b);
+      if (b >= 0 && b_.is_free(b) && name_is_plausible(a, b, needs)) match(a, b);
     }
   }
 
-  bool name_is_plausible(int32_t a, int32_t b, bool same_operator) const {
+  bool name_is_plausible(int32_t a, int32_t b, NameNeeds needs) const {
     const FlatValue &value_a = a_.value(a), &value_b = b_.value(b);
     if (value_a.is_constant != value_b.is_constant) return false;
     if (value_a.is_constant || value_a.producer < 0) return true;
-    if (!same_operator) return value_a.near_uses == value_b.near_uses;
+    if (needs == NameNeeds::size) return !have_other_sizes(*value_a.type, *value_b.type);
+    if (needs == NameNeeds::use) return value_a.near_uses == value_b.near_uses;
     if (a_.op_of(a) != b_.op_of(b)) return false;
     const FlatNode &node_a = a_.node(value_a.producer), &node_b = b_.node(value_b.producer);
     return value_a.near_uses == value_b.near_uses ||

@@ -407,5 +407,27 @@ TEST(Matching, AnInsertedNodeIsNotTakenForAnotherThanItsName) {
   EXPECT_FALSE(matched.pairs.contains("last")) << matched.pairs.at("last");
 }
 
+// A product that lost its bias, and behind it an activation that an optimiser put together: nothing around it is alike.
+TEST(Matching, AFaultyNodeAmongChangedNeighboursKeepsItsName) {
+  const auto gated = [](bool is_changed) {
+    GraphBuilder builder(24);
+    builder.input("x", "float32[2,4]").initializer("w", weight(2, 16)).initializer("b", weight(7));
+    builder.node("Softmax", {"x"}, {"first"}, {{"axis", int64_t{-1}}}).node("Exp", {"first"}, {"second"});
+    builder.node("Neg", {"second"}, {"third"}).node("Abs", {"third"}, {"fourth"});
+    if (is_changed) {
+      builder.node("Gemm", {"fourth", "w"}, {"sum"}).node("Swish", {"sum"}, {"bent"});
+    } else {
+      builder.node("Gemm", {"fourth", "w", "b"}, {"sum"}).node("Sigmoid", {"sum"}, {"gate"});
+      builder.node("Mul", {"sum", "gate"}, {"bent"});
+    }
+    builder.node("Tanh", {"bent"}, {"y"});
+    return builder.output("y"), builder;
+  };
+  const Matched matched(finished(gated(false)), finished(gated(true)));
+  ASSERT_TRUE(matched.pairs.contains("sum"));
+  EXPECT_EQ(matched.pairs.at("sum"), "sum");
+  EXPECT_EQ(matched.pairs.at("bent"), "bent");
+}
+
 }  // namespace
 }  // namespace parallax

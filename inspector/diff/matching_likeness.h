@@ -1,0 +1,17 @@
+// What operators and declared types alone say of whether two things may stand for each other. Private to this folder.
+#pragma once
+
+#include "inspector/diff/matching_graph.h"
+
+namespace parallax::diff {
+
+// Operators that stand for one another where a sum went into the product before it, or came out of it.
+bool may_replace(HashKey a, HashKey b);
+
+// False where the declared types leave no doubt that the two are different things.
+bool may_be_equal(const FlatValue& a, const FlatValue& b);
+
+// Both are known to the last dimension, and differ in how many elements they have.
+bool have_other_sizes(const TypeInfo& a, const TypeInfo& b);
+
+}  // namespace parallax::diff
