@@ -33,11 +33,22 @@ NodeId Graph::find_node(std::string_view display_name) const {
   return found == nodes.end() ? kNoNode : static_cast<NodeId>(found - nodes.begin());
 }
 
+TypeInfo Graph::output_type(size_t index) const {
+  const ValueId id = outputs[index];
+  const TypeInfo declared = id == kNoValue ? TypeInfo{} : value_at(*this, id).type;
+  if (inferred_outputs.size() != outputs.size()) return declared;
+  TypeInfo type = inferred_outputs[index];
+  if (declared.kind != TypeInfo::Kind::unknown && declared.kind != type.kind) return declared;
+  if (declared.dtype != DType::undefined) type.dtype = declared.dtype;
+  return type;
+}
+
 int64_t opset_version_in(std::span<const OpsetImport> imports, std::string_view domain) {
+  int64_t version = 0;
   for (const OpsetImport& import : imports) {
-    if (canonical_domain(import.domain) == canonical_domain(domain)) return import.version;
+    if (canonical_domain(import.domain) == canonical_domain(domain)) version = std::max(version, import.version);
   }
-  return 0;
+  return version;
 }
 
 int64_t Model::opset_version(std::string_view domain_name) const {

@@ -115,7 +115,8 @@ struct Graph {
   std::vector<Node> nodes;    // in file order
   std::vector<NodeId> order;  // a topological order of `nodes`; file order wherever that is one
   std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;  // a value may be listed twice
+  std::vector<ValueId> outputs;            // a value may be listed twice
+  std::vector<TypeInfo> inferred_outputs;  // types of `outputs` as inference knows them; empty where it was not asked
   std::vector<StoredTensor> initializers;
   std::vector<ValueId> initializer_values;  // value of each initializer
   std::vector<SparseTensor> sparse_initializers;
@@ -126,6 +127,8 @@ struct Graph {
 
   ValueId find_value(std::string_view value_name) const;  // kNoValue when there is none
   NodeId find_node(std::string_view display_name) const;
+  // What the file declares, with inferred dimensions, and the inferred type where it declares none.
+  TypeInfo output_type(size_t index) const;
 };
 
 inline const ValueDef& value_at(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)]; }
@@ -135,7 +138,8 @@ struct OpsetImport {
   int64_t version = 0;
 };
 
-// 0 when `domain` is not imported; "" and "ai.onnx" are one.
+// 0 when `domain` is not imported; "" and "ai.onnx" are one. Of several imports the highest holds: "all nodes will bind
+// against the operator with the HIGHEST version in the referenced operator sets", onnx.proto.
 int64_t opset_version_in(std::span<const OpsetImport> imports, std::string_view domain);
 
 // A model-local function. Its body's inputs are the formal inputs; types are those of the call.

@@ -24,12 +24,12 @@ Status expect_outputs(size_t count, size_t expected, std::string_view body) {
   return execution_error(fmt::format("its {} gives {} values, {} are needed", body, count, expected));
 }
 
-// What a scan output is when no iteration ran: length 0 before the dimensions that the body declares (0 where it does
-// not).
+// What a scan output is when no iteration ran: length 0 before the dimensions that the body would give, 0 where they
+// are not known before a run.
 Result<Tensor> empty_scan(const OpContext& op, const Graph& body, size_t output, size_t axis) {
-  const TypeInfo& type = body.values[static_cast<size_t>(body.outputs[output])].type;
+  const TypeInfo type = body.output_type(output);
   if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined) {
-    return execution_error(fmt::format("no iteration ran and output {} of the body has no declared type", output));
+    return execution_error(fmt::format("no iteration ran and the type of output {} of the body is not known", output));
   }
   std::vector<int64_t> dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.is_known() ? dim.value : 0);

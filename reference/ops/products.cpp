@@ -122,8 +122,9 @@ class Task {
 template <class Number>
 void run_rows(const ProductSpec<Number>& spec, TileKernel<Number> kernel, const TiledRows<Number>& rows) {
   const int64_t panels = (spec.columns + kPanelWidth - 1) / kPanelWidth;
+  if (panels == 0) return;
   const int64_t wanted_tasks = thread_count() == 1 ? 1 : 2 * thread_count();
-  const int64_t wanted_parts = (wanted_tasks + panels - 1) / std::max<int64_t>(1, panels);
+  const int64_t wanted_parts = (wanted_tasks + panels - 1) / panels;
   const int64_t tiles_a_part = (rows.tile_count() + wanted_parts - 1) / wanted_parts;
   const int64_t part = std::max<int64_t>(1, tiles_a_part) * kTileRows;
   const int64_t parts = (rows.count + part - 1) / part;

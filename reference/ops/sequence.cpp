@@ -161,7 +161,7 @@ Status op_sequence_map(OpContext& op) {
   const Graph& body = op.body("body");
   if (body.outputs.size() != results.size()) return execution_error("the body has another number of outputs");
   for (size_t index = 0; index < results.size(); ++index) {
-    results[index].element_type = carried_type(op, body.values[static_cast<size_t>(body.outputs[index])].type);
+    results[index].element_type = carried_type(op, body.output_type(index));
     results[index].element_type.dims.reset();
   }
   for (int64_t position = 0; position < count; ++position) {

@@ -22,9 +22,10 @@ Result<Rows> rows_of(const OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t given = op.int_attribute("axis");
   if (op.since_version() < 13) {
-    // The input is coerced to a matrix at `axis`, which may be the rank itself.
-    const size_t axis =
-        given == static_cast<int64_t>(shape.rank()) ? shape.rank() : PX_TRY(normalize_axis(given, shape.rank()));
+    // The input is coerced to a matrix at `axis`. It may be the rank itself in version 1, whose text gives no range;
+    // version 11 says [-rank, rank - 1].
+    const bool is_rank = op.since_version() < 11 && given == static_cast<int64_t>(shape.rank());
+    const size_t axis = is_rank ? shape.rank() : PX_TRY(normalize_axis(given, shape.rank()));
     return Rows{count_of(shape, 0, axis), count_of(shape, axis, shape.rank()), 1};
   }
   if (shape.rank() == 0) return Rows{1, 1, 1};

@@ -55,12 +55,13 @@ Result<std::vector<CellActivation>> cell_activations(const OpCall& op, const std
   const std::vector<float> betas = op.find_reals("activation_beta").value_or(std::vector<float>{});
   size_t next_alpha = 0, next_beta = 0;  // the lists name only the functions that take a value
   std::vector<CellActivation> result;
-  for (std::string name : names) {
+  for (const std::string& given : names) {
+    std::string name = given;
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
     const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
                                      [&](const auto& each) { return each.name == name; });
-    if (found == std::end(kActivations)) return execution_error("there is no activation '" + name + "'");
+    if (found == std::end(kActivations)) return unsupported("activation '" + given + "'");
     CellActivation activation{found->kind, found->alpha, found->beta};
     if (takes_alpha(found->kind) && next_alpha < alphas.size())
       activation.alpha = static_cast<double>(alphas[next_alpha++]);

@@ -181,6 +181,7 @@ Status lrn(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   if (x.shape().rank() < 2) return execution_error("the input must have rank 2 or more");
   const int64_t size = op.integer("size");
+  if (size < 1) return execution_error(fmt::format("'size' is {}, it must be positive", size));
   const RowLayout rows = rows_along(x.shape(), 1);
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {

@@ -33,16 +33,40 @@ Status run(OpContext<Device>& op, const ConvProblem& problem, bool transposed, c
   return {};
 }
 
+// What a sum over no channels leaves: the bias.
+template <class Device, class C>
+struct BiasAlone {
+  Source bias;
+  int64_t channels, places;
+  PX_HD C operator()(int64_t element) const {
+    return bias.data == nullptr ? C(0) : element_of<Device, C>(bias, element / places % channels);
+  }
+};
+
+template <class Device>
+Status bias_alone(OpContext<Device>& op, const ConvProblem& problem, const MutableView& out) {
+  if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
+    return execution_error("B must have one value for each output channel");
+  const Source bias = op.has_input(2) ? source_of(op.input(2).view()) : Source{};
+  const int64_t places = product(problem.out_spatial);
+  if (out.dtype == DType::float64)
+    return tabulate<double>(op.queue(), BiasAlone<Device, double>{bias, problem.out_channels, places}, out), Status{};
+  return tabulate<float>(op.queue(), BiasAlone<Device, float>{bias, problem.out_channels, places}, out), Status{};
+}
+
 template <class Device, bool kTransposed>
 Status convolution(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
   if (op.input(1).dtype() != x.dtype()) return execution_error("X and W have different element types");
   if constexpr (std::is_same_v<Device, Cpu> && !kTransposed) {
-    if (x.dtype() == DType::float32) return host_convolution(op);
+    const bool is_empty = x.element_count() == 0 || op.input(1).element_count() == 0;
+    if (x.dtype() == DType::float32 && !is_empty) return host_convolution(op);
   }
   const auto describe = kTransposed ? transposed_problem : conv_problem;
   const ConvProblem problem = PX_TRY(describe(op, x.shape(), op.input(1).shape()));
   const MutableView out = PX_TRY(op.make_output(0, x.dtype(), output_shape(problem)));
+  if (out.element_count() == 0) return {};  // the libraries refuse problems of no channels
+  if (problem.in_channels == 0) return bias_alone(op, problem, out);
   if (x.dtype() == DType::float64) return run<double>(op, problem, kTransposed, out);
   return run<float>(op, problem, kTransposed, out);
 }

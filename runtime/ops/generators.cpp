@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/model/sparse.h"
 #include "runtime/device/blocks.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/map.h"
@@ -26,11 +27,15 @@ Status constant(OpContext<Device>& op) {
   if (const auto values = op.find_integers("value_ints")) {
     return op.set_output(0, Tensor::vector<int64_t>(*values)), Status{};
   }
+  if (const Attribute* found = find_attribute(op.node(), "sparse_value")) {
+    if (const auto* sparse = std::get_if<SparseTensor>(&found->value))
+      return op.set_output(0, PX_TRY(to_dense(*sparse))), Status{};
+  }
   return unsupported("this kind of constant has no kernel here; --fallback=reference runs it");
 }
 
 bool supports_constant(const Node& node) {
-  for (const char* name : {"value", "value_float", "value_int", "value_floats", "value_ints"}) {
+  for (const char* name : {"value", "value_float", "value_int", "value_floats", "value_ints", "sparse_value"}) {
     if (find_attribute(node, name) != nullptr) return true;
   }
   return false;

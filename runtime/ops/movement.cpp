@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
+#include "runtime/device/blocks.h"
 #include "runtime/device/copy.h"
 #include "runtime/ops/families.h"
 
@@ -149,9 +150,25 @@ Status concat(OpContext<Device>& op) {
   return {};
 }
 
+// Version 1 gives the sizes in the type of X.
+Result<Ints> whole_numbers_of_input(const OpCall& op, int64_t index) {
+  const Tensor& tensor = op.input(index);
+  if (!is_floating(tensor.dtype())) return op.integers_of_input(index);
+  std::vector<double> values(static_cast<size_t>(tensor.element_count()));
+  load_block<double>(tensor.dtype(), tensor.view().data, 0, 1, tensor.element_count(), values.data());
+  constexpr double kMost = 0x1p53;
+  Ints sizes;
+  for (double value : values) {
+    if (value != std::trunc(value) || std::fabs(value) > kMost)
+      return execution_error(fmt::format("input {} must hold whole numbers, one is {}", index, value));
+    sizes.push_back(static_cast<int64_t>(value));
+  }
+  return sizes;
+}
+
 template <class Device>
 Result<Ints> split_sizes(OpContext<Device>& op, int64_t dim) {
-  if (op.has_input(1)) return op.integers_of_input(1);
+  if (op.has_input(1)) return op.since_version() == 1 ? whole_numbers_of_input(op, 1) : op.integers_of_input(1);
   if (auto sizes = op.find_integers("split")) return std::move(*sizes);
   const int64_t parts = op.output_count();
   const int64_t size = (dim + parts - 1) / parts;

@@ -35,7 +35,8 @@ Status finish(Context& op, Tensor y, const Activation& activation) {
 
 Status fused_conv(Context& op) {
   if (op.input(1).dtype() != op.input(0).dtype()) return execution_error("X and W have different element types");
-  if (op.input(0).dtype() == DType::float32) return host_convolution(op);
+  const bool is_empty = op.input(0).element_count() == 0 || op.input(1).element_count() == 0;
+  if (op.input(0).dtype() == DType::float32 && !is_empty) return host_convolution(op);
   const Activation activation = PX_TRY(activation_of_conv(op));
   return finish(op, PX_TRY(convolved(op, op.input(0))), activation);
 }

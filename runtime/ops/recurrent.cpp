@@ -37,6 +37,8 @@ Result<RecurrentShape> recurrent_shape(const OpCall& op, int64_t gates) {
   shape.batch = x[shape.batch_first ? 0 : 1];
   shape.input = x[2];
   shape.hidden = r[2];
+  if (const auto hidden = op.find_integer("hidden_size"); hidden.has_value() && *hidden != shape.hidden)
+    return execution_error(fmt::format("'hidden_size' is {}, but R is {}", *hidden, r.to_string()));
   const std::string direction = op.text("direction");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
     return execution_error("attribute 'direction' is '" + direction + "'");

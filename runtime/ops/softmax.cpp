@@ -127,7 +127,8 @@ struct HardmaxRow {
   }
 };
 
-// Before version 13 everything from the axis on is one row.
+// Before version 13 everything from the axis on is one row. Version 1 says nothing of the axis' range: it may be the
+// rank itself; since version 11 it lies in [-rank, rank - 1].
 template <class Device, class Row>
 Status softmax_like(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -136,7 +137,8 @@ Status softmax_like(OpContext<Device>& op) {
   RowLayout rows{1, x.element_count(), 1};
   if (op.since_version() < 13) {
     const Ints dims(x.shape());
-    const int64_t first = axis == rank ? rank : PX_TRY(OpCall::resolve_axis(axis, rank));
+    const bool is_rank = axis == rank && op.since_version() < 11;
+    const int64_t first = is_rank ? rank : PX_TRY(OpCall::resolve_axis(axis, rank));
     rows = {product(dims, 0, first), product(dims, first, rank), 1};
   } else if (rank > 0) {
     rows = rows_along(x.shape(), PX_TRY(OpCall::resolve_axis(axis, rank)));

@@ -40,7 +40,7 @@ Result<WindowAttributes> window_attributes(const OpCall& op, const Ints& in_spat
   WindowAttributes window{kernel, {}, {}, Ints(rank), Ints(rank), Ints(rank)};
   window.strides = PX_TRY(list(op, "strides", rank, 1, 1));
   window.dilations = PX_TRY(list(op, "dilations", rank, 1, 1));
-  const Ints pads = PX_TRY(list(op, "pads", 2 * rank, 0, -kLargest));
+  const Ints pads = PX_TRY(list(op, "pads", 2 * rank, 0, 0));
   const std::string auto_pad = op.find_text("auto_pad").value_or("NOTSET");
   for (int64_t axis = 0; axis < rank; ++axis) {
     if (kernel[axis] < 1 || kernel[axis] > kLargest || in_spatial[axis] > kLargest) {

@@ -84,7 +84,7 @@ Status run_sequence_map(ControlCall& call) {
   const size_t length = op.value(0).sequence().items.size();
   std::vector<SequenceValue> results(static_cast<size_t>(op.output_count()));
   for (size_t output = 0; output < results.size() && output < body->outputs.size(); ++output) {
-    results[output].element_type = body->values[static_cast<size_t>(body->outputs[output])].type;
+    results[output].element_type = body->output_type(output);
   }
   for (size_t item = 0; item < length; ++item) {
     std::vector<Value> arguments;

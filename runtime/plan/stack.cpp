@@ -8,11 +8,12 @@
 namespace parallax::runtime {
 namespace {
 
-// Length 0 before the dimensions that the body declares (0 where it does not).
+// Length 0 before the dimensions that inference knows of what the body gives; an unknown one is 0.
 Result<Tensor> empty_stack(ControlCall& call, const Graph& body, size_t body_output, int64_t axis) {
-  const TypeInfo& type = body.values[static_cast<size_t>(body.outputs[body_output])].type;
+  const TypeInfo type = body.output_type(body_output);
   if (type.kind != TypeInfo::Kind::tensor || type.dtype == DType::undefined) {
-    return execution_error(fmt::format("no iteration ran and output {} of the body has no declared type", body_output));
+    return execution_error(
+        fmt::format("no iteration ran and the type of output {} of the body is not known", body_output));
   }
   Ints dims;
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.is_known() ? dim.value : 0);

@@ -17,8 +17,8 @@ const Graph* body_of(const OpCall& op, std::string_view attribute);  // null whe
 
 Status expect_count(size_t count, size_t expected, std::string_view what);
 
-// The tensors side by side along a new axis; where there is none, an empty tensor of the type that output `body_output`
-// of the body declares. Errors: execution, when they differ in type or shape.
+// The tensors side by side along a new axis; where there is none, an empty tensor of the type of output `body_output`
+// of the body. Errors: execution, when they differ in type or shape.
 Result<Tensor> stack_or_empty(ControlCall& call, std::span<const Value> items, const Graph& body, size_t body_output,
                               int64_t axis);
 

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "inspector/base/thread_pool.h"
 #include "reference/ops/products_kernel.h"
 
 namespace parallax::reference {
@@ -99,6 +100,19 @@ void expect_windows(WindowKernel<double> kernel, bool is_exact) {
 TEST(Windows, AreThoseOfThePlainLoop) {
   expect_windows(exact_windows_kernel(), true);
   expect_windows(rounded_windows_kernel(), false);
+}
+
+TEST(EmptyProducts, OfNoColumnsStoreNothing) {
+  set_thread_count(1);
+  ProductSpec<double> spec;
+  spec.rows = 3;
+  spec.columns = 0;
+  spec.depth = 2;
+  spec.load_row = [](int64_t, std::span<double> values) { std::ranges::fill(values, 1.0); };
+  spec.load_columns = [](int64_t, int64_t, std::span<double>) { FAIL(); };
+  spec.store = [](const SumsBlock<double>&) { FAIL(); };
+  sum_products(spec);
+  set_thread_count(0);
 }
 
 // The samples of a recurrent operator: 1, 2 or 4 rows, from panels that need not be filled.

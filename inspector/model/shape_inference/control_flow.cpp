@@ -58,6 +58,14 @@ ValueFacts stacked(const ValueFacts& one, const DimExpression& count, int64_t ax
   return result;
 }
 
+// "The return values in the then_branch and else_branch must be of the same data type": the specification of If.
+void expect_one_type(NodeContext& context, size_t index, const ValueFacts& then_facts, const ValueFacts& else_facts) {
+  if (types_agree(then_facts.type, else_facts.type)) return;
+  context.bodies().report_conflict("output " + std::to_string(index) + " is " +
+                                   to_string(without_dims(then_facts.type)) + " in then_branch, but " +
+                                   to_string(without_dims(else_facts.type)) + " in else_branch");
+}
+
 void if_node(NodeContext& context) {
   const Graph* then_branch = context.graph("then_branch");
   const Graph* else_branch = context.graph("else_branch");
@@ -68,6 +76,7 @@ void if_node(NodeContext& context) {
   const auto known = condition ? condition->number() : std::nullopt;
   for (size_t index = 0; index < context.output_count(); ++index) {
     if (index >= then_facts.size() || index >= else_facts.size()) return;
+    expect_one_type(context, index, then_facts[index], else_facts[index]);
     if (known) {
       context.set_facts(index, without_contents(*known != 0 ? then_facts[index] : else_facts[index]));
     } else {

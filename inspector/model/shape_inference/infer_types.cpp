@@ -73,6 +73,7 @@ class Inference final : public BodyInference {
 
   std::vector<ValueFacts> infer_graph(const Graph& graph, std::vector<ValueFacts> inputs, const Scope* outer);
   std::vector<ValueFacts> infer_body(const Graph& body, std::vector<ValueFacts> inputs) override;
+  void report_conflict(std::string message) override { report(TypeProblem::Kind::type, std::move(message)); }
 
  private:
   void set_stored_values(Scope& scope);
@@ -281,6 +282,8 @@ void fill_types(Graph& graph, const ModelTypes& types) {
     if (value.type.kind != TypeInfo::Kind::unknown || is_listed) continue;
     value.type = types.type_of(graph, static_cast<ValueId>(index));
   }
+  graph.inferred_outputs.clear();
+  for (const ValueId value : graph.outputs) graph.inferred_outputs.push_back(types.type_of(graph, value));
   for (Node& node : graph.nodes) {
     for (Attribute& attribute : node.attributes) {
       if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) fill_types(**body, types);

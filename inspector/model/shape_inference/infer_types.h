@@ -37,7 +37,8 @@ struct ModelTypes {
 ModelTypes infer_types(const Model& model);
 
 // Gives the values that the file does not list (as input, output or value_info) their inferred types; the listed ones
-// keep what the file says, as export writes it again. `types` must be of this very model.
+// keep what the file says, as export writes it again; what is known of a graph's outputs goes beside them. `types` must
+// be of this very model.
 void fill_types(Model& model, const ModelTypes& types);
 
 }  // namespace parallax

@@ -29,10 +29,13 @@ ValueFacts facts_of(const Tensor& tensor);
 // What holds of both: used where a value comes from one of two places.
 ValueFacts common_facts(const ValueFacts& a, const ValueFacts& b);
 
-// Infers a body of the node at hand with given facts of its inputs; returns the facts of its outputs.
+// What a node with bodies asks of the walk.
 class BodyInference {
  public:
+  // Infers a body of the node at hand with given facts of its inputs; returns the facts of its outputs.
   virtual std::vector<ValueFacts> infer_body(const Graph& body, std::vector<ValueFacts> inputs) = 0;
+  // The bodies contradict the node's specification: the model is invalid. A sentence without full stop.
+  virtual void report_conflict(std::string message) = 0;
 
  protected:
   ~BodyInference() = default;

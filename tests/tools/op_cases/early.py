@@ -48,6 +48,7 @@ case("cast_1_type_by_name", "Cast", 1, [f32([1.75, -2.5])], {"to": "INT32"}, [i3
 case("pad_1_paddings", "Pad", 1, [f32([[1, 2]])], {"paddings": [0, 1, 1, 0], "value": 9.0}, [f32([[9, 1, 2], [9, 9, 9]])], spec="Pad-1: paddings")
 case("upsample_1_width_height", "Upsample", 1, [f32([[[[1, 2], [3, 4]]]])], {"width_scale": 2.0, "height_scale": 1.0, "mode": "nearest"},
      [f32([[[[1, 1, 2, 2], [3, 3, 4, 4]]]])], spec="Upsample-1: width_scale and height_scale")
+case("split_1_input", "Split", 1, [f32([1, 2, 3]), f32([1, 2])], {"axis": 0}, [f32([1]), f32([2, 3])], spec="Split-1: the input split is of the type of the data")
 case("split_1_attribute", "Split", 1, [f32([1, 2, 3])], {"split": [1, 2], "axis": 0}, [f32([1]), f32([2, 3])], spec="Split-1: split is an attribute or an input")
 case("dropout_6_test_mode", "Dropout", 6, [A], {"is_test": 1, "ratio": 0.5}, [A], spec="Dropout-6: in test mode the input")
 case("averagepool_1", "AveragePool", 1, [f32([[[1, 2, 6]]])], {"kernel_shape": [2], "pads": [1, 0]}, [f32([[[1, 1.5, 4]]])],

@@ -161,6 +161,9 @@ for nearest in ("round_prefer_ceil", "floor", "ceil"):
     y = resize_axis(GRID, 3, 6, 1.5, "nearest", "half_pixel", nearest)
     case(f"resize_nearest_{nearest}", "Resize", 11, [GRID, f32([]), f32([1, 1, 1, 1.5])], {"mode": "nearest", "nearest_mode": nearest,
          "coordinate_transformation_mode": "half_pixel"}, [y.astype(np.float32)], spec=RESIZE, unasked=(EVALUATOR,))
+case("resize_nearest_tf_half_pixel_leaves_other_axes", "Resize", 11, [f32([1, 2, 3, 4], [1, 2, 1, 2]), f32([]), f32([1, 1, 1, 2])], {"mode": "nearest",
+     "nearest_mode": "ceil", "coordinate_transformation_mode": "tf_half_pixel_for_nn"}, [f32([2, 2, 2, 2, 4, 4, 4, 4], [1, 2, 1, 4])],
+     spec="Resize: an axis that keeps its size keeps its elements", unasked=(EVALUATOR,))
 y = resize_axis(GRID, 3, 7, 7 / 4, "cubic", "half_pixel", a=-0.5, exclude_outside=1)
 case("resize_cubic_coefficient_exclude_outside", "Resize", 18, [GRID, None, None, i64([7])], {"mode": "cubic", "cubic_coeff_a": -0.5,
      "exclude_outside": 1, "axes": [3]}, [y.astype(np.float32)], spec=RESIZE, unasked=(ORT,))
