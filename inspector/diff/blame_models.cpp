@@ -21,6 +21,7 @@
 #include "inspector/diff/blame_models_trials.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/blame_models_withdrawal.h"
+#include "inspector/diff/judge.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
@@ -90,6 +91,7 @@ class ModelBlame {
   bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
   bool reads_another_constant(const PlacedNode& node) const;
   bool may_look_at(const ValueMatch& match);
+  bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
   bool holds_root(const PlacedNode& node) const;
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
@@ -171,10 +173,26 @@ bool ModelBlame::holds_root(const PlacedNode& node) const {
                              [&](const ModelRoot& root) { return diff::static_path(root.path).starts_with(frame); });
 }
 
+// The two hold the same, each in its own float type.
+bool ModelBlame::is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const {
+  const DType a = diff::declared_type(&a_->site(in_a), DType::undefined),
+              b = diff::declared_type(&b_->site(in_b), DType::undefined);
+  if (a == b || a == DType::undefined || b == DType::undefined) return false;
+  if (!region.expected.is_tensor() || !region.found.is_tensor()) return false;
+  return diff::differ_by_storing(region.expected.tensor(), region.found.tensor(), diff::narrower(a, b));
+}
+
 // A node with bodies is given what it reads, whatever its bodies make of it.
 Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& path) {
-  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
-  if (a.id == kNoNode || b.id == kNoNode) return {};
+  const PlacedNode a = a_->producer(match.a);
+  PlacedNode b = b_->producer(match.b);
+  if (a.id == kNoNode) return {};
+  // What stands between casts in B is found behind them.
+  while (b.id != kNoNode && b.node().op_type != a.node().op_type && diff::only_moves(b)) {
+    const int32_t read = b.node().inputs.empty() ? -1 : ModelSide::site_read(*b.place, b.node().inputs.front());
+    b = read < 0 ? PlacedNode{} : b_->producer(read);
+  }
+  if (b.id == kNoNode || a.node().op_type != b.node().op_type) return {};
   const Instance instance = diff::instance_of(path);
   for (size_t port = 0; port < std::min(a.node().inputs.size(), b.node().inputs.size()); ++port) {
     const int32_t in_a = ModelSide::site_read(*a.place, a.node().inputs[port]);
@@ -183,7 +201,7 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
     Region region = PX_TRY(regions_.read(in_a, in_b, instance));
     const Limit limit = limit_at(diff::path_in(instance, a_->static_path(in_a)));
     const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
-    if (!(introduced.relative_rms > kSameDefinition)) continue;
+    if (!(introduced.relative_rms > kSameDefinition) || is_stored_alike(in_a, in_b, region)) continue;
     region.nodes_a.push_back(a);
     region.nodes_b.push_back(b);
     ModelRoot root;

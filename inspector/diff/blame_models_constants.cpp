@@ -172,7 +172,9 @@ class ConstantWalk {
     if (!a.is_tensor() || !b.is_tensor()) return a.is_absent() == b.is_absent();
     const Tensor &x = a.tensor(), &y = b.tensor();
     if (x.element_count() != y.element_count()) return false;
-    return difference_of_constants(x, y).empty() || differ_by_rounding(x, y);
+    if (difference_of_constants(x, y).empty() || differ_by_rounding(x, y)) return true;
+    const bool are_of_two_types = is_floating(x.dtype()) && is_floating(y.dtype()) && x.dtype() != y.dtype();
+    return are_of_two_types && differ_by_storing(x, y, narrower(x.dtype(), y.dtype()));
   }
 
   bool are_crossed(const PlacedNode& node_a, const PlacedNode& node_b) const {

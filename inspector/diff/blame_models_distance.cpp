@@ -49,4 +49,17 @@ bool differ_by_rounding(const Tensor& a, const Tensor& b) {
   return distance.relative_rms <= kFoldedAlike || distance.severity <= 1;
 }
 
+DType narrower(DType a, DType b) { return float_limits(a).epsilon > float_limits(b).epsilon ? a : b; }
+
+bool differ_by_storing(const Tensor& a, const Tensor& b, DType narrow) {
+  if (!is_floating(a.dtype()) || !is_floating(b.dtype()) || a.element_count() != b.element_count()) return false;
+  const FloatLimits limits = float_limits(narrow);
+  for (int64_t index = 0; index < a.element_count(); ++index) {
+    const double x = element_as_double(a, index), y = element_as_double(b, index);
+    const double rounding = limits.epsilon * std::max(std::abs(x), limits.min_normal);
+    if (x != y && !(std::isnan(x) && std::isnan(y)) && !(std::abs(x - y) <= rounding)) return false;
+  }
+  return true;
+}
+
 }  // namespace parallax::diff

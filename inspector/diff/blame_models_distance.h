@@ -26,4 +26,9 @@ constexpr double kFoldedAlike = 5e-7;
 // Constants computed by different programs (folded by an exporter, or by an optimiser): no more apart than that.
 bool differ_by_rounding(const Tensor& a, const Tensor& b);
 
+// Floats that are no more apart than storing them in `narrow`, a float type, makes them. As many elements in both.
+bool differ_by_storing(const Tensor& a, const Tensor& b, DType narrow);
+// Of two float types the one with the shorter mantissa.
+DType narrower(DType a, DType b);
+
 }  // namespace parallax::diff

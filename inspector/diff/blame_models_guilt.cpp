@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <span>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "inspector/diff/blame_models_constants.h"
+#include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/blame_models_trials.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
@@ -50,6 +53,15 @@ bool make_other_kinds(const PlacedNode& a, const PlacedNode& b) {
   return are_known && (is_floating(in_a) != is_floating(in_b) || (in_a == DType::bool_) != (in_b == DType::bool_));
 }
 
+// "MatMul 'a', Add 'b'", the first of them.
+std::string list_of(const std::vector<PlacedNode>& nodes) {
+  constexpr size_t kListed = 3;
+  std::string text;
+  for (const PlacedNode& node : std::span(nodes).first(std::min(kListed, nodes.size())))
+    text += fmt::format("{}{} '{}'", text.empty() ? "" : ", ", node.node().op_type, node.node().display_name);
+  return nodes.size() <= kListed ? text : fmt::format("{} and {} more nodes", text, nodes.size() - kListed);
+}
+
 // A cast to something narrower (halves, integers) that is undone at once: it alone is what B has more.
 const PlacedNode* find_round_trip(const std::vector<PlacedNode>& casts) {
   const auto is_wide = [](DType dtype) { return dtype == DType::float32 || dtype == DType::float64; };
@@ -87,7 +99,8 @@ void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
   const auto constants_of = [](const ModelSide& side, const PlacedNode& node) {
     return std::ranges::count_if(node.node().inputs, [&](ValueId input) {
       const int32_t read = ModelSide::site_read(*node.place, input);
-      return read >= 0 && side.follows_from_constants(read);
+      // Of shapes, too: the other side may have folded that.
+      return read >= 0 && (side.follows_from_constants(read) || side.site(read).follows_from_constants);
     });
   };
   const auto are_alike = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
@@ -235,6 +248,7 @@ class Explanation {
     for (const auto& pair : parts.paired) {
       if (is_rewired(pair)) rewired_.push_back(pair);
     }
+    if (std::vector<Guilty> folded = folded_otherwise(parts); !folded.empty()) return folded;
     const size_t differences = parts.changed.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
     if (differences > 1 && nodes <= kMostTried) {
@@ -255,6 +269,27 @@ class Explanation {
   Guilty reads_otherwise(const PlacedNode& node_a, const PlacedNode& node_b) const {
     const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
+  }
+
+  // B holds a constant where A computes one of shapes, and it is that which makes the difference.
+  std::vector<Guilty> folded_otherwise(const Parts& parts) const {
+    for (const auto& [node_a, node_b] : parts.paired) {
+      const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+      for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+        const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
+        const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+        if (x < 0 || y < 0 || !b_.is_constant(y)) continue;
+        if (a_.follows_from_constants(x) || !a_.site(x).follows_from_constants) continue;
+        const Value made = trials_.made_in_a(x, y), held = b_.constant(y);
+        if (!made.is_tensor() || !held.is_tensor()) continue;
+        if (differ_by_storing(made.tensor(), held.tensor(), held.tensor().dtype())) continue;
+        const std::string difference = difference_of_constants(made.tensor(), held.tensor());
+        if (difference.empty() || !trials_.agrees_with({{y, made}})) continue;
+        return {{node_a, fmt::format("it reads the constant '{}' in B, and what A computes of shapes differs: {}",
+                                     b_.site(y).name, difference)}};
+      }
+    }
+    return {};
   }
 
   std::vector<Guilty> among(const Parts& parts) const {
@@ -295,8 +330,7 @@ class Explanation {
       guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
     } else if (has_a) {
       guilty.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
-                        fmt::format("B makes this of {} other nodes, which compute something else of the same values",
-                                    parts.only_b.size())});
+                        fmt::format("B makes something else of the same values, by {}", list_of(parts.only_b))});
     }
   }
 

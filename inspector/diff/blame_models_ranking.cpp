@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,10 +45,13 @@ void keep_where(std::vector<ModelRoot>& roots, Matters&& matters) {
   if (std::ranges::any_of(roots, matters)) std::erase_if(roots, [&](const ModelRoot& root) { return !matters(root); });
 }
 
-// Where a value stands in the execution; behind all others where it was not compared.
+// Where a value stands in the execution; one that was fused away has the place, but no path in A. Behind all others
+// where it is not listed.
 size_t place_of(const std::string& path, const Comparison& comparison) {
-  const auto is_it = [&](const ValueComparison& value) { return value.a == path; };
-  return static_cast<size_t>(std::ranges::find_if(comparison.values, is_it) - comparison.values.begin());
+  const std::vector<ValueComparison>& values = comparison.values;
+  auto found = std::ranges::find(values, path, &ValueComparison::a);
+  if (found == values.end()) found = std::ranges::find(values, path, &ValueComparison::path);
+  return static_cast<size_t>(found - values.begin());
 }
 
 // Where what differs at a root begins to show: in the bodies of the node that makes its value, if it has any.
@@ -59,6 +63,18 @@ size_t begin_of(const std::string& path, const Comparison& comparison) {
   const auto lies_in_body = [&](const ValueComparison& other) { return other.a.starts_with(frame); };
   const auto first = std::ranges::find_if(comparison.values, lies_in_body) - comparison.values.begin();
   return std::min(place, static_cast<size_t>(first));
+}
+
+// What was fused away is listed behind all others; in its graph it stands where its node does.
+bool is_made_before(const ModelRoot& root, const std::string& path) {
+  const std::string own_path = static_path(root.path), other_path = static_path(path);
+  const ValueSite *own = nullptr, *other = nullptr;
+  for (const ValueSite* site : root.node.place->values) {
+    if (site == nullptr) continue;
+    if (site->scope + site->escaped_name == own_path) own = site;
+    if (site->scope + site->escaped_name == other_path) other = site;
+  }
+  return own != nullptr && other != nullptr && own->node_index <= other->node_index;
 }
 
 // What one side holds is more than the other's type can: no other node is needed to explain it.
@@ -113,7 +129,8 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   const auto explains = [&](const ModelRoot& root) {
     if (root.path == left->path) return did_much(root);
     const bool may_grow = did_much(root) || !are_of_two_types;  // a rounding to the other type does not
-    return may_grow && !overflown.has_value() && begin_of(root.path, comparison) <= left_at;
+    if (!may_grow || overflown.has_value()) return false;
+    return begin_of(root.path, comparison) <= left_at || is_made_before(root, left->path);
   };
   if (left.has_value() && std::ranges::any_of(roots, explains)) left.reset();
   // Below a user's limit nothing matters beside what exceeds one; below the table's, another definition is what it is.
@@ -126,9 +143,10 @@ std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& 
   if (std::ranges::any_of(roots, [&](const ModelRoot& root) { return did_much(root) && is_sure(root); })) {
     std::erase_if(roots, [&](const ModelRoot& root) { return root.is_users_limit && !did_much(root); });
   }
-  // What is surely the same value comes before what may have been paired wrongly; then in the order of execution.
-  std::ranges::stable_sort(roots, [](const ModelRoot& x, const ModelRoot& y) {
-    return is_sure(x) != is_sure(y) ? is_sure(x) : x.order < y.order;
+  // What did much comes before what is within the limits of its values, what is surely the same value before what may
+  // have been paired wrongly; then in the order of execution.
+  std::ranges::stable_sort(roots, {}, [&](const ModelRoot& root) {
+    return std::tuple(!did_much(root) && !root.always_counts, !is_sure(root), root.order);
   });
   std::vector<Cause> causes;
   for (const ModelRoot& root : roots) {

@@ -74,6 +74,11 @@ bool Trials::agrees_with(const RegionRunner::Constants& constants) const {
   return is_same(region_.expected, runner_.run_with(target_.a, target_.b, instance_, constants));
 }
 
+Value Trials::made_in_a(int32_t in_a, int32_t in_b) const {
+  auto read = runner_.read(in_a, in_b, instance_);
+  return read.ok() ? read->expected : Value();
+}
+
 bool Trials::agrees_without(const PlacedNode& node, bool in_a) const {
   return is_same(in_a ? region_.found : region_.expected,
                  runner_.run_without(target_.a, target_.b, instance_, node, in_a));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -101,12 +102,34 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
   return factor;
 }
 
-std::string constant_difference(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
+struct ConstantDifference {
+  std::string text;  // empty where there is none
+  double size = -1;
+};
+
+ConstantDifference constant_difference(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
   if (in_a < 0 || in_b < 0 || !a.follows_from_constants(in_a) || !b.follows_from_constants(in_b)) return {};
   const Value value_a = a.constant(in_a), value_b = b.constant(in_b);
   if (!value_a.is_tensor() || !value_b.is_tensor() || differ_by_rounding(value_a.tensor(), value_b.tensor())) return {};
   const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
-  return text.empty() ? "" : fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text);
+  if (text.empty()) return {};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool are_like = value_a.tensor().shape() == value_b.tensor().shape();
+  const double size = are_like ? relative_distance(value_a, value_b, {}).relative_rms : kInfinity;
+  return {fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text), size};
+}
+
+// Of all that it reads the constant that is furthest off: in half precision each differs a little.
+std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                 const PlacedNode& node_b) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  ConstantDifference furthest;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    ConstantDifference found = constant_difference(a, ModelSide::site_read(*node_a.place, in_a[port]), b,
+                                                   ModelSide::site_read(*node_b.place, in_b[port]));
+    if (!found.text.empty() && found.size > furthest.size) furthest = std::move(found);
+  }
+  return furthest.text;
 }
 
 // A constant and a value that have changed places.
@@ -130,22 +153,26 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
   if (a.element_count() != b.element_count())
     return fmt::format("its shape is {} in B and {} in A", b.shape().to_string(), a.shape().to_string());
-  int64_t count = 0, first = -1;
+  int64_t count = 0, worst = -1;
+  double largest = 0;
   bool is_zero = true;
   for (int64_t element = 0; element < a.element_count(); ++element) {
     const double x = element_as_double(a, element), y = element_as_double(b, element);
     is_zero = is_zero && y == 0;
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (first < 0) first = element;
     ++count;
+    const double apart = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
+    if (worst >= 0 && apart <= largest) continue;
+    worst = element;
+    largest = apart;
   }
   if (count == 0) return {};
   if (is_transposed(a, b)) return "it is transposed in B";
   const std::string element =
       a.element_count() == 1
           ? fmt::format("it is {:.7g} in B and {:.7g} in A", element_as_double(b, 0), element_as_double(a, 0))
-          : fmt::format("element [{}] is {:.7g} in B and {:.7g} in A", fmt::join(index_of(first, a.shape()), ","),
-                        element_as_double(b, first), element_as_double(a, first));
+          : fmt::format("element [{}] is {:.7g} in B and {:.7g} in A", fmt::join(index_of(worst, a.shape()), ","),
+                        element_as_double(b, worst), element_as_double(a, worst));
   if (count == 1 || a.element_count() == 1) return element;
   if (is_zero) return "it is all zeros in B";
   if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")
@@ -159,11 +186,7 @@ std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, 
   if (hash_operator(in_a) != hash_operator(in_b))
     return fmt::format("the operator is {} in B and {} in A", in_b.op_type, in_a.op_type);
   if (std::string text = attribute_difference(node_a, node_b); !text.empty()) return text;
-  for (size_t port = 0; port < std::min(in_a.inputs.size(), in_b.inputs.size()); ++port) {
-    std::string text = constant_difference(a, ModelSide::site_read(*node_a.place, in_a.inputs[port]), b,
-                                           ModelSide::site_read(*node_b.place, in_b.inputs[port]));
-    if (!text.empty()) return text;
-  }
+  if (std::string text = constants_difference(a, node_a, b, node_b); !text.empty()) return text;
   return has_crossed_constant(a, node_a, b, node_b) ? "the operands are swapped in B" : "";
 }
 

@@ -377,7 +377,7 @@ class DumpComparer {
     Limit limit = judge_.limit_of(number, a.path);
     if (links_.is_closed()) {
       limit = diff::wider(limit, judge_b_.limit_of(numbers_b_.at(in_b), b.path));
-      limit = differences_.with_storing(limit, a.type.dtype, b.type.dtype);
+      limit = differences_.with_storing(limit, {a.path, a.type.dtype}, {b.path, b.type.dtype});
     }
     return {limit, is_exempt(a) || is_exempt(b), widen_};
   }

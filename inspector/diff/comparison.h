@@ -40,7 +40,8 @@ struct ValueComparison {
   MatchedBy matched_by = MatchedBy::path;
   std::string node;  // display name of the producer in A (in B where A has none)
   std::string op;
-  std::string dtype;  // of A; "float32", or a type string for what is no tensor
+  bool node_reads_it = false;  // the value is an initializer, and `node` the first that reads it
+  std::string dtype;           // of A; "float32", or a type string for what is no tensor
   std::vector<int64_t> shape;
   Verdict verdict = Verdict::not_compared;
   double severity = 0;

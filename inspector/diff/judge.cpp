@@ -83,6 +83,7 @@ void describe_producer(const ValueSite& site, ValueComparison& result) {
   const Node& reader = site.graph->nodes[static_cast<size_t>(readers.front())];
   result.node = reader.display_name;
   result.op = reader.op_type;
+  result.node_reads_it = true;
 }
 
 std::vector<ValueComparison> in_order(std::vector<Placed> values) {

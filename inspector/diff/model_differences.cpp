@@ -2,6 +2,7 @@
 #include "inspector/diff/model_differences.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -21,6 +22,30 @@ bool holds_data(const ValueSite& site) {
   return site.role == ValueSite::Role::initializer || (site.op == "Constant" && site.domain.empty());
 }
 
+// The half type that the elements of a constant have been rounded to before they were cast and moved, else undefined.
+DType narrowest_on_the_way(const Graph& graph, ValueId value) {
+  constexpr std::array kKeepElements = {"Cast",    "Identity",  "Reshape", "Squeeze", "Unsqueeze",
+                                        "Flatten", "Transpose", "Slice",   "Gather",  "Expand"};
+  for (size_t steps = 0; value != kNoValue && steps < graph.nodes.size(); ++steps) {
+    const ValueDef& definition = value_at(graph, value);
+    if (is_half(definition.type.dtype)) return definition.type.dtype;
+    if (definition.producer == kNoNode) break;
+    const Node& node = graph.nodes[static_cast<size_t>(definition.producer)];
+    if (std::ranges::find(kKeepElements, node.op_type) == kKeepElements.end() || node.inputs.empty()) break;
+    value = node.inputs.front();
+  }
+  return DType::undefined;
+}
+
+// Whether the worst element is one that half precision does not hold, and what stands for it: converters write a small
+// number for one that would be lost (1e-7 for 1e-12), a large one for one beyond the range (-10000 for -3.4e38).
+bool cannot_be_half(const Metrics& metrics) {
+  const FloatLimits limits = float_limits(DType::float16);
+  const double a = std::abs(metrics.worst_a), b = std::abs(metrics.worst_b);
+  if (a <= limits.min_normal) return b <= limits.min_normal;
+  return a > limits.max_finite && b >= limits.max_finite / 8;
+}
+
 }  // namespace
 
 Limit wider(const Limit& a, const Limit& b) {
@@ -35,8 +60,12 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   if (!is_a && computes && is_half(definition.type.dtype)) ++shares_b_.half;
   if (!is_a && computes && definition.type.dtype == DType::float32) ++shares_b_.wide;
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
-  if (!is_a) return;
   const std::string path = site.scope + site.escaped_name;
+  if (site.follows_from_constants && is_floating(definition.type.dtype)) {
+    const DType narrowest = narrowest_on_the_way(*site.graph, site.value);
+    if (narrowest != DType::undefined) (is_a ? narrowed_in_a_ : narrowed_in_b_).emplace(path, narrowest);
+  }
+  if (!is_a) return;
   // What a loop computes is no constant, be it of its counter alone.
   const bool goes_round = site.scope.find(".body[") != std::string::npos;
   if (holds_data(site) || (site.is_constant_like && !goes_round)) constants_.insert(path);
@@ -55,7 +84,14 @@ DType ModelDifferences::type_that_rounds(DType carried) const {
   return is_half(carried) && shares_b_.half <= shares_b_.wide ? DType::float32 : carried;
 }
 
-Limit ModelDifferences::with_storing(const Limit& limit, DType a, DType b) const {
+DType ModelDifferences::type_in(const Types& narrowed, const Held& value) {
+  if (narrowed.empty() || !is_floating(value.dtype)) return value.dtype;
+  const auto found = narrowed.find(static_path(value.path));
+  return found == narrowed.end() ? value.dtype : found->second;
+}
+
+Limit ModelDifferences::with_storing(const Limit& limit, const Held& in_a, const Held& in_b) const {
+  const DType a = type_in(narrowed_in_a_, in_a), b = type_in(narrowed_in_b_, in_b);
   if (is_half(a) == is_half(b) || !is_floating(a) || !is_floating(b)) return limit;
   if (is_half(b) && type_that_rounds(b) != b) return limit;
   const FloatLimits limits = float_limits(is_half(b) ? b : a);
@@ -94,7 +130,9 @@ bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
   const bool is_close =
       metrics.has_value() && (metrics->max_abs <= kFoldedAlike * metrics->rms_a || metrics->max_rel <= kFoldedAlike);
   if (is_close) return true;
-  if (half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32) return true;
+  if (half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32 && metrics.has_value() &&
+      cannot_be_half(*metrics))
+    return true;
   const auto effects = made_with_.find(static_path(constant.path));
   return std::ranges::none_of(effects->second, [&](const std::string& effect) { return compared.contains(effect); });
 }
@@ -125,7 +163,9 @@ void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) co
     const std::string path = static_path(value.path);
     if (value.verdict != Verdict::not_compared) compared.insert(path);
     const bool has_other_shape = value.verdict == Verdict::not_compared && value.reason == "shape differs";
-    if (value.verdict != Verdict::diverged && !has_other_shape) continue;
+    // Elements moved before or behind a node: what is made of them next may agree.
+    const bool is_on_the_way = has_other_shape && !value.is_graph_output && path.find("//") == std::string::npos;
+    if ((value.verdict != Verdict::diverged && !has_other_shape) || is_on_the_way) continue;
     wrong.insert(path);
     if (constants_.contains(path)) continue;  // a constant in a body says nothing of the body
     for (size_t at = path.find("//"); at != std::string::npos; at = path.find("//", at + 2)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -25,8 +26,13 @@ class ModelDifferences {
   DType type_that_rounds(DType carried) const;
 
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
-  // it: constants and what is taken out of them carry no other error.
-  Limit with_storing(const Limit& limit, DType a, DType b) const;
+  // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
+  // more counts as half. `dtype`: what the value is carried in.
+  struct Held {
+    std::string_view path;
+    DType dtype;
+  };
+  Limit with_storing(const Limit& limit, const Held& a, const Held& b) const;
 
   // `a` as a model in half precision can hold it: what hides a score (-3.4e38, -1e9) and is large in `b`, too, is taken
   // as equal. `a` itself where there are none. What else overflows in half precision is a difference.
@@ -44,12 +50,16 @@ class ModelDifferences {
                          const std::unordered_set<std::string>& compared) const;
   bool may_be_written_so(const ValueComparison& constant, const std::unordered_set<std::string>& compared) const;
 
+  using Types = std::unordered_map<std::string, DType>;
+  static DType type_in(const Types& narrowed, const Held& value);
+
   struct Shares {
     int64_t half = 0, wide = 0;
   };
   Shares shares_b_;
-  std::unordered_set<std::string> half_in_b_;                            // static paths
-  std::unordered_set<std::string> constants_;                            // static paths in A
+  Types narrowed_in_a_, narrowed_in_b_;        // by static path: constants that are wider than they were stored
+  std::unordered_set<std::string> half_in_b_;  // static paths
+  std::unordered_set<std::string> constants_;  // static paths in A
   std::unordered_map<std::string, std::vector<std::string>> made_with_;  // static paths in A: what reads a value makes
 };
 

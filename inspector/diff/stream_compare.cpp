@@ -275,7 +275,7 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
   Limit limit = judge_.limit_of(in_a.number, comparison.path);
   if (links_.is_closed()) {
     limit = diff::wider(limit, judge_b_.limit_of(in_b.number, comparison.b));
-    limit = differences_.with_storing(limit, in_a.dtype, in_b.dtype);
+    limit = differences_.with_storing(limit, {comparison.path, in_a.dtype}, {comparison.b, in_b.dtype});
   }
   const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_ || links_.is_closed()};
   Value value_a = is_a ? value : counterpart.value;

@@ -75,12 +75,13 @@ std::string place_text(const std::vector<int64_t>& index) { return fmt::format("
 std::string divergence_lines(const Comparison& comparison, const Colours& colours) {
   if (!comparison.first_divergence.has_value()) return {};
   const FirstDivergence& first = *comparison.first_divergence;
+  const ValueComparison* value = find_value(comparison, first.path);
+  const std::string_view relation = value != nullptr && value->node_reads_it ? "read" : "made";
   const std::string producer = first.node.empty()
                                    ? "not made by a node"
-                                   : fmt::format("made by {} '{}'", printable(first.op), printable(first.node));
+                                   : fmt::format("{} by {} '{}'", relation, printable(first.op), printable(first.node));
   std::string text =
       fmt::format("first divergence: {}{}{} ({})\n", colours.bold, printable(first.path), colours.end, producer);
-  const ValueComparison* value = find_value(comparison, first.path);
   if (value == nullptr || !value->metrics.has_value()) return text;
   const Metrics& metrics = *value->metrics;
   const WorstElements worst = worst_elements(metrics);

@@ -155,6 +155,34 @@ TEST_F(BlameRanking, ManySmallChangesAreCausesWhereNoneIsLarge) {
   EXPECT_EQ(comparison.causes.front().path, "product");
 }
 
+// Another definition that stays within the limits of its value is named, behind what does not.
+TEST_F(BlameRanking, WhatIsWithinItsLimitsComesLast) {
+  const Tensor w = square(DType::float32, 0.1), v = square(DType::float32, 0.2);
+  const Tensor more = square(DType::float32, 0.1 * (1 + 1.5e-6));
+  EXPECT_EQ(paths_of_causes(blame(two_products(w, v), two_products(more, transposed(v)))), (Paths{"y", "product"}));
+}
+
+// A folds nothing, B holds what follows from shapes as a constant: a wrong one is its reader's.
+TEST_F(BlameRanking, AConstantInPlaceOfWhatFollowsFromShapes) {
+  const auto mean = [](bool is_folded, double count) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,4]");
+    if (is_folded) {
+      builder.initializer("count", one_element(DType::float32, count));
+    } else {
+      builder.node("Size", {"x"}, {"size"}).node("Cast", {"size"}, {"count"}, {{"to", int64_t{1}}});
+    }
+    builder.node("Exp", {"x"}, {"e"}).node("Div", {"e", "count"}, {"part"});
+    return builder.node("Tanh", {"part"}, {"y"}).output("y"), builder;
+  };
+  const Comparison comparison = blame(mean(false, 0), mean(true, 17));
+  ASSERT_EQ(paths_of_causes(comparison), Paths{"part"});
+  EXPECT_EQ(comparison.causes.front().op, "Div");
+  EXPECT_NE(comparison.causes.front().why.find("what A computes of shapes differs: it is 17 in B and 16 in A"),
+            std::string::npos)
+      << comparison.causes.front().why;
+}
+
 GraphBuilder sum_of(const char* first) {
   GraphBuilder builder(17);
   builder.input("x", "float32[4,4]").initializer("one", square(DType::float32, 1));
