@@ -399,14 +399,23 @@ class DumpComparer {
     return {};
   }
 
+  static int64_t count_of(const TypeInfo& captured) {
+    int64_t count = 1;
+    if (captured.dims.has_value()) {
+      for (const Dim& dim : *captured.dims) count *= dim.value;
+    }
+    return count;
+  }
+
   // Shapes and, unless floats may be widened, types must be equal; otherwise says so.
   bool same_type(const TypeInfo& a, const TypeInfo& b, ValueComparison& result) const {
     const bool both_tensors = a.kind == TypeInfo::Kind::tensor && b.kind == TypeInfo::Kind::tensor;
     const bool may_widen = widen_ && both_tensors && is_floating(a.dtype) && is_floating(b.dtype);
     if (a.kind != b.kind || (both_tensors && a.dtype != b.dtype && !may_widen))
       return diff::set_not_compared(result, "dtype differs"), false;
-    if (both_tensors && a.dims != b.dims) return diff::set_not_compared(result, "shape differs"), false;
-    return true;
+    if (!both_tensors || a.dims == b.dims) return true;
+    result.is_same_count = count_of(a) == count_of(b);
+    return diff::set_not_compared(result, "shape differs"), false;
   }
 
   void compare_statistics(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,

@@ -46,6 +46,7 @@ struct ValueComparison {
   Verdict verdict = Verdict::not_compared;
   double severity = 0;
   Limit limit;
+  bool is_same_count = false;      // of tensors whose shapes differ: both have as many elements
   std::string reason;              // of not_compared and mistrusted; empty otherwise
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;

@@ -361,11 +361,22 @@ class Matcher {
     if (value_a.is_constant != value_b.is_constant) return false;
     if (value_a.is_constant || value_a.producer < 0) return true;
     if (needs == NameNeeds::size) return !have_other_sizes(*value_a.type, *value_b.type);
-    if (needs == NameNeeds::use) return value_a.near_uses == value_b.near_uses;
-    if (a_.op_of(a) != b_.op_of(b)) return false;
+    if (needs == NameNeeds::use)
+      return value_a.near_uses == value_b.near_uses || are_made_of_the_same(value_a, value_b);
+    if (a_.op_of(a) != b_.op_of(b)) return are_made_of_the_same(value_a, value_b);
     const FlatNode &node_a = a_.node(value_a.producer), &node_b = b_.node(value_b.producer);
     return value_a.near_uses == value_b.near_uses ||
            (node_a.constants == node_b.constants && inputs_agree(node_a, node_b));
+  }
+
+  // Whatever the operators: another one was put in that place.
+  bool are_made_of_the_same(const FlatValue& value_a, const FlatValue& value_b) const {
+    if (value_b.producer < 0 || have_other_sizes(*value_a.type, *value_b.type)) return false;
+    const FlatNode &node_a = a_.node(value_a.producer), &node_b = b_.node(value_b.producer);
+    const auto is_computed = [&](int32_t input) { return input >= 0 && !a_.value(input).is_constant; };
+    const auto is_unknown = [&](int32_t input) { return is_computed(input) && a_.match_of(input) < 0; };
+    return std::ranges::any_of(node_a.inputs, is_computed) && std::ranges::none_of(node_a.inputs, is_unknown) &&
+           inputs_agree(node_a, node_b);
   }
 
   // ---- what is left ----

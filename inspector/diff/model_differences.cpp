@@ -164,7 +164,8 @@ void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) co
     if (value.verdict != Verdict::not_compared) compared.insert(path);
     const bool has_other_shape = value.verdict == Verdict::not_compared && value.reason == "shape differs";
     // Elements moved before or behind a node: what is made of them next may agree.
-    const bool is_on_the_way = has_other_shape && !value.is_graph_output && path.find("//") == std::string::npos;
+    const bool is_moved = has_other_shape && value.is_same_count;
+    const bool is_on_the_way = is_moved && !value.is_graph_output && path.find("//") == std::string::npos;
     if ((value.verdict != Verdict::diverged && !has_other_shape) || is_on_the_way) continue;
     wrong.insert(path);
     if (constants_.contains(path)) continue;  // a constant in a body says nothing of the body

@@ -75,7 +75,10 @@ class PairWalk {
       if (!wide_a.defined() || !wide_b.defined()) return set_not_compared(result_, "not captured"), false;
       return walk_tensors(wide_a, wide_b);
     }
-    if (!(a.shape() == b.shape())) return set_not_compared(result_, "shape differs"), false;
+    if (!(a.shape() == b.shape())) {
+      result_.is_same_count = a.element_count() == b.element_count();
+      return set_not_compared(result_, "shape differs"), false;
+    }
     const Metrics metrics = compare_views(a, b, {result_.limit.rtol, result_.limit.atol});
     const bool is_uniform = metrics.all_equal_a && metrics.all_equal_b;
     if (is_uniform && !is_exact(a.dtype()) && metrics.count >= kTooManyToBeEqual) is_suspicious_ = true;

@@ -429,5 +429,22 @@ TEST(Matching, AFaultyNodeAmongChangedNeighboursKeepsItsName) {
   EXPECT_EQ(matched.pairs.at("bent"), "bent");
 }
 
+// Another operator of the same operands, under the same name, read by what an optimiser made: as A reads a later value.
+TEST(Matching, AnotherOperatorOfTheSameOperandsKeepsItsName) {
+  const auto turned = [](bool is_changed) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,4]").initializer("w", weight(2, 16));
+    builder.node("Softmax", {"x"}, {"first"}, {{"axis", int64_t{-1}}}).node("Exp", {"first"}, {"a"});
+    builder.node("Abs", {"first"}, {"b"}).node(is_changed ? "Sub" : "Add", {"a", "b"}, {"sum"});
+    if (!is_changed) builder.node("MatMul", {"sum", "w"}, {"product"}).node("Tanh", {"product"}, {"late"});
+    builder.node("Transpose", {is_changed ? "sum" : "late"}, {"turned"}).node("Relu", {"turned"}, {"bent"});
+    builder.node("LogSoftmax", {"bent"}, {"y"}, {{"axis", int64_t{-1}}});
+    return builder.output("y"), builder;
+  };
+  const Matched matched(finished(turned(false)), finished(turned(true)));
+  ASSERT_TRUE(matched.pairs.contains("sum"));
+  EXPECT_EQ(matched.pairs.at("sum"), "sum");
+}
+
 }  // namespace
 }  // namespace parallax
