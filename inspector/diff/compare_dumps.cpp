@@ -232,6 +232,7 @@ class DumpComparer {
       if (options_.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the comparison was cancelled");
       Placed& placed = add(a_, index);
       placed.order_in_a = index;
+      placed.node_index = node_index(placed.comparison.path);
       placed.comparison.a = placed.comparison.path;
       const auto found = matching.b_of_a.find(index);
       const int32_t in_b = found == matching.b_of_a.end() ? kNone : found->second;
@@ -260,6 +261,11 @@ class DumpComparer {
   std::vector<DamagedValue> take_damages() { return std::move(damages_); }
 
  private:
+  int32_t node_index(const std::string& path_in_a) const {
+    const ValueSite* site = a_.site(path_in_a);
+    return site == nullptr ? -1 : site->node_index;
+  }
+
   Placed& add(const DumpSide& side, int32_t index) {
     Placed& placed = values_.emplace_back();
     describe(side, side.entry(index), placed.comparison);
@@ -307,6 +313,8 @@ class DumpComparer {
       if (b_.absence(path_b) == nullptr) continue;
       Placed& placed = add(a_, index);
       placed.order_in_a = behind_all() + 1 + index;
+      placed.node_index = node_index(a_.entry(index).path);
+      placed.stands_by_node = true;
       placed.comparison.a = placed.comparison.path;
       placed.comparison.b = path_b;
       diff::set_not_compared(placed.comparison, diff::reason_of(*a_.entry(index).absence));

@@ -2,6 +2,10 @@
 #include "inspector/diff/judge.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <tuple>
+#include <utility>
 
 #include "inspector/diff/value_compare.h"
 
@@ -86,7 +90,32 @@ void describe_producer(const ValueSite& site, ValueComparison& result) {
   result.node_reads_it = true;
 }
 
+namespace {
+
+// Gives what neither side made the order of the last value that was, of a node before its own in the same graph.
+void place_by_node(std::vector<Placed>& values) {
+  if (std::ranges::none_of(values, &Placed::stands_by_node)) return;
+  using Made = std::pair<int32_t, int64_t>;  // node, order
+  std::unordered_map<std::string, std::vector<Made>> made_in;
+  const auto graph_of = [](const Placed& value) { return std::string(prefix_of(static_path(value.comparison.path))); };
+  for (const Placed& value : values) {
+    if (!value.stands_by_node && value.order_in_a >= 0 && !value.comparison.a.empty())
+      made_in[graph_of(value)].emplace_back(value.node_index, value.order_in_a);
+  }
+  for (auto& [graph, made] : made_in) std::ranges::sort(made);
+  for (Placed& value : values) {
+    if (!value.stands_by_node) continue;
+    const auto graph = made_in.find(graph_of(value));
+    if (graph == made_in.end()) continue;
+    const auto behind = std::ranges::upper_bound(graph->second, Made{value.node_index, INT64_MAX});
+    value.order_in_a = behind == graph->second.begin() ? -1 : std::prev(behind)->second;
+  }
+}
+
+}  // namespace
+
 std::vector<ValueComparison> in_order(std::vector<Placed> values) {
+  place_by_node(values);
   // Position in A for every value of B: its own, or that of the last matched value before it.
   std::sort(values.begin(), values.end(), [](const Placed& x, const Placed& y) { return x.order_in_b < y.order_in_b; });
   int64_t last_in_a = -1;
@@ -99,8 +128,8 @@ std::vector<ValueComparison> in_order(std::vector<Placed> values) {
       value.order_in_b = -1;  // A's own come first among equals
     }
   }
-  std::stable_sort(values.begin(), values.end(), [](const Placed& x, const Placed& y) {
-    return x.order_in_a != y.order_in_a ? x.order_in_a < y.order_in_a : x.order_in_b < y.order_in_b;
+  std::ranges::stable_sort(values, {}, [](const Placed& value) {
+    return std::tuple(value.order_in_a, value.order_in_b, value.stands_by_node ? value.node_index : INT32_MIN);
   });
   std::vector<ValueComparison> ordered;
   ordered.reserve(values.size());

@@ -60,11 +60,13 @@ DType declared_type(const ValueSite* site, DType fallback);
 // Node and operator as the document names them: the producer, or the first node that reads an input or initializer.
 void describe_producer(const ValueSite& site, ValueComparison& result);
 
-// A's values in order, those only in B after the last value before them (in B's order) that has a counterpart.
-// `order_in_b` of A's values is -1 where they have none.
+// A's values in order, those only in B after the last value before them (in B's order) that has a counterpart, and
+// those that no plan makes where their node stands in A's graph. `order_in_b` of A's values is -1 where they have none.
 struct Placed {
   int64_t order_in_a = -1;
   int64_t order_in_b = -1;
+  int32_t node_index = -1;      // ValueSite's, in A
+  bool stands_by_node = false;  // made by neither side; `order_in_a` is where nothing of its graph was made
   ValueComparison comparison;
 };
 std::vector<ValueComparison> in_order(std::vector<Placed> values);

@@ -130,6 +130,7 @@ CaptureLevel StreamComparer::Impl::wants(bool is_a, const ValueSite& site) {
   StreamSide::Site entry;
   entry.name = site.name;
   entry.description.path = path;
+  entry.node_index = site.node_index;
   diff::describe_producer(site, entry.description);
   const std::lock_guard lock(mutex_);
   if (links_.is_closed()) differences_.add(is_a, site);
@@ -227,6 +228,7 @@ Status StreamComparer::Impl::observe(bool is_a, const Observation& observation) 
   const std::string& path = seen.placed.comparison.path;
   if (const auto site = own.sites.find(diff::static_path(path)); site != own.sites.end()) site->second.was_seen = true;
   (is_a ? seen.placed.order_in_a : seen.placed.order_in_b) = own.next_order++;
+  if (is_a) seen.placed.node_index = observation.site.node_index;
   const int64_t occurrence = own.occurrences[path]++;
   const std::string suffix = occurrence == 0 ? "" : "\n" + std::to_string(occurrence);
   const auto key = [&] { return (is_a ? path : links_.a_path_of(path)) + suffix; };
@@ -332,6 +334,8 @@ void StreamComparer::Impl::add_absent_in_both() {
     placed.comparison.a = path;
     placed.comparison.b = path_b;
     placed.order_in_a = a_.next_order++;
+    placed.node_index = a_.sites[path].node_index;
+    placed.stands_by_node = true;
     diff::set_not_compared(placed.comparison, diff::reason_of(a_.absent.at(path)));
   }
 }

@@ -29,6 +29,7 @@ struct StreamSide {
   struct Site {
     std::string name;
     ValueComparison description;  // path, node, op
+    int32_t node_index = -1;      // ValueSite's
     bool was_seen = false;
   };
 

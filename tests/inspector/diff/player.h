@@ -26,7 +26,9 @@ class Player {
   Player(Observer& observer, std::string executor) : observer_(observer), executor_(std::move(executor)) {}
 
   ValueSite& site(const std::string& name, const std::string& scope = "") {
+    const auto node_index = static_cast<int32_t>(sites_.size());
     ValueSite& site = sites_.emplace_back();
+    site.node_index = node_index;
     names_.push_back(name);
     site.name = names_.back();
     site.escaped_name = escape_name(name);

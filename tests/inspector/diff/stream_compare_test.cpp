@@ -93,6 +93,17 @@ TEST(StreamComparer, SaysWhyAValueWasNotCompared) {
   EXPECT_EQ(comparison.summary.not_compared, 6);
 }
 
+TEST(StreamComparer, WhatNeitherSideMadeStandsWhereItsNodeDoes) {
+  Pair pair;
+  for (Player* side : {&pair.a, &pair.b}) {
+    side->sees("x", tensor_of(1))
+        .lacks("first", {Absence::Kind::fused, "y"})
+        .lacks("second", {Absence::Kind::fused, "y"});
+    side->sees("y", tensor_of(1)).sees("z", tensor_of(1)).lacks("last", {Absence::Kind::removed, ""});
+  }
+  EXPECT_EQ(paths_of(pair.play()), (std::vector<std::string>{"x", "first", "second", "y", "z", "last"}));
+}
+
 TEST(StreamComparer, AnOutputThatNeverCameIsInconclusive) {
   Pair pair;
   pair.a.output("y").sees("x", tensor_of(1)).sees("y", tensor_of(1));
