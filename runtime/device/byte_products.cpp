@@ -10,6 +10,7 @@
 
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/buffer_pool.h"
+#include "runtime/device/code_panels.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/device/onednn.h"
@@ -32,8 +33,9 @@ bool has_exact_bytes() {
   return has;
 }
 
+// Whether oneDNN has them, or we do.
 bool are_worth_it(double work, int64_t terms) {
-  return has_exact_bytes() && work >= static_cast<double>(kLeastByteWork) && terms <= kMostTerms;
+  return (has_exact_bytes() || has_code_panels()) && work >= static_cast<double>(kLeastByteWork) && terms <= kMostTerms;
 }
 
 void flip(const std::byte* from, int64_t count, std::byte* to) {
@@ -46,6 +48,8 @@ void flip(const std::byte* from, int64_t count, std::byte* to) {
     });
   });
 }
+
+double work_of_bytes(double multiply_adds) { return multiply_adds / kTimesFloat; }
 
 // Codes of the signedness that is asked for; `memory` owns them where they are a copy.
 struct Side {
@@ -86,7 +90,61 @@ Status byte_product(int64_t m, int64_t n, int64_t k, const Side& a, const Side& 
   return {};
 }
 
-double work_of_bytes(double multiply_adds) { return multiply_adds / kTimesFloat; }
+// ---- Where oneDNN's product would saturate: our own, of 16-bit numbers ----
+
+using Numbers = std::shared_ptr<int16_t>;
+
+// What `pack(numbers)` writes; kept with constant codes.
+template <class Pack>
+Result<Numbers> packed(Queue<Cpu>& queue, const Codes& codes, const char* prefix, int64_t rows, int64_t columns,
+                       int64_t count, const Pack& pack) {
+  Status status;
+  const auto make = [&]() -> Numbers {
+    auto memory = queue.pool().allocate(static_cast<size_t>(count) * sizeof(int16_t));
+    if (!memory.ok()) return status = std::move(memory).error(), nullptr;
+    pack(reinterpret_cast<int16_t*>(memory->get()));
+    return Numbers(*memory, reinterpret_cast<int16_t*>(memory->get()));
+  };
+  if (!codes.is_constant) {
+    Numbers made = make();
+    PX_TRY(std::move(status));
+    return made;
+  }
+  CacheKey key(prefix);
+  key.add(codes.data).add(rows).add(columns).add(codes.is_signed).add(codes.zero);
+  Numbers kept = queue.weights().get<int16_t>(key.text(), make);
+  PX_TRY(std::move(status));
+  if (kept == nullptr) return out_of_memory("the codes of a weight could not be kept");
+  return kept;
+}
+
+CodeMatrix matrix_of(const Codes& codes) { return {codes.data, codes.is_signed, codes.zero}; }
+
+Result<Numbers> packed_rows(Queue<Cpu>& queue, const Codes& codes, int64_t m, int64_t k) {
+  return packed(queue, codes, "code rows", m, k, code_row_numbers(m, k),
+                [&](int16_t* numbers) { pack_code_rows(m, k, matrix_of(codes), numbers); });
+}
+
+Result<Numbers> packed_panels(Queue<Cpu>& queue, const Codes& codes, int64_t n, int64_t k) {
+  return packed(queue, codes, "code panels", k, n, code_panel_numbers(n, k),
+                [&](int16_t* numbers) { pack_code_panels(n, k, matrix_of(codes), numbers); });
+}
+
+// ---- Products ----
+
+// c [m, n] = a [m, k] b [k, n] of codes, all dense.
+Status code_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const Codes& a, const Codes& b, int32_t* c) {
+  if (!has_exact_bytes()) {
+    const Numbers rows = PX_TRY(packed_rows(queue, a, m, k)), panels = PX_TRY(packed_panels(queue, b, n, k));
+    multiply_code_panels(m, n, k, rows.get(), panels.get(), c);
+    return {};
+  }
+  const Side rows = PX_TRY(side_of(queue, a, m * k, false));
+  const Side columns = PX_TRY(side_of(queue, b, k * n, true));
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const LibraryThreads threads(library_thread_count(work_of_bytes(work)));
+  return byte_product(m, n, k, rows, columns, c);
+}
 
 // ---- Convolutions ----
 
@@ -224,15 +282,11 @@ bool suits_byte_products(const ConvProblem& problem) {
 
 Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b, int32_t* c) {
   const int64_t m = problem.m, n = problem.n, k = problem.k;
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   for (int64_t i = 0; i < problem.batch(); ++i) {
     Codes left = a, right = b;
     left.data += problem.a_offsets[i];
     right.data += problem.b_offsets[i];
-    const Side rows = PX_TRY(side_of(queue, left, m * k, false));
-    const Side columns = PX_TRY(side_of(queue, right, k * n, true));
-    const LibraryThreads threads(library_thread_count(work_of_bytes(work)));
-    PX_TRY(byte_product(m, n, k, rows, columns, c + i * m * n));
+    PX_TRY(code_product(queue, m, n, k, left, right, c + i * m * n));
   }
   return {};
 }
@@ -241,22 +295,22 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const
   const int64_t terms = terms_of(problem), places = product(problem.out_spatial);
   const int64_t rows = problem.out_channels / problem.groups;
   const int64_t group_size = problem.in_channels / problem.groups * product(problem.in_spatial);
-  const double work = static_cast<double>(rows) * static_cast<double>(places) * static_cast<double>(terms);
-  const Side weights = PX_TRY(side_of(queue, filters, problem.out_channels * terms, false));
-  const Side source = PX_TRY(side_of(queue, x, problem.batch * problem.groups * group_size, true));
-  Side patches{source.data, source.zero, {}};
+  // Flipped once, before it is multiplied into patches.
+  const bool is_signed = has_exact_bytes() || x.is_signed;
+  const Side source = PX_TRY(side_of(queue, x, problem.batch * problem.groups * group_size, is_signed));
+  Codes patches{source.data, is_signed, source.zero, false};
+  std::shared_ptr<std::byte> memory;
   const bool is_itself = is_pointwise(problem);
-  if (!is_itself) patches.memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(terms * places)));
+  if (!is_itself) memory = PX_TRY(queue.pool().allocate(static_cast<size_t>(terms * places)));
   for (int64_t part = 0; part < problem.batch * problem.groups; ++part) {
     patches.data = source.data + part * group_size;
     if (!is_itself) {
-      write_patches(problem, source.zero, patches.data, patches.memory.get());
-      patches.data = patches.memory.get();
+      write_patches(problem, source.zero, patches.data, memory.get());
+      patches.data = memory.get();
     }
-    Side its_weights = weights;
-    its_weights.data += part % problem.groups * rows * terms;
-    const LibraryThreads threads(library_thread_count(work_of_bytes(work)));
-    PX_TRY(byte_product(rows, places, terms, its_weights, patches, y + part * rows * places));
+    Codes its_filters = filters;
+    its_filters.data += part % problem.groups * rows * terms;
+    PX_TRY(code_product(queue, rows, places, terms, its_filters, patches, y + part * rows * places));
   }
   return {};
 }

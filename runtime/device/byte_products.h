@@ -1,6 +1,7 @@
-// Products of 8-bit codes whose sums are exact, by oneDNN's product of bytes: only on processors that add such products
-// to 32-bit sums in one instruction (VNNI); elsewhere oneDNN's saturates on the way. What MatMulInteger, ConvInteger
-// and the QLinear operators spend their time with; exact_products.h does the rest.
+// Products of 8-bit codes whose sums are exact: by oneDNN's product of bytes on processors that add such products to
+// 32-bit sums in one instruction (VNNI); elsewhere oneDNN's saturates on the way, and code_panels.h does it where there
+// is AVX2. What MatMulInteger, ConvInteger and the QLinear operators spend their time with; exact_products.h does the
+// rest.
 #pragma once
 
 #include <cstdint>
