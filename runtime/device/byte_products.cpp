@@ -103,6 +103,7 @@ Result<Numbers> packed(Queue<Cpu>& queue, const Codes& codes, const char* prefix
     auto memory = queue.pool().allocate(static_cast<size_t>(count) * sizeof(int16_t));
     if (!memory.ok()) return status = std::move(memory).error(), nullptr;
     pack(reinterpret_cast<int16_t*>(memory->get()));
+    if (codes.is_constant) queue.weights().add_bytes(count * static_cast<int64_t>(sizeof(int16_t)));
     return Numbers(*memory, reinterpret_cast<int16_t*>(memory->get()));
   };
   if (!codes.is_constant) {

@@ -152,9 +152,13 @@ class HostTeam {
   // The fold of values and their places: step(state, value, place).
   template <class Fold>
   auto fold_places(const Fold& fold) const {
-    auto state = fold.template init<C>();
-    for (int64_t i = 0; i < length_; ++i) state = fold.step(state, in_[i], i);
-    return state;
+    if constexpr (requires { fold.of_row(in_, length_); }) {
+      return fold.of_row(in_, length_);
+    } else {
+      auto state = fold.template init<C>();
+      for (int64_t i = 0; i < length_; ++i) state = fold.step(state, in_[i], i);
+      return state;
+    }
   }
   // out[i] = f(in[i], i)
   template <class F>

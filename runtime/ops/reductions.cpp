@@ -2,6 +2,7 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
+#include "runtime/device/multiversion.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
@@ -246,6 +247,55 @@ struct FoldArg {
   template <class C>
   PX_HD int64_t finish(Extreme<C> best, int64_t) const {
     return best.place;
+  }
+
+  // All steps of a row on the host: the value first, in lanes, then its place.
+  template <class C>
+  Extreme<C> of_row(const C* row, int64_t length) const {
+    const int64_t whole = length / kLanes * kLanes;
+    C best = row[0];
+    if (whole > 0) {
+      vectorised(0, whole, [row, &best](int64_t, int64_t end) {
+        C lanes[kLanes];
+        for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = row[lane];
+        for (int64_t i = kLanes; i < end; i += kLanes) {
+          for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = better(lanes[lane], row[i + lane]);
+        }
+        for (int64_t lane = 0; lane < kLanes; ++lane) best = better(best, lanes[lane]);
+      });
+    }
+    for (int64_t i = whole; i < length; ++i) best = better(best, row[i]);
+    return {best, select_last ? last_place(row, length, best) : first_place(row, length, best)};
+  }
+
+ private:
+  static constexpr int64_t kLanes = 64;
+
+  // NaN stays.
+  template <class C>
+  static C better(C a, C b) {
+    return (kWantMax ? b > a : b < a) || b != b ? (a != a ? a : b) : a;
+  }
+  template <class C>
+  static bool is_it(C value, C best) {
+    return value == best || (value != value && best != best);
+  }
+  template <class C>
+  static int64_t first_place(const C* row, int64_t length, C best) {
+    int64_t first = 0;
+    for (; first + kLanes <= length; first += kLanes) {
+      int32_t count = 0;
+      for (int64_t i = first; i < first + kLanes; ++i) count += is_it(row[i], best) ? 1 : 0;
+      if (count > 0) break;
+    }
+    while (!is_it(row[first], best)) ++first;
+    return first;
+  }
+  template <class C>
+  static int64_t last_place(const C* row, int64_t length, C best) {
+    int64_t last = length - 1;
+    while (!is_it(row[last], best)) --last;
+    return last;
   }
 };
 

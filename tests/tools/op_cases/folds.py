@@ -81,6 +81,12 @@ case("argmax_1", "ArgMax", 1, [A], {"axis": 2})
 case("argmax_11_negative_axis", "ArgMax", 11, [A], {"axis": -1, "keepdims": 0})
 case("argmax_int8", "ArgMax", 13, [i8([[-128, 5], [7, -1]])], {"axis": 0}, outputs=[i64([[1, 0]])], spec="the index of the largest element")
 case("argmin_float64", "ArgMin", 13, [f64([[1, 1 + 1e-12], [3, 2]])], {"axis": 1, "keepdims": 0})
+# Rows of more than a few vectors, with ties and a rest.
+LONG = np.round(numbers([3, 149], 12) * 4).astype(np.float32)
+for op in ("ArgMax", "ArgMin"):
+    case(f"{op.lower()}_long_rows", op, 13, [LONG], {"axis": 1, "keepdims": 0})
+    case(f"{op.lower()}_long_rows_last_of_ties", op, 13, [LONG], {"axis": 1, "keepdims": 0, "select_last_index": 1})
+case("argmax_long_rows_int64", "ArgMax", 13, [(LONG * 2 ** 20).astype(np.int64)], {"axis": -1, "keepdims": 0})
 case("argmax_infinities", "ArgMax", 13, [f32([[-INF, -1e38], [INF, 1e38]])], {"axis": 1})
 # CumSum, CumProd.
 case("cumsum_exclusive", "CumSum", 14, [A, i64(-1)], {"exclusive": 1})
