@@ -4,6 +4,8 @@
 
 #include <GL/gl.h>
 #include <GL/glext.h>
+#include <backends/imgui_impl_opengl3.h>
+#include <imgui.h>
 
 #include "gui/app/stage.h"
 
@@ -32,6 +34,24 @@ Picture read_gl_picture(int width, int height) {
                      picture.rgba.begin() + static_cast<std::ptrdiff_t>(bottom * row));
   }
   for (size_t i = 3; i < picture.rgba.size(); i += 4) picture.rgba[i] = 255;
+  return picture;
+}
+
+Picture draw_gl_picture(int width, int height) {
+  GLuint framebuffer = 0, colour = 0;
+  glGenFramebuffers(1, &framebuffer);
+  glGenRenderbuffers(1, &colour);
+  glBindRenderbuffer(GL_RENDERBUFFER, colour);
+  glRenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, width, height);
+  glBindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, colour);
+  glViewport(0, 0, width, height);
+  glClear(GL_COLOR_BUFFER_BIT);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  Picture picture = read_gl_picture(width, height);
+  glBindFramebuffer(GL_FRAMEBUFFER, 0);
+  glDeleteRenderbuffers(1, &colour);
+  glDeleteFramebuffers(1, &framebuffer);
   return picture;
 }
 

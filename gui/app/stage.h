@@ -55,6 +55,9 @@ Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui)
 
 // For both: textures of the current GL context.
 ImTextureID make_gl_texture(ImTextureID old, int width, int height, const uint32_t* pixels);
+// Of the framebuffer that is bound.
 Picture read_gl_picture(int width, int height);
+// Of the last frame, drawn once more: what a window holds after it was shown is undefined.
+Picture draw_gl_picture(int width, int height);
 
 }  // namespace parallax::gui

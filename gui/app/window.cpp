@@ -96,10 +96,7 @@ class GlfwWindow final : public Window {
     glfwPollEvents();
   }
 
-  Picture picture() override {
-    glReadBuffer(GL_FRONT);
-    return read_gl_picture(width_, height_);
-  }
+  Picture picture() override { return draw_gl_picture(width_, height_); }
 
   void loop(Ui& ui, const Calls& calls) override {
     ui.viewer->wake = [] { glfwPostEmptyEvent(); };

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zlib
 
 LIMIT_SECONDS = 60
 
@@ -150,6 +151,24 @@ def use_dialogs(window, model):
     )
 
 
+def draw_picture(program, files, folder):
+    """A picture of the window shows what the window does."""
+    picture, script = f"{folder}/window.png", pathlib.Path(folder, "script")
+    script.write_text(f"shot {picture}\n")
+    environment = dict(os.environ, XDG_CONFIG_HOME=folder, LIBGL_ALWAYS_SOFTWARE="1")
+    command = [program, *files, "--window", "--script", str(script)]
+    subprocess.run(command, env=environment, check=True, timeout=LIMIT_SECONDS)
+    data, place, packed = pathlib.Path(picture).read_bytes(), 8, b""
+    while place < len(data):
+        size = int.from_bytes(data[place : place + 4], "big")
+        if data[place + 4 : place + 8] == b"IDAT":
+            packed += data[place + 8 : place + 8 + size]
+        place += size + 12
+    shades = len(set(zlib.decompress(packed)))
+    if shades < 32:
+        sys.exit(f"the picture of the window holds {shades} shades: nothing was drawn")
+
+
 def main():
     program, a, b, guilty, model = sys.argv[1:6]
 
@@ -162,6 +181,7 @@ def main():
         window = Window(program, [a, b], folder)
         signal.signal(signal.SIGALRM, give_up)
         try:
+            draw_picture(program, [a, b], folder)
             find_fault(window, guilty)
             use_keys(window)
             use_mouse(window)
