@@ -2,9 +2,11 @@
 // display.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -169,10 +171,31 @@ Result<int> run(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+// A signal that ends the program leaves no dumps behind: a thread waits for it, for a handler could not remove them.
+// Called before there are other threads, which inherit what is blocked.
+void remove_dumps_at_signals() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&ending, number);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  std::thread([ending] {
+    int number = 0;
+    if (::sigwait(&ending, &number) != 0) return;
+    remove_run_folders();
+    ::signal(number, SIG_DFL);
+    ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
+    ::raise(number);
+  }).detach();
+}
+
 }  // namespace
 }  // namespace parallax::gui
 
 int main(int argc, char** argv) {
+  parallax::gui::remove_dumps_at_signals();
   const auto result = parallax::gui::run({argv + 1, argv + argc});
   if (result.ok()) return *result;
   std::fprintf(stderr, "parallax-gui: %s\n", result.error().message.c_str());
