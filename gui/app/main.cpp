@@ -9,7 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "gui/app/png_file.h"
 #include "gui/app/script.h"
@@ -171,22 +173,29 @@ Result<int> run(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// A signal that ends the program leaves no dumps behind: a thread waits for it, for a handler could not remove them.
-// Called before there are other threads, which inherit what is blocked.
+int ending_signals[2] = {-1, -1};  // a pipe from the handler to who waits for it
+
+void tell_signal(int number) {
+  const auto byte = static_cast<char>(number);
+  if (::write(ending_signals[1], &byte, 1) != 1) ::_exit(128 + number);
+}
+
+// A signal that ends the program leaves no dumps behind: a thread removes them, for a handler cannot, and lets the
+// signal do what it would have done.
 void remove_dumps_at_signals() {
-  sigset_t ending;
-  sigemptyset(&ending);
+  if (::pipe2(ending_signals, O_CLOEXEC) != 0) return;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-    struct sigaction now {};
-    if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&ending, number);
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action.sa_handler = tell_signal;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(number, &action, nullptr);
   }
-  ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  std::thread([ending] {
-    int number = 0;
-    if (::sigwait(&ending, &number) != 0) return;
+  std::thread([] {
+    char number = 0;
+    if (::read(ending_signals[0], &number, 1) != 1) return;
     remove_run_folders();
     ::signal(number, SIG_DFL);
-    ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
     ::raise(number);
   }).detach();
 }
