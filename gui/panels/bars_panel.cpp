@@ -86,6 +86,12 @@ std::string file_name(const std::string& path) { return std::filesystem::path(pa
 
 std::string title_of(const Document& document) {
   std::string title = file_name(document.files.front());
+  if (document.run.has_value()) {
+    const auto& executors = document.run->executors;
+    if (document.files.size() == 1) return fmt::format("{}    {} | {}", title, executors.front(), executors.back());
+    return fmt::format("A: {} ({})    B: {} ({})", title, executors.front(), file_name(document.files.back()),
+                       executors.back());
+  }
   if (document.files.size() > 1) title = fmt::format("A: {}    B: {}", title, file_name(document.files.back()));
   return title;
 }
@@ -102,9 +108,13 @@ void draw_verdict(Ui& ui, const Comparison& comparison) {
   ImGui::TextDisabled("%s", fmt::format("{} of {} values compared, {} diverged{}", s.compared, s.values, s.diverged,
                                         s.mistrusted > 0 ? fmt::format(", {} mistrusted", s.mistrusted) : "")
                                 .c_str());
-  if (comparison.reason.empty()) return;
+  const std::string why = why_of(comparison);
+  if (why.empty()) return;
   ImGui::SameLine(0, 8);
-  ImGui::TextDisabled("(%s)", comparison.reason.c_str());
+  // Beside it stand the note, the progress and the zoom.
+  const float room = ImGui::GetWindowWidth() * (ui.viewer->note.empty() && !ui.viewer->is_busy() ? 0.6F : 0.25F);
+  ImGui::TextDisabled("%s", cut_text(ui.fonts.base, ui.fonts.base->FontSize, "(" + why + ")", room).c_str());
+  tooltip(why.c_str());
 }
 
 }  // namespace

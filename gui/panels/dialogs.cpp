@@ -201,6 +201,9 @@ void draw_run(Ui& ui) {
     ImGui::Checkbox("nothing is fused or folded away", &form.observe_all);
     ImGui::SameLine(0, 20 * ui.scale);
     ImGui::Checkbox("keep all elements", &form.keep_values);
+    label(ui, "");
+    ImGui::Checkbox("the reference runs what an executor lacks", &form.falls_back);
+    ui.mark("run.fallback");
     ImGui::Dummy({0, 4 * ui.scale});
     const bool entered = small_button(ui, "Run", "run.ok") || was_pressed(ui, "Enter");
     if (entered && !form.model.empty()) {

@@ -49,23 +49,23 @@ const char* title_of(Alert::Kind kind) {
       return "diverged";
     case Alert::Kind::missing:
       return "not compared";
+    case Alert::Kind::expected:
+      return "not as expected";
   }
   return "";
 }
-
-std::string severity_text(double severity) { return short_number(severity) + (std::isfinite(severity) ? "x" : ""); }
 
 // Two lines: what, and where.
 void draw_alert(Ui& ui, const Alert& alert, size_t index) {
   Viewer& viewer = *ui.viewer;
   const ValueRow& row = viewer.document()->rows[static_cast<size_t>(alert.row)];
-  const ValueComparison* value = viewer.document()->compared(alert.row);
   const float line = ImGui::GetTextLineHeight(), width = ImGui::GetContentRegionAvail().x;
   ImGui::PushID(static_cast<int>(index));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::Selectable("##alert", alert.row == viewer.row(), 0, {0, line * 2 + 4 * ui.scale}))
     viewer.select_row(alert.row);
   ui.mark(fmt::format("alert:{}", index));
+  if (alert.kind == Alert::Kind::expected) tooltip(alert.text.c_str());
   if (alert.row == viewer.row() && ui.scrolled_row != alert.row) {
     ImGui::SetScrollHereY(0.4F);
     ui.scrolled_row = alert.row;
@@ -74,8 +74,7 @@ void draw_alert(Ui& ui, const Alert& alert, size_t index) {
   const ImU32 swatch = alert.kind == Alert::Kind::special_values ? to_imgui(kNanColour) : ui.theme().bad;
   list->AddRectFilled({at.x, at.y + 3 * ui.scale}, {at.x + 4 * ui.scale, at.y + 2 * line + ui.scale}, swatch, 2);
   const float x = at.x + 11 * ui.scale, y = at.y + 2 * ui.scale;
-  const std::string severity =
-      value != nullptr && value->verdict == Verdict::diverged ? severity_text(value->severity) : "";
+  const std::string& severity = alert.severity_text;
   const float severity_width = ImGui::CalcTextSize(severity.c_str()).x;
   const bool has_op = !row.op.empty();  // else its name stands first
   const std::string title = fmt::format("{}  {}", has_op ? row.op : row.path,

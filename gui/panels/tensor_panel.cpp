@@ -84,7 +84,7 @@ void draw_title(Ui& ui) {
   const Viewer& viewer = *ui.viewer;
   const TensorModel& model = *viewer.tensor().model;
   const ValueRow& row = viewer.document()->rows[static_cast<size_t>(viewer.row())];
-  const std::string type = fmt::format("  {}{}", name_of(model.dtype()), model.shape().to_string());
+  const std::string type = "  " + model.type_text();
   const float left = ImGui::GetContentRegionAvail().x - 12 * ui.scale;
   if (left < 60) return ImGui::NewLine();
   ImGui::SameLine(0, 8 * ui.scale);
@@ -163,6 +163,35 @@ void draw_parts(Ui& ui) {
   ImGui::EndChild();
 }
 
+// Strings, and elements of sequences, beside each other.
+void draw_texts(const Ui& ui, const TextLines& texts) {
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerV |
+                                     ImGuiTableFlags_Resizable | ImGuiTableFlags_SizingStretchProp;
+  if (texts.left_out > 0) ImGui::TextDisabled("%s", fmt::format("{} more are not listed", texts.left_out).c_str());
+  if (!ImGui::BeginTable("texts", texts.has_b ? 3 : 2, kFlags)) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("index", 0, 0.15F);
+  ImGui::TableSetupColumn("A", 0, 1);
+  if (texts.has_b) ImGui::TableSetupColumn("B", 0, 1);
+  ImGui::TableHeadersRow();
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(texts.lines.size()));
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const TextLine& line = texts.lines[static_cast<size_t>(i)];
+      ImGui::PushStyleColor(ImGuiCol_Text, line.is_apart ? ui.theme().bad : ui.theme().text);
+      for (const std::string* cell : {&line.place, &line.a, &line.b}) {
+        if (cell == &line.b && !texts.has_b) continue;
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(cell->c_str());
+        if (cell != &line.place) tooltip(cell->c_str());
+      }
+      ImGui::PopStyleColor();
+    }
+  }
+  ImGui::EndTable();
+}
+
 }  // namespace
 
 bool TensorUi::is_computing() const {
@@ -182,6 +211,12 @@ void draw_tensor(Ui& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {6 * ui.scale, 4 * ui.scale});
   ImGui::SetCursorPos({8 * ui.scale, 5 * ui.scale});
   ImGui::BeginGroup();
+  if (pane.texts.has_value()) {
+    draw_texts(ui, *pane.texts);
+    ImGui::EndGroup();
+    ImGui::PopStyleVar();
+    return;
+  }
   if (!pane.model.has_value()) {
     ImGui::TextDisabled("%s", pane.problem.empty() ? "Select a value to see its elements." : pane.problem.c_str());
     ImGui::EndGroup();

@@ -40,6 +40,10 @@ Status write_pieces(int descriptor, std::span<const std::string_view> pieces, co
   return status;
 }
 
+int64_t write_time(const struct stat& info) {
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
 std::string link_target(const std::string& path) {
   char* resolved = ::realpath(path.c_str(), nullptr);
   const std::string target = resolved == nullptr ? path : resolved;
@@ -68,7 +72,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     }
     data = static_cast<const std::byte*>(mapping);
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, descriptor, data, size));
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, descriptor, data, size, write_time(info)));
 }
 
 MappedFile::~MappedFile() {
@@ -79,6 +83,25 @@ MappedFile::~MappedFile() {
 bool MappedFile::is_intact() const {
   struct stat info {};
   return ::fstat(descriptor_, &info) == 0 && static_cast<size_t>(info.st_size) >= size_bytes_;
+}
+
+bool MappedFile::has_changed() const {
+  struct stat info {};
+  return ::fstat(descriptor_, &info) != 0 || static_cast<size_t>(info.st_size) != size_bytes_ ||
+         write_time(info) != written_at_;
+}
+
+Status MappedFile::read(size_t begin, std::span<std::byte> target) const {
+  size_t done = 0;
+  while (done < target.size()) {
+    const ssize_t count =
+        ::pread(descriptor_, target.data() + done, target.size() - done, static_cast<off_t>(begin + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path_, "read");
+    if (count == 0) return io_error("'" + path_ + "' has become shorter since it was opened");
+    done += static_cast<size_t>(count);
+  }
+  return {};
 }
 
 void MappedFile::release(size_t begin, size_t count) const {

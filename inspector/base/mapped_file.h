@@ -24,18 +24,28 @@ class MappedFile {
   const std::string& path() const { return path_; }
   // False when the file has become shorter than when it was mapped: reading the lost pages would raise SIGBUS.
   bool is_intact() const;
+  // True when the file has been written to since it was mapped, or its size is another one: the bytes may be others.
+  bool has_changed() const;
+  // Copies bytes out of the file by reading it, so that whatever becomes of the file is an error and no signal. Errors:
+  // io, also when the file has become too short.
+  Status read(size_t begin, std::span<std::byte> target) const;
   // Gives the memory of these bytes back to the system; what is touched again is read from the file again. For readers
   // that pass over a large file once.
   void release(size_t begin, size_t count) const;
 
  private:
-  MappedFile(std::string path, int descriptor, const std::byte* data, size_t size_bytes)
-      : path_(std::move(path)), descriptor_(descriptor), data_(data), size_bytes_(size_bytes) {}
+  MappedFile(std::string path, int descriptor, const std::byte* data, size_t size_bytes, int64_t written_at)
+      : path_(std::move(path)),
+        descriptor_(descriptor),
+        data_(data),
+        size_bytes_(size_bytes),
+        written_at_(written_at) {}
 
   std::string path_;
   int descriptor_;
   const std::byte* data_;
   size_t size_bytes_;
+  int64_t written_at_;  // nanoseconds since the epoch
 };
 
 // Whole-file helpers for small files.

@@ -51,6 +51,10 @@ std::string describe(const WhyEvidence& evidence) {
                        {evidence.judgement().limit.rtol, evidence.judgement().limit.atol, LimitSource::table});
   if (!distance.metrics.has_value()) return "its result has another type or shape than it should";
   const Metrics& metrics = *distance.metrics;
+  if (std::isnan(metrics.max_abs)) {  // texts
+    return fmt::format("its result holds other texts for a reason no rule knows: {} of {}, the first at [{}]",
+                       metrics.mismatches, metrics.count, fmt::join(metrics.worst_index, ","));
+  }
   return fmt::format(
       "its result is off for a reason no rule knows: {} of {} elements, relative error {:.2g}, worst at "
       "[{}]: {:.9g} instead of {:.9g}",

@@ -49,7 +49,8 @@ class Reader final : public DumpReader {
   std::span<const DumpEvent> events() const override { return events_; }
   std::span<const NodeFailure> failures() const override { return failures_; }
   int32_t find(std::string_view path, int32_t execution) const override;
-  Result<Value> load(int32_t entry) const override;
+  Result<Value> load(int32_t entry) const override { return load_from(entry, &Reader::payload); }
+  Result<Value> load_copy(int32_t entry) const override { return load_from(entry, &Reader::copied_payload); }
   Result<std::shared_ptr<const Model>> model(int32_t graph) const override;
 
  private:
@@ -66,7 +67,17 @@ class Reader final : public DumpReader {
   int32_t call_of(uint64_t id) const;
   int32_t entry_with_id(uint64_t id) const;
   Error broken(const Record& record) const;
-  Result<std::span<const std::byte>> payload(const Place& place, std::atomic<bool>& is_checked) const;
+  // The bytes of a payload, and what keeps them.
+  struct Payload {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;
+  };
+  using PayloadSource = Result<Payload> (Reader::*)(const Place&, std::atomic<bool>&) const;
+  Result<Payload> payload(const Place& place, std::atomic<bool>& is_checked) const;
+  Result<Payload> copied_payload(const Place& place, std::atomic<bool>& is_checked) const;
+  Result<Value> load_from(int32_t index, PayloadSource source) const;
+  Status check_payload(std::span<const std::byte> bytes, const Place& place, std::atomic<bool>& is_checked) const;
+  Error changed() const;
 
   std::shared_ptr<const MappedFile> file_;
   bool is_complete_;
@@ -265,20 +276,41 @@ int32_t Reader::find(std::string_view path, int32_t execution) const {
   return -1;
 }
 
-Result<std::span<const std::byte>> Reader::payload(const Place& place, std::atomic<bool>& is_checked) const {
-  if (!file_->is_intact()) return corrupt_file(fmt::format("'{}' has become shorter since it was opened", path()));
-  const auto bytes = file_->bytes().subspan(static_cast<size_t>(place.offset), static_cast<size_t>(place.size_bytes));
-  if (!place.is_pending && !is_checked.load(std::memory_order_relaxed)) {
-    if (crc32c(bytes.data(), bytes.size()) != place.crc) {
-      return corrupt_file(
-          fmt::format("'{}': the payload at offset {} is damaged: its CRC is wrong", path(), place.offset));
-    }
-    is_checked.store(true, std::memory_order_relaxed);
-  }
-  return bytes;
+Error Reader::changed() const {
+  return corrupt_file(fmt::format("'{}' has changed on disk since it was opened: open it again", path()));
 }
 
-Result<Value> Reader::load(int32_t index) const {
+// Each payload is checked once, and again where the file has been written to since it was opened.
+Status Reader::check_payload(std::span<const std::byte> bytes, const Place& place,
+                             std::atomic<bool>& is_checked) const {
+  if (place.is_pending) return {};
+  const bool has_changed = file_->has_changed();
+  if (is_checked.load(std::memory_order_relaxed) && !has_changed) return {};
+  if (crc32c(bytes.data(), bytes.size()) != place.crc) {
+    if (has_changed) return changed();
+    return corrupt_file(
+        fmt::format("'{}': the payload at offset {} is damaged: its CRC is wrong", path(), place.offset));
+  }
+  is_checked.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+Result<Reader::Payload> Reader::payload(const Place& place, std::atomic<bool>& is_checked) const {
+  if (!file_->is_intact()) return changed();
+  const auto bytes = file_->bytes().subspan(static_cast<size_t>(place.offset), static_cast<size_t>(place.size_bytes));
+  PX_TRY(check_payload(bytes, place, is_checked));
+  return Payload{bytes, file_};
+}
+
+Result<Reader::Payload> Reader::copied_payload(const Place& place, std::atomic<bool>& is_checked) const {
+  Tensor copy = PX_TRY(Tensor::allocate(DType::uint8, Shape{static_cast<int64_t>(place.size_bytes)}));
+  const std::span target(copy.mutable_data(), static_cast<size_t>(place.size_bytes));
+  if (!file_->read(static_cast<size_t>(place.offset), target).ok()) return changed();
+  PX_TRY(check_payload(target, place, is_checked));
+  return Payload{target, copy.storage()};
+}
+
+Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   PX_CHECK(index >= 0 && static_cast<size_t>(index) < entries_.size());
   const DumpEntry& entry = entries_[static_cast<size_t>(index)];
   const Place& own = places_[static_cast<size_t>(index)];
@@ -291,22 +323,22 @@ Result<Value> Reader::load(int32_t index) const {
   const auto holder = static_cast<size_t>(entry.alias_of >= 0 ? entry.alias_of : index);
   if (places_[holder].payload_of != 0)
     return corrupt_file(fmt::format("'{}': {} shares a payload that is lost", path(), context));
-  const auto bytes = PX_TRY_CONTEXT(context, payload(places_[holder], checked_[holder]));
+  const auto [bytes, owner] = PX_TRY_CONTEXT(context, (this->*source)(places_[holder], checked_[holder]));
   const std::string in_file = fmt::format("'{}': {}", path(), context);
-  if (entry.type.kind != TypeInfo::Kind::tensor) return add_context(dump::read_tree(bytes, file_), in_file);
+  if (entry.type.kind != TypeInfo::Kind::tensor) return add_context(dump::read_tree(bytes, owner), in_file);
   std::vector<int64_t> dims;
   for (const Dim& dim : entry.type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
   if (entry.level == CaptureLevel::sample) dims = {own.sample_count};
   const auto shape = Shape::create(dims);
   if (!shape.ok()) return corrupt_file(in_file + ": " + shape.error().message);
-  return Value(PX_TRY_CONTEXT(in_file, dump::read_tensor(entry.type.dtype, *shape, bytes, file_)));
+  return Value(PX_TRY_CONTEXT(in_file, dump::read_tensor(entry.type.dtype, *shape, bytes, owner)));
 }
 
 Result<std::shared_ptr<const Model>> Reader::model(int32_t graph) const {
   PX_CHECK(graph >= 0 && static_cast<size_t>(graph) < graphs_.size());
   const GraphPlace& place = graph_places_[static_cast<size_t>(graph)];
-  const auto bytes = PX_TRY(payload(place.payload, checked_[entries_.size() + static_cast<size_t>(graph)]));
-  return dump::decode_graph_payload(bytes, place.record.left_out, fmt::format("{} (graph {})", path(), graph));
+  const auto stored = PX_TRY(copied_payload(place.payload, checked_[entries_.size() + static_cast<size_t>(graph)]));
+  return dump::decode_graph_payload(stored.bytes, place.record.left_out, fmt::format("{} (graph {})", path(), graph));
 }
 
 }  // namespace

@@ -99,6 +99,9 @@ class DumpReader {
   // The payload: tensors are views of the mapping (they keep the file open). A sample gives a rank-1 tensor of the
   // sampled elements. Errors: usage when the level holds no payload; corrupt_file when its CRC is wrong.
   virtual Result<Value> load(int32_t entry) const = 0;
+  // The same as a copy, for whoever keeps it: it stays as it is whatever becomes of the file. A file that was changed
+  // after it was opened, so that the payload is no longer there, is an error (corrupt_file) and no signal.
+  virtual Result<Value> load_copy(int32_t entry) const = 0;
 
   // The graph as a model without weights: a tensor above 1 KiB has its type and shape, reads as zeros, and has
   // kLeftOutOfDump as external_location. Errors: corrupt_file.

@@ -84,6 +84,10 @@ std::string divergence_lines(const Comparison& comparison, const Colours& colour
       fmt::format("first divergence: {}{}{} ({})\n", colours.bold, printable(first.path), colours.end, producer);
   if (value == nullptr || !value->metrics.has_value()) return text;
   const Metrics& metrics = *value->metrics;
+  if (are_texts(metrics)) {
+    return text + fmt::format("  texts differ at {}; {} of {}\n", place_text(metrics.worst_index), metrics.mismatches,
+                              metrics.count);
+  }
   const WorstElements worst = worst_elements(metrics);
   text += fmt::format(
       "  worst at {}: A {}, B {}; severity {:.3g} (limit: rtol {:.3g}, atol {:.3g}, from {}); {} of {} "
@@ -224,6 +228,8 @@ std::string side_text(const Comparison& comparison, Side side) {
 
 }  // namespace
 
+bool are_texts(const Metrics& metrics) { return std::isnan(metrics.max_abs); }
+
 WorstElements worst_elements(const Metrics& metrics, int digits) {
   const auto text = [digits](double number) {
     return digits > 0 ? fmt::format("{:.{}g}", number, digits) : fmt::format("{}", number);
@@ -234,20 +240,25 @@ WorstElements worst_elements(const Metrics& metrics, int digits) {
                      : WorstElements{std::to_string(a), std::to_string(b)};
 }
 
+std::string missed_expectation(const Comparison& comparison, const ValueComparison& missed) {
+  std::string text = fmt::format("output '{}'{} is not as expected", missed.path, side_text(comparison, missed.held));
+  if (missed.verdict == Verdict::not_compared) return text + ": " + missed.reason;
+  if (missed.metrics.has_value()) {
+    const Metrics& metrics = *missed.metrics;
+    const WorstElements worst = worst_elements(metrics);
+    // Of texts, that they differ is all there is.
+    text += are_texts(metrics) ? ": another text" : fmt::format(": {} instead of {}", worst.b, worst.a);
+    text += fmt::format(" at {}, {} of {} elements beyond the limit", place_text(metrics.worst_index),
+                        metrics.mismatches, metrics.count);
+  }
+  return text + fmt::format(" (severity {:.3g})", missed.severity);
+}
+
 std::string missed_expectation(const Comparison& comparison) {
   const auto& expected = comparison.expected;
   const auto first = std::ranges::find(expected, Verdict::diverged, &ValueComparison::verdict);
   if (first == expected.end()) return {};
-  std::string text = fmt::format("output '{}'{} is not as expected", first->path, side_text(comparison, first->held));
-  if (first->metrics.has_value()) {
-    const Metrics& metrics = *first->metrics;
-    const WorstElements worst = worst_elements(metrics);
-    // Of texts, that they differ is all there is.
-    text += std::isnan(metrics.max_abs) ? ": another text" : fmt::format(": {} instead of {}", worst.b, worst.a);
-    text += fmt::format(" at {}, {} of {} elements beyond the limit", place_text(metrics.worst_index),
-                        metrics.mismatches, metrics.count);
-  }
-  text += fmt::format(" (severity {:.3g})", first->severity);
+  std::string text = missed_expectation(comparison, *first);
   const auto more = std::ranges::count(expected, Verdict::diverged, &ValueComparison::verdict) - 1;
   if (more > 0) text += fmt::format("; {} more {} not, either", more, more == 1 ? "is" : "are");
   return text;

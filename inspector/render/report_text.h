@@ -22,11 +22,15 @@ std::string reason_of(const Comparison& comparison);
 
 // The first expected output that was not met, on which side and by how much; empty where all were.
 std::string missed_expectation(const Comparison& comparison);
+// The same of one entry of `expected` that was not met.
+std::string missed_expectation(const Comparison& comparison, const ValueComparison& missed);
 
 // The element of largest severity in A and B: integers exactly, others with `digits` digits.
 struct WorstElements {
   std::string a, b;
 };
+// Of texts, that some differ is all that metrics say.
+bool are_texts(const Metrics& metrics);
 WorstElements worst_elements(const Metrics& metrics, int digits = 9);
 
 // A sentence for each value that is damaged; of many, the first and how many more.

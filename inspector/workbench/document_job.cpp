@@ -1,7 +1,9 @@
 // The background thread and what it does for each kind of job.
 #include "inspector/workbench/document_job.h"
 
+#include <array>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include "inspector/diff/compare.h"
 #include "inspector/model/import.h"
 #include "inspector/workbench/blame.h"
+#include "inspector/workbench/open.h"
 
 namespace parallax {
 
@@ -113,8 +116,63 @@ Result<RunRequest> request_to_time(const Document& document, const std::string& 
   return request;
 }
 
+namespace {
+
+RunOrigin origin_of(const RunRequest& request) {
+  return {request.model,         request.against,  {request.executors.front(), request.executors.back()},
+          request.inputs.source, request.fallback, request.options.observe_all};
+}
+
+Status check_models(const RunRequest& request) {
+  for (const std::string& model : {request.model, request.against}) {
+    if (model.empty() || !PX_TRY(is_dump_file(model))) continue;
+    return usage_error(
+        fmt::format("'{}' is a dump of a run, not a model: open it (Ctrl+O) instead of running it", model));
+  }
+  return {};
+}
+
+// What the command line calls by its options stands in the dialog that asks for a run.
+Error worded_for_dialog(Error error) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kWords = {
+      {{"--fallback=reference runs", "the option 'the reference runs what an executor lacks' (Ctrl+R) runs"},
+       {"--inputs: there is no", "inputs: there is no"}}};
+  for (const auto& [option, words] : kWords) {
+    if (const size_t at = error.message.find(option); at != std::string::npos)
+      error.message.replace(at, option.size(), words);
+  }
+  return error;
+}
+
+// The dumps that a run which did not end has left: A's and B's, where both have been begun.
+std::optional<std::pair<std::string, std::string>> dumps_in(const std::string& folder) {
+  std::error_code error;
+  std::string a, b;
+  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = file.path().filename().string();
+    if (name.ends_with(".plx")) (name.starts_with("A-") ? a : b) = file.path().string();
+  }
+  if (a.empty() || b.empty()) return std::nullopt;
+  return std::pair(a, b);
+}
+
+}  // namespace
+
+void DocumentJob::post_what_was_kept(const Document& start, const RunRequest& request, Comparison so_far) {
+  if (so_far.values.empty() || request.dump_directory.empty()) return;
+  const auto dumps = dumps_in(request.dump_directory);
+  if (!dumps.has_value()) return;
+  conclude(so_far);
+  auto document = document_of_dumps(start, dumps->first, dumps->second, std::move(so_far), origin_of(request));
+  if (!document.ok()) return;  // why the run ended is what is told
+  Document kept = **document;
+  kept.remarks.clear();  // likewise
+  post(std::make_shared<const Document>(std::move(kept)));
+}
+
 void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_executor) {
   // The graph is there at once, values fill it in.
+  if (const Status checked = check_models(request); !checked.ok()) return post(checked.error());
   auto opened = open_document({request.model});
   if (!opened.ok()) return post(std::move(opened));
   const std::shared_ptr<const Document> start = *opened;
@@ -134,24 +192,22 @@ void DocumentJob::run_request(RunRequest request, const ExecutorFactory& make_ex
     if (now - last_shown < std::chrono::milliseconds(200)) return;
     Comparison shown = so_far;
     conclude(shown);
-    post(document_of_run(start->model, start->items, std::move(shown)));
+    post(document_of_run(start->model, start->items, std::move(shown), origin_of(request)));
     last_shown = std::chrono::steady_clock::now();
   };
   auto ran = run_models(request, make_executor);
-  if (!ran.ok()) return post(std::move(ran).error());
+  if (!ran.ok()) {
+    post_what_was_kept(*start, request, std::move(so_far));
+    return post(worded_for_dialog(std::move(ran).error()));
+  }
   if (!ran->comparison.has_value()) {
     return post(ran->written.empty() ? Result<std::shared_ptr<const Document>>(start)
                                      : open_document({ran->written.front()}));
   }
   if (ran->written.size() < 2) {
-    return post(document_of_run(start->model, start->items, *std::move(ran->comparison)));
+    return post(document_of_run(start->model, start->items, *std::move(ran->comparison), origin_of(request)));
   }
-  auto dumps = open_document({ran->written[0], ran->written[1]});
-  if (!dumps.ok()) return post(std::move(dumps));
-  Document document = **dumps;
-  document.model = start->model;  // with its weights, and the items that are on the screen already
-  document.items = start->items;
-  post(with_comparison(document, *std::move(ran->comparison)));
+  post(document_of_dumps(*start, ran->written[0], ran->written[1], *std::move(ran->comparison), origin_of(request)));
 }
 
 }  // namespace parallax

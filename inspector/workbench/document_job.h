@@ -46,6 +46,8 @@ class DocumentJob {
   void post(Result<std::shared_ptr<const Document>> document);
   void open_files(const std::vector<std::string>& files, const Policy& policy, const ExecutorFactory& make_executor);
   void run_request(RunRequest request, const ExecutorFactory& make_executor);
+  // Of a run that was cancelled or failed: what it has compared, with the elements that its dumps hold.
+  void post_what_was_kept(const Document& start, const RunRequest& request, Comparison so_far);
 
   std::string title_;
   std::function<void()> wake_;

@@ -11,6 +11,7 @@
 #include "inspector/exec/value_path.h"
 #include "inspector/model/import.h"
 #include "inspector/workbench/open.h"
+#include "inspector/workbench/view_inspector.h"
 #include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
@@ -66,7 +67,10 @@ void index_rows(Document& document) {
     row.iteration = iteration_of(row.path);
     document.iterations = std::max(document.iterations, row.iteration + 1);
     if (row.item >= 0) document.rows_of_item[static_cast<size_t>(row.item)].push_back(index);
-    document.row_of_path.emplace(row.path, index);
+    const auto [named, is_first] = document.row_of_path.emplace(row.path, index);
+    // A value that B alone has may be called as another one of A is.
+    const ValueComparison* known = document.compared(named->second);
+    if (!is_first && known != nullptr && known->a.empty()) named->second = index;
     const auto next = static_cast<int32_t>(document.rows_of_family.size());
     const auto [family, is_new] = families.emplace(family_of(row.path), next);
     if (is_new) document.rows_of_family.emplace_back();
@@ -156,6 +160,10 @@ const ValueComparison* Document::compared(int32_t row) const {
   return index < 0 ? nullptr : &comparison->values[static_cast<size_t>(index)];
 }
 
+int32_t Document::row_of_expected(const ValueComparison& expected) const {
+  return find_row(escape_name(expected.path));  // outputs are of the main graph, and named as in the model
+}
+
 const TensorStatistics* Document::statistics_a(const ValueRow& row) const {
   return statistics_of(a.get(), row.entry_a);
 }
@@ -176,8 +184,8 @@ Result<std::shared_ptr<const Document>> open_document(const std::vector<std::str
   const bool first_is_dump = PX_TRY(is_dump_file(files.front()));
   if (files.size() == 2 && (!first_is_dump || !PX_TRY(is_dump_file(files.back())))) {
     return usage_error(
-        "two files must both be dumps: to compare two models, run them first "
-        "(parallax run A.onnx --against B.onnx --dump DIR)");
+        "two files must both be dumps: to compare two models, run them "
+        "(Ctrl+R with the second one as 'against', or parallax run A.onnx --against B.onnx --dump DIR)");
   }
   if (!first_is_dump) {
     document->model = PX_TRY(import_model(files.front()));
@@ -223,13 +231,41 @@ std::shared_ptr<const Document> with_times(const Document& document, const Profi
   return result;
 }
 
+std::string command_of(const RunOrigin& run) {
+  std::string command = "parallax run " + shell_word(run.model);
+  if (!run.against.empty()) command += " --against " + shell_word(run.against);
+  command += fmt::format(" --with {}", fmt::join(run.executors, ","));
+  if (!run.inputs.empty()) command += " --inputs " + shell_word(run.inputs);
+  if (!run.fallback.empty()) command += " --fallback=" + run.fallback;
+  return run.observe_all ? command + " --observe-all" : command;
+}
+
+namespace {
+
+std::vector<std::string> models_of(const RunOrigin& run) {
+  return run.against.empty() ? std::vector{run.model} : std::vector{run.model, run.against};
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Document>> document_of_run(std::shared_ptr<const Model> model,
-                                                        std::shared_ptr<const GraphItems> items,
-                                                        Comparison comparison) {
+                                                        std::shared_ptr<const GraphItems> items, Comparison comparison,
+                                                        std::optional<RunOrigin> run) {
   Document document;
-  document.files = {model->path};
+  document.files = run.has_value() ? models_of(*run) : std::vector{model->path};
+  document.run = std::move(run);
   document.items = items != nullptr ? std::move(items) : PX_TRY(GraphItems::build(model));
   document.model = std::move(model);
+  return with_comparison(document, std::move(comparison));
+}
+
+Result<std::shared_ptr<const Document>> document_of_dumps(const Document& start, const std::string& a,
+                                                          const std::string& b, Comparison comparison, RunOrigin run) {
+  Document document = *PX_TRY(open_document({a, b}));
+  document.model = start.model;  // with its weights, and the items that are on the screen already
+  document.items = start.items;
+  document.files = models_of(run);
+  document.run = std::move(run);
   return with_comparison(document, std::move(comparison));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,8 +33,19 @@ struct ValueRow {
   int64_t iteration = -1;  // of the outermost loop, or the step, that the value belongs to
 };
 
+// The run that a document shows, as it was asked for.
+struct RunOrigin {
+  std::string model, against;
+  std::vector<std::string> executors;
+  std::string inputs, fallback;
+  bool observe_all = false;
+};
+// `parallax run` with these options.
+std::string command_of(const RunOrigin& run);
+
 struct Document {
-  std::vector<std::string> files;  // as they were named
+  std::vector<std::string> files;  // as they were named; of a run its models
+  std::optional<RunOrigin> run;    // where it shows one that was made here: its dumps go with the program
   std::shared_ptr<const Model> model;
   std::shared_ptr<const GraphItems> items;  // null when no graph is known
   std::shared_ptr<const DumpReader> a, b;
@@ -50,6 +62,9 @@ struct Document {
 
   bool is_pair() const { return comparison != nullptr || b != nullptr; }
   const ValueComparison* compared(int32_t row) const;
+  // The row of what a test_data_set's output (an entry of Comparison::expected) was held against; -1 where there is
+  // none.
+  int32_t row_of_expected(const ValueComparison& expected) const;
   // What the dumps say of a row's values; null where they say nothing.
   const TensorStatistics* statistics_a(const ValueRow& row) const;
   const TensorStatistics* statistics_b(const ValueRow& row) const;
@@ -68,6 +83,10 @@ std::shared_ptr<const Document> with_comparison(const Document& document, Compar
 
 // A run's result as a document; `model` is A's.
 Result<std::shared_ptr<const Document>> document_of_run(std::shared_ptr<const Model> model,
-                                                        std::shared_ptr<const GraphItems> items, Comparison comparison);
+                                                        std::shared_ptr<const GraphItems> items, Comparison comparison,
+                                                        std::optional<RunOrigin> run = {});
+// The same with the run's two dumps, whose elements can be looked at. Errors: as of opening them.
+Result<std::shared_ptr<const Document>> document_of_dumps(const Document& start, const std::string& a,
+                                                          const std::string& b, Comparison comparison, RunOrigin run);
 
 }  // namespace parallax

@@ -96,6 +96,7 @@ class GraphView {
   void open_first_view();
   int32_t only_group_in(int32_t item) const;
   void summarise();
+  bool stands_before(int32_t row, int32_t known_row, double known_number) const;
   void add_row(ItemSummary& summary, int32_t row) const;
   double number_of(int32_t row) const;
   double share_of(double number) const;  // along the ramp, by the range of all numbers

@@ -94,6 +94,20 @@ double GraphView::number_of(int32_t row) const {
   }
 }
 
+// Whether a row stands for its node rather than the one that does so far. An initializer, which stands at the node that
+// reads it, gives way to what the node makes, unless it diverged and is what went worse.
+bool GraphView::stands_before(int32_t row, int32_t known_row, double known_number) const {
+  if (known_row < 0) return true;
+  const ValueComparison* value = document_->compared(row);
+  const ValueComparison* known = document_->compared(known_row);
+  if (value == nullptr || known == nullptr) return number_of(row) > known_number;
+  const bool is_read = value->node_reads_it;
+  if (is_read == known->node_reads_it) return is_worse(*value, *known);
+  const ValueComparison& constant = is_read ? *value : *known;
+  const bool constant_leads = constant.verdict == Verdict::diverged && is_worse(constant, is_read ? *known : *value);
+  return constant_leads == is_read;
+}
+
 void GraphView::add_row(ItemSummary& summary, int32_t row) const {
   const ValueRow& value_row = document_->rows[static_cast<size_t>(row)];
   if (iteration_ >= 0) {
@@ -101,9 +115,7 @@ void GraphView::add_row(ItemSummary& summary, int32_t row) const {
   }
   const double number = colour_by_ == ColourBy::time ? -1 : number_of(row);
   const ValueComparison* value = document_->compared(row);
-  const ValueComparison* worst = document_->compared(summary.worst_row);
-  const bool worse = value != nullptr && worst != nullptr ? is_worse(*value, *worst) : number > summary.number;
-  if (summary.worst_row < 0 || worse) summary.worst_row = row;
+  if (stands_before(row, summary.worst_row, summary.number)) summary.worst_row = row;
   summary.number = std::max(summary.number, number);
   if (value == nullptr) return;
   summary.diverged += value->verdict == Verdict::diverged;

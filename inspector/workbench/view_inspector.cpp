@@ -123,10 +123,22 @@ void add_verdict(const Document& document, const ValueComparison& value, Inspect
   view.sections.push_back(std::move(section));
 }
 
-void add_metrics(const ValueComparison& value, InspectorView& view) {
+std::string element_type_of(const DumpReader* dump, int32_t entry) {
+  return dump == nullptr || entry < 0 ? "" : dtype_text(dump->entries()[static_cast<size_t>(entry)].type);
+}
+
+void add_metrics(const Document& document, const ValueRow& row, const ValueComparison& value, InspectorView& view) {
   if (!value.metrics.has_value()) return;
+  const std::string type_a = element_type_of(document.a.get(), row.entry_a),
+                    type_b = element_type_of(document.b.get(), row.entry_b);
   const Metrics& m = *value.metrics;
   InspectorSection section{"Difference", {}};
+  if (are_texts(m)) {  // that they differ, and where, is all there is
+    section.lines.push_back({"differ at", fmt::format("[{}]", fmt::join(m.worst_index, ",")), "", Kind::text, ""});
+    section.lines.push_back({"mismatches", fmt::format("{} of {}", m.mismatches, m.count), "", Kind::text, ""});
+    view.sections.push_back(std::move(section));
+    return;
+  }
   const auto add = [&](std::string key, std::string text) {
     section.lines.push_back({std::move(key), std::move(text), "", Kind::text, ""});
   };
@@ -137,7 +149,9 @@ void add_metrics(const ValueComparison& value, InspectorView& view) {
   add("rel L2", number_text(m.rel_l2));
   add("cosine", short_number(m.cosine, 9));
   add("SNR", number_text(m.snr_db) + " dB");
-  add("max ULP", number_text(m.max_ulp));
+  // Floats of two widths were compared as doubles.
+  const bool is_widened = !type_a.empty() && !type_b.empty() && type_a != type_b;
+  add("max ULP", number_text(m.max_ulp) + (is_widened ? " (of float64)" : ""));
   add("mismatches", fmt::format("{} of {}", m.mismatches, m.count));
   if (!m.worst_index.empty()) {
     add("worst at", fmt::format("[{}]", fmt::join(m.worst_index, ",")));
@@ -146,6 +160,22 @@ void add_metrics(const ValueComparison& value, InspectorView& view) {
     add("  a, b", is_exact ? worst.a + ", " + worst.b : short_number(m.worst_a, 9) + ", " + short_number(m.worst_b, 9));
   }
   view.sections.push_back(std::move(section));
+}
+
+// The output beside what a test_data_set expects, for each side that was held against it.
+void add_expected_output(const Document& document, int32_t row, InspectorView& view) {
+  InspectorSection section{"Expected output", {}};
+  for (const ValueComparison& value : document.comparison->expected) {
+    if (document.row_of_expected(value) != row) continue;
+    const bool is_bad = is_apart(value);
+    section.lines.push_back({fmt::format("side {}", name_of(value.held)), std::string(name_of(value.verdict)), "",
+                             is_bad                           ? Kind::bad
+                             : value.verdict == Verdict::pass ? Kind::good
+                                                              : Kind::text,
+                             ""});
+    if (is_bad) section.lines.push_back({"", missed_expectation(*document.comparison, value), "", Kind::bad, ""});
+  }
+  if (!section.lines.empty()) view.sections.push_back(std::move(section));
 }
 
 void add_statistics(const Document& document, const ValueRow& row, InspectorView& view) {
@@ -170,6 +200,7 @@ void add_statistics(const Document& document, const ValueRow& row, InspectorView
 }
 
 std::string command_for(const Document& document, const ValueRow& row) {
+  if (document.run.has_value()) return command_of(*document.run);
   if (document.a != nullptr && document.b != nullptr) {
     return fmt::format("parallax diff {} {}", shell_word(document.a->path()), shell_word(document.b->path()));
   }
@@ -212,7 +243,8 @@ InspectorView inspect(const Document& document, int32_t item, int32_t row) {
   if (compared != nullptr) {
     const size_t before = view.sections.size();
     add_verdict(document, *compared, view);
-    add_metrics(*compared, view);
+    add_expected_output(document, row, view);
+    add_metrics(document, value, *compared, view);
     add_statistics(document, value, view);
     // The verdict is what people look for first.
     std::rotate(view.sections.begin() + 1, view.sections.begin() + static_cast<std::ptrdiff_t>(before),

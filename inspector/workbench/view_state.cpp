@@ -50,6 +50,15 @@ Json inspector_json(const Viewer& viewer) {
 
 Json tensor_json(const Viewer& viewer) {
   const TensorPane& pane = viewer.tensor();
+  if (pane.texts.has_value()) {
+    constexpr size_t kMost = 200;
+    Json lines = Json::array();
+    for (size_t i = 0; i < std::min(kMost, pane.texts->lines.size()); ++i) {
+      const TextLine& line = pane.texts->lines[i];
+      lines.push_back({{"place", line.place}, {"a", line.a}, {"b", line.b}, {"apart", line.is_apart}});
+    }
+    return {{"texts", lines}};
+  }
   if (!pane.model.has_value()) return {{"problem", pane.problem}};
   const TensorModel& model = *pane.model;
   Json json{{"dtype", name_of(model.dtype())},
@@ -149,6 +158,7 @@ std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places) {
   json["files"] = document->files;
   json["values"] = document->rows.size();
   json["verdict"] = document->comparison == nullptr ? Json(nullptr) : Json(name_of(document->comparison->verdict));
+  json["reason"] = document->comparison == nullptr ? "" : why_of(*document->comparison);
   json["selection"] = selection_json(viewer);
   json["lists"] = lists_json(viewer);
   if (viewer.graph.has_graph()) json["graph"] = graph_json(viewer);
@@ -175,7 +185,13 @@ std::string view_command(Viewer& viewer) {
     }
   }
   std::string command = "parallax-gui";
-  for (const std::string& file : document->files) command += " " + shell_word(file);
+  std::vector<std::string> files = document->files;
+  if (document->run.has_value()) {  // its dumps are not kept: they are made again
+    const auto& executors = document->run->executors;
+    files = {fmt::format("out/A-{}.plx", executors.front()), fmt::format("out/B-{}.plx", executors.back())};
+    command = command_of(*document->run) + " --dump out; " + command;
+  }
+  for (const std::string& file : files) command += " " + shell_word(file);
   return command + " --state " + shell_word(state.dump());
 }
 

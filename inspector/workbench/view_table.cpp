@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/render/report_text.h"
 #include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
@@ -55,6 +56,20 @@ bool is_text(TableColumn column) {
 }
 
 std::string short_text(double value, int digits) { return std::isnan(value) ? "" : short_number(value, digits); }
+
+std::string severity_text(double severity) { return short_number(severity) + (std::isfinite(severity) ? "x" : ""); }
+
+// What was expected and not met stands with its output, after what the two sides say of it.
+void add_expected_alerts(const Document& document, std::vector<Alert>& alerts) {
+  for (const ValueComparison& value : document.comparison->expected) {
+    const int32_t row = document.row_of_expected(value);
+    if (row < 0 || !is_apart(value)) continue;
+    const bool was_compared = value.verdict == Verdict::diverged;
+    alerts.push_back({Alert::Kind::expected, row, missed_expectation(*document.comparison, value),
+                      was_compared ? severity_text(value.severity) : ""});
+  }
+  std::ranges::stable_sort(alerts, {}, &Alert::row);
+}
 
 }  // namespace
 
@@ -105,6 +120,10 @@ std::vector<int32_t> sorted_rows(const Document& document, std::vector<int32_t> 
   return shown;
 }
 
+std::string why_of(const Comparison& comparison) {
+  return comparison.reason.empty() ? missed_expectation(comparison) : comparison.reason;
+}
+
 std::vector<Alert> make_alerts(const Document& document, bool with_missing) {
   std::vector<Alert> alerts;
   if (document.comparison == nullptr) return alerts;
@@ -132,8 +151,9 @@ std::vector<Alert> make_alerts(const Document& document, bool with_missing) {
       text = fmt::format("NaN {} | {}, inf {} | {}  {}", value->metrics->nan_a, value->metrics->nan_b,
                          value->metrics->inf_a, value->metrics->inf_b, what);
     }
-    alerts.push_back({kind, row, std::move(text)});
+    alerts.push_back({kind, row, std::move(text), severity_text(value->severity)});
   }
+  add_expected_alerts(document, alerts);
   return alerts;
 }
 

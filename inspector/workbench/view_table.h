@@ -46,13 +46,19 @@ std::vector<int32_t> sorted_rows(const Document& document, std::vector<int32_t> 
 
 // What deserves a look, in execution order.
 struct Alert {
-  enum class Kind : uint8_t { first_divergence, special_values, shape_or_dtype, diverged, missing };
+  enum class Kind : uint8_t { first_divergence, special_values, shape_or_dtype, diverged, missing, expected };
   Kind kind = Kind::diverged;
   int32_t row = 0;
-  std::string text;  // one line
+  std::string text;             // one line
+  std::string severity_text{};  // "3.2x"; empty where there is none
 };
-// Divergences, values that are not finite on one side only, and values that could not be compared though both sides
-// should have them. `missing` lists what fused, folded and absent values were left out, too.
+// Divergences, values that are not finite on one side only, values that could not be compared though both sides should
+// have them, and outputs that are not as a test_data_set expects them. `missing` lists what fused, folded and absent
+// values were left out, too.
 std::vector<Alert> make_alerts(const Document& document, bool with_missing = false);
+
+// Why the verdict is what it is, beyond the counts of values: what makes it inconclusive, or the first output that is
+// not as a test_data_set expects it. Empty otherwise.
+std::string why_of(const Comparison& comparison);
 
 }  // namespace parallax

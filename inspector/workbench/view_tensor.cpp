@@ -11,6 +11,7 @@
 
 #include "inspector/diff/metrics.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/tensor/float_formats.h"
 #include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
@@ -51,8 +52,36 @@ Tensor single(const TensorView& view, int64_t element) {
   return tensor;
 }
 
+Tensor single_double(const TensorView& view, int64_t element) {
+  const Shape one{1};
+  const double number = element_as_double(view, element);
+  return Tensor::from<double>(one, std::span(&number, 1));
+}
+
+// |a-b| in units in the last place of the larger one, as a number of type `dtype` has them.
+double ulp_between(double a, double b, DType dtype) {
+  const FloatLimits limits = float_limits(dtype);
+  const double larger = std::max(std::abs(a), std::abs(b));
+  if (larger < limits.min_normal) return std::abs(a - b) / (limits.min_normal * limits.epsilon);
+  return std::abs(a - b) / std::ldexp(limits.epsilon, std::ilogb(larger));
+}
+
+// Floats of two widths compare as the comparison takes them, as doubles; but a unit in the last place is the narrower
+// one's, which is the one that rounded.
 Metrics metrics_of(const Tensor& a, const Tensor& b, int64_t element, const Limit& limit) {
-  return compare_views(single(a, element), single(b, element), {limit.rtol, limit.atol});
+  const Tolerance tolerance{limit.rtol, limit.atol};
+  if (a.dtype() == b.dtype()) return compare_views(single(a, element), single(b, element), tolerance);
+  Metrics metrics = compare_views(single_double(a, element), single_double(b, element), tolerance);
+  const double x = element_as_double(a, element), y = element_as_double(b, element);
+  const DType narrower = float_limits(a.dtype()).epsilon > float_limits(b.dtype()).epsilon ? a.dtype() : b.dtype();
+  if (std::isfinite(x) && std::isfinite(y)) metrics.max_ulp = ulp_between(x, y, narrower);
+  return metrics;
+}
+
+// Of equal element types, or floats, which doubles hold.
+bool can_overlay(const Tensor& a, const Tensor& b) {
+  const bool are_floats = is_floating(a.dtype()) && is_floating(b.dtype());
+  return a.shape() == b.shape() && (a.dtype() == b.dtype() || are_floats);
 }
 
 // As exact as the command line prints it, with exponents as they stand in all other numbers.
@@ -78,7 +107,7 @@ std::span<const TensorModeInfo> tensor_modes() { return kModes; }
 
 Result<TensorModel> TensorModel::make(Tensor a, Tensor b, Limit limit) {
   if (a.dtype() == DType::string) return usage_error("strings have no numbers to look at");
-  if (b.defined() && (b.dtype() != a.dtype() || !(b.shape() == a.shape()))) {
+  if (b.defined() && !can_overlay(a, b)) {
     return usage_error(fmt::format("A is {}{} and B is {}{}: they cannot be laid over each other", name_of(a.dtype()),
                                    a.shape().to_string(), name_of(b.dtype()), b.shape().to_string()));
   }
@@ -94,6 +123,12 @@ TensorModel::TensorModel(Tensor a, Tensor b, Limit limit) : a_(std::move(a)), b_
   index_.assign(a_.shape().rank(), 0);
   strides_.assign(a_.shape().rank(), 1);
   for (size_t axis = a_.shape().rank(); axis-- > 1;) strides_[axis - 1] = strides_[axis] * a_.shape()[axis];
+}
+
+std::string TensorModel::type_text() const {
+  std::string text(name_of(a_.dtype()));
+  if (b_.defined() && b_.dtype() != a_.dtype()) text += fmt::format(" | {}", name_of(b_.dtype()));
+  return text + shape().to_string();
 }
 
 int64_t TensorModel::tile_rows() const {

@@ -77,13 +77,15 @@ struct ChannelRow {
 
 class TensorModel {
  public:
-  // B may be undefined: then only the first is shown, in mode a or b by whose it is. Errors: usage, when the shapes or
-  // the element types differ, or for strings, whose elements have no place on a scale.
+  // B may be undefined: then only the first is shown, in mode a or b by whose it is. Floats of two widths are laid over
+  // each other. Errors: usage, when the shapes or else the element types differ, or for strings, whose elements have no
+  // place on a scale.
   static Result<TensorModel> make(Tensor a, Tensor b, Limit limit);
 
   bool has_b() const { return b_.defined(); }
   DType dtype() const { return a_.dtype(); }
   const Shape& shape() const { return a_.shape(); }
+  std::string type_text() const;  // "float32[2,3]", "float32 | float64[2,3]"
 
   // The picture. A tensor of rank 0 or 1 is laid in rows of kFold elements.
   static constexpr int64_t kFold = 64;

@@ -16,6 +16,25 @@ namespace parallax {
 
 Viewer::Viewer(ExecutorFactory make_executor) : make_executor_(std::move(make_executor)) {}
 
+namespace {
+
+// Of this process.
+std::string run_folder_prefix() {
+  std::error_code error;
+  return (std::filesystem::temp_directory_path(error) / fmt::format("parallax-gui-{}-", ::getpid())).string();
+}
+
+}  // namespace
+
+void remove_run_folders() {
+  std::error_code error;
+  const std::filesystem::path prefix = run_folder_prefix();
+  for (const auto& folder : std::filesystem::directory_iterator(prefix.parent_path(), error)) {
+    std::error_code ignored;
+    if (folder.path().string().starts_with(prefix.string())) std::filesystem::remove_all(folder.path(), ignored);
+  }
+}
+
 Viewer::~Viewer() {
   job_.reset();  // it may be writing there
   std::error_code error;
@@ -27,6 +46,7 @@ Viewer::~Viewer() {
 void Viewer::open(std::vector<std::string> files) {
   files_ = files;
   was_touched_ = false;
+  old_messages_ = messages.size();
   job_ = DocumentJob::open(std::move(files), {}, make_executor_, wake);
 }
 
@@ -43,18 +63,18 @@ void Viewer::run(const RunForm& form) {
   request.executors = {form.executor_a, form.executor_b};
   request.inputs.source = form.inputs;
   request.options.observe_all = form.observe_all;
+  if (form.falls_back) request.fallback = "reference";
   if (form.keep_values) {
     std::error_code error;
     if (run_folders_.size() == 2) {
       std::filesystem::remove_all(run_folders_.front(), error);
       run_folders_.erase(run_folders_.begin());
     }
-    const auto folder =
-        std::filesystem::temp_directory_path(error) / fmt::format("parallax-gui-{}-{}", ::getpid(), ++run_count_);
-    request.dump_directory = folder.string();
-    run_folders_.push_back(folder.string());
+    request.dump_directory = run_folder_prefix() + std::to_string(++run_count_);
+    run_folders_.push_back(request.dump_directory);
   }
   was_touched_ = shows_run_ = false;
+  old_messages_ = messages.size();
   job_ = DocumentJob::run(std::move(request), make_executor_, wake);
 }
 
@@ -97,7 +117,8 @@ bool Viewer::poll() {
   }
   if (!has_ended) return changed;
   job_.reset();
-  if (document_ != nullptr && row_ >= 0 && !tensor_.model.has_value()) load_tensor();  // why not, now that nothing runs
+  if (document_ != nullptr && row_ >= 0 && !tensor_.model.has_value() && !tensor_.texts.has_value())
+    load_tensor();  // why not, now that nothing runs
   if (was_opening && document_ != nullptr && opened && !files_.empty()) opened(files_);
   if (std::exchange(wants_times_, false)) measure_times();
   return true;
@@ -121,11 +142,12 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   const bool had_comparison = document_ != nullptr && document_->comparison != nullptr;
   const bool had_causes = had_comparison && !document_->comparison->causes.empty();
   const std::shared_ptr<const Document> before = std::exchange(document_, std::move(document));
-  if (last_error.has_value() && (before == nullptr || before->files != document_->files)) {  // it was of what is gone
-    std::erase(messages, last_error->message);
+  if (const size_t old = std::min(std::exchange(old_messages_, 0), messages.size()); old > 0) {
+    messages.erase(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(old));
     last_error.reset();
   }
-  if (document_->files.size() == 1 && document_->a == nullptr) run_form.model = document_->files.front();
+  if (document_->files.size() == 1 && (document_->a == nullptr || document_->run))
+    run_form.model = document_->files.front();
   graph.set_document(document_);
   std::vector<std::string> marked;
   for (int32_t row : bookmarks_) marked.push_back(before->rows[static_cast<size_t>(row)].path);
@@ -151,12 +173,14 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   const bool newly_compared = document_->comparison != nullptr && !had_comparison;
   const bool newly_blamed = document_->comparison != nullptr && !document_->comparison->causes.empty() && !had_causes;
   const bool run_has_ended = document_->a != nullptr && before != nullptr && before->a == nullptr;
-  const bool has_news = newly_compared || newly_blamed || run_has_ended;
+  const bool is_other_run = document_->run.has_value() && !same_graph;
+  const bool has_news = newly_compared || newly_blamed || run_has_ended || is_other_run;
   if (path.empty() || has_news || !select_path(path)) select_first();
   was_touched_ = false;
 }
 
-// The cause that explains most, else the first divergence, else the value that comes nearest to its limit.
+// The cause that explains most, where its value shows it, else the first divergence, else what is not as expected, else
+// the value that comes nearest to its limit. A cause may lie in a value that only one side has.
 void Viewer::select_first() {
   find_first();
   if (item_ >= 0) graph.focus_on(item_);
@@ -169,8 +193,10 @@ void Viewer::find_first() {
   if (document_->comparison == nullptr) return;
   if (!alerts_.empty()) left_tab = LeftTab::alerts;
   const Comparison& comparison = *document_->comparison;
-  if (!comparison.causes.empty() && select_path(comparison.causes.front().path)) return;
+  const int32_t cause = comparison.causes.empty() ? -1 : document_->find_row(comparison.causes.front().path);
+  if (cause >= 0 && is_apart(*document_->compared(cause)) && select_row(cause)) return;
   if (comparison.first_divergence.has_value() && select_path(comparison.first_divergence->path)) return;
+  if (!alerts_.empty() && select_row(alerts_.front().row)) return;  // an output that is not as expected
   if (graph.has_graph()) select_row(graph.summary(0).worst_row);
 }
 

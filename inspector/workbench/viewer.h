@@ -15,6 +15,7 @@
 #include "inspector/workbench/view_inspector.h"
 #include "inspector/workbench/view_table.h"
 #include "inspector/workbench/view_tensor.h"
+#include "inspector/workbench/view_texts.h"
 
 namespace parallax {
 
@@ -26,7 +27,8 @@ enum class TensorTab : uint8_t { worst, values, channels, around };
 // One value under the glass.
 struct TensorPane {
   std::optional<TensorModel> model;
-  std::string problem;  // why there is no model: "not captured", ...
+  std::optional<TextLines> texts;  // of what is no tensor of numbers
+  std::string problem;             // why there is neither: "not captured", ...
   TensorMode mode = TensorMode::absolute;
   TensorMode wanted_mode = TensorMode::absolute;  // where both sides are there
   bool is_one_by_one = false;  // both are there, but cannot be laid over each other: mode says which one is shown
@@ -55,6 +57,7 @@ struct RunForm {
   std::string inputs;  // a test_data_set_N folder; empty: generated
   bool observe_all = false;
   bool keep_values = true;
+  bool falls_back = false;  // the reference runs what an executor lacks
 };
 
 constexpr char kRecentSeparator = '\t';
@@ -151,6 +154,7 @@ class Viewer {
  private:
   void remember();
   void load_tensor();
+  std::string why_no_elements() const;
   void refresh_lists();
   void select_first();
   void find_first();
@@ -166,6 +170,7 @@ class Viewer {
   bool is_walking_ = false;
   bool shows_run_ = false;  // what is shown is of the last run, not of what was open before it
   bool was_cut_short_ = false;
+  size_t old_messages_ = 0;  // of what was open before: they go with what is opened now
   bool was_touched_ =
       false;  // the person has selected something: a result that comes later does not move the selection
   std::vector<int32_t> bookmarks_;
@@ -211,5 +216,8 @@ Status apply_view(Viewer& viewer, const std::string& json);
 // Whether the view's JSON holds `value` (JSON, or plain text) at a JSON pointer: "/selection/node". Errors: usage,
 // saying what is there instead.
 Status expect_view(Viewer& viewer, const std::string& pointer, const std::string& value);
+
+// Removes what runs of this process have left, for a program that is ended from outside: else the viewer's end does.
+void remove_run_folders();
 
 }  // namespace parallax

@@ -9,16 +9,17 @@
 namespace parallax {
 namespace {
 
-Result<Tensor> tensor_of(const DumpReader* dump, int32_t entry) {
-  if (dump == nullptr || entry < 0) return Tensor();
+// Copied, so that what is under the glass stays whatever becomes of the file.
+Result<Value> value_of(const DumpReader* dump, int32_t entry) {
+  if (dump == nullptr || entry < 0) return Value();
   const DumpEntry& kept = dump->entries()[static_cast<size_t>(entry)];
-  if (kept.absence.has_value()) return Tensor();
+  if (kept.absence.has_value()) return Value();
   if (kept.level != CaptureLevel::all)
     return usage_error("its elements were not kept in full; statistics are on the right");
-  const Value value = PX_TRY(dump->load(entry));
-  if (!value.is_tensor()) return usage_error(fmt::format("it is {}, not one tensor", to_string(kept.type)));
-  return value.tensor();
+  return dump->load_copy(entry);
 }
+
+Tensor tensor_in(const Value& value) { return value.is_tensor() ? value.tensor() : Tensor(); }
 
 }  // namespace
 
@@ -30,6 +31,7 @@ bool can_show(const TensorPane& pane, TensorMode mode) {
 
 void Viewer::load_tensor() {
   tensor_.model.reset();
+  tensor_.texts.reset();
   tensor_.problem.clear();
   tensor_.element = -1;
   tensor_.is_auto_range = true;
@@ -41,25 +43,28 @@ void Viewer::load_tensor() {
   if (row_ < 0) return;
   const ValueRow& row = document_->rows[static_cast<size_t>(row_)];
   const ValueComparison* compared = document_->compared(row_);
-  auto a = tensor_of(document_->a.get(), row.entry_a);
-  auto b = tensor_of(document_->b.get(), row.entry_b);
-  if (!a.ok() || !b.ok()) {
-    tensor_.problem = a.ok() ? b.error().message : a.error().message;
+  const auto value_a = value_of(document_->a.get(), row.entry_a);
+  const auto value_b = value_of(document_->b.get(), row.entry_b);
+  if (!value_a.ok() || !value_b.ok()) {
+    tensor_.problem = value_a.ok() ? value_b.error().message : value_a.error().message;
     return;
   }
-  if (!a->defined() && !b->defined()) {
-    tensor_.problem = document_->a != nullptr ? "this value was not captured"
-                      : is_running()          ? "elements can be looked at when the run has ended"
-                                              : "no values here: run the model, or open a dump of a run";
+  const Limit limit = compared == nullptr ? Limit{} : compared->limit;
+  if (is_listed_as_text(*value_a) || is_listed_as_text(*value_b)) {
+    tensor_.texts = list_as_text(*value_a, *value_b, limit);
     return;
   }
-  bool only_b = !a->defined();
-  auto model =
-      TensorModel::make(only_b ? *b : *a, only_b ? Tensor() : *b, compared == nullptr ? Limit{} : compared->limit);
+  const Tensor a = tensor_in(*value_a), b = tensor_in(*value_b);
+  if (!a.defined() && !b.defined()) {
+    tensor_.problem = why_no_elements();
+    return;
+  }
+  bool only_b = !a.defined();
+  auto model = TensorModel::make(only_b ? b : a, only_b ? Tensor() : b, limit);
   if (!model.ok()) {
     tensor_.problem = model.error().message;
-    only_b = tensor_.wanted_mode == TensorMode::b && b->defined();
-    model = TensorModel::make(only_b ? *b : *a, Tensor(), {});
+    only_b = tensor_.wanted_mode == TensorMode::b && b.defined();
+    model = TensorModel::make(only_b ? b : a, Tensor(), {});
     if (!model.ok()) return;
     tensor_.is_one_by_one = true;
   }
@@ -70,6 +75,14 @@ void Viewer::load_tensor() {
     select_element(tensor_.model->element_of(compared->metrics->worst_index));
   }
   refresh_range();
+}
+
+std::string Viewer::why_no_elements() const {
+  if (document_->a != nullptr) return "this value was not captured";
+  if (is_running()) return "elements can be looked at when the run has ended";
+  if (was_cut_short_) return "the run was cut short before elements were kept";
+  if (document_->run.has_value()) return "the run did not keep elements: run it with 'keep all elements' (Ctrl+R)";
+  return "no values here: run the model, or open a dump of a run";
 }
 
 void Viewer::set_tensor_mode(TensorMode mode) {

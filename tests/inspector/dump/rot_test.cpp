@@ -202,9 +202,41 @@ TEST_F(Rot, WhatIsNoDumpSaysSo) {
 TEST_F(Rot, AFileThatShrinksWhileOpenGivesAnError) {
   const auto reader = open_dump(path_);
   std::filesystem::resize_file(path_, 128);
-  const auto value = reader->load(0);
-  ASSERT_FALSE(value.ok());
-  EXPECT_NE(value.error().message.find("shorter"), std::string::npos);
+  for (const auto& value : {reader->load(0), reader->load_copy(0)}) {
+    ASSERT_FALSE(value.ok());
+    EXPECT_NE(value.error().message.find("has changed on disk"), std::string::npos) << value.error().message;
+  }
+}
+
+// As `cp` does it: the file keeps its length and its place, and holds something else.
+TEST_F(Rot, AFileThatIsOverwrittenWhileOpenGivesAnError) {
+  const auto reader = open_dump(path_);
+  ASSERT_OK(reader->load(0));
+  std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  ASSERT_OK(reader->load(0));  // whose payloads are what they were
+  write_contents(path_, std::string(original_.size(), 'x'));
+  for (const auto& value : {reader->load(0), reader->load_copy(0)}) {
+    ASSERT_FALSE(value.ok());
+    EXPECT_NE(value.error().message.find("has changed on disk"), std::string::npos) << value.error().message;
+  }
+}
+
+// What was copied outlives what it was copied from.
+TEST_F(Rot, ACopyStaysWhenItsFileIsCut) {
+  const auto reader = open_dump(path_);
+  std::vector<Value> copies;
+  for (size_t index = 0; index < reader->entries().size(); ++index) {
+    auto copy = reader->load_copy(static_cast<int32_t>(index));
+    ASSERT_OK(copy);
+    copies.push_back(copy.take());
+  }
+  std::filesystem::resize_file(path_, 0);
+  for (size_t index = 0; index < copies.size(); ++index) {
+    const auto known =
+        std::ranges::find(values(), reader->entries()[index].path, &std::pair<std::string, Value>::first);
+    ASSERT_NE(known, values().end());
+    EXPECT_TRUE(same_bits(copies[index], known->second)) << known->first;
+  }
 }
 
 }  // namespace

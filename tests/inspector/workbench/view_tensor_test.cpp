@@ -103,6 +103,24 @@ TEST(TensorModel, MeasuresAreThoseOfTheComparison) {
   }
 }
 
+TEST(TensorModel, FloatsOfTwoWidthsAreLaidOverEachOther) {
+  const std::vector<double> wide = {1 + 0x1p-24, -0x1p-150, 3};
+  const Tensor b = Tensor::from<double>(Shape{1, 3}, std::span<const double>(wide));
+  const TensorModel model = model_of(floats(Shape{1, 3}, {1, 0, 2}), b);
+  EXPECT_EQ(model.type_text(), "float32 | float64[1,3]");
+  EXPECT_EQ(model.number(TensorMode::difference, 0), -0x1p-24);
+  EXPECT_EQ(model.number(TensorMode::difference, 1), 0x1p-150);
+  EXPECT_EQ(model.number(TensorMode::relative, 2), 0.5);
+  EXPECT_EQ(model.number(TensorMode::ulp, 0), 0.5);  // of float32
+  EXPECT_EQ(model.number(TensorMode::ulp, 1), 0.5);  // whose numbers end at 2^-149
+  EXPECT_EQ(model.worst(TensorMode::absolute, 1), std::vector<int64_t>{2});
+  const ElementView view = model.describe(0);
+  EXPECT_EQ(view.hex_a, "3f800000");
+  EXPECT_EQ(view.hex_b, "3ff0000010000000");
+  const TensorModel turned = model_of(b, floats(Shape{1, 3}, {1, 0, 2}));
+  EXPECT_EQ(turned.number(TensorMode::ulp, 0), 0.5);
+}
+
 TEST(TensorModel, AnElementIsShownExactlyWithItsBits) {
   const TensorModel model = model_of(floats(Shape{1, 1}, {1}), floats(Shape{1, 1}, {1.5F}));
   const ElementView view = model.describe(0);

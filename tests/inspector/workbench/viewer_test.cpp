@@ -119,6 +119,20 @@ TEST(Viewer, ProducersAndReadersAreAKeyAway) {
   EXPECT_EQ(person.path(), "y");
 }
 
+TEST(Viewer, ANodeIsSelectedWithWhatItMakesNotWithItsWeight) {
+  Person person(view_test::llama_fault());
+  const Document& document = *person.viewer.document();
+  int weights = 0;
+  for (size_t i = 0; i < document.rows.size(); ++i) {
+    const ValueComparison* value = document.compared(static_cast<int32_t>(i));
+    if (!value->node_reads_it || value->verdict == Verdict::diverged) continue;
+    ++weights;
+    ASSERT_TRUE(person.viewer.select_item(document.rows[i].item));
+    EXPECT_FALSE(document.compared(person.viewer.row())->node_reads_it) << person.path();
+  }
+  EXPECT_GT(weights, 3);
+}
+
 TEST(Viewer, NaNIsFoundAndShownAlone) {
   Person person(view_test::nan_fault());
   person.viewer.set_search("nan");
