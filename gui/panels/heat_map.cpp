@@ -39,6 +39,12 @@ void fit(TensorUi& tensor, const TensorModel& model, ImVec2 size, float scale) {
   tensor.is_fitted = true;
 }
 
+// Where it was asked for by a zoom of 0. What is zoomed or drawn has a size.
+void fit_where_asked(TensorUi& tensor, const TensorModel& model, ImVec2 size, float scale) {
+  const bool is_placed = tensor.zoom > 0 && std::isfinite(tensor.origin.x) && std::isfinite(tensor.origin.y);
+  if (!is_placed) fit(tensor, model, size, scale);
+}
+
 void zoom_and_drag(Ui& ui, ImVec2 corner, ImVec2 size) {
   TensorUi& tensor = ui.tensor;
   const ImGuiIO& io = ImGui::GetIO();
@@ -179,9 +185,10 @@ void draw_heat_map(Ui& ui, size_t slot, TensorMode mode, const char* name, const
     title = io.KeyShift ? "A" : "B";
   }
   const TensorUi::Heat& heat = heat_of(ui, slot, mode);
-  zoom_and_drag(ui, corner, size);
   TensorUi& tensor = ui.tensor;
-  if (tensor.zoom <= 0) fit(tensor, model, size, ui.scale);
+  fit_where_asked(tensor, model, size, ui.scale);
+  zoom_and_drag(ui, corner, size);
+  fit_where_asked(tensor, model, size, ui.scale);
   const Place place{
       corner, size, tensor.cell(), {corner.x + tensor.origin.x, corner.y + tensor.origin.y}, mode, heat.shown.range};
   const ImVec2 far_end = corner_of(place, model.rows(), model.columns());

@@ -1,4 +1,6 @@
 // Frames of the tensor viewer, without OpenGL.
+#include <cmath>
+
 #include "tests/gui/panels/frames.h"
 
 namespace parallax::gui {
@@ -44,6 +46,20 @@ TEST_F(Frames, TheEndsOfTheRangeAreDragged) {
   EXPECT_FALSE(viewer_.tensor().is_auto_range);
   ASSERT_TRUE(click("range.fit"));
   EXPECT_EQ(viewer_.tensor().range.low, before.low);
+}
+
+// The wheel turned in the frame in which another value is fitted.
+TEST_F(Frames, TheWheelZoomsWhatIsFittedFirst) {
+  open(view_test::llama_fault());
+  frames(2);
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = ui_.widgets.at("heat").middle();
+  frames(2);
+  ui_.tensor.zoom = 0;
+  io.MouseWheel = 1;
+  frames(2);
+  EXPECT_GT(ui_.tensor.zoom, 0);
+  EXPECT_TRUE(std::isfinite(ui_.tensor.origin.x) && std::isfinite(ui_.tensor.origin.y));
 }
 
 TEST_F(Frames, BothSidesAreZoomedTogether) {
