@@ -21,12 +21,12 @@ namespace parallax {
 namespace dump {
 
 void chunk_kernel_portable(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                           std::byte* target, ChunkStatistics& out);
+                           std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 #if defined(__x86_64__)
 void chunk_kernel_avx2(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                       std::byte* target, ChunkStatistics& out);
+                       std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                         std::byte* target, ChunkStatistics& out);
+                         std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 
 bool is_available(InstructionSet set) {
   if (set == InstructionSet::portable) return true;
@@ -110,6 +110,18 @@ struct Chunk {
 // What is done with the elements besides statistics.
 enum class Use : uint8_t { nothing, checked, copied };
 
+// Of a chunk that is in the cache now, but for what the kernel took on its way.
+uint32_t crc_of(const dump::GroupsCrc& groups, const std::byte* data, size_t size_bytes) {
+  if (!groups.is_taken) return crc32c(data, size_bytes);
+  uint32_t crc = 0;
+  size_t done_bytes = 0;
+  for (const uint32_t part : groups.parts) {
+    crc = crc32c_joined(crc, part, groups.part_bytes);
+    done_bytes += groups.part_bytes;
+  }
+  return crc32c(data + done_bytes, size_bytes - done_bytes, crc);
+}
+
 // Statistics of elements [begin, begin + count), and their CRC and copy where these are wanted.
 void run_chunk(const Source& source, int64_t begin, int64_t count, Use use, std::byte* target,
                std::vector<double>& buffer, Chunk& chunk, ChunkStatistics& out) {
@@ -118,18 +130,20 @@ void run_chunk(const Source& source, int64_t begin, int64_t count, Use use, std:
   const bool is_aligned = reinterpret_cast<uintptr_t>(chunk_target) % dump::kCopyAlignment == 0;
   const bool is_past_cache =
       use == Use::copied && !source.is_converted && is_aligned && source.view.size_bytes() >= kPastCacheBytes;
+  dump::GroupsCrc groups;
   if (source.is_converted) {
     buffer.resize(static_cast<size_t>(count));
     load_doubles(source.view, begin, buffer);
     dump::best_chunk_kernel()(source.format, reinterpret_cast<const std::byte*>(buffer.data()), count, begin, nullptr,
-                              out);
+                              out, nullptr);
   } else {
-    dump::best_chunk_kernel()(source.format, data, count, begin, is_past_cache ? chunk_target : nullptr, out);
+    dump::best_chunk_kernel()(source.format, data, count, begin, is_past_cache ? chunk_target : nullptr, out,
+                              use == Use::nothing ? nullptr : &groups);
   }
   if (use == Use::nothing) return;
   chunk.size_bytes = byte_size(source.view.dtype, count);
   if (use == Use::copied && !is_past_cache) std::memcpy(chunk_target, data, chunk.size_bytes);
-  chunk.crc = crc32c(data, chunk.size_bytes);  // of the source, which is in the cache now
+  chunk.crc = crc_of(groups, data, chunk.size_bytes);
 }
 
 void fence_stores() {

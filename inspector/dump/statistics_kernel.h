@@ -17,11 +17,20 @@ using statistics::kSignSequences;
 
 enum class NumberFormat : uint8_t { float64, float32, float16, bfloat16 };
 
+// CRC-32C of a chunk's whole groups, as of four parts of one length after one another, where the kernel takes it on its
+// way: the processor does that beside the sums, which need its other units.
+struct GroupsCrc {
+  static constexpr int kParts = 4;
+  bool is_taken = false;
+  size_t part_bytes = 0;
+  uint32_t parts[kParts] = {};
+};
+
 // `first_element` is the index in the tensor of the chunk's first element, a multiple of kGroupElements. On the way the
 // chunk is copied to `target`, past the cache, unless that is null; it must be aligned to kCopyAlignment, and the
-// caller fences.
+// caller fences. `crc` may be null where nothing is copied: then no CRC is taken.
 using ChunkKernel = void (*)(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                             std::byte* target, ChunkStatistics& out);
+                             std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 
 enum class InstructionSet : uint8_t { portable, avx2, avx512 };
 bool is_available(InstructionSet set);

@@ -3,38 +3,12 @@
 // other code would be shared with files for lesser CPUs.
 #pragma once
 
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
 #include <cstring>
 
-#include "inspector/dump/statistics_kernel.h"
+#include "inspector/dump/statistics_kernel_vectors.h"
 
 namespace parallax::dump {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
-
-using statistics::kLanes;
-using statistics::kRows;
-using statistics::lane_sign;
-using statistics::row_sign;
-constexpr int kPartLanes = kVectorBytes / 8;  // of which one vector holds a part
-constexpr int kParts = kLanes / kPartLanes;
-using Part = double __attribute__((vector_size(kVectorBytes)));
-using PartBits = int64_t __attribute__((vector_size(kVectorBytes)));
-using FloatPart = float __attribute__((vector_size(kVectorBytes / 2)));
-using FloatBits = uint32_t __attribute__((vector_size(kVectorBytes / 2)));
-using FloatMask = int32_t __attribute__((vector_size(kVectorBytes / 2)));
-
-constexpr double kInfinity = __builtin_inf();
 
 // +1 or -1 for each bit of a byte.
 struct SignTable {
@@ -50,127 +24,6 @@ constexpr SignTable make_signs() {
 constexpr SignTable kSigns = make_signs();
 
 inline const double* group_signs(int64_t group) { return kSigns.signs[statistics::group_sign_bits(group)]; }
-
-constexpr size_t element_bytes(NumberFormat format) {
-  return format == NumberFormat::float64 ? 8 : format == NumberFormat::float32 ? 4 : 2;
-}
-
-// Numbers as they are compared: where vectors are wide, in float32, into which every format but float64 fits; of
-// vectors of 16 bytes half would be idle.
-template <bool kInFloats>
-struct NumbersIn {
-  using Number = double;
-  using Type = Part;
-  using Mask = PartBits;
-};
-template <>
-struct NumbersIn<true> {
-  using Number = float;
-  using Type = FloatPart;
-  using Mask = FloatMask;
-};
-template <NumberFormat kFormat>
-using NumbersOf = NumbersIn<(kVectorBytes > 16 && kFormat != NumberFormat::float64)>;
-template <NumberFormat kFormat>
-using Numbers = typename NumbersOf<kFormat>::Type;
-template <NumberFormat kFormat>
-using ComparedNumber = typename NumbersOf<kFormat>::Number;
-
-template <NumberFormat kFormat>
-inline void load_numbers(const std::byte* source, Numbers<kFormat>& numbers) {
-  FloatPart narrow;
-  if constexpr (kFormat == NumberFormat::float64) {
-    std::memcpy(&numbers, source, sizeof numbers);
-    return;
-  } else if constexpr (kFormat == NumberFormat::float32) {
-    std::memcpy(&narrow, source, sizeof narrow);
-  } else {
-    uint16_t half[kPartLanes];
-    std::memcpy(half, source, sizeof half);
-    FloatBits bits;
-    for (int lane = 0; lane < kPartLanes; ++lane) bits[lane] = half[lane];
-    if constexpr (kFormat == NumberFormat::bfloat16) {
-      bits <<= 16;
-      std::memcpy(&narrow, &bits, sizeof narrow);
-    } else {
-      // The mantissa and exponent of float16, read as float32, are too small by 2^112; subnormal ones included.
-      const FloatBits magnitude = (bits & 0x7FFFU) << 13;
-      std::memcpy(&narrow, &magnitude, sizeof narrow);
-      narrow *= 0x1p112F;
-      FloatBits scaled;
-      std::memcpy(&scaled, &narrow, sizeof scaled);
-      scaled = magnitude >= 0x7C00U << 13 ? (magnitude | 0x7F800000U) : scaled;
-      scaled |= (bits & 0x8000U) << 16;
-      std::memcpy(&narrow, &scaled, sizeof narrow);
-    }
-  }
-  if constexpr (kFormat != NumberFormat::float64) numbers = __builtin_convertvector(narrow, Numbers<kFormat>);
-}
-
-#if defined(__F16C__)
-template <>
-inline void load_numbers<NumberFormat::float16>(const std::byte* source, FloatPart& numbers) {
-  const auto* half = reinterpret_cast<const __m128i*>(source);
-#if defined(__AVX512F__)
-  numbers = _mm256_cvtph_ps(_mm_loadu_si128(half));
-#else
-  numbers = _mm_cvtph_ps(_mm_loadl_epi64(half));
-#endif
-}
-#endif
-
-inline Part widened(Part numbers) { return numbers; }
-inline Part widened(FloatPart numbers) {
-#if defined(__AVX512F__)
-  // GCC 12 makes two halves of __builtin_convertvector, and warns of its own _mm512_cvtps_pd.
-  return _mm512_maskz_cvtps_pd(0xFF, numbers);
-#elif defined(__AVX2__)
-  return _mm256_cvtps_pd(numbers);
-#else
-  return __builtin_convertvector(numbers, Part);
-#endif
-}
-
-template <NumberFormat kFormat>
-inline void load_part(const std::byte* source, Part& part) {
-  Numbers<kFormat> numbers;
-  load_numbers<kFormat>(source, numbers);
-  part = widened(numbers);
-}
-
-// a * b + c where the product has no more digits than a double: both ways round the same.
-inline Part add_exact_product(Part a, Part b, Part c) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_pd(a, b, c);
-#elif defined(__FMA__)
-  return _mm256_fmadd_pd(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
-
-// Past the cache: what is captured is not read again soon, and its lines need not be fetched before they are written.
-inline void copy_past_cache(std::byte* target, const std::byte* source, size_t size) {
-  for (size_t offset = 0; offset < size; offset += static_cast<size_t>(kVectorBytes)) {
-#if defined(__AVX512F__)
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(target + offset), _mm512_loadu_si512(source + offset));
-#elif defined(__AVX2__)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + offset),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + offset)));
-#elif defined(__SSE2__)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(target + offset),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + offset)));
-#else
-    std::memcpy(target + offset, source + offset, static_cast<size_t>(kVectorBytes));
-#endif
-  }
-}
-
-// So much work a group is more than the processor looks ahead by itself. Addresses past the end do no harm.
-inline void fetch_ahead(const std::byte* source, size_t size) {
-  constexpr size_t kAheadBytes = 2048, kLineBytes = 64;
-  for (size_t offset = 0; offset < size; offset += kLineBytes) __builtin_prefetch(source + kAheadBytes + offset);
-}
 
 // What is summed up of one part of every row.
 struct Lanes {
@@ -205,24 +58,47 @@ inline void transform(Part (&x)[kRows]) {
 }
 
 // What is found by comparing, in the format's own vectors; zeros of a chunk fit into 32 bits.
-template <NumberFormat kFormat>
+template <class Vector, class Mask>
 struct Compared {
-  Numbers<kFormat> min = Numbers<kFormat>{} + static_cast<ComparedNumber<kFormat>>(kInfinity);
-  Numbers<kFormat> max = Numbers<kFormat>{} - static_cast<ComparedNumber<kFormat>>(kInfinity);
-  typename NumbersOf<kFormat>::Mask zeros{};
+  using Number = decltype(Vector{}[0] + 0);
+  Vector min = Vector{} + static_cast<Number>(kInfinity);
+  Vector max = Vector{} - static_cast<Number>(kInfinity);
+  Mask zeros{};
+
+  void add(const Vector& numbers) {
+    min = numbers < min ? numbers : min;
+    max = numbers > max ? numbers : max;
+    zeros -= numbers == 0;
+  }
 };
+
+// Where a part is half a row, floats are compared a row at a time.
+template <NumberFormat kFormat>
+constexpr bool kComparesRows = kParts == 2 && kFormat != NumberFormat::float64;
+
+template <NumberFormat kFormat>
+using ComparedPart = Compared<Numbers<kFormat>, typename NumbersOf<kFormat>::Mask>;
+using ComparedRow = Compared<FloatRow, FloatRowMask>;
+
+template <NumberFormat kFormat>
+inline void compare_rows(const std::byte* source, ComparedRow& compared) {
+#pragma GCC unroll 8
+  for (int j = 0; j < kRows; ++j) {
+    FloatRow numbers;
+    load_floats<kFormat, FloatRowBits>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), numbers);
+    compared.add(numbers);
+  }
+}
 
 // One part of the rows of a group.
 template <NumberFormat kFormat, bool kMasked>
-inline void add_part(const std::byte* source, const double* signs, Compared<kFormat>& compared, Lanes& lanes) {
+inline void add_part(const std::byte* source, const double* signs, ComparedPart<kFormat>& compared, Lanes& lanes) {
   Part x[kRows];
 #pragma GCC unroll 8
   for (int j = 0; j < kRows; ++j) {
     Numbers<kFormat> numbers;
     load_numbers<kFormat>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), numbers);
-    compared.min = numbers < compared.min ? numbers : compared.min;
-    compared.max = numbers > compared.max ? numbers : compared.max;
-    compared.zeros -= numbers == 0;
+    if constexpr (!kComparesRows<kFormat>) compared.add(numbers);
     x[j] = widened(numbers);
     if constexpr (kMasked) {
       lanes.nan -= x[j] != x[j];
@@ -240,33 +116,56 @@ inline void add_part(const std::byte* source, const double* signs, Compared<kFor
   lanes.sum += x[0];
 #pragma GCC unroll 8
   for (int k = 0; k < kRows; ++k)
-    lanes.projections[k] = add_exact_product(x[k], Part{} + signs[k], lanes.projections[k]);
+    lanes.projections[k] = add_exact_product(x[k], every_lane(signs[k]), lanes.projections[k]);
 }
 
+// What was compared by rows, a part of it.
+template <NumberFormat kFormat>
+inline ComparedPart<kFormat> part_of(const ComparedRow& row, int part) {
+  ComparedPart<kFormat> out;
+  for (int lane = 0; lane < kPartLanes; ++lane) {
+    out.min[lane] = row.min[part * kPartLanes + lane];
+    out.max[lane] = row.max[part * kPartLanes + lane];
+    out.zeros[lane] = row.zeros[part * kPartLanes + lane];
+  }
+  return out;
+}
+
+// What is done with a chunk's groups besides sums; `masked`: only finite numbers are summed.
+enum class Groups : uint8_t { summed, masked, checked, copied };
+
 // The whole groups of a chunk. Unmasked, numbers that are not finite make `squares` not finite.
-template <NumberFormat kFormat, bool kMasked, bool kCopied>
+template <NumberFormat kFormat, Groups kUse>
 inline void add_groups(const std::byte* data, int64_t group_count, int64_t first_group, std::byte* target,
-                       Lanes (&total)[kParts]) {
+                       GroupsCrc* crc, Lanes (&total)[kParts]) {
   constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
+  constexpr bool kMasked = kUse == Groups::masked, kCopied = kUse == Groups::copied;
+  constexpr bool kChecked = kTakesCrc && (kCopied || kUse == Groups::checked);
+  CrcStreams<kGroupBytes> streams(data, static_cast<size_t>(group_count) * kGroupBytes / GroupsCrc::kParts);
   Lanes lanes[kParts];
-  Compared<kFormat> compared[kParts];
+  ComparedPart<kFormat> compared[kParts];
+  ComparedRow compared_rows;
   clear(lanes);
   for (int64_t group = 0; group < group_count; ++group) {
     const std::byte* source = data + static_cast<size_t>(group) * kGroupBytes;
     fetch_ahead(source, kGroupBytes);
     if constexpr (kCopied) copy_past_cache(target + static_cast<size_t>(group) * kGroupBytes, source, kGroupBytes);
+    if constexpr (kChecked) streams.add_group(group);
     const double* signs = group_signs(first_group + group);
     if constexpr (kParts == 1) {  // without a loop GCC keeps the sums in registers
       add_part<kFormat, kMasked>(source, signs, compared[0], lanes[0]);
       continue;
     }
+    if constexpr (kComparesRows<kFormat>) compare_rows<kFormat>(source, compared_rows);
 #pragma GCC unroll 1
     for (int part = 0; part < kParts; ++part) {
       add_part<kFormat, kMasked>(source + static_cast<size_t>(part * kPartLanes) * element_bytes(kFormat), signs,
                                  compared[part], lanes[part]);
     }
   }
+  if constexpr (kChecked) streams.store(*crc);
   for (int part = 0; part < kParts; ++part) {
+    if constexpr (kComparesRows<kFormat>) compared[part] = part_of<kFormat>(compared_rows, part);
     total[part].min = widened(compared[part].min);
     total[part].max = widened(compared[part].max);
     total[part].zeros = __builtin_convertvector(compared[part].zeros, PartBits);
@@ -371,20 +270,22 @@ inline double centred_squares(const std::byte* data, int64_t group_count, const 
 
 template <NumberFormat kFormat>
 inline void run_chunk(const std::byte* data, int64_t count, int64_t first_element, std::byte* target,
-                      ChunkStatistics& out) {
+                      ChunkStatistics& out, GroupsCrc* crc) {
   const int64_t group_count = count / kGroupElements;
   const int64_t first_group = first_element / kGroupElements;
   const auto tail_count = static_cast<int>(count % kGroupElements);
   const size_t tail_offset = static_cast<size_t>(group_count * kGroupElements) * element_bytes(kFormat);
   Lanes lanes[kParts];
-  if (target == nullptr) {
-    add_groups<kFormat, false, false>(data, group_count, first_group, nullptr, lanes);
-  } else {
-    add_groups<kFormat, false, true>(data, group_count, first_group, target, lanes);
+  if (target != nullptr) {
+    add_groups<kFormat, Groups::copied>(data, group_count, first_group, target, crc, lanes);
     std::memcpy(target + tail_offset, data + tail_offset, static_cast<size_t>(tail_count) * element_bytes(kFormat));
+  } else if (crc != nullptr) {
+    add_groups<kFormat, Groups::checked>(data, group_count, first_group, nullptr, crc, lanes);
+  } else {
+    add_groups<kFormat, Groups::summed>(data, group_count, first_group, nullptr, nullptr, lanes);
   }
   if (!(sum_of(row_of<double>(lanes, &Lanes::squares)) < kInfinity)) {
-    add_groups<kFormat, true, false>(data, group_count, first_group, nullptr, lanes);
+    add_groups<kFormat, Groups::masked>(data, group_count, first_group, nullptr, nullptr, lanes);
   }
   fold(lanes, out);
 
@@ -408,18 +309,18 @@ inline void run_chunk(const std::byte* data, int64_t count, int64_t first_elemen
 }  // namespace
 
 void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                     std::byte* target, ChunkStatistics& out);
+                     std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
-                     std::byte* target, ChunkStatistics& out) {
+                     std::byte* target, ChunkStatistics& out, GroupsCrc* crc) {
   switch (format) {
     case NumberFormat::float64:
-      return run_chunk<NumberFormat::float64>(data, count, first_element, target, out);
+      return run_chunk<NumberFormat::float64>(data, count, first_element, target, out, crc);
     case NumberFormat::float32:
-      return run_chunk<NumberFormat::float32>(data, count, first_element, target, out);
+      return run_chunk<NumberFormat::float32>(data, count, first_element, target, out, crc);
     case NumberFormat::float16:
-      return run_chunk<NumberFormat::float16>(data, count, first_element, target, out);
+      return run_chunk<NumberFormat::float16>(data, count, first_element, target, out, crc);
     case NumberFormat::bfloat16:
-      return run_chunk<NumberFormat::bfloat16>(data, count, first_element, target, out);
+      return run_chunk<NumberFormat::bfloat16>(data, count, first_element, target, out, crc);
   }
 }
 

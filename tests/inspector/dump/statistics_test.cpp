@@ -164,9 +164,12 @@ TEST(Statistics, ComplexNumbersAreTwiceAsManyRealOnes) {
   EXPECT_EQ(statistics.zeros, 1);
 }
 
-// The kernel of one instruction set over a chunk; what it copied must be the chunk and nothing behind it.
+enum class ChunkUse : uint8_t { summed, checked, copied };
+
+// The kernel of one instruction set over a chunk; what it copied must be the chunk and nothing behind it, and a CRC
+// that it took that of the chunk's whole groups.
 dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat format, const std::byte* data,
-                                 int64_t count, bool is_copied) {
+                                 int64_t count, ChunkUse use) {
   constexpr std::byte kUntouched{0xA5};
   const size_t size = static_cast<size_t>(count) * (format == dump::NumberFormat::float64   ? 8
                                                     : format == dump::NumberFormat::float32 ? 4
@@ -177,8 +180,18 @@ dump::ChunkStatistics run_kernel(dump::InstructionSet set, dump::NumberFormat fo
   std::align(dump::kCopyAlignment, size, aligned, room);
   auto* const target = static_cast<std::byte*>(aligned);
   dump::ChunkStatistics out{};
-  dump::chunk_kernel(set)(format, data, count, 3 * dump::kChunkElements, is_copied ? target : nullptr, out);
-  if (is_copied) {
+  dump::GroupsCrc crc;
+  dump::chunk_kernel(set)(format, data, count, 3 * dump::kChunkElements, use == ChunkUse::copied ? target : nullptr,
+                          out, use == ChunkUse::summed ? nullptr : &crc);
+  if (crc.is_taken) {
+    EXPECT_NE(use, ChunkUse::summed);
+    const size_t group_bytes = size / static_cast<size_t>(count) * static_cast<size_t>(count / 64 * 64);
+    EXPECT_EQ(crc.part_bytes * dump::GroupsCrc::kParts, group_bytes);
+    uint32_t joined = 0;
+    for (const uint32_t part : crc.parts) joined = crc32c_joined(joined, part, crc.part_bytes);
+    EXPECT_EQ(joined, crc32c(data, group_bytes)) << "count " << count;
+  }
+  if (use == ChunkUse::copied) {
     EXPECT_EQ(std::memcmp(target, data, size), 0) << "set " << static_cast<int>(set) << " count " << count;
     EXPECT_EQ(target[size], kUntouched) << "set " << static_cast<int>(set) << " count " << count;
   }
@@ -204,12 +217,12 @@ TEST(Statistics, AllInstructionSetsGiveTheSameBits) {
       for (const NumberFormat format :
            {NumberFormat::float64, NumberFormat::float32, NumberFormat::float16, NumberFormat::bfloat16}) {
         const std::byte* data = tensor.view().data;
-        const ChunkStatistics portable = run_kernel(InstructionSet::portable, format, data, count, false);
-        EXPECT_TRUE(same_chunks(portable, run_kernel(InstructionSet::portable, format, data, count, true)));
+        const ChunkStatistics portable = run_kernel(InstructionSet::portable, format, data, count, ChunkUse::summed);
+        EXPECT_TRUE(same_chunks(portable, run_kernel(InstructionSet::portable, format, data, count, ChunkUse::copied)));
         for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
           if (!is_available(set)) continue;
-          for (const bool is_copied : {false, true}) {
-            EXPECT_TRUE(same_chunks(portable, run_kernel(set, format, data, count, is_copied)))
+          for (const ChunkUse use : {ChunkUse::summed, ChunkUse::checked, ChunkUse::copied}) {
+            EXPECT_TRUE(same_chunks(portable, run_kernel(set, format, data, count, use)))
                 << "format " << static_cast<int>(format) << " set " << static_cast<int>(set) << " count " << count;
             ++compared;
           }
@@ -227,10 +240,11 @@ TEST(Statistics, AllInstructionSetsWidenEveryHalfAlike) {
   std::iota(halves.begin(), halves.end(), uint16_t{0});
   for (size_t begin = 0; begin < halves.size(); begin += 64) {
     const auto* data = reinterpret_cast<const std::byte*>(halves.data() + begin);
-    const ChunkStatistics portable = run_kernel(InstructionSet::portable, NumberFormat::float16, data, 64, false);
+    const ChunkStatistics portable =
+        run_kernel(InstructionSet::portable, NumberFormat::float16, data, 64, ChunkUse::summed);
     for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512}) {
       if (!is_available(set)) continue;
-      ASSERT_TRUE(same_chunks(portable, run_kernel(set, NumberFormat::float16, data, 64, false))) << begin;
+      ASSERT_TRUE(same_chunks(portable, run_kernel(set, NumberFormat::float16, data, 64, ChunkUse::summed))) << begin;
     }
   }
 }
