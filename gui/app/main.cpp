@@ -31,9 +31,10 @@ Press ? for the keys.
   --state S.json      how it is to look (see gui/README.md); or the JSON itself
   --script F          do what a script says and end; needs no display
   --state-out F.json  write what is shown, at the end; in a window whenever it has come to rest
+                      (without --shot and --script it opens one)
   --size WxH          of window or picture (1280x720)
   --scale X           size of text and lines (1; what the screen asks for in a window)
-  --window            scripts run in a window; --state-out alone opens one
+  --window            scripts run in a window
   --help, --version
 )";
 
@@ -49,6 +50,13 @@ Status parse_size(const std::string& text, StageOptions& stage) {
   const auto fits = [](int length) { return length >= 64 && length <= 8192; };
   if (is_size && fits(stage.width) && fits(stage.height)) return {};
   return usage_error("--size needs WIDTHxHEIGHT, each from 64 to 8192");
+}
+
+Status parse_scale(const std::string& text, StageOptions& stage) {
+  char* end = nullptr;
+  stage.scale = std::strtof(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0' && stage.scale >= 0.5F && stage.scale <= 4) return {};
+  return usage_error("--scale needs a number from 0.5 to 4");
 }
 
 Result<Options> parse(const std::vector<std::string>& arguments) {
@@ -85,7 +93,7 @@ Result<Options> parse(const std::vector<std::string>& arguments) {
     if (text != texts.end()) {
       *text->target = value;
     } else if (argument == "--scale") {
-      options.stage.scale = std::strtof(value.c_str(), nullptr);
+      PX_TRY(parse_scale(value, options.stage));
     } else if (argument == "--size") {
       PX_TRY(parse_size(value, options.stage));
     } else {

@@ -12,11 +12,14 @@ namespace {
 void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
   const std::string popup = fmt::format("menu {}", title);
   if (ImGui::Button(title)) ImGui::OpenPopup(popup.c_str());
+  const ImVec2 below{ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + 4 * ui.scale};
   ui.mark(fmt::format("menu.{}", title));
   ImGui::SameLine(0, 2);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {8 * ui.scale, 8 * ui.scale});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {8 * ui.scale, 5 * ui.scale});
+  ImGui::SetNextWindowPos(below);
   if (ImGui::BeginPopup(popup.c_str())) {
+    close_on_escape(ui);
     for (const Command& command : commands()) {
       if (command.group != group || command.title.starts_with("Bookmark ")) continue;
       const std::string keys = readable_keys(command.keys.substr(0, command.keys.find(' ')));
@@ -26,10 +29,6 @@ void draw_menu_of(Ui& ui, const char* title, std::string_view group) {
     ImGui::EndPopup();
   }
   ImGui::PopStyleVar(2);
-}
-
-bool is_pressed(const Ui& ui, std::string_view chord) {
-  return std::find(ui.keys.begin(), ui.keys.end(), chord) != ui.keys.end();
 }
 
 void draw_search(Ui& ui, float width) {
@@ -46,13 +45,15 @@ void draw_search(Ui& ui, float width) {
     viewer.set_search(ui.search_field);
     if (!viewer.search().empty()) viewer.left_tab = LeftTab::table;  // where the hits are listed
   }
-  if (has_keyboard && is_pressed(ui, "Enter")) viewer.focus_search = viewer.step_hit(1);
+  if (has_keyboard && was_pressed(ui, "Enter")) viewer.focus_search = viewer.step_hit(1);
   if (!viewer.search_problem().empty()) {
     tooltip(viewer.search_problem().c_str());
   } else {
     tooltip(
         "Words and conditions that must all hold; Enter: next hit\nop:MatMul  dtype:float16  shape:1x8  err>1e-3  "
-        "rel>0.01  ulp>4  sev>1\nnan  inf  diverged  pass  mistrusted  missing");
+        "rel>0.01  ulp>4  sev>1\nerr: largest |a-b|; "
+        "rel: relative error; sev: error / limit, from 1 on a divergence\nnan  inf  diverged  pass  mistrusted  "
+        "missing");
   }
   if (viewer.search().empty() || viewer.document() == nullptr) return;
   const bool is_wrong = !viewer.search_problem().empty();
@@ -69,6 +70,7 @@ void draw_colour_by(Ui& ui, float width) {
   ImGui::SetNextItemWidth(width);
   const std::string label = fmt::format("colour: {}", current.title);
   if (ImGui::BeginCombo("##colour", label.c_str(), ImGuiComboFlags_HeightLargest)) {
+    close_on_escape(ui);
     for (const ColourByInfo& colouring : colourings()) {
       const bool makes_sense = is_pair || !colouring.needs_comparison;
       if (ImGui::Selectable(colouring.title.data(), colouring.by == viewer.graph.colour_by(),
@@ -184,7 +186,9 @@ void draw_status(Ui& ui) {
     const float share = job->total() > 0 ? static_cast<float>(job->done()) / static_cast<float>(job->total()) : 0;
     const std::string text =
         job->total() > 0 ? fmt::format("{} {}/{}", job->title(), job->done(), job->total()) : job->title() + "...";
+    ImGui::PushStyleColor(ImGuiCol_PlotHistogram, faded(ui.theme().accent, 0.45F));  // text stands over it
     ImGui::ProgressBar(share, {220 * ui.scale, ImGui::GetFrameHeight() - 4 * ui.scale}, text.c_str());
+    ImGui::PopStyleColor();
     ImGui::SameLine(0, 6);
     if (small_button(ui, "Cancel", "job.cancel")) viewer.cancel_job();
   }

@@ -36,18 +36,14 @@ void move_about(Ui& ui, ImVec2 corner) {
   const bool dragged = ImGui::IsItemActive() && (ImGui::IsMouseDragging(ImGuiMouseButton_Left) ||
                                                  ImGui::IsMouseDragging(ImGuiMouseButton_Middle));
   if (!mark_zoom_box(ui, corner) && dragged) {
-    graph.is_fitted = false;
-    graph.camera.x -= io.MouseDelta.x / graph.camera.zoom;
-    graph.camera.y -= io.MouseDelta.y / graph.camera.zoom;
+    graph.move(-io.MouseDelta.x, -io.MouseDelta.y);
   }
   if (!ImGui::IsItemHovered() || (io.MouseWheel == 0 && io.MouseWheelH == 0)) return;
   if (io.KeyCtrl != ui.viewer->wheel_zooms) {
     graph.zoom_at(io.MousePos.x - corner.x, io.MousePos.y - corner.y, std::pow(1.15F, io.MouseWheel));
   } else {
-    const float step = 60 * ui.scale / graph.camera.zoom;
-    graph.is_fitted = false;
-    graph.camera.x -= (io.KeyShift ? io.MouseWheel : io.MouseWheelH) * step;
-    graph.camera.y -= io.KeyShift ? 0 : io.MouseWheel * step;
+    const float step = 60 * ui.scale;
+    graph.move(-(io.KeyShift ? io.MouseWheel : io.MouseWheelH) * step, io.KeyShift ? 0 : -io.MouseWheel * step);
   }
 }
 

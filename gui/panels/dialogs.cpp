@@ -36,10 +36,6 @@ void end_dialog() {
   ImGui::PopStyleVar(3);
 }
 
-bool was_pressed(const Ui& ui, std::string_view chord) {
-  return std::find(ui.keys.begin(), ui.keys.end(), chord) != ui.keys.end();
-}
-
 std::string all_keys(const Command& command) {
   std::string text;
   for (std::string_view chord : split(command.keys, ' ')) text += (text.empty() ? "" : "  ") + readable_keys(chord);
@@ -137,7 +133,8 @@ void draw_open(Ui& ui) {
     ImGui::TextUnformatted("Open a model (.onnx), a dump (.plx), or two dumps");
     ImGui::SetNextItemWidth(-1);
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    text_field("##path", "path, or two paths with a blank between them", ui.path_field);
+    text_field("##path", "path, or two paths with a blank between them", ui.path_field,
+               ImGuiInputTextFlags_AutoSelectAll);
     const bool entered = was_pressed(ui, "Enter");
     ui.mark("open.path");
     ImGui::Dummy({0, 4 * ui.scale});
@@ -160,6 +157,7 @@ void draw_open(Ui& ui) {
 void executor_combo(Ui& ui, const char* label, std::string& executor) {
   ImGui::SetNextItemWidth(170 * ui.scale);
   if (ImGui::BeginCombo(label, executor.c_str())) {
+    close_on_escape(ui);
     for (const char* name : {"reference", "reference:double", "cpu", "cuda"}) {
       if (ImGui::Selectable(name, executor == name)) executor = name;
     }
@@ -222,7 +220,7 @@ void draw_export(Ui& ui) {
     ImGui::TextUnformatted("Export the graph as it is shown");
     ImGui::SetNextItemWidth(-1);
     if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-    text_field("##to", "a path that ends in .svg, .png or .dot", ui.export_field);
+    text_field("##to", "a path that ends in .svg, .png or .dot", ui.export_field, ImGuiInputTextFlags_AutoSelectAll);
     ui.mark("export.path");
     const auto change_ending = [&](const char* ending) {
       const size_t dot = ui.export_field.rfind('.');

@@ -19,10 +19,10 @@ extern const unsigned char parallax_font_mono[], parallax_font_mono_end[];
 namespace parallax::gui {
 namespace {
 
-// Latin, Greek, arrows, mathematical operators, blocks and shapes; on the canvas, what names are made of.
-constexpr ImWchar kAllGlyphs[] = {0x20,   0x17F,  0x391,  0x3C9,  0x2010, 0x2026, 0x2190, 0x21FF,
-                                  0x2200, 0x22FF, 0x25A0, 0x25FF, 0x2713, 0x2717, 0};
-constexpr ImWchar kNameGlyphs[] = {0x20, 0x17F, 0x391, 0x3C9, 0};
+// Latin, Greek, Cyrillic, arrows, mathematical operators, blocks and shapes; on the canvas, what names are made of.
+constexpr ImWchar kAllGlyphs[] = {0x20,   0x17F,  0x386,  0x3CE,  0x400,  0x45F,  0x2010, 0x2026, 0x2190,
+                                  0x21FF, 0x2200, 0x22FF, 0x25A0, 0x25FF, 0x2713, 0x2717, 0};
+constexpr ImWchar kNameGlyphs[] = {0x20, 0x17F, 0x386, 0x3CE, 0x400, 0x45F, 0};
 constexpr ImWchar kTitleGlyphs[] = {0x20, 0x7E, 0};
 constexpr float kCanvasSizes[] = {8, 9, 10, 11, 12, 13, 14, 16, 18, 21, 24, 28, 34, 40};
 

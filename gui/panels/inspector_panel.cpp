@@ -21,11 +21,17 @@ ImU32 colour_of(const Theme& theme, InspectorLine::Kind kind) {
   }
 }
 
-void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& line) {
+// Stacked, in a narrow pane: what a line says stands below its key.
+void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& line, bool is_stacked) {
   ImGui::TableNextRow();
   ImGui::TableSetColumnIndex(0);
   ImGui::TextDisabled("%s", line.key.c_str());
-  ImGui::TableSetColumnIndex(1);
+  const float indent = 10 * ui.scale;
+  if (is_stacked) {
+    ImGui::Indent(indent);
+  } else {
+    ImGui::TableSetColumnIndex(1);
+  }
   ImGui::PushStyleColor(ImGuiCol_Text, colour_of(ui.theme(), line.kind));
   if (line.kind == InspectorLine::Kind::link) {
     const ImFont* font = ui.fonts.base;
@@ -37,9 +43,10 @@ void draw_line(Ui& ui, const InspectorSection& section, const InspectorLine& lin
     wrapped_text(line.a, ImGui::GetContentRegionAvail().x);
   }
   if (!line.b.empty()) {
-    ImGui::TableSetColumnIndex(2);
+    if (!is_stacked) ImGui::TableSetColumnIndex(2);
     ImGui::TextUnformatted(line.b.c_str());
   }
+  if (is_stacked) ImGui::Unindent(indent);
   ImGui::PopStyleColor();
 }
 
@@ -52,12 +59,15 @@ void draw_section(Ui& ui, const InspectorSection& section) {
   const bool is_open = ImGui::CollapsingHeader(section.title.c_str(), ImGuiTreeNodeFlags_DefaultOpen);
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
-  if (!is_open || !ImGui::BeginTable(section.title.c_str(), has_b ? 3 : 2, ImGuiTableFlags_SizingStretchProp)) return;
-  ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthFixed,
-                          (section.title == "Inputs" || section.title == "Outputs" ? 16 : 78) * ui.scale);
-  if (has_b) ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1);
-  if (has_b) ImGui::TableSetupColumn("b", ImGuiTableColumnFlags_WidthStretch, 1);
-  for (const InspectorLine& line : section.lines) draw_line(ui, section, line);
+  const float key = section.title == "Inputs" || section.title == "Outputs" ? 16 : 78;
+  const float least = has_b ? 130 : 80;  // of what is said
+  const bool is_stacked = ImGui::GetContentRegionAvail().x < (key + least) * ui.scale;
+  const int columns = is_stacked ? 1 : has_b ? 3 : 2;
+  if (!is_open || !ImGui::BeginTable(section.title.c_str(), columns, ImGuiTableFlags_SizingStretchProp)) return;
+  if (!is_stacked) ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthFixed, key * ui.scale);
+  if (has_b && !is_stacked) ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1);
+  if (has_b && !is_stacked) ImGui::TableSetupColumn("b", ImGuiTableColumnFlags_WidthStretch, 1);
+  for (const InspectorLine& line : section.lines) draw_line(ui, section, line, is_stacked);
   ImGui::EndTable();
 }
 

@@ -203,6 +203,7 @@ void draw_channels(Ui& ui) {
     return fmt::format("along axis {}: {} channels", i, model.shape()[static_cast<size_t>(i)]);
   };
   if (ImGui::BeginCombo("##axis", title(axis).c_str())) {
+    close_on_escape(ui);
     for (int i = 0; i < rank; ++i) {
       if (ImGui::Selectable(title(i).c_str(), i == axis)) pane.channel_axis = i;
     }

@@ -39,6 +39,7 @@ void axis_combo(Ui& ui, const char* name, int axis, bool is_row) {
   if (ImGui::GetContentRegionAvail().x < 84 * ui.scale) ImGui::NewLine();
   ImGui::SetNextItemWidth(84 * ui.scale);
   if (ImGui::BeginCombo(name, label.c_str())) {
+    close_on_escape(ui);
     for (int i = 0; i < static_cast<int>(model.shape().rank()); ++i) {
       if (!ImGui::Selectable(fmt::format("axis {} ({})", i, model.shape()[static_cast<size_t>(i)]).c_str(), i == axis))
         continue;

@@ -36,7 +36,9 @@ void draw_bar(Ui& ui, float width, float height) {
   }
   list->AddRect(at, {at.x + width, at.y + height - 3 * ui.scale}, ui.theme().border);
   const auto place = [&](double value) {
-    return at.x + width * static_cast<float>((value - bar.low) / (bar.high - bar.low));
+    const double span = bar.high / 2 - bar.low / 2;  // of all doubles the whole would be infinite
+    const double share = span > 0 ? (value / 2 - bar.low / 2) / span : 0.5;
+    return at.x + width * static_cast<float>(std::clamp(share, 0.0, 1.0));
   };
   const float handles[2] = {place(pane.range.low), place(pane.range.high)}, mouse = ImGui::GetIO().MousePos.x;
   for (const float x : handles) {
@@ -118,6 +120,21 @@ void brush(Ui& ui, ImVec2 at, ImVec2 size) {
   band(share_of(chosen->low), share_of(chosen->high));
 }
 
+// Below the bars: where they begin and end, and what they count.
+void draw_axis(const SliceHistogram& histogram, float width, bool is_linear) {
+  const std::string low = short_number(histogram.low), high = short_number(histogram.high);
+  ImGui::TextDisabled("%s", low.c_str());
+  const std::string counts = is_linear ? "linear counts" : "log counts";
+  std::string middle = !histogram.b.empty() ? "A filled, B line, " : histogram.is_logarithmic ? "log axis, " : "";
+  const float room = width - ImGui::CalcTextSize(low.c_str()).x - ImGui::CalcTextSize(high.c_str()).x;
+  middle += ImGui::CalcTextSize((middle + counts).c_str()).x < room - ImGui::GetFontSize() ? counts : "";
+  if (middle.ends_with(", ")) middle.resize(middle.size() - 2);
+  ImGui::SameLine((width - ImGui::CalcTextSize(middle.c_str()).x) / 2, 0);
+  ImGui::TextDisabled("%s", middle.c_str());
+  ImGui::SameLine(width - ImGui::CalcTextSize(high.c_str()).x, 0);
+  ImGui::TextDisabled("%s", high.c_str());
+}
+
 void element_line(Ui& ui, const char* key, const std::string& text) {
   if (text.empty()) return;
   ImGui::TextDisabled("%s", key);
@@ -170,19 +187,16 @@ void draw_histogram(Ui& ui, float height) {
                       scale.most, scale.is_linear ? "linear" : "logarithmic")
               .c_str());
   ImGui::PushFont(ui.fonts.small);
-  const std::string low = short_number(histogram.low), high = short_number(histogram.high);
-  ImGui::TextDisabled("%s", low.c_str());
-  const std::string counts = scale.is_linear ? "linear counts" : "log counts";
-  std::string middle = !histogram.b.empty() ? "A filled, B line, " : histogram.is_logarithmic ? "log axis, " : "";
-  const float room = size.x - ImGui::CalcTextSize(low.c_str()).x - ImGui::CalcTextSize(high.c_str()).x;
-  middle += ImGui::CalcTextSize((middle + counts).c_str()).x < room - 12 * ui.scale ? counts : "";
-  if (middle.ends_with(", ")) middle.resize(middle.size() - 2);
-  ImGui::SameLine((size.x - ImGui::CalcTextSize(middle.c_str()).x) / 2, 0);
-  ImGui::TextDisabled("%s", middle.c_str());
-  ImGui::SameLine(size.x - ImGui::CalcTextSize(high.c_str()).x, 0);
-  ImGui::TextDisabled("%s", high.c_str());
+  const bool is_empty = !histogram.a.empty() && std::ranges::count(histogram.a, 0) == std::ssize(histogram.a) &&
+                        std::ranges::count(histogram.b, 0) == std::ssize(histogram.b);
+  if (is_empty) {
+    ImGui::TextDisabled(
+        "%s", histogram.zeros > 0 ? fmt::format("all {} are equal", histogram.zeros).c_str() : "no finite value");
+  } else {
+    draw_axis(histogram, size.x, scale.is_linear);
+  }
   std::string apart;
-  if (histogram.zeros > 0) apart += fmt::format("equal {}   ", histogram.zeros);
+  if (histogram.zeros > 0 && !is_empty) apart += fmt::format("equal {}   ", histogram.zeros);
   if (histogram.nan_a + histogram.nan_b + histogram.inf_a + histogram.inf_b > 0) {
     apart += histogram.b.empty() ? fmt::format("NaN {}   Inf {}", histogram.nan_a, histogram.inf_a)
                                  : fmt::format("NaN {} | {}   Inf {} | {}", histogram.nan_a, histogram.nan_b,

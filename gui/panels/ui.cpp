@@ -6,6 +6,10 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "inspector/base/text.h"
+
 namespace parallax::gui {
 namespace {
 
@@ -109,7 +113,11 @@ bool text_field(const char* label, const char* hint, std::string& text, ImGuiInp
                                   flags | ImGuiInputTextFlags_CallbackResize, resize_text, &text);
 }
 
-void wrapped_text(std::string_view text, float width) {
+namespace {
+
+void wrapped_line(std::string_view line, float width) {
+  const std::string drawable = drawable_text(ImGui::GetFont(), line);
+  std::string_view text = drawable;
   const auto width_of = [](std::string_view part) {
     return ImGui::CalcTextSize(part.data(), part.data() + part.size()).x;
   };
@@ -134,6 +142,12 @@ void wrapped_text(std::string_view text, float width) {
     while (text.starts_with(' ')) text.remove_prefix(1);
     if (!text.empty()) ImGui::SetCursorPosY(ImGui::GetCursorPosY() - ImGui::GetStyle().ItemSpacing.y + 1);
   }
+}
+
+}  // namespace
+
+void wrapped_text(std::string_view text, float width) {
+  for (std::string_view line : split(text, '\n')) wrapped_line(line, width);
 }
 
 bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at, int64_t count, float width) {
@@ -229,7 +243,58 @@ std::string title_of_recent(const std::string& files) {
   return a + "  and  " + (is_same ? b.substr(folder) : b);
 }
 
-std::string cut_text(const ImFont* font, float size, std::string_view text, float width) {
+bool was_pressed(const Ui& ui, std::string_view chord) { return std::ranges::find(ui.keys, chord) != ui.keys.end(); }
+
+void close_on_escape(const Ui& ui) {
+  if (was_pressed(ui, "Escape")) ImGui::CloseCurrentPopup();
+}
+
+namespace {
+
+// The next character of UTF-8 and how many bytes it has; bytes that are none are one each.
+std::pair<uint32_t, size_t> next_character(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t size = byte(0) < 0x80   ? 1
+                      : byte(0) < 0xC2 ? 0
+                      : byte(0) < 0xE0 ? 2
+                      : byte(0) < 0xF0 ? 3
+                      : byte(0) < 0xF5 ? 4
+                                       : 0;
+  if (size == 1) return {byte(0), 1};
+  if (size == 0 || size > text.size()) return {byte(0), 1};
+  uint32_t code = byte(0) & (0x7FU >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80U) return {byte(0), 1};
+    code = code << 6 | (byte(i) & 0x3FU);
+  }
+  return {code, size};
+}
+
+}  // namespace
+
+std::string drawable_text(const ImFont* font, std::string_view text) {
+  const bool is_plain = std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7F; });
+  if (is_plain) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const auto [code, size] = next_character(text);
+    if (code == '\n') {
+      out += "\\n";
+    } else if (code < 0x20 || (size == 1 && code >= 0x7F)) {
+      out += fmt::format("\\x{:02X}", code);
+    } else if (code > 0xFFFF || font->FindGlyphNoFallback(static_cast<ImWchar>(code)) == nullptr) {
+      out += fmt::format("\\u{:04X}", code);
+    } else {
+      out += text.substr(0, size);
+    }
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
+std::string cut_text(const ImFont* font, float size, std::string_view whole, float width) {
+  const std::string drawable = drawable_text(font, whole);
+  const std::string_view text = drawable;
   const auto width_of = [&](std::string_view part) {
     return font->CalcTextSizeA(size, FLT_MAX, 0, part.data(), part.data() + part.size()).x;
   };
@@ -240,7 +305,9 @@ std::string cut_text(const ImFont* font, float size, std::string_view text, floa
   return std::string(text.data(), end) + "...";
 }
 
-std::string cut_front(const ImFont* font, float size, std::string_view text, float width) {
+std::string cut_front(const ImFont* font, float size, std::string_view whole, float width) {
+  const std::string drawable = drawable_text(font, whole);
+  std::string_view text = drawable;
   const auto width_of = [&](std::string_view part) {
     return font->CalcTextSizeA(size, FLT_MAX, 0, part.data(), part.data() + part.size()).x;
   };

@@ -138,6 +138,9 @@ void wrapped_text(std::string_view text, float width);
 // A slider over whole numbers that shows its text over a thin bar; true when it was moved.
 bool index_slider(Ui& ui, const char* name, const std::string& text, int64_t& at, int64_t count, float width);
 
+bool was_pressed(const Ui& ui, std::string_view chord);  // in this frame
+void close_on_escape(const Ui& ui);                      // in a popup that is open
+
 // A button that names itself in the register; highlighted when `is_on`.
 bool small_button(Ui& ui, const char* label, const char* name, bool is_on = false);
 void show_tooltip(const std::string& text);
@@ -148,13 +151,16 @@ void busy_mark(Ui& ui, ImVec2 least, ImVec2 greatest, const std::string& text);
 std::string readable_keys(std::string_view chord);
 // A field for a text of any length.
 bool text_field(const char* label, const char* hint, std::string& text, ImGuiInputTextFlags flags = 0);
-// Cuts a text to a width, "..." at its end.
 // The next small button stands beside the last one where it fits, else below.
 void same_line_if_fits(const Ui& ui, const char* title, float gap);
 
 // Two files of one folder: the folder stands once.
 std::string title_of_recent(const std::string& files);
 
+// As `font` can draw it, in one line: a line's end is "\\n", what the font has no letter for "\\u4E2D".
+std::string drawable_text(const ImFont* font, std::string_view text);
+
+// The drawable text cut to a width, "..." at its end.
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width);
 // The same at its beginning: of a path the end tells most.
 std::string cut_front(const ImFont* font, float size, std::string_view text, float width);

@@ -10,6 +10,8 @@ namespace {
 constexpr int32_t kOpenAtOnce = 150;        // nodes: a graph of that many is readable when all is open
 constexpr float kLeastReadableZoom = 0.7F;  // the smaller text has 8 pixels
 constexpr float kFocusZoom = 0.9F;
+constexpr float kMargin = 8;         // pixels around the whole graph
+constexpr float kLeastInSight = 80;  // pixels of the graph that stay in the window
 
 }  // namespace
 
@@ -105,15 +107,51 @@ void GraphView::set_open(int32_t item, bool open, bool recursive) {
   relayout_keeping(item);
 }
 
-void GraphView::open_all() {
-  for (size_t i = 0; i < open_.size(); ++i) open_[i] = items().items()[i].has_children();
-  is_stale_ = true;
+// What is selected and in sight, or what is drawn nearest to the middle; of that, where blocks lie in blocks, a node.
+int32_t GraphView::anchor(int32_t selected) {
+  const float left = camera.x, right = camera.x + canvas_width / camera.zoom;
+  const float top = camera.y, bottom = camera.y + canvas_height / camera.zoom;
+  const auto x_of = [](const SceneBox& box) { return box.x + box.width / 2; };
+  const SceneBox* own = box_of(selected);
+  if (own != nullptr && x_of(*own) >= left && x_of(*own) <= right && own->y >= top && own->y <= bottom) return selected;
+  int32_t nearest = -1;
+  float least = 0;
+  for (const SceneBox& box : scene().boxes) {
+    if (box.item == 0 || (is_open(box.item) && items().item(box.item).has_children())) continue;
+    const float distance = std::hypot(x_of(box) - (left + right) / 2, box.y + box.height / 2 - (top + bottom) / 2);
+    if (nearest >= 0 && distance >= least) continue;
+    nearest = box.item;
+    least = distance;
+  }
+  while (nearest >= 0 && items().item(nearest).has_children()) nearest = items().item(nearest).children.front();
+  return nearest;
 }
 
-void GraphView::close_all() {
-  open_.assign(open_.size(), false);
+void GraphView::set_all_open(const std::vector<bool>& open, int32_t selected) {
+  if (!has_graph()) return;
+  const int32_t kept = anchor(selected);
+  const SceneBox* box = box_of(kept);
+  const LayoutPoint before = box == nullptr ? LayoutPoint{} : LayoutPoint{box->x + box->width / 2, box->y};
+  open_ = open;
   is_stale_ = true;
+  const Scene& all = scene();
+  const bool is_readable =
+      std::min(canvas_width / all.width, canvas_height / all.height) >= kLeastReadableZoom * pixel_scale;
+  box = box_of(kept);
+  if (is_readable || box == nullptr) return fit();
+  camera.x += box->x + box->width / 2 - before.x;
+  camera.y += box->y - before.y;
+  is_fitted = false;
+  keep_in_sight();
 }
+
+void GraphView::open_all(int32_t selected) {
+  std::vector<bool> open(open_.size());
+  for (size_t i = 0; i < open.size(); ++i) open[i] = items().items()[i].has_children();
+  set_all_open(open, selected);
+}
+
+void GraphView::close_all(int32_t selected) { set_all_open(std::vector<bool>(open_.size()), selected); }
 
 void GraphView::reveal(int32_t item) {
   for (int32_t at = items().item(item).parent; at > 0; at = items().item(at).parent) {
@@ -137,12 +175,18 @@ void GraphView::fit() {
   is_whole = false;
 }
 
+float GraphView::whole_zoom() {
+  const Scene& all = scene();
+  if (all.width <= 0 || all.height <= 0) return 1;
+  const float width = std::max(canvas_width - 2 * kMargin, 1.0F), height = std::max(canvas_height - 2 * kMargin, 1.0F);
+  return std::min(width / all.width, height / all.height);
+}
+
 void GraphView::fit_whole() {
   const Scene& all = scene();
   if (all.width <= 0 || all.height <= 0) return;
-  constexpr float kMargin = 8;
-  const float whole = std::min((canvas_width - 2 * kMargin) / all.width, (canvas_height - 2 * kMargin) / all.height);
-  camera.zoom = std::clamp(whole, kLeastZoom, pixel_scale);
+  const float whole = whole_zoom();
+  camera.zoom = std::min(whole, pixel_scale);
   camera.x = all.width / 2 - canvas_width / camera.zoom / 2;
   camera.y = all.height / 2 - canvas_height / camera.zoom / 2;
   is_fitted = is_whole = true;
@@ -188,18 +232,38 @@ void GraphView::zoom_to(float left, float top, float right, float bottom) {
   if (right - left < 1 || bottom - top < 1) return;
   const float x = camera.x + (left + right) / 2 / camera.zoom, y = camera.y + (top + bottom) / 2 / camera.zoom;
   const float factor = std::min(canvas_width / (right - left), canvas_height / (bottom - top));
-  camera.zoom = std::clamp(camera.zoom * factor, kLeastZoom, kGreatestZoom);
+  camera.zoom = std::clamp(camera.zoom * factor, std::min(kLeastZoom, whole_zoom()), kGreatestZoom);
   is_fitted = false;
   camera.x = x - canvas_width / camera.zoom / 2;
   camera.y = y - canvas_height / camera.zoom / 2;
+  keep_in_sight();
 }
 
 void GraphView::zoom_at(float screen_x, float screen_y, float factor) {
-  const float zoom = std::clamp(camera.zoom * factor, kLeastZoom, kGreatestZoom);
+  const float zoom = std::clamp(camera.zoom * factor, std::min(kLeastZoom, whole_zoom()), kGreatestZoom);
   is_fitted = false;
   camera.x += screen_x / camera.zoom - screen_x / zoom;
   camera.y += screen_y / camera.zoom - screen_y / zoom;
   camera.zoom = zoom;
+  keep_in_sight();
+}
+
+void GraphView::move(float screen_x, float screen_y) {
+  is_fitted = false;
+  camera.x += screen_x / camera.zoom;
+  camera.y += screen_y / camera.zoom;
+  keep_in_sight();
+}
+
+void GraphView::keep_in_sight() {
+  const Scene& all = scene();
+  if (all.width <= 0 || all.height <= 0) return;
+  const auto kept = [&](float at, float size, float canvas) {
+    const float margin = std::min(kLeastInSight * pixel_scale, canvas / 3) / camera.zoom;
+    return std::clamp(at, margin - canvas / camera.zoom, std::max(size - margin, margin - canvas / camera.zoom));
+  };
+  camera.x = kept(camera.x, all.width, canvas_width);
+  camera.y = kept(camera.y, all.height, canvas_height);
 }
 
 std::vector<int32_t> GraphView::producers_of(int32_t item) {

@@ -47,7 +47,7 @@ struct LegendEntry {
 struct Camera {
   float x = 0, y = 0, zoom = 1;
 };
-constexpr float kLeastZoom = 0.005F, kGreatestZoom = 4.0F;
+constexpr float kLeastZoom = 0.005F, kGreatestZoom = 4.0F;  // less where the whole graph needs it
 
 class GraphView {
  public:
@@ -60,8 +60,10 @@ class GraphView {
   bool is_open(int32_t item) const { return open_[static_cast<size_t>(item)]; }
   bool can_open(int32_t item) const;
   void set_open(int32_t item, bool open, bool recursive = false);
-  void open_all();
-  void close_all();
+  // All of it where that can be read; else what was in sight stays there: `selected` (may be -1), or what is nearest to
+  // the middle.
+  void open_all(int32_t selected);
+  void close_all(int32_t selected);
   void reveal(int32_t item);  // opens every group around it
 
   ColourBy colour_by() const { return colour_by_; }
@@ -85,6 +87,7 @@ class GraphView {
   void focus_on(int32_t item);   // in the middle, large enough to be read
   void zoom_to(float left, float top, float right, float bottom);  // a part of the screen
   void zoom_at(float screen_x, float screen_y, float factor);
+  void move(float screen_x, float screen_y);  // by so many pixels; an edge of the graph stays in sight
 
   // Items joined to this one in the picture, in order: those that feed it, or those that read it.
   std::vector<int32_t> producers_of(int32_t item);
@@ -105,6 +108,10 @@ class GraphView {
   ItemLook look_of_time(int32_t item) const;
   std::vector<LegendEntry> legend_of_operators() const;
   void relayout_keeping(int32_t item);
+  void set_all_open(const std::vector<bool>& open, int32_t selected);
+  int32_t anchor(int32_t selected);
+  float whole_zoom();  // that shows all of it
+  void keep_in_sight();
 
   std::shared_ptr<const Document> document_;
   std::unique_ptr<SceneMaker> maker_;

@@ -97,9 +97,9 @@ Status set_iteration(Viewer& viewer, const Json& value) {
 Status set_expand(Viewer& viewer, const Json& value) {
   constexpr std::array<std::string_view, 2> kHow = {"all", "none"};
   if (PX_TRY(index_in(kHow, value)) == 0) {
-    viewer.graph.open_all();
+    viewer.graph.open_all(viewer.item());
   } else {
-    viewer.graph.close_all();
+    viewer.graph.close_all(viewer.item());
   }
   return {};
 }

@@ -37,8 +37,10 @@ bool go_sibling(Viewer& v, int step) {
 }
 
 bool open_block(Viewer& v) {
-  if (!v.graph.has_graph() || v.item() < 0 || !v.graph.can_open(v.item())) return false;
-  v.graph.set_open(v.item(), !v.graph.is_open(v.item()));
+  if (!v.graph.has_graph() || v.item() < 0) return false;
+  const int32_t shown = v.graph.scene().shown_as[static_cast<size_t>(v.item())];  // the closed block that hides it
+  if (shown < 0 || !v.graph.can_open(shown)) return false;
+  v.graph.set_open(shown, !v.graph.is_open(shown));
   return true;
 }
 
@@ -240,14 +242,12 @@ constexpr Command kCommands[] = {
     {"graph.up", "Graph", "Close the block around", "Backspace", close_outer},
     {"graph.open_all", "Graph", "Open all blocks", "Ctrl+Shift+O",
      [](Viewer& v) {
-       v.graph.open_all();
-       v.graph.fit();
+       v.graph.open_all(v.item());
        return v.graph.has_graph();
      }},
     {"graph.close_all", "Graph", "Close all blocks", "Ctrl+Shift+W",
      [](Viewer& v) {
-       v.graph.close_all();
-       v.graph.fit();
+       v.graph.close_all(v.item());
        return v.graph.has_graph();
      }},
     {"graph.zoom_in", "Graph", "Zoom in", "Equal Ctrl+Equal",

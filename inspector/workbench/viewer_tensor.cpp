@@ -1,5 +1,6 @@
 // The value under the glass: its elements, the measure, the range, the picked element.
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -151,7 +152,7 @@ void Viewer::refresh_range() {
 }
 
 void Viewer::set_range(ValueRange range) {
-  if (!(range.high > range.low)) return;
+  if (!(range.high > range.low) || !std::isfinite(range.low) || !std::isfinite(range.high)) return;
   tensor_.range = range;
   tensor_.is_auto_range = false;
   ++tensor_.range_version;

@@ -49,7 +49,7 @@ class Frames {
 void frame(benchmark::State& state) {
   Frames frames(static_cast<int>(state.range(0)));
   GraphView& graph = frames.viewer.graph;
-  graph.open_all();
+  graph.open_all(-1);
   const Scene& scene = graph.scene();
   if (state.range(1) == 0) {
     graph.camera.zoom =

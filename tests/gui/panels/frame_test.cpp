@@ -241,6 +241,43 @@ TEST_F(Frames, MenusHoldTheCommands) {
   EXPECT_FALSE(viewer_.is_dark);
 }
 
+TEST_F(Frames, AMenuStandsBelowItsButtonTakesTheKeysAndClosesByEscape) {
+  open(view_test::nan_fault());
+  viewer_.set_search("op:Log");
+  ASSERT_TRUE(click("menu.View"));
+  frames(1);
+  ASSERT_TRUE(ui_.widgets.contains("view.theme"));
+  EXPECT_GT(ui_.widgets.at("view.search").least.y, ui_.widgets.at("menu.View").greatest.y);
+  press("T");
+  EXPECT_TRUE(viewer_.is_dark);
+  press("Escape");
+  frames(1);
+  EXPECT_FALSE(ui_.widgets.contains("view.theme"));
+  EXPECT_EQ(viewer_.search(), "op:Log");  // Escape was the menu's alone
+  press("T");
+  EXPECT_FALSE(viewer_.is_dark);
+}
+
+TEST_F(Frames, ADialogThatOpensAgainReplacesItsOldText) {
+  press("Ctrl+O");
+  type("/no/such/file.plx");
+  press("Enter");
+  viewer_.wait_idle();
+  press("Ctrl+O");
+  type(view_test::nan_fault().a);
+  EXPECT_EQ(ui_.path_field, view_test::nan_fault().a);
+}
+
+TEST_F(Frames, WhatTheFontLacksIsWrittenByNumber) {
+  const ImFont* font = ui_.fonts.base;
+  EXPECT_EQ(drawable_text(font, "/layer.0/q_proj"), "/layer.0/q_proj");
+  EXPECT_EQ(drawable_text(font, "\xCE\xB1\xD0\x96"), "\xCE\xB1\xD0\x96");  // Greek, Cyrillic
+  EXPECT_EQ(drawable_text(font, "\xE4\xB8\xAD\n\xF0\x9F\x98\x80"), "\\u4E2D\\n\\u1F600");
+  EXPECT_EQ(drawable_text(font, "a\xFF\x01"), "a\\xFF\\x01");
+  EXPECT_EQ(drawable_text(font, "\xE4\xB8"), "\\xE4\\xB8");  // cut short
+  EXPECT_EQ(cut_text(font, font->FontSize, "\xE4\xB8\xAD", 500), "\\u4E2D");
+}
+
 TEST_F(Frames, PresetsShowAndHidePanes) {
   open(view_test::llama_fault());
   EXPECT_EQ(ui_.widgets.count("heat"), 1U);

@@ -78,7 +78,7 @@ TEST(GraphView, AChosenIterationCountsAlone) {
 
 TEST(GraphView, RevealOpensTheWayToANode) {
   Shown shown(view_test::loop_fault());
-  shown.graph.close_all();
+  shown.graph.close_all(-1);
   const int32_t inside = shown.item("score_state", "decode.body[*]//");
   EXPECT_EQ(shown.box(inside), nullptr);
   shown.graph.reveal(inside);
@@ -200,12 +200,60 @@ TEST(GraphView, CentreOnMovesOnlyWhenTheNodeIsOutOfSight) {
 
 TEST(GraphView, ZoomKeepsThePointUnderTheMouse) {
   Shown shown(view_test::nan_fault());
-  shown.graph.camera = {10, 20, 1};
-  shown.graph.zoom_at(200, 100, 1.5F);
-  EXPECT_NEAR(shown.graph.camera.x + 200 / shown.graph.camera.zoom, 210, 1e-3);
-  EXPECT_NEAR(shown.graph.camera.y + 100 / shown.graph.camera.zoom, 120, 1e-3);
+  shown.graph.camera = {-10, -20, 1};
+  shown.graph.zoom_at(40, 60, 1.5F);
+  EXPECT_NEAR(shown.graph.camera.x + 40 / shown.graph.camera.zoom, 30, 1e-3);
+  EXPECT_NEAR(shown.graph.camera.y + 60 / shown.graph.camera.zoom, 40, 1e-3);
   shown.graph.zoom_at(0, 0, 1e9F);
   EXPECT_FLOAT_EQ(shown.graph.camera.zoom, kGreatestZoom);
+}
+
+// By whatever moves it.
+TEST(GraphView, TheGraphIsNeverMovedOutOfSight) {
+  Shown shown(view_test::llama_fault());
+  const auto is_in_sight = [&] {
+    const Camera& camera = shown.graph.camera;
+    const Scene& scene = shown.graph.scene();
+    return camera.x < scene.width && camera.y < scene.height && camera.x * camera.zoom > -shown.graph.canvas_width &&
+           camera.y * camera.zoom > -shown.graph.canvas_height;
+  };
+  for (const auto& [x, y] : {std::pair{1e6F, 0.0F}, {-2e6F, 0.0F}, {0.0F, 1e6F}, {0.0F, -2e6F}}) {
+    shown.graph.move(x, y);
+    EXPECT_TRUE(is_in_sight()) << x << " " << y;
+    shown.graph.zoom_at(790, 590, 3);
+    EXPECT_TRUE(is_in_sight()) << x << " " << y;
+    shown.graph.zoom_at(5, 5, 0.2F);
+    EXPECT_TRUE(is_in_sight()) << x << " " << y;
+  }
+  shown.graph.fit_whole();
+  const Camera whole = shown.graph.camera;
+  shown.graph.move(30, 20);
+  EXPECT_FLOAT_EQ(shown.graph.camera.x, whole.x + 30 / whole.zoom);
+  shown.graph.zoom_at(400, 300, 1e-9F);  // no further out than needed to see all
+  EXPECT_LE(shown.graph.camera.zoom, std::max(kLeastZoom, whole.zoom));
+}
+
+TEST(GraphView, OpeningAndClosingAllKeepsWhatIsSelectedWhereItIs) {
+  Shown shown(view_test::loop_fault());
+  shown.graph.canvas_width = 300;
+  shown.graph.canvas_height = 150;
+  const int32_t inside = shown.item("score_state", "decode.body[*]//");
+  shown.graph.reveal(inside);
+  shown.graph.focus_on(inside);
+  const auto place = [&] {
+    const int32_t drawn = shown.graph.scene().shown_as[static_cast<size_t>(inside)];
+    const SceneBox* box = shown.box(drawn);
+    return std::pair{(box->x + box->width / 2 - shown.graph.camera.x) * shown.graph.camera.zoom,
+                     (box->y - shown.graph.camera.y) * shown.graph.camera.zoom};
+  };
+  shown.graph.close_all(inside);
+  EXPECT_EQ(shown.box(inside), nullptr);
+  shown.graph.focus_on(inside);  // on the block that hides it
+  const auto closed = place();
+  shown.graph.open_all(inside);
+  EXPECT_NE(shown.box(inside), nullptr);
+  EXPECT_NEAR(place().first, closed.first, 1);
+  EXPECT_NEAR(place().second, closed.second, 1);
 }
 
 TEST(GraphView, APlaceIsFoundInItsInnermostBox) {

@@ -405,16 +405,27 @@ TEST(Viewer, BookmarksOutliveAReload) {
   EXPECT_TRUE(person.viewer.bookmarks().empty());
 }
 
+TEST(Viewer, EnterOpensTheBlockThatHidesWhatIsSelected) {
+  Person person(view_test::loop_fault());
+  const int32_t inside = person.viewer.graph.items().find_node("decode.body[*]//", "score_state");
+  ASSERT_TRUE(person.viewer.select_item(inside));
+  person.viewer.graph.close_all(inside);
+  const auto is_drawn = [&] { return person.viewer.graph.scene().box_of_item[static_cast<size_t>(inside)] >= 0; };
+  ASSERT_FALSE(is_drawn());
+  EXPECT_TRUE(person.press("Enter"));
+  EXPECT_TRUE(is_drawn());
+}
+
 TEST(Viewer, TheGraphIsExportedAsItIsShown) {
   Person person(view_test::loop_fault());
   const std::string svg = view_test::scratch("graph.svg"), dot = view_test::scratch("graph.dot");
-  person.viewer.graph.close_all();
+  person.viewer.graph.close_all(-1);
   ASSERT_TRUE(person.viewer.export_graph(svg).ok());
   const std::string closed = *read_file(svg);
   EXPECT_TRUE(closed.starts_with("<svg"));
   EXPECT_NE(closed.find(">decode<"), std::string::npos);
   EXPECT_EQ(closed.find("score_state"), std::string::npos);
-  person.viewer.graph.open_all();
+  person.viewer.graph.open_all(-1);
   ASSERT_TRUE(person.viewer.export_graph(svg).ok());
   ASSERT_TRUE(person.viewer.export_graph(dot).ok());
   EXPECT_NE((*read_file(svg)).find("score_state"), std::string::npos);
