@@ -103,6 +103,15 @@ void Checker::check_types(const ModelTypes& types) {
 
 }  // namespace
 
+std::vector<ModelProblem> check_shapes(const Model& model) {
+  CheckReport report;
+  for (const TypeProblem& problem : find_shape_conflicts(model)) {
+    const CheckedGraph main{*problem.graph, "", nullptr, nullptr};
+    report.at_node(main, problem.graph->nodes[static_cast<size_t>(problem.node)], problem.message);
+  }
+  return report.take();
+}
+
 std::vector<ModelProblem> check_model(const Model& model) {
   ModelTypes types;
   return check_model(model, types);

@@ -43,6 +43,9 @@ struct ModelProblem {
 
 // Everything that validation finds, not only the first problem.
 std::vector<ModelProblem> check_model(const Model& model);
+// Of a model in which that finds nothing: nodes of the main graph whose inputs cannot fit each other, as far as the
+// graph's inputs and constants tell. No part of an import: a run meets them, and names them, too.
+std::vector<ModelProblem> check_shapes(const Model& model);
 
 // A TensorProto, SequenceProto or OptionalProto file of a test_data_set (input_0.pb). `expected` tells which of them it
 // is (a tensor when unknown); `name` is the proto's name.

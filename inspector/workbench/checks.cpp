@@ -22,7 +22,9 @@ Status check_model_file(CheckReport& report) {
         {model.error().node.empty() ? "file" : fmt::format("node '{}'", model.error().node), model.error().message});
     return {};
   }
-  for (const ModelProblem& problem : check_model(**model)) report.problems.push_back({problem.where, problem.message});
+  auto problems = check_model(**model);
+  if (problems.empty()) problems = check_shapes(**model);
+  for (const ModelProblem& problem : problems) report.problems.push_back({problem.where, problem.message});
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "inspector/model/shape_inference/rows.h"
+#include "inspector/model/shape_inference/shape_conflicts.h"
 #include "inspector/model/type_check.h"
 
 namespace parallax {
@@ -67,9 +68,12 @@ ValueFacts fitting(ValueFacts given, const ValueFacts& declared) {
   return given;
 }
 
+// `conflicts`: declarations of what nodes compute count for nothing, and shapes that do not fit are reported.
+enum class InferenceOf : uint8_t { types, conflicts };
+
 class Inference final : public BodyInference {
  public:
-  Inference(const Model& model, ModelTypes& result) : model_(model), result_(result) {}
+  Inference(const Model& model, InferenceOf what, ModelTypes& result) : model_(model), what_(what), result_(result) {}
 
   std::vector<ValueFacts> infer_graph(const Graph& graph, std::vector<ValueFacts> inputs, const Scope* outer);
   std::vector<ValueFacts> infer_body(const Graph& body, std::vector<ValueFacts> inputs) override;
@@ -86,7 +90,10 @@ class Inference final : public BodyInference {
   void report(TypeProblem::Kind kind, std::string message);
   void record(const Scope& scope);
 
+  void report_unfitting(const Scope& scope, NodeContext& context);
+
   const Model& model_;
+  InferenceOf what_;
   ModelTypes& result_;
   const Scope* current_ = nullptr;
   // Where a problem inside a function is reported: at the call that the user can see.
@@ -223,11 +230,24 @@ std::vector<ValueFacts> Inference::apply_schema(const Scope& scope, const Node& 
   for (size_t index = 0; index < types.outputs.size(); ++index)
     context.output(index).type = std::move(types.outputs[index]);
   if (const ShapeFunction function = shape_function(node.domain, node.op_type)) function(context);
+  report_unfitting(scope, context);
   return std::move(context.outputs());
 }
 
+// An If may never take a branch, and a function may be called in one.
+void Inference::report_unfitting(const Scope& scope, NodeContext& context) {
+  const bool is_in_body = scope.outer != nullptr || (call_site_ != nullptr && call_site_->outer != nullptr);
+  if (what_ != InferenceOf::conflicts || is_in_body) return;
+  if (std::string why = shape_conflict(context); !why.empty()) report(TypeProblem::Kind::conflict, std::move(why));
+}
+
 ValueFacts Inference::merged(const ValueDef& value, ValueFacts inferred) {
-  const ValueFacts declared = facts_of(value.type);
+  ValueFacts declared = facts_of(value.type);
+  const bool is_graph_input = value.input_index >= 0 && current_ == nullptr;
+  if (what_ == InferenceOf::conflicts && !is_graph_input) {
+    declared.shape.reset();
+    for (TypeInfo& inner : declared.type.inner) inner.dims.reset();
+  }
   const auto differs = [&](TypeProblem::Kind kind) {
     report(kind, "value '" + value.name + "' is declared as " + to_string(value.type) + ", but the node computes " +
                      to_string(type_info_of(inferred)));
@@ -304,8 +324,15 @@ const TypeInfo& ModelTypes::type_of(const Graph& graph, ValueId value) const {
 
 ModelTypes infer_types(const Model& model) {
   ModelTypes result;
-  Inference(model, result).infer_graph(model.graph, {}, nullptr);
+  Inference(model, InferenceOf::types, result).infer_graph(model.graph, {}, nullptr);
   return result;
+}
+
+std::vector<TypeProblem> find_shape_conflicts(const Model& model) {
+  ModelTypes result;
+  Inference(model, InferenceOf::conflicts, result).infer_graph(model.graph, {}, nullptr);
+  std::erase_if(result.problems, [](const TypeProblem& found) { return found.kind != TypeProblem::Kind::conflict; });
+  return std::move(result.problems);
 }
 
 }  // namespace parallax

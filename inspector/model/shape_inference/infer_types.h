@@ -13,8 +13,9 @@ namespace parallax {
 
 struct TypeProblem {
   enum class Kind : uint8_t {
-    type,   // breaks the operator's schema or a declared element type: the model is invalid
-    shape,  // a declared shape differs from the inferred one: the declaration is stale
+    type,      // breaks the operator's schema or a declared element type: the model is invalid
+    shape,     // a declared shape differs from the inferred one: the declaration is stale
+    conflict,  // of find_shape_conflicts()
   };
   Kind kind = Kind::type;
   const Graph* graph = nullptr;  // of the main graph or a body
@@ -35,6 +36,11 @@ struct ModelTypes {
 
 // Never fails: an operator without a rule has outputs of unknown shape.
 ModelTypes infer_types(const Model& model);
+
+// Nodes that cannot be computed, since their inputs do not fit each other, as far as the graph's inputs and constants
+// make that certain: what the file declares of values that nodes compute may be stale, and counts for nothing. Nodes in
+// bodies are left out, for an If may never take a branch.
+std::vector<TypeProblem> find_shape_conflicts(const Model& model);
 
 // Gives the values that the file does not list (as input, output or value_info) their inferred types; the listed ones
 // keep what the file says, as export writes it again; what is known of a graph's outputs goes beside them. `types` must
