@@ -291,9 +291,7 @@ class DumpComparer {
       return judge.add(entry.path, site, *loaded, rounding(dtype));
     }
     if (!entry.statistics.has_value()) return -1;
-    TypeInfo type = entry.type;
-    type.dtype = rounding(type.dtype);
-    return judge.add(entry.path, site, type, *entry.statistics);
+    return judge.add(entry.path, site, entry.type, *entry.statistics, rounding(entry.type.dtype));
   }
 
   void add_b_up_to(int32_t in_b) {

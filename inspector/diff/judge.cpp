@@ -30,11 +30,20 @@ int64_t Judge::add_magnitude(std::string_view path, const ValueSite* site, const
   return noise_.add(std::string(prefix), std::string(path.substr(prefix.size())), site, magnitude);
 }
 
+namespace {
+
+// What is held in one type and declared as another.
+Magnitude declared_as(Magnitude magnitude, DType held, DType declared) {
+  magnitude.is_unrounded = held == DType::float64 && is_floating(declared) && declared != held;
+  if (is_floating(held)) magnitude.dtype = declared;
+  return magnitude;
+}
+
+}  // namespace
+
 int64_t Judge::add(std::string_view path, const ValueSite* site, const Value& a, DType declared) {
   if (a.is_tensor()) {
-    Magnitude magnitude = magnitude_of(a.tensor());
-    if (is_floating(magnitude.dtype)) magnitude.dtype = declared;
-    return add_magnitude(path, site, magnitude);
+    return add_magnitude(path, site, declared_as(magnitude_of(a.tensor()), a.tensor().dtype(), declared));
   }
   // A sequence takes the limit of its largest element; what is taken out of it later is judged by its own making.
   const std::vector<Value>* items = a.is_sequence()   ? &a.sequence().items
@@ -50,13 +59,14 @@ int64_t Judge::add(std::string_view path, const ValueSite* site, const Value& a,
   return add_magnitude(path, site, largest);
 }
 
-int64_t Judge::add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a) {
-  return add_magnitude(path, site, magnitude_of(type, a));
+int64_t Judge::add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a,
+                   DType declared) {
+  return add_magnitude(path, site, declared_as(magnitude_of(type, a), type.dtype, declared));
 }
 
 int64_t Judge::add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
                           DType declared) {
-  return add_magnitude(path, site, magnitude_of_sample(type, sample, declared));
+  return add_magnitude(path, site, declared_as(magnitude_of_sample(type, sample, declared), sample.dtype(), declared));
 }
 
 Limit Judge::limit_of(int64_t number, const std::string& path) {

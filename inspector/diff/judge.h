@@ -39,7 +39,8 @@ class Judge {
 
   // Side A has a value (see NoiseModel::add). `declared`: the type that rounds, where the payload is carried wider.
   int64_t add(std::string_view path, const ValueSite* site, const Value& a, DType declared);
-  int64_t add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a);
+  int64_t add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a,
+              DType declared);
   // From some of the elements of a tensor of `type`.
   int64_t add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
                      DType declared);

@@ -9,6 +9,7 @@ namespace parallax::diff {
 
 struct Magnitude {
   DType dtype = DType::undefined;  // the type whose rounding counts
+  bool is_unrounded = false;       // held in double, without that rounding
   double rms = 0;                  // of ordinary elements
   double count = 0;
   double first_dim = 1;

@@ -62,6 +62,32 @@ std::string scaled_sum(int type, double bias) {
          shape + "output { name: \"y\"" + kind + shape + "}";
 }
 
+// What `reference:double` carries it has not rounded, whatever its type; statistics do not tell that by themselves.
+TEST(HalfPrecision, ABaselineInDoubleKnowsWhatOthersRound) {
+  const ScratchFolder scratch;
+  const std::string shape = " shape { dim { dim_value: 5 } dim { dim_value: 3 } } } } } ";
+  const auto model = [&](int type) {
+    return fmt::format(
+               "ir_version: 10 opset_import {{ version: 21 }} graph {{ name: \"g\" "
+               "node {{ op_type: \"Cast\" name: \"down\" input: \"x\" output: \"c\" "
+               "attribute {{ name: \"to\" type: INT i: {} }} }} "
+               "node {{ op_type: \"Cast\" name: \"up\" input: \"c\" output: \"y\" "
+               "attribute {{ name: \"to\" type: INT i: 1 }} }} ",
+               type) +
+           "input { name: \"x\" type { tensor_type { elem_type: 1" + shape +
+           "output { name: \"y\" type { tensor_type { elem_type: 1" + shape + "}";
+  };
+  for (const int type : {10, 16, 17, 19}) {  // float16, bfloat16, float8e4m3fn, float8e5m2
+    std::ofstream(scratch.file("model.textproto")) << model(type);
+    const std::string network = scratch.file("model.textproto"), baseline = scratch.file("baseline.plx");
+    const Answer saved =
+        run_json({"run", network, "--with", "reference:double", "--save-baseline", baseline, "--observe-all"});
+    ASSERT_EQ(saved.exit_code, 0) << saved.command << saved.messages;
+    const Answer answer = run_json({"run", network, "--with", "cpu", "--baseline", baseline, "--observe-all"});
+    EXPECT_EQ(answer.exit_code, 0) << answer.command << "\n" << answer.document.dump();
+  }
+}
+
 TEST(HalfPrecision, InputsAreConvertedToTheOtherModelsType) {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("float.textproto")) << scaled_sum(1, 0.1);
