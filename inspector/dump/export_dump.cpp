@@ -205,6 +205,8 @@ Result<ExportReport> export_dump(const std::string& dump, const std::string& des
   const auto reader = PX_TRY(DumpReader::open(dump));
   ExportReport report;
   std::vector<Chosen> values = PX_TRY(choose(*reader, kind, report));
+  if (values.empty() && !reader->is_complete() && reader->entries().empty())
+    return corrupt_file("'" + dump + "' breaks off before its first value");
   if (values.empty())
     return usage_error("'" + dump + "' holds no value that '" + destination + "' could hold" +
                        why_nothing(*reader, kind, report));

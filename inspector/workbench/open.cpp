@@ -30,8 +30,9 @@ Result<std::shared_ptr<const Model>> open_graph(const std::string& path) {
   if (!PX_TRY(is_dump_file(path))) return import_model(path);
   const auto dump = PX_TRY(DumpReader::open(path));
   auto model = PX_TRY(graph_of(*dump));
-  if (model == nullptr) return usage_error(fmt::format("dump '{}' holds no graph", path));
-  return model;
+  if (model != nullptr) return model;
+  if (!dump->is_complete()) return corrupt_file(fmt::format("dump '{}' breaks off before its graph", path));
+  return usage_error(fmt::format("dump '{}' holds no graph", path));
 }
 
 std::string title_of(const DumpReader& dump, std::string_view side) {

@@ -291,7 +291,8 @@ Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
     if (count >= 3 || entry.path.find(path) == std::string::npos) continue;
     similar += (count++ == 0 ? "; did you mean '" : "', '") + entry.path;
   }
-  return usage_error(fmt::format("dump '{}' holds no value '{}'{}", dump.path(), path,
+  const char* const cut = dump.is_complete() ? "" : "; it breaks off, and what came later is lost";
+  return usage_error(fmt::format("dump '{}' holds no value '{}'{}{}", dump.path(), path, cut,
                                  similar.empty() ? " (parallax tensor DUMP lists them)" : similar + "'?"));
 }
 

@@ -162,6 +162,31 @@ PX_HD inline float atan(float x) {
 }
 PX_HD inline double atan(double x) { return std::atan(x); }
 
+// Magnitudes up to which sin_turned holds.
+inline constexpr float kMostTurned = 0x1p20F;
+
+// sin(x + quarters * pi/2) for |x| <= kMostTurned: in double, so that x less the nearest multiple of pi/2, whose first
+// part has 33 bits and times 20 of them is exact, keeps its digits; then Taylor's series on [-pi/4, pi/4], cut off
+// where they err by 2e-9 and 2e-10.
+PX_HD inline float sin_turned(float x, int32_t quarters) {
+  constexpr double kTwoOverPi = 0.63661977236758134308, kRounding = 0x1.8p52;
+  constexpr double kHigh = 0x1.921fb544p0, kLow = 0x1.0b4611a626331p-34;
+  const double y = x;
+  const double shifted = y * kTwoOverPi + kRounding;  // its last bits are the multiple
+  const double k = shifted - kRounding;
+  const double r = (y - k * kHigh) - k * kLow;
+  const double square = r * r;
+  const double sine =
+      r * (1.0 + square * (-1.0 / 6 + square * (1.0 / 120 + square * (-1.0 / 5040 + square * (1.0 / 362880)))));
+  const double cosine =
+      1.0 + square * (-0.5 +
+                      square * (1.0 / 24 + square * (-1.0 / 720 + square * (1.0 / 40320 + square * (-1.0 / 3628800)))));
+  const uint64_t quarter = std::bit_cast<uint64_t>(shifted) + static_cast<uint64_t>(quarters);
+  const uint64_t is_odd = uint64_t{0} - (quarter & 1U);  // all bits or none: a conditional would become a branch
+  const uint64_t chosen = (std::bit_cast<uint64_t>(sine) & ~is_odd) | (std::bit_cast<uint64_t>(cosine) & is_odd);
+  return static_cast<float>(std::bit_cast<double>(chosen ^ (quarter & 2U) << 62));
+}
+
 // What asin and acos are made of: z + tail is the arc of z; beyond 1/2 that of z = sqrt((1 - y) / 2), by which asin(y)
 // is pi/2 - 2 asin(z). NaN outside of [-1, 1]. The polynomial is fitted to 3e-10 of the arc.
 struct HalfArc {

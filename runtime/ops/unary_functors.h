@@ -70,8 +70,6 @@ struct Reciprocal {
       return std::function(x);             \
     }                                      \
   };
-PX_LIBRARY_FUNCTOR(Sin, sin)
-PX_LIBRARY_FUNCTOR(Cos, cos)
 PX_LIBRARY_FUNCTOR(Tan, tan)
 PX_LIBRARY_FUNCTOR(Sinh, sinh)
 PX_LIBRARY_FUNCTOR(Cosh, cosh)
@@ -79,6 +77,25 @@ PX_LIBRARY_FUNCTOR(Asinh, asinh)
 PX_LIBRARY_FUNCTOR(Acosh, acosh)
 PX_LIBRARY_FUNCTOR(Atanh, atanh)
 #undef PX_LIBRARY_FUNCTOR
+
+// Sine and cosine: the library's, but of a float of ordinary size, for which map makes vector code of tame().
+template <int32_t kQuarters>
+struct Turned {
+  static constexpr int64_t kWork = 4;
+  PX_HD bool is_tame(float x) const { return std::fabs(x) <= math::kMostTurned; }
+  PX_HD float tame(float x) const { return math::sin_turned(x, kQuarters); }
+  template <class T>
+  PX_HD T operator()(T x) const {
+#ifndef __CUDA_ARCH__  // whose doubles may be slow
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_tame(x)) return tame(x);
+    }
+#endif
+    return kQuarters == 0 ? std::sin(x) : std::cos(x);
+  }
+};
+using Sin = Turned<0>;
+using Cos = Turned<1>;
 
 // Operators that are one function of ours (runtime/device/math.h), which vector code can be made of.
 #define PX_OWN_FUNCTOR(Name, function) \

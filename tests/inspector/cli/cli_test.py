@@ -199,6 +199,11 @@ class CommandLine(ProgramTest):
         self.assertIn("B (cut.plx) is unfinished: its run was cut off", ended.stderr)
         self.assertNotIn("A (", ended.stderr)
         self.assertFalse(json.loads(self.run_program("tensor", "cut.plx", "--json").stdout)["complete"])
+        (self.folder / "stub.plx").write_bytes(whole[:300])
+        for command in (["show", "stub.plx"], ["dot", "stub.plx"], ["export", "stub.plx", "-o", "stub.npz"]):
+            ended = self.run_program(*command)
+            self.assertEqual(ended.returncode, 5, command)
+            self.assertIn("breaks off before its", ended.stderr)
         self.assertTrue(json.loads(self.run_program("tensor", "out/B-cpu.plx", "--json").stdout)["complete"])
 
     def test_json(self):

@@ -62,6 +62,21 @@ TEST(MathOfFloats, IsAccurateAtEveryMagnitude) {
   EXPECT_LT(worst_ulps([](float x) { return math::log(x); }, std::log, 0.6, 1.5), 1.5);
 }
 
+TEST(MathOfFloats, SineAndCosineAreAccurateAtEveryMagnitudeTheyHoldFor) {
+  const auto sine = [](float x) { return math::sin_turned(x, 0); };
+  const auto cosine = [](float x) { return math::sin_turned(x, 1); };
+  EXPECT_LT(worst_ulps_of_all(sine, std::sin, -math::kMostTurned, math::kMostTurned), 0.6);
+  EXPECT_LT(worst_ulps_of_all(cosine, std::cos, -math::kMostTurned, math::kMostTurned), 0.6);
+  // Next to the zeros: the float nearest to each multiple of pi / 2.
+  for (int k = 1; k <= 600'000; ++k) {
+    const auto near = static_cast<float>(k * 1.57079632679489661923);
+    ASSERT_LT(ulps_at(near, sine, std::sin), 0.6) << near;
+    ASSERT_LT(ulps_at(-near, cosine, std::cos), 0.6) << near;
+  }
+  EXPECT_TRUE(std::signbit(sine(-0.0F)));
+  EXPECT_EQ(cosine(-0.0F), 1.0F);
+}
+
 TEST(MathOfFloats, ExponentialsOfSoftmaxAreAccurateDownToSubnormals) {
   EXPECT_LT(worst_ulps([](float x) { return math::exp_nonpositive(x); }, std::exp, -103.9, 0), 1.5);
   EXPECT_EQ(math::exp_nonpositive(0.0F), 1.0F);

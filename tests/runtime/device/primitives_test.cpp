@@ -79,6 +79,37 @@ TEST(Map, WorksInPlace) {
   for (float value : x.as<float>()) ASSERT_EQ(value, 0.0F);
 }
 
+// As a sine: of most numbers by a formula, of a few by the library.
+struct MostlyHalved {
+  bool is_tame(float x) const { return std::fabs(x) < 4; }
+  float tame(float x) const { return 0.5F * x; }
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (std::is_same_v<T, float>) return is_tame(x) ? tame(x) : x - 1000;
+    return x / 2;
+  }
+};
+static_assert(map_detail::HasTameSide<float, MostlyHalved, 1> && !map_detail::HasTameSide<double, MostlyHalved, 1> &&
+              !map_detail::HasTameSide<float, Minus, 2>);
+
+TEST(Map, TakesTheBranchOfAFunctorForThoseElementsThatNeedIt) {
+  const VectorLevel level_before = vector_level();
+  for (const VectorLevel level : {VectorLevel::baseline, level_before}) {
+    set_vector_level_for_tests(level);
+    auto values = random_values<float>(9000, 3);
+    for (float& value : values) value = std::clamp(value, -3.0F, 3.0F);
+    values[4500] = 7;
+    values[8999] = std::numeric_limits<float>::quiet_NaN();
+    Tensor x = tensor_of<float>({9000}, values);
+    const MutableView same{x.dtype(), x.shape(), x.storage().get()};
+    ASSERT_TRUE(map<Floats>(host_queue(), MostlyHalved{}, same, std::array<TensorView, 1>{x.view()}).ok());
+    for (size_t i = 0; i + 1 < values.size(); ++i)
+      ASSERT_EQ(x.as<float>()[i], i == 4500 ? -993 : 0.5F * values[i]) << i;
+    EXPECT_TRUE(std::isnan(x.as<float>()[8999]));
+  }
+  set_vector_level_for_tests(level_before);
+}
+
 struct Total {
   template <class C>
   C init() const {
