@@ -372,6 +372,7 @@ constexpr OpRow kRows[] = {
     {"QLinearSoftmax", kMicrosoft, 1, 1, op_ms_qlinear_softmax},
     {"QLinearWhere", kMicrosoft, 1, 1, op_ms_qlinear_where},
     // ms_quantized_matmul.cpp
+    {"DynamicQuantizeLSTM", kMicrosoft, 1, 1, op_ms_dynamic_quantize_lstm},
     {"DynamicQuantizeMatMul", kMicrosoft, 1, 1, op_ms_dynamic_quantize_matmul},
     {"MatMulBnb4", kMicrosoft, 1, 1, op_ms_matmul_bnb4},
     {"MatMulInteger16", kMicrosoft, 1, 1, op_ms_matmul_integer16},
@@ -392,6 +393,7 @@ constexpr OpRow kRows[] = {
     {"Irfft", kMicrosoft, 1, 1, op_ms_irfft},
     {"IsAllFinite", kMicrosoft, 1, 1, op_ms_is_all_finite},
     {"Rfft", kMicrosoft, 1, 1, op_ms_rfft},
+    {"Tokenizer", kMicrosoft, 1, 1, op_ms_tokenizer},
     {"TorchEmbedding", kMicrosoft, 1, 1, op_ms_torch_embedding},
     {"Unique", kMicrosoft, 1, 1, op_ms_unique},
     // those of ai.onnx with the same meaning

@@ -79,6 +79,8 @@ std::string difference_between(const TensorStatistics& a, const TensorStatistics
                                           {"minimum", a.min, b.min},
                                           {"maximum", a.max, b.max},
                                           {"norm", a.l2, b.l2}}};
+  const bool has_no_numbers = a.count > 0 && std::isnan(a.min) && a.nan == 0;
+  if (has_no_numbers) return "other texts";
   if (a.nan != b.nan) return fmt::format("{} NaN in A and {} in B", a.nan, b.nan);
   const int64_t inf_a = a.positive_inf + a.negative_inf, inf_b = b.positive_inf + b.negative_inf;
   if (inf_a != inf_b) return fmt::format("{} infinities in A and {} in B", inf_a, inf_b);

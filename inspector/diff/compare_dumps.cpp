@@ -208,7 +208,16 @@ void describe(const DumpSide& side, const DumpEntry& entry, ValueComparison& res
   diff::describe_type(entry.type, result);
 }
 
-bool is_exact_tensor(const TypeInfo& type) { return !is_floating(type.dtype) && !is_complex(type.dtype); }
+// Whether the statistics of both sides tell values apart: those of texts did not always have projections.
+bool can_tell_apart(const DumpEntry& a, const DumpEntry& b) {
+  if (!a.statistics.has_value() || !b.statistics.has_value()) return false;
+  if (a.type.kind != TypeInfo::Kind::tensor || a.type.dtype != DType::string) return true;
+  const auto has_projections = [](const TensorStatistics& statistics) {
+    const auto is_set = [](double projection) { return projection != 0; };
+    return statistics.count == 0 || std::ranges::any_of(statistics.projections, is_set);
+  };
+  return has_projections(*a.statistics) && has_projections(*b.statistics);
+}
 
 class DumpComparer {
  public:
@@ -368,10 +377,9 @@ class DumpComparer {
     if (result.metrics.has_value()) result.metrics->worst_index.clear();  // into the sample, not into the tensor
     if (result.verdict != Verdict::pass && result.verdict != Verdict::diverged) return;
     result.reason = "compared by a sample of elements";
-    const bool have_statistics = a.statistics.has_value() && b.statistics.has_value();
-    if (!have_statistics || a.type.dtype == DType::string) return;
+    if (!can_tell_apart(a, b)) return;
     ValueComparison whole = result;
-    diff::judge_statistics(*a.statistics, *b.statistics, is_exact_tensor(a.type), context, whole);
+    diff::judge_statistics(*a.statistics, *b.statistics, diff::is_exact_type(a.type), context, whole);
     if (whole.severity <= result.severity || whole.verdict != Verdict::diverged) return;
     result.verdict = whole.verdict;
     result.severity = whole.severity;
@@ -427,9 +435,9 @@ class DumpComparer {
   void compare_statistics(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
                           ValueComparison& result) const {
     if (!same_type(a.type, b.type, result)) return;
-    if (!a.statistics.has_value() || !b.statistics.has_value() || a.type.dtype == DType::string)
-      return diff::set_not_compared(result, "not captured");
-    diff::judge_statistics(*a.statistics, *b.statistics, is_exact_tensor(a.type), context, result);
+    if (!can_tell_apart(a, b)) return diff::set_not_compared(result, "not captured");
+    if (a.statistics->count != b.statistics->count) return diff::set_not_compared(result, "shape differs");
+    diff::judge_statistics(*a.statistics, *b.statistics, diff::is_exact_type(a.type), context, result);
   }
 
   static bool is_exempt(const DumpEntry& entry) {

@@ -100,11 +100,6 @@ void conclude_value(double severity, bool is_suspicious, ValueComparison& result
   }
 }
 
-bool is_exact_type(const TypeInfo& type) {
-  if (type.kind == TypeInfo::Kind::tensor) return is_exact(type.dtype);
-  return !type.inner.empty() && is_exact_type(type.inner.front());
-}
-
 // |a-b| against `bound`, 0/0 = 0.
 double severity_of(double a, double b, double bound) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
@@ -114,6 +109,11 @@ double severity_of(double a, double b, double bound) {
 }
 
 }  // namespace
+
+bool is_exact_type(const TypeInfo& type) {
+  if (type.kind == TypeInfo::Kind::tensor) return is_exact(type.dtype);
+  return !type.inner.empty() && is_exact_type(type.inner.front());
+}
 
 void judge_values(const Value& a, const Value& b, const CompareContext& context, ValueComparison& result) {
   const TypeInfo type = type_of(a);

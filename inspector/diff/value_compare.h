@@ -24,6 +24,9 @@ void judge_values(const Value& a, const Value& b, const CompareContext& context,
 void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,
                       const CompareContext& context, ValueComparison& result);
 
+// Whether elements of this type, those within sequences, optionals and maps among them, must be equal.
+bool is_exact_type(const TypeInfo& type);
+
 // Whether every tensor of a value lies on the host.
 bool is_on_host(const Value& value);
 

@@ -314,7 +314,10 @@ Status DumpWriter::Impl::store_summary(const Observation& observation, dump::Ten
 // Everything that is no whole tensor: no payload, a sample, or a nested value.
 Status DumpWriter::Impl::store_other(dump::TensorRecord& record, const Value& value) {
   const bool is_nested = !value.is_absent() && !value.is_tensor();
-  if (is_nested && record.value.level != CaptureLevel::all) record.value.level = CaptureLevel::shape;
+  if (is_nested && record.value.level != CaptureLevel::all) {
+    record.value.level = CaptureLevel::stats;
+    record.statistics = value_statistics(value);
+  }
   const bool has_payload = record.value.level >= CaptureLevel::sample;
   body_.clear();
   encode(record, body_);

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "inspector/base/check.h"
@@ -220,19 +222,86 @@ class Pass {
   std::vector<ChunkStatistics> statistics_;
 };
 
+TensorStatistics text_statistics(const TensorView& view) {
+  TensorStatistics statistics = joined_statistics({}, 0);
+  statistics.count = view.element_count();
+  const std::span<const std::string> texts = view.as<std::string>();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const double number = 1.0 + crc32c(texts[i].data(), texts[i].size());
+    const unsigned signs = statistics::group_sign_bits(static_cast<int64_t>(i));
+    for (size_t k = 0; k < kProjectionCount; ++k) {
+      statistics.projections[k] += (signs >> k & 1U) != 0 ? -number : number;
+    }
+  }
+  return statistics;
+}
+
+// A tensor within a value as one chunk of it, its `place` counted from 0.
+ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t place) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const int64_t finite = whole.count - whole.nan - whole.positive_inf - whole.negative_inf;
+  const bool has_numbers = finite > 0 && !std::isnan(whole.mean);  // a text has none
+  const auto count = static_cast<double>(finite);
+  ChunkStatistics chunk{};
+  chunk.min = std::isnan(whole.min) ? kInfinity : whole.min;
+  chunk.max = std::isnan(whole.max) ? -kInfinity : whole.max;
+  if (has_numbers) {
+    chunk.sum = whole.mean * count;
+    chunk.sum_of_squares = whole.l2 * whole.l2;
+    chunk.centred_squares = whole.std * whole.std * count;
+    chunk.count = finite;
+  }
+  chunk.zeros = whole.zeros;
+  chunk.nan = whole.nan;
+  chunk.positive_inf = whole.positive_inf;
+  chunk.negative_inf = whole.negative_inf;
+  const unsigned signs = statistics::group_sign_bits(place);
+  for (size_t k = 0; k < kProjectionCount; ++k) {
+    chunk.projections[k] = (signs >> k & 1U) != 0 ? -whole.projections[k] : whole.projections[k];
+  }
+  return chunk;
+}
+
+struct ValueParts {
+  std::vector<ChunkStatistics> chunks;
+  int64_t count = 0;
+
+  void add(const TensorView& tensor) {
+    const TensorStatistics whole = compute_statistics(tensor);
+    chunks.push_back(as_chunk(whole, static_cast<int64_t>(chunks.size())));
+    count += whole.count;
+  }
+  void add(const Value& value) {
+    if (value.is_tensor()) add(value.tensor().view());
+    if (value.is_map()) add(value.map().keys.view());
+    const std::vector<Value>* const items = value.is_sequence()   ? &value.sequence().items
+                                            : value.is_optional() ? &value.optional().item
+                                            : value.is_map()      ? &value.map().values
+                                                                  : nullptr;
+    if (items == nullptr) return;
+    for (const Value& item : *items) add(item);
+  }
+};
+
 // At a time through the kernel and then to the writer: large calls cost least, and this is still in the cache.
 constexpr int64_t kChunksWritten = 64;
 
 }  // namespace
 
 TensorStatistics compute_statistics(const TensorView& view) {
-  if (view.dtype != DType::string) {
-    Pass pass(view);
-    pass.run(0, pass.chunk_count(), Use::nothing, nullptr);
-    return pass.joined().statistics;
-  }
-  TensorStatistics statistics = joined_statistics({}, 0);
-  statistics.count = view.element_count();
+  if (view.dtype == DType::string) return text_statistics(view);
+  Pass pass(view);
+  pass.run(0, pass.chunk_count(), Use::nothing, nullptr);
+  return pass.joined().statistics;
+}
+
+TensorStatistics value_statistics(const Value& value) {
+  if (value.is_tensor()) return compute_statistics(value.tensor().view());
+  ValueParts parts;
+  parts.add(value);
+  TensorStatistics statistics = joined_statistics(parts.chunks, parts.count);
+  const bool has_numbers = statistics.min <= statistics.max;
+  if (!has_numbers) statistics.min = statistics.max = std::numeric_limits<double>::quiet_NaN();
   return statistics;
 }
 

@@ -120,6 +120,51 @@ std::string fill_listed(Tensor& tensor, const std::vector<int64_t>& elements) {
   return fmt::format("from {}", fmt::join(elements, ", "));
 }
 
+// A few of them, for people.
+std::string text_of(const Categories& column) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  const size_t count = std::max(column.texts.size(), column.numbers.size());
+  for (size_t index = 0; index < std::min(count, kShown); ++index) {
+    text += index == 0 ? "" : ", ";
+    text += column.texts.empty() ? fmt::format("{}", column.numbers[index]) : '"' + column.texts[index] + '"';
+  }
+  return count > kShown ? text + ", ..." : text;
+}
+
+template <class T>
+const T& any_of(const std::vector<T>& items, Random& random) {
+  return items[static_cast<size_t>(integer_between(random, 0, static_cast<int64_t>(items.size()) - 1))];
+}
+
+// Three words where the model cuts texts into words; a number where a column lists none.
+std::string fill_categories(Tensor& tensor, const InputCategories& categories, Random& random) {
+  const auto count = static_cast<int64_t>(categories.columns.size());
+  const auto column_of = [&](int64_t index) -> const Categories& {
+    return categories.columns[static_cast<size_t>(index % count)];
+  };
+  if (tensor.dtype() == DType::string) {
+    int64_t index = 0;
+    for (std::string& text : tensor.mutable_as<std::string>()) {
+      const std::vector<std::string>& texts = column_of(index).texts;
+      text = texts.empty() ? fmt::format("text {}", index) : any_of(texts, random);
+      for (int word = 1; word < 3 && categories.is_prose && !texts.empty(); ++word) text += " " + any_of(texts, random);
+      ++index;
+    }
+  } else {
+    fill_doubles(tensor, [&](int64_t index) {
+      const std::vector<double>& numbers = column_of(index).numbers;
+      return numbers.empty() ? normal(random) : any_of(numbers, random);
+    });
+  }
+  std::string how;
+  for (const Categories& column : categories.columns) {
+    if (!column.empty()) how += (how.empty() ? "from " : "; ") + text_of(column);
+    if (how.size() > 100) break;
+  }
+  return how;
+}
+
 std::string fill_constant(Tensor& tensor, double value) {
   fill_doubles(tensor, [&](int64_t) { return value; });
   return fmt::format("all {}", value);
@@ -181,6 +226,8 @@ std::string fill(Tensor& tensor, const InputUse& use, Random& random) {
       return fill_scales(tensor);
     case InputUse::Kind::listed:
       return fill_listed(tensor, use.elements);
+    case InputUse::Kind::categories:
+      return fill_categories(tensor, use.categories, random);
   }
   return {};
 }

@@ -251,6 +251,11 @@ InputUse find_input_use(const Graph& graph, ValueId input) {
   const ValueDef& value = graph.values[static_cast<size_t>(input)];
   const std::string name = lower_case(value.name);
   const auto named = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  if (InputCategories categories = find_categories(graph, input); !categories.columns.empty()) {
+    InputUse use{InputUse::Kind::categories, -1, fmt::format("what '{}' knows", categories.reader)};
+    use.categories = std::move(categories);
+    return use;
+  }
   if (named("mask")) return {InputUse::Kind::mask, -1, "a mask, by its name"};
   const bool is_whole = is_integer(value.type.dtype) || value.type.dtype == DType::bool_;
   std::set<ValueId> seen;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "inspector/model/ir.h"
+#include "inspector/workbench/categories.h"
 
 namespace parallax {
 
@@ -26,12 +27,14 @@ struct InputUse {
     parts,       // nearly equal, `limit` together
     scales,      // 1 for what looks like batch and channels, else 2
     listed,      // `elements`, again from the first behind the last
+    categories,  // what an encoder knows
   };
   Kind kind = Kind::values;
   int64_t limit = -1;
   std::string reason;  // for people: "indices of 'embed.weight' (320 rows)"
   int64_t axis = 0;
   std::vector<int64_t> elements = {};
+  InputCategories categories = {};
 };
 
 InputUse find_input_use(const Graph& graph, ValueId input);

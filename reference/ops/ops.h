@@ -352,6 +352,9 @@ Status op_ms_reduce_sum_integer(OpContext& op);
 Status op_ms_sample_op(OpContext& op);
 Status op_ms_unfold_tensor(OpContext& op);
 
+// ms_dynamic_lstm.cpp
+Status op_ms_dynamic_quantize_lstm(OpContext& op);
+
 // ms_experts.cpp
 Status op_ms_moe(OpContext& op);
 
@@ -439,5 +442,8 @@ Status op_ms_is_all_finite(OpContext& op);
 Status op_ms_rfft(OpContext& op);
 Status op_ms_torch_embedding(OpContext& op);
 Status op_ms_unique(OpContext& op);
+
+// tokenizer.cpp
+Status op_ms_tokenizer(OpContext& op);
 
 }  // namespace parallax::reference

@@ -14,6 +14,8 @@ Rows<Device> ms_biased_rows();
 template <class Device>
 Rows<Device> ms_borrowed_rows();
 template <class Device>
+Rows<Device> ms_dynamic_lstm_rows();
+template <class Device>
 Rows<Device> ms_embedding_rows();
 template <class Device>
 Rows<Device> ms_expert_rows();

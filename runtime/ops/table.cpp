@@ -65,6 +65,7 @@ constexpr Family<Device> kFamilies[] = {
     ms_gated_rows<Device>,
     ms_group_query_attention_rows<Device>,
     ms_image_rows<Device>,
+    ms_dynamic_lstm_rows<Device>,
     ms_integer_product_rows<Device>,
     ms_inverse_rows<Device>,
     ms_ngram_rows<Device>,

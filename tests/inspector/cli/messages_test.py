@@ -200,6 +200,30 @@ class Messages(ProgramTest):
             ended = self.passed(f"run {run}.textproto --with reference --baseline kept.plx --rtol 0 --atol 0 --only y", code=1)
             self.assertRegex(ended.stdout, sentence)
 
+    def test_a_baseline_tells_texts_and_sequences_apart(self):
+        """Whose statistics are those of all elements, and whose texts count by their checksums."""
+        def write(name, case, second):
+            typed = 'type { tensor_type { elem_type: %d shape { dim { dim_value: 2 } } } }'
+            listed = 'type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } }'
+            (self.folder / f"{name}.textproto").write_text(
+                f'ir_version: 8 opset_import {{ version: 17 }} graph {{ name: "g" input {{ name: "t" {typed % 8} }} '
+                f'input {{ name: "x" {typed % 1} }} output {{ name: "u" {typed % 8} }} output {{ name: "s" {listed} }} '
+                + node("StringNormalizer", "t", "u", f"attribute {{ name: 'case_change_action' type: STRING s: '{case}' }}")
+                + node("Neg", "x", "n") + node("SequenceConstruct", f"x {second}", "s") + " }")
+
+        write("kept", "UPPER", "n")
+        write("lower", "LOWER", "n")
+        write("same", "UPPER", "x")
+        self.passed("run kept.textproto --with reference --save-baseline kept.plx")
+        self.assertEqual(json.loads(self.passed("check kept.plx --json").stdout)["ok"], True)
+        self.assertIn("5 values: 5 compared, 5 passed", self.passed("run kept.textproto --with reference --baseline kept.plx").stdout)
+        ended = self.passed("run lower.textproto --with reference --baseline kept.plx", code=1)
+        self.assertIn("the first value whose statistics differ: other texts", ended.stdout)
+        document = json.loads(self.passed("run same.textproto --with reference --baseline kept.plx --json", code=1).stdout)
+        verdicts = {value["path"]: value["verdict"] for value in document["values"]}
+        self.assertEqual((verdicts["u"], verdicts["s"]), ("pass", "diverged"))
+        self.assertEqual(document["first_divergence"]["path"], "s")
+
     def test_the_one_input_that_is_left_over_is_paired(self):
         ints = "type { tensor_type { elem_type: 7 shape { dim { dim_value: 2 } } } }"
         for name, first in (("a", "x"), ("b", "onnx::x_0")):

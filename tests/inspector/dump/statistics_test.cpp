@@ -277,6 +277,48 @@ TEST(Statistics, EveryTypeIsCopiedExactly) {
   }
 }
 
+Tensor texts_of(std::vector<std::string> texts) {
+  Tensor tensor = Tensor::zeros(DType::string, {static_cast<int64_t>(texts.size())}).take();
+  std::ranges::copy(texts, tensor.mutable_as<std::string>().begin());
+  return tensor;
+}
+
+TEST(Statistics, TextsAreToldApartByTheirProjections) {
+  const auto projections = [](const Tensor& tensor) { return compute_statistics(tensor).projections; };
+  const Tensor texts = texts_of({"one", "two", ""});
+  EXPECT_EQ(projections(texts), projections(texts_of({"one", "two", ""})));
+  EXPECT_NE(projections(texts), projections(texts_of({"one", "Two", ""})));
+  EXPECT_NE(projections(texts), projections(texts_of({"two", "one", ""})));
+  EXPECT_NE(projections(texts_of({""})), decltype(TensorStatistics::projections){});
+  EXPECT_EQ(compute_statistics(texts).count, 3);
+  EXPECT_TRUE(std::isnan(compute_statistics(texts).min));
+}
+
+TEST(Statistics, ThoseOfASequenceAreOfAllItsElements) {
+  const Tensor first = normal_floats(40000, 1), second = normal_floats(100, 2, 3);
+  Tensor whole = Tensor::zeros(DType::float32, {40100}).take();
+  std::ranges::copy(first.as<float>(), whole.mutable_as<float>().begin());
+  std::ranges::copy(second.as<float>(), whole.mutable_as<float>().begin() + 40000);
+  const auto sequence_of = [](std::vector<Value> items) {
+    SequenceValue sequence;
+    sequence.items = std::move(items);
+    return Value(std::move(sequence));
+  };
+  const TensorStatistics joined = value_statistics(sequence_of({Value(first), Value(second)}));
+  const TensorStatistics expected = compute_statistics(whole);
+  EXPECT_EQ(joined.count, expected.count);
+  EXPECT_EQ(joined.min, expected.min);
+  EXPECT_EQ(joined.max, expected.max);
+  EXPECT_NEAR(joined.mean, expected.mean, 1e-12);
+  EXPECT_NEAR(joined.std, expected.std, 1e-12);
+  EXPECT_NEAR(joined.l2, expected.l2, 1e-9);
+  const TensorStatistics turned = value_statistics(sequence_of({Value(second), Value(first)}));
+  EXPECT_NE(turned.projections, joined.projections);
+  const TensorStatistics texts = value_statistics(sequence_of({Value(texts_of({"one"})), Value(texts_of({"two"}))}));
+  EXPECT_TRUE(std::isnan(texts.min) && std::isnan(texts.mean));
+  EXPECT_EQ(value_statistics(sequence_of({})).count, 0);
+}
+
 TEST(Statistics, WhatIsWrittenPartByPartIsTheSameAsTheCopy) {
   for (const DTypeInfo& info : all_dtypes()) {
     if (info.kind == DTypeKind::string) continue;

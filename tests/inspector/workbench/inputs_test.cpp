@@ -110,6 +110,61 @@ TEST(Inputs, AreWithinWhatTheirReaderTakes) {
   }
 }
 
+// One column of two goes to each encoder; a text is cut into words.
+TEST(Inputs, OfEncodersAreWhatTheseKnow) {
+  const auto model = model_of(R"(
+ir_version: 8
+opset_import { domain: "" version: 17 }
+opset_import { domain: "ai.onnx.ml" version: 3 }
+opset_import { domain: "com.microsoft" version: 1 }
+graph {
+  name: "g"
+  initializer { name: "one" data_type: 7 dims: 1 int64_data: 1 }
+  initializer { name: "zero" data_type: 7 dims: 1 int64_data: 0 }
+  node { input: "pair" input: "zero" output: "first" op_type: "ArrayFeatureExtractor" domain: "ai.onnx.ml" }
+  node { input: "pair" input: "one" output: "second" op_type: "Gather" attribute { name: "axis" type: INT i: 1 } }
+  node { input: "first" output: "y1" op_type: "OneHotEncoder" domain: "ai.onnx.ml"
+         attribute { name: "zeros" type: INT i: 0 } attribute { name: "cats_strings" type: STRINGS strings: "a" strings: "b" } }
+  node { input: "second" output: "y2" op_type: "LabelEncoder" domain: "ai.onnx.ml"
+         attribute { name: "keys_strings" type: STRINGS strings: "c" } attribute { name: "values_int64s" type: INTS ints: 5 } }
+  node { input: "code" output: "y3" op_type: "OneHotEncoder" domain: "ai.onnx.ml"
+         attribute { name: "zeros" type: INT i: 0 } attribute { name: "cats_int64s" type: INTS ints: 70 ints: 90 } }
+  node { input: "prose" output: "words" op_type: "Tokenizer" domain: "com.microsoft" attribute { name: "mark" type: INT i: 0 }
+         attribute { name: "mincharnum" type: INT i: 1 } attribute { name: "pad_value" type: STRING s: "#" }
+         attribute { name: "separators" type: STRINGS strings: " " } }
+  node { input: "words" output: "y4" op_type: "TfIdfVectorizer" attribute { name: "mode" type: STRING s: "TF" }
+         attribute { name: "max_gram_length" type: INT i: 1 } attribute { name: "min_gram_length" type: INT i: 1 }
+         attribute { name: "max_skip_count" type: INT i: 0 } attribute { name: "ngram_counts" type: INTS ints: 0 }
+         attribute { name: "ngram_indexes" type: INTS ints: 0 ints: 1 } attribute { name: "pool_strings" type: STRINGS strings: "red" strings: "blue" } }
+  input { name: "pair" type { tensor_type { elem_type: 8 shape { dim { dim_param: "n" } dim { dim_value: 2 } } } } }
+  input { name: "code" type { tensor_type { elem_type: 1 shape { dim { dim_param: "n" } } } } }
+  input { name: "prose" type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } } }
+  output { name: "y1" type { tensor_type { elem_type: 1 } } }
+  output { name: "y2" type { tensor_type { elem_type: 7 } } }
+  output { name: "y3" type { tensor_type { elem_type: 1 } } }
+  output { name: "y4" type { tensor_type { elem_type: 1 } } }
+}
+)");
+  InputRequest request;
+  request.dims["n"] = 40;
+  const InputSet set = make_inputs(*model, request).take();
+  const auto pair = set.values[0].tensor().as<std::string>();
+  for (size_t index = 0; index < pair.size(); index += 2) {
+    EXPECT_TRUE(pair[index] == "a" || pair[index] == "b") << pair[index];
+    EXPECT_EQ(pair[index + 1], "c");
+  }
+  EXPECT_EQ(std::ranges::count(pair, "a") + std::ranges::count(pair, "b"), 40);
+  EXPECT_GT(std::ranges::count(pair, "b"), 0);
+  const auto code = set.values[1].tensor().as<float>();
+  EXPECT_EQ(std::ranges::count(code, 70.0F) + std::ranges::count(code, 90.0F), 40);
+  for (const std::string& text : set.values[2].tensor().as<std::string>()) {
+    EXPECT_EQ(std::ranges::count(text, ' '), 2) << text;
+    EXPECT_TRUE(text.starts_with("red") || text.starts_with("blue")) << text;
+  }
+  EXPECT_NE(set.notes[0].find("from \"a\", \"b\"; \"c\" (what 'OneHotEncoder_2' knows)"), std::string::npos)
+      << set.notes[0];
+}
+
 TEST(Inputs, AreReproducibleAndDependOnTheSeed) {
   const auto model = model_of(kEmbedding);
   InputRequest request;

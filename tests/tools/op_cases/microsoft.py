@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from .case import f32, family, i8, i32, i64, numbers, u8
+from .case import f32, family, i8, i32, i64, numbers, text, u8
 
 case_in = family("microsoft")
 EVALUATOR, ORT = "ReferenceEvaluator", "onnxruntime"
@@ -263,3 +263,77 @@ for step in range(3):
     seen_by.append(0.5 * LQ[0, step].astype(np.float64) @ state)
 case("linearattention_gated", "LinearAttention", [LQ, LK, LV, STATE, DECAY], {"q_num_heads": 1, "kv_num_heads": 1, "update_rule": "gated", "scale": 0.5},
      formula=[np.array([seen_by]), state[None, None]])
+
+# Words of texts: expected by the words of the operator's page.
+def tokens(name, texts, expected, constant="", **attributes):
+    case(f"tokenizer_{name}", "Tokenizer", [text(texts)], {"mark": 0, "mincharnum": 1, "pad_value": "#"} | attributes, formula=[text(expected)], constant=constant)
+
+
+tokens("separators", ["Hello World", "I love computer science !"], [["Hello", "World", "#", "#", "#"], ["I", "love", "computer", "science", "!"]], separators=[" "])
+tokens("separators_in_turn", [["a b  c,d", " x "]], [[["a", "b", "c", "d"], ["x", "#", "#", "#"]]], separators=[" +", ","])
+tokens("separators_short_words", ["a bc,d ef"], [["bc", "ef"]], separators=[" ", ","], mincharnum=2)
+tokens("marked", ["a b", "c", ""], [["\x02", "a", "b", "\x03"], ["\x02", "c", "\x03", ""], ["\x02", "\x03", "", ""]], separators=[" "], mark=1, pad_value="")
+tokens("characters", ["abc", "d\u65e5"], [["\x02", "a", "b", "c", "\x03"], ["\x02", "d", "\u65e5", "\x03", "#"]], separators=[""], mark=1)
+tokens("expression", ["The cat, 12", "\u00e9a"], [["The", "cat", "12"], ["a", "#", "#"]], tokenexp="[a-zA-Z0-9_]+")
+tokens("longest_match", ["aaxaaa"], [["aa", "aaa"]], tokenexp="a|aa|aaa")
+tokens("short_match_gives_up_a_character", ["\u00e9\u00e9bcd"], [["\u00e9bc"]], tokenexp="\u00e9\u00e9|\u00e9bc", mincharnum=3)
+tokens("nothing_found", [["1", "2"]], [[[], []]], tokenexp="[a-z]", mark=1, constant="no token, so no marks either")
+
+
+# An LSTM whose weights are codes, and whose X, as a whole, and H, before each step, are quantised like DynamicQuantizeLinear.
+def requantised(x):
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    scale = np.float32(high - low) / np.float32(255)
+    if scale == 0:
+        return np.zeros_like(x, np.float64)
+    zero = np.rint(np.clip(-np.float32(low) / scale, 0, 255))
+    return (np.clip(np.rint(x.astype(np.float32) / scale) + zero, 0, 255) - zero).astype(np.float64) * np.float64(scale)
+
+
+def dynamic_lstm(x, codes, scales, zeros, bias, lengths=None, h=None, c=None, reverse_only=False):
+    """Y, Y_h, Y_c. `codes`: W [directions, inputs, 4 * hidden] and R; `scales` and `zeros` are theirs."""
+    steps, batch, _ = x.shape
+    directions, hidden = codes[1].shape[:2]
+    lengths = [steps] * batch if lengths is None else lengths
+    y, states = np.zeros((steps, directions, batch, hidden)), np.zeros((2, directions, batch, hidden))
+    seen = requantised(x)
+    for d in range(directions):
+        w, r = [(code[d].astype(np.float64) - zero[d]) * scale[d].astype(np.float64) for code, scale, zero in zip(codes, scales, zeros)]
+        b = bias[d].astype(np.float64).reshape(2, -1).sum(0)
+        now, cell = [np.zeros((batch, hidden)) if state is None else state[d].astype(np.float64) for state in (h, c)]
+        for step in range(steps):
+            recurrent, before = requantised(now) @ r, now.copy()
+            for sample in range(batch):
+                if step >= lengths[sample]:
+                    continue
+                time = lengths[sample] - 1 - step if reverse_only or d == 1 else step
+                i, o, f, g = np.split(seen[time, sample] @ w + recurrent[sample] + b, 4)
+                cell[sample] = sigmoid(f) * cell[sample] + sigmoid(i) * np.tanh(g)
+                before[sample] = y[time, d, sample] = sigmoid(o) * np.tanh(cell[sample])
+            now = before
+        states[:, d] = now, cell
+    return [y, *states]
+
+
+def dynamic_lstm_case(name, steps, batch, direction="forward", columns=False, dtype=i8, lengths=None, states=False, **more):
+    directions, inputs, hidden = 2 if direction == "bidirectional" else 1, 3, 4
+    x = numbers([steps, batch, inputs], 971)
+    # Small codes: onnxruntime's sums of pairs in 16 bits hold them on every processor.
+    codes = [dtype(np.rint(numbers([directions, rows, 4 * hidden], seed, scale=12)) + (40 if dtype is u8 else 0)) for rows, seed in ((inputs, 972), (hidden, 973))]
+    scales = [f32(np.abs(numbers([directions] + [4 * hidden] * columns, seed)) / 64 + 0.0078125) for seed in (974, 975)]
+    zeros = [dtype(np.full(scale.shape, 37 if dtype is u8 else 0)) for scale in scales]
+    bias = numbers([directions, 8 * hidden], 976, scale=0.25)
+    h, c = [numbers([directions, batch, hidden], seed, scale=0.25) if states else None for seed in (977, 978)]
+    case(f"dynamicquantizelstm_{name}", "DynamicQuantizeLSTM",
+         [x, *codes, bias, None if lengths is None else i32(lengths), h, c, None, scales[0], zeros[0], scales[1], zeros[1]],
+         {"hidden_size": hidden, "direction": direction},
+         formula=dynamic_lstm(x, codes, scales, zeros, bias, lengths, h, c, direction == "reverse"), **more)
+
+
+dynamic_lstm_case("forward", 3, 1)
+dynamic_lstm_case("reverse_states", 3, 1, "reverse", states=True)
+dynamic_lstm_case("both_directions_columns", 4, 1, "bidirectional", columns=True)
+dynamic_lstm_case("unsigned_codes", 2, 1, dtype=u8, states=True)
+# onnxruntime quantises the samples of each of its threads for themselves.
+dynamic_lstm_case("lengths", 4, 3, "bidirectional", lengths=[4, 2, 0], states=True, kernel=False)
+dynamic_lstm_case("samples_together", 3, 2, kernel=False)

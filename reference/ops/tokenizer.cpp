@@ -1,0 +1,167 @@
+// com.microsoft's Tokenizer: texts cut into words, by expressions that separate them, by one that they match, or letter
+// by letter.
+#include <algorithm>
+#include <memory>
+
+#include <re2/re2.h>
+
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+namespace {
+
+// Bytes of the UTF-8 character that begins there; 0 where none does.
+size_t character_bytes(std::string_view text, size_t place) {
+  const auto byte = [&](size_t index) { return static_cast<unsigned char>(text[index]); };
+  const unsigned char first = byte(place);
+  const size_t bytes = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  if (bytes == 0 || place + bytes > text.size()) return 0;
+  for (size_t next = 1; next < bytes; ++next) {
+    if ((byte(place + next) & 0xC0) != 0x80) return 0;
+  }
+  return bytes;
+}
+
+// -1: it is not UTF-8.
+int64_t character_count(std::string_view text) {
+  int64_t count = 0;
+  for (size_t place = 0; place < text.size(); ++count) {
+    const size_t bytes = character_bytes(text, place);
+    if (bytes == 0) return -1;
+    place += bytes;
+  }
+  return count;
+}
+
+using Words = std::vector<std::string_view>;
+
+Words characters_of(std::string_view text) {
+  Words words;
+  for (size_t place = 0; place < text.size(); place += words.back().size())
+    words.push_back(text.substr(place, character_bytes(text, place)));
+  return words;
+}
+
+Result<std::unique_ptr<RE2>> compile(const std::string& pattern) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_longest_match(true);
+  auto expression = std::make_unique<RE2>(pattern, options);
+  if (!expression->ok())
+    return execution_error(fmt::format("'{}' is no regular expression: {}", pattern, expression->error()));
+  return expression;
+}
+
+struct Tokenizer {
+  std::vector<std::unique_ptr<RE2>> separators;  // each cuts what those before it left whole
+  std::unique_ptr<RE2> word;                     // null: separators
+  bool by_character = false;
+  int64_t least_characters = 1;
+
+  bool is_long_enough(std::string_view word_found) const { return character_count(word_found) >= least_characters; }
+
+  // What stands between matches. A match of nothing takes the character behind it for a separator.
+  void cut(const RE2& separator, std::string_view text, Words& words) const {
+    size_t begin = 0;
+    re2::StringPiece match;
+    const re2::StringPiece all(text.data(), text.size());
+    while (begin < text.size() && separator.Match(all, begin, text.size(), RE2::UNANCHORED, &match, 1)) {
+      const auto end = static_cast<size_t>(match.data() - text.data());
+      if (end > begin && is_long_enough(text.substr(begin, end - begin)))
+        words.push_back(text.substr(begin, end - begin));
+      begin = end + match.size();
+      if (match.empty() && begin < text.size()) begin += character_bytes(text, begin);
+    }
+    if (begin < text.size() && is_long_enough(text.substr(begin))) words.push_back(text.substr(begin));
+  }
+
+  // What matches, the longest there is at the first place; behind a match that is too short by a character.
+  void find(std::string_view text, Words& words) const {
+    size_t begin = 0;
+    re2::StringPiece match;
+    const re2::StringPiece all(text.data(), text.size());
+    while (begin < text.size() && word->Match(all, begin, text.size(), RE2::UNANCHORED, &match, 1)) {
+      begin = static_cast<size_t>(match.data() - text.data());
+      const std::string_view found = text.substr(begin, match.size());
+      if (!found.empty() && is_long_enough(found)) {
+        words.push_back(found);
+        begin += found.size();
+      } else if (begin < text.size()) {
+        begin += character_bytes(text, begin);
+      }
+    }
+  }
+
+  Words words_of(std::string_view text) const {
+    if (by_character) return characters_of(text);
+    Words words;
+    if (word != nullptr) return find(text, words), words;
+    words.push_back(text);
+    for (const auto& separator : separators) {
+      Words parts;
+      for (const std::string_view part : words) cut(*separator, part, parts);
+      words = std::move(parts);
+    }
+    return words;
+  }
+};
+
+Result<Tokenizer> read_tokenizer(const OpContext& op) {
+  Tokenizer tokenizer;
+  tokenizer.least_characters = op.int_attribute("mincharnum");
+  if (tokenizer.least_characters < 1) return execution_error("attribute mincharnum must be at least 1");
+  const auto separators = op.find_strings("separators").value_or(std::vector<std::string>{});
+  const auto expression = op.find_string("tokenexp");
+  if (separators.empty() && expression.value_or("").empty())
+    return execution_error("it needs one of the attributes separators and tokenexp");
+  if (separators.empty()) {
+    tokenizer.word = PX_TRY(compile(*expression));
+    return tokenizer;
+  }
+  tokenizer.by_character = separators.size() == 1 && separators[0].empty();
+  if (tokenizer.by_character && tokenizer.least_characters > 1)
+    return execution_error("text cut into characters holds no words of " + std::to_string(tokenizer.least_characters));
+  if (tokenizer.by_character) return tokenizer;
+  for (const std::string& separator : separators) tokenizer.separators.push_back(PX_TRY(compile(separator)));
+  return tokenizer;
+}
+
+}  // namespace
+
+// X of shape [C] or [N, C] gains an axis as long as the most words of a text, its marks (2 and 3) included; `pad_value`
+// fills the others up. Where no text has a word that axis is 0 long, marks or not.
+Status op_ms_tokenizer(OpContext& op) {
+  const Tensor& input = op.input(0);
+  const Shape& shape = input.shape();
+  if (shape.rank() != 1 && shape.rank() != 2) return execution_error("the input must be [C] or [N, C]");
+  const Tokenizer tokenizer = PX_TRY(read_tokenizer(op));
+  const auto texts = input.as<std::string>();
+  std::vector<Words> rows;
+  size_t longest = 0;
+  for (const std::string& text : texts) {
+    if (character_count(text) < 0) return execution_error("a string is not UTF-8");
+    rows.push_back(tokenizer.words_of(text));
+    longest = std::max(longest, rows.back().size());
+  }
+  if (texts.empty()) {
+    const Shape none = shape.rank() == 1 ? Shape{0} : Shape{shape[0], 0};
+    return op.set_output(0, PX_TRY(op.allocate(DType::string, none)));
+  }
+  const bool is_marked = op.int_attribute("mark") != 0 && longest > 0;
+  const size_t width = longest + (is_marked ? 2 : 0);
+  std::vector<int64_t> dims(shape.begin(), shape.end());
+  dims.push_back(static_cast<int64_t>(width));
+  const Shape shape_of_tokens = PX_TRY(Shape::create(dims));
+  Tensor output = PX_TRY(op.allocate(DType::string, shape_of_tokens));
+  const auto tokens = output.mutable_as<std::string>();
+  std::ranges::fill(tokens, op.string_attribute("pad_value"));
+  for (size_t row = 0; row < rows.size(); ++row) {
+    auto to = tokens.begin() + static_cast<ptrdiff_t>(row * width);
+    if (is_marked) *to++ = "\x02";
+    to = std::copy(rows[row].begin(), rows[row].end(), to);
+    if (is_marked) *to = "\x03";
+  }
+  return op.set_output(0, std::move(output));
+}
+
+}  // namespace parallax::reference
