@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/tensor/elements.h"
 #include "reference/ops/inner_op.h"
 #include "reference/ops/ms_shared.h"
 #include "reference/ops/ops.h"
@@ -49,7 +50,7 @@ Result<Sizes> read_sizes(const OpContext& op) {
   PX_TRY(expect_shape(op, 1, Shape{sizes.directions, sizes.inputs, width}));
   PX_TRY(expect_shape(op, 2, Shape{sizes.directions, sizes.hidden, width}));
   if (op.has_input(3)) PX_TRY(expect_shape(op, 3, Shape{sizes.directions, 2 * width}));
-  for (const size_t state : {5, 6}) {
+  for (const size_t state : {size_t{5}, size_t{6}}) {
     if (op.has_input(state)) PX_TRY(expect_shape(op, state, Shape{sizes.directions, sizes.batch, sizes.hidden}));
   }
   if (op.has_input(7)) PX_TRY(expect_shape(op, 7, Shape{sizes.directions, 3 * sizes.hidden}));
@@ -178,7 +179,7 @@ Status op_ms_dynamic_quantize_lstm(OpContext& op) {
   for (int64_t direction = 0; direction < sizes.directions; ++direction) {
     const auto count = static_cast<size_t>(sizes.batch * sizes.hidden);
     Course course{std::vector<double>(count), std::vector<double>(count), y};
-    for (const size_t state : {5, 6}) {
+    for (const size_t state : {size_t{5}, size_t{6}}) {
       const Value initial = PX_TRY(part_of(op, state, direction));
       if (!initial.is_absent())
         std::ranges::copy(initial.tensor().as<double>(), (state == 5 ? course.h : course.c).begin());

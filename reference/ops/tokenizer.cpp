@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include "reference/ops/ops.h"

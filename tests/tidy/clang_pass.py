@@ -54,8 +54,10 @@ def units_of(build):
 
 
 def changed_since(base, sources):
-    listing = subprocess.run(["git", "-C", str(ROOT), "diff", "--name-only", "--diff-filter=d", base], capture_output=True, text=True, check=True)
-    changed = {ROOT / name for name in listing.stdout.split()}
+    def listed(*arguments):
+        listing = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True)
+        return {ROOT / name for name in listing.stdout.split()}
+    changed = listed("diff", "--name-only", "--diff-filter=d", base) | listed("ls-files", "--others", "--exclude-standard")
     twins = {path.with_suffix(".cpp") for path in changed if path.suffix == ".h"}
     return {path for path in sources if path in changed or path in twins}
 
