@@ -85,17 +85,31 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
 }
 
 // Runs both sides at once, the comparer between them. Both are told of each other's end, so neither waits for ever.
-// When A fails, B is cut short; A, which is the expected side, goes on whatever becomes of B: where both fail, it is
-// always A's error that is told.
+// Where a node of one fails, the other goes on to its end, so that what is said of where they parted does not depend on
+// which was quicker; where A ends otherwise (no memory, a full disk), B is cut short. Where both fail, it is always the
+// error of A, the expected side, that is told.
 Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress) {
   ProgressObserver counted(comparer.side_a(), progress);
   Status status_b;
   std::thread other([&] { status_b = b.run(&comparer.side_b()); });
   Status status_a = a.run(&counted);
-  if (!status_a.ok()) b.options.cancel.cancel();
+  if (!status_a.ok() && status_a.error().code != ErrorCode::execution) b.options.cancel.cancel();
   other.join();
   if (!status_a.ok()) return status_a;
   return status_b;
+}
+
+// A side's failure, and what led to it as far as the comparison has come: a node often fails at what one before it made
+// wrong.
+Error with_first_divergence(Error error, StreamComparer& comparer, const std::vector<std::string>& dumps) {
+  if (error.code == ErrorCode::cancelled) return error;
+  if (const auto first = comparer.finish().first_divergence; first.has_value()) {
+    const std::string maker = first->node.empty() ? "" : fmt::format(" (made by {} '{}')", first->op, first->node);
+    error.message += fmt::format("; the two sides had parted before, first at '{}'{}", first->path, maker);
+  }
+  if (dumps.size() == 2)
+    error.message += fmt::format("; what ran is kept: parallax diff '{}' '{}'", dumps[0], dumps[1]);
+  return error;
 }
 
 // What the comparison of two sides allowed each output. Nothing when they diverged: what follows a fault is allowed the
@@ -200,7 +214,8 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   StreamOptions stream = stream_options(request);
   if (!request.against.empty()) stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
   StreamComparer comparer(request.policy, std::move(stream));
-  PX_TRY(run_side_by_side(a, b, comparer, request.progress));
+  if (Status ran = run_side_by_side(a, b, comparer, request.progress); !ran.ok())
+    return with_first_divergence(std::move(ran).error(), comparer, result.written);
   result.comparison = comparer.finish();
   result.comparison->executions = {describe_side(a, Side::a), describe_side(b, Side::b)};
   for (const ComparedExecution& execution : result.comparison->executions) add_capture_note(execution, result.notes);

@@ -224,6 +224,26 @@ class Messages(ProgramTest):
         self.assertEqual((verdicts["u"], verdicts["s"]), ("pass", "diverged"))
         self.assertEqual(document["first_divergence"]["path"], "s")
 
+    def test_a_failing_side_says_where_the_two_parted_before(self):
+        """B's Gather fails at an index that B's Add made wrong."""
+        constants = ("initializer { name: 'one' data_type: 7 int64_data: 1 } initializer { name: 'table' dims: 3 data_type: 1 "
+                     "float_data: [1, 2, 3] } ")
+        for name, op, known in (("right", "Mul", 1), ("wrong", "Add", 2)):
+            (self.folder / f"{name}.textproto").write_text(
+                'ir_version: 8 opset_import { version: 17 } graph { name: "g" output { name: "y" type { tensor_type { elem_type: 1 } } } '
+                + constants + f"initializer {{ name: 'k' data_type: 7 int64_data: {known} }} "
+                + node(op, "k one", "i", 'name: "scale"') + node("Add", "i one", "j") + node("Gather", "table j", "y") + " }")
+        failure = "out of range for a dimension of 3; the two sides had parted before, first at "
+        for models, maker in (("right.textproto --against wrong.textproto", "Mul"), ("wrong.textproto --against right.textproto", "Add")):
+            ended = self.passed(f"run {models}", code=4)
+            self.assertIn(f"{failure}'i' (made by {maker} 'scale')", ended.stderr)
+            self.assertNotIn("what ran is kept", ended.stderr)
+        ended = self.passed("run right.textproto --against wrong.textproto --dump kept", code=4)
+        self.assertIn("; what ran is kept: parallax diff 'kept/A-reference.plx' 'kept/B-reference.plx'", ended.stderr)
+        self.assertIn("cause 1: Mul 'scale', side B", self.passed("diff kept/A-reference.plx kept/B-reference.plx", code=1).stdout)
+        ended = self.passed("run wrong.textproto --with reference,cpu", code=4)
+        self.assertNotIn("parted", ended.stderr)
+
     def test_the_one_input_that_is_left_over_is_paired(self):
         ints = "type { tensor_type { elem_type: 7 shape { dim { dim_value: 2 } } } }"
         for name, first in (("a", "x"), ("b", "onnx::x_0")):
