@@ -111,7 +111,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="models whose name holds this")
-    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("ort_bench_models"))
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "build/ort_bench_models")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     print(f"onnxruntime {ort.__version__}, {arguments.threads} threads, {arguments.rounds} rounds")

@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("polygraphy_bench_work"))
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(__file__).parents[2] / "build/polygraphy_bench_work")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     model = arguments.work / f"transformer-{arguments.layers}.onnx"
