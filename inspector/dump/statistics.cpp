@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -222,16 +223,21 @@ class Pass {
   std::vector<ChunkStatistics> statistics_;
 };
 
+// Adds to each projection a number of its own with the sign that it has in group `group`.
+template <class NumberOf>
+void add_projections(int64_t group, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
+  const unsigned signs = statistics::group_sign_bits(group);
+  for (size_t k = 0; k < kProjectionCount; ++k) projections[k] += (signs >> k & 1U) != 0 ? -number_of(k) : number_of(k);
+}
+
 TensorStatistics text_statistics(const TensorView& view) {
   TensorStatistics statistics = joined_statistics({}, 0);
   statistics.count = view.element_count();
   const std::span<const std::string> texts = view.as<std::string>();
   for (size_t i = 0; i < texts.size(); ++i) {
     const double number = 1.0 + crc32c(texts[i].data(), texts[i].size());
-    const unsigned signs = statistics::group_sign_bits(static_cast<int64_t>(i));
-    for (size_t k = 0; k < kProjectionCount; ++k) {
-      statistics.projections[k] += (signs >> k & 1U) != 0 ? -number : number;
-    }
+    add_projections(
+        static_cast<int64_t>(i), [number](size_t) { return number; }, statistics.projections);
   }
   return statistics;
 }
@@ -255,10 +261,8 @@ ChunkStatistics as_chunk(const TensorStatistics& whole, int64_t place) {
   chunk.nan = whole.nan;
   chunk.positive_inf = whole.positive_inf;
   chunk.negative_inf = whole.negative_inf;
-  const unsigned signs = statistics::group_sign_bits(place);
-  for (size_t k = 0; k < kProjectionCount; ++k) {
-    chunk.projections[k] = (signs >> k & 1U) != 0 ? -whole.projections[k] : whole.projections[k];
-  }
+  add_projections(
+      place, [&whole](size_t k) { return whole.projections[k]; }, chunk.projections);
   return chunk;
 }
 

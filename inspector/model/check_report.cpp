@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kMostReported = 1000;
 constexpr size_t kLongestText = 2000;  // of one message: a name in a damaged file can have any length
 
-// Length of the UTF-8 sequence at the start of `text`, 0 where there is none (RFC 3629: no overlong form, no
-// surrogate).
+}  // namespace
+
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -27,8 +27,6 @@ size_t utf8_length(std::string_view text) {
   const bool beyond = (lead == 0xED && byte(1) >= 0xA0) || (lead == 0xF4 && byte(1) >= 0x90);
   return overlong || beyond ? 0 : length;
 }
-
-}  // namespace
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {

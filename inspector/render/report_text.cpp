@@ -76,12 +76,8 @@ std::string divergence_lines(const Comparison& comparison, const Colours& colour
   if (!comparison.first_divergence.has_value()) return {};
   const FirstDivergence& first = *comparison.first_divergence;
   const ValueComparison* value = find_value(comparison, first.path);
-  const std::string_view relation = value != nullptr && value->node_reads_it ? "read" : "made";
-  const std::string producer = first.node.empty()
-                                   ? "not made by a node"
-                                   : fmt::format("{} by {} '{}'", relation, printable(first.op), printable(first.node));
-  std::string text =
-      fmt::format("first divergence: {}{}{} ({})\n", colours.bold, printable(first.path), colours.end, producer);
+  std::string text = fmt::format("first divergence: {}{}{} ({})\n", colours.bold, printable(first.path), colours.end,
+                                 origin_of_divergence(comparison));
   if (value == nullptr || !value->metrics.has_value()) return text;
   const Metrics& metrics = *value->metrics;
   if (are_texts(metrics)) {
@@ -262,6 +258,14 @@ std::string missed_expectation(const Comparison& comparison) {
   const auto more = std::ranges::count(expected, Verdict::diverged, &ValueComparison::verdict) - 1;
   if (more > 0) text += fmt::format("; {} more {} not, either", more, more == 1 ? "is" : "are");
   return text;
+}
+
+std::string origin_of_divergence(const Comparison& comparison) {
+  const FirstDivergence& first = *comparison.first_divergence;
+  if (first.node.empty()) return "not made by a node";
+  const ValueComparison* value = find_value(comparison, first.path);
+  const std::string_view relation = value != nullptr && value->node_reads_it ? "read" : "made";
+  return fmt::format("{} by {} '{}'", relation, printable(first.op), printable(first.node));
 }
 
 std::string reason_of(const Comparison& comparison) {

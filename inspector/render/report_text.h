@@ -16,6 +16,10 @@ struct TextReportOptions {
 
 std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options);
 
+// Where the first divergence, which there is, comes from: "made by Mul 'scale'", or "read by" of a value that no node
+// made, or "not made by a node".
+std::string origin_of_divergence(const Comparison& comparison);
+
 // Why the verdict is what it is, where no value of two sides says so: what makes it inconclusive, or the expected
 // output that was not met. Empty otherwise.
 std::string reason_of(const Comparison& comparison);

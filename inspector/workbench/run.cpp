@@ -14,6 +14,7 @@
 #include "inspector/diff/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/import.h"
+#include "inspector/render/report_text.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/dump_size.h"
 #include "inspector/workbench/open.h"
@@ -103,9 +104,9 @@ Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const 
 // wrong.
 Error with_first_divergence(Error error, StreamComparer& comparer, const std::vector<std::string>& dumps) {
   if (error.code == ErrorCode::cancelled) return error;
-  if (const auto first = comparer.finish().first_divergence; first.has_value()) {
-    const std::string maker = first->node.empty() ? "" : fmt::format(" (made by {} '{}')", first->op, first->node);
-    error.message += fmt::format("; the two sides had parted before, first at '{}'{}", first->path, maker);
+  if (const Comparison before = comparer.finish(); before.first_divergence.has_value()) {
+    error.message += fmt::format("; the two sides had parted before, first at '{}' ({})", before.first_divergence->path,
+                                 origin_of_divergence(before));
   }
   if (dumps.size() == 2)
     error.message += fmt::format("; what ran is kept: parallax diff '{}' '{}'", dumps[0], dumps[1]);

@@ -6,30 +6,19 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include "inspector/model/check_report.h"
 #include "reference/ops/ops.h"
 
 namespace parallax::reference {
 namespace {
 
-// Bytes of the UTF-8 character that begins there; 0 where none does.
-size_t character_bytes(std::string_view text, size_t place) {
-  const auto byte = [&](size_t index) { return static_cast<unsigned char>(text[index]); };
-  const unsigned char first = byte(place);
-  const size_t bytes = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-  if (bytes == 0 || place + bytes > text.size()) return 0;
-  for (size_t next = 1; next < bytes; ++next) {
-    if ((byte(place + next) & 0xC0) != 0x80) return 0;
-  }
-  return bytes;
-}
-
 // -1: it is not UTF-8.
 int64_t character_count(std::string_view text) {
   int64_t count = 0;
-  for (size_t place = 0; place < text.size(); ++count) {
-    const size_t bytes = character_bytes(text, place);
+  for (; !text.empty(); ++count) {
+    const size_t bytes = utf8_length(text);
     if (bytes == 0) return -1;
-    place += bytes;
+    text.remove_prefix(bytes);
   }
   return count;
 }
@@ -39,7 +28,7 @@ using Words = std::vector<std::string_view>;
 Words characters_of(std::string_view text) {
   Words words;
   for (size_t place = 0; place < text.size(); place += words.back().size())
-    words.push_back(text.substr(place, character_bytes(text, place)));
+    words.push_back(text.substr(place, utf8_length(text.substr(place))));
   return words;
 }
 
@@ -71,7 +60,7 @@ struct Tokenizer {
       if (end > begin && is_long_enough(text.substr(begin, end - begin)))
         words.push_back(text.substr(begin, end - begin));
       begin = end + match.size();
-      if (match.empty() && begin < text.size()) begin += character_bytes(text, begin);
+      if (match.empty() && begin < text.size()) begin += utf8_length(text.substr(begin));
     }
     if (begin < text.size() && is_long_enough(text.substr(begin))) words.push_back(text.substr(begin));
   }
@@ -88,7 +77,7 @@ struct Tokenizer {
         words.push_back(found);
         begin += found.size();
       } else if (begin < text.size()) {
-        begin += character_bytes(text, begin);
+        begin += utf8_length(text.substr(begin));
       }
     }
   }
