@@ -9,6 +9,7 @@
 #include "runtime/device/exact_products.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"
+#include "runtime/device/panel_conv.h"
 #include "runtime/device/weight_cache.h"
 
 namespace parallax::runtime {
@@ -311,9 +312,10 @@ struct ReadyConv {
   ConvProblem problem;
   const float* filters = nullptr;
   const float* bias = nullptr;
-  memory::desc source;                  // of what is handed in
-  ReadyPrimitive first;                 // as fast as it gets; may lose NaN
-  std::optional<ReadyPrimitive> sound;  // from the first NaN on that the other one has seen
+  memory::desc source;                      // of what is handed in
+  ReadyPrimitive first;                     // as fast as it gets; may lose NaN
+  std::optional<ReadyPrimitive> sound;      // from the first NaN on that the other one has seen
+  std::shared_ptr<const PanelConv> panels;  // instead of both
 };
 
 // Groups of several channels are better off in a layout of oneDNN's own.
@@ -359,14 +361,17 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
     ready->problem = problem;
     ready->filters = filters;
     ready->bias = bias;
+    ready->panels = make_panel_conv(queue, problem, filters, bias);
+    if (ready->panels != nullptr) return;
     ready->source = laid_out(source_dims(problem), problem.x_channels_last);
     ready->first = make_primitive(queue, *ready, kInvalidTellsNan ? Epilogue::any : Epilogue::sound);
   }));
   return ready;
 }
 
-Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, float* y) {
-  return guard_onednn([&] {
+Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, const Addend& addend, float* y) {
+  if (ready.panels != nullptr) return run_panel_conv(*ready.panels, x, addend, y), Status{};
+  PX_TRY(guard_onednn([&] {
     const LibraryThreads threads(library_thread_count(work_of(ready.problem)));
     if (!ready.sound.has_value()) {
       const InvalidOperations invalid;
@@ -375,7 +380,11 @@ Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, float* y) {
       ready.sound = make_primitive(queue, ready, Epilogue::sound);
     }
     execute(queue, ready, *ready.sound, x, y);
-  });
+  }));
+  const ConvProblem& problem = ready.problem;
+  const int64_t count = problem.batch * problem.out_channels * product(problem.out_spatial);
+  if (addend.values != nullptr) finish_sum<float>(count, addend.values, addend.activation, y);
+  return {};
 }
 
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,

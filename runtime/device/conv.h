@@ -40,7 +40,12 @@ Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const
 struct ReadyConv;
 Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters,
                                               const float* bias);
-Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, float* y);
+// What is added to the result, which is in y's order and has no activation of its own then.
+struct Addend {
+  const float* values = nullptr;  // null: nothing is added
+  Activation activation;          // of the sum
+};
+Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, const Addend& addend, float* y);
 
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const double* x, const double* filters, const double* bias,
             double* y);

@@ -14,6 +14,7 @@
 #include "runtime/device/blocks.h"
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/exact_products.h"
+#include "runtime/device/float_panels.h"
 #include "runtime/device/gemm_kernels.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"
@@ -111,10 +112,33 @@ bool multiply_tile(const GemmProblem& problem, const Tile& tile, const float* a,
                     problem.n) == dnnl_success;
 }
 
+// b as panels that are made for this call, or kept.
+AlignedFloats float_panels_of(const GemmProblem& problem, const float* b) {
+  AlignedFloats panels(float_panel_numbers(problem.n, problem.k));
+  pack_float_panels(problem.n, problem.k, b, problem.transpose_b ? 1 : problem.n, problem.transpose_b ? problem.k : 1,
+                    panels.data());
+  return panels;
+}
+
+void float_panel_product(const GemmProblem& problem, const float* a, const AlignedFloats& panels, int threads,
+                         float* c) {
+  PanelRows rows;
+  rows.count = problem.m;
+  rows.depth = rows.step = problem.k;
+  rows.base = a;
+  multiply_float_panels(rows, problem.n, panels.data(), threads, nullptr, c);
+}
+
 Status plain_product(const GemmProblem& problem, const float* a, const float* b, float* c, int threads) {
   if (problem.m <= kFewRows && !problem.transpose_a) {
     gemm_few_rows(problem.m, problem.n, problem.k, a, b, problem.transpose_b, static_cast<float>(problem.alpha),
                   static_cast<float>(problem.beta), c);
+    return {};
+  }
+  constexpr int64_t kRowsWorthPanels = 24;  // else the making of panels costs more than they gain
+  if (has_float_panels() && !problem.transpose_a && problem.m >= kRowsWorthPanels && problem.alpha == 1.0 &&
+      problem.beta == 0.0) {
+    float_panel_product(problem, a, float_panels_of(problem, b), threads, c);
     return {};
   }
   const Tiling tiles(problem);
@@ -145,6 +169,16 @@ Status panel_product(Queue<Cpu>& queue, const GemmProblem& problem, const float*
 }
 
 Status packed_product(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
+  if (has_float_panels()) {
+    CacheKey key("float panels");
+    key.add(b).add(problem.k).add(problem.n).add(problem.transpose_b);
+    const auto panels = queue.weights().get<AlignedFloats>(key.text(), [&] {
+      queue.weights().add_bytes(float_panel_numbers(problem.n, problem.k) * static_cast<int64_t>(sizeof(float)));
+      return std::make_shared<AlignedFloats>(float_panels_of(problem, b));
+    });
+    float_panel_product(problem, a, *panels, library_thread_count(work_of(problem)), c);
+    return {};
+  }
   if (problem.m <= kFewRows) return panel_product(queue, problem, a, b, c);
   CacheKey key("gemm");
   key.add(problem.m).add(problem.n).add(problem.k);

@@ -70,12 +70,16 @@ Status host_convolution(OpContext<Cpu>& op) {
                             ? PX_TRY(make_channels_last_output(op, 0, settled->shape))
                             : PX_TRY(op.make_output(0, DType::float32, settled->shape));
   float* target = reinterpret_cast<float*>(y.data);
-  PX_TRY(settled->ready != nullptr ? conv(op.queue(), *settled->ready, float_data(x), target)
-                                   : conv(op.queue(), problem, float_data(x), settled->filters, settled->bias, target));
-  if (!op.has_input(3)) return {};
-  if (!(op.input(3).shape() == settled->shape)) return execution_error("Z does not have the result's shape");
-  const Tensor z = PX_TRY(in_order(op, op.input(3), problem.y_channels_last));
-  finish_sum<float>(y.element_count(), float_data(z), settled->last, target);
+  Tensor z;
+  Addend addend;
+  if (op.has_input(3)) {
+    if (!(op.input(3).shape() == settled->shape)) return execution_error("Z does not have the result's shape");
+    z = PX_TRY(in_order(op, op.input(3), problem.y_channels_last));
+    addend = {float_data(z), settled->last};
+  }
+  if (settled->ready != nullptr) return conv(op.queue(), *settled->ready, float_data(x), addend, target);
+  PX_TRY(conv(op.queue(), problem, float_data(x), settled->filters, settled->bias, target));
+  if (addend.values != nullptr) finish_sum<float>(y.element_count(), addend.values, addend.activation, target);
   return {};
 }
 

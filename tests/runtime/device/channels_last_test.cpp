@@ -201,7 +201,7 @@ void expect_like_loops(ReadyConv& ready, const Activated& activated, const std::
   const auto sums = by_loops(p, given);
   const auto x_last = reordered(shape_with(p.batch, p.in_channels, p.in_spatial), x, true);
   std::vector<float> y_last(sums.size(), -77.0F);
-  ASSERT_TRUE(conv(queue(), ready, x_last.data(), y_last.data()).ok());
+  ASSERT_TRUE(conv(queue(), ready, x_last.data(), {}, y_last.data()).ok());
   const auto y = reordered(shape_with(p.batch, p.out_channels, p.out_spatial), y_last, false);
   for (size_t i = 0; i < y.size(); ++i) {
     double wanted = sums[i];
@@ -236,6 +236,35 @@ TEST(ChannelsLast, ActivationsOfReadyConvolutionsKeepNan) {
       expect_like_loops(*ready_for(operands), operands, with_infinities);
     }
   }
+}
+
+TEST(ChannelsLast, WhatIsAddedComesBeforeTheActivation) {
+  for (const int64_t size : {1, 3}) {
+    const Activated& operands = activated(problem_of({13, 14}, 32, 40, 1, size, 1, 1), Activation::Kind::none);
+    const ConvProblem& p = operands.problem;
+    const Shape shape = shape_with(p.batch, p.out_channels, p.out_spatial);
+    auto expected = by_loops(p, operands.given);
+    const auto added = random_values<float>(static_cast<int64_t>(expected.size()), 4);
+    const auto added_last = reordered(shape, added, true);
+    const auto x_last = reordered(shape_with(p.batch, p.in_channels, p.in_spatial), operands.given.x, true);
+    std::vector<float> y_last(expected.size(), -77.0F);
+    const Addend addend{added_last.data(), {Activation::Kind::relu, 0, 0}};
+    ASSERT_TRUE(conv(queue(), *ready_for(operands), x_last.data(), addend, y_last.data()).ok());
+    const auto y = reordered(shape, y_last, false);
+    for (size_t i = 0; i < y.size(); ++i)
+      ASSERT_NEAR(static_cast<double>(y[i]), std::max(0.0, expected[i] + static_cast<double>(added[i])), 3e-4) << i;
+  }
+}
+
+// Padding is not multiplied: a weight that is infinite makes no NaN at the border.
+TEST(ChannelsLast, WeightsThatAreNotFiniteAreNotMultipliedByPadding) {
+  static Activated operands{problem_of({9, 8}, 16, 24, 1, 3, 1, 1), {}};  // found by where its filters lie
+  ConvProblem& p = operands.problem;
+  p.filters_are_constant = p.x_channels_last = true;
+  operands.given = operands_of(p);
+  for (float& value : operands.given.x) value = 1.0F + std::abs(value);
+  operands.given.filters[0] = std::numeric_limits<float>::infinity();
+  expect_like_loops(*ready_for(operands), operands, operands.given.x);
 }
 
 }  // namespace

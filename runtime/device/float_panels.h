@@ -1,0 +1,54 @@
+// Products of floats on processors with AVX2 and FMA but without AVX-512, on which oneDNN has no product whose right
+// side stays packed. The right side lies in panels of columns; the rows of the left side are where its caller says, so
+// that a convolution is one, too (Dukhan: The Indirect Convolution Algorithm, 2019).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace parallax::runtime {
+
+// Floats aligned for vectors of 32 bytes, which begin without values.
+class AlignedFloats {
+ public:
+  explicit AlignedFloats(int64_t count)
+      : eights_(std::make_unique_for_overwrite<Eight[]>(static_cast<size_t>((count + 7) / 8))) {}
+  float* data() { return eights_[0].values; }
+  const float* data() const { return eights_[0].values; }
+
+ private:
+  struct alignas(32) Eight {
+    float values[8];
+  };
+  std::unique_ptr<Eight[]> eights_;
+};
+
+// Whether vector_level() is AVX2, and FMA there.
+bool has_float_panels();
+
+// b [k, n], of which b[i, j] is at i * row_step + j * column_step, as panels of 24 columns. The last one has as many
+// eights of columns as it takes, filled up with zeros. `panels` is aligned to 32 bytes.
+int64_t float_panel_numbers(int64_t n, int64_t k);
+void pack_float_panels(int64_t n, int64_t k, const float* b, int64_t row_step, int64_t column_step, float* panels);
+
+// Rows that are put together from `segments` runs of `depth` numbers each.
+struct PanelRows {
+  int64_t count = 0;
+  int64_t segments = 1;
+  int64_t depth = 0;
+  const float* base = nullptr;
+  int64_t step = 0;                  // of one segment: row i begins at base + i * step
+  const int32_t* offsets = nullptr;  // of more: [segments, count], each from base; below 0: `zeros`
+  const float* zeros = nullptr;      // [depth]
+};
+
+// Called with first row, rows, first column and columns of a part of the result when its sums are complete.
+using FinishTile = std::function<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
+
+// c [rows, n] = a b on at most `threads` threads; k = segments * depth. Every sum is made of runs of at most 1024
+// products in the order of k, whatever the row, the column and the number of threads.
+void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
+                           float* c);
+
+}  // namespace parallax::runtime
