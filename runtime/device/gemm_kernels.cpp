@@ -154,14 +154,17 @@ void pack_panels(int64_t n, int64_t k, const float* b, bool transpose_b, float* 
 
 namespace {
 
-// sums += a[0 .. count) times that many lines of a panel.
+// sums += a[0 .. count) times that many lines of a panel. Of one row alone nothing but reading takes time: what is far
+// ahead is asked for early.
 void add_panel(const float* a, const float* panel, int64_t count, float* sums) {
+  constexpr int64_t kAhead = 64 * kPanelColumns;
   vectorised(0, count, [=](int64_t begin, int64_t end) {
     float local[kPanelColumns];
     for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] = sums[lane];
     for (int64_t depth = begin; depth < end; ++depth) {
       const float factor = a[depth];
       const float* const line = panel + depth * kPanelColumns;
+      for (int64_t lane = 0; lane < kPanelColumns; lane += 16) __builtin_prefetch(line + kAhead + lane);
       for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] += factor * line[lane];
     }
     for (int64_t lane = 0; lane < kPanelColumns; ++lane) sums[lane] = local[lane];

@@ -1,6 +1,8 @@
 // gemm and conv against plain loops: every path (few rows, packed weights, batches, double, integers) and geometry.
 #include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "runtime/device/conv.h"
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/weight_cache.h"
 #include "tests/runtime/device/random_values.h"
 
 namespace parallax::runtime {
@@ -191,6 +194,32 @@ TEST(Gemm, PackedWeightsGiveTheProductAgainAndAgain) {
       ASSERT_TRUE(gemm(products_queue(), p, a.data(), b.data(), c.data()).ok());
       for (size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], expected[i], 1e-4);
     }
+  }
+}
+
+TEST(Gemm, WhereWeightsLieDoesNotChangeABit) {
+  for (const auto& [k, n] : {std::pair<int64_t, int64_t>{1024, 1050}, {4096, 257}}) {
+    GemmProblem p;
+    p.m = 1;
+    p.n = n;
+    p.k = k;
+    p.b_is_constant = true;
+    const auto a = random_values<float>(k, 1, -5, 5);
+    const auto b = random_values<float>(k * n, 2, -5, 5);
+    const auto memory = std::make_unique<std::byte[]>(b.size() * sizeof(float) + 128);
+    auto* const line = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
+    std::vector<float> first;
+    for (const size_t place : {0, 4, 60}) {
+      std::memcpy(line + place, b.data(), b.size() * sizeof(float));
+      Queue<Cpu> queue(BufferPool::create({}));
+      std::vector<float> c(static_cast<size_t>(n), -1.0F);
+      ASSERT_TRUE(gemm(queue, p, a.data(), reinterpret_cast<const float*>(line + place), c.data()).ok());
+      EXPECT_EQ(queue.weights().bytes() > 0, place != 0) << "copied where vectors lie across lines, and only there";
+      if (first.empty()) first = c;
+      EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", place " << place;
+    }
+    const auto expected = plain_product(p, a, b, first);
+    for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(static_cast<double>(first[i]), expected[i], 5e-3) << i;
   }
 }
 
