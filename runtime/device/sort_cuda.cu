@@ -153,7 +153,7 @@ template <class Combine>
 Status run_as(Queue<Cuda>& queue, int64_t rows, int64_t length, uint64_t* values) {
   return for_each_part(queue, rows, [&](int64_t row, void* memory, size_t& bytes) {
     return cub::DeviceScan::InclusiveScan(memory, bytes, values + row * length, values + row * length, Combine{},
-                                          length, static_cast<cudaStream_t>(queue.stream()));
+                                          static_cast<int>(length), static_cast<cudaStream_t>(queue.stream()));
   });
 }
 

@@ -17,6 +17,12 @@ constexpr bool is_for_whole_device(int64_t rows, int64_t length) {
   return length >= kFillsDevice || length / kMostInBlock > rows;
 }
 
+// Running sums and products of the other rows take a block each. Older CUBs count the elements of a scan in
+// int; longer rows are left alone.
+constexpr bool is_run_by_library(int64_t rows, int64_t length) {
+  return length <= INT32_MAX && is_for_whole_device(rows, length);
+}
+
 enum class SortWay : uint8_t {
   in_blocks,    // many short rows: a block each, in shared memory
   by_segments,  // a block each, too, in passes over device memory
@@ -41,7 +47,8 @@ struct RadixItems {
 template <GpuDevice Gpu>
 Status radix_sort(Queue<Gpu>& queue, const RadixRows& problem, const RadixItems& in, const RadixItems& out);
 
-// values[i] becomes the sum or product of all up to i, modulo 2^64, which is right for signed integers, too; uint64.
+// Of rows for which is_run_by_library holds: values[i] becomes the sum or product of all up to i, modulo 2^64, which is
+// right for signed integers, too; uint64.
 template <GpuDevice Gpu>
 Status run_rows(Queue<Gpu>& queue, int64_t rows, int64_t length, bool is_product, const MutableView& values);
 

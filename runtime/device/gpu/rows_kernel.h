@@ -246,7 +246,7 @@ void scan_rows(Queue<Gpu>& queue, const F& f, const RowLayout& layout, const Mut
   const int64_t rows = layout.row_count();
   if (rows == 0 || layout.length == 0) return;
   if constexpr (gpu::RunsIntegers<F, C, R>) {
-    if (gpu::is_for_whole_device(rows, layout.length)) {
+    if (gpu::is_run_by_library(rows, layout.length)) {
       Status done = gpu::run_integers<C>(queue, f.running(), layout, out, in);
       if (!done.ok()) queue.fail(std::move(done).error());
       return;

@@ -145,7 +145,7 @@ struct RunningIntegers {
 // Rows that are long enough to be left to the library.
 TEST(GpuPrimitives, ScanRowsOfLongIntegersGoesToTheLibrary) {
   const RowLayout rows{1, 7000, 2};
-  ASSERT_TRUE(gpu::is_for_whole_device(rows.row_count(), rows.length));
+  ASSERT_TRUE(gpu::is_run_by_library(rows.row_count(), rows.length));
   const Both x(integers({7000, 2}, 1000003));
   for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7}) {
     const RunningIntegers running{{(kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0}};

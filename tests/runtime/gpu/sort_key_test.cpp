@@ -144,8 +144,14 @@ TEST(SortWay, FollowsFromRowsAndTheirLength) {
   EXPECT_EQ(gpu::sort_way(1, 1000000), SortWay::row_by_row);
   EXPECT_EQ(gpu::sort_way(4096, 50257), SortWay::by_segments);
   EXPECT_EQ(gpu::sort_way(100000, gpu::kFillsDevice), SortWay::row_by_row);
-  EXPECT_FALSE(gpu::is_for_whole_device(1000, 8192)) << "running sums of many rows take a block a row";
-  EXPECT_TRUE(gpu::is_for_whole_device(2, 8192));
+}
+
+TEST(RunningSums, OfFewLongRowsGoToTheLibrary) {
+  EXPECT_TRUE(gpu::is_run_by_library(2, 8192));
+  EXPECT_FALSE(gpu::is_run_by_library(1000, 8192));
+  EXPECT_FALSE(gpu::is_run_by_library(1, 1000));
+  EXPECT_TRUE(gpu::is_run_by_library(1, INT32_MAX));
+  EXPECT_FALSE(gpu::is_run_by_library(1, int64_t{1} << 31)) << "more than older CUBs can count";
 }
 
 }  // namespace
