@@ -111,6 +111,19 @@ Result<Layout> layout_of(cudaDataType_t type, int64_t rows, int64_t columns, int
   return layout;
 }
 
+cublasLtEpilogue_t epilogue_of(const LibraryProduct& product) {
+  const bool has_bias = product.bias.dtype != DType::undefined;
+  switch (product.epilogue) {
+    case Epilogue::none:
+      return has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::relu:
+      return has_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Epilogue::tanh_gelu:
+      return has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 Status describe_operation(const LibraryProduct& product, cudaDataType_t type, Described& described) {
   const GemmProblem& problem = product.problem;
   cublasLtMatmulDesc_t made = nullptr;
@@ -125,7 +138,7 @@ Status describe_operation(const LibraryProduct& product, cudaDataType_t type, De
     PX_TRY(set(described.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     PX_TRY(set(described.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type));
   }
-  if (product.bias.dtype != DType::undefined) described.epilogue = CUBLASLT_EPILOGUE_BIAS;
+  described.epilogue = epilogue_of(product);
   return set(described.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, described.epilogue);
 }
 

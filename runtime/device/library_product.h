@@ -1,25 +1,51 @@
-// library_product: a matrix product by the library of a GPU in the types its operands have, with a bias in the same
-// pass.
+// library_product: a matrix product by the library of a GPU in the types its operands have, with a bias and an
+// activation in the same pass.
 #pragma once
 
 #include "runtime/device/gemm.h"
+#include "runtime/device/library_epilogue.h"
 
 namespace parallax::runtime {
 
-// c = alpha op(a) op(b) + bias, summed in float32 and rounded once. The problem's offsets are those of gemm.
-// Activations stay with our own kernels: of the library's ReLU nobody says what it makes of NaN, and its GELU is
-// another formula.
+// c = epilogue(alpha op(a) op(b) + bias), summed in float32 and rounded once. The problem's offsets are those of gemm.
 struct LibraryProduct {
   GemmProblem problem;
   TensorView a;
   TensorView b;
   TensorView bias;  // a row of n elements of c's type; undefined: none
   MutableView c;
+  Epilogue epilogue = Epilogue::none;  // another one where has_epilogue says so
 };
 
 // False where the library has no way to do it: nothing has been written then. Deterministic: the library's own choice
 // of an algorithm, which is the same for the same shapes, and no sum is kept in less than float32.
 template <GpuDevice Gpu>
 Result<bool> library_product(Queue<Gpu>& queue, const LibraryProduct& product);
+
+// Whether the library's activation is ours on this device. Asked once in a queue's life, by a product whose results
+// the host looks at and which stands for those of all shapes; while the queue records, which has no answers, only what
+// is known counts.
+template <GpuDevice Gpu>
+Result<bool> has_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
+  if (kind.epilogue == Epilogue::none) return true;
+  const auto known = queue.known_epilogues().find(kind);
+  if (known != queue.known_epilogues().end()) return known->second;
+  if (queue.is_recording()) return false;
+  const auto made_outside = queue.memory().pause();
+  const EpilogueProbe probe = epilogue_probe(kind);
+  const Tensor a = PX_TRY(queue.to_device(probe.a));
+  const Tensor b = PX_TRY(queue.to_device(probe.b));
+  const Tensor bias = PX_TRY(queue.to_device(probe.bias));
+  const Tensor c = PX_TRY(queue.allocate(kind.dtype, Shape{EpilogueProbe::kRows, EpilogueProbe::kColumns}));
+  LibraryProduct product{{},          a.view(),     b.view(), kind.has_bias ? bias.view() : TensorView{},
+                         writable(c), kind.epilogue};
+  product.problem.m = EpilogueProbe::kRows;
+  product.problem.n = EpilogueProbe::kColumns;
+  product.problem.k = EpilogueProbe::kInner;
+  bool is_ours = PX_TRY(library_product(queue, product));
+  if (is_ours) is_ours = is_as_ours(kind, probe.sums, PX_TRY(queue.to_host(c)));
+  queue.known_epilogues().emplace(kind, is_ours);
+  return is_ours;
+}
 
 }  // namespace parallax::runtime

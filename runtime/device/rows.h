@@ -53,6 +53,14 @@ void store_row(const MutableView& view, const RowLayout& layout, int64_t row, co
   }
 }
 
+// A functor of scan_rows that is but a running sum or product says so, by a member `running()`: of integers it has the
+// same bits in any grouping.
+struct Running {
+  bool is_product;
+  bool exclusive;
+  bool reverse;
+};
+
 // Partial results of a fold along a contiguous row: four 512-bit vectors of floats, so that steps of one need not wait
 // for those before.
 constexpr int64_t kLanes = 64;

@@ -8,6 +8,24 @@
 
 namespace parallax::runtime {
 
+// How numbers stand: NaN counts as the largest, zeros of either sign are equal, equal ones keep the order of their
+// places.
+enum class NumberOrder : uint8_t { ascending, descending };
+
+// Numbers in one of these orders. That it says which lets GPU devices sort keys (gpu/sort_key.h) in its place.
+struct TopFirst {
+  bool largest;
+  NumberOrder number_order() const { return largest ? NumberOrder::descending : NumberOrder::ascending; }
+  template <class C>
+  PX_HD bool operator()(C x, int64_t place_x, C y, int64_t place_y) const {
+    const bool x_nan = x != x;
+    const bool y_nan = y != y;
+    if (x_nan != y_nan) return largest ? x_nan : y_nan;
+    if (x != y && !x_nan) return largest ? x > y : x < y;
+    return place_x < place_y;
+  }
+};
+
 namespace sort_detail {
 
 template <class C>

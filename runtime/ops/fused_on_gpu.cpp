@@ -1,6 +1,7 @@
 // What rewriting fuses, for GPU devices: products and norms with what stands around them, activations with a bias or a
 // gate. The host has kernels of its own (ms_products, ms_activations, ms_normalization, fused_pointwise).
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -113,6 +114,15 @@ struct ProductFinish {
   const Tensor* scaled = nullptr;    // times beta, broadcast: Gemm's C
   double beta = 1;
   Activation activation;
+
+  // What a library may do in the product's own pass; none where more is to be done.
+  std::optional<Epilogue> epilogue() const {
+    if (residual != nullptr || scaled != nullptr) return std::nullopt;
+    if (activation.kind == Activation::Kind::none) return Epilogue::none;
+    if (activation.kind == Activation::Kind::relu) return Epilogue::relu;
+    if (activation.kind == Activation::Kind::fast_gelu) return Epilogue::tanh_gelu;
+    return std::nullopt;
+  }
 };
 
 template <class C, class Device>
@@ -150,15 +160,15 @@ Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Prod
   return finish_product<C>(op, finish, wide, out);
 }
 
-// The product with its bias, where nothing follows.
+// The product with its bias and its activation, where the library's is ours.
 template <class Device>
 Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& problem, const ProductFinish& finish,
                                  const MutableView& out) {
-  const bool ends =
-      finish.residual == nullptr && finish.scaled == nullptr && finish.activation.kind == Activation::Kind::none;
-  if (!ends || (finish.bias != nullptr && finish.bias->dtype() != out.dtype)) return false;
+  const auto epilogue = finish.epilogue();
+  if (!epilogue.has_value() || (finish.bias != nullptr && finish.bias->dtype() != out.dtype)) return false;
+  if (!PX_TRY(has_epilogue(op.queue(), {*epilogue, out.dtype, finish.bias != nullptr}))) return false;
   const TensorView bias = finish.bias == nullptr ? TensorView{} : finish.bias->view();
-  return library_product(op.queue(), {problem, op.input(0).view(), op.input(1).view(), bias, out});
+  return library_product(op.queue(), {problem, op.input(0).view(), op.input(1).view(), bias, out, *epilogue});
 }
 
 template <class Device>

@@ -179,6 +179,7 @@ template <class Combine>
 struct CumulativeRow {
   bool exclusive;
   bool reverse;
+  Running running() const { return {Combine::kStart == 1, exclusive, reverse}; }
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
     using C = typename Team::Value;

@@ -15,19 +15,6 @@
 namespace parallax::runtime {
 namespace {
 
-// The wanted order; equal elements keep theirs. NaN counts as the largest.
-struct TopFirst {
-  bool largest;
-  template <class C>
-  PX_HD bool operator()(C x, int64_t place_x, C y, int64_t place_y) const {
-    const bool x_nan = x != x;
-    const bool y_nan = y != y;
-    if (x_nan != y_nan) return largest ? x_nan : y_nan;
-    if (x != y && !x_nan) return largest ? x > y : x < y;
-    return place_x < place_y;
-  }
-};
-
 template <class Device>
 Status top_k(OpContext<Device>& op) {
   const Tensor& x = op.input(0);

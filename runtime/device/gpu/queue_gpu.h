@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/device/devices.h"
+#include "runtime/device/library_epilogue.h"
 #include "runtime/device/run_memory.h"
 
 namespace parallax::runtime {
@@ -35,6 +36,7 @@ class GpuQueueBase {
   explicit GpuQueueBase(RunMemory::Fill poison = nullptr) : memory_(RunMemory::create(std::move(poison))) {}
 
   RunMemory& memory() { return *memory_; }
+  KnownEpilogues& known_epilogues() { return known_epilogues_; }  // has_epilogue (library_product.h) asks and tells
 
   // Primitives return nothing: the first error of theirs stays here until the node's function has returned.
   void fail(Error error) {
@@ -84,6 +86,7 @@ class GpuQueueBase {
   std::optional<Error> failure_;
   bool is_recording_ = false;
   RecordedNeeds needs_;
+  KnownEpilogues known_epilogues_;
   std::map<std::pair<const std::byte*, DType>, Tensor> converted_;
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/device/gpu/block.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/memory.h"
+#include "runtime/device/gpu/running_kernel.h"
 #include "runtime/device/rows.h"
 
 namespace parallax::runtime {
@@ -244,6 +245,13 @@ void scan_rows(Queue<Gpu>& queue, const F& f, const RowLayout& layout, const Mut
                int64_t = 2) {
   const int64_t rows = layout.row_count();
   if (rows == 0 || layout.length == 0) return;
+  if constexpr (gpu::RunsIntegers<F, C, R>) {
+    if (gpu::is_run_by_library(rows, layout.length)) {
+      Status done = gpu::run_integers<C>(queue, f.running(), layout, out, in);
+      if (!done.ok()) queue.fail(std::move(done).error());
+      return;
+    }
+  }
   // Intermediate results are kept in R: a narrower output is rounded once, at the end.
   const bool direct = out.dtype == storage_of<R>();
   Tensor wide;

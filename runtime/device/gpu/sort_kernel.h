@@ -1,9 +1,12 @@
-// sort_rows and scatter on a GPU: a bitonic sort (Batcher, 1968) of keys and places in device memory, a block a row;
-// equal keys keep the order of their places, so that every result is the same in every run.
+// sort_rows and scatter on a GPU. Numbers and indices are sorted by the library, by keys (sort_key.h); what only a
+// comparator orders, by a bitonic sort (Batcher, 1968) in device memory, a block a row. Equal keys keep the order of
+// their places either way, so that every result is the same in every run.
 #pragma once
 
 #include "runtime/device/gpu/copy_kernel.h"
+#include "runtime/device/gpu/library_rows.h"
 #include "runtime/device/gpu/rows_kernel.h"
+#include "runtime/device/gpu/sort_key.h"
 #include "runtime/device/scatter.h"
 #include "runtime/device/sort.h"
 
@@ -85,35 +88,65 @@ struct RowKey {
   }
 };
 
-template <class Device, class F>
+// What the library sorts: keys of numbers, and indices, none of which is below zero.
+template <class Device>
+struct NumberKey {
+  Source in;
+  int64_t length, inner;
+  NumberOrder order;
+  PX_HD uint64_t operator()(int64_t row, int64_t i) const {
+    const int64_t from = (row / inner * length + i) * inner + row % inner;
+    uint64_t key = 0;
+    storage::visit_storage(in.dtype, [&](auto* type) {
+      using S = std::remove_pointer_t<decltype(type)>;
+      key = sort_key(Elements<Device, const S>{reinterpret_cast<const S*>(in.data)}[from], order);
+    });
+    return key;
+  }
+};
+
+template <class F>
 struct PlaceKey {
   F f;
-  PX_HD int64_t operator()(int64_t, int64_t i) const { return f(i); }
+  PX_HD uint64_t operator()(int64_t, int64_t i) const { return static_cast<uint64_t>(f(i)); }
+};
+
+template <class Device, class Key>
+struct RadixKeysKernel {
+  static constexpr const char* kName = "radix_keys";
+  Key key;
+  Target keys;
+  Elements<Device, uint32_t> places;
+  int64_t rows, length;
+
+  template <class Launch>
+  PX_HD void operator()(Launch& launch) const {
+    for_each_item(launch, rows * length, [&](int64_t item) {
+      store<Device, uint64_t>(keys, item, key(item / length, item % length));
+      places[item] = static_cast<uint32_t>(item % length);
+    });
+  }
 };
 
 // The first k of each sorted row, as values and as places.
 template <class Device, class C>
 struct TopOfRowsKernel {
   static constexpr const char* kName = "top_of_rows";
-  SortItems<Device, C> items;
+  RowKey<Device, C> value;
+  Source order;  // places, [row][stride]
+  int64_t stride;
   Target values, places;
-  int64_t rows, k, inner;
+  int64_t rows, k;
 
   template <class Launch>
   PX_HD void operator()(Launch& launch) const {
     for_each_item(launch, rows * k, [&](int64_t item) {
       const int64_t row = item / k;
-      const int64_t i = item % k;
-      const int64_t to = (row / inner * k + i) * inner + row % inner;
-      store<Device, C>(values, to, items.keys[row * items.padded + i]);
-      store<Device, int64_t>(places, to, items.places[row * items.padded + i]);
+      const int64_t place = load<Device, int64_t>(order, row * stride + item % k);
+      const int64_t to = (row / value.inner * k + item % k) * value.inner + row % value.inner;
+      store<Device, C>(values, to, value(row, place));
+      store<Device, int64_t>(places, to, place);
     });
-  }
-};
-
-struct SmallerKey {
-  PX_HD bool operator()(int64_t key_a, int64_t place_a, int64_t key_b, int64_t place_b) const {
-    return key_a != key_b ? key_a < key_b : place_a < place_b;
   }
 };
 
@@ -121,7 +154,7 @@ struct SmallerKey {
 template <class Device, class C>
 struct ScatterKernel {
   static constexpr const char* kName = "scatter";
-  SortItems<Device, int64_t> items;
+  Source targets, order;
   Combine combine;
   Target out;
   Source updates;
@@ -132,11 +165,11 @@ struct ScatterKernel {
     for_each_item(launch, blocks * block_elements, [&](int64_t item) {
       const int64_t first = item / block_elements;
       const int64_t within = item % block_elements;
-      const int64_t target = items.keys[first];
-      if (first > 0 && items.keys[first - 1] == target) return;
+      const int64_t target = target_at(first);
+      if (first > 0 && target_at(first - 1) == target) return;
       const int64_t to = target * block_elements + within;
-      for (int64_t at = first; at < blocks && items.keys[at] == target; ++at) {
-        const int64_t from = items.places[at] * block_elements + within;
+      for (int64_t at = first; at < blocks && target_at(at) == target; ++at) {
+        const int64_t from = load<Device, int64_t>(order, at) * block_elements + within;
         if (combine == Combine::replace) {
           move_element<Device>(bytes, out.data, to, updates.data, from);
         } else {
@@ -146,36 +179,61 @@ struct ScatterKernel {
       }
     });
   }
+
+ private:
+  PX_HD int64_t target_at(int64_t i) const { return load<Device, int64_t>(targets, i); }
 };
 
-// Memory for the items of `rows` rows; both tensors own it.
-template <class Device, class C>
-struct SortMemory {
+// Rows in order: [row][stride].
+struct SortedRows {
   Tensor keys, places;
-  SortItems<Device, C> items;
+  int64_t stride;
 };
 
-template <class C, GpuDevice Gpu>
-Result<SortMemory<Gpu, C>> sort_memory(Queue<Gpu>& queue, int64_t rows, int64_t length) {
+template <class C, class Key, class Before, GpuDevice Gpu>
+Result<SortedRows> sort_by_comparator(Queue<Gpu>& queue, const Key& key, const Before& before, int64_t rows,
+                                      int64_t length) {
   int64_t padded = 1;
   while (padded < length) padded *= 2;
   const Shape shape = PX_TRY(Shape::create(std::array<int64_t, 2>{rows, padded}));
-  SortMemory<Gpu, C> memory;
-  memory.keys = PX_TRY(queue.allocate(storage_of<C>(), shape));
-  memory.places = PX_TRY(queue.allocate(DType::int64, shape));
-  memory.items = {{reinterpret_cast<C*>(memory.keys.storage().get())},
-                  {reinterpret_cast<int64_t*>(memory.places.storage().get())},
-                  padded};
-  return memory;
+  const SortedRows made{PX_TRY(queue.allocate(storage_of<C>(), shape)), PX_TRY(queue.allocate(DType::int64, shape)),
+                        padded};
+  const SortItems<Gpu, C> items{{reinterpret_cast<C*>(made.keys.storage().get())},
+                                {reinterpret_cast<int64_t*>(made.places.storage().get())},
+                                padded};
+  const SortKeysKernel<Gpu, C, Key> keys{key, items, rows, length};
+  launch(queue, keys, size_for_items(queue, rows * padded));
+  const SortKernel<Gpu, C, Before> sort{before, items, rows};
+  launch(queue, sort, size_for_rows(queue, rows, padded, 0));
+  return made;
 }
 
-template <class C, class Key, class Before, GpuDevice Gpu>
-void sort_items(Queue<Gpu>& queue, const Key& key, const Before& before, const SortItems<Gpu, C>& items, int64_t rows,
-                int64_t length) {
-  const SortKeysKernel<Gpu, C, Key> keys{key, items, rows, length};
-  launch(queue, keys, size_for_items(queue, rows * items.padded));
-  const SortKernel<Gpu, C, Before> sort{before, items, rows};
-  launch(queue, sort, size_for_rows(queue, rows, items.padded, 0));
+template <class Key, GpuDevice Gpu>
+Result<SortedRows> sort_by_keys(Queue<Gpu>& queue, const Key& key, const RadixRows& problem) {
+  const int64_t rows = problem.rows, length = problem.length;
+  if (length > UINT32_MAX) return unsupported(std::to_string(length) + " elements of a row are too many to sort");
+  const Shape shape = PX_TRY(Shape::create(std::array<int64_t, 2>{rows, length}));
+  const DType type = problem.bits > 32 ? DType::uint64 : DType::uint32;
+  const Tensor keys = PX_TRY(queue.allocate(type, shape));
+  const Tensor places = PX_TRY(queue.allocate(DType::uint32, shape));
+  const SortedRows made{PX_TRY(queue.allocate(type, shape)), PX_TRY(queue.allocate(DType::uint32, shape)), length};
+  const RadixKeysKernel<Gpu, Key> kernel{
+      key, target_of(writable(keys)), {reinterpret_cast<uint32_t*>(places.storage().get())}, rows, length};
+  launch(queue, kernel, size_for_items(queue, rows * length));
+  PX_TRY(radix_sort(queue, problem, {writable(keys), writable(places)}, {writable(made.keys), writable(made.places)}));
+  return made;
+}
+
+template <class C, class Before, GpuDevice Gpu>
+Result<SortedRows> sort_all(Queue<Gpu>& queue, const Before& before, const RowLayout& layout, const TensorView& in) {
+  const int64_t rows = layout.row_count();
+  if constexpr (OrdersNumbers<Before>) {
+    const NumberKey<Gpu> key{source_of(in), layout.length, layout.inner, before.number_order()};
+    return sort_by_keys(queue, key, {rows, layout.length, key_bits(in.dtype)});
+  } else {
+    const RowKey<Gpu, C> key{source_of(in), layout.length, layout.inner};
+    return sort_by_comparator<C>(queue, key, before, rows, layout.length);
+  }
 }
 
 }  // namespace gpu
@@ -185,11 +243,15 @@ void sort_rows(Queue<Gpu>& queue, const Before& before, const RowLayout& layout,
                const MutableView& values, const MutableView& places) {
   const int64_t rows = layout.row_count();
   if (rows == 0 || layout.length == 0 || k == 0) return;
-  auto memory = gpu::sort_memory<C>(queue, rows, layout.length);
-  if (!memory.ok()) return queue.fail(std::move(memory).error());
-  const gpu::RowKey<Gpu, C> key{source_of(in), layout.length, layout.inner};
-  gpu::sort_items<C>(queue, key, before, memory->items, rows, layout.length);
-  const gpu::TopOfRowsKernel<Gpu, C> top{memory->items, target_of(values), target_of(places), rows, k, layout.inner};
+  auto sorted = gpu::sort_all<C>(queue, before, layout, in);
+  if (!sorted.ok()) return queue.fail(std::move(sorted).error());
+  const gpu::TopOfRowsKernel<Gpu, C> top{{source_of(in), layout.length, layout.inner},
+                                         source_of(sorted->places.view()),
+                                         sorted->stride,
+                                         target_of(values),
+                                         target_of(places),
+                                         rows,
+                                         k};
   launch(queue, top, gpu::size_for_items(queue, rows * k));
 }
 
@@ -198,12 +260,18 @@ void scatter(Queue<Gpu>& queue, const F& f, Combine combine, const MutableView& 
              int64_t block_elements) {
   const int64_t blocks = block_elements == 0 ? 0 : updates.element_count() / block_elements;
   if (blocks == 0) return;
-  auto memory = gpu::sort_memory<int64_t>(queue, 1, blocks);
-  if (!memory.ok()) return queue.fail(std::move(memory).error());
-  const gpu::PlaceKey<Gpu, F> key{f};
-  gpu::sort_items<int64_t>(queue, key, gpu::SmallerKey{}, memory->items, 1, blocks);
-  const gpu::ScatterKernel<Gpu, C> kernel{
-      memory->items, combine, target_of(out), source_of(updates), element_bytes(out.dtype), blocks, block_elements};
+  const auto targets = static_cast<uint64_t>(out.element_count() / block_elements);
+  const auto bits = static_cast<int>(std::bit_width(targets));
+  auto sorted = gpu::sort_by_keys(queue, gpu::PlaceKey<F>{f}, {1, blocks, bits});
+  if (!sorted.ok()) return queue.fail(std::move(sorted).error());
+  const gpu::ScatterKernel<Gpu, C> kernel{source_of(sorted->keys.view()),
+                                          source_of(sorted->places.view()),
+                                          combine,
+                                          target_of(out),
+                                          source_of(updates),
+                                          element_bytes(out.dtype),
+                                          blocks,
+                                          block_elements};
   launch(queue, kernel, gpu::size_for_items(queue, blocks * block_elements));
 }
 

@@ -191,6 +191,7 @@ Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
              b[static_cast<size_t>(problem.b_offsets[batch] + in_b)];
     }
     sum = static_cast<float>(problem.alpha) * sum + (has_bias ? bias[static_cast<size_t>(column)] : 0.0F);
+    sum = product.epilogue == Epilogue::none ? sum : emulated_library().activate(product.epilogue, sum);
     storage::visit_storage(dtype, [&](auto* type) {
       using S = std::remove_pointer_t<decltype(type)>;
       reinterpret_cast<S*>(result.mutable_data())[i] = storage::to_storage<S>(sum);
@@ -203,6 +204,11 @@ Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
 
 }  // namespace
 
+EmulatedLibrary& emulated_library() {
+  static EmulatedLibrary library;
+  return library;
+}
+
 // In place of the library's, for the types that it has.
 template <>
 Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& product) {
@@ -212,6 +218,7 @@ Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& produ
   if (!is_known || product.a.dtype != dtype || product.b.dtype != dtype || problem.beta != 0 || problem.k == 0) {
     return false;
   }
+  if (product.epilogue != Epilogue::none) ++emulated_library().activated_products;
   queue.perform([&queue, product] { return multiply_on_host(queue, product); });
   return true;
 }

@@ -85,6 +85,13 @@ void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* sour
 void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                  const StridedSource& source);
 
+// The activations of what stands for the library: tests let it compute others. How many products had one so far.
+struct EmulatedLibrary {
+  float (*activate)(Epilogue epilogue, float sum) = activated;
+  int64_t activated_products = 0;
+};
+EmulatedLibrary& emulated_library();
+
 // In place of the library's: the kernel that integers take.
 Status gemm(Queue<Emulated>& queue, const GemmProblem& problem, const float* a, const float* b, float* c);
 Status gemm(Queue<Emulated>& queue, const GemmProblem& problem, const double* a, const double* b, double* c);

@@ -122,6 +122,43 @@ TEST(GpuPrimitives, ScanRowsRunsBothWays) {
   }
 }
 
+struct WrappingSum {
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  }
+};
+struct WrappingProduct {
+  int64_t operator()(int64_t a, int64_t b) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+};
+struct RunningIntegers {
+  Running is;
+  Running running() const { return is; }
+  template <class Team>
+  void operator()(Team& team, int64_t) const {
+    if (is.is_product) return team.emit_running(WrappingProduct{}, 1, is.exclusive, is.reverse);
+    team.emit_running(WrappingSum{}, 0, is.exclusive, is.reverse);
+  }
+};
+
+// Rows that are long enough to be left to the library.
+TEST(GpuPrimitives, ScanRowsOfLongIntegersGoesToTheLibrary) {
+  const RowLayout rows{1, 7000, 2};
+  ASSERT_TRUE(gpu::is_run_by_library(rows.row_count(), rows.length));
+  const Both x(integers({7000, 2}, 1000003));
+  for (const int kind : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const RunningIntegers running{{(kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0}};
+    for (const DType dtype : {DType::int64, DType::int16}) {
+      expect_same(dtype, {7000, 2}, [&](auto& queue, const MutableView& out, const auto& pick) {
+        scan_rows<int64_t, int64_t>(queue, running, rows, out, pick(x));
+      });
+    }
+  }
+  EXPECT_TRUE(emulation::kernels_run().contains("running_in"));
+  EXPECT_TRUE(emulation::kernels_run().contains("running_out"));
+}
+
 TEST(GpuPrimitives, CopyStridedTransposesAndReverses) {
   const Both x(integers({11, 13, 3}, 100000));
   for (DType dtype : {DType::int64, DType::int32, DType::int16, DType::int8, DType::complex128}) {
@@ -183,6 +220,48 @@ TEST(GpuPrimitives, SortRowsIsStable) {
     });
     const Tensor read = Both::queue().to_host(device_values).take();
     EXPECT_TRUE(std::ranges::equal(read.as<int64_t>(), host_values.as<int64_t>()));
+  }
+}
+
+// Numbers of every storage type, sorted by keys: ties, zeros of both signs, NaN of both.
+TEST(GpuPrimitives, SortRowsByKeysHasTheComparatorsOrder) {
+  const RowLayout rows{3, 301, 2};
+  std::vector<double> values;
+  for (int64_t i = 0; i < 1806; ++i) values.push_back(static_cast<double>((i * 7919 + 13) % 23 - 11));
+  for (const int64_t i : {5, 6, 200, 900, 1805}) values.data()[i] = std::numeric_limits<double>::quiet_NaN();
+  for (const int64_t i : {7, 300, 1500}) values.data()[i] = -std::numeric_limits<double>::quiet_NaN();
+  for (size_t i = 3; i < values.size(); i += 41) values[i] = -0.0;
+  for (size_t i = 4; i < values.size(); i += 97) values[i] = (i & 1) != 0 ? INFINITY : -INFINITY;
+  const Tensor wide = Tensor::from<double>(Shape{3, 301, 2}, values);
+  for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8, DType::int16,
+                            DType::int32, DType::int64, DType::uint8, DType::uint16, DType::uint32, DType::uint64}) {
+    const Tensor made = Both::host_queue().allocate(dtype, wide.shape()).take();
+    map_as<double, double>(Both::host_queue(), Same{}, writable(made), std::array<TensorView, 1>{wide.view()});
+    const Both x(made);
+    for (const bool largest : {false, true}) {
+      for (const int64_t k : {7, 301}) {
+        const auto sort = [&](auto& queue, const MutableView& sorted, const MutableView& places, const auto& pick) {
+          const Status status = visit_arithmetic<Numbers>(dtype, [&](auto zero) -> Status {
+            return sort_rows<decltype(zero)>(queue, TopFirst{largest}, rows, pick(x), k, sorted, places), Status{};
+          });
+          ASSERT_TRUE(status.ok());
+        };
+        const Shape shape{3, k, 2};
+        const Tensor host_values = Both::host_queue().allocate(dtype, shape).take();
+        const Tensor device_values = Both::queue().allocate(dtype, shape).take();
+        expect_same(DType::int64, shape, [&](auto& queue, const MutableView& places, const auto& pick) {
+          sort(queue, writable(places.device.is_host() ? host_values : device_values), places, pick);
+        });
+        const Tensor read = Both::queue().to_host(device_values).take();
+        for (int64_t i = 0; i < shape.element_count(); ++i) {
+          const auto wanted = load_element<double>(dtype, host_values.view().data, i);
+          const auto got = load_element<double>(dtype, read.view().data, i);
+          ASSERT_TRUE((std::isnan(wanted) && std::isnan(got)) ||
+                      std::bit_cast<uint64_t>(wanted) == std::bit_cast<uint64_t>(got))
+              << name_of(dtype) << " element " << i << ": " << got << " instead of " << wanted;
+        }
+      }
+    }
   }
 }
 
