@@ -9,19 +9,19 @@
 
 namespace parallax::runtime {
 
-// Floats aligned for vectors of 32 bytes, which begin without values.
+// Floats aligned to the lines of the cache, which begin without values.
 class AlignedFloats {
  public:
   explicit AlignedFloats(int64_t count)
-      : eights_(std::make_unique_for_overwrite<Eight[]>(static_cast<size_t>((count + 7) / 8))) {}
-  float* data() { return eights_[0].values; }
-  const float* data() const { return eights_[0].values; }
+      : lines_(std::make_unique_for_overwrite<Line[]>(static_cast<size_t>((count + 15) / 16))) {}
+  float* data() { return lines_[0].values; }
+  const float* data() const { return lines_[0].values; }
 
  private:
-  struct alignas(32) Eight {
-    float values[8];
+  struct alignas(64) Line {
+    float values[16];
   };
-  std::unique_ptr<Eight[]> eights_;
+  std::unique_ptr<Line[]> lines_;
 };
 
 // Whether vector_level() is AVX2, and FMA there.

@@ -2,6 +2,7 @@
 #include "runtime/device/gemm_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/multiversion.h"
@@ -71,7 +72,7 @@ void add_depths(const float* factors, const float* values, int64_t n, int64_t co
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) {
       float sum = sums[i];
-      for (int64_t depth = 0; depth < kDepths; ++depth) sum += local[depth] * values[depth * n + i];
+      for (int64_t depth = 0; depth < kDepths; ++depth) sum = std::fma(local[depth], values[depth * n + i], sum);
       sums[i] = sum;
     }
   });
@@ -79,7 +80,7 @@ void add_depths(const float* factors, const float* values, int64_t n, int64_t co
 
 void add_depth(float factor, const float* values, int64_t count, float* sums) {
   vectorised(0, count, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) sums[i] += factor * values[i];
+    for (int64_t i = begin; i < end; ++i) sums[i] = std::fma(factor, values[i], sums[i]);
   });
 }
 
@@ -154,18 +155,15 @@ void pack_panels(int64_t n, int64_t k, const float* b, bool transpose_b, float* 
 
 namespace {
 
-// sums += a[0 .. count) times that many lines of a panel. Of one row alone nothing but reading takes time: what is far
-// ahead is asked for early.
+// sums += a[0 .. count) times that many lines of a panel.
 void add_panel(const float* a, const float* panel, int64_t count, float* sums) {
-  constexpr int64_t kAhead = 64 * kPanelColumns;
   vectorised(0, count, [=](int64_t begin, int64_t end) {
     float local[kPanelColumns];
     for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] = sums[lane];
     for (int64_t depth = begin; depth < end; ++depth) {
       const float factor = a[depth];
       const float* const line = panel + depth * kPanelColumns;
-      for (int64_t lane = 0; lane < kPanelColumns; lane += 16) __builtin_prefetch(line + kAhead + lane);
-      for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] += factor * line[lane];
+      for (int64_t lane = 0; lane < kPanelColumns; ++lane) local[lane] = std::fma(factor, line[lane], local[lane]);
     }
     for (int64_t lane = 0; lane < kPanelColumns; ++lane) sums[lane] = local[lane];
   });
@@ -180,17 +178,58 @@ void add_panel(const float* a0, const float* a1, const float* panel, int64_t cou
       const float factor0 = a0[depth], factor1 = a1[depth];
       const float* const line = panel + depth * kPanelColumns;
       for (int64_t lane = 0; lane < kPanelColumns; ++lane) {
-        local0[lane] += factor0 * line[lane];
-        local1[lane] += factor1 * line[lane];
+        local0[lane] = std::fma(factor0, line[lane], local0[lane]);
+        local1[lane] = std::fma(factor1, line[lane], local1[lane]);
       }
     }
     for (int64_t lane = 0; lane < kPanelColumns; ++lane) sums0[lane] = local0[lane], sums1[lane] = local1[lane];
   });
 }
 
+// sums = a[0 .. depths) times all of two panels, whose sums hide together how long an addition takes. From memory they
+// come as fast as they are asked for early.
+void two_panels(const float* a, const float* panel0, const float* panel1, int64_t depths, float* sums) {
+  constexpr int64_t kAhead = 64 * kPanelColumns;
+  vectorised(0, depths, [=](int64_t begin, int64_t end) {
+    float local0[kPanelColumns] = {}, local1[kPanelColumns] = {};
+    for (int64_t depth = begin; depth < end; ++depth) {
+      const float factor = a[depth];
+      const float* const line0 = panel0 + depth * kPanelColumns;
+      const float* const line1 = panel1 + depth * kPanelColumns;
+      for (int64_t lane = 0; lane < kPanelColumns; lane += 16) {
+        __builtin_prefetch(line0 + kAhead + lane);
+        __builtin_prefetch(line1 + kAhead + lane);
+      }
+      for (int64_t lane = 0; lane < kPanelColumns; ++lane) {
+        local0[lane] = std::fma(factor, line0[lane], local0[lane]);
+        local1[lane] = std::fma(factor, line1[lane], local1[lane]);
+      }
+    }
+    for (int64_t lane = 0; lane < kPanelColumns; ++lane) {
+      sums[lane] = local0[lane];
+      sums[kPanelColumns + lane] = local1[lane];
+    }
+  });
+}
+
+void row_by_panels(int64_t n, int64_t k, const float* a, const float* panels, float* c) {
+  constexpr int64_t kColumns = 2 * kPanelColumns;
+  const int64_t panel_count = (n + kPanelColumns - 1) / kPanelColumns;
+  parallel_for((panel_count + 1) / 2, k * kColumns / 16 + 1, [=](int64_t begin, int64_t end) {
+    alignas(64) float sums[kColumns];
+    for (int64_t pair = begin; pair < end; ++pair) {
+      const float* const first = panels + 2 * pair * kPanelColumns * k;
+      const float* const second = 2 * pair + 1 < panel_count ? first + kPanelColumns * k : first;
+      two_panels(a, first, second, k, sums);
+      std::copy_n(sums, std::min(kColumns, n - pair * kColumns), c + pair * kColumns);
+    }
+  });
+}
+
 }  // namespace
 
 void gemm_panels(int64_t m, int64_t n, int64_t k, const float* a, const float* panels, float* c) {
+  if (m == 1) return row_by_panels(n, k, a, panels, c);
   constexpr int64_t kDepthsAtOnce = 128;  // 16 KiB of a panel, which the nearest cache holds for all rows
   parallel_for((n + kPanelColumns - 1) / kPanelColumns, m * k * kPanelColumns / 16 + 1,
                [=](int64_t begin, int64_t end) {
