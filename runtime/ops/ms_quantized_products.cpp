@@ -1,11 +1,13 @@
 // com.microsoft's products with weights of few bits, on the host: MatMulNBits, MatMulBnb4.
-#include <cmath>
+#include <algorithm>
 
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/blocks.h"
+#include "runtime/device/float_panels.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/nibble_products.h"
 #include "runtime/device/weight_cache.h"
 #include "runtime/ops/bnb4_blocks.h"
 #include "runtime/ops/contributed.h"
@@ -28,8 +30,9 @@ std::shared_ptr<Weights> unpacked(Context& op, const char* kind, const Make& mak
   return op.queue().weights().get<Weights>(key.text(), build);
 }
 
-// Output 0 = A times the weights: [n, k] when transposed, else [k, n]; plus the bias where one is given.
-Status multiply(Context& op, const Weights& weights, int64_t n, int64_t k, bool transposed, int64_t bias) {
+// Output 0 = A times weights of k rows and n columns, by `product(rows, left, sums)`; plus the bias where one is given.
+template <class Product>
+Status multiply_by(Context& op, int64_t n, int64_t k, int64_t bias, const Product& product_of) {
   const Tensor& a = op.input(0);
   Ints dims(a.shape());
   if (dims.empty() || dims.back() != k)
@@ -38,14 +41,8 @@ Status multiply(Context& op, const Weights& weights, int64_t n, int64_t k, bool 
   dims[dims.size() - 1] = n;
   const MutableView y = PX_TRY(op.make_output(0, a.dtype(), shape_of(dims)));
   const auto left = PX_TRY(converted<float>(op.queue(), a.view(), false));
-  GemmProblem problem;
-  problem.m = rows;
-  problem.n = n;
-  problem.k = k;
-  problem.transpose_b = transposed;
-  problem.b_is_constant = op.is_constant(1) && op.is_constant(2);
   std::vector<float> sums(static_cast<size_t>(rows * n));
-  PX_TRY(gemm(op.queue(), problem, left.get(), weights.data(), sums.data()));
+  if (rows > 0) PX_TRY(product_of(rows, left.get(), sums.data()));
   if (op.has_input(bias)) {
     if (op.input(bias).element_count() != n) return execution_error("the bias must have one value a column");
     const auto added = PX_TRY(converted<float>(op.queue(), op.input(bias).view(), false));
@@ -53,6 +50,19 @@ Status multiply(Context& op, const Weights& weights, int64_t n, int64_t k, bool 
   }
   store_block<float>(y.dtype, y.data, 0, rows * n, sums.data());
   return {};
+}
+
+// The same of unpacked weights: [n, k] when transposed, else [k, n].
+Status multiply(Context& op, const Weights& weights, int64_t n, int64_t k, bool transposed, int64_t bias) {
+  return multiply_by(op, n, k, bias, [&](int64_t rows, const float* left, float* sums) {
+    GemmProblem problem;
+    problem.m = rows;
+    problem.n = n;
+    problem.k = k;
+    problem.transpose_b = transposed;
+    problem.b_is_constant = op.is_constant(1) && op.is_constant(2);
+    return gemm(op.queue(), problem, left, weights.data(), sums);
+  });
 }
 
 // ---- MatMulNBits ----
@@ -63,9 +73,9 @@ uint32_t packed(const std::byte* bytes, int64_t index, int64_t bits) {
 }
 
 // The zero point of each block; the middle of the range where none are given.
-Result<std::vector<float>> zero_points(const OpCall& op, const NBitsBlocks& blocks) {
+Result<Weights> zero_points(const OpCall& op, const NBitsBlocks& blocks) {
   const int64_t total = blocks.n * blocks.count;
-  std::vector<float> zeros(static_cast<size_t>(total), static_cast<float>(int64_t{1} << (blocks.bits - 1)));
+  Weights zeros(static_cast<size_t>(total), static_cast<float>(int64_t{1} << (blocks.bits - 1)));
   if (!op.has_input(3)) return zeros;
   const Tensor& given = op.input(3);
   const int64_t row_bytes = (blocks.count * blocks.bits + 7) / 8;
@@ -80,9 +90,37 @@ Result<std::vector<float>> zero_points(const OpCall& op, const NBitsBlocks& bloc
   return zeros;
 }
 
+// Zero points given packed or as numbers, kept where they are a weight; null where they are the middle.
+Result<std::shared_ptr<Weights>> kept_zero_points(Context& op, const NBitsBlocks& blocks) {
+  if (!op.has_input(3)) return std::shared_ptr<Weights>();
+  if (!op.is_constant(3)) return std::make_shared<Weights>(PX_TRY(zero_points(op, blocks)));
+  PX_TRY(has_packed_zeros(op, blocks));
+  CacheKey key("nbits zeros");
+  key.add(op.input(3).view().data).add(blocks.n).add(blocks.count).add(blocks.bits);
+  return op.queue().weights().get<Weights>(key.text(),
+                                           [&] { return std::make_shared<Weights>(zero_points(op, blocks).take()); });
+}
+
+Status multiply_packed(Context& op, const NBitsBlocks& blocks) {
+  const auto zeros = PX_TRY(kept_zero_points(op, blocks));
+  const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), op.is_constant(2)));
+  const NibbleMatrix weights{blocks.n,     blocks.k,
+                             blocks.size,  op.input(1).view().data,
+                             scales.get(), zeros == nullptr ? nullptr : zeros->data()};
+  return multiply_by(op, blocks.n, blocks.k, 5, [&](int64_t rows, const float* a, float* sums) -> Status {
+    constexpr int64_t kFewRows = 8;
+    AlignedFloats left(rows * weights.row_step());
+    lay_out_units(rows, blocks.k, a, weights.row_step(), left.data());
+    rows > kFewRows ? multiply_unpacked_nibbles(rows, left.data(), weights, sums)
+                    : multiply_nibbles(rows, left.data(), weights, sums);
+    return {};
+  });
+}
+
 Status matmul_nbits(Context& op) {
   const NBitsBlocks blocks = PX_TRY(nbits_blocks(op));
-  const std::vector<float> zeros = PX_TRY(zero_points(op, blocks));
+  if (blocks.bits == 4 && blocks.size % kNibbleUnit == 0 && !op.has_input(4)) return multiply_packed(op, blocks);
+  const Weights zeros = PX_TRY(zero_points(op, blocks));
   const Ints groups = PX_TRY(nbits_groups(op, blocks));
   const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), false));
   const auto weights = unpacked(op, "nbits", [&] {

@@ -77,9 +77,9 @@ def quantize(x, scale, zero, dtype):
     return np.clip(np.rint(x / scale) + zero, info.min, info.max).astype(dtype)
 
 
-rng = np.random.default_rng(941)
-for bits in (4, 8):
-    n, k, block = 3, 40, 16
+def matmul_nbits(name, rng, bits, block, rows):
+    """With zero points, and with the middle of the range in their place."""
+    n, k = 3, 40
     blocks = -(-k // block)
     weights = rng.integers(0, 2 ** bits, (n, blocks * block))
     scales, zeros = f32(rng.integers(1, 9, (n, blocks)) / 64), rng.integers(0, 2 ** bits, (n, blocks))
@@ -89,10 +89,17 @@ for bits in (4, 8):
     packed_zeros = sum(padded[..., j] << (bits * j) for j in range(per)).astype(np.uint8)
     real = (weights - np.repeat(zeros, block, 1)) * np.repeat(scales.astype(np.float64), block, 1)
     middle = (weights - 2 ** (bits - 1)) * np.repeat(scales.astype(np.float64), block, 1)
-    a = numbers([2, k], 942)
+    a = numbers([rows, k], 942)
     sizes = {"K": k, "N": n, "bits": bits, "block_size": block}
-    case(f"matmulnbits_{bits}_zero_points", "MatMulNBits", [a, packed, scales, packed_zeros], sizes, [single(a.astype(np.float64) @ real[:, :k].T)])
-    case(f"matmulnbits_{bits}_middle", "MatMulNBits", [a, packed, scales], sizes, [single(a.astype(np.float64) @ middle[:, :k].T)])
+    case(f"matmulnbits_{name}_zero_points", "MatMulNBits", [a, packed, scales, packed_zeros], sizes, [single(a.astype(np.float64) @ real[:, :k].T)])
+    case(f"matmulnbits_{name}_middle", "MatMulNBits", [a, packed, scales], sizes, [single(a.astype(np.float64) @ middle[:, :k].T)])
+
+
+rng = np.random.default_rng(941)
+for bits in (4, 8):
+    matmul_nbits(bits, rng, bits, 16, 2)
+for rows in (1, 6, 11):
+    matmul_nbits(f"4_block_32_rows_{rows}", np.random.default_rng(rows), 4, 32, rows)
 QB, SCALE, ZERO = u8(rng.integers(0, 256, (6, 4))), f32([0.125, 0.25, 0.5, 0.0625]), u8([128, 3, 100, 7])
 a = numbers([3, 6], 943)
 low, high = min(a.min(), 0), max(a.max(), 0)
