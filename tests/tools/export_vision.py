@@ -5,7 +5,8 @@
 
 Needs the packages of requirements.txt beside this file; nothing else is downloaded. Writes FOLDER/NAME/model.onnx and test_data_set_0,
 as ONNX's backend tests and `parallax run` read them. Weights are those of torchvision's own initialisation, drawn from a fixed seed;
-means, variances, scales and shifts of batch norms are random too, so that folding them into convolutions has something to get wrong.
+means, variances, scales and shifts of batch norms are random too, so that folding them into convolutions has something to get wrong, and
+so is what torchvision leaves at zero (ViT's head and class token), since outputs of zeros prove nothing.
 """
 import argparse
 import pathlib
@@ -22,7 +23,10 @@ MODELS = {
 }
 
 
-def with_random_norms(model):
+def with_nothing_trivial(model):
+    for parameter in model.parameters():
+        if parameter.count_nonzero() == 0:
+            torch.nn.init.normal_(parameter, std=0.02)
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             torch.nn.init.normal_(module.running_mean, std=0.1)
@@ -38,7 +42,7 @@ def write_tensor(path, array, name):
 
 def export(name, arguments):
     torch.manual_seed(0)
-    model = with_random_norms(MODELS[name](weights=None))
+    model = with_nothing_trivial(MODELS[name](weights=None))
     image = torch.randn(arguments.batch, 3, arguments.size, arguments.size)
     folder = arguments.out / name
     data = folder / "test_data_set_0"
