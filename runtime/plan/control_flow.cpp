@@ -34,7 +34,7 @@ Status run_if(ControlCall& call) {
 struct LoopState {
   bool condition = true;
   std::vector<Value> carried;
-  std::vector<std::vector<Value>> scanned;
+  std::vector<Stack> scanned;
 };
 
 Status run_iteration(ControlCall& call, int64_t iteration, LoopState& state) {
@@ -45,7 +45,7 @@ Status run_iteration(ControlCall& call, int64_t iteration, LoopState& state) {
   state.condition = PX_TRY(truth(call, results[0], "the body's condition"));
   size_t next = 1;
   for (Value& value : state.carried) value = std::move(results[next++]);
-  for (std::vector<Value>& items : state.scanned) items.push_back(std::move(results[next++]));
+  for (Stack& items : state.scanned) PX_TRY(items.add(call, results[next++]));
   return {};
 }
 
@@ -60,7 +60,7 @@ Status run_loop(ControlCall& call) {
   LoopState state;
   if (op.has_input(1)) state.condition = PX_TRY(truth(call, op.value(1), "cond"));
   for (int64_t index = 0; index < carried_count; ++index) state.carried.push_back(op.value(index + 2));
-  state.scanned.resize(static_cast<size_t>(op.output_count() - carried_count));
+  state.scanned.assign(static_cast<size_t>(op.output_count() - carried_count), Stack(limit));
   for (int64_t iteration = 0; iteration < limit && state.condition; ++iteration) {
     PX_TRY(run_iteration(call, iteration, state));
   }
@@ -71,7 +71,7 @@ Status run_loop(ControlCall& call) {
     const int64_t output = carried_count + static_cast<int64_t>(index);
     if (!op.wants_output(output)) continue;
     const size_t body_output = static_cast<size_t>(1 + output);
-    op.set_output(output, PX_TRY(stack_or_empty(call, state.scanned[index], *body, body_output, 0)));
+    op.set_output(output, PX_TRY(state.scanned[index].take(call, *body, body_output, 0)));
   }
   return {};
 }

@@ -1,6 +1,4 @@
 // Scan: states go from step to step, slices of the inputs in, slices of the outputs out.
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "runtime/plan/stack.h"
@@ -63,7 +61,7 @@ Status run_scan(ControlCall& call) {
   const auto scanned_count = static_cast<size_t>(op.output_count() - state_count);
   std::vector<Value> states;
   for (int64_t index = 0; index < state_count; ++index) states.push_back(op.value(index));
-  std::vector<std::vector<Value>> scanned(scanned_count);
+  std::vector<Stack> scanned(scanned_count, Stack(length));
   for (int64_t step = 0; step < length; ++step) {
     std::vector<Value> arguments = std::move(states);
     for (const ScanInput& input : inputs) {
@@ -72,20 +70,19 @@ Status run_scan(ControlCall& call) {
     }
     std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, step, std::move(arguments)));
     PX_TRY(expect_count(results.size(), static_cast<size_t>(state_count) + scanned_count, "body"));
-    states.assign(results.begin(), results.begin() + state_count);
-    for (size_t index = 0; index < scanned_count; ++index) {
-      scanned[index].push_back(std::move(results[static_cast<size_t>(state_count) + index]));
-    }
+    for (size_t index = 0; index < scanned_count; ++index)
+      PX_TRY(scanned[index].add(call, results[static_cast<size_t>(state_count) + index]));
+    results.resize(static_cast<size_t>(state_count));
+    states = std::move(results);
   }
   for (int64_t index = 0; index < state_count; ++index)
     op.set_output(index, std::move(states[static_cast<size_t>(index)]));
   const auto axes =
       PX_TRY(scan_axes(op, "scan_output_axes", "scan_output_directions", static_cast<int64_t>(scanned_count)));
   for (size_t index = 0; index < scanned_count; ++index) {
-    if (axes[index].reversed) std::reverse(scanned[index].begin(), scanned[index].end());
     const size_t output = static_cast<size_t>(state_count) + index;
     op.set_output(static_cast<int64_t>(output),
-                  PX_TRY(stack_or_empty(call, scanned[index], *body, output, axes[index].axis)));
+                  PX_TRY(scanned[index].take(call, *body, output, axes[index].axis, axes[index].reversed)));
   }
   return {};
 }

@@ -43,16 +43,17 @@ Result<Batches> batches_of(const OpCall& op) {
   return batches;
 }
 
-// What one sample gives: its last states, then the slices of each scanned output.
+// What one sample gives: its last states, then the slices of each scanned output, and the last of each.
 struct Sample {
   std::vector<Value> states;
-  std::vector<std::vector<Value>> scanned;
+  std::vector<Stack> scanned;
+  std::vector<Value> last;
 };
 
 Result<Sample> run_sample(ControlCall& call, const Batches& batches, int64_t batch, size_t scanned_count) {
   OpCall& op = call.op;
   Sample sample;
-  sample.scanned.resize(scanned_count);
+  sample.scanned.assign(scanned_count, Stack(batches.length));
   for (int64_t index = 1; index <= batches.state_count; ++index)
     sample.states.emplace_back(PX_TRY(slice_at(call, op.input(index), 0, batch)));
   std::vector<Tensor> sequences;
@@ -68,9 +69,11 @@ Result<Sample> run_sample(ControlCall& call, const Batches& batches, int64_t bat
     const int64_t number = batch * batches.length + step;
     std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, number, std::move(arguments)));
     PX_TRY(expect_count(results.size(), static_cast<size_t>(batches.state_count) + scanned_count, "body"));
-    sample.states.assign(results.begin(), results.begin() + batches.state_count);
+    sample.last.assign(results.begin() + batches.state_count, results.end());
     for (size_t output = 0; output < scanned_count; ++output)
-      sample.scanned[output].push_back(std::move(results[static_cast<size_t>(batches.state_count) + output]));
+      PX_TRY(sample.scanned[output].add(call, sample.last[output]));
+    results.resize(static_cast<size_t>(batches.state_count));
+    sample.states = std::move(results);
   }
   return sample;
 }
@@ -88,22 +91,24 @@ Status run_scan_8(ControlCall& call) {
   if (body == nullptr) return invalid_model("it has no body");
   const Batches batches = PX_TRY(batches_of(op));
   const auto scanned_count = static_cast<size_t>(op.output_count() - batches.state_count);
-  std::vector<std::vector<Value>> states(static_cast<size_t>(batches.state_count)), scanned(scanned_count);
+  std::vector<Stack> results(static_cast<size_t>(batches.state_count) + scanned_count, Stack(batches.count));
   for (int64_t batch = 0; batch < batches.count; ++batch) {
     Sample sample = PX_TRY(run_sample(call, batches, batch, scanned_count));
-    for (size_t index = 0; index < states.size(); ++index) states[index].push_back(std::move(sample.states[index]));
+    for (size_t index = 0; index < sample.states.size(); ++index)
+      PX_TRY(results[index].add(call, sample.states[index]));
     for (size_t output = 0; output < scanned_count; ++output) {
-      std::vector<Value>& steps = sample.scanned[output];
-      while (!steps.empty() && static_cast<int64_t>(steps.size()) < batches.length)
-        steps.push_back(PX_TRY(zeros_like(call, steps[0].tensor())));
+      Stack& steps = sample.scanned[output];
+      for (int64_t step = batches.lengths[batch]; step < batches.length && !sample.last.empty(); ++step) {
+        const Value zeros = PX_TRY(zeros_like(call, sample.last[output].tensor()));
+        PX_TRY(steps.add(call, zeros));
+      }
       const size_t body_output = static_cast<size_t>(batches.state_count) + output;
-      scanned[output].emplace_back(PX_TRY(stack_or_empty(call, steps, *body, body_output, 0)));
+      const Value sequence(PX_TRY(steps.take(call, *body, body_output, 0)));
+      PX_TRY(results[body_output].add(call, sequence));
     }
   }
-  for (size_t index = 0; index < states.size() + scanned_count; ++index) {
-    const std::vector<Value>& items = index < states.size() ? states[index] : scanned[index - states.size()];
-    op.set_output(static_cast<int64_t>(index), PX_TRY(stack_or_empty(call, items, *body, index, 0)));
-  }
+  for (size_t index = 0; index < results.size(); ++index)
+    op.set_output(static_cast<int64_t>(index), PX_TRY(results[index].take(call, *body, index, 0)));
   return {};
 }
 

@@ -1,6 +1,9 @@
 // Strided copies in and out of stacks.
 #include "runtime/plan/stack.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "runtime/device/copy.h"
@@ -35,30 +38,59 @@ Status expect_count(size_t count, size_t expected, std::string_view what) {
   return execution_error(fmt::format("its {} gives {} values, {} are needed", what, count, expected));
 }
 
-Result<Tensor> stack_or_empty(ControlCall& call, std::span<const Value> items, const Graph& body, size_t body_output,
-                              int64_t axis) {
-  if (items.empty()) return empty_stack(call, body, body_output, axis);
-  if (!items[0].is_tensor()) return execution_error("what a body gives for a scan output must be a tensor");
-  const Tensor& first = items[0].tensor();
-  if (bits_of(first.dtype()) < 8)
-    return unsupported("scan outputs of a packed or string type; --fallback=reference runs them");
-  Ints dims(first.shape());
-  const int64_t at = PX_TRY(OpCall::resolve_axis(axis, dims.size() + 1));
-  dims.insert(at, static_cast<int64_t>(items.size()));
+// Room grows to twice of what it was, but never beyond what may come.
+Status Stack::make_room(ControlCall& call, const Tensor& item) {
+  constexpr int64_t kFirstRoom = 16;
+  const int64_t room = std::min(std::max(kFirstRoom, 2 * room_), most_);
+  Ints dims(item.shape());
+  dims.insert(0, room);
   const Shape shape = PX_TRY(shape_of(dims));
-  Tensor result = PX_TRY(call.platform.allocate(first.dtype(), shape));
-  const Ints strides = row_major_strides(dims);
-  Ints walk = strides;
-  walk.erase(at);
-  for (size_t index = 0; index < items.size(); ++index) {
-    if (!items[index].is_tensor() || items[index].tensor().dtype() != first.dtype() ||
-        !(items[index].tensor().shape() == first.shape())) {
-      return execution_error("the iterations of a body give values of different types or shapes for one scan output");
-    }
-    const Value item = PX_TRY(call.platform.to_device(items[index]));
-    PX_TRY(call.platform.copy(element_bytes(first.dtype()), first.shape(),
-                              {writable(result).data, walk, static_cast<int64_t>(index) * strides[at]},
-                              {item.tensor().view().data, row_major_strides(first.shape()), 0}));
+  Tensor larger = PX_TRY(call.platform.allocate(item.dtype(), shape));
+  const int64_t numbers = count_ * item.element_count();
+  if (numbers > 0) {
+    PX_TRY(call.platform.copy(element_bytes(item.dtype()), {numbers}, {writable(larger).data, {1}, 0},
+                              {rows_.view().data, {1}, 0}));
+  }
+  rows_ = std::move(larger);
+  room_ = room;
+  return {};
+}
+
+Status Stack::add(ControlCall& call, const Value& item) {
+  if (!item.is_tensor()) return execution_error("what a body gives for a scan output must be a tensor");
+  const Value there = PX_TRY(call.platform.to_device(item));
+  const Tensor& tensor = there.tensor();
+  if (bits_of(tensor.dtype()) < 8)
+    return unsupported("scan outputs of a packed or string type; --fallback=reference runs them");
+  if (count_ == 0) item_shape_ = tensor.shape();
+  if (count_ > 0 && (tensor.dtype() != rows_.dtype() || !(tensor.shape() == item_shape_)))
+    return execution_error("the iterations of a body give values of different types or shapes for one scan output");
+  if (count_ == room_) PX_TRY(make_room(call, tensor));
+  const int64_t numbers = tensor.element_count();
+  if (numbers > 0) {
+    PX_TRY(call.platform.copy(element_bytes(tensor.dtype()), {numbers}, {writable(rows_).data, {1}, count_ * numbers},
+                              {tensor.view().data, {1}, 0}));
+  }
+  ++count_;
+  return {};
+}
+
+Result<Tensor> Stack::take(ControlCall& call, const Graph& body, size_t body_output, int64_t axis, bool reversed) {
+  if (count_ == 0) return empty_stack(call, body, body_output, axis);
+  const int64_t at = PX_TRY(OpCall::resolve_axis(axis, rank_of(item_shape_) + 1));
+  const int64_t count = std::exchange(count_, 0), room = std::exchange(room_, 0);
+  Tensor rows = std::exchange(rows_, Tensor());
+  if (at == 0 && !reversed && room == count) return rows;
+  Ints dims(item_shape_);
+  Ints walk = row_major_strides(dims);
+  const int64_t numbers = item_shape_.element_count();
+  walk.insert(at, reversed ? -numbers : numbers);
+  dims.insert(at, count);
+  const Shape shape = PX_TRY(shape_of(dims));
+  Tensor result = PX_TRY(call.platform.allocate(rows.dtype(), shape));
+  if (numbers > 0) {
+    PX_TRY(call.platform.copy(element_bytes(rows.dtype()), dims, {writable(result).data, row_major_strides(dims), 0},
+                              {rows.view().data, walk, reversed ? (count - 1) * numbers : 0}));
   }
   return result;
 }
@@ -72,8 +104,13 @@ Result<Tensor> slice_at(ControlCall& call, const Tensor& tensor, int64_t axis, i
   dims.erase(axis);
   strides.erase(axis);
   const Shape shape = PX_TRY(shape_of(dims));
-  Tensor result = PX_TRY(call.platform.allocate(tensor.dtype(), shape));
   const Value source = PX_TRY(call.platform.to_device(tensor));
+  if (product(dims, 0, axis) == 1) {
+    const Tensor& whole = source.tensor();
+    const std::byte* place = whole.view().data + offset * element_bytes(tensor.dtype());
+    return Tensor::wrap(tensor.dtype(), shape, {whole.storage(), place}, whole.view().device);
+  }
+  Tensor result = PX_TRY(call.platform.allocate(tensor.dtype(), shape));
   PX_TRY(call.platform.copy(element_bytes(tensor.dtype()), dims, {writable(result).data, row_major_strides(dims), 0},
                             {source.tensor().view().data, strides, offset}));
   return result;

@@ -17,12 +17,30 @@ const Graph* body_of(const OpCall& op, std::string_view attribute);  // null whe
 
 Status expect_count(size_t count, size_t expected, std::string_view what);
 
-// The tensors side by side along a new axis; where there is none, an empty tensor of the type of output `body_output`
-// of the body. Errors: execution, when they differ in type or shape.
-Result<Tensor> stack_or_empty(ControlCall& call, std::span<const Value> items, const Graph& body, size_t body_output,
-                              int64_t axis);
+// What the iterations of a body give for one scan output, copied side by side as it comes: its buffers are free for the
+// next iteration then.
+class Stack {
+ public:
+  // `most`: items that may come; INT64_MAX where nobody knows.
+  explicit Stack(int64_t most) : most_(most) {}
 
-// Element `position` along `axis`, without that axis.
+  // Errors: execution, when it is no tensor, or its type or shape is not that of those before; unsupported.
+  Status add(ControlCall& call, const Value& item);
+  // All of them along a new axis, the last one first where `reversed`; of none an empty tensor of the type of output
+  // `body_output` of the body. The stack is empty afterwards.
+  Result<Tensor> take(ControlCall& call, const Graph& body, size_t body_output, int64_t axis, bool reversed = false);
+
+ private:
+  Status make_room(ControlCall& call, const Tensor& item);
+
+  int64_t most_;
+  Tensor rows_;  // [room, the item's dimensions]
+  Shape item_shape_;
+  int64_t count_ = 0;
+  int64_t room_ = 0;
+};
+
+// Element `position` along `axis`, without that axis; a part of the tensor's own memory where it lies in one piece.
 Result<Tensor> slice_at(ControlCall& call, const Tensor& tensor, int64_t axis, int64_t position);
 
 }  // namespace parallax::runtime

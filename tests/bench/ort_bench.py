@@ -22,6 +22,7 @@ import onnxruntime as ort
 from onnx import helper
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import ort_loops  # noqa: E402
 import ort_models  # noqa: E402
 
 
@@ -116,7 +117,7 @@ def main():
     arguments.work.mkdir(parents=True, exist_ok=True)
     print(f"onnxruntime {ort.__version__}, {arguments.threads} threads, {arguments.rounds} rounds")
     print(f"{'model':<16} {'ort ms':>10} {'ours ms':>10} {'ratio':>7} {'of least':>9}  goal")
-    for name, (make, goal) in ort_models.MODELS.items():
+    for name, (make, goal) in (ort_models.MODELS | ort_loops.MODELS).items():
         if arguments.only not in name:
             continue
         path = arguments.work / f"{name}.onnx"

@@ -209,7 +209,7 @@ TEST(Gemm, WhereWeightsLieDoesNotChangeABit) {
     const auto memory = std::make_unique<std::byte[]>(b.size() * sizeof(float) + 128);
     auto* const line = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
     std::vector<float> first;
-    for (const size_t place : {0, 4, 60}) {
+    for (const size_t place : {size_t{0}, size_t{4}, size_t{60}}) {
       std::memcpy(line + place, b.data(), b.size() * sizeof(float));
       Queue<Cpu> queue(BufferPool::create({}));
       std::vector<float> c(static_cast<size_t>(n), -1.0F);

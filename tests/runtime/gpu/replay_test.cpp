@@ -167,7 +167,7 @@ TEST(Replay, GivesWayWhereTheDeviceMustAnswer) {
   auto session = warm_session(model, {filled({9}, 1)}, nobody);
   for (int zeros = 0; zeros < 4; ++zeros) {
     Tensor x = filled({9}, 7).tensor();
-    for (int i = 0; i < zeros; ++i) x.mutable_as<float>()[static_cast<size_t>(2 * i)] = 0;
+    for (int i = 0; i < zeros; ++i) x.mutable_as<float>()[static_cast<size_t>(i) * 2] = 0;
     const auto outputs = session->run(std::vector<Value>{x}, nobody).take();
     EXPECT_EQ(outputs[0].tensor().shape(), (Shape{1, 9 - zeros}));
   }

@@ -19,9 +19,7 @@ constexpr NumberOrder kOrders[] = {NumberOrder::ascending, NumberOrder::descendi
 // What comparators see of a storage type.
 template <class S>
 auto number_of(S value) {
-  if constexpr (std::is_same_v<S, double>)
-    return value;
-  else if constexpr (std::is_same_v<S, uint64_t>)
+  if constexpr (std::is_same_v<S, double> || std::is_same_v<S, uint64_t>)
     return value;
   else if constexpr (std::is_integral_v<S>)
     return storage::from_storage<int64_t>(value);
