@@ -5,6 +5,7 @@
 
 #include "runtime/device/copies_cuda.h"
 #include "runtime/device/cublas.h"
+#include "runtime/device/cudnn.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/launch_cuda.cuh"
 #include "runtime/device/gpu/statistics_kernel.h"
@@ -73,7 +74,8 @@ CudaDescription describe_cuda(int device_index) {
   cudaRuntimeGetVersion(&runtime_version);
   return {std::string(properties.name) + ", compute capability " + std::to_string(properties.major) + "." +
               std::to_string(properties.minor),
-          "CUDA " + version_text(runtime_version, 1000, 10) + ", cuBLAS " + cublas_version()};
+          "CUDA " + version_text(runtime_version, 1000, 10) + ", cuBLAS " + cublas_version() + ", cuDNN " +
+              cudnn_version()};
 }
 
 Queue<Cuda>::Queue(const CudaQueueOptions& options, std::shared_ptr<CudaStream> stream,

@@ -20,7 +20,7 @@ CudaDevices cuda_devices();
 
 struct CudaDescription {
   std::string name;      // "NVIDIA H100 PCIe, compute capability 9.0"
-  std::string versions;  // "CUDA 13.0, cuBLAS 13.0.2"
+  std::string versions;  // "CUDA 13.0, cuBLAS 13.0.2, cuDNN 9.19.0"
 };
 CudaDescription describe_cuda(int device_index);
 

@@ -4,6 +4,7 @@
 #include "runtime/device/conv.h"
 #include "runtime/device/element_of.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/library_conv.h"
 #include "runtime/device/map.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/conv_problem.h"
@@ -13,18 +14,62 @@
 namespace parallax::runtime {
 namespace {
 
+struct PlusOfChannel {
+  template <class T>
+  PX_HD T operator()(T sum, T bias) const {
+    return sum + bias;
+  }
+};
+
+// By a GPU's library, operands as they are, where it has a way.
+template <class Device>
+Result<bool> convolve_by_library(OpContext<Device>& op, const ConvProblem& problem, bool transposed,
+                                 const MutableView& out) {
+  const TensorView bias = op.has_input(2) ? op.input(2).view() : TensorView{};
+  return library_conv(op.queue(), {problem, transposed, op.input(0).view(), op.input(1).view(), bias, out});
+}
+
+// By it in float32, the bias added afterwards: what it cannot do at once. `wide` is out itself where that is float32.
+template <class Device>
+Result<bool> convolve_wide_by_library(OpContext<Device>& op, const ConvProblem& problem, bool transposed,
+                                      const float* x, const float* filters, const MutableView& wide,
+                                      const MutableView& out) {
+  const auto as_float = [&](int64_t input, const float* data) {
+    const TensorView& given = op.input(input).view();
+    return TensorView{DType::float32, given.shape, reinterpret_cast<const std::byte*>(data), given.device};
+  };
+  const LibraryConv conv{problem, transposed, as_float(0, x), as_float(1, filters), {}, wide};
+  const bool is_new = wide.data != out.data || op.has_input(2);
+  if (!is_new || !PX_TRY(library_conv(op.queue(), conv))) return false;
+  if (!op.has_input(2)) {
+    map_as<float, float>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
+    return true;
+  }
+  Ints dims(problem.spatial_rank() + 1, 1);
+  dims[0] = problem.out_channels;
+  TensorView bias = op.input(2).view();
+  bias.shape = PX_TRY(shape_of(dims));
+  map_as<float, float>(op.queue(), PlusOfChannel{}, out, std::array<TensorView, 2>{TensorView(wide), bias});
+  return true;
+}
+
 template <class C, class Device>
 Status run(OpContext<Device>& op, const ConvProblem& problem, bool transposed, const MutableView& out) {
+  constexpr bool kMayAsk = GpuDevice<Device> && std::is_same_v<C, float>;
+  if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
+    return execution_error("B must have one value for each output channel");
+  if constexpr (kMayAsk) {
+    if (PX_TRY(convolve_by_library(op, problem, transposed, out))) return {};
+  }
   const auto x = PX_TRY(converted<C>(op.queue(), op.input(0).view(), false));
   const auto filters = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
-  std::shared_ptr<const C> bias;
-  if (op.has_input(2)) {
-    if (op.input(2).element_count() != problem.out_channels)
-      return execution_error("B must have one value for each output channel");
-    bias = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
-  }
   const bool direct = out.dtype == storage_of<C>();
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
+  if constexpr (kMayAsk) {
+    if (PX_TRY(convolve_wide_by_library(op, problem, transposed, x.get(), filters.get(), wide, out))) return {};
+  }
+  std::shared_ptr<const C> bias;
+  if (op.has_input(2)) bias = PX_TRY(converted<C>(op.queue(), op.input(2).view(), op.is_constant(2)));
   C* y = reinterpret_cast<C*>(wide.data);
   PX_TRY(transposed ? conv_transpose(op.queue(), problem, x.get(), filters.get(), bias.get(), y)
                     : conv(op.queue(), problem, x.get(), filters.get(), bias.get(), y));

@@ -23,6 +23,8 @@ class CudaExecutor final : public Executor {
 
   std::map<std::string, std::string> settings(const RunOptions& options) const override {
     return {{"accumulate", "float32 for narrower floats"},
+            {"activations of products", "cublasLt's where a probe on the device has shown them to be ours"},
+            {"convolutions", "cuDNN where it is, its first deterministic choice; else kernels of our own"},
             {"fallback", options.fallback == nullptr ? "none" : options.fallback->name()},
             {"libraries", describe_cuda(0).versions},
             {"products", "cuBLAS; halves and biases: cublasLt, its first choice"},

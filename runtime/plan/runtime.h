@@ -14,7 +14,7 @@ struct CpuExecutorOptions {
 // "cpu": oneDNN, OpenBLAS and kernels of our own on the host.
 std::unique_ptr<Executor> make_cpu_executor(const CpuExecutorOptions& options = {});
 
-// "cuda": cuBLAS and kernels of our own on the first NVIDIA GPU. Errors: usage, saying why there is none.
+// "cuda": cuBLAS, cuDNN, CUB and kernels of our own on the first NVIDIA GPU. Errors: usage, saying why there is none.
 Result<std::unique_ptr<Executor>> make_cuda_executor();
 
 }  // namespace parallax

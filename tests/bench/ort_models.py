@@ -136,9 +136,9 @@ def norm(b, x, channels):
                   b.weight(channels, scale=0.1), positive)
 
 
-def resnet50():
-    b = Builder()
-    x = b.input("x", [1, 3, 224, 224])
+def resnet50(batch=1, opset=17):
+    b = Builder(opset)
+    x = b.input("x", [batch, 3, 224, 224])
     x = b.node("Relu", norm(b, conv(b, x, 3, 64, 7, 2), 64))
     x = b.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     inner = 64
@@ -155,7 +155,7 @@ def resnet50():
             inner = 4 * width
     x = b.node("Flatten", b.node("GlobalAveragePool", x))
     x = b.node("Gemm", x, b.weight(inner, 1000), b.weight(1000, scale=0.1))
-    return b.model(x, [1, 1000])
+    return b.model(x, [batch, 1000])
 
 
 def activation(b, x, name):

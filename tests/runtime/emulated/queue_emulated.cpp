@@ -4,6 +4,7 @@
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/gemm_kernel.h"
 #include "runtime/device/gpu/statistics_kernel.h"
+#include "runtime/device/library_conv.h"
 #include "runtime/device/library_product.h"
 
 namespace parallax::runtime {
@@ -221,6 +222,12 @@ Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& produ
   if (product.epilogue != Epilogue::none) ++emulated_library().activated_products;
   queue.perform([&queue, product] { return multiply_on_host(queue, product); });
   return true;
+}
+
+// None: our own kernels are to be reached.
+template <>
+Result<bool> library_conv(Queue<Emulated>&, const LibraryConv&) {
+  return false;
 }
 
 }  // namespace parallax::runtime
