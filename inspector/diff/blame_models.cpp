@@ -96,6 +96,7 @@ class ModelBlame {
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
   Status look_at(const ValueMatch& match);
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
+  bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
@@ -267,7 +268,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     return false;
   }
   if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
-  if (std::isinf(introduced.severity) && agrees_past(match, instance)) {
+  if (std::isinf(introduced.severity) && may_be_no_pair(match, region) && agrees_past(match, instance)) {
     regions_.part(match.a);
     return false;
   }
@@ -287,8 +288,19 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   return true;
 }
 
-// Where the two have other shapes, they may be no pair: elements moved at once here and in two steps there. Then what
-// both sides make of them is the same, whatever the two are.
+// Whether the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
+// shape are a pair where neither side only moves them. That what is made of these agrees says nothing: a comparison, a
+// bound or a shape hides any difference.
+bool ModelBlame::may_be_no_pair(const ValueMatch& match, const Region& region) const {
+  if (effects_.is_handed_out(match.a)) return false;
+  if (!region.expected.is_tensor() || !region.found.is_tensor()) return true;
+  const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
+  if (is_floating(a.dtype()) || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return true;
+  const auto moves = [](const PlacedNode& node) { return node.id != kNoNode && diff::only_moves(node); };
+  return moves(a_->producer(match.a)) || moves(b_->producer(match.b));
+}
+
+// Then what both sides make of them is the same, whatever the two are.
 bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) const {
   constexpr size_t kMostFollowed = 64;
   std::vector<int32_t> made = {match.a};

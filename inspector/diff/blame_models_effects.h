@@ -26,6 +26,9 @@ class Effects {
   // been hidden: by a maximum, a saturated function, a comparison that these inputs decide alike.
   bool is_made_up_for(int32_t id, double difference, const std::function<bool(const PlacedNode&)>& is_read_alike) const;
 
+  // Whether it leaves the model, or goes round in a loop: what it is, is seen, whatever else is made of it.
+  bool is_handed_out(int32_t id) const { return is_end_[static_cast<size_t>(id)]; }
+
   // The nodes that read it, those in bodies included.
   const std::vector<PlacedNode>& readers(int32_t id) const { return readers_[static_cast<size_t>(id)]; }
 

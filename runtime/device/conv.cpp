@@ -127,7 +127,7 @@ std::shared_ptr<Workspace> workspace_of(Queue<Cpu>& queue) {
 }
 
 // Which activations the primitive may apply itself, as it stores.
-enum class Epilogue : uint8_t {
+enum class ConvEpilogue : uint8_t {
   sound,  // those that keep NaN
   any     // also Relu and Clip, in which oneDNN turns NaN into 0 or a bound
 };
@@ -180,7 +180,8 @@ std::optional<Convolution::primitive_desc> activating(const Convolution::desc& w
   return made;
 }
 
-std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias, Epilogue epilogue) {
+std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transposed, bool with_bias,
+                                      ConvEpilogue epilogue) {
   auto prepared = std::make_shared<PreparedConv>();
   const auto wanted_source = any_but(problem.x_channels_last, source_dims(problem));
   const auto target = any_but(problem.y_channels_last, target_dims(problem));
@@ -211,7 +212,7 @@ std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transpose
       plain = Convolution::primitive_desc(wanted, attributes, onednn_engine());
     }
     const Eltwise eltwise = eltwise_of(problem.activation);
-    const bool may_activate = !eltwise.loses_nan || epilogue == Epilogue::any;
+    const bool may_activate = !eltwise.loses_nan || epilogue == ConvEpilogue::any;
     const auto whole = may_activate ? activating(wanted, plain, eltwise, attributes) : std::nullopt;
     prepared->activates = whole.has_value();
     prepared->loses_nan = prepared->activates && eltwise.loses_nan;
@@ -220,7 +221,7 @@ std::shared_ptr<PreparedConv> prepare(const ConvProblem& problem, bool transpose
   return prepared;
 }
 
-std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias, Epilogue epilogue) {
+std::string key_of(const ConvProblem& problem, bool transposed, bool with_bias, ConvEpilogue epilogue) {
   CacheKey key(transposed ? "deconv" : "conv");
   key.add(problem.batch).add(problem.in_channels).add(problem.out_channels).add(problem.groups).add(with_bias);
   key.add_all(problem.in_spatial).add_all(problem.out_spatial).add_all(problem.kernel).add_all(problem.strides);
@@ -255,14 +256,14 @@ Arguments arguments_of(const ConvProblem& problem, const memory& source, const m
 }
 
 std::shared_ptr<PreparedConv> prepared_for(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed,
-                                           bool with_bias, Epilogue epilogue) {
+                                           bool with_bias, ConvEpilogue epilogue) {
   return queue.weights().get<PreparedConv>(key_of(problem, transposed, with_bias, epilogue),
                                            [&] { return prepare(problem, transposed, with_bias, epilogue); });
 }
 
 void run(Queue<Cpu>& queue, const ConvProblem& problem, bool transposed, const float* x, const float* filters,
          const float* bias, float* y) {
-  const auto prepared = prepared_for(queue, problem, transposed, bias != nullptr, Epilogue::sound);
+  const auto prepared = prepared_for(queue, problem, transposed, bias != nullptr, ConvEpilogue::sound);
   const memory source = onednn_reordered(laid_out(source_dims(problem), problem.x_channels_last), x, prepared->source);
   const memory::desc stored = stored_filters(problem, transposed);
   const memory weights = problem.filters_are_constant ? onednn_packed(queue, stored, filters, prepared->filters)
@@ -325,7 +326,7 @@ bool suits_channels_last(const ConvProblem& problem) {
 
 namespace {
 
-ReadyPrimitive make_primitive(Queue<Cpu>& queue, const ReadyConv& ready, Epilogue epilogue) {
+ReadyPrimitive make_primitive(Queue<Cpu>& queue, const ReadyConv& ready, ConvEpilogue epilogue) {
   const ConvProblem& problem = ready.problem;
   const auto prepared = prepared_for(queue, problem, false, ready.bias != nullptr, epilogue);
   const memory weights = onednn_packed(queue, stored_filters(problem, false), ready.filters, prepared->filters);
@@ -364,7 +365,7 @@ Result<std::shared_ptr<ReadyConv>> make_ready(Queue<Cpu>& queue, const ConvProbl
     ready->panels = make_panel_conv(queue, problem, filters, bias);
     if (ready->panels != nullptr) return;
     ready->source = laid_out(source_dims(problem), problem.x_channels_last);
-    ready->first = make_primitive(queue, *ready, kInvalidTellsNan ? Epilogue::any : Epilogue::sound);
+    ready->first = make_primitive(queue, *ready, kInvalidTellsNan ? ConvEpilogue::any : ConvEpilogue::sound);
   }));
   return ready;
 }
@@ -377,7 +378,7 @@ Status conv(Queue<Cpu>& queue, ReadyConv& ready, const float* x, const Addend& a
       const InvalidOperations invalid;
       execute(queue, ready, ready.first, x, y);
       if (!ready.first.prepared->loses_nan || !invalid.seen()) return;
-      ready.sound = make_primitive(queue, ready, Epilogue::sound);
+      ready.sound = make_primitive(queue, ready, ConvEpilogue::sound);
     }
     execute(queue, ready, *ready.sound, x, y);
   }));

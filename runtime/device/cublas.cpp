@@ -1,11 +1,10 @@
-// The libraries are looked for where the loader looks, then where they were when the program was built.
+// Functions of cuBLAS and cublasLt by their names in the libraries.
 #ifdef PX_WITH_CUDA
 
 #include "runtime/device/cublas.h"
 
-#include <dlfcn.h>
-
 #include "inspector/base/check.h"
+#include "runtime/device/shared_library.h"
 
 namespace parallax::runtime {
 namespace {
@@ -14,32 +13,18 @@ namespace {
 #define PX_TEXT_OF(text) #text
 #define PX_NAME_OF(name) PX_TEXT_OF(name)
 
-Result<void*> open_shared(const std::string& name) {
-  if (void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
-  const char* told = ::dlerror();
-  const std::string problem = told == nullptr ? "" : told;
-  if (void* library = ::dlopen((PX_CUBLAS_FOLDER "/" + name).c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
-  return execution_error("cuda: cannot load " + name + " (" + problem + "): install cuBLAS of CUDA " +
-                         std::to_string(CUBLAS_VER_MAJOR));
-}
-
-template <class Function>
-Status find_function(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function != nullptr) return {};
-  return execution_error(std::string("cuda: the cuBLAS that is installed has no ") + name);
-}
-
-// Never closed: handles may live as long as the process.
 Result<Cublas> load() {
-  const std::string version = "." + std::to_string(CUBLAS_VER_MAJOR);
-  void* light = PX_TRY(open_shared("libcublasLt.so" + version));
-  void* full = PX_TRY(open_shared("libcublas.so" + version));
+  const std::string version = std::to_string(CUBLAS_VER_MAJOR);
+  const SharedLibrary light{"libcublasLt.so." + version, PX_CUBLAS_FOLDER, "cuBLAS", "cuBLAS of CUDA " + version, true};
+  SharedLibrary full = light;
+  full.name = "libcublas.so." + version;
+  void* light_opened = PX_TRY(open_shared(light));
+  void* full_opened = PX_TRY(open_shared(full));
   Cublas made;
-#define PX_FIND(name) PX_TRY(find_function(full, PX_NAME_OF(name), made.name));
+#define PX_FIND(name) PX_TRY(find_function(full, full_opened, PX_NAME_OF(name), made.name));
   PX_CUBLAS_FUNCTIONS(PX_FIND)
 #undef PX_FIND
-#define PX_FIND(name) PX_TRY(find_function(light, PX_NAME_OF(name), made.name));
+#define PX_FIND(name) PX_TRY(find_function(light, light_opened, PX_NAME_OF(name), made.name));
   PX_CUBLASLT_FUNCTIONS(PX_FIND)
 #undef PX_FIND
   return made;

@@ -1,35 +1,21 @@
-// The library is looked for where the loader looks, then where it was when the program was built.
+// Functions of cuDNN by their names in the library.
 #include "runtime/device/cudnn.h"
 
 #ifdef PX_WITH_CUDNN
 
-#include <dlfcn.h>
-
 #include "inspector/base/check.h"
+#include "runtime/device/shared_library.h"
 
 namespace parallax::runtime {
 namespace {
 
-template <class Function>
-Status find_cudnn_function(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function != nullptr) return {};
-  return execution_error(std::string("cuda: the cuDNN that is installed has no ") + name);
-}
-
-// Never closed: handles may live as long as the process. What it loads in turn lies beside it.
+// What it loads in turn lies beside it.
 Result<Cudnn> load_cudnn_functions() {
-  const std::string name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const char* told = library == nullptr ? ::dlerror() : nullptr;
-  const std::string problem = told == nullptr ? "" : told;
-  if (library == nullptr) library = ::dlopen((PX_CUDNN_FOLDER "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return execution_error("cuda: cannot load " + name + " (" + problem + "): install cuDNN " +
-                           std::to_string(CUDNN_MAJOR));
-  }
+  const std::string version = std::to_string(CUDNN_MAJOR);
+  const SharedLibrary library{"libcudnn.so." + version, PX_CUDNN_FOLDER, "cuDNN", "cuDNN " + version};
+  void* opened = PX_TRY(open_shared(library));
   Cudnn made;
-#define PX_FIND(name) PX_TRY(find_cudnn_function(library, #name, made.name));
+#define PX_FIND(name) PX_TRY(find_function(library, opened, #name, made.name));
   PX_CUDNN_FUNCTIONS(PX_FIND)
 #undef PX_FIND
   return made;

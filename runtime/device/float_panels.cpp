@@ -26,26 +26,28 @@ namespace parallax::runtime {
 namespace {
 
 constexpr size_t kVectorLanes = 8;
-constexpr int64_t kLanes = kVectorLanes;
+constexpr int64_t kPanelLanes = kVectorLanes;
 constexpr int64_t kPanelVectors = 3;
-constexpr int64_t kWidth = kPanelVectors * kLanes;
+constexpr int64_t kWidth = kPanelVectors * kPanelLanes;
 constexpr int64_t kBandStep = 24;    // rows that fill whole tiles of every width
 constexpr int64_t kBandRows = 240;   // of one task
 constexpr int64_t kRunDepth = 1024;  // 96 KiB of a panel, which stay near while the rows of a band walk them
 
 int64_t panels_of(int64_t n) { return (n + kWidth - 1) / kWidth; }
 // Vectors across the panel that begins at `column`.
-int64_t vectors_at(int64_t column, int64_t n) { return std::min(kPanelVectors, (n - column + kLanes - 1) / kLanes); }
+int64_t vectors_at(int64_t column, int64_t n) {
+  return std::min(kPanelVectors, (n - column + kPanelLanes - 1) / kPanelLanes);
+}
 
 }  // namespace
 
-int64_t float_panel_numbers(int64_t n, int64_t k) { return (n + kLanes - 1) / kLanes * kLanes * k; }
+int64_t float_panel_numbers(int64_t n, int64_t k) { return (n + kPanelLanes - 1) / kPanelLanes * kPanelLanes * k; }
 
 void pack_float_panels(int64_t n, int64_t k, const float* b, int64_t row_step, int64_t column_step, float* panels) {
   parallel_for(panels_of(n), kWidth * k, [=](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t column = panel * kWidth, columns = std::min(kWidth, n - column);
-      const int64_t width = vectors_at(column, n) * kLanes;
+      const int64_t width = vectors_at(column, n) * kPanelLanes;
       float* const target = panels + column * k;
       if (column_step == 1) {
         for (int64_t i = 0; i < k; ++i) {
@@ -187,7 +189,7 @@ void multiply_task(const PanelRows& a, int64_t n, Band band, int64_t column, con
   const int64_t vectors = vectors_at(column, n), columns = std::min(kWidth, n - column);
   const float* const panel = panels + column * a.segments * a.depth;
   float* const target = c + band.row * n + column;
-  if (columns == vectors * kLanes) return multiply_panel(a, band, vectors, panel, target, n);
+  if (columns == vectors * kPanelLanes) return multiply_panel(a, band, vectors, panel, target, n);
   alignas(32) float whole[kBandRows * kWidth];
   multiply_panel(a, band, vectors, panel, whole, kWidth);
   for (int64_t i = 0; i < band.rows; ++i) std::copy_n(whole + i * kWidth, columns, target + i * n);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "inspector/base/thread_pool.h"
+#include "runtime/device/lane_sums.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/device/rows.h"
 
@@ -24,9 +25,7 @@ constexpr int64_t kDotColumns = 2;
 inline float total_of(float* sums, const float* a, const float* b, int64_t rest) {
   for (int64_t lane = 0; lane < rest; ++lane) sums[lane] += a[lane] * b[lane];
   for (int64_t lane = 0; lane < 16; ++lane) sums[lane] += sums[lane + 16];
-  for (int64_t lane = 0; lane < 8; ++lane) sums[lane] += sums[lane + 8];
-  for (int64_t lane = 0; lane < 4; ++lane) sums[lane] += sums[lane + 4];
-  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+  return sum_of_sixteen(sums);
 }
 static_assert(kDotLanes == 32);  // as total_of() has it
 

@@ -18,6 +18,7 @@ struct EpilogueKind {
   Epilogue epilogue = Epilogue::none;
   DType dtype = DType::undefined;  // of the product's operands and result
   bool has_bias = false;
+  bool operator==(const EpilogueKind&) const = default;
   bool operator<(const EpilogueKind& other) const {
     return std::tie(epilogue, dtype, has_bias) < std::tie(other.epilogue, other.dtype, other.has_bias);
   }

@@ -9,6 +9,7 @@
 #endif
 
 #include "inspector/base/thread_pool.h"
+#include "runtime/device/lane_sums.h"
 #include "runtime/device/multiversion.h"
 
 namespace parallax::runtime {
@@ -28,13 +29,6 @@ struct NibbleRow {
 
   float zero_of(int64_t block) const { return zeros == nullptr ? kMiddleCode : zeros[block]; }
 };
-
-float lanes_total(const float (&lanes)[kNibbleLanes]) {
-  float sums[kNibbleLanes / 2];
-  for (int64_t lane = 0; lane < 8; ++lane) sums[lane] = lanes[lane] + lanes[lane + 8];
-  for (int64_t lane = 0; lane < 4; ++lane) sums[lane] += sums[lane + 4];
-  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
-}
 
 template <int kRows>
 void dot_nibbles_baseline(const NibbleRow& row, float* out) {
@@ -57,7 +51,7 @@ void dot_nibbles_baseline(const NibbleRow& row, float* out) {
         total[r][lane] = std::fma(row.scales[block], part[r][lane], total[r][lane]);
     }
   }
-  for (int r = 0; r < kRows; ++r) out[r] = lanes_total(total[r]);
+  for (int r = 0; r < kRows; ++r) out[r] = sum_of_sixteen(total[r]);
 }
 
 #ifdef __x86_64__
@@ -94,7 +88,7 @@ __attribute__((target("avx2,fma"))) void dot_nibbles_avx2(const NibbleRow& row, 
   for (int r = 0; r < kRows; ++r) {
     float lanes[kNibbleLanes];
     for (int half = 0; half < 2; ++half) _mm256_storeu_ps(lanes + half * 8, total[r][half]);
-    out[r] = lanes_total(lanes);
+    out[r] = sum_of_sixteen(lanes);
   }
 }
 
@@ -130,7 +124,7 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void dot_nibbles_a
   for (int r = 0; r < kRows; ++r) {
     float lanes[kNibbleLanes];
     _mm512_storeu_ps(lanes, total[r]);
-    out[r] = lanes_total(lanes);
+    out[r] = sum_of_sixteen(lanes);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/float_panels.h"
+#include "runtime/device/lane_sums.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/device/nibble_products.h"
 
@@ -105,13 +106,6 @@ void sum_tile(const TileOperands& tile, TileSums& sums) {
   sum_tile_baseline(tile, sums);
 }
 
-float sum_of_lanes(const float (&lanes)[kTileLanes]) {
-  float sums[kTileLanes / 2];
-  for (int64_t lane = 0; lane < 8; ++lane) sums[lane] = lanes[lane] + lanes[lane + 8];
-  for (int64_t lane = 0; lane < 4; ++lane) sums[lane] += sums[lane + 4];
-  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
-}
-
 // Four rows by `count` unpacked columns: y[row * n + column]. Where there are fewer than four, the last one stands in.
 void multiply_rows(const float* left, int64_t rows, const float* columns, int64_t count, int64_t step, int64_t n,
                    float* y) {
@@ -128,7 +122,7 @@ void multiply_rows(const float* left, int64_t rows, const float* columns, int64_
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t c = 0; c < width; ++c) {
           float& out = y[r * n + first + c];
-          out = depth == 0 ? sum_of_lanes(sums[r][c]) : out + sum_of_lanes(sums[r][c]);
+          out = depth == 0 ? sum_of_sixteen(sums[r][c]) : out + sum_of_sixteen(sums[r][c]);
         }
       }
     }

@@ -268,5 +268,23 @@ TEST_F(BlameRanking, AnotherPermutationIsACause) {
   EXPECT_EQ(comparison.causes.front().path, "turned");
 }
 
+// A comparison hides another index: that the two agree behind it does not make the index another value.
+TEST_F(BlameRanking, AnExactValueIsJudgedThoughAComparisonHidesIt) {
+  const auto picking = [](const char* pick, bool hands_it_out) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,4]").numbers("end", {9});
+    builder.node(pick, {"x"}, {"token"}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+    builder.node("Equal", {"token", "end"}, {"done"}).node("Not", {"done"}, {"y"}).output("y");
+    if (hands_it_out) builder.output("token");
+    return builder;
+  };
+  for (const bool hands_it_out : {false, true}) {
+    const Comparison comparison = blame(picking("ArgMax", hands_it_out), picking("ArgMin", hands_it_out));
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << hands_it_out;
+    ASSERT_EQ(paths_of_causes(comparison), Paths{"token"}) << hands_it_out;
+    EXPECT_EQ(comparison.causes.front().op, "ArgMax");
+  }
+}
+
 }  // namespace
 }  // namespace parallax
