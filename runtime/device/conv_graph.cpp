@@ -63,14 +63,8 @@ bool windows_fit(const LibraryConv& conv) {
 
 bool is_aligned(const std::byte* address) { return reinterpret_cast<uintptr_t>(address) % kCudnnAlignmentBytes == 0; }
 
-CudnnTensor described(TensorId id, cudnnDataType_t type, Ints dims) {
-  Ints strides(dims.size());
-  int64_t stride = 1;
-  for (int64_t axis = dims.size() - 1; axis >= 0; --axis) {
-    strides[axis] = stride;
-    stride *= dims[axis];
-  }
-  return {id, type, std::move(dims), std::move(strides)};
+CudnnTensor described(TensorId id, cudnnDataType_t type, const Ints& dims) {
+  return {id, type, dims, row_major_strides(dims)};
 }
 
 }  // namespace
