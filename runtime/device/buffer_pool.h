@@ -37,6 +37,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   void begin_run(std::shared_ptr<const MemoryPlan> plan);
   void enter_step(int32_t step) { runs_->enter_step(step); }
   RunMemory::Run end_run() { return runs_->end_run(); }
+  RunMemory& runs() { return *runs_; }
 
  private:
   explicit BufferPool(const BufferPoolOptions& options);

@@ -142,6 +142,23 @@ Status describe_operation(const LibraryProduct& product, cudaDataType_t type, De
   return set(described.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, described.epilogue);
 }
 
+// The same operation, which keeps what its activation is of. The library has that of its GELU alone (its ReLU keeps
+// signs), in rows of a multiple of eight elements ("CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD").
+bool may_keep_pre_activation(const LibraryProduct& product) {
+  return product.epilogue == Epilogue::tanh_gelu && product.problem.n % 8 == 0;
+}
+Status keep_pre_activation(const LibraryProduct& product, Described& described) {
+  const bool has_bias = product.bias.dtype != DType::undefined;
+  described.epilogue = has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  void* kept = product.pre_activation.data;
+  const int64_t columns = product.problem.n;
+  const int64_t distance = product.problem.m * columns;
+  PX_TRY(set(described.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, described.epilogue));
+  PX_TRY(set(described.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, kept));
+  PX_TRY(set(described.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, columns));
+  return set(described.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, distance);
+}
+
 Result<Described> describe(const LibraryProduct& product, cudaDataType_t type, bool tf32) {
   const GemmProblem& problem = product.problem;
   Described described;
@@ -229,6 +246,14 @@ Result<cublasLtMatmulAlgo_t*> algorithm_for(CudaLibrary& library, const LibraryP
   return known->second.has_value() ? &*known->second : nullptr;
 }
 
+bool can_run(const CudaLibrary& library, const Described& described, const cublasLtMatmulAlgo_t* algorithm) {
+  cublasLtMatmulHeuristicResult_t seen{};
+  return cublas().cublasLtMatmulAlgoCheck(library.light, described.operation.get(), described.first.get(),
+                                          described.second.get(), described.result.get(), described.result.get(),
+                                          algorithm, &seen) == CUBLAS_STATUS_SUCCESS &&
+         seen.workspaceSize <= kWorkspaceBytes;
+}
+
 }  // namespace
 
 CudaLibrary::~CudaLibrary() {
@@ -265,9 +290,15 @@ Result<bool> library_product(Queue<Cuda>& queue, const LibraryProduct& product) 
     cudaGetLastError();  // told here, and not by the next launch
     return out_of_memory("cuda: no memory for the workspace of cublasLt");
   }
-  const Described described = PX_TRY(describe(product, *type, queue.options().tf32));
+  const bool keeps = product.pre_activation.dtype != DType::undefined;
+  if (keeps && !may_keep_pre_activation(product)) return false;
+  Described described = PX_TRY(describe(product, *type, queue.options().tf32));
   const cublasLtMatmulAlgo_t* algorithm = PX_TRY(algorithm_for(library, product, described));
   if (algorithm == nullptr) return false;
+  if (keeps) {
+    PX_TRY(keep_pre_activation(product, described));
+    if (!can_run(library, described, algorithm)) return false;
+  }
   const auto alpha = static_cast<float>(product.problem.alpha);
   const float beta = 0;
   PX_TRY(checked(cublas().cublasLtMatmul(library.light, described.operation.get(), &alpha, described.first_data,

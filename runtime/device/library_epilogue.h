@@ -18,9 +18,11 @@ struct EpilogueKind {
   Epilogue epilogue = Epilogue::none;
   DType dtype = DType::undefined;  // of the product's operands and result
   bool has_bias = false;
+  bool keeps_sums = false;  // what the activation is of, beside its results
   bool operator==(const EpilogueKind&) const = default;
   bool operator<(const EpilogueKind& other) const {
-    return std::tie(epilogue, dtype, has_bias) < std::tie(other.epilogue, other.dtype, other.has_bias);
+    return std::tie(epilogue, dtype, has_bias, keeps_sums) <
+           std::tie(other.epilogue, other.dtype, other.has_bias, other.keeps_sums);
   }
 };
 

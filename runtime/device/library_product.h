@@ -15,10 +15,12 @@ struct LibraryProduct {
   TensorView bias;  // a row of n elements of c's type; undefined: none
   MutableView c;
   Epilogue epilogue = Epilogue::none;  // another one where has_epilogue says so
+  MutableView pre_activation{};        // as c: what the activation is of is kept here, too; undefined: nowhere
 };
 
 // False where the library has no way to do it: nothing has been written then. Deterministic: the library's own choice
-// of an algorithm, which is the same for the same shapes, and no sum is kept in less than float32.
+// of an algorithm, which is the same for the same shapes, and no sum is kept in less than float32. With
+// `pre_activation` it is the algorithm without, or none.
 template <GpuDevice Gpu>
 Result<bool> library_product(Queue<Gpu>& queue, const LibraryProduct& product);
 
@@ -39,11 +41,19 @@ Result<bool> has_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
   const Tensor c = PX_TRY(queue.allocate(kind.dtype, Shape{EpilogueProbe::kRows, EpilogueProbe::kColumns}));
   LibraryProduct product{{},          a.view(),     b.view(), kind.has_bias ? bias.view() : TensorView{},
                          writable(c), kind.epilogue};
+  Tensor kept;
+  if (kind.keeps_sums) {
+    kept = PX_TRY(queue.allocate(kind.dtype, c.shape()));
+    product.pre_activation = writable(kept);
+  }
   product.problem.m = EpilogueProbe::kRows;
   product.problem.n = EpilogueProbe::kColumns;
   product.problem.k = EpilogueProbe::kInner;
   bool is_ours = PX_TRY(library_product(queue, product));
   if (is_ours) is_ours = is_as_ours(kind, probe.sums, PX_TRY(queue.to_host(c)));
+  if (is_ours && kind.keeps_sums) {
+    is_ours = is_as_ours({Epilogue::none, kind.dtype, kind.has_bias}, probe.sums, PX_TRY(queue.to_host(kept)));
+  }
   queue.known_epilogues().emplace(kind, is_ours);
   return is_ours;
 }

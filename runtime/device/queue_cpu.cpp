@@ -11,6 +11,8 @@ Queue<Cpu>::Queue(std::shared_ptr<BufferPool> pool)
 
 Queue<Cpu>::~Queue() = default;
 
+RunMemory& Queue<Cpu>::memory() { return pool_->runs(); }
+
 Result<Tensor> Queue<Cpu>::allocate(DType dtype, const Shape& shape) {
   if (dtype == DType::string) return Tensor::allocate(dtype, shape);
   const size_t bytes = byte_size(dtype, shape.element_count());

@@ -9,6 +9,7 @@
 namespace parallax::runtime {
 
 class BufferPool;
+class RunMemory;
 class WeightCache;
 
 template <>
@@ -24,6 +25,7 @@ class Queue<Cpu> {
   Result<Tensor> allocate(DType dtype, const Shape& shape);
 
   BufferPool& pool() { return *pool_; }
+  RunMemory& memory();
   WeightCache& weights() { return *weights_; }
   const WeightCache& weights() const { return *weights_; }
 

@@ -46,8 +46,9 @@ bool RunMemory::is_idle(const Arena& arena) const {
 }
 
 std::shared_ptr<std::byte> RunMemory::place(size_t bytes) {
+  if (step_ < 0) return nullptr;  // outside of what is planned, as most of a loop is: no lock for it
   const std::lock_guard lock(mutex_);
-  if (plan_ == nullptr || arena_ == nullptr || step_ < 0) return nullptr;
+  if (plan_ == nullptr || arena_ == nullptr) return nullptr;
   const size_t index = plan_->first[static_cast<size_t>(step_)] + requests_++;
   const bool foreseen = index < plan_->first[static_cast<size_t>(step_) + 1];
   if (!foreseen || plan_->buffers[index].bytes < bytes) {
@@ -69,8 +70,9 @@ void RunMemory::release(Arena& arena, std::byte* memory, size_t bytes) {
 }
 
 RunMemory::Request RunMemory::note_request(size_t bytes) {
+  if (step_ < 0) return {};
   const std::lock_guard lock(mutex_);
-  if (!is_running_ || plan_ != nullptr || step_ < 0) return {};
+  if (!is_running_ || plan_ != nullptr) return {};
   run_.trace.lives.push_back({step_, bytes, run_.trace.events++, BufferLife::kNever});
   return {run_number_, static_cast<int64_t>(run_.trace.lives.size()) - 1};
 }

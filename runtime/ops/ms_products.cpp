@@ -1,5 +1,7 @@
 // Products of matrices with something fused to them: com.microsoft FusedMatMul, TransposeMatMul, FusedMatMulActivation,
 // FusedGemm, GemmFastGelu, and our own Linear.
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "runtime/device/activation.h"
@@ -20,6 +22,7 @@ struct Finish {
   const Tensor* bias = nullptr;
   const Tensor* residual = nullptr;
   Activation activation;
+  bool keeps_pre_activation = false;  // output 1: what the activation is of
 };
 
 template <class C>
@@ -38,12 +41,19 @@ Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tens
   const bool direct = out.dtype == storage_of<C>();
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
   C* target = reinterpret_cast<C*>(wide.data);
+  const auto same = [](C x) { return x; };
   PX_TRY(gemm(op.queue(), problem, left.get(), right.get(), target));
-  if (finish.activation.kind != Activation::Kind::none || bias != nullptr || residual != nullptr) {
-    finish_rows<C>(problem.m * problem.batch(), problem.n, bias.get(), residual.get(), finish.activation, target);
+  const int64_t rows = problem.m * problem.batch();
+  const C* row = bias.get();
+  if (finish.keeps_pre_activation) {
+    const MutableView shown = PX_TRY(op.make_shown_output(1, out.dtype, out.shape));
+    if (row != nullptr) finish_rows<C>(rows, problem.n, std::exchange(row, nullptr), nullptr, {}, target);
+    map_as<C, C>(op.queue(), same, shown, std::array<TensorView, 1>{TensorView(wide)});
+  }
+  if (finish.activation.kind != Activation::Kind::none || row != nullptr || residual != nullptr) {
+    finish_rows<C>(rows, problem.n, row, residual.get(), finish.activation, target);
   }
   if (direct) return {};
-  const auto same = [](C x) { return x; };
   map_as<C, C>(op.queue(), same, out, std::array<TensorView, 1>{TensorView(wide)});
   return {};
 }
@@ -85,6 +95,7 @@ Status linear(Context& op) {
   finish.activation = PX_TRY(activation_of_conv(op));
   if (op.has_input(2)) finish.bias = &op.input(2);
   if (op.has_input(3)) finish.residual = &op.input(3);
+  finish.keeps_pre_activation = op.wants_output(1);
   PX_TRY(fits_product(product, finish.bias, finish.residual));
   return multiply(op, product, op.input(0), op.input(1), finish);
 }

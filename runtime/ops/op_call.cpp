@@ -158,7 +158,8 @@ Result<Ints> OpCall::resolve_axes(Ints axes, int64_t rank) {
 }
 
 bool OpCall::wants_output(int64_t index) const {
-  return index >= 0 && index < output_count() && node_.outputs.data()[index] != kNoValue;
+  return index >= 0 && index < output_count() && node_.outputs.data()[index] != kNoValue &&
+         (index >= 64 || (result_.spared >> index & 1) == 0);
 }
 
 void OpCall::set_output(int64_t index, Value value) {

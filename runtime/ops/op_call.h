@@ -27,6 +27,7 @@ struct OpInput {
 struct CallResult {
   std::vector<Value> outputs;    // one for each of the node's
   std::vector<int64_t> aliases;  // for each output the input whose payload it is, or -1
+  uint64_t spared = 0;           // bit i: nobody looks at output i, which need not be made
 };
 
 class OpCall {

@@ -10,6 +10,7 @@
 
 #include "runtime/device/elements.h"
 #include "runtime/device/queue_cpu.h"
+#include "runtime/device/run_memory.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {
@@ -36,9 +37,15 @@ class OpContext : public OpCall {
     return make_output(index, dtype, known);
   }
 
-  // The same for a function that writes element i only after it has read element i of each input in `candidates`: the
-  // output takes over the buffer of one of them when that one has the very same shape and size and nobody else will
-  // look at it.
+  // One that is made for the observer alone. Runs are planned without it, so it lies outside of planned memory.
+  Result<MutableView> make_shown_output(int64_t index, DType dtype, const Shape& shape) {
+    const auto made_outside = queue_.memory().pause();
+    return make_output(index, dtype, shape);
+  }
+
+  // A fresh one too, for a function that writes element i only after it has read element i of each input in
+  // `candidates`: the output takes over the buffer of one of them when that one has the very same shape and size and
+  // nobody else will look at it.
   Result<MutableView> make_output_over(int64_t index, DType dtype, const Shape& shape,
                                        std::initializer_list<int64_t> candidates) {
     for (int64_t candidate : candidates) {

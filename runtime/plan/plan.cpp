@@ -8,6 +8,7 @@
 #include "inspector/base/checked_math.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/device/blocks.h"
+#include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {
 namespace {
@@ -232,6 +233,11 @@ class Builder {
     };
     for (size_t index = 0; index < step.outputs.size(); ++index) step.placing_order.push_back(index);
     std::ranges::stable_sort(step.placing_order, {}, place_in_source);
+    const bool is_fused = step.node->domain == kFusedDomain;
+    for (size_t index = 1; is_fused && index < step.outputs.size(); ++index) {
+      const auto unread = std::find(step.last_read.begin(), step.last_read.end(), step.node->outputs[index]);
+      if (unread != step.last_read.end()) step.only_to_observe |= uint64_t{1} << index;
+    }
     for (ValueId value : step.last_read) {
       if (plan_->is_constant[static_cast<size_t>(value)] == 0) step.freed_slots.push_back(place_of(value).slot);
     }

@@ -53,6 +53,7 @@ struct Step {
   std::vector<StepInput> inputs;      // aliases resolved
   std::vector<ValuePlace> outputs;    // as many as the node's
   std::vector<size_t> placing_order;  // indices of `outputs`: what is made of another comes after it, as in the source
+  uint64_t only_to_observe = 0;       // bit i: output i of a fused node is made for nobody but the observer
   std::vector<ValueId> last_read;     // values that nothing reads after this node, its own unread outputs included
   std::vector<int32_t> freed_slots;   // theirs, but for those of constants
 

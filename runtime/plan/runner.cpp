@@ -264,6 +264,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
     }
   }
   PX_TRY(check_arguments(step, operands_));
+  result_.spared = step.only_to_observe == 0 ? 0 : unobserved(step);
   if (step.control != nullptr) return compute_control(active, step, std::vector<OpInput>(operands_));
   if (suits(step.kernel, operands_)) {
     PX_TRY(platform_.call(step.kernel, *step.node, operands_, frame_seed_, result_));
@@ -272,6 +273,17 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
     PX_TRY(platform_.call(other, *step.node, operands_, frame_seed_, result_));
   }
   return place_outputs(active, step, result_.outputs, result_.aliases);
+}
+
+// Of the outputs that are made for the observer alone, those that this one does not want.
+uint64_t Runner::unobserved(const Step& step) const {
+  uint64_t spared = 0;
+  for (size_t index = 0; index < step.outputs.size(); ++index) {
+    if ((step.only_to_observe >> index & 1) == 0) continue;
+    const ValueSite& site = *step.outputs[index].site;
+    if (levels_[static_cast<size_t>(site.id)] == CaptureLevel::none) spared |= uint64_t{1} << index;
+  }
+  return spared;
 }
 
 // Control flow reads conditions and counts on the host; what it hands to bodies stays where it lies.
@@ -316,7 +328,7 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Va
                              std::span<const int64_t> aliases) {
   for (const size_t index : step.placing_order) {
     const ValuePlace& where = step.outputs[index];
-    if (where.slot < 0) continue;
+    if (where.slot < 0 || (step.only_to_observe != 0 && (unobserved(step) >> index & 1) != 0)) continue;
     if (index >= outputs.size() || outputs[index].is_absent()) {
       return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
                                      index, platform_.name()));

@@ -45,6 +45,7 @@ class Runner {
   Status run_step(ActiveGraph& active, const Step& step);
   Status compute(ActiveGraph& active, const Step& step);
   Status compute_kernel(ActiveGraph& active, const Step& step);
+  uint64_t unobserved(const Step& step) const;
   Status compute_control(ActiveGraph& active, const Step& step, std::span<const OpInput> inputs);
   Result<std::vector<Value>> run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);

@@ -123,8 +123,10 @@ void fuse_linear_activation(Fuser& fuser, size_t position) {
   if (is_gemm && (!activation->is_published || node->opset_version < 7)) return;
   std::vector<ValueId> inputs;
   for (size_t index = 0; index < node->inputs.size(); ++index) inputs.push_back(fuser.input(*node, index));
+  std::vector<ValueId> outputs = fuser.at(after)->outputs;
+  if (!is_gemm) outputs.push_back(node->outputs[0]);  // still there for whoever observes it
   Node made = fuser.make(is_gemm ? kMicrosoft : kFusedDomain, is_gemm ? "FusedGemm" : "Linear", after,
-                         std::move(inputs), fuser.at(after)->outputs);
+                         std::move(inputs), std::move(outputs));
   made.attributes = node->attributes;
   made.attributes.push_back(string_attribute("activation", activation->name));
   if (is_gemm && activation->name == "LeakyRelu") {
@@ -150,7 +152,9 @@ void fuse_residual(Fuser& fuser, size_t position) {
     if (!dim.is_known() && dim.name.empty()) return;
   }
   std::vector<ValueId> inputs{fuser.input(*node, 0), fuser.input(*node, 1), fuser.input(*node, 2), other};
-  Node made = fuser.make(kFusedDomain, "Linear", after, std::move(inputs), add->outputs);
+  std::vector<ValueId> outputs = add->outputs;
+  outputs.insert(outputs.end(), node->outputs.begin() + 1, node->outputs.end());
+  Node made = fuser.make(kFusedDomain, "Linear", after, std::move(inputs), std::move(outputs));
   made.attributes = node->attributes;
   const std::array<size_t, 2> members{position, after};
   fuser.replace(members, after, std::move(made));

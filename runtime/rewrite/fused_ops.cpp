@@ -10,10 +10,10 @@ namespace {
 // Gated: activation(gate) * up.
 // Pointwise: step i is `operators` i of the operands 2i and 2i + 1 (-1: none): inputs first, then results. The last is
 // Y. Rotary: X * cosine + rotated(X) * sine, where the halves (a, b) of a row are rotated to (-b, a). Linear:
-// activation(A B + bias) + residual, the products as MatMul has them. Conv: as com.microsoft.FusedConv, with more
-// activations. Attention: softmax(scale * Q K + added + added_again) V, the scores replaced by hidden_value where
-// hidden is hides_where; axis i of an operand is axis order[i] of its tensor, and axis order[i] of the result is axis i
-// of Y; each head of K and V stands so many groups times.
+// activation(A B + bias) + residual, the products as MatMul has them, and A B + bias by itself. Conv: as
+// com.microsoft.FusedConv, with more activations. Attention: softmax(scale * Q K + added + added_again) V, the scores
+// replaced by hidden_value where hidden is hides_where; axis i of an operand is axis order[i] of its tensor, and axis
+// order[i] of the result is axis i of Y; each head of K and V stands so many groups times.
 constexpr std::string_view kTable = R"(domain parallax.fused 1
 
 op Attention 1
@@ -69,6 +69,7 @@ op Linear 1
   in bias T optional
   in residual T optional
   out Y T
+  out pre_activation T optional
   attr activation string
   attr activation_params floats
   type T = float float16 bfloat16 double

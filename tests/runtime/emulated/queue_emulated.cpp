@@ -172,6 +172,12 @@ Result<std::vector<float>> host_floats(Queue<Emulated>& queue, const TensorView&
   return values;
 }
 
+Status store(const Tensor& values, const MutableView& target) {
+  std::byte* place = PX_TRY(emulation::true_address(target.data, values.size_bytes()));
+  std::memcpy(place, values.view().data, values.size_bytes());
+  return {};
+}
+
 // c = alpha op(a) op(b) + bias, in plain loops on the host.
 Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
   const GemmProblem& problem = product.problem;
@@ -182,6 +188,7 @@ Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
   const std::vector<float> bias = has_bias ? PX_TRY(host_floats(queue, product.bias)) : std::vector<float>();
   if (has_bias && static_cast<int64_t>(bias.size()) != problem.n) return execution_error("the bias is no row");
   Tensor result = PX_TRY(Tensor::allocate(dtype, product.c.shape));
+  Tensor sums = PX_TRY(Tensor::allocate(dtype, product.c.shape));
   for (int64_t i = 0; i < problem.batch() * problem.m * problem.n; ++i) {
     const int64_t batch = i / (problem.m * problem.n), row = i / problem.n % problem.m, column = i % problem.n;
     float sum = 0;
@@ -192,15 +199,13 @@ Status multiply_on_host(Queue<Emulated>& queue, const LibraryProduct& product) {
              b[static_cast<size_t>(problem.b_offsets[batch] + in_b)];
     }
     sum = static_cast<float>(problem.alpha) * sum + (has_bias ? bias[static_cast<size_t>(column)] : 0.0F);
-    sum = product.epilogue == Epilogue::none ? sum : emulated_library().activate(product.epilogue, sum);
-    storage::visit_storage(dtype, [&](auto* type) {
-      using S = std::remove_pointer_t<decltype(type)>;
-      reinterpret_cast<S*>(result.mutable_data())[i] = storage::to_storage<S>(sum);
-    });
+    const float activated =
+        product.epilogue == Epilogue::none ? sum : emulated_library().activate(product.epilogue, sum);
+    store_block<float>(dtype, result.mutable_data(), i, 1, &activated);
+    store_block<float>(dtype, sums.mutable_data(), i, 1, &sum);
   }
-  std::byte* target = PX_TRY(emulation::true_address(product.c.data, result.size_bytes()));
-  std::memcpy(target, result.view().data, result.size_bytes());
-  return {};
+  PX_TRY(store(result, product.c));
+  return product.pre_activation.dtype == DType::undefined ? Status{} : store(sums, product.pre_activation);
 }
 
 }  // namespace
@@ -219,7 +224,10 @@ Result<bool> library_product(Queue<Emulated>& queue, const LibraryProduct& produ
   if (!is_known || product.a.dtype != dtype || product.b.dtype != dtype || problem.beta != 0 || problem.k == 0) {
     return false;
   }
+  const bool keeps = product.pre_activation.dtype != DType::undefined;
+  if (keeps && (product.epilogue != Epilogue::tanh_gelu || !emulated_library().keeps_sums)) return false;
   if (product.epilogue != Epilogue::none) ++emulated_library().activated_products;
+  if (keeps) ++emulated_library().kept_products;
   queue.perform([&queue, product] { return multiply_on_host(queue, product); });
   return true;
 }

@@ -89,6 +89,8 @@ void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& 
 struct EmulatedLibrary {
   float (*activate)(Epilogue epilogue, float sum) = activated;
   int64_t activated_products = 0;
+  bool keeps_sums = true;     // of its GELU, as the library's own
+  int64_t kept_products = 0;  // that had an activation and kept what it is of
 };
 EmulatedLibrary& emulated_library();
 
