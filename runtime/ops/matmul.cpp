@@ -62,10 +62,11 @@ Status matmul(OpContext<Device>& op) {
 
 // ---- Gemm ----
 
+// The product with beta times C.
 template <class C>
-struct Scaled {
-  C factor;
-  PX_HD C operator()(C x) const { return x * factor; }
+struct PlusScaled {
+  C beta;
+  PX_HD C operator()(C product, C c) const { return product + beta * c; }
 };
 
 // Gemm's C as a bias: one row, taken once.
@@ -75,7 +76,7 @@ bool is_bias(OpContext<Device>& op, const MutableView& out) {
 }
 
 template <class C, class Device>
-Status gemm_as(OpContext<Device>& op, GemmProblem problem, const MutableView& out) {
+Status gemm_as(OpContext<Device>& op, const GemmProblem& problem, const MutableView& out) {
   if (!op.has_input(2) || is_bias(op, out)) {
     const TensorView bias = op.has_input(2) ? op.input(2).view() : TensorView{};
     if (PX_TRY(multiply_halves(op, problem, bias, out))) return {};
@@ -83,21 +84,20 @@ Status gemm_as(OpContext<Device>& op, GemmProblem problem, const MutableView& ou
   const bool direct = out.dtype == storage_of<C>();
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
   C* target = reinterpret_cast<C*>(wide.data);
-  if (op.has_input(2)) {
+  const auto a = PX_TRY(converted<C>(op.queue(), op.input(0).view(), false));
+  const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
+  PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), target));
+  if (op.has_input(2)) {  // added to the whole product, whose weights may be packed
     const Shape shapes[] = {op.input(2).shape(), out.shape};
     if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape)) {
       return execution_error("C of shape " + op.input(2).shape().to_string() + " does not broadcast to " +
                              out.shape.to_string());
     }
-    const Scaled<C> scaled{static_cast<C>(op.real("beta"))};
-    map_as<C, C>(op.queue(), scaled, wide, std::array<TensorView, 1>{op.input(2).view()});
-    problem.beta = 1.0;
+    const PlusScaled<C> sum{static_cast<C>(op.real("beta"))};
+    map_as<C, C>(op.queue(), sum, out, std::array<TensorView, 2>{TensorView(wide), op.input(2).view()});
+  } else if (!direct) {
+    map_as<C, C>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
   }
-  const auto a = PX_TRY(converted<C>(op.queue(), op.input(0).view(), false));
-  const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
-  PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), target));
-  if (direct) return {};
-  map_as<C, C>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
   return {};
 }
 
