@@ -4,62 +4,70 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/device/key_sort.h"
+#include "runtime/device/number_order.h"
 #include "runtime/device/rows.h"
 
 namespace parallax::runtime {
 
-// How numbers stand: NaN counts as the largest, zeros of either sign are equal, equal ones keep the order of their
-// places.
-enum class NumberOrder : uint8_t { ascending, descending };
-
-// Numbers in one of these orders. That it says which lets GPU devices sort keys (gpu/sort_key.h) in its place.
-struct TopFirst {
-  bool largest;
-  NumberOrder number_order() const { return largest ? NumberOrder::descending : NumberOrder::ascending; }
-  template <class C>
-  PX_HD bool operator()(C x, int64_t place_x, C y, int64_t place_y) const {
-    const bool x_nan = x != x;
-    const bool y_nan = y != y;
-    if (x_nan != y_nan) return largest ? x_nan : y_nan;
-    if (x != y && !x_nan) return largest ? x > y : x < y;
-    return place_x < place_y;
-  }
-};
-
 namespace sort_detail {
 
-template <class C>
-struct Entry {
-  C value;
-  int64_t place;
+// Places of elements in any order, by comparing. Few of many: a heap of the best so far, which hardly any later one
+// enters.
+template <class C, class Before>
+class CompareSort {
+ public:
+  explicit CompareSort(const Before& before) : before_(before) {}
+
+  void operator()(const C* row, int64_t length, int64_t k, int64_t* places) {
+    const auto precedes = [&](const Entry& a, const Entry& b) { return before_(a.value, a.place, b.value, b.place); };
+    constexpr int64_t kManyOf = 8;
+    const bool is_few = k < length / kManyOf;
+    if (k == 0) return;
+    entries_.clear();
+    for (int64_t i = 0; i < (is_few ? k : length); ++i) entries_.push_back({row[i], i});
+    if (!is_few) {
+      if (k < length) std::nth_element(entries_.begin(), entries_.begin() + k, entries_.end(), precedes);
+      std::sort(entries_.begin(), entries_.begin() + k, precedes);
+    } else {
+      std::make_heap(entries_.begin(), entries_.end(), precedes);
+      for (int64_t i = k; i < length; ++i) {
+        if (!precedes({row[i], i}, entries_.front())) continue;
+        std::pop_heap(entries_.begin(), entries_.end(), precedes);
+        entries_.back() = {row[i], i};
+        std::push_heap(entries_.begin(), entries_.end(), precedes);
+      }
+      std::sort_heap(entries_.begin(), entries_.end(), precedes);
+    }
+    for (int64_t i = 0; i < k; ++i) places[i] = entries_.data()[i].place;
+  }
+
+ private:
+  struct Entry {
+    C value;
+    int64_t place;
+  };
+  const Before& before_;
+  std::vector<Entry> entries_;
 };
 
-// The first k of a row in order. Few of many: a heap of the best so far, which hardly any later one enters.
-template <class C, class Before>
-void sort_first(const Before& before, const C* row, int64_t length, int64_t k, std::vector<Entry<C>>& entries) {
-  const auto precedes = [&](const Entry<C>& a, const Entry<C>& b) {
-    return before(a.value, a.place, b.value, b.place);
-  };
-  constexpr int64_t kManyOf = 8;
-  const bool is_few = k < length / kManyOf;
-  entries.clear();
-  for (int64_t i = 0; i < (is_few ? k : length); ++i) entries.push_back({row[i], i});
-  if (!is_few) {
-    if (k < length) std::nth_element(entries.begin(), entries.begin() + k, entries.end(), precedes);
-    std::sort(entries.begin(), entries.begin() + k, precedes);
-    return;
-  }
-  if (k == 0) return;
-  std::make_heap(entries.begin(), entries.end(), precedes);
-  Entry<C> last = entries.front();
-  for (int64_t i = k; i < length; ++i) {
-    if (!before(row[i], i, last.value, last.place)) continue;
-    std::pop_heap(entries.begin(), entries.end(), precedes);
-    entries.back() = {row[i], i};
-    std::push_heap(entries.begin(), entries.end(), precedes);
-    last = entries.front();
-  }
-  std::sort_heap(entries.begin(), entries.end(), precedes);
+template <class C, class Sort>
+void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView& in, int64_t k,
+               const MutableView& values, const MutableView& places) {
+  const RowLayout out_layout{layout.outer, k, layout.inner};
+  parallel_for(layout.row_count(), layout.length * 20, [&](int64_t begin, int64_t end) {
+    Sort sort = prototype;
+    std::vector<C> buffer;
+    std::vector<C> best(static_cast<size_t>(k));
+    std::vector<int64_t> order(static_cast<size_t>(k));
+    for (int64_t row = begin; row < end; ++row) {
+      const C* elements = load_row<C>(in, layout, row, buffer);
+      sort(elements, layout.length, k, order.data());
+      for (int64_t i = 0; i < k; ++i) best.data()[i] = elements[order.data()[i]];
+      store_row<C>(values, out_layout, row, best.data());
+      store_row<int64_t>(places, out_layout, row, order.data());
+    }
+  });
 }
 
 }  // namespace sort_detail
@@ -69,22 +77,11 @@ void sort_first(const Before& before, const C* row, int64_t length, int64_t k, s
 template <class C, class Before>
 void sort_rows(Queue<Cpu>&, const Before& before, const RowLayout& layout, const TensorView& in, int64_t k,
                const MutableView& values, const MutableView& places) {
-  const RowLayout out_layout{layout.outer, k, layout.inner};
-  parallel_for(layout.row_count(), layout.length * 20, [&](int64_t begin, int64_t end) {
-    std::vector<C> buffer;
-    std::vector<sort_detail::Entry<C>> entries;
-    std::vector<C> best(static_cast<size_t>(k));
-    std::vector<int64_t> order(static_cast<size_t>(k));
-    for (int64_t row = begin; row < end; ++row) {
-      sort_detail::sort_first(before, load_row<C>(in, layout, row, buffer), layout.length, k, entries);
-      for (int64_t i = 0; i < k; ++i) {
-        best.data()[i] = entries.data()[i].value;
-        order.data()[i] = entries.data()[i].place;
-      }
-      store_row<C>(values, out_layout, row, best.data());
-      store_row<int64_t>(places, out_layout, row, order.data());
-    }
-  });
+  if constexpr (gpu::OrdersNumbers<Before>) {
+    if (KeySort<C>::takes(layout.length))
+      return sort_detail::sort_rows<C>(KeySort<C>(before.number_order()), layout, in, k, values, places);
+  }
+  sort_detail::sort_rows<C>(sort_detail::CompareSort<C, Before>(before), layout, in, k, values, places);
 }
 
 }  // namespace parallax::runtime

@@ -4,7 +4,7 @@
 
 #include <concepts>
 
-#include "runtime/device/sort.h"
+#include "runtime/device/number_order.h"
 #include "runtime/device/storage.h"
 
 namespace parallax::runtime::gpu {
