@@ -16,6 +16,10 @@ namespace parallax {
 namespace runtime {
 namespace {
 
+constexpr const char* kAttention =
+    "halves: cuDNN where it is, knows how and a probe on the device has shown its softmax to be ours: its first "
+    "deterministic choice, sums in float32, weights rounded to the operands' type; else our own in float32";
+
 class CudaExecutor final : public Executor {
  public:
   std::string name() const override { return "cuda"; }
@@ -24,6 +28,7 @@ class CudaExecutor final : public Executor {
   std::map<std::string, std::string> settings(const RunOptions& options) const override {
     return {{"accumulate", "float32 for narrower floats"},
             {"activations of products", "cublasLt's where a probe on the device has shown them to be ours"},
+            {"attention", kAttention},
             {"convolutions", "cuDNN where it is, its first deterministic choice; else kernels of our own"},
             {"fallback", options.fallback == nullptr ? "none" : options.fallback->name()},
             {"libraries", describe_cuda(0).versions},
