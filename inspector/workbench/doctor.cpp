@@ -76,22 +76,25 @@ DoctorItem examine_driver() {
   return item;
 }
 
-// Convolutions on a GPU are its library's, where it is there: looked for where the runtime does.
+// Convolutions and attention on a GPU are its library's, where it is there: looked for where the runtime does.
 DoctorItem examine_cudnn() {
 #ifdef PARALLAX_CUDNN
   const std::string name = "libcudnn.so." PARALLAX_CUDNN;
   void* library = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) library = ::dlopen((PARALLAX_CUDNN_FOLDER "/" + name).c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
-    return {"cudnn", false, "cuDNN not found (" + name + "): convolutions on a GPU by own kernels",
+    return {"cudnn", false, "cuDNN not found (" + name + "): convolutions and attention on a GPU by own kernels",
             "install cuDNN " PARALLAX_CUDNN ": https://developer.nvidia.com/cudnn"};
   }
   const auto version = reinterpret_cast<size_t (*)()>(::dlsym(library, "cudnnGetVersion"));
   const size_t number = version == nullptr ? 0 : version();  // of 9.19.0: 91900
   ::dlclose(library);
-  return {"cudnn", true, fmt::format("cuDNN {}.{}.{}", number / 10000, number / 100 % 100, number % 100), ""};
+  return {"cudnn", true,
+          fmt::format("cuDNN {}.{}.{}: convolutions; from 9.10.2 on attention in float16 and bfloat16", number / 10000,
+                      number / 100 % 100, number % 100),
+          ""};
 #else
-  return {"cudnn", false, "this build has no cuDNN: convolutions on a GPU by own kernels",
+  return {"cudnn", false, "this build has no cuDNN: convolutions and attention on a GPU by own kernels",
           "build with CUDA and the headers of cuDNN 9"};
 #endif
 }

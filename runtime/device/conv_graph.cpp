@@ -125,7 +125,7 @@ CudnnChoice choose_conv_plan(const Cudnn& functions, const CudnnTarget& target, 
   if (has_bias(conv)) {
     Ints bias_dims(y_dims.size(), 1);
     bias_dims[1] = problem.out_channels;
-    graph.add(sums, graph.tensor(described(kBias, type, bias_dims)), y);
+    graph.pointwise(CUDNN_POINTWISE_ADD, sums, graph.tensor(described(kBias, type, bias_dims)), y);
   }
   return graph.choose_plan(target, {.may_use_tensor_cores = conv.y.dtype != DType::float32 || tf32});
 }

@@ -20,6 +20,7 @@ constexpr cudnnBackendAttributeType_t attribute_type() {
   if constexpr (std::is_same_v<T, cudnnDataType_t>) return CUDNN_TYPE_DATA_TYPE;
   if constexpr (std::is_same_v<T, cudnnConvolutionMode_t>) return CUDNN_TYPE_CONVOLUTION_MODE;
   if constexpr (std::is_same_v<T, cudnnPointwiseMode_t>) return CUDNN_TYPE_POINTWISE_MODE;
+  if constexpr (std::is_same_v<T, cudnnReduceTensorOp_t>) return CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
   if constexpr (std::is_same_v<T, cudnnBackendHeurMode_t>) return CUDNN_TYPE_HEUR_MODE;
   if constexpr (std::is_same_v<T, cudnnHandle_t>) return CUDNN_TYPE_HANDLE;
 }
@@ -93,14 +94,14 @@ CudnnGraph::Node CudnnGraph::tensor(const CudnnTensor& described) {
   set(node, CUDNN_ATTR_TENSOR_DIMENSIONS, described.dims);
   set(node, CUDNN_ATTR_TENSOR_STRIDES, described.strides);
   set(node, CUDNN_ATTR_TENSOR_IS_VIRTUAL, described.is_between);
+  if (described.is_by_value) set(node, CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
   finish(node, "a tensor");
   return node;
 }
 
 void CudnnGraph::convolution_operation(cudnnBackendDescriptorType_t type, const CudnnConvolution& convolution,
-                                       std::span<const std::pair<cudnnBackendAttributeName_t, Node>> tensors,
-                                       cudnnBackendAttributeName_t descriptor, cudnnBackendAttributeName_t alpha,
-                                       cudnnBackendAttributeName_t beta) {
+                                       std::span<const Part> tensors, cudnnBackendAttributeName_t descriptor,
+                                       cudnnBackendAttributeName_t alpha, cudnnBackendAttributeName_t beta) {
   const Node how = create(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   set(how, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
   set(how, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
@@ -120,38 +121,68 @@ void CudnnGraph::convolution_operation(cudnnBackendDescriptorType_t type, const 
 }
 
 void CudnnGraph::convolve(const CudnnConvolution& convolution, Node x, Node filters, Node y) {
-  const std::array<std::pair<cudnnBackendAttributeName_t, Node>, 3> tensors{
-      {{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x},
-       {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, filters},
-       {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y}}};
+  const std::array<Part, 3> tensors{{{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x},
+                                     {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, filters},
+                                     {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y}}};
   convolution_operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, convolution, tensors,
                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
 }
 
 void CudnnGraph::convolve_back(const CudnnConvolution& convolution, Node dy, Node filters, Node dx) {
-  const std::array<std::pair<cudnnBackendAttributeName_t, Node>, 3> tensors{
-      {{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, dy},
-       {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, filters},
-       {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, dx}}};
+  const std::array<Part, 3> tensors{{{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, dy},
+                                     {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, filters},
+                                     {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, dx}}};
   convolution_operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, convolution, tensors,
                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
 }
 
-void CudnnGraph::add(Node x, Node b, Node y) {
-  const Node how = create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  set(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
-  set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-  finish(how, "a sum");
-  const Node operation = create(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  set_nodes(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, {&how, 1});
-  set_nodes(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, {&x, 1});
-  set_nodes(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, {&b, 1});
-  set_nodes(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, {&y, 1});
-  finish(operation, "the operation sum");
+void CudnnGraph::add_operation(cudnnBackendDescriptorType_t type, std::initializer_list<Part> parts, const char* what) {
+  const Node operation = create(type);
+  for (const auto& [name, node] : parts) {
+    if (node != nullptr) set_nodes(operation, name, {&node, 1});
+  }
+  finish(operation, what);
   operations_.push_back(operation);
+}
+
+void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Node x, Node b, Node y) {
+  const Node how = create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  set(how, CUDNN_ATTR_POINTWISE_MODE, mode);
+  set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  finish(how, "a function");
+  add_operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}},
+                "the operation of a function");
+}
+
+void CudnnGraph::reduce(cudnnReduceTensorOp_t by, Node x, Node y) {
+  const Node how = create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  set(how, CUDNN_ATTR_REDUCTION_OPERATOR, by);
+  set(how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  finish(how, "a reduction");
+  add_operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_REDUCTION_DESC, how},
+                 {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x},
+                 {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y}},
+                "the operation reduction");
+}
+
+void CudnnGraph::multiply(Node a, Node b, Node c) {
+  const Node how = create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  set(how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
+  finish(how, "a product");
+  add_operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_MATMUL_DESC, how},
+                 {CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
+                 {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b},
+                 {CUDNN_ATTR_OPERATION_MATMUL_CDESC, c}},
+                "the operation product");
 }
 
 // ---- The choice of a plan ----
@@ -287,7 +318,7 @@ const CudnnChoice* CudnnPlans::find(const CudnnKey& key, bool is_recording) {
 
 const CudnnChoice* CudnnPlans::keep(CudnnKey key, CudnnChoice choice) {
   const auto oldest = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return !entry.stays; });
-  if (entries_.size() >= most_ && oldest != entries_.end()) {
+  if (is_full() && oldest != entries_.end()) {
     places_.erase(oldest->key);
     entries_.erase(oldest);
   }

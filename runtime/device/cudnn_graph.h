@@ -6,6 +6,7 @@
 
 #ifdef PX_WITH_CUDNN
 
+#include <initializer_list>
 #include <list>
 #include <map>
 #include <memory>
@@ -44,8 +45,9 @@ struct CudnnTensor {
   int64_t id = 0;  // its memory is given under; no two tensors of a graph have the same
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   Ints dims;
-  Ints strides;             // in elements
-  bool is_between = false;  // one operation makes it for the next, and it lies nowhere
+  Ints strides;              // in elements
+  bool is_between = false;   // one operation makes it for the next, and it lies nowhere
+  bool is_by_value = false;  // its memory is the host's, read when the plan is run
 };
 
 struct CudnnConvolution {
@@ -102,7 +104,10 @@ class CudnnGraph {
   void convolve(const CudnnConvolution& convolution, Node x, Node filters, Node y);
   // The convolution's transpose: dx of dy.
   void convolve_back(const CudnnConvolution& convolution, Node dy, Node filters, Node dx);
-  void add(Node x, Node b, Node y);  // in float32, with broadcasting
+  // These in float32, with broadcasting.
+  void pointwise(cudnnPointwiseMode_t mode, Node x, Node b, Node y);  // b: null where there is one operand
+  void reduce(cudnnReduceTensorOp_t by, Node x, Node y);              // along the axes that are 1 in y
+  void multiply(Node a, Node b, Node c);                              // matrices
 
   // The first of the configurations the library proposes that keeps the rules and can be made: the same for the same
   // graph. The graph is used up.
@@ -116,10 +121,11 @@ class CudnnGraph {
   void set(Node node, cudnnBackendAttributeName_t name, const T& value);
   void set(Node node, cudnnBackendAttributeName_t name, const Ints& values);
   void set_nodes(Node node, cudnnBackendAttributeName_t name, std::span<const Node> values);
+  using Part = std::pair<cudnnBackendAttributeName_t, Node>;
+  void add_operation(cudnnBackendDescriptorType_t type, std::initializer_list<Part> parts, const char* what);
   void convolution_operation(cudnnBackendDescriptorType_t type, const CudnnConvolution& convolution,
-                             std::span<const std::pair<cudnnBackendAttributeName_t, Node>> tensors,
-                             cudnnBackendAttributeName_t descriptor, cudnnBackendAttributeName_t alpha,
-                             cudnnBackendAttributeName_t beta);
+                             std::span<const Part> tensors, cudnnBackendAttributeName_t descriptor,
+                             cudnnBackendAttributeName_t alpha, cudnnBackendAttributeName_t beta);
   std::vector<CudnnDescriptor> configurations(const CudnnTarget& target, Node graph, cudnnBackendHeurMode_t mode);
   bool keeps(Node configuration, const CudnnRules& rules);
   CudnnChoice make_plan(const CudnnTarget& target, const CudnnRules& rules, CudnnDescriptor configuration);
@@ -140,6 +146,7 @@ class CudnnPlans {
   // Null where it is not known yet. `is_recording`: it is to stay.
   const CudnnChoice* find(const CudnnKey& key, bool is_recording);
   size_t size() const { return entries_.size(); }
+  bool is_full() const { return entries_.size() >= most_; }
   const CudnnChoice* keep(CudnnKey key, CudnnChoice choice);
 
  private:

@@ -12,8 +12,8 @@
 
 namespace parallax::runtime {
 
-struct CudaCopies;        // copies_cuda.cpp
-struct CudaConvolutions;  // conv_cuda.cpp
+struct CudaCopies;  // copies_cuda.cpp
+struct CudaDnn;     // dnn_cuda.h
 
 // All that the choice of an algorithm depends on.
 using ProductKey = std::array<int64_t, 16>;
@@ -24,7 +24,7 @@ struct CudaLibrary {
   void* workspace = nullptr;  // of products by cublasLt, which run one after the other
   std::map<ProductKey, std::optional<cublasLtMatmulAlgo_t>> algorithms;  // none: the library has no way to do it
   std::shared_ptr<CudaCopies> copies;                                    // made by the first copy to the host
-  std::shared_ptr<CudaConvolutions> convolutions;                        // made by the first convolution
+  std::shared_ptr<CudaDnn> dnn;                                          // made by the first who asks cuDNN
 
   CudaLibrary() = default;
   CudaLibrary(const CudaLibrary&) = delete;

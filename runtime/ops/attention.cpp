@@ -7,6 +7,7 @@
 #include "runtime/device/element_of.h"
 #include "runtime/device/find.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/library_attention.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
@@ -23,6 +24,14 @@ struct HeadsView {
   int64_t batch = 0, heads = 0, length = 0, size = 0;
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
   int64_t row(int64_t b, int64_t h, int64_t i) const { return b * batch_stride + h * head_stride + i * row_stride; }
+  // Of so many heads, which share the own ones in groups.
+  MatrixPlaces places(int64_t sharing) const {
+    MatrixPlaces all{Ints(batch * sharing), row_stride, 1};
+    for (int64_t i = 0; i < all.offsets.size(); ++i) {
+      all.offsets[i] = row(i / sharing, i % sharing / (sharing / heads), 0);
+    }
+    return all;
+  }
 };
 
 Result<HeadsView> heads_view(const Shape& shape, int64_t heads, std::string_view name) {
@@ -403,11 +412,51 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableV
   return store_heads<C>(op, sums, sum_dims);
 }
 
+// By a GPU's library: of scores that nothing changes, and nobody looks at. What a mask hides from a query altogether is
+// zeros here, and NaN to the library.
+template <class Device>
+Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionShape& shape, const MutableView& keys,
+                                       const MutableView& values) {
+  const HeadsView& q = shape.q;
+  const DType dtype = op.input(0).dtype();
+  const bool is_plain = !op.has_input(3) && !op.has_input(6) && !op.wants_output(3) && !shape.is_causal &&
+                        shape.left_window < 0 && shape.right_window < 0 && shape.softcap == 0.0;
+  if (!is_plain || keys.dtype != dtype || values.dtype != dtype) return false;
+  const HeadsView all_keys = PX_TRY(heads_view(keys.shape, shape.k.heads, "K"));
+  LibraryAttention attention;
+  attention.samples = q.batch;
+  attention.heads = q.heads;
+  attention.dtype = dtype;
+  attention.q = op.input(0).view().data;
+  attention.k = keys.data;
+  attention.v = values.data;
+  AttentionProblem& problem = attention.problem;
+  problem.queries = q.length;
+  problem.keys = shape.keys;
+  problem.size = q.size;
+  problem.value_size = shape.v.size;
+  problem.scale = shape.scale;
+  problem.q = q.places(q.heads);
+  problem.k = all_keys.places(q.heads);
+  std::swap(problem.k.row, problem.k.column);
+  problem.v = PX_TRY(heads_view(values.shape, shape.k.heads, "V")).places(q.heads);
+  const bool flat = op.input(0).shape().rank() == 3;
+  const Shape out =
+      flat ? Shape{q.batch, q.length, q.heads * shape.v.size} : Shape{q.batch, q.heads, q.length, shape.v.size};
+  problem.y = PX_TRY(heads_view(out, q.heads, "Y")).places(q.heads);
+  if (!is_for_library(attention)) return false;  // before memory is asked for
+  attention.y = PX_TRY(op.make_output(0, dtype, out)).data;
+  return attend_by_library(op.queue(), attention);
+}
+
 template <class Device>
 Status attention(OpContext<Device>& op) {
   const AttentionShape shape = PX_TRY(attention_shape(op));
   const MutableView keys = PX_TRY(present_of(op, shape.k, 1, 4, 1, shape.keys));
   const MutableView values = PX_TRY(present_of(op, shape.v, 2, 5, 2, shape.keys));
+  if constexpr (GpuDevice<Device>) {
+    if (PX_TRY(attend_plainly_by_library(op, shape, keys, values))) return {};
+  }
   if (op.input(0).dtype() == DType::float64) return attend<double>(op, shape, keys, values);
   return attend<float>(op, shape, keys, values);
 }

@@ -8,6 +8,7 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/gpu/attention_kernel.h"
+#include "runtime/device/library_attention.h"
 #include "runtime/device/map.h"
 #include "runtime/ops/fused_families.h"
 
@@ -287,6 +288,35 @@ Result<MutableView> make_result(OpContext<Device>& op, Layout& layout) {
   return op.make_output(0, op.input(kQ).dtype(), shape_of(out));
 }
 
+// By a GPU's library, operands as they are: it knows scores to which one tensor is added, none that are hidden.
+template <class Device>
+Result<bool> attend_as_they_lie(OpContext<Device>& op, const Layout& layout, const MutableView& y) {
+  if constexpr (GpuDevice<Device>) {
+    const bool both = op.has_input(kAdded) && op.has_input(kAddedAgain);
+    if (both || op.has_input(kHidden) || op.input(kK).dtype() != y.dtype || op.input(kV).dtype() != y.dtype) {
+      return false;
+    }
+    LibraryAttention attention;
+    attention.problem = layout.problem;
+    attention.heads = layout.batch.empty() ? 1 : layout.batch.back();
+    attention.samples = attention.heads == 0 ? 0 : layout.problem.batch() / attention.heads;
+    attention.dtype = y.dtype;
+    attention.q = op.input(kQ).view().data;
+    attention.k = op.input(kK).view().data;
+    attention.v = op.input(kV).view().data;
+    attention.y = y.data;
+    for (const int64_t input : {int64_t{kAdded}, int64_t{kAddedAgain}}) {
+      if (!op.has_input(input)) continue;
+      attention.added_dtype = op.input(input).dtype();
+      attention.added = op.input(input).view().data;
+      attention.added_places = layout.changes[static_cast<size_t>(input - kAdded)].places;
+    }
+    return attend_by_library(op.queue(), attention);
+  } else {
+    return false;
+  }
+}
+
 template <class Device>
 Status fused_attention(OpContext<Device>& op) {
   Layout layout = PX_TRY(layout_of(op));
@@ -294,6 +324,7 @@ Status fused_attention(OpContext<Device>& op) {
   const MutableView y = PX_TRY(make_result(op, layout));
   if (y.element_count() == 0) return {};
   if (problem.keys == 0) return fill(op.queue(), y, nullptr), Status{};
+  if (PX_TRY(attend_as_they_lie(op, layout, y))) return {};
   const Values q = PX_TRY(values_of(op, kQ, problem.q, problem.queries, problem.size));
   const Values k = PX_TRY(values_of(op, kK, problem.k, problem.size, problem.keys));
   const Values v = PX_TRY(values_of(op, kV, problem.v, problem.keys, problem.value_size));

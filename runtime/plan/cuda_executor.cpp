@@ -4,7 +4,11 @@
 #include "runtime/plan/runtime.h"
 
 #ifdef PX_WITH_CUDA
+#include <map>
+#include <mutex>
+
 #include "runtime/device/copies_cuda.h"
+#include "runtime/device/epilogue_settings.h"
 #include "runtime/plan/gpu_platform.h"
 #include "runtime/plan/session.h"
 #endif
@@ -16,6 +20,28 @@ namespace parallax {
 namespace runtime {
 namespace {
 
+Result<std::string> ask_device(bool tf32) {
+  CudaQueueOptions options;
+  options.tf32 = tf32;
+  const auto queue = PX_TRY(Queue<Cuda>::create(options));
+  return accepted_epilogues(*queue);
+}
+
+// Asked once in a process: every queue of the device is given the same answers.
+const std::string& activations_of_device(bool tf32) {
+  static std::mutex mutex;
+  static std::map<bool, std::string> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = known.find(tf32);
+  if (found != known.end()) return found->second;
+  const Result<std::string> answer = ask_device(tf32);
+  return known[tf32] = answer.ok() ? *answer : "not asked (" + answer.error().message + ")";
+}
+
+constexpr const char* kAttention =
+    "halves: cuDNN where it is, knows how and a probe on the device has shown its softmax to be ours: its first "
+    "deterministic choice, sums in float32, weights rounded to the operands' type; else our own in float32";
+
 class CudaExecutor final : public Executor {
  public:
   std::string name() const override { return "cuda"; }
@@ -23,7 +49,9 @@ class CudaExecutor final : public Executor {
 
   std::map<std::string, std::string> settings(const RunOptions& options) const override {
     return {{"accumulate", "float32 for narrower floats"},
-            {"activations of products", "cublasLt's where a probe on the device has shown them to be ours"},
+            {"activations of products", "cublasLt's where a probe on the device has shown them to be ours: " +
+                                            activations_of_device(options.tf32)},
+            {"attention", kAttention},
             {"convolutions", "cuDNN where it is, its first deterministic choice; else kernels of our own"},
             {"fallback", options.fallback == nullptr ? "none" : options.fallback->name()},
             {"libraries", describe_cuda(0).versions},

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/attention_probe.h"
 #include "runtime/device/devices.h"
 #include "runtime/device/library_epilogue.h"
 #include "runtime/device/run_memory.h"
@@ -37,6 +38,9 @@ class GpuQueueBase {
 
   RunMemory& memory() { return *memory_; }
   KnownEpilogues& known_epilogues() { return known_epilogues_; }  // has_epilogue (library_product.h) asks and tells
+  KnownAttentions& known_attentions() {
+    return known_attentions_;
+  }  // the same of attends_as_ours (library_attention.h)
 
   // Primitives return nothing: the first error of theirs stays here until the node's function has returned.
   void fail(Error error) {
@@ -87,6 +91,7 @@ class GpuQueueBase {
   bool is_recording_ = false;
   RecordedNeeds needs_;
   KnownEpilogues known_epilogues_;
+  KnownAttentions known_attentions_;
   std::map<std::pair<const std::byte*, DType>, Tensor> converted_;
 };
 

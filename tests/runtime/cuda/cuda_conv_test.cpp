@@ -1,11 +1,6 @@
 // Convolutions of the executor "cuda", by cuDNN where it is there, against the host's: plain runs and replayed ones.
-#include <cmath>
-
-#include <gtest/gtest.h>
-
 #include "inspector/model/import.h"
-#include "inspector/tensor/elements.h"
-#include "runtime/plan/runtime.h"
+#include "tests/runtime/against_host.h"
 #include "tests/runtime/device/conv_cases.h"
 #include "tests/runtime/model_text.h"
 
@@ -36,58 +31,24 @@ std::shared_ptr<const Model> model_of(const ConvCase& given, DType dtype) {
   return model_text::model_of(graph + value("output", "y", type), dtype == DType::bfloat16 ? 22 : 17);
 }
 
-// Multiples of 1/16: they are what they are in all three types.
-Tensor values_of(DType dtype, const Shape& shape, int64_t seed) {
-  std::vector<double> values(static_cast<size_t>(shape.element_count()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<double>((static_cast<int64_t>(i) * 7919 + seed * 104729) % 61 - 30) / 16;
-  }
-  Tensor tensor = Tensor::allocate(dtype, shape).take();
-  store_doubles(tensor, 0, values);
-  return tensor;
-}
-
 std::vector<Value> inputs_of(const ConvCase& given, DType dtype, int64_t turn) {
   const runtime::ConvShapes shapes = runtime::shapes_of(given);
-  std::vector<Value> inputs{values_of(dtype, shapes.x, turn), values_of(dtype, shapes.filters, turn + 1)};
-  if (given.has_bias) inputs.emplace_back(values_of(dtype, Shape{given.out_channels}, turn + 2));
+  std::vector<Value> inputs{against_host::sixteenths(dtype, shapes.x, turn),
+                            against_host::sixteenths(dtype, shapes.filters, turn + 1)};
+  if (given.has_bias) inputs.emplace_back(against_host::sixteenths(dtype, Shape{given.out_channels}, turn + 2));
   return inputs;
-}
-
-std::vector<double> run(Session& session, const std::vector<Value>& inputs) {
-  NullObserver nobody;
-  const auto outputs = session.run(inputs, nobody);
-  EXPECT_TRUE(outputs.ok()) << (outputs.ok() ? "" : outputs.error().message);
-  if (!outputs.ok()) return {};
-  std::vector<double> values(static_cast<size_t>((*outputs)[0].tensor().element_count()));
-  load_doubles((*outputs)[0].tensor(), 0, values);
-  return values;
 }
 
 class CudaConv : public testing::TestWithParam<ConvCase> {};
 
 TEST_P(CudaConv, GivesWhatTheHostDoes) {
-  constexpr int64_t kRuns = 6;  // the last ones are replays
   const auto cuda = make_cuda_executor();
   if (!cuda.ok()) GTEST_SKIP() << cuda.error().message;
-  const auto host = make_cpu_executor();
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-    const auto model = model_of(GetParam(), dtype);
-    ASSERT_NE(model, nullptr);
-    const auto on_gpu = (*cuda)->prepare(model, {});
-    const auto on_host = host->prepare(model, {});
-    ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message;
-    ASSERT_TRUE(on_host.ok()) << on_host.error().message;
     const double step = dtype == DType::float32 ? 1e-5 : dtype == DType::float16 ? 1e-3 : 8e-3;
-    for (int64_t turn = 0; turn < kRuns; ++turn) {
-      const auto inputs = inputs_of(GetParam(), dtype, turn);
-      const std::vector<double> found = run(**on_gpu, inputs), expected = run(**on_host, inputs);
-      ASSERT_EQ(found.size(), expected.size());
-      for (size_t i = 0; i < found.size(); ++i) {
-        ASSERT_NEAR(found[i], expected[i], step * (1 + std::abs(expected[i]))) << "run " << turn << ", element " << i;
-      }
-      EXPECT_EQ(run(**on_gpu, inputs), found) << "run " << turn << " was not repeated to the bit";
-    }
+    against_host::expect_what_the_host_gives(
+        **cuda, model_of(GetParam(), dtype), step, [&](int64_t turn) { return inputs_of(GetParam(), dtype, turn); },
+        std::string(name_of(dtype)));
   }
 }
 

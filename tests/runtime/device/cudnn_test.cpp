@@ -4,9 +4,12 @@
 
 #include "runtime/device/cudnn.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include "runtime/device/attention_graph.h"
 #include "runtime/device/conv_graph.h"
+#include "tests/runtime/device/attention_cases.h"
 #include "tests/runtime/device/conv_cases.h"
 
 namespace parallax::runtime {
@@ -91,7 +94,56 @@ TEST_P(CudnnForAnH100, HasAPlanThatKeepsTheRules) {
   }
 }
 
+// The engines of attention are compiled when a plan is made, and then handed to the driver. Without one, the toolkit's
+// stand-in for it lets them come so far, and it is what refuses.
+bool has_driver_or_stand_in() {
+  return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != nullptr ||
+         ::dlopen(PX_CUDA_STAND_IN, RTLD_NOW | RTLD_GLOBAL) != nullptr;
+}
+
+// As a transformer has it, its keys and values in a cache, and few queries; and with padding masked.
+// clang-format off
+const std::vector<std::pair<AttentionCase, DType>> kTransformers = {
+    {{"bert", 8, 12, 12, 384, 384, 64, 64, true, AttentionCase::Added::one_row, true, 0.125}, DType::float16},
+    {{"gpt", 1, 16, 16, 1024, 1024, 64, 64, false, AttentionCase::Added::one, false, 0.125}, DType::bfloat16},
+    {{"llama_step", 2, 32, 8, 1, 777, 128, 128}, DType::bfloat16},
+    {{"vision", 8, 12, 12, 197, 197, 64, 64, true}, DType::float16},
+    {{"diffusion", 2, 8, 8, 4096, 77, 40, 40}, DType::float16},
+};
+// clang-format on
+
+class CudnnAttentionForAnH100 : public testing::TestWithParam<std::pair<AttentionCase, DType>> {
+ protected:
+  void SetUp() override {
+    if (!load_cudnn().ok()) GTEST_SKIP() << load_cudnn().error().message;
+    if (!has_driver_or_stand_in()) GTEST_SKIP() << "neither NVIDIA's driver nor the toolkit's stand-in for it is there";
+  }
+  // Empty where an engine has been compiled, else why not.
+  static std::string refusal_of(const LibraryAttention& attention, const AttentionPlaces& places,
+                                const CudnnDescriptor& gpu) {
+    const CudnnChoice choice = choose_attention_plan(cudnn(), {.properties = gpu.get()}, attention, places);
+    const bool is_compiled = choice.plan != nullptr || choice.refusal.find("cuLibraryLoadData") != std::string::npos;
+    return is_compiled ? "" : choice.refusal;
+  }
+};
+
+TEST_P(CudnnAttentionForAnH100, KnowsThePattern) {
+  const CudnnDescriptor gpu = described_gpu();
+  if (gpu.get() == nullptr) GTEST_SKIP() << "cuDNN " << cudnn_version() << " takes another description of a GPU";
+  alignas(16) static constexpr std::byte kSomewhere[16] = {};
+  const auto& [given, dtype] = GetParam();
+  LibraryAttention attention = attention_of(given, dtype);
+  if (given.added != AttentionCase::Added::nothing) attention.added = kSomewhere;
+  const auto places = suits_cudnn(attention, CUDNN_VERSION);
+  ASSERT_TRUE(places.has_value());
+  EXPECT_EQ(refusal_of(attention, *places, gpu), "");
+  attention.problem.size = 20;
+  EXPECT_NE(refusal_of(attention, *places, gpu), "") << "cuDNN knows multiples of 8 alone";
+}
+
 const auto kName = [](const auto& given) { return std::string(given.param.name); };
+INSTANTIATE_TEST_SUITE_P(Transformers, CudnnAttentionForAnH100, testing::ValuesIn(kTransformers),
+                         [](const auto& given) { return std::string(given.param.first.name); });
 INSTANTIATE_TEST_SUITE_P(Layers, CudnnForAnH100, testing::ValuesIn(kLayers), kName);
 INSTANTIATE_TEST_SUITE_P(Cases, CudnnForAnH100, testing::ValuesIn(kConvCases), kName);
 

@@ -1,6 +1,7 @@
 // The executor "emulated": sessions as those of "cuda", on the emulated device.
 #include "tests/runtime/emulated/emulated_executor.h"
 
+#include "runtime/device/epilogue_settings.h"
 #include "runtime/plan/gpu_platform.h"
 #include "runtime/plan/session.h"
 #include "tests/runtime/emulated/copies_emulated.h"
@@ -14,7 +15,10 @@ class EmulatedExecutor final : public Executor {
   std::string name() const override { return "emulated"; }
   std::string device() const override { return "emulated GPU"; }
   std::map<std::string, std::string> settings(const RunOptions& options) const override {
-    return {{"rewrite", runtime::pattern_names(options, false)}};
+    runtime::Queue<runtime::Emulated> queue;
+    const Result<std::string> activations = runtime::accepted_epilogues(queue);
+    return {{"activations of products", activations.ok() ? *activations : activations.error().message},
+            {"rewrite", runtime::pattern_names(options, false)}};
   }
   Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
     using Platform = runtime::GpuPlatform<runtime::Emulated>;

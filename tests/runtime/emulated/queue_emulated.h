@@ -85,12 +85,15 @@ void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* sour
 void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                  const StridedSource& source);
 
-// The activations of what stands for the library: tests let it compute others. How many products had one so far.
+// What stands for the library, and what it has done so far. Tests let it have other activations, and give zeros to
+// queries all of whose keys are hidden.
 struct EmulatedLibrary {
   float (*activate)(Epilogue epilogue, float sum) = activated;
   int64_t activated_products = 0;
   bool keeps_sums = true;     // of its GELU, as the library's own
   int64_t kept_products = 0;  // that had an activation and kept what it is of
+  bool hides_to_zeros = false;
+  int64_t attentions = 0;
 };
 EmulatedLibrary& emulated_library();
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/tensor/elements.h"
+#include "runtime/device/epilogue_settings.h"
 #include "runtime/device/library_epilogue.h"
 #include "runtime/device/library_product.h"
 #include "tests/runtime/emulated/emulated_executor.h"
@@ -159,6 +160,31 @@ TEST(LibraryEpilogue, IsKnownToItsQueueByTypeAndBias) {
                               {{Epilogue::relu, DType::float16, false}, true},
                               {{Epilogue::relu, DType::float64, false}, false}};
   EXPECT_EQ(queue.known_epilogues(), wanted);
+}
+
+// In the settings that the dump of a run keeps.
+TEST(LibraryEpilogue, IsRecordedInTheSettings) {
+  const std::string all = "float32, float32 with a bias, float16, float16 with a bias, bfloat16, bfloat16 with a bias";
+  const std::vector<std::pair<float (*)(Epilogue, float), std::string>> libraries{
+      {activated, "relu: " + all + "; tanh gelu: " + all},
+      {loses_nan, "relu: none; tanh gelu: none"},
+      {by_coarse_tanh, "relu: none; tanh gelu: float16, float16 with a bias, bfloat16, bfloat16 with a bias"}};
+  for (const auto& [activate, expected] : libraries) {
+    const LibraryWithActivation given(activate);
+    const auto executor = tests::make_emulated_executor();
+    const auto model = model_text::model_of(model_text::node("Relu", {"x"}, {"y"}) + model_text::value("input", "x") +
+                                            model_text::value("output", "y"));
+    const RunInfo info = describe_run(*executor, {}, model);
+    EXPECT_EQ(info.settings.at("activations of products"), expected);
+  }
+}
+
+// What was refused, or not yet asked for, is not said to be the library's.
+TEST(LibraryEpilogue, TheWordsAreOfTheAcceptedAlone) {
+  EXPECT_EQ(accepted_text({}), "relu: none; tanh gelu: none");
+  EXPECT_EQ(
+      accepted_text({{{Epilogue::relu, DType::bfloat16, true}, true}, {{Epilogue::relu, DType::float16, true}, false}}),
+      "relu: bfloat16 with a bias; tanh gelu: none");
 }
 
 TEST(LibraryEpilogue, IsNotAskedForWhileTheQueueRecords) {
