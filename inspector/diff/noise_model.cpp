@@ -2,6 +2,7 @@
 #include "inspector/diff/noise_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -55,7 +56,8 @@ bool has_unknown_size(const Graph& graph, ValueId id) {
 }
 
 bool has_bodies(const Node& node) {
-  return node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.function != nullptr;
+  constexpr std::array kWithBodies = {"If", "Loop", "Scan", "SequenceMap"};
+  return node.function != nullptr || std::ranges::find(kWithBodies, node.op_type) != kWithBodies.end();
 }
 
 }  // namespace
@@ -367,6 +369,13 @@ void NoiseModel::resolve(int64_t number) {
   if (place.empty()) return;
   State& largest = in_bodies_[place + value.escaped_name];
   if (state.relative() >= largest.relative()) largest = state;
+}
+
+void NoiseModel::rounds_as(int64_t number, DType dtype) {
+  const auto found = added_.find(number);
+  if (found == added_.end() || found->second.magnitude.dtype != DType::float64 || !is_floating(dtype)) return;
+  found->second.magnitude.dtype = dtype;
+  found->second.magnitude.is_unrounded = dtype != DType::float64;
 }
 
 Limit NoiseModel::limit_of(int64_t number, const std::string& path) {

@@ -26,6 +26,9 @@ class NoiseModel {
   int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
               const Magnitude& magnitude);
 
+  // The type whose rounding counts, where a value that was added as float64 turns out to be held in another.
+  void rounds_as(int64_t number, DType dtype);
+
   // The limit of a value that was added; to be asked when it is compared, after the values it was made of have been.
   Limit limit_of(int64_t number, const std::string& path);
 
