@@ -233,6 +233,9 @@ class DumpComparer {
     if (!links_.is_closed()) return;
     a_.each_site([&](const ValueSite& site) { differences_.add(true, site); });
     b_.each_site([&](const ValueSite& site) { differences_.add(false, site); });
+    if (!differences_.are_of_two_types()) return;
+    judge_.count_casts();
+    judge_b_.count_casts();
   }
 
   Result<std::vector<ValueComparison>> run() {
