@@ -442,14 +442,16 @@ class DumpComparer {
       return diff::set_not_compared(result, "dtype differs"), false;
     if (!both_tensors || a.dims == b.dims) return true;
     result.is_same_count = count_of(a) == count_of(b);
-    return diff::set_not_compared(result, "shape differs"), false;
+    return diff::set_shapes_differ(result, diff::shape_text(a), diff::shape_text(b)), false;
   }
 
   void compare_statistics(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
                           ValueComparison& result) const {
     if (!same_type(a.type, b.type, result)) return;
     if (!can_tell_apart(a, b)) return diff::set_not_compared(result, "not captured");
-    if (a.statistics->count != b.statistics->count) return diff::set_not_compared(result, "shape differs");
+    const int64_t count_a = a.statistics->count, count_b = b.statistics->count;
+    if (count_a != count_b)
+      return diff::set_shapes_differ(result, fmt::format("{} elements", count_a), fmt::format("{} elements", count_b));
     diff::judge_statistics(*a.statistics, *b.statistics, diff::is_exact_type(a.type), context, result);
   }
 

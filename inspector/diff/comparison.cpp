@@ -98,7 +98,7 @@ std::string why_inconclusive(const Comparison& comparison) {
   }
   for (const auto* values : {&comparison.values, &comparison.expected}) {
     if (const ValueComparison* output = missed_output(*values))
-      return fmt::format("graph output '{}' was not compared: {}", output->path, output->reason);
+      return fmt::format("graph output '{}' was not compared: {}", output->path, told_reason(*output));
   }
   return {};
 }
@@ -184,6 +184,13 @@ bool is_apart(const ValueComparison& value) {
 
 bool is_apart(const Comparison& comparison) {
   return std::ranges::any_of(comparison.values, [](const ValueComparison& value) { return is_apart(value); });
+}
+
+std::string told_reason(const ValueComparison& value) {
+  if (value.shape_a.empty()) return value.reason;
+  const bool is_expected = value.a == "expected";
+  return is_expected ? fmt::format("{}: {} instead of {}", value.reason, value.shape_b, value.shape_a)
+                     : fmt::format("{}: {} in A and {} in B", value.reason, value.shape_a, value.shape_b);
 }
 
 bool is_damaged(const ValueComparison& value) { return value.reason.starts_with("damaged in "); }

@@ -1,4 +1,5 @@
 // Two dumps compared: the same verdicts as of two running executors, by payload, sample or statistics.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -97,6 +98,9 @@ TEST_F(Dumps, SayWhyAValueWasNotCompared) {
             (std::vector<std::string>{"x: ", "only_b: absent in A", "gone: fused into conv_relu", "only_a: absent in B",
                                       "shape: shape differs", "dtype: dtype differs", "end: "}));
   EXPECT_EQ(comparison.summary.compared, 2);
+  const auto shape = std::ranges::find(comparison.values, "shape", &ValueComparison::path);
+  ASSERT_NE(shape, comparison.values.end());
+  EXPECT_EQ(told_reason(*shape), "shape differs: [4] in A and [5] in B");
 }
 
 TEST_F(Dumps, OfStatisticsAloneCompareByStatistics) {
