@@ -269,8 +269,7 @@ bool only_moves(const PlacedNode& node) {
 std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                      const PlacedNode& node_a, const PlacedNode& node_b, Attributes attributes) {
   const bool is_same = is_same_operation(node_a, node_b);
-  if (!is_same && attributes == Attributes::matter)
-    return {{node_a, definition_difference(a, node_a, b, node_b)}};
+  if (!is_same && attributes == Attributes::matter) return {{node_a, definition_difference(a, node_a, b, node_b)}};
   if (!is_same && constants_difference(a, node_a, b, node_b).empty()) return {};
   ConstantWalk walk(a, b, matching);
   walk.look_behind(node_a, node_b, 0);

@@ -45,12 +45,12 @@ void Effects::add(const GraphSites& place) {
   }
 }
 
-// What functions are given is what their call reads. What branches and functions hand out is what their node makes; what
-// a loop hands out goes round as well.
+// What functions are given is what their call reads. What branches and functions hand out is what their node makes;
+// what a loop hands out goes round as well.
 void Effects::add_passed_on(const GraphSites& place, const GraphSites::Child& child) {
   const bool goes_round = child.attribute == "body", is_call = child.attribute.empty();
   const std::vector<ValueId>&given = place.graph->nodes[static_cast<size_t>(child.node)].inputs,
-            &formal = child.sites->graph->inputs;
+        &formal = child.sites->graph->inputs;
   for (size_t index = 0; is_call && index < std::min(given.size(), formal.size()); ++index) {
     const int32_t outer = ModelSide::site_read(place, given[index]);
     const int32_t inner = ModelSide::site_read(*child.sites, formal[index]);

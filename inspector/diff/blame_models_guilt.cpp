@@ -294,12 +294,12 @@ class Explanation {
       if (is_rewired(pair)) rewired_.push_back(pair);
     }
     if (std::vector<Guilty> folded = folded_otherwise(parts); !folded.empty()) return folded;
-    const size_t differences = parts.changed.size() + parts.replaced.size() + parts.only_a.size() +
-                               parts.only_b.size() + rewired_.size();
+    const size_t differences =
+        parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
     if (differences > 1 && nodes <= kMostTried) {
-      std::vector<Guilty> tried = guilty_by_trial(
-          a_, b_, matching_, region_, {parts.only_a, parts.only_b, parts.changed, parts.replaced}, trials_);
+      std::vector<Guilty> tried = guilty_by_trial(a_, b_, matching_, region_,
+                                                  {parts.only_a, parts.only_b, parts.changed, parts.replaced}, trials_);
       if (!tried.empty()) return tried;
       std::vector<Guilty> felt = among(without_unfelt(parts, trials_));
       if (!felt.empty()) return felt;

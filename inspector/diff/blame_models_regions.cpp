@@ -136,7 +136,8 @@ Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, con
   return compute(walk.target, walk);
 }
 
-// The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its own.
+// The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its
+// own.
 Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
   const PlacedNode by = walk.replacement;

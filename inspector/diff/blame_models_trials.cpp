@@ -45,8 +45,8 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
       if (std::ranges::count_if(pairs, fits) != 1) return;
       ConstantPair& pair = *std::ranges::find_if(pairs, fits);
       pair.in_b = y;
-      std::ranges::stable_partition(
-          pair.readers, [&](const PlacedNode& node) { return node.node().op_type == reader.node().op_type; });
+      const auto is_alike = [&](const PlacedNode& node) { return node.node().op_type == reader.node().op_type; };
+      std::stable_partition(pair.readers.begin(), pair.readers.end(), is_alike);
     });
   };
   const auto is_of_one_shape = [&](int32_t x, int32_t y) {
@@ -137,7 +137,8 @@ std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, cons
   if (!constants.empty() && trials.agrees_with(constants)) {
     leave_out_unfelt(pairs, a, trials);
     for (const ConstantPair& pair : pairs)
-      std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.readers.front()), std::back_inserter(guilty));
+      std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.readers.front()),
+                        std::back_inserter(guilty));
     if (!guilty.empty()) return guilty;
   }
   for (const auto& [node_a, node_b] : differences.replaced) {

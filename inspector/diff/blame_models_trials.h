@@ -56,8 +56,8 @@ struct Differences {
 std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const Region& region, const Differences& differences, const Trials& trials);
 
-// As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are not to blame
-// where constants differ as well.
+// As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are not to
+// blame where constants differ as well.
 std::vector<Guilty> behind_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                 const PlacedNode& node_a, const PlacedNode& node_b, const Trials& trials);
 

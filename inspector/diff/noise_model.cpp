@@ -286,8 +286,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
   // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
   // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
-  const bool has_history =
-      inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
+  const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
   state.carried = value.row->own_rounding == 0 && !has_history ? 0 : state.error;
   return state;
 }

@@ -33,7 +33,8 @@ std::vector<std::string> generated_integers(const Graph& graph, const InputReque
   for (const ValueId id : graph.inputs) {
     const ValueDef& input = value_at(graph, id);
     const bool is_integer = input.type.kind == TypeInfo::Kind::tensor && parallax::is_integer(input.type.dtype);
-    const bool is_given = std::ranges::any_of(request.files, [&](const auto& file) { return file.first == input.name; });
+    const bool is_given =
+        std::ranges::any_of(request.files, [&](const auto& file) { return file.first == input.name; });
     if (is_integer && input.initializer_index < 0 && !is_given && !request.ranges.contains(input.name))
       names.push_back(input.name);
   }
