@@ -106,9 +106,13 @@ bool Effects::is_any_made_of(int32_t id, const std::function<bool(int32_t made)>
 
 bool Effects::is_made_up_for(int32_t id, double difference,
                              const std::function<bool(const PlacedNode&)>& is_read_alike) const {
+  // What a call does, the nodes of its function do.
+  const auto does_alike = [&](const PlacedNode& reader) {
+    return reader.node().function != nullptr || is_read_alike(reader);
+  };
   std::vector<int32_t> differing = {id};
   for (size_t index = 0; index < differing.size(); ++index) {
-    if (!std::ranges::all_of(readers(differing[index]), is_read_alike)) return true;
+    if (!std::ranges::all_of(readers(differing[index]), does_alike)) return true;
     for (const int32_t made : made_of_[static_cast<size_t>(differing[index])]) {
       if (!stops(made, difference) && std::ranges::find(differing, made) == differing.end()) differing.push_back(made);
     }

@@ -14,6 +14,7 @@
 #include "inspector/dump/dump_writer.h"
 #include "inspector/exec/tee_observer.h"
 #include "inspector/executors/make_executor.h"
+#include "inspector/model/link.h"
 #include "inspector/model/make_attribute.h"
 #include "tests/inspector/diff/dump_fixture.h"
 
@@ -179,6 +180,27 @@ TEST_F(Limits, OfWhatOnlyMovesAllowForRoundingThatNobodySaw) {
     EXPECT_GT(moved->limit.atol, 0) << op;
     EXPECT_LT(moved->limit.rtol, 1e-4) << op;
   }
+}
+
+// Large numbers, whose rounding is large as well: in relation to them it is what it is in the body.
+TEST_F(Limits, OfASequenceMapAreThoseOfItsBody) {
+  GraphBuilder body(17), builder(17);
+  body.input("t", "float32[1,64]").initializer("w", sines(Shape{64, 64}, 1e6, 0.77));
+  body.node("MatMul", {"t", "w"}, {"product"}).node("Relu", {"product"}, {"o"}).output("o");
+  for (const std::string name : {"product", "o"}) body.declare(name, "float32[1,64]");
+  const std::shared_ptr<Graph> linked = body.body();
+  link_graph(*linked);
+  builder.input("x", "float32[4,64]").node("SplitToSequence", {"x"}, {"s"}, {{"axis", int64_t{0}}});
+  builder.node("SequenceMap", {"s"}, {"e"}, {{"body", linked}});
+  builder.node("ConcatFromSequence", {"e"}, {"y"}, {{"axis", int64_t{0}}}).output("y");
+  const Sides sides = compare(finished_model(builder), "reference", "cpu", sines(Shape{4, 64}, 1.0, 1.3));
+  expect_same(sides.streamed, sides.dumped);
+  const ValueComparison *inside = value_at_path(sides.dumped, "SequenceMap_1.body[0]//o"),
+                        *outside = value_at_path(sides.dumped, "e");
+  ASSERT_TRUE(inside != nullptr && outside != nullptr);
+  EXPECT_EQ(outside->verdict, Verdict::pass) << outside->severity;
+  EXPECT_GE(outside->limit.rtol, 0.9 * inside->limit.rtol);
+  EXPECT_LT(outside->limit.rtol, 4 * inside->limit.rtol);
 }
 
 // ---- Two models ----
