@@ -126,6 +126,31 @@ void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
   std::erase(parts.only_b, node_b);
 }
 
+// Of constants, shapes and types alone: whatever the inputs hold, an optimiser may know it.
+bool may_be_folded(const ModelSide& side, int32_t id, int depth = 0) {
+  if (id < 0 || depth > kMostFolded) return false;
+  if (side.follows_from_constants(id) || side.site(id).follows_from_constants) return true;
+  const PlacedNode made_by = side.producer(id);
+  if (made_by.id == kNoNode || made_by.node().inputs.empty() || made_by.node().function != nullptr) return false;
+  const std::span<const ValueId> inputs = made_by.node().inputs;
+  const size_t read = made_by.node().op_type == "CastLike" ? 1 : inputs.size();  // the second lends its type
+  return std::ranges::all_of(inputs.first(read), [&](ValueId input) {
+    return input == kNoValue || may_be_folded(side, ModelSide::site_read(*made_by.place, input), depth + 1);
+  });
+}
+
+// As reads_the_same, where B may have folded what A computes.
+bool reads_the_same_or_folded(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                              const PlacedNode& node_b, const ModelMatching& matching) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
+    const int32_t x = ModelSide::site_read(*node_a.place, of_a), y = ModelSide::site_read(*node_b.place, of_b);
+    if (x < 0 || y < 0) return x == y;
+    return matching.b_of_a[static_cast<size_t>(x)] == y || (may_be_folded(a, x) && b.follows_from_constants(y));
+  };
+  return reads_the_same(a, node_a, b, node_b, matching) || std::ranges::equal(in_a, in_b, is_counterpart);
+}
+
 // Nodes of two operators that read the same and make what stands for each other: one was put in the place of the other,
 // be it one that leaves these values as they are.
 void pair_by_place(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
@@ -141,7 +166,7 @@ void pair_by_place(const ModelSide& a, const ModelSide& b, const ModelMatching& 
     const auto stands_there = [&](const PlacedNode& node_b) {
       return hash_operator(node_a.node()) != hash_operator(node_b.node()) && !node_a.node().inputs.empty() &&
              !make_other_kinds(node_a, node_b) && make_the_same(node_a, node_b) &&
-             reads_the_same(a, node_a, b, node_b, matching);
+             reads_the_same_or_folded(a, node_a, b, node_b, matching);
     };
     const auto node_b = std::ranges::find_if(parts.only_b, stands_there);
     if (node_b == parts.only_b.end()) continue;
@@ -259,19 +284,6 @@ Parts without_unfelt(const Parts& parts, const Trials& trials) {
   std::erase_if(felt.only_a, [&](const PlacedNode& node) { return trials.changes_nothing(node, true); });
   std::erase_if(felt.only_b, [&](const PlacedNode& node) { return trials.changes_nothing(node, false); });
   return felt;
-}
-
-// Of constants, shapes and types alone: whatever the inputs hold, an optimiser may know it.
-bool may_be_folded(const ModelSide& side, int32_t id, int depth = 0) {
-  if (id < 0 || depth > kMostFolded) return false;
-  if (side.follows_from_constants(id) || side.site(id).follows_from_constants) return true;
-  const PlacedNode made_by = side.producer(id);
-  if (made_by.id == kNoNode || made_by.node().inputs.empty() || made_by.node().function != nullptr) return false;
-  const std::span<const ValueId> inputs = made_by.node().inputs;
-  const size_t read = made_by.node().op_type == "CastLike" ? 1 : inputs.size();  // the second lends its type
-  return std::ranges::all_of(inputs.first(read), [&](ValueId input) {
-    return input == kNoValue || may_be_folded(side, ModelSide::site_read(*made_by.place, input), depth + 1);
-  });
 }
 
 const PlacedNode* find_draw(const Region& region) {
