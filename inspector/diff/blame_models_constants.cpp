@@ -35,7 +35,7 @@ class ConstantWalk {
       : a_(a), b_(b), matching_(matching) {}
 
   // Of two nodes that do the same, and were not given the same.
-  void look_behind(const PlacedNode& node_a, const PlacedNode& node_b, const PlacedNode& reader, int depth) {
+  void look_behind(const PlacedNode& node_a, const PlacedNode& node_b, int depth) {
     const std::vector<ValueId>& in_a = node_a.node().inputs;
     std::vector<ValueId> in_b = node_b.node().inputs;
     if (are_crossed(node_a, node_b)) std::ranges::reverse(in_b);
@@ -47,15 +47,14 @@ class ConstantWalk {
       if (!differ(x, y)) continue;
       if (are_rewired(x, y)) {
         accuse(node_a, operand_difference(a_, node_a, b_, node_b, matching_).text);
-      } else if (!look_at(x, y, only_moves(node_a) ? reader : node_a, depth)) {
+      } else if (!look_at(x, y, node_a, depth)) {
         reads_another = true;
       }
     }
     if (!reads_another && guilty_.size() > before) return;
-    // A node that only moves a constant is not what reads it.
-    const bool is_mover = only_moves(node_a) && guilty_.size() == before && !(reader == node_a);
-    const PlacedNode& named = is_mover ? reader : node_a;
-    accuse(named, definition_difference(a_, node_a, b_, node_b));
+    // Where attributes differ, they are of no matter.
+    accuse(node_a, is_same_operation(node_a, node_b) ? definition_difference(a_, node_a, b_, node_b)
+                                                     : constants_difference(a_, node_a, b_, node_b));
   }
 
   void look_at_constant(int32_t x, int32_t y, const PlacedNode& reader) {
@@ -76,7 +75,7 @@ class ConstantWalk {
     const PlacedNode from_a = a_.producer(x), from_b = b_.producer(y);
     if (!is_same_operation(from_a, from_b) || from_a.node().inputs.size() != from_b.node().inputs.size())
       return look_behind_other_form(x, y, depth) || accuse_pair(from_a, from_b);
-    look_behind(from_a, from_b, reader, depth + 1);
+    look_behind(from_a, from_b, depth + 1);
     return true;
   }
 
@@ -152,7 +151,10 @@ class ConstantWalk {
     return a_.producer(x);
   }
 
+  // Not where the two make a constant of other things, in other ways.
   bool accuse_pair(const PlacedNode& a, const PlacedNode& b) {
+    const bool is_one_operator = hash_operator(a.node()) == hash_operator(b.node());
+    if (!is_one_operator && !reads_the_same(a_, a, b_, b, matching_)) return false;
     accuse(a, definition_difference(a_, a, b_, b));
     return true;
   }
@@ -265,10 +267,12 @@ bool only_moves(const PlacedNode& node) {
 }
 
 std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                     const PlacedNode& node_a, const PlacedNode& node_b) {
-  if (!is_same_operation(node_a, node_b)) return {{node_a, definition_difference(a, node_a, b, node_b)}};
+                                     const PlacedNode& node_a, const PlacedNode& node_b, Attributes attributes) {
+  const bool is_same = is_same_operation(node_a, node_b);
+  if (!is_same && attributes == Attributes::matter) return {{node_a, definition_difference(a, node_a, b, node_b)}};
+  if (!is_same && constants_difference(a, node_a, b, node_b).empty()) return {};
   ConstantWalk walk(a, b, matching);
-  walk.look_behind(node_a, node_b, node_a, 0);
+  walk.look_behind(node_a, node_b, 0);
   return walk.take();
 }
 
@@ -289,9 +293,10 @@ std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, cons
     const Value in_a = a.constant(match.a), in_b = b.constant(match.b);
     const std::string difference =
         in_a.is_tensor() && in_b.is_tensor() ? difference_of_constants(in_a.tensor(), in_b.tensor()) : std::string();
-    Cause cause =
-        cause_at(*value, fmt::format("it reads another constant '{}'{}{}; on these inputs nothing follows from that",
-                                     a.site(match.a).name, difference.empty() ? "" : ": ", difference));
+    const bool is_felt = effects.is_any_made_of(match.a, [&](int32_t made) { return values.has_diverged(made); });
+    Cause cause = cause_at(*value, fmt::format("it reads another constant '{}'{}{}{}", a.site(match.a).name,
+                                               difference.empty() ? "" : ": ", difference,
+                                               is_felt ? "" : "; on these inputs nothing follows from that"));
     if (const std::vector<PlacedNode>& readers = effects.readers(match.a); !readers.empty()) {
       cause.node = readers.front().node().display_name;
       cause.op = readers.front().node().op_type;

@@ -10,10 +10,15 @@
 
 namespace parallax::diff {
 
+// Whether attributes that differ are what makes a difference.
+enum class Attributes : uint8_t { matter, of_no_matter };
+
 // The nodes behind the difference of two paired nodes' definitions: themselves, or, where they read constants that
-// other nodes compute, those of these that are defined otherwise, were put in or left out.
+// other nodes compute, those of these that are defined otherwise, were put in or left out. Empty where attributes alone
+// differ that do not matter.
 std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                     const PlacedNode& node_a, const PlacedNode& node_b);
+                                     const PlacedNode& node_a, const PlacedNode& node_b,
+                                     Attributes attributes = Attributes::matter);
 
 // The same for one constant of A that `reader` reads, and B's in its place; nothing where they are equal.
 std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,

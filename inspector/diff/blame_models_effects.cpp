@@ -41,13 +41,21 @@ void Effects::add(const GraphSites& place) {
   }
   for (const GraphSites::Child& child : place.children) {
     add(*child.sites);
-    add_results(place, child);
+    add_passed_on(place, child);
   }
 }
 
-// What branches and functions hand out is what their node makes; what a loop hands out goes round as well.
-void Effects::add_results(const GraphSites& place, const GraphSites::Child& child) {
-  const bool goes_round = child.attribute == "body";
+// What functions are given is what their call reads. What branches and functions hand out is what their node makes;
+// what a loop hands out goes round as well.
+void Effects::add_passed_on(const GraphSites& place, const GraphSites::Child& child) {
+  const bool goes_round = child.attribute == "body", is_call = child.attribute.empty();
+  const std::vector<ValueId>&given = place.graph->nodes[static_cast<size_t>(child.node)].inputs,
+        &formal = child.sites->graph->inputs;
+  for (size_t index = 0; is_call && index < std::min(given.size(), formal.size()); ++index) {
+    const int32_t outer = ModelSide::site_read(place, given[index]);
+    const int32_t inner = ModelSide::site_read(*child.sites, formal[index]);
+    if (outer >= 0 && inner >= 0) made_of_[static_cast<size_t>(outer)].push_back(inner);
+  }
   const std::vector<ValueId>& handed_out = child.sites->graph->outputs;
   const std::vector<ValueId>& made = place.graph->nodes[static_cast<size_t>(child.node)].outputs;
   for (size_t index = 0; index < handed_out.size(); ++index) {
@@ -80,11 +88,31 @@ bool Effects::leaves_nothing(int32_t id, double difference) {
   return traceless[static_cast<size_t>(id)];
 }
 
+bool Effects::is_any_made_of(int32_t id, const std::function<bool(int32_t made)>& holds) const {
+  std::vector<int32_t> waiting = {id};
+  std::vector<bool> is_seen(made_of_.size(), false);
+  while (!waiting.empty()) {
+    const int32_t next = waiting.back();
+    waiting.pop_back();
+    for (const int32_t made : made_of_[static_cast<size_t>(next)]) {
+      if (is_seen[static_cast<size_t>(made)]) continue;
+      is_seen[static_cast<size_t>(made)] = true;
+      if (holds(made)) return true;
+      waiting.push_back(made);
+    }
+  }
+  return false;
+}
+
 bool Effects::is_made_up_for(int32_t id, double difference,
                              const std::function<bool(const PlacedNode&)>& is_read_alike) const {
+  // What a call does, the nodes of its function do.
+  const auto does_alike = [&](const PlacedNode& reader) {
+    return reader.node().function != nullptr || is_read_alike(reader);
+  };
   std::vector<int32_t> differing = {id};
   for (size_t index = 0; index < differing.size(); ++index) {
-    if (!std::ranges::all_of(readers(differing[index]), is_read_alike)) return true;
+    if (!std::ranges::all_of(readers(differing[index]), does_alike)) return true;
     for (const int32_t made : made_of_[static_cast<size_t>(differing[index])]) {
       if (!stops(made, difference) && std::ranges::find(differing, made) == differing.end()) differing.push_back(made);
     }

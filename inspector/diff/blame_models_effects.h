@@ -26,6 +26,9 @@ class Effects {
   // been hidden: by a maximum, a saturated function, a comparison that these inputs decide alike.
   bool is_made_up_for(int32_t id, double difference, const std::function<bool(const PlacedNode&)>& is_read_alike) const;
 
+  // Whether this holds of anything that is made of the value, directly or not.
+  bool is_any_made_of(int32_t id, const std::function<bool(int32_t made)>& holds) const;
+
   // Whether it leaves the model, or goes round in a loop: what it is, is seen, whatever else is made of it.
   bool is_handed_out(int32_t id) const { return is_end_[static_cast<size_t>(id)]; }
 
@@ -34,7 +37,7 @@ class Effects {
 
  private:
   void add(const GraphSites& place);
-  void add_results(const GraphSites& place, const GraphSites::Child& child);
+  void add_passed_on(const GraphSites& place, const GraphSites::Child& child);
   bool stops(int32_t id, double difference) const;
 
   const ModelSide& a_;

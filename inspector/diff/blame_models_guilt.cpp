@@ -21,6 +21,7 @@ namespace parallax::diff {
 namespace {
 
 constexpr size_t kMostTried = 48;  // nodes of a region in which single differences are tried
+constexpr int kMostFolded = 64;    // nodes behind one another that an optimiser may have folded
 
 bool is_identity(const PlacedNode& node) { return node.node().op_type == "Identity"; }
 
@@ -28,6 +29,7 @@ struct Parts {
   std::vector<PlacedNode> only_a, only_b;
   ChangedNodes paired;
   ChangedNodes changed;
+  ChangedNodes replaced;  // in one place, by another operator
 };
 
 bool has(const std::vector<PlacedNode>& nodes, const PlacedNode& node) {
@@ -124,7 +126,59 @@ void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
   std::erase(parts.only_b, node_b);
 }
 
-Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const Region& region) {
+// Of constants, shapes and types alone: whatever the inputs hold, an optimiser may know it.
+bool may_be_folded(const ModelSide& side, int32_t id, int depth = 0) {
+  if (id < 0 || depth > kMostFolded) return false;
+  if (side.follows_from_constants(id) || side.site(id).follows_from_constants) return true;
+  const PlacedNode made_by = side.producer(id);
+  if (made_by.id == kNoNode || made_by.node().inputs.empty() || made_by.node().function != nullptr) return false;
+  const std::span<const ValueId> inputs = made_by.node().inputs;
+  const size_t read = made_by.node().op_type == "CastLike" ? 1 : inputs.size();  // the second lends its type
+  return std::ranges::all_of(inputs.first(read), [&](ValueId input) {
+    return input == kNoValue || may_be_folded(side, ModelSide::site_read(*made_by.place, input), depth + 1);
+  });
+}
+
+// As reads_the_same, where B may have folded what A computes.
+bool reads_the_same_or_folded(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                              const PlacedNode& node_b, const ModelMatching& matching) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
+    const int32_t x = ModelSide::site_read(*node_a.place, of_a), y = ModelSide::site_read(*node_b.place, of_b);
+    if (x < 0 || y < 0) return x == y;
+    return matching.b_of_a[static_cast<size_t>(x)] == y || (may_be_folded(a, x) && b.follows_from_constants(y));
+  };
+  return reads_the_same(a, node_a, b, node_b, matching) || std::ranges::equal(in_a, in_b, is_counterpart);
+}
+
+// Nodes of two operators that read the same and make what stands for each other: one was put in the place of the other,
+// be it one that leaves these values as they are.
+void pair_by_place(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
+                   Parts& parts) {
+  const auto make_the_same = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
+    if (node_a.node().outputs.size() != 1 || node_b.node().outputs.size() != 1) return false;
+    const int32_t x = ModelSide::site_read(*node_a.place, node_a.node().outputs[0]);
+    const int32_t y = ModelSide::site_read(*node_b.place, node_b.node().outputs[0]);
+    return (x == target.a && y == target.b) || (x >= 0 && y >= 0 && matching.b_of_a[static_cast<size_t>(x)] == y);
+  };
+  for (size_t index = parts.only_a.size(); index-- > 0;) {
+    const PlacedNode node_a = parts.only_a[index];
+    const auto stands_there = [&](const PlacedNode& node_b) {
+      return hash_operator(node_a.node()) != hash_operator(node_b.node()) && !node_a.node().inputs.empty() &&
+             !make_other_kinds(node_a, node_b) && make_the_same(node_a, node_b) &&
+             reads_the_same_or_folded(a, node_a, b, node_b, matching);
+    };
+    const auto node_b = std::ranges::find_if(parts.only_b, stands_there);
+    if (node_b == parts.only_b.end()) continue;
+    parts.paired.emplace_back(node_a, *node_b);
+    parts.replaced.emplace_back(node_a, *node_b);
+    parts.only_b.erase(node_b);
+    parts.only_a.erase(parts.only_a.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+}
+
+Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
+                 const Region& region) {
   Parts parts;
   std::vector<PlacedNode> paired_b;
   for (const PlacedNode& node : region.nodes_a) {
@@ -143,6 +197,7 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
     if (!has(paired_b, node) && !is_identity(node)) parts.only_b.push_back(node);
   }
   pair_by_operator(a, b, parts);
+  pair_by_place(a, b, matching, target, parts);
   return parts;
 }
 
@@ -223,7 +278,9 @@ bool differs_beside_constants(const ModelSide& a, const ModelSide& b, const Part
 // What differs in words alone, or does the same to what it is given here.
 Parts without_unfelt(const Parts& parts, const Trials& trials) {
   Parts felt = parts;
-  std::erase_if(felt.changed, [&](const auto& pair) { return !trials.matters_which(pair.first, pair.second); });
+  const auto is_unfelt = [&](const auto& pair) { return !trials.matters_which(pair.first, pair.second); };
+  std::erase_if(felt.changed, is_unfelt);
+  std::erase_if(felt.replaced, is_unfelt);
   std::erase_if(felt.only_a, [&](const PlacedNode& node) { return trials.changes_nothing(node, true); });
   std::erase_if(felt.only_b, [&](const PlacedNode& node) { return trials.changes_nothing(node, false); });
   return felt;
@@ -242,18 +299,19 @@ class Explanation {
       : a_(a), b_(b), matching_(matching), target_(target), region_(region), trials_(trials) {}
 
   std::vector<Guilty> find() {
-    const Parts parts = take_apart(a_, b_, matching_, region_);
+    const Parts parts = take_apart(a_, b_, matching_, target_, region_);
     const Wiring wiring(a_, b_, matching_, parts);
     const auto is_rewired = [&](const auto& pair) { return !wiring.is_same(pair.first, pair.second); };
     for (const auto& pair : parts.paired) {
       if (is_rewired(pair)) rewired_.push_back(pair);
     }
     if (std::vector<Guilty> folded = folded_otherwise(parts); !folded.empty()) return folded;
-    const size_t differences = parts.changed.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
+    const size_t differences =
+        parts.changed.size() + parts.replaced.size() + parts.only_a.size() + parts.only_b.size() + rewired_.size();
     const size_t nodes = region_.nodes_a.size() + region_.nodes_b.size();
     if (differences > 1 && nodes <= kMostTried) {
-      std::vector<Guilty> tried =
-          guilty_by_trial(a_, b_, matching_, region_, parts.only_a, parts.only_b, parts.changed, trials_);
+      std::vector<Guilty> tried = guilty_by_trial(a_, b_, matching_, region_,
+                                                  {parts.only_a, parts.only_b, parts.changed, parts.replaced}, trials_);
       if (!tried.empty()) return tried;
       std::vector<Guilty> felt = among(without_unfelt(parts, trials_));
       if (!felt.empty()) return felt;
@@ -271,22 +329,63 @@ class Explanation {
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
   }
 
-  // B holds a constant where A computes one of shapes, and it is that which makes the difference.
+  // What a node of A reads there, and the constant that B's reads in its place.
+  struct ReadOtherwise {
+    PlacedNode node_a, node_b;
+    size_t port = 0;
+    int32_t in_b = -1;
+    Value made, held;
+  };
+
+  // Where A computes, of shapes and types too, and B knows beforehand, and the two are not the same.
+  std::optional<ReadOtherwise> reads_folded(const PlacedNode& node_a, const PlacedNode& node_b, size_t port) const {
+    const int32_t x = ModelSide::site_read(*node_a.place, node_a.node().inputs[port]);
+    const int32_t y = ModelSide::site_read(*node_b.place, node_b.node().inputs[port]);
+    if (x < 0 || y < 0 || !b_.follows_from_constants(y) || !may_be_folded(a_, x)) return std::nullopt;
+    ReadOtherwise read{node_a, node_b, port, y, trials_.made_in_a(x, y), b_.constant(y)};
+    if (!read.made.is_tensor() || !read.held.is_tensor()) return std::nullopt;
+    const Tensor &made = read.made.tensor(), &held = read.held.tensor();
+    if (differ_by_storing(made, held, held.dtype()) || difference_of_constants(made, held).empty()) return std::nullopt;
+    return read;
+  }
+
+  // Both make it by the same operation: then of what differs, as long as that is one thing.
+  ReadOtherwise behind(ReadOtherwise read) const {
+    for (int depth = 0; depth < kMostFolded; ++depth) {
+      const int32_t x = ModelSide::site_read(*read.node_a.place, read.node_a.node().inputs[read.port]);
+      const PlacedNode from_a = a_.producer(x), from_b = b_.producer(read.in_b);
+      if (from_a.id == kNoNode || from_b.id == kNoNode || !is_same_operation(from_a, from_b)) break;
+      if (from_a.node().inputs.size() != from_b.node().inputs.size()) break;
+      std::vector<ReadOtherwise> found;
+      for (size_t port = 0; port < from_a.node().inputs.size(); ++port) {
+        if (auto next = reads_folded(from_a, from_b, port); next.has_value()) found.push_back(*std::move(next));
+      }
+      if (found.size() != 1) break;
+      read = std::move(found.front());
+    }
+    return read;
+  }
+
+  std::string why_folded(const ReadOtherwise& read) const {
+    const int32_t x = ModelSide::site_read(*read.node_a.place, read.node_a.node().inputs[read.port]);
+    const std::string difference = difference_of_constants(read.made.tensor(), read.held.tensor());
+    if (a_.follows_from_constants(x))
+      return fmt::format("it reads another constant '{}': {}", a_.site(x).name, difference);
+    return fmt::format("it reads the constant '{}' in B, and what A computes of {} differs: {}",
+                       b_.site(read.in_b).name, a_.site(x).follows_from_constants ? "shapes" : "types", difference);
+  }
+
+  // B holds a constant where A computes one of shapes or types, and it is that which makes the difference.
   std::vector<Guilty> folded_otherwise(const Parts& parts) const {
     for (const auto& [node_a, node_b] : parts.paired) {
       const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
       for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
         const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
-        const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
-        if (x < 0 || y < 0 || !b_.is_constant(y)) continue;
-        if (a_.follows_from_constants(x) || !a_.site(x).follows_from_constants) continue;
-        const Value made = trials_.made_in_a(x, y), held = b_.constant(y);
-        if (!made.is_tensor() || !held.is_tensor()) continue;
-        if (differ_by_storing(made.tensor(), held.tensor(), held.tensor().dtype())) continue;
-        const std::string difference = difference_of_constants(made.tensor(), held.tensor());
-        if (difference.empty() || !trials_.agrees_with({{y, made}})) continue;
-        return {{node_a, fmt::format("it reads the constant '{}' in B, and what A computes of shapes differs: {}",
-                                     b_.site(y).name, difference)}};
+        if (x < 0 || a_.follows_from_constants(x)) continue;
+        auto found = reads_folded(node_a, node_b, port);
+        if (!found.has_value() || !trials_.agrees_with({{found->in_b, found->made}})) continue;
+        const ReadOtherwise read = behind(*std::move(found));
+        return {{read.node_a, why_folded(read)}};
       }
     }
     return {};
@@ -295,7 +394,9 @@ class Explanation {
   std::vector<Guilty> among(const Parts& parts) const {
     std::vector<Guilty> guilty;
     for (const auto& [changed_a, changed_b] : parts.changed)
-      std::ranges::move(behind_constants(a_, b_, matching_, changed_a, changed_b), std::back_inserter(guilty));
+      std::ranges::move(behind_pair(a_, b_, matching_, changed_a, changed_b, trials_), std::back_inserter(guilty));
+    for (const auto& [node_a, node_b] : parts.replaced)
+      guilty.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
     const bool is_explained = !guilty.empty() && !differs_beside_constants(a_, b_, parts, trials_);
     add_unpaired(parts, is_explained, guilty);
     for (const auto& [node_a, node_b] : rewired_) guilty.push_back(reads_otherwise(node_a, node_b));

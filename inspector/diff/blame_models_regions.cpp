@@ -122,33 +122,36 @@ Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, cons
 }
 
 Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
-                                         const PlacedNode& node_a, const PlacedNode& node_b, bool in_a) const {
+                                         const Replaced& replaced) const {
+  const bool in_a = replaced.in_a;
   Walk filler{.instance = instance, .fills = true};
   Walk walk{.instance = instance,
             .in_a = in_a,
             .target = in_a ? target_a : target_b,
             .other_target = in_a ? target_b : target_a,
-            .replaced = in_a ? node_a : node_b,
-            .replacement = in_a ? node_b : node_a,
+            .replaced = in_a ? replaced.node_a : replaced.node_b,
+            .replacement = in_a ? replaced.node_b : replaced.node_a,
+            .keeps_constants = replaced.keeps_constants,
             .filler = &filler};
   return compute(walk.target, walk);
 }
 
-// The other side's node on what this side's reads, port by port, but on its own constants.
+// The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its
+// own.
 Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& placed, Walk& walk) const {
   const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
   const PlacedNode by = walk.replacement;
   const std::vector<ValueId>&inputs = placed.node().inputs, &inputs_by = by.node().inputs;
   // Where each has a constant in the place of the other's value, the values stand for each other.
   const auto counterpart = [&](size_t port) {
-    if (!side.reads_constant(placed, port)) return port;
+    if (walk.keeps_constants || !side.reads_constant(placed, port)) return port;
     for (size_t crossed = 0; crossed < std::min(inputs.size(), inputs_by.size()); ++crossed) {
       if (other.reads_constant(by, crossed) && !side.reads_constant(placed, crossed)) return crossed;
     }
     return port;
   };
   return other.replay(by, [&](int32_t read) -> Result<Value> {
-    if (other.follows_from_constants(read)) return other.constant(read);
+    if (!walk.keeps_constants && other.follows_from_constants(read)) return other.constant(read);
     for (size_t port = 0; port < std::min(inputs.size(), inputs_by.size()); ++port) {
       if (ModelSide::site_read(*by.place, inputs_by[port]) != read) continue;
       const int32_t mine = ModelSide::site_read(*placed.place, inputs[counterpart(port)]);

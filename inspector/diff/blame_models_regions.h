@@ -44,10 +44,15 @@ class RegionRunner {
   Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const PlacedNode& node,
                             bool in_a) const;
 
-  // What one side's nodes make of A's values when one of them is defined as its counterpart is: by that one's operator,
-  // attributes and constants.
-  Result<Value> run_as_other(int32_t target_a, int32_t target_b, const Instance& instance, const PlacedNode& node_a,
-                             const PlacedNode& node_b, bool in_a) const;
+  // What one side's nodes make of A's values when one of them is defined as its counterpart is: by that one's operator
+  // and attributes, and by its constants unless each keeps its own.
+  struct Replaced {
+    PlacedNode node_a, node_b;
+    bool in_a = false;
+    bool keeps_constants = false;
+  };
+  Result<Value> run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
+                             const Replaced& replaced) const;
 
   // From here on, a value of A counts as having no counterpart.
   void part(int32_t id) { parted_.insert(id); }
@@ -63,6 +68,7 @@ class RegionRunner {
     int32_t other_target = -1;  // of the other side
     PlacedNode left_out = {};
     PlacedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
+    bool keeps_constants = false;                // of this side, where the other's node is run
     int32_t no_pair = -1;                        // a value of A that counts as having no counterpart
     std::vector<PlacedNode> nodes = {};
     std::unordered_map<int32_t, Value> values = {};

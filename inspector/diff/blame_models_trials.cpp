@@ -8,13 +8,15 @@
 
 #include "inspector/diff/blame_models_constants.h"
 #include "inspector/diff/blame_models_distance.h"
+#include "inspector/diff/blame_models_why.h"
+#include "inspector/diff/matching_attributes.h"
 
 namespace parallax::diff {
 namespace {
 
 struct ConstantPair {
   int32_t in_a = -1, in_b = -1;
-  PlacedNode reader;  // in A
+  std::vector<PlacedNode> readers;  // in A; once there is a pair, first the one that stands for B's
 };
 
 // The constants that A's nodes of a region read, and those that B's read in their place.
@@ -29,15 +31,22 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
       }
     }
   };
-  each_constant(a, region.nodes_a, [&](int32_t x, const PlacedNode& reader) { pairs.push_back({x, -1, reader}); });
-  const auto is_taken = [&](int32_t y) {
-    return std::ranges::any_of(pairs, [&](const ConstantPair& pair) { return pair.in_b == y; });
-  };
+  each_constant(a, region.nodes_a, [&](int32_t x, const PlacedNode& reader) {
+    if (const auto known = std::ranges::find(pairs, x, &ConstantPair::in_a); known != pairs.end()) {
+      known->readers.push_back(reader);
+    } else {
+      pairs.push_back({x, -1, {reader}});
+    }
+  });
   const auto pair_where = [&](auto&& agree) {
-    each_constant(b, region.nodes_b, [&](int32_t y, const PlacedNode&) {
-      if (is_taken(y)) return;
+    each_constant(b, region.nodes_b, [&](int32_t y, const PlacedNode& reader) {
+      if (std::ranges::find(pairs, y, &ConstantPair::in_b) != pairs.end()) return;
       const auto fits = [&](const ConstantPair& pair) { return pair.in_b < 0 && agree(pair.in_a, y); };
-      if (std::ranges::count_if(pairs, fits) == 1) std::ranges::find_if(pairs, fits)->in_b = y;
+      if (std::ranges::count_if(pairs, fits) != 1) return;
+      ConstantPair& pair = *std::ranges::find_if(pairs, fits);
+      pair.in_b = y;
+      const auto is_alike = [&](const PlacedNode& node) { return node.node().op_type == reader.node().op_type; };
+      std::stable_partition(pair.readers.begin(), pair.readers.end(), is_alike);
     });
   };
   const auto is_of_one_shape = [&](int32_t x, int32_t y) {
@@ -45,9 +54,11 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
     return held.is_tensor() && own.is_tensor() && held.tensor().dtype() == own.tensor().dtype() &&
            held.tensor().shape() == own.tensor().shape();
   };
+  const auto has_none = [&](int32_t x) { return matching.b_of_a[static_cast<size_t>(x)] < 0; };
+  const auto has_its_name = [&](int32_t x, int32_t y) { return a.static_path(x) == b.static_path(y); };
   pair_where([&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] == y; });
-  pair_where(
-      [&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] < 0 && is_of_one_shape(x, y); });
+  pair_where([&](int32_t x, int32_t y) { return has_none(x) && has_its_name(x, y) && is_of_one_shape(x, y); });
+  pair_where([&](int32_t x, int32_t y) { return has_none(x) && is_of_one_shape(x, y); });
   std::erase_if(pairs,
                 [&](const ConstantPair& pair) { return pair.in_b < 0 || !is_of_one_shape(pair.in_a, pair.in_b); });
   return pairs;
@@ -89,24 +100,36 @@ bool Trials::changes_nothing(const PlacedNode& node, bool in_a) const {
                  runner_.run_without(target_.a, target_.b, instance_, node, in_a));
 }
 
-bool Trials::agrees_as_in_a(const PlacedNode& node_a, const PlacedNode& node_b) const {
-  return is_same(region_.expected, runner_.run_as_other(target_.a, target_.b, instance_, node_a, node_b, false));
+bool Trials::agrees_as_in_a(const PlacedNode& node_a, const PlacedNode& node_b, bool keeps_constants) const {
+  const RegionRunner::Replaced in_b{node_a, node_b, false, keeps_constants};
+  return is_same(region_.expected, runner_.run_as_other(target_.a, target_.b, instance_, in_b));
 }
 
 bool Trials::matters_which(const PlacedNode& node_a, const PlacedNode& node_b) const {
-  const auto in_b = runner_.run_as_other(target_.a, target_.b, instance_, node_a, node_b, false);
-  const auto in_a = runner_.run_as_other(target_.a, target_.b, instance_, node_a, node_b, true);
+  return matters(node_a, node_b, false);
+}
+
+bool Trials::attributes_matter(const PlacedNode& node_a, const PlacedNode& node_b) const {
+  return matters(node_a, node_b, true);
+}
+
+bool Trials::matters(const PlacedNode& node_a, const PlacedNode& node_b, bool keeps_constants) const {
+  const RegionRunner::Replaced in_b_by_a{node_a, node_b, false, keeps_constants};
+  const RegionRunner::Replaced in_a_by_b{node_a, node_b, true, keeps_constants};
+  const auto in_b = runner_.run_as_other(target_.a, target_.b, instance_, in_b_by_a);
+  const auto in_a = runner_.run_as_other(target_.a, target_.b, instance_, in_a_by_b);
   if (!in_a.ok() && !in_b.ok()) return true;
   return (in_b.ok() && !is_same(region_.found, in_b)) || (in_a.ok() && !is_same(region_.expected, in_a));
 }
 
 std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                    const Region& region, const std::vector<PlacedNode>& only_a,
-                                    const std::vector<PlacedNode>& only_b, const ChangedNodes& changed,
-                                    const Trials& trials) {
+                                    const Region& region, const Differences& differences, const Trials& trials) {
   std::vector<Guilty> guilty;
-  for (const auto& [node_a, node_b] : changed) {
-    if (trials.agrees_as_in_a(node_a, node_b)) return behind_constants(a, b, matching, node_a, node_b);
+  for (const auto& [node_a, node_b] : differences.changed) {
+    if (trials.agrees_as_in_a(node_a, node_b)) return behind_pair(a, b, matching, node_a, node_b, trials);
+  }
+  for (const auto& [node_a, node_b] : differences.replaced) {
+    if (trials.agrees_as_in_a(node_a, node_b, true)) return {{node_a, definition_difference(a, node_a, b, node_b)}};
   }
   std::vector<ConstantPair> pairs = constants_of(a, b, matching, region);
   RegionRunner::Constants constants;
@@ -114,19 +137,33 @@ std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, cons
   if (!constants.empty() && trials.agrees_with(constants)) {
     leave_out_unfelt(pairs, a, trials);
     for (const ConstantPair& pair : pairs)
-      std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.reader), std::back_inserter(guilty));
+      std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.readers.front()),
+                        std::back_inserter(guilty));
     if (!guilty.empty()) return guilty;
   }
-  for (const PlacedNode& node : only_b) {
+  for (const auto& [node_a, node_b] : differences.replaced) {
+    if (trials.agrees_as_in_a(node_a, node_b)) return {{node_a, definition_difference(a, node_a, b, node_b)}};
+  }
+  for (const PlacedNode& node : differences.only_b) {
     if (trials.agrees_without(node, false))
       return {{node,
                fmt::format("B has this {} node, and A has none: without it both make the same", node.node().op_type)}};
   }
-  for (const PlacedNode& node : only_a) {
+  for (const PlacedNode& node : differences.only_a) {
     if (trials.agrees_without(node, true))
       return {{node, fmt::format("B has no {} node here: without it both make the same", node.node().op_type)}};
   }
   return {};
+}
+
+std::vector<Guilty> behind_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                const PlacedNode& node_a, const PlacedNode& node_b, const Trials& trials) {
+  const bool is_one_operator = hash_operator(node_a.node()) == hash_operator(node_b.node());
+  if (is_one_operator && !is_same_operation(node_a, node_b) && !trials.attributes_matter(node_a, node_b)) {
+    std::vector<Guilty> guilty = behind_constants(a, b, matching, node_a, node_b, Attributes::of_no_matter);
+    if (!guilty.empty()) return guilty;
+  }
+  return behind_constants(a, b, matching, node_a, node_b);
 }
 
 }  // namespace parallax::diff

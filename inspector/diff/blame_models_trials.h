@@ -23,13 +23,16 @@ class Trials {
   bool agrees_without(const PlacedNode& node, bool in_a) const;
   // Whether the node's own model makes the same when it hands on the value it reads.
   bool changes_nothing(const PlacedNode& node, bool in_a) const;
-  // Whether B makes what A makes of A's values when its node is defined as A's is.
-  bool agrees_as_in_a(const PlacedNode& node_a, const PlacedNode& node_b) const;
+  // Whether B makes what A makes of A's values when its node is defined as A's is, by A's constants or by its own.
+  bool agrees_as_in_a(const PlacedNode& node_a, const PlacedNode& node_b, bool keeps_constants = false) const;
   // Whether it matters which of the two definitions stands in their place, in either model; true where none can be run
   // in the place of the other.
   bool matters_which(const PlacedNode& node_a, const PlacedNode& node_b) const;
+  // The same of their attributes alone, each reading its own constants.
+  bool attributes_matter(const PlacedNode& node_a, const PlacedNode& node_b) const;
 
  private:
+  bool matters(const PlacedNode& node_a, const PlacedNode& node_b, bool keeps_constants) const;
   bool is_same(const Value& expected, const Result<Value>& found) const;
 
   const RegionRunner& runner_;
@@ -41,11 +44,21 @@ class Trials {
 
 using ChangedNodes = std::vector<std::pair<PlacedNode, PlacedNode>>;  // of A, of B
 
-// Where both sides do the same but for one thing: a node that is defined otherwise, the constants that B reads, or one
-// node (of those that only one side has) too many. Empty where there is more to it.
+// What differs in a region: nodes that only one side has, those that are defined otherwise, those that stand in one
+// place and are of two operators.
+struct Differences {
+  const std::vector<PlacedNode>&only_a, &only_b;
+  const ChangedNodes &changed, &replaced;
+};
+
+// Where both sides do the same but for one thing: a node that is defined otherwise, the constants that B reads, another
+// operator in a place, or one node (of those that only one side has) too many. Empty where there is more to it.
 std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                                    const Region& region, const std::vector<PlacedNode>& only_a,
-                                    const std::vector<PlacedNode>& only_b, const ChangedNodes& changed,
-                                    const Trials& trials);
+                                    const Region& region, const Differences& differences, const Trials& trials);
+
+// As behind_constants; attributes that make no difference here (the factor of a bias that is all zeros) are not to
+// blame where constants differ as well.
+std::vector<Guilty> behind_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                const PlacedNode& node_a, const PlacedNode& node_b, const Trials& trials);
 
 }  // namespace parallax::diff

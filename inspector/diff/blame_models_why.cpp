@@ -119,19 +119,6 @@ ConstantDifference constant_difference(const ModelSide& a, int32_t in_a, const M
   return {fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text), size};
 }
 
-// Of all that it reads the constant that is furthest off: in half precision each differs a little.
-std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                                 const PlacedNode& node_b) {
-  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
-  ConstantDifference furthest;
-  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
-    ConstantDifference found = constant_difference(a, ModelSide::site_read(*node_a.place, in_a[port]), b,
-                                                   ModelSide::site_read(*node_b.place, in_b[port]));
-    if (!found.text.empty() && found.size > furthest.size) furthest = std::move(found);
-  }
-  return furthest.text;
-}
-
 // A constant and a value that have changed places.
 bool has_crossed_constant(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
   const size_t count = node_a.node().inputs.size();
@@ -178,6 +165,19 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")
     return fmt::format("it is {:.6g} times A's in B", *factor);
   return fmt::format("{} of {} elements differ; {}", count, a.element_count(), element);
+}
+
+// In half precision each differs a little.
+std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                 const PlacedNode& node_b) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  ConstantDifference furthest;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    ConstantDifference found = constant_difference(a, ModelSide::site_read(*node_a.place, in_a[port]), b,
+                                                   ModelSide::site_read(*node_b.place, in_b[port]));
+    if (!found.text.empty() && found.size > furthest.size) furthest = std::move(found);
+  }
+  return furthest.text;
 }
 
 std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,

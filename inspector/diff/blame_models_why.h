@@ -14,6 +14,10 @@ namespace parallax::diff {
 std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
                                   const PlacedNode& node_b);
 
+// Of all constants that the two read the one that is furthest off. Empty where they read equal ones.
+std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                 const PlacedNode& node_b);
+
 // Which values the two read.
 struct OperandDifference {
   std::string text;  // empty where these stand for each other

@@ -233,6 +233,9 @@ class DumpComparer {
     if (!links_.is_closed()) return;
     a_.each_site([&](const ValueSite& site) { differences_.add(true, site); });
     b_.each_site([&](const ValueSite& site) { differences_.add(false, site); });
+    if (!differences_.are_of_two_types()) return;
+    judge_.count_casts();
+    judge_b_.count_casts();
   }
 
   Result<std::vector<ValueComparison>> run() {
@@ -294,13 +297,19 @@ class DumpComparer {
     const bool has_payload = entry.level == CaptureLevel::all || entry.level == CaptureLevel::sample;
     const auto loaded = has_payload ? side.dump().load(index) : Result<Value>(Value());
     if (loaded.ok() && has_payload) {
-      const DType dtype = loaded->is_tensor() ? loaded->tensor().dtype() : DType::undefined;
+      const DType dtype = diff::innermost(type_of(*loaded)).dtype;
       if (entry.level == CaptureLevel::sample && loaded->is_tensor())
         return judge.add_sample(entry.path, site, entry.type, loaded->tensor(), rounding(dtype));
       return judge.add(entry.path, site, *loaded, rounding(dtype));
     }
     if (!entry.statistics.has_value()) return -1;
-    return judge.add(entry.path, site, entry.type, *entry.statistics, rounding(entry.type.dtype));
+    return judge.add(entry.path, site, entry.type, *entry.statistics, rounding(diff::innermost(entry.type).dtype));
+  }
+
+  // Carried in double, and no type is declared.
+  static bool has_open_type(const DumpSide& side, const DumpEntry& entry) {
+    const DType declared = diff::declared_type(side.site(entry.path), DType::undefined);
+    return carries_double(side.dump()) && declared == DType::undefined;
   }
 
   void add_b_up_to(int32_t in_b) {
@@ -388,10 +397,14 @@ class DumpComparer {
 
   diff::CompareContext context_of(const DumpEntry& a, int64_t number, int32_t in_b) {
     const DumpEntry& b = b_.entry(in_b);
+    const DType dtype_a = diff::innermost(a.type).dtype, dtype_b = diff::innermost(b.type).dtype;
+    if (has_open_type(a_, a)) judge_.rounds_as(number, dtype_b);
     Limit limit = judge_.limit_of(number, a.path);
     if (links_.is_closed()) {
-      limit = diff::wider(limit, judge_b_.limit_of(numbers_b_.at(in_b), b.path));
-      limit = differences_.with_storing(limit, {a.path, a.type.dtype}, {b.path, b.type.dtype});
+      const int64_t number_b = numbers_b_.at(in_b);
+      if (has_open_type(b_, b)) judge_b_.rounds_as(number_b, dtype_a);
+      limit = diff::wider(limit, judge_b_.limit_of(number_b, b.path));
+      limit = differences_.with_storing(limit, {a.path, dtype_a}, {b.path, dtype_b});
     }
     return {limit, is_exempt(a) || is_exempt(b), widen_};
   }
@@ -429,14 +442,16 @@ class DumpComparer {
       return diff::set_not_compared(result, "dtype differs"), false;
     if (!both_tensors || a.dims == b.dims) return true;
     result.is_same_count = count_of(a) == count_of(b);
-    return diff::set_not_compared(result, "shape differs"), false;
+    return diff::set_shapes_differ(result, diff::shape_text(a), diff::shape_text(b)), false;
   }
 
   void compare_statistics(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
                           ValueComparison& result) const {
     if (!same_type(a.type, b.type, result)) return;
     if (!can_tell_apart(a, b)) return diff::set_not_compared(result, "not captured");
-    if (a.statistics->count != b.statistics->count) return diff::set_not_compared(result, "shape differs");
+    const int64_t count_a = a.statistics->count, count_b = b.statistics->count;
+    if (count_a != count_b)
+      return diff::set_shapes_differ(result, fmt::format("{} elements", count_a), fmt::format("{} elements", count_b));
     diff::judge_statistics(*a.statistics, *b.statistics, diff::is_exact_type(a.type), context, result);
   }
 

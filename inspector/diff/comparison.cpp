@@ -98,23 +98,40 @@ std::string why_inconclusive(const Comparison& comparison) {
   }
   for (const auto* values : {&comparison.values, &comparison.expected}) {
     if (const ValueComparison* output = missed_output(*values))
-      return fmt::format("graph output '{}' was not compared: {}", output->path, output->reason);
+      return fmt::format("graph output '{}' was not compared: {}", output->path, told_reason(*output));
   }
   return {};
 }
 
 bool is_control_flow(std::string_view op) { return op == "If" || op == "Loop" || op == "Scan"; }
 
-// A constant is named with the node of its own graph that reads it. Where that is a control-flow node, bodies read it:
-// it shows at the first of their nodes that went wrong, in the branch that was taken.
+// What a body is given has no producer in it: the node that has the body hands it in.
+FirstDivergence at_node_with_body(const std::vector<ValueComparison>& values, const ValueComparison& given) {
+  const auto path = parse_value_path(given.path);
+  if (!path.ok() || path->frames.empty()) return {given.path, "", ""};
+  const std::string& node = path->frames.back().node;
+  std::string outside = given.path.substr(0, name_begin(given.path));
+  outside.resize(outside.size() - to_string(path->frames.back()).size() - 2);
+  const auto is_of_node = [&](const ValueComparison& value) {
+    return value.node == node && !value.node_reads_it && value.path.substr(0, name_begin(value.path)) == outside;
+  };
+  const auto made = std::ranges::find_if(values, is_of_node);
+  return {given.path, node, made == values.end() ? "" : made->op};
+}
+
+// A constant is named with the node of its own graph that reads it. Where that is a control-flow node whose bodies read
+// it, it shows at the first of their nodes that went wrong, in the branch that was taken; not where it is handed in.
 FirstDivergence first_divergence_at(const std::vector<ValueComparison>& values, size_t first) {
   const ValueComparison& value = values[first];
+  if (value.node.empty()) return at_node_with_body(values, value);
   const std::string prefix = value.path.substr(0, name_begin(value.path));
   const std::string body = prefix + escape_name(value.node) + ".";
   for (size_t index = first + 1; index < values.size() && is_control_flow(value.op); ++index) {
     const ValueComparison& later = values[index];
     const bool lies_in_body = later.path.starts_with(body) && !is_control_flow(later.op);
-    if (later.verdict == Verdict::diverged && lies_in_body) return {value.path, later.node, later.op};
+    if (later.verdict != Verdict::diverged || !lies_in_body) continue;
+    if (later.node.empty()) break;
+    return {value.path, later.node, later.op};
   }
   return {value.path, value.node, value.op};
 }
@@ -167,6 +184,13 @@ bool is_apart(const ValueComparison& value) {
 
 bool is_apart(const Comparison& comparison) {
   return std::ranges::any_of(comparison.values, [](const ValueComparison& value) { return is_apart(value); });
+}
+
+std::string told_reason(const ValueComparison& value) {
+  if (value.shape_a.empty()) return value.reason;
+  const bool is_expected = value.a == "expected";
+  return is_expected ? fmt::format("{}: {} instead of {}", value.reason, value.shape_b, value.shape_a)
+                     : fmt::format("{}: {} in A and {} in B", value.reason, value.shape_a, value.shape_b);
 }
 
 bool is_damaged(const ValueComparison& value) { return value.reason.starts_with("damaged in "); }

@@ -48,6 +48,7 @@ struct ValueComparison {
   Limit limit;
   bool is_same_count = false;      // of tensors whose shapes differ: both have as many elements
   std::string reason;              // of not_compared and mistrusted; empty otherwise
+  std::string shape_a, shape_b;    // "[2,3]", where the reason is that they differ
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
   bool is_graph_output = false;
@@ -128,6 +129,9 @@ Cause cause_at(const ValueComparison& value, std::string why);
 // Diverged, or of another shape or element type, which leaves nothing to compare.
 bool is_apart(const ValueComparison& value);
 bool is_apart(const Comparison& comparison);  // any value of it
+
+// The reason as a report tells it: with both shapes, where it is that they differ.
+std::string told_reason(const ValueComparison& value);
 
 // Not compared, because a dump's payload is damaged.
 bool is_damaged(const ValueComparison& value);

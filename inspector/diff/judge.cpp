@@ -35,7 +35,7 @@ namespace {
 // What is held in one type and declared as another.
 Magnitude declared_as(Magnitude magnitude, DType held, DType declared) {
   magnitude.is_unrounded = held == DType::float64 && is_floating(declared) && declared != held;
-  if (is_floating(held)) magnitude.dtype = declared;
+  if (is_floating(held) && is_floating(declared)) magnitude.dtype = declared;
   return magnitude;
 }
 
@@ -56,12 +56,12 @@ int64_t Judge::add(std::string_view path, const ValueSite* site, const Value& a,
     const Magnitude magnitude = magnitude_of((*items)[index].tensor());
     if (magnitude.rms >= largest.rms) largest = magnitude;
   }
-  return add_magnitude(path, site, largest);
+  return add_magnitude(path, site, declared_as(largest, largest.dtype, declared));
 }
 
 int64_t Judge::add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a,
                    DType declared) {
-  return add_magnitude(path, site, declared_as(magnitude_of(type, a), type.dtype, declared));
+  return add_magnitude(path, site, declared_as(magnitude_of(type, a), innermost(type).dtype, declared));
 }
 
 int64_t Judge::add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
@@ -75,6 +75,16 @@ Limit Judge::limit_of(int64_t number, const std::string& path) {
   return policy_.limit_of(path).value_or(from_table);
 }
 
+void Judge::count_casts() {
+  const std::lock_guard lock(mutex_);
+  noise_.count_casts();
+}
+
+void Judge::rounds_as(int64_t number, DType dtype) {
+  const std::lock_guard lock(mutex_);
+  noise_.rounds_as(number, dtype);
+}
+
 void Judge::found_difference(const std::string& path, double rmse) {
   const std::lock_guard lock(mutex_);
   noise_.found_difference(path, rmse);
@@ -82,7 +92,7 @@ void Judge::found_difference(const std::string& path, double rmse) {
 
 DType declared_type(const ValueSite* site, DType fallback) {
   if (site == nullptr || site->graph == nullptr || site->value == kNoValue) return fallback;
-  const TypeInfo& type = site->graph->values[static_cast<size_t>(site->value)].type;
+  const TypeInfo& type = innermost(value_at(*site->graph, site->value).type);
   return type.kind == TypeInfo::Kind::tensor && is_floating(type.dtype) ? type.dtype : fallback;
 }
 

@@ -44,6 +44,10 @@ class Judge {
   // From some of the elements of a tensor of `type`.
   int64_t add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
                      DType declared);
+  // As NoiseModel::count_casts.
+  void count_casts();
+  // What is carried in double, of a type that nobody declares, rounds where the other side computes: in this type.
+  void rounds_as(int64_t number, DType dtype);
   Limit limit_of(int64_t number, const std::string& path);
   void found_difference(const std::string& path, double rmse);
 
@@ -55,7 +59,7 @@ class Judge {
   NoiseModel noise_;
 };
 
-// The type a site declares when it is a floating one, else `fallback`.
+// The type a site declares when it is a floating one, or holds such, else `fallback`.
 DType declared_type(const ValueSite* site, DType fallback);
 
 // Node and operator as the document names them: the producer, or the first node that reads an input or initializer.

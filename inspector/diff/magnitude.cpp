@@ -80,7 +80,7 @@ Magnitude magnitude_of(const TensorView& view) {
 }
 
 Magnitude magnitude_of(const TypeInfo& type, const TensorStatistics& statistics) {
-  Magnitude magnitude = typed_magnitude(type);
+  Magnitude magnitude = typed_magnitude(innermost(type));
   magnitude.count = static_cast<double>(statistics.count);
   magnitude.rms = statistics.count == 0 ? 0 : statistics.l2 / std::sqrt(magnitude.count);
   return magnitude;
@@ -91,6 +91,12 @@ Magnitude magnitude_of_sample(const TypeInfo& type, const TensorView& sample, DT
   magnitude.dtype = is_floating(sample.dtype) ? declared : sample.dtype;
   if (is_counted(sample.dtype)) magnitude.rms = ordinary_rms(sample);
   return magnitude;
+}
+
+const TypeInfo& innermost(const TypeInfo& type) {
+  const TypeInfo* held = &type;
+  while (!held->inner.empty()) held = &held->inner.front();
+  return *held;
 }
 
 Magnitude unseen_magnitude(const TypeInfo& type) {

@@ -22,6 +22,9 @@ Magnitude magnitude_of_sample(const TypeInfo& type, const TensorView& sample, DT
 // Of a value that nobody was shown: without a size.
 Magnitude unseen_magnitude(const TypeInfo& type);
 
+// What the tensors within sequences, optionals and maps are; a tensor's own type.
+const TypeInfo& innermost(const TypeInfo& type);
+
 // Whether values of the type round.
 inline bool is_counted(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 

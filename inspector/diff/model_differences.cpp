@@ -46,6 +46,32 @@ bool cannot_be_half(const Metrics& metrics) {
   return a > limits.max_finite && b >= limits.max_finite / 8;
 }
 
+// Whether a main graph takes all its floats to half precision before anything is done with them, and gives all that it
+// makes of them back from there.
+bool is_cast_to_half(const Graph& graph) {
+  const auto is_wide = [&](ValueId id) {
+    const ValueDef& definition = value_at(graph, id);
+    return definition.type.dtype == DType::float32 && definition.initializer_index < 0;
+  };
+  const auto narrows = [&](NodeId id) {
+    const Node& reader = graph.nodes[static_cast<size_t>(id)];
+    return reader.op_type == "Cast" && is_half(value_at(graph, reader.outputs.front()).type.dtype);
+  };
+  const auto is_narrowed = [&](ValueId id) {
+    const std::vector<NodeId>& readers = value_at(graph, id).readers;
+    return !is_wide(id) || (!readers.empty() && std::ranges::all_of(readers, narrows));
+  };
+  const auto comes_from_half = [&](ValueId id) {
+    const NodeId producer = value_at(graph, id).producer;
+    if (!is_wide(id)) return true;
+    if (producer == kNoNode) return false;
+    const Node& node = graph.nodes[static_cast<size_t>(producer)];
+    return node.op_type == "Cast" && is_half(value_at(graph, node.inputs.front()).type.dtype);
+  };
+  return std::ranges::any_of(graph.inputs, is_wide) && std::ranges::all_of(graph.inputs, is_narrowed) &&
+         std::ranges::any_of(graph.outputs, is_wide) && std::ranges::all_of(graph.outputs, comes_from_half);
+}
+
 }  // namespace
 
 Limit wider(const Limit& a, const Limit& b) {
@@ -57,8 +83,11 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   if (site.graph == nullptr || site.value == kNoValue) return;
   const ValueDef& definition = site.graph->values[static_cast<size_t>(site.value)];
   const bool computes = site.role == ValueSite::Role::node_output && !site.is_constant_like && site.op != "Cast";
-  if (!is_a && computes && is_half(definition.type.dtype)) ++shares_b_.half;
-  if (!is_a && computes && definition.type.dtype == DType::float32) ++shares_b_.wide;
+  Precision& precision = is_a ? a_ : b_;
+  if (computes && is_half(definition.type.dtype)) ++precision.half;
+  if (computes && definition.type.dtype == DType::float32) ++precision.wide;
+  if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
+    precision.is_cast_to_half = is_cast_to_half(*site.graph);
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
   const std::string path = site.scope + site.escaped_name;
   if (site.follows_from_constants && is_floating(definition.type.dtype)) {
@@ -81,7 +110,7 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
 }
 
 DType ModelDifferences::type_that_rounds(DType carried) const {
-  return is_half(carried) && shares_b_.half <= shares_b_.wide ? DType::float32 : carried;
+  return is_half(carried) && !b_.is_in_half() ? DType::float32 : carried;
 }
 
 DType ModelDifferences::type_in(const Types& narrowed, const Held& value) {

@@ -25,6 +25,9 @@ class ModelDifferences {
   // within a model of floats may not.
   DType type_that_rounds(DType carried) const;
 
+  // One of the two is in half precision, the other is not: a cast to halves is no difference, and rounds.
+  bool are_of_two_types() const { return a_.is_in_half() != b_.is_in_half(); }
+
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
   // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
   // more counts as half. `dtype`: what the value is carried in.
@@ -53,10 +56,14 @@ class ModelDifferences {
   using Types = std::unordered_map<std::string, DType>;
   static DType type_in(const Types& narrowed, const Held& value);
 
-  struct Shares {
+  // In half precision: most of what is computed; or all that lies between the casts of its inputs and outputs, as of a
+  // model whose operators a converter left in floats.
+  struct Precision {
     int64_t half = 0, wide = 0;
+    bool is_cast_to_half = false;
+    bool is_in_half() const { return half > wide || is_cast_to_half; }
   };
-  Shares shares_b_;
+  Precision a_, b_;
   Types narrowed_in_a_, narrowed_in_b_;        // by static path: constants that are wider than they were stored
   std::unordered_set<std::string> half_in_b_;  // static paths
   std::unordered_set<std::string> constants_;  // static paths in A

@@ -2,6 +2,7 @@
 #include "inspector/diff/noise_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -55,7 +56,8 @@ bool has_unknown_size(const Graph& graph, ValueId id) {
 }
 
 bool has_bodies(const Node& node) {
-  return node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan" || node.function != nullptr;
+  constexpr std::array kWithBodies = {"If", "Loop", "Scan", "SequenceMap"};
+  return node.function != nullptr || std::ranges::find(kWithBodies, node.op_type) != kWithBodies.end();
 }
 
 }  // namespace
@@ -71,6 +73,7 @@ struct NoiseModel::Inputs {
   double terms = 1;             // products in a sum, where the first two inputs tell
   double count_max = 0;
   DType coarsest = DType::undefined;
+  DType held = DType::undefined;  // the type they are in, of several the one with the shortest mantissa
   bool any_known = false;
   bool any_estimated = false;
   // What nobody was shown, nor could be estimated: it has rounded, it has a size.
@@ -92,6 +95,7 @@ struct NoiseModel::Inputs {
     if (carried > 0) rms_max_carrying = std::max(rms_max_carrying, rms);
     count_max = std::max(count_max, state.magnitude.count);
     coarsest = coarser(coarsest, state.coarsest);
+    held = coarser(held, real_part(state.magnitude.dtype));
     if (position < 2) rms_product *= state.magnitude.rms;
     if (position == 0) terms = state.magnitude.last_dim;
   }
@@ -272,6 +276,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     return state;
   }
   state.error = error_of(*value.row, inputs, state, epsilon);
+  const bool is_narrowed = counts_casts_ && value.row->own_rounding == 0 && epsilon > epsilon_of(inputs.held);
   if (has_unseen_history) state.error = std::max(state.error, unknown_history);
   // Estimated magnitudes, of what was fused away or left out, may be far too large.
   constexpr double kRoomOfEstimates = 4;
@@ -281,7 +286,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
   // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
   // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
-  const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded;
+  const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
   state.carried = value.row->own_rounding == 0 && !has_history ? 0 : state.error;
   return state;
 }
@@ -367,6 +372,13 @@ void NoiseModel::resolve(int64_t number) {
   if (place.empty()) return;
   State& largest = in_bodies_[place + value.escaped_name];
   if (state.relative() >= largest.relative()) largest = state;
+}
+
+void NoiseModel::rounds_as(int64_t number, DType dtype) {
+  const auto found = added_.find(number);
+  if (found == added_.end() || found->second.magnitude.dtype != DType::float64 || !is_floating(dtype)) return;
+  found->second.magnitude.dtype = dtype;
+  found->second.magnitude.is_unrounded = dtype != DType::float64;
 }
 
 Limit NoiseModel::limit_of(int64_t number, const std::string& path) {

@@ -26,6 +26,13 @@ class NoiseModel {
   int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
               const Magnitude& magnitude);
 
+  // From here on a cast to less precision counts as a rounding: of two models in different types only one does it. One
+  // and the same cast of equal numbers gives equal ones wherever it is done.
+  void count_casts() { counts_casts_ = true; }
+
+  // The type whose rounding counts, where a value that was added as float64 turns out to be held in another.
+  void rounds_as(int64_t number, DType dtype);
+
   // The limit of a value that was added; to be asked when it is compared, after the values it was made of have been.
   Limit limit_of(int64_t number, const std::string& path);
 
@@ -85,6 +92,7 @@ class NoiseModel {
   std::map<int64_t, Added> added_;                       // those whose error has not been estimated yet
   std::unordered_map<std::string, int64_t> unresolved_;  // the same by path
   int64_t next_number_ = 0;
+  bool counts_casts_ = false;
   std::unordered_map<std::string, State> states_;  // by path
   std::unordered_map<std::string, State>
       in_bodies_;  // by static path: the largest relative error of any iteration so far

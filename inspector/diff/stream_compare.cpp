@@ -193,11 +193,14 @@ Seen StreamComparer::Impl::describe(bool is_a, const Observation& observation) {
   diff::describe_type(type_of(observation.value), comparison);
   seen.is_exempt = observation.site.is_constant_like || observation.site.role != ValueSite::Role::node_output;
   seen.bytes = payload_bytes(observation.value);
-  DType dtype = observation.value.is_tensor() ? observation.value.tensor().dtype() : DType::undefined;
+  DType dtype = diff::innermost(type_of(observation.value)).dtype;
   seen.dtype = dtype;
   if (!is_a && !links_.is_closed()) return seen;
-  const bool carried_wide = side(is_a).run.executor.ends_with(":double");
-  if (carried_wide) dtype = diff::declared_type(&observation.site, dtype);
+  if (side(is_a).run.executor.ends_with(":double")) {
+    const DType declared = diff::declared_type(&observation.site, DType::undefined);
+    seen.has_open_type = declared == DType::undefined;
+    if (!seen.has_open_type) dtype = declared;
+  }
   if (!is_a) dtype = differences_.type_that_rounds(dtype);
   seen.number = (is_a ? judge_ : judge_b_).add(comparison.path, &observation.site, observation.value, dtype);
   return seen;
@@ -274,6 +277,12 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     std::unique_lock lock(mutex_);
     compared_.wait(lock, [&] { return *comparing_.begin() == place; });
   }
+  if (links_.is_closed() && differences_.are_of_two_types()) {
+    judge_.count_casts();
+    judge_b_.count_casts();
+  }
+  if (in_a.has_open_type) judge_.rounds_as(in_a.number, in_b.dtype);
+  if (in_b.has_open_type) judge_b_.rounds_as(in_b.number, in_a.dtype);
   Limit limit = judge_.limit_of(in_a.number, comparison.path);
   if (links_.is_closed()) {
     limit = diff::wider(limit, judge_b_.limit_of(in_b.number, comparison.b));

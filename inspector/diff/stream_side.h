@@ -20,7 +20,8 @@ struct Seen {
   std::string key;                 // its path in A, or what would be
   int64_t number = -1;             // in the judge; A only
   bool is_exempt = false;          // from mistrust
-  DType dtype = DType::undefined;  // of a tensor
+  DType dtype = DType::undefined;  // of its elements
+  bool has_open_type = false;      // carried in double, and no type is declared
   Value value;                     // a copy, while it waits
   size_t bytes = 0;
 };

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -60,7 +63,10 @@ class PairWalk {
 
  private:
   bool walk_lists(const std::vector<Value>& a, const std::vector<Value>& b) {
-    if (a.size() != b.size()) return set_not_compared(result_, "shape differs"), false;
+    if (a.size() != b.size()) {
+      set_shapes_differ(result_, fmt::format("{} items", a.size()), fmt::format("{} items", b.size()));
+      return false;
+    }
     for (size_t index = 0; index < a.size(); ++index) {
       if (!walk(a[index], b[index])) return false;
     }
@@ -77,7 +83,7 @@ class PairWalk {
     }
     if (!(a.shape() == b.shape())) {
       result_.is_same_count = a.element_count() == b.element_count();
-      return set_not_compared(result_, "shape differs"), false;
+      return set_shapes_differ(result_, a.shape().to_string(), b.shape().to_string()), false;
     }
     const Metrics metrics = compare_views(a, b, {result_.limit.rtol, result_.limit.atol});
     const bool is_uniform = metrics.all_equal_a && metrics.all_equal_b;
@@ -168,12 +174,25 @@ void set_not_compared(ValueComparison& result, std::string reason) {
   result.reason = std::move(reason);
 }
 
+void set_shapes_differ(ValueComparison& result, std::string a, std::string b) {
+  set_not_compared(result, "shape differs");
+  result.shape_a = std::move(a);
+  result.shape_b = std::move(b);
+}
+
 std::string reason_of(const Absence& absence) {
   const bool has_target = !absence.into.empty();
   if (absence.kind == Absence::Kind::fused || absence.kind == Absence::Kind::aliased) {
     return has_target ? "fused into " + absence.into : "folded";
   }
   return "folded";
+}
+
+std::string shape_text(const TypeInfo& type) {
+  if (!type.dims.has_value()) return "?";
+  std::vector<int64_t> dims;
+  for (const Dim& dim : *type.dims) dims.push_back(dim.value);
+  return fmt::format("[{}]", fmt::join(dims, ","));
 }
 
 void describe_type(const TypeInfo& type, ValueComparison& result) {

@@ -31,8 +31,12 @@ bool is_exact_type(const TypeInfo& type);
 bool is_on_host(const Value& value);
 
 void set_not_compared(ValueComparison& result, std::string reason);
+// Because they are of these shapes.
+void set_shapes_differ(ValueComparison& result, std::string a, std::string b);
 std::string reason_of(const Absence& absence);
 
+// "[2,3]"; "?" where the rank is not known.
+std::string shape_text(const TypeInfo& type);
 // dtype and shape as the document shows them.
 void describe_type(const TypeInfo& type, ValueComparison& result);
 

@@ -35,8 +35,10 @@ void explain_unknown(const NodeCheck& check, std::span<const OpsetImport> import
   }
   std::string why = registry.explain_missing(domain, node.op_type, node.opset_version);
   // A layout of onnxruntime's own is explained as it is: no function could stand in.
-  if (!known_domain && !why.starts_with("operator '"))
-    why = "operator '" + node.op_type + "': " + why + ", and the model defines no function of that name";
+  if (!known_domain && !why.starts_with("operator '")) {
+    why.insert(std::min(why.find("; did you mean"), why.size()), ", and the model defines no function of that name");
+    why = "operator '" + node.op_type + "': " + why;
+  }
   check.problem(std::move(why), known_domain ? ErrorCode::invalid_model : ErrorCode::unsupported);
 }
 

@@ -56,7 +56,7 @@ std::string test_case(const ValueComparison& value, const std::string& class_nam
                                 xml_text(value.reason));
   }
   return text + fmt::format(">\n      <skipped message=\"{}: {}\"/>\n    </testcase>\n", name_of(value.verdict),
-                            xml_text(value.reason));
+                            xml_text(told_reason(value)));
 }
 
 std::string value_case(const ValueComparison& value) {
@@ -134,7 +134,7 @@ std::string comparison_to_netron(const Comparison& comparison) {
     const std::string target = target_of(value.path);
     add_entry(metadata, "value", target, "parallax",
               value.reason.empty() ? std::string(name_of(value.verdict))
-                                   : fmt::format("{}: {}", name_of(value.verdict), value.reason));
+                                   : fmt::format("{}: {}", name_of(value.verdict), told_reason(value)));
     if (value.metrics.has_value()) {
       add_entry(metrics, "value", target, "severity", number_json(value.severity));
       add_entry(metrics, "value", target, "max_abs", number_json(value.metrics->max_abs));

@@ -134,7 +134,7 @@ std::string value_row(const ValueComparison& value, size_t width, const Colours&
     text += fmt::format(" {:>9.3g} {:>10.3g} {:>10.3g} {:>9.3g}", value.severity, value.metrics->max_abs,
                         value.metrics->rel_l2, value.metrics->max_ulp);
   }
-  if (!value.reason.empty()) text += "  " + printable(value.reason);
+  if (!value.reason.empty()) text += "  " + printable(told_reason(value));
   return text + "\n";
 }
 
@@ -182,7 +182,7 @@ std::string expected_lines(const Comparison& comparison, const Colours& colours)
                         name_of(value.verdict), colours.end);
     if (value.metrics.has_value())
       text += fmt::format(", severity {:.3g}, max abs {:.3g}", value.severity, value.metrics->max_abs);
-    text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(value.reason));
+    text += value.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(told_reason(value)));
   }
   return text;
 }
@@ -238,7 +238,7 @@ WorstElements worst_elements(const Metrics& metrics, int digits) {
 
 std::string missed_expectation(const Comparison& comparison, const ValueComparison& missed) {
   std::string text = fmt::format("output '{}'{} is not as expected", missed.path, side_text(comparison, missed.held));
-  if (missed.verdict == Verdict::not_compared) return text + ": " + missed.reason;
+  if (missed.verdict == Verdict::not_compared) return text + ": " + told_reason(missed);
   if (missed.metrics.has_value()) {
     const Metrics& metrics = *missed.metrics;
     const WorstElements worst = worst_elements(metrics);

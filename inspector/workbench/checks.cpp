@@ -1,16 +1,88 @@
 // Runs the dump's or the model's own checks and prints what they find.
 #include "inspector/workbench/checks.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/import.h"
+#include "inspector/model/link.h"
+#include "inspector/model/shape_inference/infer_types.h"
 #include "inspector/render/report_json.h"
 #include "inspector/workbench/open.h"
 
 namespace parallax {
 namespace {
+
+// The first node of a graph that stands before one whose result it reads, which a run puts in order by itself.
+void check_order(const Graph& graph, const std::string& place, CheckReport& report) {
+  NodeId first = kNoNode;
+  const ValueDef* read = nullptr;
+  for (const ValueDef& value : graph.values) {
+    for (const NodeId reader : value.readers) {
+      if (value.producer <= reader || (first != kNoNode && first <= reader)) continue;
+      first = reader;
+      read = &value;
+    }
+  }
+  if (first != kNoNode) {
+    const Node &node = graph.nodes[static_cast<size_t>(first)],
+               &producer = graph.nodes[static_cast<size_t>(read->producer)];
+    report.problems.push_back({fmt::format("node '{}' ({}){}", node.display_name, node.op_type, place),
+                               fmt::format("reads '{}', which node '{}' computes further down: nodes must be "
+                                           "topologically sorted",
+                                           read->name, producer.display_name)});
+  }
+  for (const Node& node : graph.nodes) {
+    for (const Graph* body : bodies_of(node))
+      check_order(*body, fmt::format(" in a body of node '{}'{}", node.display_name, place), report);
+  }
+}
+
+void forget_computed_shapes(Graph& graph) {
+  for (ValueDef& value : graph.values) {
+    if (value.producer != kNoNode) value.type.dims.reset();
+  }
+  for (Node& node : graph.nodes) {
+    for (Attribute& attribute : node.attributes) {
+      if (auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) forget_computed_shapes(**body);
+    }
+  }
+}
+
+bool contradict(const TypeInfo& declared, const TypeInfo& made) {
+  if (declared.kind != TypeInfo::Kind::tensor || !declared.dims.has_value() || !made.dims.has_value()) return false;
+  const auto may_be_equal = [](const Dim& x, const Dim& y) {
+    return !x.is_known() || !y.is_known() || x.value == y.value;
+  };
+  return !std::ranges::equal(*declared.dims, *made.dims, may_be_equal);
+}
+
+// What the file declares of the graph's outputs, against what follows from its inputs and constants alone: shapes of
+// values in between may be stale.
+void check_declared_outputs(const Model& model, CheckReport& report) {
+  const std::shared_ptr<Model> copy = copy_model(model);
+  forget_computed_shapes(copy->graph);
+  const ModelTypes types = infer_types(*copy);
+  for (const ValueId id : model.graph.outputs) {
+    const TypeInfo &declared = value_at(model.graph, id).type, &made = types.type_of(copy->graph, id);
+    if (!contradict(declared, made)) continue;
+    report.problems.push_back(
+        {fmt::format("output '{}'", value_at(model.graph, id).name),
+         fmt::format("is declared as {}, but the graph computes {}", to_string(declared), to_string(made))});
+  }
+}
+
+// What makes a file wrong that can be read and run all the same.
+void check_form(const Model& model, CheckReport& report) {
+  if (model.graph.outputs.empty()) report.problems.push_back({"the graph", "has no outputs"});
+  check_order(model.graph, "", report);
+  for (const auto& function : model.functions)
+    check_order(function->body, fmt::format(" in function '{}.{}'", function->domain, function->name), report);
+  check_declared_outputs(model, report);
+}
 
 Status check_model_file(CheckReport& report) {
   ImportOptions options;
@@ -25,6 +97,7 @@ Status check_model_file(CheckReport& report) {
   auto problems = check_model(**model);
   if (problems.empty()) problems = check_shapes(**model);
   for (const ModelProblem& problem : problems) report.problems.push_back({problem.where, problem.message});
+  if (problems.empty()) check_form(**model, report);
   return {};
 }
 

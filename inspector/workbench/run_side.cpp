@@ -2,9 +2,11 @@
 #include "inspector/workbench/run_side.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "inspector/diff/compare.h"
 #include "inspector/diff/matching.h"
@@ -22,6 +24,36 @@ bool any_executor(const RunRequest& request, bool (*predicate)(const std::string
 
 Error needs(std::string_view option, std::string_view executors) {
   return usage_error(fmt::format("{} is an option of {}, and --with names none of these", option, executors));
+}
+
+// Inputs of integers for which nothing was given.
+std::vector<std::string> generated_integers(const Graph& graph, const InputRequest& request) {
+  std::vector<std::string> names;
+  if (!request.source.empty()) return names;
+  for (const ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    const bool is_integer = input.type.kind == TypeInfo::Kind::tensor && parallax::is_integer(input.type.dtype);
+    const bool is_given =
+        std::ranges::any_of(request.files, [&](const auto& file) { return file.first == input.name; });
+    if (is_integer && input.initializer_index < 0 && !is_given && !request.ranges.contains(input.name))
+      names.push_back(input.name);
+  }
+  return names;
+}
+
+// Where an operator that looks elements up met an index that is not there, and its numbers may come from what was
+// generated: what to do.
+Error with_range_hint(Error error, const std::vector<std::string>& generated) {
+  const std::string op = error.op.substr(error.op.rfind('.') + 1);
+  constexpr std::array<std::string_view, 5> kLookUps = {"Gather", "Scatter", "ArrayFeatureExtractor",
+                                                        "EmbedLayerNormalization", "TensorScatter"};
+  const auto begins_op = [&](std::string_view name) { return op.starts_with(name); };
+  const bool is_index = error.message.find("index ") != std::string::npos;
+  if (generated.empty() || !is_index || std::ranges::none_of(kLookUps, begins_op)) return error;
+  const bool is_one = generated.size() == 1;
+  error.message += fmt::format("; the integers of input{} '{}' were generated: choose theirs by --range {}=LO..HI",
+                               is_one ? "" : "s", fmt::join(generated, "', '"), is_one ? generated.front() : "NAME");
+  return error;
 }
 
 }  // namespace
@@ -68,6 +100,7 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
   if (!request.fallback.empty() && !is_reference(executor_name))
     side.options.fallback = PX_TRY(make_executor(request.fallback));
   side.inputs = std::move(inputs);
+  side.generated = generated_integers(model->graph, request.inputs);
   side.session = PX_TRY_CONTEXT(model->path, side.executor->prepare(model, side.options));
   side.info = describe_run(*side.executor, side.options, model);
   side.model = std::move(model);
@@ -83,7 +116,8 @@ Status RunSide::run(Observer* watcher) {
     if (result.ok()) {
       outputs = std::move(result).take();
     } else {
-      status = std::move(result).error().with_context(fmt::format("{} on {}", model->path, executor->name()));
+      status = with_range_hint(std::move(result).error(), generated)
+                   .with_context(fmt::format("{} on {}", model->path, executor->name()));
     }
   }
   wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -20,6 +20,7 @@ struct RunSide {
   std::shared_ptr<const Model> model;
   RunOptions options;
   std::vector<Value> inputs;
+  std::vector<std::string> generated;  // inputs of integers that were, without --range
   std::unique_ptr<Session> session;
   std::unique_ptr<DumpWriter> dump;  // or null
   RunInfo info;                      // made once: it hashes the model file

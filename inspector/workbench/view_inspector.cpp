@@ -98,7 +98,7 @@ void add_verdict(const Document& document, const ValueComparison& value, Inspect
                            : value.verdict == Verdict::pass ? Kind::good
                                                             : Kind::text,
                            ""});
-  if (!value.reason.empty()) section.lines.push_back({"why", value.reason, "", Kind::text, ""});
+  if (!value.reason.empty()) section.lines.push_back({"why", told_reason(value), "", Kind::text, ""});
   if (was_compared) {
     section.lines.push_back(
         {"severity", short_number(value.severity, 4) + " x limit", "", bad ? Kind::bad : Kind::text, ""});

@@ -244,6 +244,35 @@ class Messages(ProgramTest):
         ended = self.passed("run wrong.textproto --with reference,cpu", code=4)
         self.assertNotIn("parted", ended.stderr)
 
+    def test_an_index_that_was_generated_says_how_to_choose_it(self):
+        size = "dim { dim_value: 4 }"
+        ids = f"input {{ name: 'ids' type {{ tensor_type {{ elem_type: 7 shape {{ {size} }} }} }} }} "
+        self.write_model("ids.textproto", node("Mul", "ids five", "scaled") + node("Gather", "x scaled", "y"), dims=size,
+                         more=ids + "initializer { name: 'five' data_type: 7 int64_data: 5 }")
+        for executor in ("reference", "cpu", "reference,cpu"):
+            ended = self.passed(f"run ids.textproto --with {executor}", code=4)
+            self.assertIn("; the integers of input 'ids' were generated: choose theirs by --range ids=LO..HI", ended.stderr)
+        self.assertNotIn("--range", self.passed("run ids.textproto --with cpu --range ids=7..9", code=4).stderr)
+        self.passed("run ids.textproto --with cpu --range ids=0..0")
+
+    def test_check_says_what_is_wrong_with_a_file_that_runs(self):
+        floats = "type { tensor_type { elem_type: 1 shape { dim { dim_value: %d } } } }"
+        exp = node("Exp", "x", "y", 'name: "power"')
+        stale = "value_info { name: 'h' type { tensor_type { elem_type: 1 shape { dim { dim_value: 9 } } } } } "
+        unsorted = node("Exp", "t", "y", 'name: "second"') + node("Tanh", "x", "t", 'name: "first"')
+        behind = stale + node("Neg", "x", "h") + node("Exp", "h", "y")
+        for nodes, outputs, sentence in (
+                (exp, "", "the graph: has no outputs"),
+                (exp, f"output {{ name: 'y' {floats % 5} }}", "output 'y': is declared as float32[5], but the graph computes float32[4]"),
+                (unsorted, f"output {{ name: 'y' {floats % 4} }}",
+                 "node 'second' (Exp): reads 't', which node 'first' computes further down: nodes must be topologically sorted"),
+                (behind, f"output {{ name: 'y' {floats % 4} }}", "")):
+            (self.folder / "odd.textproto").write_text(
+                f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {nodes} input {{ name: 'x' {floats % 4} }} {outputs} }}")
+            ended = self.passed("check odd.textproto", code=3 if sentence else 0)
+            self.assertIn(sentence or "ok, a valid model", ended.stdout)
+            self.passed("run odd.textproto --with cpu")
+
     def test_the_one_input_that_is_left_over_is_paired(self):
         ints = "type { tensor_type { elem_type: 7 shape { dim { dim_value: 2 } } } }"
         for name, first in (("a", "x"), ("b", "onnx::x_0")):

@@ -2,14 +2,19 @@
 // what has is named where it lies.
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <span>
+#include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "inspector/diff/blame.h"
+#include "inspector/diff/blame_models_effects.h"
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"
+#include "inspector/model/import.h"
 #include "inspector/model/link.h"
 #include "tests/inspector/diff/dump_fixture.h"
 
@@ -275,6 +280,60 @@ TEST_F(BlameEffects, WeightsFoldedByTwoProgramsAreTheSame) {
   const Comparison comparison = blame(folded(0), folded(3 * kUlp));
   EXPECT_EQ(comparison.verdict, OverallVerdict::pass) << told(comparison);
   EXPECT_EQ(blame(folded(0), folded(1e-4F)).verdict, OverallVerdict::diverged);
+}
+
+// A function squares what it is given: its result hides a sign, what it is given does not.
+TEST_F(BlameEffects, WhatAFunctionIsGivenIsATrace) {
+  const auto squared = [](const std::string& op) {
+    const std::string floats =
+        "type { tensor_type { elem_type: 1 shape { dim { dim_value: 4 } dim { dim_value: 4 } } } }";
+    const std::string text =
+        "ir_version: 8 opset_import { version: 17 } opset_import { domain: 'my' version: 1 } graph { "
+        "name: 'g' node { input: 'x' output: 'h' op_type: '" +
+        op +
+        "' name: 'first' } "
+        "node { input: 'h' output: 'y' op_type: 'Square' domain: 'my' name: 'call' } "
+        "input { name: 'x' " +
+        floats + " } output { name: 'y' " + floats +
+        " } } "
+        "functions { name: 'Square' domain: 'my' input: 'a' output: 'b' opset_import { version: 17 } "
+        "node { input: 'a' input: 'a' output: 'b' op_type: 'Mul' name: 'square' } }";
+    return import_model(std::as_bytes(std::span(text)), "", op).take();
+  };
+  BlameRequest request;
+  request.a.model = squared("Abs");
+  request.b.model = squared("Neg");
+  request.a.dump = run_into_dump(request.a.model, "a.plx", sines({4, 4}, 1, 0.7));
+  request.b.dump = run_into_dump(request.b.model, "b.plx", sines({4, 4}, 1, 0.7));
+  request.oracle = make_executor("reference:double").take();
+  Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
+  ASSERT_TRUE(find_causes(request, comparison).ok());
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << told(comparison);
+  const ValueComparison* const given = value_at(comparison, "h");
+  ASSERT_NE(given, nullptr);
+  EXPECT_EQ(given->verdict, Verdict::diverged) << given->reason;
+}
+
+TEST_F(BlameEffects, FollowsAValueToAllThatIsMadeOfIt) {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[4,4]").initializer("w", sines({4, 4}, 0.5, 1.3));
+  builder.node("MatMul", {"x", "w"}, {"product"}).node("Relu", {"product"}, {"bent"}).node("Neg", {"x"}, {"other"});
+  builder.output("bent").output("other");
+  BlameSide side;
+  side.model = finished_model(builder);
+  side.dump = run_into_dump(side.model, "a.plx", sines({4, 4}, 1, 0.7));
+  const auto a = diff::ModelSide::create(side, make_executor("reference:double").take()).take();
+  const diff::Effects effects(*a, [](int32_t) { return std::optional<double>(); });
+  const auto is_made_of_w = [&](std::string_view name) {
+    for (const ValueSite& site : a->sites().sites()) {
+      if (site.name != "w") continue;
+      return effects.is_any_made_of(site.id, [&](int32_t made) { return a->site(made).name == name; });
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_made_of_w("product"));
+  EXPECT_TRUE(is_made_of_w("bent"));
+  EXPECT_FALSE(is_made_of_w("other"));
 }
 
 }  // namespace blame_effects_test

@@ -1,4 +1,5 @@
 // Two dumps compared: the same verdicts as of two running executors, by payload, sample or statistics.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -97,6 +98,9 @@ TEST_F(Dumps, SayWhyAValueWasNotCompared) {
             (std::vector<std::string>{"x: ", "only_b: absent in A", "gone: fused into conv_relu", "only_a: absent in B",
                                       "shape: shape differs", "dtype: dtype differs", "end: "}));
   EXPECT_EQ(comparison.summary.compared, 2);
+  const auto shape = std::ranges::find(comparison.values, "shape", &ValueComparison::path);
+  ASSERT_NE(shape, comparison.values.end());
+  EXPECT_EQ(told_reason(*shape), "shape differs: [4] in A and [5] in B");
 }
 
 TEST_F(Dumps, OfStatisticsAloneCompareByStatistics) {
@@ -110,6 +114,53 @@ TEST_F(Dumps, OfStatisticsAloneCompareByStatistics) {
   EXPECT_EQ(healthy.values[0].reason, "compared by statistics");
   EXPECT_FALSE(healthy.values[0].metrics.has_value());
   EXPECT_EQ(compare(*baseline, *other).verdict, OverallVerdict::diverged);
+}
+
+// Three tensors, each element times `factor`.
+Value sequence_of(float factor) {
+  SequenceValue sequence{TypeInfo::tensor(DType::float32), {}};
+  for (int item = 0; item < 3; ++item) {
+    Tensor tensor = tensor_of(static_cast<float>(item), 64).tensor().clone().take();
+    for (float& element : tensor.mutable_as<float>()) element *= factor;
+    sequence.items.emplace_back(std::move(tensor));
+  }
+  return sequence;
+}
+
+TEST_F(Dumps, OfStatisticsOfSequencesHaveTheLimitOfTheirTensors) {
+  DumpWriterOptions statistics;
+  statistics.level = CaptureLevel::stats;
+  const auto with = [&](const std::string& name, float factor) {
+    return dump(
+        name, [&](Player& player) { player.sees("s", sequence_of(factor)); }, statistics);
+  };
+  const auto a = with("a.plx", 1), near = with("near.plx", 1 + 0x1p-22F), far = with("far.plx", 1.001F);
+  const Comparison healthy = compare(*a, *near, {});
+  EXPECT_EQ(healthy.verdict, OverallVerdict::pass);
+  EXPECT_EQ(healthy.values[0].reason, "compared by statistics");
+  EXPECT_GT(healthy.values[0].severity, 0);
+  EXPECT_EQ(compare(*a, *far, {}).verdict, OverallVerdict::diverged);
+}
+
+TEST_F(Dumps, OfDoublesWithoutADeclaredTypeHaveTheLimitOfTheOtherSide) {
+  const auto thirds = [](double factor) {
+    std::vector<double> elements(64);
+    for (size_t index = 0; index < elements.size(); ++index) elements[index] = factor * static_cast<double>(index) / 3;
+    return elements;
+  };
+  const auto narrow = [&](double factor) {
+    const std::vector<double> wide = thirds(factor);
+    return Tensor::vector<float>(std::vector<float>(wide.begin(), wide.end()));
+  };
+  const auto with = [&](const std::string& name, const Tensor& tensor) {
+    return dump(name, [&](Player& player) { player.sees("y", tensor); });
+  };
+  const auto a = with("a:double", Tensor::vector<double>(thirds(1)));
+  const auto floats = with("floats.plx", narrow(1)), other_floats = with("other.plx", narrow(1.001));
+  const auto doubles = with("b:double", Tensor::vector<double>(thirds(1 + 1e-9)));
+  EXPECT_EQ(compare(*a, *floats, {}).verdict, OverallVerdict::pass);
+  EXPECT_EQ(compare(*a, *other_floats, {}).verdict, OverallVerdict::diverged);
+  EXPECT_EQ(compare(*a, *doubles, {}).verdict, OverallVerdict::diverged);
 }
 
 TEST_F(Dumps, APermutationShowsInStatistics) {

@@ -52,6 +52,25 @@ TEST(FirstDivergence, WithoutAnyTraceInTheBodyTheControlFlowNodeIsNamed) {
   EXPECT_EQ(first.node, "loop");
 }
 
+TEST(FirstDivergence, AConstantHandedToABodyIsNamedWithTheControlFlowNode) {
+  const FirstDivergence first =
+      first_of({value("w", "scan", "Scan", kDiverged), value("scan.body[0]//slice", "", "", kDiverged),
+                value("scan.body[0]//a", "scale", "Mul", kDiverged)});
+  EXPECT_EQ(first.node, "scan");
+  EXPECT_EQ(first.op, "Scan");
+}
+
+TEST(FirstDivergence, WhatABodyIsGivenIsNamedWithTheNodeThatHasTheBody) {
+  const FirstDivergence first =
+      first_of({value("x", "call", "Neg", kPass), value("outer.body[1]//call.call//given", "", "", kDiverged),
+                value("outer.body[1]//call.call//made", "scale", "Mul", kDiverged),
+                value("outer.body[1]//y", "call", "my_function", kDiverged)});
+  EXPECT_EQ(first.path, "outer.body[1]//call.call//given");
+  EXPECT_EQ(first.node, "call");
+  EXPECT_EQ(first.op, "my_function");
+  EXPECT_EQ(first_of({value("x", "", "", kDiverged)}).node, "") << "nothing makes an input";
+}
+
 TEST(FirstDivergence, AConstantReadInItsOwnGraphIsNamedWithItsReader) {
   const FirstDivergence first =
       first_of({value("w", "project", "MatMul", kDiverged), value("project.body[0]//a", "odd", "Mul", kDiverged)});

@@ -14,6 +14,8 @@
 #include "inspector/dump/dump_writer.h"
 #include "inspector/exec/tee_observer.h"
 #include "inspector/executors/make_executor.h"
+#include "inspector/model/link.h"
+#include "inspector/model/make_attribute.h"
 #include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
@@ -180,6 +182,27 @@ TEST_F(Limits, OfWhatOnlyMovesAllowForRoundingThatNobodySaw) {
   }
 }
 
+// Large numbers, whose rounding is large as well: in relation to them it is what it is in the body.
+TEST_F(Limits, OfASequenceMapAreThoseOfItsBody) {
+  GraphBuilder body(17), builder(17);
+  body.input("t", "float32[1,64]").initializer("w", sines(Shape{64, 64}, 1e6, 0.77));
+  body.node("MatMul", {"t", "w"}, {"product"}).node("Relu", {"product"}, {"o"}).output("o");
+  for (const std::string name : {"product", "o"}) body.declare(name, "float32[1,64]");
+  const std::shared_ptr<Graph> linked = body.body();
+  link_graph(*linked);
+  builder.input("x", "float32[4,64]").node("SplitToSequence", {"x"}, {"s"}, {{"axis", int64_t{0}}});
+  builder.node("SequenceMap", {"s"}, {"e"}, {{"body", linked}});
+  builder.node("ConcatFromSequence", {"e"}, {"y"}, {{"axis", int64_t{0}}}).output("y");
+  const Sides sides = compare(finished_model(builder), "reference", "cpu", sines(Shape{4, 64}, 1.0, 1.3));
+  expect_same(sides.streamed, sides.dumped);
+  const ValueComparison *inside = value_at_path(sides.dumped, "SequenceMap_1.body[0]//o"),
+                        *outside = value_at_path(sides.dumped, "e");
+  ASSERT_TRUE(inside != nullptr && outside != nullptr);
+  EXPECT_EQ(outside->verdict, Verdict::pass) << outside->severity;
+  EXPECT_GE(outside->limit.rtol, 0.9 * inside->limit.rtol);
+  EXPECT_LT(outside->limit.rtol, 4 * inside->limit.rtol);
+}
+
 // ---- Two models ----
 
 // Scores of about 1 beside a mask of -1e4, or beside boxes in pixels. B multiplies the scores by a factor more.
@@ -228,6 +251,48 @@ TEST_F(Limits, AFoldedFactorIsRoundingBesideLargerElements) {
       EXPECT_TRUE(value.verdict != Verdict::pass || value.severity <= 1) << value.path;
     }
   }
+}
+
+// Moves elements alone, and none of them by a computation that would round: in floats; in halves; and in floats between
+// casts, as converters leave operators that they do not know in halves.
+enum class MovedIn : uint8_t { floats, halves, blocked };
+
+std::shared_ptr<const Model> moved(MovedIn how, int64_t start, bool has_round_trip = false) {
+  const bool is_cast = how != MovedIn::floats;
+  constexpr int64_t kHalf = 10, kFloat = 1;
+  GraphBuilder builder(17);
+  builder.input("x", "float32[4,8]").numbers("start", {start}).numbers("end", {start + 2}).numbers("axis", {0});
+  std::string last = "x";
+  const auto node = [&](const std::string& op, const std::string& made, std::string_view type, int64_t to = 0) {
+    const bool is_slice = op == "Slice";
+    builder.node(op, is_slice ? std::vector<std::string>{last, "start", "end", "axis"} : std::vector{last}, {made});
+    if (op == "Cast") builder.last_node().attributes.push_back(int_attribute("to", to));
+    builder.declare(made, type);
+    last = made;
+  };
+  if (is_cast || has_round_trip) node("Cast", "narrow", "float16[4,8]", kHalf);
+  if (how == MovedIn::blocked || has_round_trip) node("Cast", "wide", "float32[4,8]", kFloat);
+  const std::string_view type = how == MovedIn::halves ? "float16[2,8]" : "float32[2,8]";
+  node("Slice", is_cast ? "moved" : "part", type);
+  node("Neg", is_cast ? "turned" : "y", type);
+  if (how == MovedIn::blocked) node("Cast", "narrow_again", "float16[2,8]", kHalf);
+  if (is_cast) node("Cast", "y", "float32[2,8]", kFloat);
+  return builder.output("y"), finished_model(builder);
+}
+
+TEST_F(Limits, WhatIsMovedInHalvesIsRoundedToThem) {
+  const Tensor x = sines(Shape{4, 8}, 1.0, 1.3);
+  for (const MovedIn how : {MovedIn::halves, MovedIn::blocked}) {
+    const Comparison same = concluded(moved(MovedIn::floats, 1), moved(how, 1), x);
+    EXPECT_EQ(same.verdict, OverallVerdict::pass);
+    EXPECT_LT(value_at_path(same, "y")->limit.rtol, 0.02);
+    const Comparison other = concluded(moved(MovedIn::floats, 1), moved(how, 2), x);
+    EXPECT_EQ(other.verdict, OverallVerdict::diverged);
+    ASSERT_FALSE(other.causes.empty());
+    EXPECT_EQ(other.causes.front().op, "Slice") << other.causes.front().why;
+  }
+  const Comparison through_half = concluded(moved(MovedIn::floats, 1), moved(MovedIn::floats, 1, true), x);
+  EXPECT_EQ(through_half.verdict, OverallVerdict::diverged) << "a model of floats does not go through halves";
 }
 
 // ---- Accepted as rounding ----

@@ -53,6 +53,24 @@ TEST(StreamComparer, NamesTheFirstThatDiverges) {
   EXPECT_EQ(comparison.executions[1].name, "cpu");
 }
 
+TEST(StreamComparer, DoublesWithoutADeclaredTypeHaveTheLimitOfTheOtherSide) {
+  for (const double factor : {1.0, 1.001}) {
+    std::vector<double> wide(64);
+    for (size_t index = 0; index < wide.size(); ++index) wide[index] = static_cast<double>(index) / 3;
+    std::vector<float> narrow(64);
+    for (size_t index = 0; index < wide.size(); ++index) narrow[index] = static_cast<float>(factor * wide[index]);
+    StreamComparer comparer({}, {});
+    Player a(comparer.side_a(), "reference:double"), b(comparer.side_b(), "cpu");
+    // Whichever comes first.
+    a.sees("early", Tensor::vector<double>(wide)).sees("y", Tensor::vector<double>(wide));
+    b.sees("early", Tensor::vector<float>(narrow)).sees("y", Tensor::vector<float>(narrow));
+    std::thread other([&] { b.play(); });
+    a.play();
+    other.join();
+    EXPECT_EQ(comparer.finish().verdict, factor == 1 ? OverallVerdict::pass : OverallVerdict::diverged) << factor;
+  }
+}
+
 TEST(StreamComparer, AnyOrderAndATinyBufferEndWithoutDeadlock) {
   StreamOptions options;
   options.buffer_bytes = 1;

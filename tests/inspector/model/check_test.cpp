@@ -85,6 +85,11 @@ std::vector<BadModel> bad_nodes() {
                 "defines no "
                 "function of that name",
                 ErrorCode::unsupported),
+      bad_graph("operator_of_another_domain",
+                "node { input: 'x' output: 'y' op_type: 'FastGelu' domain: 'org.example' name: 'm' }",
+                "node 'm' (org.example.FastGelu): operator 'FastGelu': unknown operator domain 'org.example', and the "
+                "model defines no function of that name; did you mean com.microsoft.FastGelu?",
+                ErrorCode::unsupported),
       bad_graph("domain_not_imported",
                 "node { input: 'x' output: 'y' op_type: 'Normalizer' domain: 'ai.onnx.ml' name: 'm' }",
                 "node 'm' (ai.onnx.ml.Normalizer): is an operator of domain 'ai.onnx.ml', whose operator set is not "
