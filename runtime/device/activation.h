@@ -120,6 +120,33 @@ void finish_rows(int64_t rows, int64_t columns, const C* bias, const C* residual
   });
 }
 
+// y = activation(x + bias) + residual, and x becomes x + bias; all as finish_rows has them.
+template <class C>
+void finish_rows_beside(int64_t rows, int64_t columns, const C* bias, const C* residual, const Activation& activation,
+                        C* x, C* y) {
+  visit_activation(activation, [&](auto apply) {
+    parallel_for(rows, columns * 5, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        C *sums = x + row * columns, *line = y + row * columns;
+        const C* other = residual == nullptr ? nullptr : residual + row * columns;
+        vectorised(0, columns, [=](int64_t first, int64_t last) {
+          if (bias != nullptr) {
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = first; i < last; ++i) sums[i] += bias[i];
+          }
+          if (other != nullptr) {
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = first; i < last; ++i) line[i] = apply(sums[i]) + other[i];
+          } else {
+            PX_INDEPENDENT_ITERATIONS
+            for (int64_t i = first; i < last; ++i) line[i] = apply(sums[i]);
+          }
+        });
+      }
+    });
+  });
+}
+
 // y = activation(y + residual) in place.
 template <class C>
 void finish_sum(int64_t count, const C* residual, const Activation& activation, C* y) {

@@ -9,6 +9,7 @@
 #include "runtime/device/library_product.h"
 #include "runtime/device/map.h"
 #include "runtime/device/rows.h"
+#include "runtime/device/run_memory.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/fused_families.h"
 #include "runtime/ops/matmul_shapes.h"
@@ -246,7 +247,10 @@ Status linear(OpContext<Device>& op) {
   if (op.has_input(3)) finish.residual = &op.input(3);
   PX_TRY(fits_product(shapes, finish.bias, finish.residual));
   const MutableView out = PX_TRY(op.make_output(0, op.input(0).dtype(), shapes.out));
-  if (op.wants_output(1)) finish.pre_activation = PX_TRY(op.make_shown_output(1, out.dtype, out.shape));
+  if (op.wants_output(1)) {
+    const auto made_outside = op.queue().memory().pause();  // runs are planned without it
+    finish.pre_activation = PX_TRY(op.make_output(1, out.dtype, out.shape));
+  }
   return multiply_into(op, shapes, finish, out);
 }
 

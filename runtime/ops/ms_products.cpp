@@ -1,11 +1,10 @@
 // Products of matrices with something fused to them: com.microsoft FusedMatMul, TransposeMatMul, FusedMatMulActivation,
 // FusedGemm, GemmFastGelu, and our own Linear.
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "runtime/device/activation.h"
 #include "runtime/device/gemm.h"
+#include "runtime/device/run_memory.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
@@ -42,16 +41,19 @@ Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tens
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
   C* target = reinterpret_cast<C*>(wide.data);
   const auto same = [](C x) { return x; };
-  PX_TRY(gemm(op.queue(), problem, left.get(), right.get(), target));
   const int64_t rows = problem.m * problem.batch();
-  const C* row = bias.get();
   if (finish.keeps_pre_activation) {
-    const MutableView shown = PX_TRY(op.make_shown_output(1, out.dtype, out.shape));
-    if (row != nullptr) finish_rows<C>(rows, problem.n, std::exchange(row, nullptr), nullptr, {}, target);
-    map_as<C, C>(op.queue(), same, shown, std::array<TensorView, 1>{TensorView(wide)});
-  }
-  if (finish.activation.kind != Activation::Kind::none || row != nullptr || residual != nullptr) {
-    finish_rows<C>(rows, problem.n, row, residual.get(), finish.activation, target);
+    const auto made_outside = op.queue().memory().pause();  // runs are planned without it
+    const MutableView shown = PX_TRY(op.make_output(1, out.dtype, out.shape));
+    const MutableView sums = direct ? shown : PX_TRY(op.scratch(storage_of<C>(), out.shape));
+    C* before = reinterpret_cast<C*>(sums.data);
+    PX_TRY(gemm(op.queue(), problem, left.get(), right.get(), before));
+    finish_rows_beside<C>(rows, problem.n, bias.get(), residual.get(), finish.activation, before, target);
+    if (!direct) map_as<C, C>(op.queue(), same, shown, std::array<TensorView, 1>{TensorView(sums)});
+  } else {
+    PX_TRY(gemm(op.queue(), problem, left.get(), right.get(), target));
+    if (finish.activation.kind != Activation::Kind::none || bias != nullptr || residual != nullptr)
+      finish_rows<C>(rows, problem.n, bias.get(), residual.get(), finish.activation, target);
   }
   if (direct) return {};
   map_as<C, C>(op.queue(), same, out, std::array<TensorView, 1>{TensorView(wide)});

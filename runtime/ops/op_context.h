@@ -10,7 +10,6 @@
 
 #include "runtime/device/elements.h"
 #include "runtime/device/queue_cpu.h"
-#include "runtime/device/run_memory.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {
@@ -35,12 +34,6 @@ class OpContext : public OpCall {
   Result<MutableView> make_output(int64_t index, DType dtype, Result<Shape> shape) {
     const Shape known = PX_TRY(std::move(shape));
     return make_output(index, dtype, known);
-  }
-
-  // One that is made for the observer alone. Runs are planned without it, so it lies outside of planned memory.
-  Result<MutableView> make_shown_output(int64_t index, DType dtype, const Shape& shape) {
-    const auto made_outside = queue_.memory().pause();
-    return make_output(index, dtype, shape);
   }
 
   // A fresh one too, for a function that writes element i only after it has read element i of each input in
