@@ -46,8 +46,8 @@ bool cannot_be_half(const Metrics& metrics) {
   return a > limits.max_finite && b >= limits.max_finite / 8;
 }
 
-// Whether a main graph takes all its floats to half precision before anything is done with them, and gives all that it
-// makes of them back from there.
+// Whether a main graph takes all its floats to half precision before anything is done with them, and gives what floats
+// it makes of them back from there.
 bool is_cast_to_half(const Graph& graph) {
   const auto is_wide = [&](ValueId id) {
     const ValueDef& definition = value_at(graph, id);
@@ -69,7 +69,7 @@ bool is_cast_to_half(const Graph& graph) {
     return node.op_type == "Cast" && is_half(value_at(graph, node.inputs.front()).type.dtype);
   };
   return std::ranges::any_of(graph.inputs, is_wide) && std::ranges::all_of(graph.inputs, is_narrowed) &&
-         std::ranges::any_of(graph.outputs, is_wide) && std::ranges::all_of(graph.outputs, comes_from_half);
+         std::ranges::all_of(graph.outputs, comes_from_half);
 }
 
 }  // namespace
@@ -86,10 +86,13 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   Precision& precision = is_a ? a_ : b_;
   if (computes && is_half(definition.type.dtype)) ++precision.half;
   if (computes && definition.type.dtype == DType::float32) ++precision.wide;
+  if (!computes && is_half(definition.type.dtype)) ++precision.half_data;
+  if (!computes && definition.type.dtype == DType::float32) ++precision.wide_data;
   if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
     precision.is_cast_to_half = is_cast_to_half(*site.graph);
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
   const std::string path = site.scope + site.escaped_name;
+  if (site.role == ValueSite::Role::node_output) (is_a ? operators_in_a_ : operators_in_b_).emplace(path, site.op);
   if (site.follows_from_constants && is_floating(definition.type.dtype)) {
     const DType narrowest = narrowest_on_the_way(*site.graph, site.value);
     if (narrowest != DType::undefined) (is_a ? narrowed_in_a_ : narrowed_in_b_).emplace(path, narrowest);
@@ -151,7 +154,8 @@ Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
 }
 
 bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
-                                         const std::unordered_set<std::string>& compared) const {
+                                         const std::unordered_set<std::string>& compared,
+                                         const std::unordered_set<std::string>& fused) const {
   const std::optional<DType> dtype = dtype_from_name(constant.dtype);
   if (dtype.has_value() && !is_floating(*dtype)) return true;
   // Computed by different programs: folded by an exporter, or by an optimiser.
@@ -163,7 +167,14 @@ bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
       cannot_be_half(*metrics))
     return true;
   const auto effects = made_with_.find(static_path(constant.path));
-  return std::ranges::none_of(effects->second, [&](const std::string& effect) { return compared.contains(effect); });
+  return std::ranges::none_of(effects->second, [&](const std::string& effect) {
+    return compared.contains(effect) || (fused.contains(effect) && is_made_alike(effect));
+  });
+}
+
+bool ModelDifferences::is_made_alike(const std::string& path) const {
+  const auto in_a = operators_in_a_.find(path), in_b = operators_in_b_.find(path);
+  return in_a != operators_in_a_.end() && in_b != operators_in_b_.end() && in_a->second == in_b->second;
 }
 
 bool ModelDifferences::has_right_effects(const std::string& constant, const std::unordered_set<std::string>& wrong,
@@ -187,9 +198,10 @@ bool ModelDifferences::has_right_effects(const std::string& constant, const std:
 
 void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) const {
   std::unordered_set<std::string> wrong;  // static paths, and the beginnings of those in bodies
-  std::unordered_set<std::string> compared;
+  std::unordered_set<std::string> compared, fused;
   for (const ValueComparison& value : values) {
     const std::string path = static_path(value.path);
+    if (value.reason.starts_with(kFusedInto)) fused.insert(path);
     if (value.verdict != Verdict::not_compared) compared.insert(path);
     const bool has_other_shape = value.verdict == Verdict::not_compared && value.reason == "shape differs";
     // Elements moved before or behind a node: what is made of them next may agree.
@@ -209,7 +221,7 @@ void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) co
     const std::string path = static_path(value.path);
     if (value.verdict != Verdict::diverged || !constants_.contains(path) || value.is_graph_output) continue;
     if (!has_right_effects(path, wrong, compared)) continue;
-    if (!may_be_written_so(value, compared)) continue;
+    if (!may_be_written_so(value, compared, fused)) continue;
     value.verdict = Verdict::not_compared;
     value.reason = "another constant, to the same effect";
     wrong.erase(path);

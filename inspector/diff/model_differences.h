@@ -51,22 +51,31 @@ class ModelDifferences {
   // something was compared. True where nothing is made with it.
   bool has_right_effects(const std::string& constant, const std::unordered_set<std::string>& wrong,
                          const std::unordered_set<std::string>& compared) const;
-  bool may_be_written_so(const ValueComparison& constant, const std::unordered_set<std::string>& compared) const;
+  // `fused`: values that an executor's fusion does without, which have a counterpart where B's model makes them, too.
+  bool may_be_written_so(const ValueComparison& constant, const std::unordered_set<std::string>& compared,
+                         const std::unordered_set<std::string>& fused) const;
+  // A value of this static path is in both models, of one operator.
+  bool is_made_alike(const std::string& path) const;
 
   using Types = std::unordered_map<std::string, DType>;
   static DType type_in(const Types& narrowed, const Held& value);
 
-  // In half precision: most of what is computed; or all that lies between the casts of its inputs and outputs, as of a
-  // model whose operators a converter left in floats.
+  // In half precision: most of what is computed, or of the data where nothing is; or all that lies between the casts of
+  // its inputs and outputs, as of a model whose operators a converter left in floats.
   struct Precision {
-    int64_t half = 0, wide = 0;
+    int64_t half = 0, wide = 0;            // computed
+    int64_t half_data = 0, wide_data = 0;  // given, constant, cast
     bool is_cast_to_half = false;
-    bool is_in_half() const { return half > wide || is_cast_to_half; }
+    bool is_in_half() const {
+      const bool computes = half + wide > 0;
+      return (computes ? half > wide : half_data > wide_data) || is_cast_to_half;
+    }
   };
   Precision a_, b_;
-  Types narrowed_in_a_, narrowed_in_b_;        // by static path: constants that are wider than they were stored
-  std::unordered_set<std::string> half_in_b_;  // static paths
-  std::unordered_set<std::string> constants_;  // static paths in A
+  Types narrowed_in_a_, narrowed_in_b_;  // by static path: constants that are wider than they were stored
+  std::unordered_map<std::string, std::string> operators_in_a_, operators_in_b_;  // by static path
+  std::unordered_set<std::string> half_in_b_;                                     // static paths
+  std::unordered_set<std::string> constants_;                                     // static paths in A
   std::unordered_map<std::string, std::vector<std::string>> made_with_;  // static paths in A: what reads a value makes
 };
 

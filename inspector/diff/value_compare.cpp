@@ -183,7 +183,7 @@ void set_shapes_differ(ValueComparison& result, std::string a, std::string b) {
 std::string reason_of(const Absence& absence) {
   const bool has_target = !absence.into.empty();
   if (absence.kind == Absence::Kind::fused || absence.kind == Absence::Kind::aliased) {
-    return has_target ? "fused into " + absence.into : "folded";
+    return has_target ? std::string(kFusedInto) + absence.into : "folded";
   }
   return "folded";
 }

@@ -33,6 +33,8 @@ bool is_on_host(const Value& value);
 void set_not_compared(ValueComparison& result, std::string reason);
 // Because they are of these shapes.
 void set_shapes_differ(ValueComparison& result, std::string a, std::string b);
+// How the reason begins of what an executor has fused with others.
+inline constexpr std::string_view kFusedInto = "fused into ";
 std::string reason_of(const Absence& absence);
 
 // "[2,3]"; "?" where the rank is not known.

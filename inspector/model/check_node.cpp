@@ -151,7 +151,7 @@ BodyArity body_arity(const Node& node) {
   if (node.op_type == "If") return {0, node.outputs.size()};
   // Loop's body takes iteration and condition before the carried values, and gives the condition before its outputs;
   // see the specification of Loop. The node's own inputs begin with trip count and condition.
-  if (node.op_type == "Loop") return {std::max<size_t>(node.inputs.size(), 2), node.outputs.size() + 1, true};
+  if (node.op_type == "Loop") return {std::max<size_t>(node.inputs.size(), 2), node.outputs.size() + 1};
   if (node.op_type == "Scan") {
     const size_t lengths = node.opset_version < 9 ? 1 : 0;  // Scan-8 begins with sequence_lens
     return {std::max(node.inputs.size(), lengths) - lengths, node.outputs.size(), true};

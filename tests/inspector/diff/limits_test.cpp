@@ -69,11 +69,11 @@ class Limits : public testing::DumpTest {
   }
 
   // Both models on the reference, their dumps compared and looked into.
-  Comparison concluded(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
-                       const Tensor& x) const {
+  Comparison concluded(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b, const Tensor& x,
+                       const std::string& with_a = "reference", const std::string& with_b = "reference") const {
     NullObserver nobody;
-    run(a, "reference", x, nobody, {}, "a.plx");
-    run(b, "reference", x, nobody, {}, "b.plx");
+    run(a, with_a, x, nobody, {}, "a.plx");
+    run(b, with_b, x, nobody, {}, "b.plx");
     BlameRequest request;
     request.a = {DumpReader::open((folder_ / "a.plx").string()).take(), a, {}, {}};
     request.b = {DumpReader::open((folder_ / "b.plx").string()).take(), b, {}, {}};
@@ -293,6 +293,51 @@ TEST_F(Limits, WhatIsMovedInHalvesIsRoundedToThem) {
   }
   const Comparison through_half = concluded(moved(MovedIn::floats, 1), moved(MovedIn::floats, 1, true), x);
   EXPECT_EQ(through_half.verdict, OverallVerdict::diverged) << "a model of floats does not go through halves";
+}
+
+// Nothing that is computed is a float.
+std::shared_ptr<const Model> place_of_largest(bool is_in_half) {
+  constexpr int64_t kHalf = 10;
+  GraphBuilder builder(17);
+  builder.input("x", "float32[4,8]");
+  if (is_in_half) {
+    builder.node("Cast", {"x"}, {"narrow"});
+    builder.last_node().attributes.push_back(int_attribute("to", kHalf));
+    builder.declare("narrow", "float16[4,8]");
+  }
+  builder.node("ArgMax", {is_in_half ? "narrow" : "x"}, {"y"}).declare("y", "int64[1,8]");
+  return builder.output("y"), finished_model(builder);
+}
+
+TEST_F(Limits, WhatIsReadInHalvesIsRoundedToThemThoughNothingIsComputedInThem) {
+  const Tensor x = sines(Shape{4, 8}, 1.0, 1.3);
+  EXPECT_EQ(concluded(place_of_largest(false), place_of_largest(true), x).verdict, OverallVerdict::pass);
+  EXPECT_EQ(concluded(place_of_largest(true), place_of_largest(false), x).verdict, OverallVerdict::pass);
+}
+
+// A product with a bias and an activation, which `cpu` runs as one; a weight may be a little off.
+std::shared_ptr<const Model> activated_product(float change) {
+  GraphBuilder builder(17);
+  Tensor weights = sines(Shape{32, 16}, 0.2, 0.77);
+  weights.mutable_as<float>()[3] += change;
+  builder.input("x", "float32[4,32]").initializer("w", weights).initializer("b", sines(Shape{16}, 0.1, 0.3));
+  builder.node("MatMul", {"x", "w"}, {"product"}).node("Add", {"product", "b"}, {"sum"}).node("Relu", {"sum"}, {"y"});
+  for (const std::string name : {"product", "sum", "y"}) builder.declare(name, "float32[4,16]");
+  return builder.output("y"), finished_model(builder);
+}
+
+// Though what is made with it differs by no more than rounding.
+TEST_F(Limits, AnotherWeightIsADivergenceWhereItsReaderIsFused) {
+  const Tensor x = sines(Shape{4, 32}, 1.0, 1.3);
+  for (const char* with_b : {"reference", "cpu"}) {
+    for (const char* with_a : {"reference", "cpu"}) {
+      const Comparison other = concluded(activated_product(0), activated_product(1e-6F), x, with_a, with_b);
+      EXPECT_EQ(value_at_path(other, "w")->verdict, Verdict::diverged) << with_a << ", " << with_b;
+      EXPECT_EQ(value_at_path(other, "y")->verdict, Verdict::pass) << with_a << ", " << with_b;
+      const Comparison same = concluded(activated_product(0), activated_product(0), x, with_a, with_b);
+      EXPECT_EQ(same.verdict, OverallVerdict::pass) << with_a << ", " << with_b;
+    }
+  }
 }
 
 // ---- Accepted as rounding ----

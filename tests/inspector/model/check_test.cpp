@@ -131,11 +131,21 @@ std::vector<BadModel> bad_nodes() {
           "node 's' (Softmax-13): attribute 'axis' refers to attribute 'a' of a function, but the node stands in none"),
       bad_graph("deprecated", "node { input: 'x' input: 'x' output: 'y' op_type: 'Upsample' name: 'u' }",
                 "node 'u' (Upsample-10): is deprecated: operator set 20 no longer has 'Upsample'"),
+  };
+}
+
+std::vector<BadModel> bad_bodies() {
+  return {
       bad_graph("loop_body",
                 "node { input: '' input: '' input: 'x' output: 'y' op_type: 'Loop' name: 'l' attribute { name: 'body' "
                 "type: GRAPH g { "
                 "input { name: 'i' } input { name: 'c' } output { name: 'c' } } } }",
                 "node 'l' (Loop-19): graph 'body' takes 2 inputs, but the node gives it 3"),
+      bad_graph("loop_results",
+                "node { input: '' input: '' input: 'x' output: 'y' op_type: 'Loop' name: 'l' attribute { name: 'body' "
+                "type: GRAPH g { input { name: 'i' } input { name: 'c' } input { name: 'h' } output { name: 'c' } "
+                "output { name: 'h' } output { name: 'h' } } } }",
+                "node 'l' (Loop-19): graph 'body' has 3 outputs, but the node needs 2"),
       bad_graph(
           "body_node",
           "initializer { name: 'c' data_type: 9 int32_data: 1 } node { input: 'c' output: 'y' op_type: 'If' name: 'i' "
@@ -245,6 +255,7 @@ std::string name_of_case(const testing::TestParamInfo<BadModel>& info) { return 
 
 INSTANTIATE_TEST_SUITE_P(Names, Check, testing::ValuesIn(bad_names()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Nodes, Check, testing::ValuesIn(bad_nodes()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Bodies, Check, testing::ValuesIn(bad_bodies()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Branches, Check, testing::ValuesIn(bad_branches()), name_of_case);
 INSTANTIATE_TEST_SUITE_P(Models, Check, testing::ValuesIn(bad_models()), name_of_case);
 
