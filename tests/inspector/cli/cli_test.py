@@ -164,7 +164,10 @@ class CommandLine(ProgramTest):
         (self.folder / "rude.textproto").write_text(model)
         piped = self.run_program("show", "rude.textproto").stdout
         self.assertIn("h\033[2J", piped)  # as it is, for programs
-        controller, terminal = pty.openpty()
+        try:
+            controller, terminal = pty.openpty()
+        except OSError as error:  # a root without /dev/pts
+            self.skipTest(f"no terminal to look at: {error}")
         subprocess.run([self.program, "show", "rude.textproto"], cwd=self.folder, stdout=terminal, check=True)
         os.close(terminal)
         shown = b""
