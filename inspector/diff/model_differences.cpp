@@ -84,10 +84,8 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   const ValueDef& definition = site.graph->values[static_cast<size_t>(site.value)];
   const bool computes = site.role == ValueSite::Role::node_output && !site.is_constant_like && site.op != "Cast";
   Precision& precision = is_a ? a_ : b_;
-  if (computes && is_half(definition.type.dtype)) ++precision.half;
-  if (computes && definition.type.dtype == DType::float32) ++precision.wide;
-  if (!computes && is_half(definition.type.dtype)) ++precision.half_data;
-  if (!computes && definition.type.dtype == DType::float32) ++precision.wide_data;
+  if (is_half(definition.type.dtype)) ++(computes ? precision.half : precision.half_data);
+  if (definition.type.dtype == DType::float32) ++(computes ? precision.wide : precision.wide_data);
   if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
     precision.is_cast_to_half = is_cast_to_half(*site.graph);
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);

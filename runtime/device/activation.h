@@ -91,57 +91,49 @@ void visit_activation(const Activation& activation, const Visit& visit) {
   }
 }
 
+// One row: y = apply(x + bias) + residual, where bias and residual may be null, and y may be x.
+template <class C, class Apply>
+void finish_row(int64_t columns, const C* x, const C* bias, const C* residual, const Apply& apply, C* y) {
+  vectorised(0, columns, [=](int64_t first, int64_t last) {
+    if (bias != nullptr && residual != nullptr) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = first; i < last; ++i) y[i] = apply(x[i] + bias[i]) + residual[i];
+    } else if (bias != nullptr) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = first; i < last; ++i) y[i] = apply(x[i] + bias[i]);
+    } else if (residual != nullptr) {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = first; i < last; ++i) y[i] = apply(x[i]) + residual[i];
+    } else {
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = first; i < last; ++i) y[i] = apply(x[i]);
+    }
+  });
+}
+
 // y = activation(y + bias) + residual in place, y being rows of `columns`; bias is one row, residual as large as y;
 // both may be null.
 template <class C>
 void finish_rows(int64_t rows, int64_t columns, const C* bias, const C* residual, const Activation& activation, C* y) {
   visit_activation(activation, [&](auto apply) {
     parallel_for(rows, columns * 4, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        C* line = y + row * columns;
-        const C* other = residual == nullptr ? nullptr : residual + row * columns;
-        vectorised(0, columns, [=](int64_t first, int64_t last) {
-          if (bias != nullptr && other != nullptr) {
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i] + bias[i]) + other[i];
-          } else if (bias != nullptr) {
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i] + bias[i]);
-          } else if (other != nullptr) {
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i]) + other[i];
-          } else {
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = first; i < last; ++i) line[i] = apply(line[i]);
-          }
-        });
-      }
+      for (int64_t at = begin * columns; at < end * columns; at += columns)
+        finish_row(columns, y + at, bias, residual == nullptr ? nullptr : residual + at, apply, y + at);
     });
   });
 }
 
-// y = activation(x + bias) + residual, and x becomes x + bias; all as finish_rows has them.
+// The same of x, which becomes x + bias, and y = activation(x + bias) + residual.
 template <class C>
 void finish_rows_beside(int64_t rows, int64_t columns, const C* bias, const C* residual, const Activation& activation,
                         C* x, C* y) {
+  const C* const none = nullptr;
+  const auto same = [](C sum) { return sum; };
   visit_activation(activation, [&](auto apply) {
     parallel_for(rows, columns * 5, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        C *sums = x + row * columns, *line = y + row * columns;
-        const C* other = residual == nullptr ? nullptr : residual + row * columns;
-        vectorised(0, columns, [=](int64_t first, int64_t last) {
-          if (bias != nullptr) {
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = first; i < last; ++i) sums[i] += bias[i];
-          }
-          if (other != nullptr) {
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = first; i < last; ++i) line[i] = apply(sums[i]) + other[i];
-          } else {
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = first; i < last; ++i) line[i] = apply(sums[i]);
-          }
-        });
+      for (int64_t at = begin * columns; at < end * columns; at += columns) {
+        if (bias != nullptr) finish_row(columns, x + at, bias, none, same, x + at);
+        finish_row(columns, x + at, none, residual == nullptr ? nullptr : residual + at, apply, y + at);
       }
     });
   });

@@ -17,8 +17,6 @@ enum AttentionTensor : int64_t { kQueries = 1, kKeys, kValues, kAttended, kScale
 constexpr size_t kFirstSoundCudnn = 91002;
 constexpr int64_t kHalvesAtOnce = 8;
 
-cudnnDataType_t cudnn_half(DType dtype) { return dtype == DType::float16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16; }
-
 // How many heads in a row share the first one's matrix, if all others come in as many.
 int64_t heads_of_one(const Ints& offsets, int64_t heads) {
   int64_t count = 1;
@@ -56,14 +54,12 @@ const std::byte* first_matrix(const std::byte* data, DType dtype, const EvenPlac
   return data + byte_size(dtype, places.start);
 }
 
-bool lies_aligned(const std::byte* address) { return reinterpret_cast<uintptr_t>(address) % kCudnnAlignmentBytes == 0; }
-
 // All that lies side by side begins at a multiple of what is read at once, and no sample stands for others.
 bool can_be_read(const std::byte* data, DType dtype, const EvenPlaces& at, int64_t samples) {
   for (const int64_t stride : {at.column == 1 ? at.row : at.column, at.head_stride, at.sample_stride}) {
     if (stride < 1 || stride % kHalvesAtOnce != 0) return false;
   }
-  return at.samples == samples && lies_aligned(first_matrix(data, dtype, at));
+  return at.samples == samples && is_cudnn_aligned(first_matrix(data, dtype, at));
 }
 
 // What is added: one for all samples, heads or queries, or one for each.
@@ -72,7 +68,7 @@ std::optional<EvenPlaces> added_places(const LibraryAttention& attention) {
   if (!added.has_value() || added->column != 1 || (added->heads != 1 && added->heads != attention.heads)) {
     return std::nullopt;
   }
-  if (!lies_aligned(first_matrix(attention.added, attention.added_dtype, *added))) return std::nullopt;
+  if (!is_cudnn_aligned(first_matrix(attention.added, attention.added_dtype, *added))) return std::nullopt;
   return added;
 }
 
@@ -80,7 +76,7 @@ class AttentionPattern {
  public:
   using Node = CudnnGraph::Node;
   AttentionPattern(const Cudnn& functions, const LibraryAttention& attention, const AttentionPlaces& places)
-      : graph_(functions), attention_(attention), places_(places), type_(cudnn_half(attention.dtype)) {}
+      : graph_(functions), attention_(attention), places_(places), type_(*cudnn_type(attention.dtype)) {}
 
   CudnnChoice choose(const CudnnTarget& target) {
     const AttentionProblem& problem = attention_.problem;
@@ -125,7 +121,7 @@ class AttentionPattern {
     const int64_t keys = attention_.problem.keys;
     const bool is_one_row = at.row == 0;
     return graph_.tensor({kAdded,
-                          attention_.added_dtype == DType::float32 ? CUDNN_DATA_FLOAT : type_,
+                          *cudnn_type(attention_.added_dtype),
                           {at.samples, at.heads, is_one_row ? 1 : attention_.problem.queries, keys},
                           {at.sample_stride, at.head_stride, is_one_row ? keys : at.row, at.column}});
   }

@@ -11,13 +11,6 @@ namespace {
 
 enum TensorId : int64_t { kX = 1, kFilters, kBias, kY, kSums };
 
-std::optional<cudnnDataType_t> cudnn_type(DType dtype) {
-  if (dtype == DType::float32) return CUDNN_DATA_FLOAT;
-  if (dtype == DType::float16) return CUDNN_DATA_HALF;
-  if (dtype == DType::bfloat16) return CUDNN_DATA_BFLOAT16;
-  return std::nullopt;
-}
-
 bool has_bias(const LibraryConv& conv) { return conv.bias.dtype != DType::undefined; }
 
 // cuDNN knows two and three spatial axes: a single one gets another of length 1 before it.
@@ -61,8 +54,6 @@ bool windows_fit(const LibraryConv& conv) {
   return true;
 }
 
-bool is_aligned(const std::byte* address) { return reinterpret_cast<uintptr_t>(address) % kCudnnAlignmentBytes == 0; }
-
 CudnnTensor described(TensorId id, cudnnDataType_t type, const Ints& dims) {
   return {id, type, dims, row_major_strides(dims)};
 }
@@ -81,8 +72,8 @@ bool suits_cudnn(const LibraryConv& conv) {
        {conv.x.shape.element_count(), conv.filters.shape.element_count(), conv.y.shape.element_count()}) {
     if (count < 1 || count > INT32_MAX) return false;
   }
-  return is_aligned(conv.x.data) && is_aligned(conv.filters.data) && is_aligned(conv.bias.data) &&
-         is_aligned(conv.y.data);
+  return is_cudnn_aligned(conv.x.data) && is_cudnn_aligned(conv.filters.data) && is_cudnn_aligned(conv.bias.data) &&
+         is_cudnn_aligned(conv.y.data);
 }
 
 CudnnKey key_of(const LibraryConv& conv, bool tf32) {

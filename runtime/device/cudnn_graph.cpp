@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -40,6 +41,17 @@ CudnnDescriptor empty_descriptor(const Cudnn& functions, cudnnBackendDescriptorT
 }
 
 }  // namespace
+
+bool is_cudnn_aligned(const std::byte* address) {
+  return reinterpret_cast<uintptr_t>(address) % kCudnnAlignmentBytes == 0;
+}
+
+std::optional<cudnnDataType_t> cudnn_type(DType dtype) {
+  if (dtype == DType::float32) return CUDNN_DATA_FLOAT;
+  if (dtype == DType::float16) return CUDNN_DATA_HALF;
+  if (dtype == DType::bfloat16) return CUDNN_DATA_BFLOAT16;
+  return std::nullopt;
+}
 
 bool CudnnRules::allow(cudnnBackendNumericalNote_t note) const {
   if (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) return may_use_tensor_cores;

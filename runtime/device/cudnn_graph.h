@@ -10,11 +10,13 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "inspector/tensor/dtype.h"
 #include "runtime/device/ints.h"
 
 namespace parallax::runtime {
@@ -40,6 +42,9 @@ class CudnnDescriptor {
 };
 
 constexpr int64_t kCudnnAlignmentBytes = 16;  // of what a plan's tensors lie at
+bool is_cudnn_aligned(const std::byte* address);
+// Of the floats that cuDNN computes with; none for other types.
+std::optional<cudnnDataType_t> cudnn_type(DType dtype);
 
 struct CudnnTensor {
   int64_t id = 0;  // its memory is given under; no two tensors of a graph have the same

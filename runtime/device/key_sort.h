@@ -59,12 +59,11 @@ class KeySort {
   void note_least_keys(const C* row, int64_t blocks) {
     least_.resize(static_cast<size_t>(blocks));
     Key* least = least_.data();
-    const Key flip = order_ == NumberOrder::descending ? static_cast<Key>(~Key{0}) : Key{0};
-    vectorised(0, blocks, [=](int64_t begin, int64_t end) {
+    vectorised(0, blocks, [=, order = order_](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
         Key key = ~Key{0};
         for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
-          const Key other = gpu::sort_key(row[i], NumberOrder::ascending) ^ flip;
+          const Key other = gpu::sort_key(row[i], order);
           key = other < key ? other : key;
         }
         least[block] = key;

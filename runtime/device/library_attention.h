@@ -36,15 +36,9 @@ Result<bool> library_attention(Queue<Gpu>& queue, const LibraryAttention& attent
 // A probe as the library is asked to do it, but for the memory of its operands.
 LibraryAttention probing_attention(const AttentionKind& kind, int64_t queries);
 
-// Whether the library's softmax is ours on this device. Asked once in a queue's life for each kind, by attention whose
-// results the host looks at and which stands for all lengths; while the queue records, which has no answers, only what
-// is known counts.
+// What the library makes of the probe, held against ours.
 template <GpuDevice Gpu>
-Result<bool> attends_as_ours(Queue<Gpu>& queue, const AttentionKind& kind) {
-  const auto known = queue.known_attentions().find(kind);
-  if (known != queue.known_attentions().end()) return known->second;
-  if (queue.is_recording()) return false;
-  const auto made_outside = queue.memory().pause();
+Result<bool> probe_attention(Queue<Gpu>& queue, const AttentionKind& kind) {
   const AttentionProbe probe = attention_probe(kind);
   const Tensor q = PX_TRY(queue.to_device(probe.q));
   const Tensor k = PX_TRY(queue.to_device(probe.k));
@@ -60,22 +54,24 @@ Result<bool> attends_as_ours(Queue<Gpu>& queue, const AttentionKind& kind) {
     added = PX_TRY(queue.to_device(probe.added));
     attention.added = added.view().data;
   }
-  bool is_ours = PX_TRY(library_attention(queue, attention));
-  if (is_ours) is_ours = is_attended_as_ours(kind, PX_TRY(queue.to_host(y)));
-  queue.known_attentions().emplace(kind, is_ours);
-  return is_ours;
+  if (!PX_TRY(library_attention(queue, attention))) return false;
+  return is_attended_as_ours(kind, PX_TRY(queue.to_host(y)));
 }
 
-// By the library where it is for it and does as our kernels would. False where it is not: nothing has been written
-// then.
+// Whether the library's softmax is ours on this device. Asked once in a queue's life for each kind, by attention whose
+// results the host looks at and which stands for all lengths.
 template <GpuDevice Gpu>
-Result<bool> attend_by_library(Queue<Gpu>& queue, const LibraryAttention& attention) {
+Result<bool> attends_as_ours(Queue<Gpu>& queue, const AttentionKind& kind) {
+  return queue.asked_once(queue.known_attentions(), kind, [&] { return probe_attention(queue, kind); });
+}
+
+// Whether it is for the library, and the library does as our kernels would; `y` may still be null.
+template <GpuDevice Gpu>
+Result<bool> is_left_to_library(Queue<Gpu>& queue, const LibraryAttention& attention) {
   if (!is_for_library(attention)) return false;
   const AttentionProblem& problem = attention.problem;
   const DType added = attention.added == nullptr ? DType::undefined : attention.added_dtype;
-  const AttentionKind kind{attention.dtype, added, problem.queries == 1, problem.size, problem.value_size};
-  if (!PX_TRY(attends_as_ours(queue, kind))) return false;
-  return library_attention(queue, attention);
+  return attends_as_ours(queue, {attention.dtype, added, problem.queries == 1, problem.size, problem.value_size});
 }
 
 }  // namespace parallax::runtime

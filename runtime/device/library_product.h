@@ -24,16 +24,9 @@ struct LibraryProduct {
 template <GpuDevice Gpu>
 Result<bool> library_product(Queue<Gpu>& queue, const LibraryProduct& product);
 
-// Whether the library's activation is ours on this device. Asked once in a queue's life, by a product whose results
-// the host looks at and which stands for those of all shapes; while the queue records, which has no answers, only what
-// is known counts.
+// What the library makes of the probe, held against ours.
 template <GpuDevice Gpu>
-Result<bool> has_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
-  if (kind.epilogue == Epilogue::none) return true;
-  const auto known = queue.known_epilogues().find(kind);
-  if (known != queue.known_epilogues().end()) return known->second;
-  if (queue.is_recording()) return false;
-  const auto made_outside = queue.memory().pause();
+Result<bool> probe_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
   const EpilogueProbe probe = epilogue_probe(kind);
   const Tensor a = PX_TRY(queue.to_device(probe.a));
   const Tensor b = PX_TRY(queue.to_device(probe.b));
@@ -49,13 +42,18 @@ Result<bool> has_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
   product.problem.m = EpilogueProbe::kRows;
   product.problem.n = EpilogueProbe::kColumns;
   product.problem.k = EpilogueProbe::kInner;
-  bool is_ours = PX_TRY(library_product(queue, product));
-  if (is_ours) is_ours = is_as_ours(kind, probe.sums, PX_TRY(queue.to_host(c)));
-  if (is_ours && kind.keeps_sums) {
-    is_ours = is_as_ours({Epilogue::none, kind.dtype, kind.has_bias}, probe.sums, PX_TRY(queue.to_host(kept)));
-  }
-  queue.known_epilogues().emplace(kind, is_ours);
-  return is_ours;
+  if (!PX_TRY(library_product(queue, product))) return false;
+  if (!is_as_ours(kind, probe.sums, PX_TRY(queue.to_host(c)))) return false;
+  return !kind.keeps_sums ||
+         is_as_ours({Epilogue::none, kind.dtype, kind.has_bias}, probe.sums, PX_TRY(queue.to_host(kept)));
+}
+
+// Whether the library's activation is ours on this device. Asked once in a queue's life, by a product whose results
+// the host looks at and which stands for those of all shapes.
+template <GpuDevice Gpu>
+Result<bool> has_epilogue(Queue<Gpu>& queue, const EpilogueKind& kind) {
+  if (kind.epilogue == Epilogue::none) return true;
+  return queue.asked_once(queue.known_epilogues(), kind, [&] { return probe_epilogue(queue, kind); });
 }
 
 }  // namespace parallax::runtime

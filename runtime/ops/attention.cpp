@@ -444,9 +444,9 @@ Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionSha
   const Shape out =
       flat ? Shape{q.batch, q.length, q.heads * shape.v.size} : Shape{q.batch, q.heads, q.length, shape.v.size};
   problem.y = PX_TRY(heads_view(out, q.heads, "Y")).places(q.heads);
-  if (!is_for_library(attention)) return false;  // before memory is asked for
+  if (!PX_TRY(is_left_to_library(op.queue(), attention))) return false;  // before memory is asked for
   attention.y = PX_TRY(op.make_output(0, dtype, out)).data;
-  return attend_by_library(op.queue(), attention);
+  return library_attention(op.queue(), attention);
 }
 
 template <class Device>

@@ -311,7 +311,8 @@ Result<bool> attend_as_they_lie(OpContext<Device>& op, const Layout& layout, con
       attention.added = op.input(input).view().data;
       attention.added_places = layout.changes[static_cast<size_t>(input - kAdded)].places;
     }
-    return attend_by_library(op.queue(), attention);
+    if (!PX_TRY(is_left_to_library(op.queue(), attention))) return false;
+    return library_attention(op.queue(), attention);
   } else {
     return false;
   }

@@ -114,8 +114,8 @@ struct ProductFinish {
   const Tensor* residual = nullptr;  // as large as the result
   const Tensor* scaled = nullptr;    // times beta, broadcast: Gemm's C
   double beta = 1;
-  Activation activation;
-  std::optional<MutableView> pre_activation;  // where what the activation is of goes, too
+  Activation activation = {};
+  std::optional<MutableView> pre_activation = {};  // where what the activation is of goes, too
 
   // What a library may do in the product's own pass; none where more is to be done.
   std::optional<Epilogue> epilogue() const {
@@ -156,11 +156,8 @@ Status multiply_as(OpContext<Device>& op, const GemmProblem& problem, const Prod
   const bool direct = out.dtype == storage_of<C>();
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
   PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), reinterpret_cast<C*>(wide.data)));
-  if (finish.pre_activation.has_value()) {
-    ProductFinish before;
-    before.bias = finish.bias;
-    PX_TRY(finish_product<C>(op, before, wide, *finish.pre_activation));
-  }
+  if (finish.pre_activation.has_value())
+    PX_TRY(finish_product<C>(op, ProductFinish{.bias = finish.bias}, wide, *finish.pre_activation));
   const bool is_plain = finish.bias == nullptr && finish.residual == nullptr && finish.scaled == nullptr &&
                         finish.activation.kind == Activation::Kind::none;
   if (direct && is_plain) return {};
@@ -189,25 +186,22 @@ Result<bool> multiply_by_library(OpContext<Device>& op, const GemmProblem& probl
   product.c = *finish.pre_activation;
   product.epilogue = Epilogue::none;
   if (PX_TRY(library_product(op.queue(), product))) return true;
-  ProductFinish before;
-  before.bias = finish.bias;
-  PX_TRY(multiply_as<float>(op, problem, before, *finish.pre_activation));
+  PX_TRY(multiply_as<float>(op, problem, ProductFinish{.bias = finish.bias}, *finish.pre_activation));
   return true;
 }
 
 template <class Device>
-Status multiply_into(OpContext<Device>& op, const MatmulShapes& shapes, const ProductFinish& finish,
-                     const MutableView& out) {
+Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, ProductFinish finish) {
   const DType dtype = op.input(0).dtype();
   if (op.input(1).dtype() != dtype) return execution_error("A and B have different element types");
+  const MutableView out = PX_TRY(op.make_output(0, dtype, shapes.out));
+  if (op.wants_output(1)) {
+    const auto made_outside = op.queue().memory().pause();  // runs are planned without it
+    finish.pre_activation = PX_TRY(op.make_output(1, dtype, shapes.out));
+  }
   if (out.element_count() == 0 || PX_TRY(multiply_by_library(op, shapes.problem, finish, out))) return {};
   if (dtype == DType::float64) return multiply_as<double>(op, shapes.problem, finish, out);
   return multiply_as<float>(op, shapes.problem, finish, out);
-}
-
-template <class Device>
-Status multiply(OpContext<Device>& op, const MatmulShapes& shapes, const ProductFinish& finish) {
-  return multiply_into(op, shapes, finish, PX_TRY(op.make_output(0, op.input(0).dtype(), shapes.out)));
 }
 
 template <class Device>
@@ -246,12 +240,7 @@ Status linear(OpContext<Device>& op) {
   if (op.has_input(2)) finish.bias = &op.input(2);
   if (op.has_input(3)) finish.residual = &op.input(3);
   PX_TRY(fits_product(shapes, finish.bias, finish.residual));
-  const MutableView out = PX_TRY(op.make_output(0, op.input(0).dtype(), shapes.out));
-  if (op.wants_output(1)) {
-    const auto made_outside = op.queue().memory().pause();  // runs are planned without it
-    finish.pre_activation = PX_TRY(op.make_output(1, out.dtype, out.shape));
-  }
-  return multiply_into(op, shapes, finish, out);
+  return multiply(op, shapes, finish);
 }
 
 template <class Device>

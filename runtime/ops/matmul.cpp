@@ -77,6 +77,13 @@ bool is_bias(OpContext<Device>& op, const MutableView& out) {
 
 template <class C, class Device>
 Status gemm_as(OpContext<Device>& op, const GemmProblem& problem, const MutableView& out) {
+  if (op.has_input(2)) {
+    const Shape shapes[] = {op.input(2).shape(), out.shape};
+    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape)) {
+      return execution_error("C of shape " + op.input(2).shape().to_string() + " does not broadcast to " +
+                             out.shape.to_string());
+    }
+  }
   if (!op.has_input(2) || is_bias(op, out)) {
     const TensorView bias = op.has_input(2) ? op.input(2).view() : TensorView{};
     if (PX_TRY(multiply_halves(op, problem, bias, out))) return {};
@@ -88,11 +95,6 @@ Status gemm_as(OpContext<Device>& op, const GemmProblem& problem, const MutableV
   const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
   PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), target));
   if (op.has_input(2)) {  // added to the whole product, whose weights may be packed
-    const Shape shapes[] = {op.input(2).shape(), out.shape};
-    if (!(PX_TRY(broadcast_shapes(shapes)) == out.shape)) {
-      return execution_error("C of shape " + op.input(2).shape().to_string() + " does not broadcast to " +
-                             out.shape.to_string());
-    }
     const PlusScaled<C> sum{static_cast<C>(op.real("beta"))};
     map_as<C, C>(op.queue(), sum, out, std::array<TensorView, 2>{TensorView(wide), op.input(2).view()});
   } else if (!direct) {

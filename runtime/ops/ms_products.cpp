@@ -21,7 +21,6 @@ struct Finish {
   const Tensor* bias = nullptr;
   const Tensor* residual = nullptr;
   Activation activation;
-  bool keeps_pre_activation = false;  // output 1: what the activation is of
 };
 
 template <class C>
@@ -42,7 +41,7 @@ Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tens
   C* target = reinterpret_cast<C*>(wide.data);
   const auto same = [](C x) { return x; };
   const int64_t rows = problem.m * problem.batch();
-  if (finish.keeps_pre_activation) {
+  if (op.wants_output(1)) {                                 // what the activation is of
     const auto made_outside = op.queue().memory().pause();  // runs are planned without it
     const MutableView shown = PX_TRY(op.make_output(1, out.dtype, out.shape));
     const MutableView sums = direct ? shown : PX_TRY(op.scratch(storage_of<C>(), out.shape));
@@ -97,7 +96,6 @@ Status linear(Context& op) {
   finish.activation = PX_TRY(activation_of_conv(op));
   if (op.has_input(2)) finish.bias = &op.input(2);
   if (op.has_input(3)) finish.residual = &op.input(3);
-  finish.keeps_pre_activation = op.wants_output(1);
   PX_TRY(fits_product(product, finish.bias, finish.residual));
   return multiply(op, product, op.input(0), op.input(1), finish);
 }

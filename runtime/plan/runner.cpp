@@ -264,7 +264,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
     }
   }
   PX_TRY(check_arguments(step, operands_));
-  result_.spared = step.only_to_observe == 0 ? 0 : unobserved(step);
+  result_.spared = unobserved(step);
   if (step.control != nullptr) return compute_control(active, step, std::vector<OpInput>(operands_));
   if (suits(step.kernel, operands_)) {
     PX_TRY(platform_.call(step.kernel, *step.node, operands_, frame_seed_, result_));
@@ -278,6 +278,7 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
 // Of the outputs that are made for the observer alone, those that this one does not want.
 uint64_t Runner::unobserved(const Step& step) const {
   uint64_t spared = 0;
+  if (step.only_to_observe == 0) return spared;
   for (size_t index = 0; index < step.outputs.size(); ++index) {
     if ((step.only_to_observe >> index & 1) == 0) continue;
     const ValueSite& site = *step.outputs[index].site;
@@ -326,9 +327,10 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
 
 Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Value> outputs,
                              std::span<const int64_t> aliases) {
+  const uint64_t spared = unobserved(step);
   for (const size_t index : step.placing_order) {
     const ValuePlace& where = step.outputs[index];
-    if (where.slot < 0 || (step.only_to_observe != 0 && (unobserved(step) >> index & 1) != 0)) continue;
+    if (where.slot < 0 || (spared != 0 && (spared >> index & 1) != 0)) continue;
     if (index >= outputs.size() || outputs[index].is_absent()) {
       return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
                                      index, platform_.name()));

@@ -37,10 +37,22 @@ class GpuQueueBase {
   explicit GpuQueueBase(RunMemory::Fill poison = nullptr) : memory_(RunMemory::create(std::move(poison))) {}
 
   RunMemory& memory() { return *memory_; }
-  KnownEpilogues& known_epilogues() { return known_epilogues_; }  // has_epilogue (library_product.h) asks and tells
-  KnownAttentions& known_attentions() {
-    return known_attentions_;
-  }  // the same of attends_as_ours (library_attention.h)
+
+  // ---- What the device was asked: has_epilogue (library_product.h), attends_as_ours (library_attention.h) ----
+  KnownEpilogues& known_epilogues() { return known_epilogues_; }
+  KnownAttentions& known_attentions() { return known_attentions_; }
+  // The answer that `known` has, else that of `ask`, which is made outside of planned memory and kept. While the queue
+  // records, which has no answers, only what is known counts.
+  template <class Kind, class Ask>
+  Result<bool> asked_once(std::map<Kind, bool>& known, const Kind& kind, const Ask& ask) {
+    const auto found = known.find(kind);
+    if (found != known.end()) return found->second;
+    if (is_recording_) return false;
+    const auto made_outside = memory_->pause();
+    const bool answer = PX_TRY(ask());
+    known.emplace(kind, answer);
+    return answer;
+  }
 
   // Primitives return nothing: the first error of theirs stays here until the node's function has returned.
   void fail(Error error) {
