@@ -13,6 +13,7 @@
 #include "inspector/dump/records.h"
 #include "inspector/dump/sample.h"
 #include "inspector/dump/statistics_write.h"
+#include "inspector/tensor/channels_last.h"
 
 namespace parallax {
 
@@ -209,7 +210,7 @@ Result<Value> DumpWriter::Impl::on_host(const Value& value, void* stream) const 
   };
   if (value.is_tensor()) {
     const Tensor& tensor = value.tensor();
-    if (tensor.device().is_host()) return value;
+    if (tensor.device().is_host() || is_channels_last(tensor)) return value;
     if (!options_.copy_from_device) return unsupported("it lies on a device that this dump writer cannot read");
     Tensor copy = PX_TRY(Tensor::allocate(tensor.dtype(), tensor.shape()));
     PX_TRY(options_.copy_from_device(tensor.view(), stream, copy.mutable_data()));
@@ -303,7 +304,8 @@ Status DumpWriter::Impl::store_summary(const Observation& observation, dump::Ten
   }
   Value sample;
   if (record.value.level == CaptureLevel::sample) {
-    sample = Value(PX_TRY(dump::take_sample(tensor, options_.sample_elements)));
+    const Tensor row_major = is_channels_last(tensor) ? PX_TRY(read_row_major(tensor)) : tensor;
+    sample = Value(PX_TRY(dump::take_sample(row_major, options_.sample_elements)));
     record.sample_count = sample.tensor().element_count();
   }
   PX_TRY(store_other(record, sample));

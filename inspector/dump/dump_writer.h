@@ -33,6 +33,7 @@ class DumpWriter final : public Observer {
   ~DumpWriter() override;  // finishes without index when finish() was not called: still readable
 
   CaptureLevel wants(const ValueSite& site) override;
+  bool takes_channels_last() const override { return true; }
   Status begin_run(const RunInfo& run) override;
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override;
   Status absent(const ValueSite& site, const Absence& absence) override;

@@ -18,6 +18,7 @@
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/statistics_kernel.h"
 #include "inspector/dump/statistics_write.h"
+#include "inspector/tensor/channels_last.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {
@@ -73,31 +74,27 @@ using statistics::kChunkElements;
 
 // A tensor as the kernel sees it: numbers in one of its formats, or numbers to be converted to double chunk by chunk.
 struct Source {
-  TensorView view;  // complex tensors as twice as many real numbers
+  TensorView view;
   NumberFormat format = NumberFormat::float64;
+  DType dtype = DType::undefined;  // of the numbers: complex elements are two real ones each
   bool is_converted = false;
+  int64_t count() const { return view.element_count() * (is_complex(view.dtype) ? 2 : 1); }
 };
 
 Source source_of(const TensorView& view) {
-  const auto real_pairs = [&view](DType dtype) {
-    const int64_t count = view.element_count() * 2;
-    return TensorView{dtype, Shape(std::span(&count, 1)), view.data, view.device};
-  };
   switch (view.dtype) {
     case DType::float64:
-      return {view, NumberFormat::float64};
-    case DType::float32:
-      return {view, NumberFormat::float32};
-    case DType::float16:
-      return {view, NumberFormat::float16};
-    case DType::bfloat16:
-      return {view, NumberFormat::bfloat16};
-    case DType::complex64:
-      return {real_pairs(DType::float32), NumberFormat::float32};
     case DType::complex128:
-      return {real_pairs(DType::float64), NumberFormat::float64};
+      return {view, NumberFormat::float64, DType::float64};
+    case DType::float32:
+    case DType::complex64:
+      return {view, NumberFormat::float32, DType::float32};
+    case DType::float16:
+      return {view, NumberFormat::float16, view.dtype};
+    case DType::bfloat16:
+      return {view, NumberFormat::bfloat16, view.dtype};
     default:
-      return {view, NumberFormat::float64, true};
+      return {view, NumberFormat::float64, view.dtype, true};
   }
 }
 
@@ -125,18 +122,17 @@ uint32_t crc_of(const dump::GroupsCrc& groups, const std::byte* data, size_t siz
   return crc32c(data + done_bytes, size_bytes - done_bytes, crc);
 }
 
-// Statistics of elements [begin, begin + count), and their CRC and copy where these are wanted.
-void run_chunk(const Source& source, int64_t begin, int64_t count, Use use, std::byte* target,
+// Statistics of the numbers [begin, begin + count), which lie at `data`, and their CRC and copy where these are wanted.
+void run_chunk(const Source& source, const std::byte* data, int64_t begin, int64_t count, Use use, std::byte* target,
                std::vector<double>& buffer, Chunk& chunk, ChunkStatistics& out) {
-  const std::byte* data = source.view.data + byte_size(source.view.dtype, begin);
-  std::byte* const chunk_target = use != Use::copied ? nullptr : target + byte_size(source.view.dtype, begin);
+  std::byte* const chunk_target = use != Use::copied ? nullptr : target + byte_size(source.dtype, begin);
   const bool is_aligned = reinterpret_cast<uintptr_t>(chunk_target) % dump::kCopyAlignment == 0;
   const bool is_past_cache =
       use == Use::copied && !source.is_converted && is_aligned && source.view.size_bytes() >= kPastCacheBytes;
   dump::GroupsCrc groups;
   if (source.is_converted) {
     buffer.resize(static_cast<size_t>(count));
-    load_doubles(source.view, begin, buffer);
+    load_doubles({source.dtype, Shape(std::span(&count, 1)), data, {}}, 0, buffer);
     dump::best_chunk_kernel()(source.format, reinterpret_cast<const std::byte*>(buffer.data()), count, begin, nullptr,
                               out, nullptr);
   } else {
@@ -144,7 +140,7 @@ void run_chunk(const Source& source, int64_t begin, int64_t count, Use use, std:
                               use == Use::nothing ? nullptr : &groups);
   }
   if (use == Use::nothing) return;
-  chunk.size_bytes = byte_size(source.view.dtype, count);
+  chunk.size_bytes = byte_size(source.dtype, count);
   if (use == Use::copied && !is_past_cache) std::memcpy(chunk_target, data, chunk.size_bytes);
   chunk.crc = crc_of(groups, data, chunk.size_bytes);
 }
@@ -179,26 +175,40 @@ void sum_scaled(std::span<const double> numbers, TensorStatistics& statistics) {
   repair(statistics.l2, std::sqrt(squares));
 }
 
+// Chunks that are read at once: of a channels-last tensor as many as have channels that share cache lines, but some for
+// each thread.
+int64_t chunks_at_once(const Source& source, int64_t chunk_count) {
+  if (!is_channels_last(source.view)) return 1;
+  const ChannelsLastReader reader(source.view);
+  const size_t line_bytes = static_cast<size_t>(reader.channels_of_line()) * reader.channel_bytes();
+  const size_t chunk_bytes = byte_size(source.dtype, kChunkElements);
+  const auto of_line = static_cast<int64_t>((line_bytes + chunk_bytes - 1) / chunk_bytes);
+  const int64_t of_thread = (chunk_count + thread_count() - 1) / thread_count();
+  return std::max<int64_t>(1, std::min(of_line, of_thread));
+}
+
 // A tensor on its way through the kernel.
 class Pass {
  public:
   explicit Pass(const TensorView& view)
       : source_(source_of(view)),
-        count_(source_.view.element_count()),
+        count_(source_.count()),
         chunks_(static_cast<size_t>((count_ + kChunkElements - 1) / kChunkElements)),
         statistics_(chunks_.size()) {
-    PX_CHECK(view.device.is_host());
+    PX_CHECK(view.device.is_host() || is_channels_last(view));
   }
   int64_t chunk_count() const { return static_cast<int64_t>(chunks_.size()); }
 
   // The chunks [first, end). `target`: where the tensor is copied to.
   void run(int64_t first, int64_t end, Use use, std::byte* target) {
-    parallel_for(end - first, kChunkElements / 2, [&](int64_t from, int64_t to) {
+    const int64_t at_once = chunks_at_once(source_, end - first);
+    const int64_t work = at_once * kChunkElements * (is_channels_last(source_.view) ? 2 : 1);
+    parallel_for((end - first + at_once - 1) / at_once, work, [&](int64_t from, int64_t to) {
       std::vector<double> buffer;
-      for (int64_t chunk = first + from; chunk < first + to; ++chunk) {
-        const int64_t begin = chunk * kChunkElements;
-        run_chunk(source_, begin, std::min(kChunkElements, count_ - begin), use, target, buffer,
-                  chunks_[static_cast<size_t>(chunk)], statistics_[static_cast<size_t>(chunk)]);
+      RowMajorPieces pieces(source_.view);
+      for (int64_t unit = from; unit < to; ++unit) {
+        const int64_t chunk = first + unit * at_once;
+        run_chunks(chunk, std::min(chunk + at_once, end), use, target, pieces, buffer);
       }
       fence_stores();
     });
@@ -211,12 +221,28 @@ class Pass {
     const TensorStatistics& joined = copy.statistics;
     const bool has_finite = joined.nan + joined.positive_inf + joined.negative_inf < count_;
     const bool is_in_range = std::isfinite(joined.mean) && std::isfinite(joined.std) && std::isfinite(joined.l2);
-    if (has_finite && !is_in_range && source_.view.dtype == DType::float64)
-      sum_scaled(source_.view.as<double>(), copy.statistics);
+    if (has_finite && !is_in_range && source_.dtype == DType::float64) {
+      RowMajorPieces pieces(source_.view);
+      const std::byte* const data = pieces.read(0, source_.view.size_bytes());
+      sum_scaled({reinterpret_cast<const double*>(data), static_cast<size_t>(count_)}, copy.statistics);
+    }
     return copy;
   }
 
  private:
+  void run_chunks(int64_t first, int64_t end, Use use, std::byte* target, RowMajorPieces& pieces,
+                  std::vector<double>& buffer) {
+    const size_t begin_bytes = byte_size(source_.dtype, first * kChunkElements);
+    const size_t end_bytes = byte_size(source_.dtype, std::min(end * kChunkElements, count_));
+    const std::byte* const data = pieces.read(begin_bytes, end_bytes);
+    for (int64_t chunk = first; chunk < end; ++chunk) {
+      const int64_t begin = chunk * kChunkElements;
+      const auto index = static_cast<size_t>(chunk);
+      run_chunk(source_, data + byte_size(source_.dtype, begin) - begin_bytes, begin,
+                std::min(kChunkElements, count_ - begin), use, target, buffer, chunks_[index], statistics_[index]);
+    }
+  }
+
   Source source_;
   int64_t count_;
   std::vector<Chunk> chunks_;
@@ -318,9 +344,10 @@ CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target) {
 
 Result<CheckedCopy> write_with_statistics(const TensorView& view, const PayloadWriter& write) {
   PX_CHECK(view.dtype != DType::string);
+  if (is_channels_last(view)) return write_with_statistics(PX_TRY(read_row_major(view)), write);
   Pass pass(view);
   const std::span<const std::byte> bytes(view.data, view.size_bytes());
-  const size_t written_bytes = byte_size(source_of(view).view.dtype, kChunksWritten * kChunkElements);
+  const size_t written_bytes = byte_size(source_of(view).dtype, kChunksWritten * kChunkElements);
   size_t offset = 0;
   for (int64_t first = 0; first < pass.chunk_count(); first += kChunksWritten) {
     pass.run(first, std::min(first + kChunksWritten, pass.chunk_count()), Use::checked, nullptr);

@@ -10,8 +10,9 @@
 
 namespace parallax {
 
-// Of a text, whose strings are no numbers, the projections are those of 1 + CRC-32C of each string, so that texts can
-// be told apart by them; everything else stays empty.
+// Where a tensor lies channels last (inspector/tensor/channels_last.h), statistics and copies are those of the
+// row-major one. Of a text, whose strings are no numbers, the projections are those of 1 + CRC-32C of each string, so
+// that texts can be told apart by them; everything else stays empty.
 TensorStatistics compute_statistics(const TensorView& view);
 
 // Of all elements of a sequence, an optional or a map (its keys first), whose tensors' projections are added with signs

@@ -68,24 +68,26 @@ struct Compared {
   void add(const Vector& numbers) {
     min = numbers < min ? numbers : min;
     max = numbers > max ? numbers : max;
-    zeros -= numbers == 0;
+    count_zeros(numbers, zeros);
   }
 };
 
-// Where a part is half a row, floats are compared a row at a time.
+// Floats are compared as many at a time as a register holds, where that is one row or two; halves are widened first,
+// and not in two sizes.
 template <NumberFormat kFormat>
-constexpr bool kComparesRows = kParts == 2 && kFormat != NumberFormat::float64;
+constexpr bool kComparesFull = (kParts == 2 && kFormat != NumberFormat::float64) ||
+                               (kParts == 1 && kFormat == NumberFormat::float32);
 
 template <NumberFormat kFormat>
 using ComparedPart = Compared<Numbers<kFormat>, typename NumbersOf<kFormat>::Mask>;
-using ComparedRow = Compared<FloatRow, FloatRowMask>;
+using ComparedFull = Compared<FloatsFull, FloatsFullMask>;
 
 template <NumberFormat kFormat>
-inline void compare_rows(const std::byte* source, ComparedRow& compared) {
+inline void compare_full(const std::byte* source, ComparedFull& compared) {
 #pragma GCC unroll 8
-  for (int j = 0; j < kRows; ++j) {
-    FloatRow numbers;
-    load_floats<kFormat, FloatRowBits>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), numbers);
+  for (int64_t first = 0; first < kGroupElements; first += kFullLanes) {
+    FloatsFull numbers;
+    load_floats<kFormat, FloatsFullBits>(source + static_cast<size_t>(first) * element_bytes(kFormat), numbers);
     compared.add(numbers);
   }
 }
@@ -98,7 +100,7 @@ inline void add_part(const std::byte* source, const double* signs, ComparedPart<
   for (int j = 0; j < kRows; ++j) {
     Numbers<kFormat> numbers;
     load_numbers<kFormat>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), numbers);
-    if constexpr (!kComparesRows<kFormat>) compared.add(numbers);
+    if constexpr (!kComparesFull<kFormat>) compared.add(numbers);
     x[j] = widened(numbers);
     if constexpr (kMasked) {
       lanes.nan -= x[j] != x[j];
@@ -119,14 +121,17 @@ inline void add_part(const std::byte* source, const double* signs, ComparedPart<
     lanes.projections[k] = add_exact_product(x[k], every_lane(signs[k]), lanes.projections[k]);
 }
 
-// What was compared by rows, a part of it.
+// What was compared in full registers, a part of it.
 template <NumberFormat kFormat>
-inline ComparedPart<kFormat> part_of(const ComparedRow& row, int part) {
+inline ComparedPart<kFormat> part_of(const ComparedFull& full, int part) {
   ComparedPart<kFormat> out;
-  for (int lane = 0; lane < kPartLanes; ++lane) {
-    out.min[lane] = row.min[part * kPartLanes + lane];
-    out.max[lane] = row.max[part * kPartLanes + lane];
-    out.zeros[lane] = row.zeros[part * kPartLanes + lane];
+  for (int first = part * kPartLanes; first < kFullLanes; first += kLanes) {
+    for (int lane = 0; lane < kPartLanes; ++lane) {
+      const float min = full.min[first + lane], max = full.max[first + lane];
+      out.min[lane] = min < out.min[lane] ? min : out.min[lane];
+      out.max[lane] = max > out.max[lane] ? max : out.max[lane];
+      out.zeros[lane] += full.zeros[first + lane];
+    }
   }
   return out;
 }
@@ -144,7 +149,7 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
   CrcStreams<kGroupBytes> streams(data, static_cast<size_t>(group_count) * kGroupBytes / GroupsCrc::kParts);
   Lanes lanes[kParts];
   ComparedPart<kFormat> compared[kParts];
-  ComparedRow compared_rows;
+  ComparedFull compared_full;
   clear(lanes);
   for (int64_t group = 0; group < group_count; ++group) {
     const std::byte* source = data + static_cast<size_t>(group) * kGroupBytes;
@@ -152,11 +157,11 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
     if constexpr (kCopied) copy_past_cache(target + static_cast<size_t>(group) * kGroupBytes, source, kGroupBytes);
     if constexpr (kChecked) streams.add_group(group);
     const double* signs = group_signs(first_group + group);
+    if constexpr (kComparesFull<kFormat>) compare_full<kFormat>(source, compared_full);
     if constexpr (kParts == 1) {  // without a loop GCC keeps the sums in registers
       add_part<kFormat, kMasked>(source, signs, compared[0], lanes[0]);
       continue;
     }
-    if constexpr (kComparesRows<kFormat>) compare_rows<kFormat>(source, compared_rows);
 #pragma GCC unroll 1
     for (int part = 0; part < kParts; ++part) {
       add_part<kFormat, kMasked>(source + static_cast<size_t>(part * kPartLanes) * element_bytes(kFormat), signs,
@@ -165,7 +170,7 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
   }
   if constexpr (kChecked) streams.store(*crc);
   for (int part = 0; part < kParts; ++part) {
-    if constexpr (kComparesRows<kFormat>) compared[part] = part_of<kFormat>(compared_rows, part);
+    if constexpr (kComparesFull<kFormat>) compared[part] = part_of<kFormat>(compared_full, part);
     total[part].min = widened(compared[part].min);
     total[part].max = widened(compared[part].max);
     total[part].zeros = __builtin_convertvector(compared[part].zeros, PartBits);

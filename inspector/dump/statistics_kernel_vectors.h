@@ -32,9 +32,13 @@ using PartBits = int64_t __attribute__((vector_size(kVectorBytes)));
 using FloatPart = float __attribute__((vector_size(kVectorBytes / 2)));
 using FloatMask = int32_t __attribute__((vector_size(kVectorBytes / 2)));
 using FloatRow = float __attribute__((vector_size(4 * kLanes)));
-using FloatRowMask = int32_t __attribute__((vector_size(4 * kLanes)));
 using FloatPartBits = uint32_t __attribute__((vector_size(kVectorBytes / 2)));
 using FloatRowBits = uint32_t __attribute__((vector_size(4 * kLanes)));
+// As many floats as a register holds.
+constexpr int kFullLanes = kVectorBytes / 4;
+using FloatsFull = float __attribute__((vector_size(kVectorBytes)));
+using FloatsFullMask = int32_t __attribute__((vector_size(kVectorBytes)));
+using FloatsFullBits = uint32_t __attribute__((vector_size(kVectorBytes)));
 
 constexpr double kInfinity = __builtin_inf();
 
@@ -122,6 +126,20 @@ inline Part widened(FloatPart numbers) {
   return __builtin_convertvector(numbers, Part);
 #endif
 }
+
+// Where lanes of `numbers` are zero, 1 is added to those of `zeros`.
+template <class Vector, class Mask>
+inline void count_zeros(const Vector& numbers, Mask& zeros) {
+  zeros -= numbers == 0;
+}
+#if defined(__AVX512F__)
+inline void count_zeros(const FloatsFull& numbers, FloatsFullMask& zeros) {
+  const __mmask16 mask = _mm512_cmp_ps_mask(numbers, _mm512_setzero_ps(), _CMP_EQ_OQ);
+  const auto sum = _mm512_mask_sub_epi32(reinterpret_cast<__m512i>(zeros), mask, reinterpret_cast<__m512i>(zeros),
+                                         _mm512_set1_epi32(-1));
+  zeros = reinterpret_cast<FloatsFullMask>(sum);
+}
+#endif
 
 template <NumberFormat kFormat>
 inline void load_part(const std::byte* source, Part& part) {

@@ -74,7 +74,7 @@ struct NodeSite {
 struct Observation {
   const ValueSite& site;
   const FrameStack& frames;  // frames.path_of(site.escaped_name) is the value path
-  const Value& value;        // may lie on a device; valid until the call returns
+  const Value& value;        // may lie on a device or channels last; valid until the call returns
   const ValueSite* alias_of =
       nullptr;             // an earlier value of the same frame with the very same payload (Reshape, Identity)
   void* stream = nullptr;  // device stream on which the value is ready; null on the host
@@ -103,6 +103,8 @@ class Observer {
   // for its further runs, so that plans stay fixed. To want something else, be another observer.
   virtual CaptureLevel wants(const ValueSite& site) = 0;
   virtual bool wants_node_times() const { return false; }
+  // Whether it reads tensors that lie channels last (inspector/tensor/channels_last.h); else they are turned for it.
+  virtual bool takes_channels_last() const { return false; }
 
   virtual Status begin_run(const RunInfo&) { return {}; }
   virtual Status begin_call(const CallInfo&, std::span<const Value> /*inputs*/) { return {}; }

@@ -38,6 +38,11 @@ bool TeeObserver::wants_node_times() const {
                      [](const Observer* observer) { return observer->wants_node_times(); });
 }
 
+bool TeeObserver::takes_channels_last() const {
+  return std::all_of(observers_.begin(), observers_.end(),
+                     [](const Observer* observer) { return observer->takes_channels_last(); });
+}
+
 Status TeeObserver::begin_run(const RunInfo& run) {
   return for_each(observers_, [&](Observer& observer) { return observer.begin_run(run); });
 }

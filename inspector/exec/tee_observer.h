@@ -15,6 +15,7 @@ class TeeObserver final : public Observer {
 
   CaptureLevel wants(const ValueSite& site) override;
   bool wants_node_times() const override;
+  bool takes_channels_last() const override;  // as all do
   Status begin_run(const RunInfo& run) override;
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override;
   Status absent(const ValueSite& site, const Absence& absence) override;

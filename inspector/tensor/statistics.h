@@ -17,7 +17,7 @@ constexpr size_t kProjectionCount = statistics::kSignSequences;
 // bool as 0/1.
 struct TensorStatistics {
   int64_t count = 0;
-  double min = 0;  // over all that are not NaN, infinities included; NaN when there is none
+  double min = 0;  // over all that are not NaN, infinities included; NaN when there is none; never -0
   double max = 0;
   double mean = 0;    // over finite elements, summed in double; NaN when there is none
   double std = 0;     // population standard deviation over finite elements; NaN when there is none

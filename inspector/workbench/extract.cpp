@@ -23,6 +23,7 @@ class WithoutWeights final : public Observer {
   CaptureLevel wants(const ValueSite& site) override {
     return site.role == ValueSite::Role::initializer ? CaptureLevel::none : target_.wants(site);
   }
+  bool takes_channels_last() const override { return target_.takes_channels_last(); }
   Status begin_run(const RunInfo& run) override { return target_.begin_run(run); }
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override {
     return target_.begin_call(call, inputs);

@@ -21,6 +21,7 @@ class ProgressObserver final : public Observer {
     return level;
   }
   bool wants_node_times() const override { return inner_.wants_node_times(); }
+  bool takes_channels_last() const override { return inner_.takes_channels_last(); }
   Status begin_run(const RunInfo& run) override { return inner_.begin_run(run); }
   Status begin_call(const CallInfo& call, std::span<const Value> inputs) override {
     return inner_.begin_call(call, inputs);

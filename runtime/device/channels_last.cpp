@@ -4,26 +4,6 @@
 #include "runtime/device/copy.h"
 
 namespace parallax::runtime {
-namespace {
-
-// Copies [N, rows, columns] to [N, columns, rows].
-void transpose(Queue<Cpu>& queue, DType dtype, int64_t batch, int64_t rows, int64_t columns, const std::byte* source,
-               std::byte* target) {
-  const Ints dims{batch, columns, rows};
-  copy_strided(queue, element_bytes(dtype), dims, {target, row_major_strides(dims), 0},
-               {source, {rows * columns, 1, columns}, 0});
-}
-
-Result<Tensor> reordered(Queue<Cpu>& queue, const Tensor& tensor, bool to_last) {
-  const Ints dims(tensor.shape());
-  Tensor made = PX_TRY(queue.allocate(tensor.dtype(), tensor.shape()));
-  const int64_t places = product(dims, 2, dims.size());
-  transpose(queue, tensor.dtype(), dims[0], to_last ? dims[1] : places, to_last ? places : dims[1], tensor.view().data,
-            made.storage().get());
-  return to_last ? Tensor::wrap(made.dtype(), made.shape(), made.storage(), kChannelsLast) : made;
-}
-
-}  // namespace
 
 Ints with_channels_last(const Ints& dims) {
   Ints order{dims[0]};
@@ -55,12 +35,20 @@ Tensor marked_channels_last(const Tensor& tensor) {
 
 Result<Tensor> to_row_major(Queue<Cpu>& queue, const Tensor& tensor) {
   if (!is_channels_last(tensor)) return tensor;
-  return reordered(queue, tensor, false);
+  Tensor made = PX_TRY(queue.allocate(tensor.dtype(), tensor.shape()));
+  ChannelsLastReader(tensor).read_all(made.storage().get());
+  return made;
 }
 
 Result<Tensor> to_channels_last(Queue<Cpu>& queue, const Tensor& tensor) {
   if (is_channels_last(tensor)) return tensor;
-  return reordered(queue, tensor, true);
+  const Ints dims(tensor.shape());
+  Tensor made = PX_TRY(queue.allocate(tensor.dtype(), tensor.shape()));
+  const int64_t channels = dims[1], places = product(dims, 2, dims.size());
+  const Ints order{dims[0], places, channels};
+  copy_strided(queue, element_bytes(tensor.dtype()), order, {made.storage().get(), row_major_strides(order), 0},
+               {tensor.view().data, {channels * places, 1, places}, 0});
+  return Tensor::wrap(made.dtype(), made.shape(), made.storage(), kChannelsLast);
 }
 
 }  // namespace parallax::runtime

@@ -1,22 +1,14 @@
-// Channels last: the order of elements in which chains of convolutions hand values to each other on the host. A tensor
-// [N, C, spatial...] that is marked so has a payload [N, spatial..., C]. The mark is a device of its own, so that no
-// function that reads payloads of the host takes one for row-major; such tensors never leave the executor.
+// The two orders in which chains of convolutions hand values to each other on the host: row-major and channels last
+// (inspector/tensor/channels_last.h). Channels-last tensors leave the executor only to observers that take them.
 #pragma once
 
 #include <optional>
 
-#include "inspector/tensor/value.h"
+#include "inspector/tensor/channels_last.h"
 #include "runtime/device/ints.h"
 #include "runtime/device/queue_cpu.h"
 
 namespace parallax::runtime {
-
-inline constexpr parallax::Device kChannelsLast{static_cast<parallax::Device::Kind>(0x80), 0};
-
-inline bool is_channels_last(const Value& value) {
-  return value.is_tensor() && value.tensor().device() == kChannelsLast;
-}
-inline bool is_channels_last(const Tensor& tensor) { return tensor.device() == kChannelsLast; }
 
 // [N, C, spatial...] as [N, spatial..., C], and back; both for ranks from 3 on.
 Ints with_channels_last(const Ints& dims);

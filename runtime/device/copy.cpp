@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "inspector/base/transpose_block.h"
 #include "runtime/device/map.h"
-#include "runtime/device/transpose_block.h"
 
 namespace parallax::runtime {
 namespace {

@@ -1,6 +1,8 @@
 // Letters in a queue; the one in front decides when the next may go.
 #include "runtime/plan/outbox.h"
 
+#include "inspector/tensor/channels_last.h"
+
 namespace parallax::runtime {
 
 void Outbox::begin(Observer& observer) {
@@ -11,6 +13,9 @@ void Outbox::begin(Observer& observer) {
 // Values that already are where they are shown, with nobody waiting before them, are told at once.
 Status Outbox::observe(const ValueSite& site, const FrameStack& frames, const Value& value, const ValueSite* alias_of,
                        CaptureLevel level) {
+  const bool is_shown_as_it_lies =
+      is_channels_last(value) && (level == CaptureLevel::shape || observer_->takes_channels_last());
+  if (is_shown_as_it_lies && letters_.empty()) return show(site, frames, {value, {}, {}, {}}, alias_of);
   std::optional<Parcel> parcel = PX_TRY(platform_.send(value, level));
   while (!parcel.has_value() && !letters_.empty()) {  // the room there is comes back as the observer is done
     PX_TRY(deliver_front());

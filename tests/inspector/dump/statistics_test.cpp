@@ -264,6 +264,19 @@ TEST(Statistics, ThreadsDoNotChangeThemAndCopiesAreExact) {
   set_thread_count(0);
 }
 
+TEST(Statistics, ZerosOfBothSignsGiveOneExtreme) {
+  for (size_t place = 0; place < 130; ++place) {
+    std::vector<float> numbers(130, 0.0F);
+    numbers[place] = -0.0F;
+    for (const float other : {0.0F, 1.0F, -1.0F}) {
+      numbers[(place + 3) % 130] = other;
+      const TensorStatistics seen = compute_statistics(Tensor::vector<float>(numbers));
+      EXPECT_FALSE(seen.min == 0 && std::signbit(seen.min)) << place << " " << other;
+      EXPECT_FALSE(seen.max == 0 && std::signbit(seen.max)) << place << " " << other;
+    }
+  }
+}
+
 TEST(Statistics, EveryTypeIsCopiedExactly) {
   for (const DTypeInfo& info : all_dtypes()) {
     if (info.kind == DTypeKind::string) continue;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "inspector/tensor/channels_last.h"
 #include "inspector/tensor/elements.h"
 #include "reference/reference.h"
 #include "runtime/plan/runtime.h"
@@ -70,6 +71,32 @@ std::vector<Value> inputs() {
   return {Tensor::from<float>(Shape{2, 3, 7, 8}, values)};
 }
 
+// Takes values as they lie.
+class Unturned final : public Recorder {
+ public:
+  bool takes_channels_last() const override { return true; }
+  Status observe(const Observation& seen) override {
+    if (!is_channels_last(seen.value)) return Recorder::observe(seen);
+    ++turned;
+    values[seen.path()] = PX_TRY(read_row_major(seen.value.tensor()));
+    return {};
+  }
+  int turned = 0;
+};
+
+// Whoever takes values as they lie sees the bits that others see.
+void expect_same_unturned(Session& session, const std::map<std::string, Tensor>& expected) {
+  Unturned seen;
+  const auto outputs = session.run(inputs(), seen);
+  ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+  EXPECT_GT(seen.turned, 0);
+  ASSERT_EQ(seen.values.size(), expected.size());
+  for (const auto& [path, tensor] : expected) {
+    ASSERT_TRUE(seen.values.contains(path)) << path;
+    EXPECT_EQ(std::memcmp(seen.values[path].view().data, tensor.view().data, tensor.size_bytes()), 0) << path;
+  }
+}
+
 void expect_as_reference(const std::string& rest, bool observe_all) {
   const auto model = model_with(rest);
   ASSERT_NE(model, nullptr);
@@ -88,6 +115,7 @@ void expect_as_reference(const std::string& rest, bool observe_all) {
     const auto same = expected.values.find(path);
     if (same != expected.values.end()) expect_near(tensor, same->second, path);
   }
+  expect_same_unturned(**session, seen.values);
   NullObserver nobody;
   const auto unwatched = (*session)->run(given, nobody);
   ASSERT_TRUE(unwatched.ok());

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace parallax::runtime {
+namespace parallax {
 
 // Lanes of 16 bytes, the width of registers that every CPU has.
 template <class T>
@@ -45,4 +45,4 @@ inline void transpose_block(T* target, int64_t target_stride, const T* source, i
   for (int64_t i = 0; i < kRows; ++i) std::memcpy(target + i * target_stride, &rows[i], sizeof(V));
 }
 
-}  // namespace parallax::runtime
+}  // namespace parallax
