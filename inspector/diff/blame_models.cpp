@@ -81,7 +81,9 @@ class ModelBlame {
     withdrawal_.withdraw_unfelt_constants(same_, comparison_);
     if (comparison_.verdict == OverallVerdict::pass) return std::vector<Cause>{};
     join_swapped_outputs();
-    return diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
+    std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
+    diff::add_handed_out_constants(*a_, *b_, matching_, effects_, values_, causes);
+    return causes;
   }
 
  private:
@@ -144,7 +146,7 @@ bool ModelBlame::may_look_at(const ValueMatch& match) {
 bool ModelBlame::is_suspect(const ValueMatch& match) const {
   const bool in_a = a_->follows_from_constants(match.a), in_b = b_->follows_from_constants(match.b);
   const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
-  if (in_a && in_b) return false;
+  if (in_a && in_b) return effects_.is_handed_out(match.a) && has_diverged(match) && !are_held(match);
   if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
   if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
   if (reads_another_constant(a)) return true;
