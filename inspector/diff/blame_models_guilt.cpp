@@ -2,6 +2,7 @@
 #include "inspector/diff/blame_models_guilt.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -152,6 +153,25 @@ Parts without_unfelt(const Parts& parts, const Trials& trials) {
   return felt;
 }
 
+bool is_one_of(const PlacedNode& node, std::span<const std::string_view> operators) {
+  return canonical_domain(node.node().domain) == "ai.onnx" &&
+         std::ranges::find(operators, node.node().op_type) != operators.end();
+}
+
+bool is_product(const PlacedNode& node) {
+  constexpr std::array<std::string_view, 4> kProducts = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+  return is_one_of(node, kProducts);
+}
+
+// By constants alone: all it reads but one value.
+bool scales_by_constants(const ModelSide& side, const PlacedNode& node) {
+  constexpr std::array<std::string_view, 5> kLinear = {"Add", "BatchNormalization", "Div", "Mul", "Sub"};
+  size_t computed = 0;
+  for (size_t port = 0; port < node.node().inputs.size(); ++port)
+    computed += node.node().inputs[port] != kNoValue && !side.reads_constant(node, port) ? 1 : 0;
+  return computed == 1 && is_one_of(node, kLinear);
+}
+
 const PlacedNode* find_draw(const Region& region) {
   const auto is_draw = [](const PlacedNode& node) { return draws_without_seed(node.node()); };
   const auto found = std::ranges::find_if(region.nodes_a, is_draw);
@@ -274,14 +294,34 @@ class Explanation {
 
   std::vector<Guilty> among(const Parts& parts) const {
     std::vector<Guilty> guilty;
-    for (const auto& [changed_a, changed_b] : parts.changed)
+    for (const auto& [changed_a, changed_b] : parts.changed) {
+      if (is_folded_into(parts, changed_a, changed_b)) {
+        const bool is_missing_in_b = parts.only_b.empty();
+        guilty.push_back(
+            {changed_a,
+             fmt::format("{} has no {}, and other constants here, which do not make up for that",
+                         is_missing_in_b ? "B" : "A", list_of(is_missing_in_b ? parts.only_a : parts.only_b))});
+        continue;
+      }
       std::ranges::move(behind_pair(a_, b_, matching_, changed_a, changed_b, trials_), std::back_inserter(guilty));
+    }
     for (const auto& [node_a, node_b] : parts.replaced)
       guilty.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
     const bool is_explained = !guilty.empty() && !differs_beside_constants(a_, b_, parts, trials_);
     add_unpaired(parts, is_explained, guilty);
     for (const auto& [node_a, node_b] : rewired_) guilty.push_back(reads_otherwise(node_a, node_b));
     return guilty;
+  }
+
+  // A product that reads other constants where one side alone goes on to scale and shift what it makes: an optimiser
+  // folds the one into the other.
+  bool is_folded_into(const Parts& parts, const PlacedNode& node_a, const PlacedNode& node_b) const {
+    if (parts.only_a.empty() == parts.only_b.empty() || !is_product(node_a) || !is_same_operation(node_a, node_b))
+      return false;
+    const auto scales_in = [](const ModelSide& side) {
+      return [&side](const PlacedNode& node) { return scales_by_constants(side, node); };
+    };
+    return std::ranges::all_of(parts.only_a, scales_in(a_)) && std::ranges::all_of(parts.only_b, scales_in(b_));
   }
 
   // What only one of the two has; where the rest is explained, what moves elements is not part of it.

@@ -173,13 +173,17 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
     return {};
   if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
   if (a.element_count() != b.element_count()) return shape_difference(a, b);
+  // Doubles that are stored as floats; what is stored in halves is told: it may be felt.
+  const bool are_stored_as_floats = (a.dtype() == DType::float64 && b.dtype() == DType::float32) ||
+                                    (a.dtype() == DType::float32 && b.dtype() == DType::float64);
   int64_t count = 0, worst = -1;
   double largest = 0;
   bool is_zero = true;
   for (int64_t element = 0; element < a.element_count(); ++element) {
     const double x = element_as_double(a, element), y = element_as_double(b, element);
     is_zero = is_zero && y == 0;
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (x == y || (std::isnan(x) && std::isnan(y)) || (are_stored_as_floats && differ_by_storing(x, y, DType::float32)))
+      continue;
     ++count;
     const double apart = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
     if (worst >= 0 && apart <= largest) continue;

@@ -231,6 +231,29 @@ TEST_F(BlameSentences, AConstantThatIsAnOutputIsSeen) {
   EXPECT_EQ(cause.why, "it reads another constant 'y', a graph output as well: element [2] is 5 in B and 3 in A");
 }
 
+// A product, scaled; or scaled weights alone, as an optimiser leaves it, one of them wrong.
+TEST_F(BlameSentences, WhatWasFoldedIntoAProductIsSaidToBeThat) {
+  const auto product = [](bool is_folded, float wrong) {
+    GraphBuilder builder(17);
+    Tensor weights = sines({4, 4}, 1, 1.3), scale = sines({4}, 1, 0.9);
+    for (size_t index = 0; is_folded && index < 16; ++index)
+      weights.mutable_as<float>()[index] *= scale.as<float>()[index % 4];
+    weights.mutable_as<float>()[5] += wrong;
+    builder.input("x", "float32[4,4]").initializer(is_folded ? "w_scaled" : "w", std::move(weights));
+    if (is_folded) {
+      builder.node("MatMul", {"x", "w_scaled"}, {"y"});
+    } else {
+      builder.initializer("scale", std::move(scale));
+      builder.node("MatMul", {"x", "w"}, {"product"}).node("Mul", {"product", "scale"}, {"y"});
+    }
+    return builder.output("y"), builder;
+  };
+  const Tensor x = sines({4, 4}, 1, 0.7);
+  const std::string rest = " has no Mul 'Mul_1', and other constants here, which do not make up for that";
+  EXPECT_EQ(blame(product(false, 0), product(true, 0.5F), x).why, "B" + rest);
+  EXPECT_EQ(blame(product(true, 0), product(false, 0.5F), x).why, "A" + rest);
+}
+
 // What B has more stands where the sentence says.
 TEST_F(BlameSentences, ANodeThatIsInsertedStandsBeforeOrBehind) {
   const auto graph = [](const std::string& before, const std::string& behind) {
