@@ -326,6 +326,24 @@ class Messages(ProgramTest):
         told = self.passed("run one.textproto --against two.textproto", code=1).stderr
         self.assertIn("not all values are within their limits: both sides run once more to look into that", told)
 
+    def test_what_a_call_repeats_is_listed_once(self):
+        """A rewritten model makes by a function what the other makes by nodes."""
+        constants = "".join(f"initializer {{ name: '{name}' data_type: 1 {dims} {' '.join(f'float_data: {index % 7 - 3}' for index in range(count))} }} "
+                            for name, dims, count in (("w", "dims: 8 dims: 8", 64), ("b", "dims: 8", 8)))
+        nodes = node("MatMul", "x w", "p", 'name: "product"') + node("Add", "p b", "s", 'name: "sum"') + node("Relu", "s", "y", 'name: "bent"')
+        self.write_model("plain.textproto", nodes, more=constants)
+        self.passed("rewrite plain.textproto -o short.onnx")
+        self.assertIn("function parallax.fused", self.passed("show short.onnx").stdout)
+        for a, b in (("plain.textproto", "short.onnx"), ("short.onnx", "plain.textproto")):
+            streamed = json.loads(self.passed(f"run {a} --against {b} --json").stdout)
+            self.passed(f"run {a} --with reference --dump a")
+            self.passed(f"run {b} --with reference --dump b")
+            dumped = json.loads(self.passed("diff a/reference.plx b/reference.plx --json").stdout)
+            for document in (streamed, dumped):
+                listed = {value["path"].split("//")[-1]: value["verdict"] for value in document["values"]}
+                self.assertEqual(listed, {name: "pass" for name in "xwbpsy"})
+                self.assertEqual(len(document["values"]), 6)
+
 
 if __name__ == "__main__":
     main()
