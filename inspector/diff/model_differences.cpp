@@ -100,7 +100,12 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   // What a loop computes is no constant, be it of its counter alone.
   const bool goes_round = site.scope.find(".body[") != std::string::npos;
   if (holds_data(site) || (site.is_constant_like && !goes_round)) constants_.insert(path);
+  if (site.role == ValueSite::Role::node_output)
+    made_with_[site.scope + escape_name(std::string(site.node)) + "."].push_back(path);
   std::vector<std::string>& effects = made_with_[path];
+  // What a body hands out is what its node makes.
+  if (definition.is_graph_output && !site.scope.empty())
+    effects.push_back(site.scope.substr(0, site.scope.rfind('.') + 1));
   for (const NodeId reader : definition.readers) {
     const Node& node = site.graph->nodes[static_cast<size_t>(reader)];
     effects.push_back(site.scope + escape_name(node.display_name) + ".");  // in its bodies

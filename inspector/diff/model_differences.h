@@ -85,7 +85,8 @@ class ModelDifferences {
   std::unordered_map<std::string, std::string> operators_in_a_, operators_in_b_;  // by static path
   std::unordered_set<std::string> half_in_b_;                                     // static paths
   std::unordered_set<std::string> constants_;                                     // static paths in A
-  std::unordered_map<std::string, std::vector<std::string>> made_with_;  // static paths in A: what reads a value makes
+  // By static paths in A: what reads a value makes; by the beginning of a node's bodies: what the node makes.
+  std::unordered_map<std::string, std::vector<std::string>> made_with_;
 };
 
 }  // namespace parallax::diff

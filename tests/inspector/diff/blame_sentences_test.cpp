@@ -8,6 +8,7 @@
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
 #include "inspector/executors/make_executor.h"
+#include "inspector/model/link.h"
 #include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
@@ -190,6 +191,46 @@ TEST_F(BlameSentences, AConstantThatIsHandedOnIsNamed) {
   const Cause unfolded = blame(beside_constant(c, {}), beside_constant(other, {"Identity"}), x);
   EXPECT_EQ(unfolded.node, "Identity_1");
   EXPECT_EQ(unfolded.why, "A holds a constant in place of what it makes: " + difference);
+}
+
+// By a node of the branch that hands it on, or as it is.
+TEST_F(BlameSentences, AConstantThatABranchHandsOutIsNamedInTheBranch) {
+  const auto branching = [](bool is_handed_on, float last) {
+    const auto branch = [&](bool is_then, float element) {
+      GraphBuilder builder(17);
+      const std::string made = is_then ? "first" : "second";
+      const Tensor constant = floats({1, 2, element});
+      if (is_handed_on) {
+        builder.initializer("c", constant).node("Identity", {"c"}, {made});
+      } else {
+        StoredTensor stored;
+        stored.tensor = constant;
+        builder.node("Constant", {}, {made}, {{"value", std::move(stored)}});
+        builder.last_node().attributes.back().type = AttributeType::tensor;
+      }
+      const std::shared_ptr<Graph> body = builder.output(made).body();
+      link_graph(*body);
+      return body;
+    };
+    Tensor condition = Tensor::allocate(DType::bool_, Shape{}).take();
+    condition.mutable_as<bool>()[0] = true;
+    GraphBuilder builder(17);
+    builder.input("x", "float32[4,4]").node("Relu", {"x"}, {"z"}).initializer("condition", std::move(condition));
+    builder.node("If", {"condition"}, {"y"}, {{"then_branch", branch(true, last)}, {"else_branch", branch(false, 3)}});
+    return builder.output("y").output("z"), builder;
+  };
+  const std::string difference = "element [2] is 5 in B and 3 in A";
+  const auto blamed = [&](bool is_handed_on) {
+    return blame_all(branching(is_handed_on, 3), branching(is_handed_on, 5), sines({4, 4}, 1, 0.7));
+  };
+  for (const bool is_handed_on : {true, false}) {
+    const std::vector<Cause> causes = blamed(is_handed_on);
+    ASSERT_EQ(causes.size(), 1U) << is_handed_on;
+    EXPECT_EQ(causes[0].op, is_handed_on ? "Identity" : "Constant");
+    EXPECT_EQ(causes[0].why,
+              (is_handed_on ? "it reads another constant 'c': " : "it is another constant in B: ") + difference);
+    EXPECT_EQ(causes[0].path, "If_1.then//first");
+  }
 }
 
 TEST_F(BlameSentences, TextsThatDifferAreQuoted) {
