@@ -5,6 +5,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
+#include "inspector/model/import.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/run.h"
@@ -12,11 +13,28 @@
 namespace parallax::cli {
 namespace {
 
-Result<OpenedComparison> compare_and_blame(const std::string& a, const std::string& b, const Policy& policy,
-                                           const ReportOptions& reports) {
+// Where two models were given in place of dumps: what compares them.
+void point_to_models(std::string_view verb, const std::string& a, const std::string& b) {
+  ImportOptions options;
+  options.validate = false;
+  for (const std::string* file : {&a, &b}) {
+    const auto is_dump = is_dump_file(*file);
+    if (!is_dump.ok() || *is_dump || !import_model(*file, options).ok()) return;
+  }
+  log_info(fmt::format("'{}' and '{}' are models: parallax {} '{}' --against '{}' runs both and compares their values",
+                       a, b, verb, a, b));
+}
+
+Result<OpenedComparison> compare_and_blame(std::string_view verb, const std::string& a, const std::string& b,
+                                           const Policy& policy, const ReportOptions& reports) {
   CompareOptions options;
   options.error_pictures = reports.needs_error_pictures();
-  OpenedComparison opened = PX_TRY(compare_files(a, b, policy, options));
+  auto compared = compare_files(a, b, policy, options);
+  if (!compared.ok()) {
+    point_to_models(verb, a, b);
+    return std::move(compared).error();
+  }
+  OpenedComparison opened = std::move(compared).take();
   for (const std::string& remark : opened.remarks) log_warning(remark);
   Status blamed = blame_files(a, b, policy, executor_factory(), opened.comparison);
   if (blamed.ok()) return opened;
@@ -41,7 +59,7 @@ class DiffCommand final : public Command {
     common_.apply();
     PX_TRY(reports_.keep_inputs({a_, b_}));
     const Policy policy = PX_TRY(policy_.make());
-    const OpenedComparison opened = PX_TRY(compare_and_blame(a_, b_, policy, reports_));
+    const OpenedComparison opened = PX_TRY(compare_and_blame("run", a_, b_, policy, reports_));
     for (const std::string& glob : idle_globs({}, policy, opened.comparison))
       log_warning(fmt::format("'{}' matches no value", glob));
     return reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json);
@@ -84,7 +102,7 @@ class BlameCommand final : public Command {
     if (!against_.empty() || !executors_.empty())
       return usage_error("--against and --with belong to a model that is run: two dumps are judged as they are");
     const Policy policy = PX_TRY(policy_.make());
-    const OpenedComparison opened = PX_TRY(compare_and_blame(files_[0], files_[1], policy, reports_));
+    const OpenedComparison opened = PX_TRY(compare_and_blame("blame", files_[0], files_[1], policy, reports_));
     return reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json);
   }
 

@@ -93,7 +93,7 @@ class CheckCommand final : public Command {
       }
       return 0;
     }
-    return exit_code(report.is_dump ? ErrorCode::corrupt_file : ErrorCode::invalid_model);
+    return exit_code(report.code);
   }
 
  private:

@@ -68,7 +68,9 @@ class ModelBlame {
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
-      if (!match.is_extra && !is_settled(match) && is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
+      if (match.is_extra || is_settled(match)) continue;
+      if (is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
+      if (is_held_in_body(match)) add_held(match);
     }
     // Nothing is called rounding before what makes it has been seen to be the same.
     for (const ValueMatch& match : matching_.values) {
@@ -81,7 +83,9 @@ class ModelBlame {
     withdrawal_.withdraw_unfelt_constants(same_, comparison_);
     if (comparison_.verdict == OverallVerdict::pass) return std::vector<Cause>{};
     join_swapped_outputs();
-    return diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
+    std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
+    diff::add_handed_out_constants(*a_, *b_, matching_, effects_, values_, causes);
+    return causes;
   }
 
  private:
@@ -89,6 +93,12 @@ class ModelBlame {
   bool has_diverged(const ValueMatch& match) const;
   // Both are data: where these differ, their readers tell whether it matters.
   bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
+  // Of the model, or of the body or function it stands in.
+  bool is_output(int32_t id) const {
+    return a_->site(id).graph->values[static_cast<size_t>(a_->site(id).value)].is_graph_output;
+  }
+  bool is_held_in_body(const ValueMatch& match) const;
+  void add_held(const ValueMatch& match);
   bool reads_another_constant(const PlacedNode& node) const;
   bool may_look_at(const ValueMatch& match);
   bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
@@ -133,6 +143,28 @@ bool ModelBlame::reads_another_constant(const PlacedNode& node) const {
   });
 }
 
+// Data that a body or a function hands out as it is: its node would be named, which does nothing else.
+bool ModelBlame::is_held_in_body(const ValueMatch& match) const {
+  return are_held(match) && has_diverged(match.a) && is_output(match.a) && !a_->site(match.a).scope.empty() &&
+         a_->producer(match.a).id != kNoNode;
+}
+
+void ModelBlame::add_held(const ValueMatch& match) {
+  ModelRoot root;
+  root.node = a_->producer(match.a);
+  root.path = a_->captured_paths(match.a).front();
+  root.introduced = values_.find(root.path)->severity;
+  root.confidence = match.confidence;
+  root.order = static_cast<int64_t>(roots_.size());
+  const Value in_a = a_->constant(match.a), in_b = b_->constant(match.b);
+  root.why = "it is another constant in B";
+  const bool are_tensors = in_a.is_tensor() && in_b.is_tensor();
+  const std::string difference =
+      are_tensors ? diff::difference_of_constants(in_a.tensor(), in_b.tensor()) : std::string();
+  if (!difference.empty()) root.why += ": " + difference;
+  roots_.push_back(std::move(root));
+}
+
 // What was fused away was not compared: it is looked at where something differs that is made of it.
 bool ModelBlame::may_look_at(const ValueMatch& match) {
   if (!a_->captured_paths(match.a).empty()) return true;
@@ -144,7 +176,7 @@ bool ModelBlame::may_look_at(const ValueMatch& match) {
 bool ModelBlame::is_suspect(const ValueMatch& match) const {
   const bool in_a = a_->follows_from_constants(match.a), in_b = b_->follows_from_constants(match.b);
   const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
-  if (in_a && in_b) return false;
+  if (in_a && in_b) return is_output(match.a) && has_diverged(match) && !are_held(match);
   if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
   if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
   if (reads_another_constant(a)) return true;

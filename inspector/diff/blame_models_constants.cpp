@@ -247,6 +247,58 @@ class ConstantWalk {
   std::vector<Guilty> guilty_;
 };
 
+// What is said of constants whose readers are not to blame.
+class ConstantCauses {
+ public:
+  ConstantCauses(const ModelSide& a, const ModelSide& b, const Effects& effects, const ComparedValues& values)
+      : a_(a), b_(b), effects_(effects), values_(values) {}
+
+  bool has_diverged(const ValueMatch& match) const {
+    if (!a_.is_constant(match.a) || !b_.is_constant(match.b)) return false;
+    const ValueComparison* value = compared(match);
+    return value != nullptr && value->verdict == Verdict::diverged;
+  }
+
+  void add(const ValueMatch& match, std::vector<Cause>& causes) const {
+    const ValueComparison& value = *compared(match);
+    const std::vector<PlacedNode>& readers = effects_.readers(match.a);
+    Cause cause = cause_at(value, why(match));
+    if (!readers.empty()) {
+      cause.node = readers.front().node().display_name;
+      cause.op = readers.front().node().op_type;
+    }
+    cause.rank = static_cast<int32_t>(causes.size()) + 1;
+    cause.introduced = value.severity;
+    cause.side = Side::b;
+    causes.push_back(std::move(cause));
+  }
+
+ private:
+  const ValueComparison* compared(const ValueMatch& match) const {
+    const std::vector<std::string>& paths = a_.captured_paths(match.a);
+    return paths.empty() ? nullptr : values_.find(paths.front());
+  }
+
+  std::string why(const ValueMatch& match) const {
+    const Value in_a = a_.constant(match.a), in_b = b_.constant(match.b);
+    std::string difference =
+        in_a.is_tensor() && in_b.is_tensor() ? difference_of_constants(in_a.tensor(), in_b.tensor()) : std::string();
+    if (!difference.empty()) difference.insert(0, ": ");
+    const std::string_view name = a_.site(match.a).name;
+    const bool is_handed_out = effects_.is_handed_out(match.a);
+    if (is_handed_out && effects_.readers(match.a).empty())
+      return fmt::format("graph output '{}' is another constant in B{}", name, difference);
+    const bool is_felt =
+        is_handed_out || effects_.is_any_made_of(match.a, [&](int32_t made) { return values_.has_diverged(made); });
+    return fmt::format("it reads another constant '{}'{}{}{}", name, is_handed_out ? ", a graph output as well" : "",
+                       difference, is_felt ? "" : "; on these inputs nothing follows from that");
+  }
+
+  const ModelSide &a_, &b_;
+  const Effects& effects_;
+  const ComparedValues& values_;
+};
+
 }  // namespace
 
 bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match) {
@@ -286,28 +338,20 @@ std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, cons
 std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const Effects& effects, const ComparedValues& values) {
   std::vector<Cause> result;
+  const ConstantCauses causes(a, b, effects, values);
   for (const ValueMatch& match : matching.values) {
-    if (!a.is_constant(match.a) || !b.is_constant(match.b)) continue;
-    const auto* value = values.find(a.captured_paths(match.a).empty() ? "" : a.captured_paths(match.a).front());
-    if (value == nullptr || value->verdict != Verdict::diverged) continue;
-    const Value in_a = a.constant(match.a), in_b = b.constant(match.b);
-    const std::string difference =
-        in_a.is_tensor() && in_b.is_tensor() ? difference_of_constants(in_a.tensor(), in_b.tensor()) : std::string();
-    const bool is_felt = effects.is_any_made_of(match.a, [&](int32_t made) { return values.has_diverged(made); });
-    Cause cause = cause_at(*value, fmt::format("it reads another constant '{}'{}{}{}", a.site(match.a).name,
-                                               difference.empty() ? "" : ": ", difference,
-                                               is_felt ? "" : "; on these inputs nothing follows from that"));
-    if (const std::vector<PlacedNode>& readers = effects.readers(match.a); !readers.empty()) {
-      cause.node = readers.front().node().display_name;
-      cause.op = readers.front().node().op_type;
-    }
-    cause.rank = static_cast<int32_t>(result.size()) + 1;
-    cause.introduced = value->severity;
-    cause.side = Side::b;
-    result.push_back(std::move(cause));
-    if (result.size() == kMostCauses) break;
+    if (result.size() < kMostCauses && causes.has_diverged(match)) causes.add(match, result);
   }
   return result;
+}
+
+void add_handed_out_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                              const Effects& effects, const ComparedValues& values, std::vector<Cause>& causes) {
+  const ConstantCauses of_constants(a, b, effects, values);
+  for (const ValueMatch& match : matching.values) {
+    const bool is_unread = !match.is_extra && effects.is_handed_out(match.a) && effects.readers(match.a).empty();
+    if (causes.size() < kMostCauses && is_unread && of_constants.has_diverged(match)) of_constants.add(match, causes);
+  }
 }
 
 }  // namespace parallax::diff

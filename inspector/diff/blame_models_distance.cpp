@@ -25,6 +25,10 @@ double relative_beside_masks(const Tensor& a, const Tensor& b) {
   return largest == 0 ? 0 : largest / std::sqrt(squares / static_cast<double>(count));
 }
 
+bool is_within_rounding(double a, double b, const FloatLimits& limits) {
+  return std::abs(a - b) <= limits.epsilon * std::max(std::abs(a), limits.min_normal);
+}
+
 }  // namespace
 
 RelativeDistance relative_distance(const Value& a, const Value& b, const Limit& limit) {
@@ -56,10 +60,11 @@ bool differ_by_storing(const Tensor& a, const Tensor& b, DType narrow) {
   const FloatLimits limits = float_limits(narrow);
   for (int64_t index = 0; index < a.element_count(); ++index) {
     const double x = element_as_double(a, index), y = element_as_double(b, index);
-    const double rounding = limits.epsilon * std::max(std::abs(x), limits.min_normal);
-    if (x != y && !(std::isnan(x) && std::isnan(y)) && !(std::abs(x - y) <= rounding)) return false;
+    if (x != y && !(std::isnan(x) && std::isnan(y)) && !is_within_rounding(x, y, limits)) return false;
   }
   return true;
 }
+
+bool differ_by_storing(double a, double b, DType narrow) { return is_within_rounding(a, b, float_limits(narrow)); }
 
 }  // namespace parallax::diff

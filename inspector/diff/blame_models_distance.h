@@ -28,6 +28,7 @@ bool differ_by_rounding(const Tensor& a, const Tensor& b);
 
 // Floats that are no more apart than storing them in `narrow`, a float type, makes them. As many elements in both.
 bool differ_by_storing(const Tensor& a, const Tensor& b, DType narrow);
+bool differ_by_storing(double a, double b, DType narrow);
 // Of two float types the one with the shorter mantissa.
 DType narrower(DType a, DType b);
 

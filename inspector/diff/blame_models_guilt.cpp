@@ -1,7 +1,8 @@
-// Takes a region apart: nodes that both sides have, changed ones, and what only one side has.
+// Tries the parts of a region, and says what differs of those that make the difference.
 #include "inspector/diff/blame_models_guilt.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include "inspector/diff/blame_models_constants.h"
 #include "inspector/diff/blame_models_distance.h"
+#include "inspector/diff/blame_models_parts.h"
 #include "inspector/diff/blame_models_trials.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
@@ -21,20 +23,6 @@ namespace parallax::diff {
 namespace {
 
 constexpr size_t kMostTried = 48;  // nodes of a region in which single differences are tried
-constexpr int kMostFolded = 64;    // nodes behind one another that an optimiser may have folded
-
-bool is_identity(const PlacedNode& node) { return node.node().op_type == "Identity"; }
-
-struct Parts {
-  std::vector<PlacedNode> only_a, only_b;
-  ChangedNodes paired;
-  ChangedNodes changed;
-  ChangedNodes replaced;  // in one place, by another operator
-};
-
-bool has(const std::vector<PlacedNode>& nodes, const PlacedNode& node) {
-  return std::ranges::find(nodes, node) != nodes.end();
-}
 
 // Two of its kind make different things of the same.
 bool draws_without_seed(const Node& node) {
@@ -43,17 +31,6 @@ bool draws_without_seed(const Node& node) {
 }
 
 bool is_cast(const PlacedNode& node) { return node.node().op_type == "Cast"; }
-
-DType type_made(const PlacedNode& node) {
-  return node.place->graph->values[static_cast<size_t>(node.node().outputs[0])].type.dtype;
-}
-
-// One makes numbers and the other conditions or indices: neither stands in the other's place.
-bool make_other_kinds(const PlacedNode& a, const PlacedNode& b) {
-  const DType in_a = type_made(a), in_b = type_made(b);
-  const bool are_known = in_a != DType::undefined && in_b != DType::undefined;
-  return are_known && (is_floating(in_a) != is_floating(in_b) || (in_a == DType::bool_) != (in_b == DType::bool_));
-}
 
 // "MatMul 'a', Add 'b'", the first of them.
 std::string list_of(const std::vector<PlacedNode>& nodes) {
@@ -89,116 +66,6 @@ PlacedNode by_name(const ModelMatching& matching, const PlacedNode& inserted) {
     if (is_swapped) return in_b;
   }
   return inserted;
-}
-
-// The one node that only one side has stands for the one of its operator among those that only the other has: what is
-// left was put in, or left out.
-void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
-  const bool is_one_in_a = parts.only_a.size() == 1 && parts.only_b.size() > 1;
-  const bool is_one_in_b = parts.only_b.size() == 1 && parts.only_a.size() > 1;
-  const bool is_one_each = parts.only_a.size() == 1 && parts.only_b.size() == 1;
-  if (!is_one_in_a && !is_one_in_b && !is_one_each) return;
-  const auto constants_of = [](const ModelSide& side, const PlacedNode& node) {
-    return std::ranges::count_if(node.node().inputs, [&](ValueId input) {
-      const int32_t read = ModelSide::site_read(*node.place, input);
-      // Of shapes, too: the other side may have folded that.
-      return read >= 0 && (side.follows_from_constants(read) || side.site(read).follows_from_constants);
-    });
-  };
-  const auto are_alike = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
-    return hash_operator(node_a.node()) == hash_operator(node_b.node()) &&
-           node_a.node().inputs.size() == node_b.node().inputs.size() &&
-           constants_of(a, node_a) == constants_of(b, node_b);
-  };
-  std::optional<std::pair<PlacedNode, PlacedNode>> pair;
-  for (const PlacedNode& node_a : parts.only_a) {
-    for (const PlacedNode& node_b : parts.only_b) {
-      if (!are_alike(node_a, node_b)) continue;
-      if (pair.has_value()) return;
-      pair.emplace(node_a, node_b);
-    }
-  }
-  if (!pair.has_value()) return;
-  const auto [node_a, node_b] = *pair;
-  parts.paired.push_back(*pair);
-  if (!definition_difference(a, node_a, b, node_b).empty()) parts.changed.push_back(*pair);
-  std::erase(parts.only_a, node_a);
-  std::erase(parts.only_b, node_b);
-}
-
-// Of constants, shapes and types alone: whatever the inputs hold, an optimiser may know it.
-bool may_be_folded(const ModelSide& side, int32_t id, int depth = 0) {
-  if (id < 0 || depth > kMostFolded) return false;
-  if (side.follows_from_constants(id) || side.site(id).follows_from_constants) return true;
-  const PlacedNode made_by = side.producer(id);
-  if (made_by.id == kNoNode || made_by.node().inputs.empty() || made_by.node().function != nullptr) return false;
-  const std::span<const ValueId> inputs = made_by.node().inputs;
-  const size_t read = made_by.node().op_type == "CastLike" ? 1 : inputs.size();  // the second lends its type
-  return std::ranges::all_of(inputs.first(read), [&](ValueId input) {
-    return input == kNoValue || may_be_folded(side, ModelSide::site_read(*made_by.place, input), depth + 1);
-  });
-}
-
-// As reads_the_same, where B may have folded what A computes.
-bool reads_the_same_or_folded(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
-                              const PlacedNode& node_b, const ModelMatching& matching) {
-  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
-  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
-    const int32_t x = ModelSide::site_read(*node_a.place, of_a), y = ModelSide::site_read(*node_b.place, of_b);
-    if (x < 0 || y < 0) return x == y;
-    return matching.b_of_a[static_cast<size_t>(x)] == y || (may_be_folded(a, x) && b.follows_from_constants(y));
-  };
-  return reads_the_same(a, node_a, b, node_b, matching) || std::ranges::equal(in_a, in_b, is_counterpart);
-}
-
-// Nodes of two operators that read the same and make what stands for each other: one was put in the place of the other,
-// be it one that leaves these values as they are.
-void pair_by_place(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
-                   Parts& parts) {
-  const auto make_the_same = [&](const PlacedNode& node_a, const PlacedNode& node_b) {
-    if (node_a.node().outputs.size() != 1 || node_b.node().outputs.size() != 1) return false;
-    const int32_t x = ModelSide::site_read(*node_a.place, node_a.node().outputs[0]);
-    const int32_t y = ModelSide::site_read(*node_b.place, node_b.node().outputs[0]);
-    return (x == target.a && y == target.b) || (x >= 0 && y >= 0 && matching.b_of_a[static_cast<size_t>(x)] == y);
-  };
-  for (size_t index = parts.only_a.size(); index-- > 0;) {
-    const PlacedNode node_a = parts.only_a[index];
-    const auto stands_there = [&](const PlacedNode& node_b) {
-      return hash_operator(node_a.node()) != hash_operator(node_b.node()) && !node_a.node().inputs.empty() &&
-             !make_other_kinds(node_a, node_b) && make_the_same(node_a, node_b) &&
-             reads_the_same_or_folded(a, node_a, b, node_b, matching);
-    };
-    const auto node_b = std::ranges::find_if(parts.only_b, stands_there);
-    if (node_b == parts.only_b.end()) continue;
-    parts.paired.emplace_back(node_a, *node_b);
-    parts.replaced.emplace_back(node_a, *node_b);
-    parts.only_b.erase(node_b);
-    parts.only_a.erase(parts.only_a.begin() + static_cast<std::ptrdiff_t>(index));
-  }
-}
-
-Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
-                 const Region& region) {
-  Parts parts;
-  std::vector<PlacedNode> paired_b;
-  for (const PlacedNode& node : region.nodes_a) {
-    const auto is_it = [&](const NodeMatch& match) { return match.place_a == node.place && match.a == node.id; };
-    const auto found = std::ranges::find_if(matching.nodes, is_it);
-    const PlacedNode other = found == matching.nodes.end() ? PlacedNode{} : PlacedNode{found->place_b, found->b};
-    if (other.place != nullptr && has(region.nodes_b, other)) {
-      paired_b.push_back(other);
-      parts.paired.emplace_back(node, other);
-      if (!definition_difference(a, node, b, other).empty()) parts.changed.emplace_back(node, other);
-    } else if (!is_identity(node)) {
-      parts.only_a.push_back(node);
-    }
-  }
-  for (const PlacedNode& node : region.nodes_b) {
-    if (!has(paired_b, node) && !is_identity(node)) parts.only_b.push_back(node);
-  }
-  pair_by_operator(a, b, parts);
-  pair_by_place(a, b, matching, target, parts);
-  return parts;
 }
 
 // What a value is made of by way of `nodes`, itself included.
@@ -286,6 +153,25 @@ Parts without_unfelt(const Parts& parts, const Trials& trials) {
   return felt;
 }
 
+bool is_one_of(const PlacedNode& node, std::span<const std::string_view> operators) {
+  return canonical_domain(node.node().domain) == "ai.onnx" &&
+         std::ranges::find(operators, node.node().op_type) != operators.end();
+}
+
+bool is_product(const PlacedNode& node) {
+  constexpr std::array<std::string_view, 4> kProducts = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+  return is_one_of(node, kProducts);
+}
+
+// By constants alone: all it reads but one value.
+bool scales_by_constants(const ModelSide& side, const PlacedNode& node) {
+  constexpr std::array<std::string_view, 5> kLinear = {"Add", "BatchNormalization", "Div", "Mul", "Sub"};
+  size_t computed = 0;
+  for (size_t port = 0; port < node.node().inputs.size(); ++port)
+    computed += node.node().inputs[port] != kNoValue && !side.reads_constant(node, port) ? 1 : 0;
+  return computed == 1 && is_one_of(node, kLinear);
+}
+
 const PlacedNode* find_draw(const Region& region) {
   const auto is_draw = [](const PlacedNode& node) { return draws_without_seed(node.node()); };
   const auto found = std::ranges::find_if(region.nodes_a, is_draw);
@@ -299,6 +185,8 @@ class Explanation {
       : a_(a), b_(b), matching_(matching), target_(target), region_(region), trials_(trials) {}
 
   std::vector<Guilty> find() {
+    const PlacedNode made_a = a_.producer(target_.a), made_b = b_.producer(target_.b);
+    if (made_a.id == kNoNode || made_b.id == kNoNode) return {held_instead(made_a, made_b)};
     const Parts parts = take_apart(a_, b_, matching_, target_, region_);
     const Wiring wiring(a_, b_, matching_, parts);
     const auto is_rewired = [&](const auto& pair) { return !wiring.is_same(pair.first, pair.second); };
@@ -320,10 +208,23 @@ class Explanation {
     if (!guilty.empty()) return guilty;
     if (const PlacedNode* draw = find_draw(region_); draw != nullptr)
       return {Guilty{.node = *draw, .why = "", .is_draw = true}};
-    return {reads_otherwise(a_.producer(target_.a), b_.producer(target_.b))};
+    // A node that hands its constant on is no part of a region.
+    if (is_same_operation(made_a, made_b) && !constants_difference(a_, made_a, b_, made_b).empty())
+      return behind_constants(a_, b_, matching_, made_a, made_b);
+    return {reads_otherwise(made_a, made_b)};
   }
 
  private:
+  // What one side makes of constants the other holds.
+  Guilty held_instead(const PlacedNode& made_a, const PlacedNode& made_b) const {
+    const bool is_held_in_b = made_b.id == kNoNode;
+    std::string why = fmt::format("{} holds a constant in place of what it makes", is_held_in_b ? "B" : "A");
+    const std::string difference = region_.expected.is_tensor() && region_.found.is_tensor()
+                                       ? difference_of_constants(region_.expected.tensor(), region_.found.tensor())
+                                       : std::string();
+    return {is_held_in_b ? made_a : made_b, difference.empty() ? why : why + ": " + difference};
+  }
+
   Guilty reads_otherwise(const PlacedNode& node_a, const PlacedNode& node_b) const {
     const OperandDifference difference = operand_difference(a_, node_a, b_, node_b, matching_);
     return {node_a, difference.text, difference.wanted, difference.instead, difference.b_reads};
@@ -393,14 +294,34 @@ class Explanation {
 
   std::vector<Guilty> among(const Parts& parts) const {
     std::vector<Guilty> guilty;
-    for (const auto& [changed_a, changed_b] : parts.changed)
+    for (const auto& [changed_a, changed_b] : parts.changed) {
+      if (is_folded_into(parts, changed_a, changed_b)) {
+        const bool is_missing_in_b = parts.only_b.empty();
+        guilty.push_back(
+            {changed_a,
+             fmt::format("{} has no {}, and other constants here, which do not make up for that",
+                         is_missing_in_b ? "B" : "A", list_of(is_missing_in_b ? parts.only_a : parts.only_b))});
+        continue;
+      }
       std::ranges::move(behind_pair(a_, b_, matching_, changed_a, changed_b, trials_), std::back_inserter(guilty));
+    }
     for (const auto& [node_a, node_b] : parts.replaced)
       guilty.push_back({node_a, definition_difference(a_, node_a, b_, node_b)});
     const bool is_explained = !guilty.empty() && !differs_beside_constants(a_, b_, parts, trials_);
     add_unpaired(parts, is_explained, guilty);
     for (const auto& [node_a, node_b] : rewired_) guilty.push_back(reads_otherwise(node_a, node_b));
     return guilty;
+  }
+
+  // A product that reads other constants where one side alone goes on to scale and shift what it makes: an optimiser
+  // folds the one into the other.
+  bool is_folded_into(const Parts& parts, const PlacedNode& node_a, const PlacedNode& node_b) const {
+    if (parts.only_a.empty() == parts.only_b.empty() || !is_product(node_a) || !is_same_operation(node_a, node_b))
+      return false;
+    const auto scales_in = [](const ModelSide& side) {
+      return [&side](const PlacedNode& node) { return scales_by_constants(side, node); };
+    };
+    return std::ranges::all_of(parts.only_a, scales_in(a_)) && std::ranges::all_of(parts.only_b, scales_in(b_));
   }
 
   // What only one of the two has; where the rest is explained, what moves elements is not part of it.
@@ -416,23 +337,54 @@ class Explanation {
       guilty.push_back({*first_b, fmt::format("B has this {} node, and A has none", first_b->node().op_type)});
     } else if (is_one_each) {
       guilty.push_back({*first_a, definition_difference(a_, *first_a, b_, *first_b)});
-    } else if (!has_a && has_b && std::ranges::all_of(parts.only_b, is_cast)) {
-      const PlacedNode* there_and_back = find_round_trip(parts.only_b);
-      guilty.push_back(
-          there_and_back == nullptr
-              ? Guilty{made_by, "in B it stands between casts to a type of less precision"}
-              : Guilty{*there_and_back, fmt::format("B takes the values to {} and back here, and A does not",
-                                                    name_of(type_made(*there_and_back)))});
     } else if (!has_a && has_b) {
-      guilty.push_back({by_name(matching_, *first_b),
-                        fmt::format("B has this {} node before what stands for A's '{}', and A has none",
-                                    first_b->node().op_type, made_by.node().display_name)});
+      guilty.push_back(std::ranges::all_of(parts.only_b, is_cast) ? casts_in_b(parts) : only_in_b(parts, *first_b));
     } else if (has_a && !has_b) {
       guilty.push_back({*first_a, fmt::format("B has no {} node here", first_a->node().op_type)});
     } else if (has_a) {
       guilty.push_back({has(parts.only_a, made_by) ? made_by : *first_a,
                         fmt::format("B makes something else of the same values, by {}", list_of(parts.only_b))});
     }
+  }
+
+  // B's node that stands for the one that makes the value in A; no id where the region has none.
+  PlacedNode counterpart_of_maker(const Parts& parts) const {
+    const auto found = std::ranges::find(parts.paired, a_.producer(target_.a), &ChangedNodes::value_type::first);
+    return found == parts.paired.end() ? PlacedNode{} : found->second;
+  }
+
+  // Whether one node of B is made of what the other makes, by way of nodes of the region.
+  bool is_behind(const PlacedNode& node, const PlacedNode& other) const {
+    const std::vector<int32_t> sources =
+        sources_of(b_, ModelSide::site_read(*node.place, node.node().outputs.front()), region_.nodes_b);
+    return std::ranges::any_of(other.node().outputs, [&](ValueId output) {
+      return std::ranges::find(sources, ModelSide::site_read(*other.place, output)) != sources.end();
+    });
+  }
+
+  bool are_all_behind(const Parts& parts) const {
+    const PlacedNode maker = counterpart_of_maker(parts);
+    const auto stands_behind = [&](const PlacedNode& node) { return is_behind(node, maker); };
+    return maker.id != kNoNode && std::ranges::all_of(parts.only_b, stands_behind);
+  }
+
+  Guilty casts_in_b(const Parts& parts) const {
+    if (const PlacedNode* cast = find_round_trip(parts.only_b); cast != nullptr)
+      return {*cast, fmt::format("B takes the values to {} and back here, and A does not", name_of(type_made(*cast)))};
+    if (are_all_behind(parts)) return only_in_b(parts, parts.only_b.front());
+    return {a_.producer(target_.a), "in B it stands between casts to a type of less precision"};
+  }
+
+  Guilty only_in_b(const Parts& parts, const PlacedNode& first) const {
+    const PlacedNode node = by_name(matching_, first);
+    PlacedNode maker = counterpart_of_maker(parts);
+    if (maker == node) maker = first;
+    std::string place = "here";
+    const bool is_known = maker.id != kNoNode, stands_behind = is_known && is_behind(node, maker);
+    if (stands_behind || (is_known && is_behind(maker, node)))
+      place = fmt::format("{} what stands for A's '{}'", stands_behind ? "behind" : "before",
+                          a_.producer(target_.a).node().display_name);
+    return {node, fmt::format("B has this {} node {}, and A has none", node.node().op_type, place)};
   }
 
   const ModelSide &a_, &b_;

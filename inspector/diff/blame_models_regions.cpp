@@ -178,6 +178,7 @@ Result<Value> RegionRunner::pass_on(const PlacedNode& placed, Walk& walk) const 
 std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
   std::vector<Value> values;
   const PlacedNode made_by = (walk.in_a ? a_ : b_).producer(target);
+  if (made_by.id == kNoNode) return values;
   for (const ValueId input : made_by.node().inputs) {
     const auto found = walk.values.find(ModelSide::site_read(*made_by.place, input));
     values.push_back(found == walk.values.end() ? Value() : found->second);
@@ -267,6 +268,7 @@ Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
 Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   const ModelSide& side = walk.in_a ? a_ : b_;
   const PlacedNode placed = side.producer(id);
+  if (placed.id == kNoNode && side.is_constant(id)) return side.constant(id);
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
   if (placed == walk.left_out) return pass_on(placed, walk);
   if (++walk.depth > kMostBetween) return usage_error("too many nodes lie between two values that match");

@@ -1,10 +1,10 @@
 // Trials: what a region would make if it were a little different, and what that says of who is guilty.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "inspector/diff/blame_models_guilt.h"
+#include "inspector/diff/blame_models_parts.h"
 #include "inspector/diff/comparison.h"
 
 namespace parallax::diff {
@@ -41,8 +41,6 @@ class Trials {
   const Region& region_;
   Limit limit_;
 };
-
-using ChangedNodes = std::vector<std::pair<PlacedNode, PlacedNode>>;  // of A, of B
 
 // What differs in a region: nodes that only one side has, those that are defined otherwise, those that stand in one
 // place and are of two operators.

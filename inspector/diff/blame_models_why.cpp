@@ -102,6 +102,39 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
   return factor;
 }
 
+std::string shown(const std::string& text) {
+  constexpr size_t kMostShown = 40;
+  const auto is_continued = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };  // UTF-8
+  size_t end = std::min(text.size(), kMostShown);
+  while (end > 0 && end < text.size() && is_continued(end)) --end;
+  return fmt::format("'{}{}'", text.substr(0, end), end < text.size() ? "..." : "");
+}
+
+std::string shape_difference(const Tensor& a, const Tensor& b) {
+  return fmt::format("its shape is {} in B and {} in A", b.shape().to_string(), a.shape().to_string());
+}
+
+// "element [1] is ", of several; "it is " of one alone.
+std::string which_element(const Tensor& tensor, int64_t element) {
+  if (tensor.element_count() == 1) return "it is ";
+  return fmt::format("element [{}] is ", fmt::join(index_of(element, tensor.shape()), ","));
+}
+
+std::string difference_of_texts(const Tensor& a, const Tensor& b) {
+  if (a.element_count() != b.element_count()) return shape_difference(a, b);
+  const std::span<const std::string> in_a = a.as<std::string>(), in_b = b.as<std::string>();
+  int64_t count = 0, first = -1;
+  for (size_t element = 0; element < in_a.size(); ++element) {
+    if (in_a[element] == in_b[element]) continue;
+    if (count++ == 0) first = static_cast<int64_t>(element);
+  }
+  if (count == 0) return {};
+  const auto place = static_cast<size_t>(first);
+  const std::string element =
+      fmt::format("{}{} in B and {} in A", which_element(a, first), shown(in_b[place]), shown(in_a[place]));
+  return count == 1 ? element : fmt::format("{} of {} elements differ; {}", count, in_a.size(), element);
+}
+
 struct ConstantDifference {
   std::string text;  // empty where there is none
   double size = -1;
@@ -135,18 +168,22 @@ bool has_crossed_constant(const ModelSide& a, const PlacedNode& node_a, const Mo
 }  // namespace
 
 std::string difference_of_constants(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::string && b.dtype() == DType::string) return difference_of_texts(a, b);
   if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))
     return {};
   if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
-  if (a.element_count() != b.element_count())
-    return fmt::format("its shape is {} in B and {} in A", b.shape().to_string(), a.shape().to_string());
+  if (a.element_count() != b.element_count()) return shape_difference(a, b);
+  // Doubles that are stored as floats; what is stored in halves is told: it may be felt.
+  const bool are_stored_as_floats = (a.dtype() == DType::float64 && b.dtype() == DType::float32) ||
+                                    (a.dtype() == DType::float32 && b.dtype() == DType::float64);
   int64_t count = 0, worst = -1;
   double largest = 0;
   bool is_zero = true;
   for (int64_t element = 0; element < a.element_count(); ++element) {
     const double x = element_as_double(a, element), y = element_as_double(b, element);
     is_zero = is_zero && y == 0;
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (x == y || (std::isnan(x) && std::isnan(y)) || (are_stored_as_floats && differ_by_storing(x, y, DType::float32)))
+      continue;
     ++count;
     const double apart = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
     if (worst >= 0 && apart <= largest) continue;
@@ -155,11 +192,8 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   }
   if (count == 0) return {};
   if (is_transposed(a, b)) return "it is transposed in B";
-  const std::string element =
-      a.element_count() == 1
-          ? fmt::format("it is {:.7g} in B and {:.7g} in A", element_as_double(b, 0), element_as_double(a, 0))
-          : fmt::format("element [{}] is {:.7g} in B and {:.7g} in A", fmt::join(index_of(worst, a.shape()), ","),
-                        element_as_double(b, worst), element_as_double(a, worst));
+  const std::string element = fmt::format("{}{:.7g} in B and {:.7g} in A", which_element(a, worst),
+                                          element_as_double(b, worst), element_as_double(a, worst));
   if (count == 1 || a.element_count() == 1) return element;
   if (is_zero) return "it is all zeros in B";
   if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")

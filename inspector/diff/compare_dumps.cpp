@@ -76,7 +76,7 @@ class DumpSide {
     if (const Absence* absence = this->absence(path)) return diff::reason_of(*absence);
     const bool in_main_graph = diff::static_path(path).find("//") == std::string::npos;
     if (site(path) != nullptr && (in_main_graph || !is_complete())) return "not captured";
-    return fmt::format("absent in {}", side);
+    return fmt::format("{}{}", diff::kAbsentIn, side);
   }
 
   // Whether its run came to its end.
@@ -267,6 +267,7 @@ class DumpComparer {
     add_unreached();
     std::vector<ValueComparison> values = diff::in_order(std::move(values_));
     if (links_.is_closed()) differences_.excuse_constants(values);
+    std::erase_if(values, [&](const ValueComparison& value) { return links_.is_repeated(value); });
     return values;
   }
 

@@ -49,6 +49,7 @@ class Matcher {
     confidence_ = 0.6;
     match_best();
     match_by(&kind_made_key, 0.5, false);
+    match_by(&output_key, 0.5, false);
     confidence_ = 0.5;
     match_left_constants();
     return names_agree_;
@@ -68,6 +69,8 @@ class Matcher {
     return value.is_static || value.next_uses == 0 ? 0 : mix(value.next_uses, 1);
   }
   static HashKey kind_made_key(const FlatValue& value) { return value.is_static ? 0 : value.kind_made_of; }
+  // What is handed out though nothing is computed of inputs for it.
+  static HashKey output_key(const FlatValue& value) { return value.is_static ? value.output : 0; }
 
   using KeyOf = HashKey (*)(const FlatValue&);
   using Groups = std::unordered_map<HashKey, std::vector<int32_t>>;

@@ -86,6 +86,7 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   Precision& precision = is_a ? a_ : b_;
   if (is_half(definition.type.dtype)) ++(computes ? precision.half : precision.half_data);
   if (definition.type.dtype == DType::float32) ++(computes ? precision.wide : precision.wide_data);
+  if (definition.type.dtype == DType::float64) ++(computes ? precision.twice : precision.twice_data);
   if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
     precision.is_cast_to_half = is_cast_to_half(*site.graph);
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
@@ -99,7 +100,12 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   // What a loop computes is no constant, be it of its counter alone.
   const bool goes_round = site.scope.find(".body[") != std::string::npos;
   if (holds_data(site) || (site.is_constant_like && !goes_round)) constants_.insert(path);
+  if (site.role == ValueSite::Role::node_output)
+    made_with_[site.scope + escape_name(std::string(site.node)) + "."].push_back(path);
   std::vector<std::string>& effects = made_with_[path];
+  // What a body hands out is what its node makes.
+  if (definition.is_graph_output && !site.scope.empty())
+    effects.push_back(site.scope.substr(0, site.scope.rfind('.') + 1));
   for (const NodeId reader : definition.readers) {
     const Node& node = site.graph->nodes[static_cast<size_t>(reader)];
     effects.push_back(site.scope + escape_name(node.display_name) + ".");  // in its bodies
@@ -120,11 +126,18 @@ DType ModelDifferences::type_in(const Types& narrowed, const Held& value) {
   return found == narrowed.end() ? value.dtype : found->second;
 }
 
+bool ModelDifferences::is_double_and_float(DType in_a, DType in_b) const {
+  const bool is_double_in_a = a_.is_in_double();
+  return is_double_in_a != b_.is_in_double() && (is_double_in_a ? in_a : in_b) == DType::float64 &&
+         (is_double_in_a ? in_b : in_a) == DType::float32;
+}
+
 Limit ModelDifferences::with_storing(const Limit& limit, const Held& in_a, const Held& in_b) const {
   const DType a = type_in(narrowed_in_a_, in_a), b = type_in(narrowed_in_b_, in_b);
-  if (is_half(a) == is_half(b) || !is_floating(a) || !is_floating(b)) return limit;
+  if (!is_floating(a) || !is_floating(b)) return limit;
+  if (is_half(a) == is_half(b) && !is_double_and_float(a, b)) return limit;
   if (is_half(b) && type_that_rounds(b) != b) return limit;
-  const FloatLimits limits = float_limits(is_half(b) ? b : a);
+  const FloatLimits limits = float_limits(narrower(a, b));
   return wider(limit, {limits.epsilon, limits.min_normal * limits.epsilon, limit.from});
 }
 

@@ -30,7 +30,8 @@ class ModelDifferences {
 
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
   // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
-  // more counts as half. `dtype`: what the value is carried in.
+  // more counts as half. So it is with floats where one model is in doubles and the other in floats. `dtype`: what the
+  // value is carried in.
   struct Held {
     std::string_view path;
     DType dtype;
@@ -57,18 +58,26 @@ class ModelDifferences {
   // A value of this static path is in both models, of one operator.
   bool is_made_alike(const std::string& path) const;
 
+  // One model is in doubles and holds the value so, the other is in floats and does, too.
+  bool is_double_and_float(DType in_a, DType in_b) const;
+
   using Types = std::unordered_map<std::string, DType>;
   static DType type_in(const Types& narrowed, const Held& value);
 
   // In half precision: most of what is computed, or of the data where nothing is; or all that lies between the casts of
-  // its inputs and outputs, as of a model whose operators a converter left in floats.
+  // its inputs and outputs, as of a model whose operators a converter left in floats. In doubles likewise, but for
+  // casts.
   struct Precision {
-    int64_t half = 0, wide = 0;            // computed
-    int64_t half_data = 0, wide_data = 0;  // given, constant, cast
+    int64_t half = 0, wide = 0, twice = 0;                 // computed
+    int64_t half_data = 0, wide_data = 0, twice_data = 0;  // given, constant, cast
     bool is_cast_to_half = false;
     bool is_in_half() const {
       const bool computes = half + wide > 0;
       return (computes ? half > wide : half_data > wide_data) || is_cast_to_half;
+    }
+    bool is_in_double() const {
+      const bool computes = half + wide + twice > 0;
+      return computes ? twice > half + wide : twice_data > half_data + wide_data;
     }
   };
   Precision a_, b_;
@@ -76,7 +85,8 @@ class ModelDifferences {
   std::unordered_map<std::string, std::string> operators_in_a_, operators_in_b_;  // by static path
   std::unordered_set<std::string> half_in_b_;                                     // static paths
   std::unordered_set<std::string> constants_;                                     // static paths in A
-  std::unordered_map<std::string, std::vector<std::string>> made_with_;  // static paths in A: what reads a value makes
+  // By static paths in A: what reads a value makes; by the beginning of a node's bodies: what the node makes.
+  std::unordered_map<std::string, std::vector<std::string>> made_with_;
 };
 
 }  // namespace parallax::diff

@@ -3,17 +3,56 @@
 
 #include "inspector/diff/matching.h"
 #include "inspector/diff/paths.h"
+#include "inspector/diff/value_compare.h"
 
 namespace parallax {
+
+namespace {
+
+// What functions take and give, and what their calls give: ids of sites.
+void add_of_calls(const GraphSites& place, std::vector<bool>& found) {
+  const auto add = [&](const GraphSites& where, ValueId value) {
+    const ValueSite* site = value == kNoValue ? nullptr : where.values[static_cast<size_t>(value)];
+    if (site != nullptr) found[static_cast<size_t>(site->id)] = true;
+  };
+  for (const GraphSites::Child& child : place.children) {
+    add_of_calls(*child.sites, found);
+    if (!child.attribute.empty()) continue;
+    for (const ValueId input : child.sites->graph->inputs) add(*child.sites, input);
+    for (const ValueId output : child.sites->graph->outputs) add(*child.sites, output);
+    for (const ValueId output : place.graph->nodes[static_cast<size_t>(child.node)].outputs) add(place, output);
+  }
+}
+
+std::vector<bool> values_of_calls(const SiteTable& table) {
+  std::vector<bool> found(table.sites().size(), false);
+  add_of_calls(table.main(), found);
+  return found;
+}
+
+}  // namespace
 
 std::vector<PathMatch> matched_paths(const SiteTable& a, const SiteTable& b, const ModelMatching& matching) {
   const auto path_of = [](const SiteTable& table, int32_t id) {
     const ValueSite& site = table.sites()[static_cast<size_t>(id)];
     return site.scope + site.escaped_name;
   };
+  const std::vector<bool> of_calls_a = values_of_calls(a), of_calls_b = values_of_calls(b);
+  // One of the two has a nearer counterpart, the other none.
+  const auto is_repeated = [](int32_t nearest, int32_t other, int32_t nearest_of_other, int32_t self) {
+    return nearest >= 0 && nearest != other && (nearest_of_other < 0 || nearest_of_other == self);
+  };
   std::vector<PathMatch> paths;
   for (const ValueMatch& match : matching.values) {
-    if (!match.is_extra) paths.push_back({path_of(a, match.a), path_of(b, match.b), match.how});
+    const auto in_a = static_cast<size_t>(match.a), in_b = static_cast<size_t>(match.b);
+    const int32_t of_a = matching.b_of_a[in_a], of_b = matching.a_of_b[in_b];
+    if (!match.is_extra) {
+      paths.push_back({path_of(a, match.a), path_of(b, match.b), match.how});
+    } else if (of_calls_a[in_a] && is_repeated(of_b, match.a, of_a, match.b)) {
+      paths.push_back({path_of(a, match.a), "", match.how});
+    } else if (of_calls_b[in_b] && is_repeated(of_a, match.b, of_b, match.a)) {
+      paths.push_back({"", path_of(b, match.b), match.how});
+    }
   }
   return paths;
 }
@@ -60,6 +99,10 @@ std::string with_iterations_of(const std::string& path, const std::string& targe
 }  // namespace
 
 void PathLinks::link(const PathMatch& match) {
+  if (match.a.empty() || match.b.empty()) {
+    (match.a.empty() ? repeated_in_b_ : repeated_in_a_).insert(match.a.empty() ? match.b : match.a);
+    return;
+  }
   if (count_iterations(match.a) != count_iterations(match.b)) return;
   a_of_b_[match.b] = {match.a, match.how};
   b_of_a_[match.a] = {match.b, match.how};
@@ -78,6 +121,12 @@ std::string PathLinks::b_path_of(const std::string& a_path) const { return linke
 MatchedBy PathLinks::how(const std::string& a_path) const {
   const auto found = b_of_a_.find(static_path(a_path));
   return found == b_of_a_.end() ? MatchedBy::path : found->second.how;
+}
+
+bool PathLinks::is_repeated(const ValueComparison& value) const {
+  if (value.is_graph_output || !value.reason.starts_with(kAbsentIn)) return false;
+  return value.a.empty() ? repeated_in_b_.contains(static_path(value.b))
+                         : repeated_in_a_.contains(static_path(value.a));
 }
 
 }  // namespace diff

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "inspector/diff/comparison.h"
@@ -12,13 +13,15 @@ namespace parallax {
 struct ModelMatching;
 class SiteTable;
 
-// Static paths ("[*]" for any iteration) of two values that stand for each other.
+// Static paths ("[*]" for any iteration) of two values that stand for each other. One of them empty: what the call of a
+// function takes or gives there is in the other model a value that has a nearer counterpart, in the function or
+// outside.
 struct PathMatch {
   std::string a, b;
   MatchedBy how = MatchedBy::path;
 };
 
-// The nearest counterparts of a matching as paths.
+// The nearest counterparts of a matching as paths, and what calls repeat.
 std::vector<PathMatch> matched_paths(const SiteTable& a, const SiteTable& b, const ModelMatching& matching);
 
 namespace diff {
@@ -36,6 +39,8 @@ class PathLinks {
   std::string a_path_of(const std::string& b_path) const;
   std::string b_path_of(const std::string& a_path) const;
   MatchedBy how(const std::string& a_path) const;
+  // Said to be absent in the other model, though it is there: a call repeats it.
+  bool is_repeated(const ValueComparison& value) const;
 
  private:
   struct Link {
@@ -46,6 +51,7 @@ class PathLinks {
   std::string linked(const Links& links, const std::string& path) const;
 
   Links a_of_b_, b_of_a_;
+  std::unordered_set<std::string> repeated_in_a_, repeated_in_b_;  // static paths
   bool is_closed_ = false;
 };
 

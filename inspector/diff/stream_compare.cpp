@@ -366,7 +366,8 @@ Comparison StreamComparer::Impl::finish() {
                            describe_execution(b_.run, Side::b, b_.wall_ms)};
   comparison.values = diff::in_order(std::exchange(results_, {}));
   if (links_.is_closed()) differences_.excuse_constants(comparison.values);
-  std::erase_if(comparison.values, [&](const ValueComparison& value) { return !is_told(value); });
+  std::erase_if(comparison.values,
+                [&](const ValueComparison& value) { return !is_told(value) || links_.is_repeated(value); });
   conclude(comparison);
   return comparison;
 }

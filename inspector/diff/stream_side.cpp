@@ -33,7 +33,7 @@ std::string StreamSide::reason_for(const std::string& path, std::string_view sid
   if (const auto found = absent.find(place); found != absent.end()) return reason_of(found->second);
   const bool in_main_graph = place.find("//") == std::string::npos;
   if (sites.contains(place) && (in_main_graph || !has_completed)) return "not captured";
-  return fmt::format("absent in {}", side_name);
+  return fmt::format("{}{}", kAbsentIn, side_name);
 }
 
 void StreamSide::put(Seen seen) {

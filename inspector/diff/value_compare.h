@@ -35,6 +35,8 @@ void set_not_compared(ValueComparison& result, std::string reason);
 void set_shapes_differ(ValueComparison& result, std::string a, std::string b);
 // How the reason begins of what an executor has fused with others.
 inline constexpr std::string_view kFusedInto = "fused into ";
+// How it begins of what one side does not have.
+inline constexpr std::string_view kAbsentIn = "absent in ";
 std::string reason_of(const Absence& absence);
 
 // "[2,3]"; "?" where the rank is not known.

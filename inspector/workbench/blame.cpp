@@ -286,7 +286,9 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
   const auto folder = PX_TRY(TemporaryFolder::create());
   if (request.message) {
     request.message(fmt::format(
-        "the sides part: both run once more to find the causes, every value kept in {} until then", folder->path()));
+        "not all values are within their limits: both sides run once more to look into that, every value kept in {} "
+        "until then",
+        folder->path()));
   }
   const DumpPair dumps = PX_TRY(capture_both(a, b, *folder, "first"));
   Comparison seen = PX_TRY(compare_dumps(*dumps.a, *dumps.b, request.policy, {}));

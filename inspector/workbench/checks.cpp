@@ -84,21 +84,20 @@ void check_form(const Model& model, CheckReport& report) {
   check_declared_outputs(model, report);
 }
 
-Status check_model_file(CheckReport& report) {
+void check_model_file(CheckReport& report) {
   ImportOptions options;
   options.validate = false;
   const auto model = import_model(report.file, options);
   if (!model.ok()) {
-    if (model.error().code == ErrorCode::io) return Status(Error(model.error()));
+    if (model.error().code == ErrorCode::io) report.code = ErrorCode::io;
     report.problems.push_back(
         {model.error().node.empty() ? "file" : fmt::format("node '{}'", model.error().node), model.error().message});
-    return {};
+    return;
   }
   auto problems = check_model(**model);
   if (problems.empty()) problems = check_shapes(**model);
   for (const ModelProblem& problem : problems) report.problems.push_back({problem.where, problem.message});
   if (problems.empty()) check_form(**model, report);
-  return {};
 }
 
 }  // namespace
@@ -110,10 +109,11 @@ Result<CheckReport> check_file(const std::string& path) {
   if (!report.is_dump) {
     report.is_dump = path.ends_with(".plx");  // a dump that lost its first bytes is a damaged dump, not a bad model
     if (!report.is_dump) {
-      PX_TRY(check_model_file(report));
+      check_model_file(report);
       return report;
     }
   }
+  report.code = ErrorCode::corrupt_file;
   auto found = check_dump(path);
   if (!found.ok()) {
     if (found.error().code != ErrorCode::corrupt_file) return std::move(found).error();

@@ -16,10 +16,12 @@ struct CheckReport {
   };
   std::string file;
   bool is_dump = false;
+  ErrorCode code = ErrorCode::invalid_model;  // of what was found, if anything
   std::vector<Problem> problems;
 };
 
-// Errors: io; what makes a file no dump and no model at all is a problem in the report.
+// Errors: io, where the file itself cannot be read; what makes it no dump and no model at all is a problem in the
+// report, and so is a file of external data that is not to be had.
 Result<CheckReport> check_file(const std::string& path);
 std::string check_to_json(const CheckReport& report);
 std::string check_to_text(const CheckReport& report);

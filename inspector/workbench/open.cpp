@@ -10,9 +10,29 @@
 #include "inspector/base/mapped_file.h"
 #include "inspector/diff/compare.h"
 #include "inspector/dump/format.h"
+#include "inspector/dump/record_scan.h"
 #include "inspector/model/import.h"
 
 namespace parallax {
+namespace {
+
+// Of a finished dump the index alone is read: that a record before it is damaged does not show in what is compared.
+Status add_damage(const DumpReader& dump, std::string_view side, std::vector<std::string>& remarks) {
+  const auto file = PX_TRY(MappedFile::open(dump.path()));
+  std::string problem;
+  const auto indexed = dump::read_index(file->bytes(), problem);
+  if (!indexed.has_value()) return {};
+  const size_t intact = dump::walk_records(file->bytes(), false).records.size();
+  if (intact >= indexed->records.size()) return {};
+  const dump::Record& damaged = indexed->records[intact];
+  remarks.push_back(
+      fmt::format("{}: its {} record at offset {} is damaged, and was read from the index, which repeats "
+                  "it: parallax check '{}' lists all that is wrong",
+                  title_of(dump, side), dump::kind_name(damaged.header), damaged.offset, dump.path()));
+  return {};
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump) {
   if (dump.graphs().empty()) return std::shared_ptr<const Model>();
@@ -76,9 +96,10 @@ Result<OpenedComparison> compare_files(const std::string& a, const std::string& 
   for (const DumpReader* dump : {dump_a.get(), dump_b.get()}) PX_TRY(check_graphs(*dump));
   OpenedComparison opened;
   opened.comparison = PX_TRY(compare_dumps(*dump_a, *dump_b, policy, options));
-  opened.remarks = run_remarks(*dump_a, "A");
-  const std::vector<std::string> more = run_remarks(*dump_b, "B");
-  opened.remarks.insert(opened.remarks.end(), more.begin(), more.end());
+  for (const auto& [dump, side] : {std::pair(dump_a.get(), "A"), std::pair(dump_b.get(), "B")}) {
+    for (std::string& remark : run_remarks(*dump, side)) opened.remarks.push_back(std::move(remark));
+    PX_TRY(add_damage(*dump, side, opened.remarks));
+  }
   opened.model = PX_TRY(graph_of(*dump_a));
   if (opened.model == nullptr) opened.model = PX_TRY(graph_of(*dump_b));
   return opened;

@@ -286,6 +286,64 @@ class Messages(ProgramTest):
         (self.folder / "b.textproto").write_text(text)
         self.refused("run a.textproto --against b.textproto", "input 'onnx::x_0' of 'b.textproto' is no input of 'a.textproto'")
 
+    def test_two_models_in_place_of_dumps(self):
+        for verb, way in (("diff", "run"), ("blame", "blame")):
+            ended = self.passed(f"{verb} m.textproto m.textproto --json", code=5)
+            self.assertIn(f"parallax {way} 'm.textproto' --against 'm.textproto' runs both", ended.stderr)
+            self.assertNotIn("--against", ended.stdout)
+        self.passed("run m.textproto --with cpu --dump out")
+        (self.folder / "no.plx").write_text("no dump")
+        for line in ("diff out/cpu.plx m.textproto", "diff m.textproto no.plx", "diff m.textproto nofile"):
+            self.assertNotIn("--against", self.passed(line, code=5).stderr)
+
+    def test_a_damaged_record_is_told_where_its_index_is_read(self):
+        self.passed("run m.textproto --with reference,cpu --dump out")
+        a, b = "out/A-reference.plx", "out/B-cpu.plx"
+        whole = (self.folder / a).read_bytes()
+        for offset in (70, 90, 140):  # the kind, the size and the body of the first record
+            content = bytearray(whole)
+            content[offset] ^= 0x55
+            (self.folder / "bad.plx").write_bytes(content)
+            self.passed("check bad.plx", code=5)
+            for line, side in ((f"diff bad.plx {b}", "A"), (f"diff {a} bad.plx", "B")):
+                self.assertIn(f"{side} (bad.plx): its Execution record at offset 64 is damaged", self.passed(line).stderr, line)
+        self.assertNotIn("damaged", self.passed(f"diff {a} {b}").stderr)
+
+    def test_external_data_that_cannot_be_had_is_a_problem(self):
+        weight = ("initializer {{ name: 'w' data_type: 1 dims: 8 data_location: EXTERNAL external_data {{ key: 'location' value: '{}' }} }}")
+        for place, code in (("../w.bin", 3), ("w.bin", 5)):
+            self.write_model("far.textproto", node("Add", "x w", "y"), more=weight.format(place))
+            report = json.loads(self.passed("check far.textproto --json", code=code).stdout)
+            self.assertEqual((report["ok"], [problem["where"] for problem in report["problems"]]), (False, ["file"]), place)
+            self.assertIn(f"'{place}'", report["problems"][0]["message"])
+            self.assertIn("1 problem in this model", self.passed("check far.textproto", code=code).stdout)
+            self.passed("run far.textproto --with cpu", code=code)
+        self.assertIn("error", json.loads(self.passed("check nofile --json", code=5).stdout))
+
+    def test_what_is_looked_into_is_not_said_to_be_wrong(self):
+        self.write_model("one.textproto", node("Mul", "x c", "y"), more="initializer { name: 'c' data_type: 1 float_data: 1 }")
+        self.write_model("two.textproto", node("Mul", "x c", "y"), more="initializer { name: 'c' data_type: 1 float_data: 2 }")
+        told = self.passed("run one.textproto --against two.textproto", code=1).stderr
+        self.assertIn("not all values are within their limits: both sides run once more to look into that", told)
+
+    def test_what_a_call_repeats_is_listed_once(self):
+        """A rewritten model makes by a function what the other makes by nodes."""
+        constants = "".join(f"initializer {{ name: '{name}' data_type: 1 {dims} {' '.join(f'float_data: {index % 7 - 3}' for index in range(count))} }} "
+                            for name, dims, count in (("w", "dims: 8 dims: 8", 64), ("b", "dims: 8", 8)))
+        nodes = node("MatMul", "x w", "p", 'name: "product"') + node("Add", "p b", "s", 'name: "sum"') + node("Relu", "s", "y", 'name: "bent"')
+        self.write_model("plain.textproto", nodes, more=constants)
+        self.passed("rewrite plain.textproto -o short.onnx")
+        self.assertIn("function parallax.fused", self.passed("show short.onnx").stdout)
+        for a, b in (("plain.textproto", "short.onnx"), ("short.onnx", "plain.textproto")):
+            streamed = json.loads(self.passed(f"run {a} --against {b} --json").stdout)
+            self.passed(f"run {a} --with reference --dump a")
+            self.passed(f"run {b} --with reference --dump b")
+            dumped = json.loads(self.passed("diff a/reference.plx b/reference.plx --json").stdout)
+            for document in (streamed, dumped):
+                listed = {value["path"].split("//")[-1]: value["verdict"] for value in document["values"]}
+                self.assertEqual(listed, {name: "pass" for name in "xwbpsy"})
+                self.assertEqual(len(document["values"]), 6)
+
 
 if __name__ == "__main__":
     main()

@@ -16,6 +16,7 @@
 #include "inspector/executors/make_executor.h"
 #include "inspector/model/link.h"
 #include "inspector/model/make_attribute.h"
+#include "inspector/tensor/elements.h"
 #include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
@@ -313,6 +314,43 @@ TEST_F(Limits, WhatIsReadInHalvesIsRoundedToThemThoughNothingIsComputedInThem) {
   const Tensor x = sines(Shape{4, 8}, 1.0, 1.3);
   EXPECT_EQ(concluded(place_of_largest(false), place_of_largest(true), x).verdict, OverallVerdict::pass);
   EXPECT_EQ(concluded(place_of_largest(true), place_of_largest(false), x).verdict, OverallVerdict::pass);
+}
+
+// Rows of a constant, turned: nothing is computed. `change`: of one element, in relation to its size. In doubles, the
+// constant may be stored in floats all the same.
+std::shared_ptr<const Model> picked(DType dtype, double change = 0, DType stored_in = DType::undefined) {
+  constexpr int64_t kDouble = 11;
+  if (stored_in == DType::undefined) stored_in = dtype;
+  const std::string type(name_of(dtype));
+  std::vector<double> numbers;
+  for (int index = 0; index < 20; ++index) numbers.push_back(std::sin(1.3 * (index + 1)));
+  numbers[6] *= 1 + change;
+  Tensor rows = Tensor::allocate(stored_in, Shape{5, 4}).take();
+  store_doubles(rows, 0, numbers);
+  GraphBuilder builder(17);
+  builder.input("x", "int64[5]").initializer("w", std::move(rows));
+  builder.declare("w", fmt::format("{}[5,4]", name_of(stored_in)));
+  if (stored_in != dtype) {
+    builder.node("Cast", {"w"}, {"wide"}).declare("wide", type + "[5,4]");
+    builder.last_node().attributes.push_back(int_attribute("to", kDouble));
+  }
+  builder.node("Gather", {stored_in == dtype ? "w" : "wide", "x"}, {"some"}).declare("some", type + "[5,4]");
+  builder.node("Transpose", {"some"}, {"y"}).declare("y", type + "[4,5]");
+  return builder.output("y"), finished_model(builder);
+}
+
+TEST_F(Limits, WhatIsMovedInFloatsIsRoundedToThem) {
+  const Tensor x = Tensor::vector<int64_t>(std::vector<int64_t>{4, 3, 2, 1, 0});
+  EXPECT_EQ(concluded(picked(DType::float64), picked(DType::float32), x).verdict, OverallVerdict::pass);
+  EXPECT_EQ(concluded(picked(DType::float32), picked(DType::float64), x).verdict, OverallVerdict::pass);
+  const Comparison other = concluded(picked(DType::float64), picked(DType::float32, 4e-7), x);
+  EXPECT_EQ(other.verdict, OverallVerdict::diverged);
+  ASSERT_EQ(other.causes.size(), 1U);
+  EXPECT_EQ(other.causes.front().why.find("it reads another constant 'w': element [1,2] is "), 0U)
+      << "and not all that is rounded: " << other.causes.front().why;
+  // A model in doubles may not: that this is rounding is seen by looking into it.
+  const Comparison stored = concluded(picked(DType::float64), picked(DType::float64, 0, DType::float32), x);
+  EXPECT_EQ(value_at_path(stored, "y")->limit.from, LimitSource::noise);
 }
 
 // A product with a bias and an activation, which `cpu` runs as one; a weight may be a little off.

@@ -446,5 +446,23 @@ TEST(Matching, AnotherOperatorOfTheSameOperandsKeepsItsName) {
   EXPECT_EQ(matched.pairs.at("sum"), "sum");
 }
 
+// Nothing is computed of inputs, and neither content nor names say which constants these are.
+TEST(Matching, WhatIsHandedOutStandsForWhatIsHandedOut) {
+  const auto handed_out = [](const std::string& name, float first, bool is_scaled) {
+    GraphBuilder builder(17);
+    builder.initializer(name, weight(first)).initializer("other", weight(9));
+    if (is_scaled) builder.initializer("factor", weight(7)).node("Mul", {name, "factor"}, {"scaled"});
+    builder.node("Identity", {is_scaled ? "scaled" : name}, {"y"}).node("Neg", {"other"}, {"z"});
+    return builder.output("y").output("z"), builder;
+  };
+  for (const bool is_scaled : {false, true}) {
+    const Matched matched(finished(handed_out("c", 1, is_scaled)), finished(handed_out("d", 2, is_scaled)));
+    ASSERT_TRUE(matched.pairs.contains("c")) << is_scaled;
+    EXPECT_EQ(matched.pairs.at("c"), "d") << is_scaled;
+    EXPECT_EQ(matched.pairs.at("y"), "y") << is_scaled;
+    EXPECT_EQ(matched.pairs.at("other"), "other") << is_scaled;
+  }
+}
+
 }  // namespace
 }  // namespace parallax
