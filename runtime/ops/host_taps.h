@@ -2,7 +2,9 @@
 // a block of places, and added up for every channel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "runtime/device/multiversion.h"
@@ -24,6 +26,26 @@ class HostTaps {
     offsets_.data()[tap * places_ + place] = static_cast<int32_t>(offset);
     weights_.data()[tap * places_ + place] = weight;
   }
+  // The same of several places, an axis of the image after the other; positions along one stand `stride` apart.
+  void begin(int64_t tap, int64_t count) {
+    std::fill_n(offsets_.data() + tap * places_, count, 0);
+    std::fill_n(weights_.data() + tap * places_, count, C(1));
+  }
+  void extend(int64_t tap, const int32_t* positions, const C* weights, int64_t stride, int64_t count) {
+    vectorised(0, count, [=, this](int64_t begin, int64_t end) {
+      int32_t* const offsets = offsets_.data() + tap * places_;
+      C* const products = weights_.data() + tap * places_;
+      const int32_t* const at = positions;
+      const C* const factors = weights;
+      const auto apart = static_cast<int32_t>(stride);
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) {
+        const int32_t offset = offsets[i] + at[i] * apart;
+        offsets[i] = (offsets[i] | at[i]) < 0 ? -1 : offset;
+        products[i] *= factors[i];
+      }
+    });
+  }
   // y[place] = the sum of its elements times their weights, one tap after the other.
   void add_up(const C* plane, int64_t count, C* y) const {
     vectorised(0, count, [&, plane, y](int64_t begin, int64_t end) {
@@ -42,8 +64,28 @@ class HostTaps {
       }
     });
   }
+  // sums [place, kGroup], in the same order, of values [plane, kGroup]: as many channels side by side as a line of the
+  // cache holds.
+  static constexpr int64_t kGroup = 64 / static_cast<int64_t>(sizeof(C));
+  void add_up_groups(const C* values, int64_t count, C* sums) const {
+    vectorised(0, count, [&, values, sums](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Group sum{};
+        for (int64_t tap = 0; tap < taps_; ++tap) {
+          const int32_t offset = offsets_.data()[tap * places_ + i];
+          if (offset < 0) continue;
+          Group read;
+          std::memcpy(&read, values + offset * kGroup, sizeof(read));
+          sum += weights_.data()[tap * places_ + i] * read;
+        }
+        std::memcpy(sums + i * kGroup, &sum, sizeof(sum));
+      }
+    });
+  }
 
  private:
+  using Group __attribute__((vector_size(64))) = C;
+
   int64_t taps_ = 0, places_ = 0;
   std::vector<int32_t> offsets_;  // [taps, places], and the same
   std::vector<C> weights_;

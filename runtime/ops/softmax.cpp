@@ -187,29 +187,29 @@ struct CumulativeRow {
   }
 };
 
-// Of rows beside each other, on the host: line after line of the tensor, so that rows advance together.
+// Of rows beside each other, on the host: line after line of the tensor, each from the line of the result before it.
 template <class Combine, class C>
 void cumulate_lines(const CumulativeRow<Combine>& row, const RowLayout& layout, const C* x, C* y) {
   const int64_t inner = layout.inner, length = layout.length;
   constexpr int64_t kLineRows = 512;
   const int64_t parts = (inner + kLineRows - 1) / kLineRows;
+  const int64_t direction = row.reverse ? -inner : inner;
   parallel_for(layout.outer * parts, length * std::min(inner, kLineRows) / 4 + 1, [&](int64_t begin, int64_t end) {
+    alignas(64) C starts[kLineRows];
+    std::fill_n(starts, kLineRows, static_cast<C>(Combine::kStart));
     for (int64_t part = begin; part < end; ++part) {
       const int64_t first = part % parts * kLineRows, width = std::min(kLineRows, inner - first);
-      C running[kLineRows];
-      std::fill_n(running, width, static_cast<C>(Combine::kStart));
       for (int64_t step = 0; step < length; ++step) {
         const int64_t at = (part / parts * length + (row.reverse ? length - 1 - step : step)) * inner + first;
-        vectorised(0, width, [=, &running, is_exclusive = row.exclusive](int64_t from, int64_t to) {
-          const C* const in = x + at;
-          C *const out = y + at, *const sums = running;
-          const bool exclusive = is_exclusive;
+        if (row.exclusive && step == 0) {
+          std::copy_n(starts, width, y + at);
+          continue;
+        }
+        const C* const sums = step == 0 ? starts : y + at - direction;
+        const C* const in = row.exclusive ? x + at - direction : x + at;
+        vectorised(0, width, [sums, in, out = y + at](int64_t from, int64_t to) {
           PX_INDEPENDENT_ITERATIONS
-          for (int64_t i = from; i < to; ++i) {
-            const C before = sums[i], after = Combine{}(before, in[i]);
-            out[i] = exclusive ? before : after;
-            sums[i] = after;
-          }
+          for (int64_t i = from; i < to; ++i) out[i] = Combine{}(sums[i], in[i]);
         });
       }
     }
