@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/transpose_block.h"
+#include "runtime/device/turn.h"
 #include "runtime/ops/host_taps.h"
 
 namespace parallax::runtime {
@@ -13,22 +13,6 @@ namespace {
 
 constexpr int64_t kPlacesAtOnce = 256;
 constexpr int64_t kPlaceWork = 80;
-
-// target[row][column] = source[column][row].
-template <class T>
-void turn(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows, int64_t columns) {
-  constexpr int64_t kLanes = kTransposeLanes<T>;
-  const int64_t whole_rows = rows / kLanes * kLanes, whole_columns = columns / kLanes * kLanes;
-  for (int64_t row = 0; row < whole_rows; row += kLanes) {
-    for (int64_t column = 0; column < whole_columns; column += kLanes)
-      transpose_block(target + row * target_stride + column, target_stride, source + column * source_stride + row,
-                      source_stride);
-  }
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = row < whole_rows ? whole_columns : 0; column < columns; ++column)
-      target[row * target_stride + column] = source[column * source_stride + row];
-  }
-}
 
 // The two taps along an axis at places side by side.
 template <class C>
@@ -71,7 +55,7 @@ class HostGrid {
 
   // Turning pays where a group is at least half full and there are not too few places for the image.
   bool suits_groups() const { return places_.channels * 2 >= kGroup && places_.plane <= places_.places * 4; }
-  int64_t grouped_elements() const { return samples_ * groups_ * places_.plane * kGroup; }
+  int64_t grouped_elements() const { return samples_ * groups_ * kGroup * places_.plane; }
 
   void from_planes(const C* image, C* y) const {
     for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
@@ -82,14 +66,14 @@ class HostGrid {
     });
   }
 
-  // `grouped` [samples, groups, plane, kGroup] is made here.
+  // `grouped` is made here.
   void from_groups(const C* image, C* grouped, C* y) const {
-    make_groups(image, grouped);
+    group_channels(image, samples_, places_.channels, places_.plane, grouped);
     for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
       alignas(64) C sums[kPlacesAtOnce * kGroup];
-      for (int64_t group = 0; group < groups_; ++group) {
-        const int64_t channel = group * kGroup, width = std::min(kGroup, places_.channels - channel);
-        taps.add_up_groups(grouped + (sample * groups_ + group) * places_.plane * kGroup, count, sums);
+      for (int64_t channel = 0; channel < places_.channels; channel += kGroup) {
+        const int64_t width = std::min(kGroup, places_.channels - channel);
+        taps.add_up_group(grouped + (sample * groups_ * kGroup + channel) * places_.plane, count, sums);
         turn(y + (sample * places_.channels + channel) * places_.places + first, places_.places, sums, kGroup, width,
              count);
       }
@@ -97,7 +81,7 @@ class HostGrid {
   }
 
  private:
-  static constexpr int64_t kGroup = HostTaps<C>::kGroup;
+  static constexpr int64_t kGroup = kChannelGroup<C>;
 
   // Calls f(sample, first place, places, their taps).
   template <class F>
@@ -112,22 +96,6 @@ class HostGrid {
         const int64_t count = std::min(kPlacesAtOnce, places_.places - first);
         find_taps(sample * places_.places + first, count, taps);
         f(sample, first, count, taps);
-      }
-    });
-  }
-
-  void make_groups(const C* image, C* grouped) const {
-    constexpr int64_t kPart = 1024;
-    const int64_t parts = (places_.plane + kPart - 1) / kPart;
-    parallel_for(samples_ * groups_ * parts, kPart * kGroup / 4, [&](int64_t begin, int64_t end) {
-      for (int64_t number = begin; number < end; ++number) {
-        const int64_t of = number / parts, first = number % parts * kPart;
-        const int64_t count = std::min(kPart, places_.plane - first);
-        const int64_t channel = of % groups_ * kGroup, width = std::min(kGroup, places_.channels - channel);
-        C* const target = grouped + (of * places_.plane + first) * kGroup;
-        const C* const source = image + (of / groups_ * places_.channels + channel) * places_.plane + first;
-        if (width < kGroup) std::fill_n(target, count * kGroup, C(0));
-        turn(target, kGroup, source, places_.plane, count, width);
       }
     });
   }
@@ -167,7 +135,7 @@ class HostGrid {
   const GridPlaces<Cpu, C>& places_;
   int64_t samples_;
   int64_t taps_ = 1;
-  int64_t groups_ = (places_.channels + kGroup - 1) / kGroup;
+  int64_t groups_ = channel_groups<C>(places_.channels);
 };
 
 }  // namespace

@@ -11,6 +11,18 @@
 
 namespace parallax::runtime {
 
+// As many channels as a line of the cache holds: [samples, groups, plane, kChannelGroup], with zeros behind the last
+// channel, is an order in which what a tap reads of a group lies side by side.
+template <class C>
+constexpr int64_t kChannelGroup = 64 / static_cast<int64_t>(sizeof(C));
+template <class C>
+constexpr int64_t channel_groups(int64_t channels) {
+  return (channels + kChannelGroup<C> - 1) / kChannelGroup<C>;
+}
+// Brings an image [samples, channels, plane] into that order; of float and double.
+template <class C>
+void group_channels(const C* image, int64_t samples, int64_t channels, int64_t plane, C* grouped);
+
 template <class C>
 class HostTaps {
  public:
@@ -64,10 +76,8 @@ class HostTaps {
       }
     });
   }
-  // sums [place, kGroup], in the same order, of values [plane, kGroup]: as many channels side by side as a line of the
-  // cache holds.
-  static constexpr int64_t kGroup = 64 / static_cast<int64_t>(sizeof(C));
-  void add_up_groups(const C* values, int64_t count, C* sums) const {
+  // sums [place, kChannelGroup], in the same order, of one group of channels.
+  void add_up_group(const C* values, int64_t count, C* sums) const {
     vectorised(0, count, [&, values, sums](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Group sum{};
@@ -75,10 +85,10 @@ class HostTaps {
           const int32_t offset = offsets_.data()[tap * places_ + i];
           if (offset < 0) continue;
           Group read;
-          std::memcpy(&read, values + offset * kGroup, sizeof(read));
+          std::memcpy(&read, values + offset * kChannelGroup<C>, sizeof(read));
           sum += weights_.data()[tap * places_ + i] * read;
         }
-        std::memcpy(sums + i * kGroup, &sum, sizeof(sum));
+        std::memcpy(sums + i * kChannelGroup<C>, &sum, sizeof(sum));
       }
     });
   }
