@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/device/multiversion.h"
@@ -22,6 +23,10 @@ constexpr int64_t channel_groups(int64_t channels) {
 // Brings an image [samples, channels, plane] into that order; of float and double.
 template <class C>
 void group_channels(const C* image, int64_t samples, int64_t channels, int64_t plane, C* grouped);
+
+// HostTaps::add_up by instructions that gather; false where there are none.
+bool add_up_gathered(const float* plane, const int32_t* offsets, const float* weights, int64_t taps, int64_t places,
+                     int64_t count, float* y);
 
 template <class C>
 class HostTaps {
@@ -60,6 +65,9 @@ class HostTaps {
   }
   // y[place] = the sum of its elements times their weights, one tap after the other.
   void add_up(const C* plane, int64_t count, C* y) const {
+    if constexpr (std::is_same_v<C, float>) {
+      if (add_up_gathered(plane, offsets_.data(), weights_.data(), taps_, places_, count, y)) return;
+    }
     vectorised(0, count, [&, plane, y](int64_t begin, int64_t end) {
       const C* const values = plane;
       C* const sums = y;

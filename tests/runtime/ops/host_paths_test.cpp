@@ -316,6 +316,39 @@ TEST(Softmax, OfRowsBesideEachOtherIsThatOfRows) {
   }
 }
 
+// ---- Resize along the last axis ----
+
+template <class T>
+void expect_stretched(int64_t in, double scale) {
+  const int64_t rows = 13, out = static_cast<int64_t>(std::floor(static_cast<double>(in) * scale));
+  const auto x = random_values<T>(rows * in, 10);
+  Call call("Resize", 13,
+            {tensor_of<T>({rows, in}, x), tensor_of<float>(Shape{0}, {}),
+             tensor_of<float>({2}, {1.0F, static_cast<float>(scale)})});
+  call.set("mode", std::string("linear"));
+  const auto expected = [&](int64_t element) {
+    const double place = (static_cast<double>(element % out) + 0.5) / scale - 0.5;
+    const double inside = std::min(std::max(place, 0.0), static_cast<double>(in - 1));
+    const auto below = static_cast<int64_t>(inside);
+    const double t = inside - static_cast<double>(below);
+    const auto at = [&](int64_t i) {
+      return static_cast<double>(x[static_cast<size_t>(element / out * in + std::min(i, in - 1))]);
+    };
+    return (1 - t) * at(below) + t * at(below + 1);
+  };
+  expect_everywhere<T>(call, expected, 1e-5, fmt::format("{} to {}", in, out));
+}
+
+TEST(Resize, GathersAlongTheLastAxis) {
+  for (const int64_t in : {1, 5, 16, 333}) {
+    for (const double scale : {0.5, 2.0, 3.25}) {
+      if (in == 1 && scale < 1) continue;
+      expect_stretched<float>(in, scale);
+      expect_stretched<double>(in, scale);
+    }
+  }
+}
+
 // ---- RoiAlign ----
 
 struct Regions {
