@@ -1,6 +1,7 @@
-// Transposing small squares of elements in vector registers.
+// Transposing matrices by small squares of elements in vector registers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -33,16 +34,42 @@ inline void transpose_block(T* target, int64_t target_stride, const T* source, i
   constexpr int64_t kRows = kTransposeLanes<T>;
   constexpr auto kIndices = std::make_index_sequence<static_cast<size_t>(kRows)>();
   V rows[kRows];
+#pragma GCC unroll 16
   for (int64_t i = 0; i < kRows; ++i) std::memcpy(&rows[i], source + i * source_stride, sizeof(V));
+#pragma GCC unroll 4
   for (int64_t round = 1; round < kRows; round *= 2) {
     V mixed[kRows];
+#pragma GCC unroll 8
     for (int64_t i = 0; i < kRows / 2; ++i) {
       mixed[2 * i] = transpose_detail::interleave<0>(rows[i], rows[i + kRows / 2], kIndices);
       mixed[2 * i + 1] = transpose_detail::interleave<kRows>(rows[i], rows[i + kRows / 2], kIndices);
     }
+#pragma GCC unroll 16
     for (int64_t i = 0; i < kRows; ++i) rows[i] = mixed[i];
   }
+#pragma GCC unroll 16
   for (int64_t i = 0; i < kRows; ++i) std::memcpy(target + i * target_stride, &rows[i], sizeof(V));
+}
+
+// target[row][column] = source[column][row]; strides between rows, in elements of at most 8 bytes. The target is
+// written in whole lines of the cache: where its stride is a power of two, a cache holds few of them.
+template <class T>
+inline void transpose_tile(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows,
+                           int64_t columns) {
+  constexpr int64_t kSquare = kTransposeLanes<T>, kLine = 64 / static_cast<int64_t>(sizeof(T));
+  const int64_t whole_rows = rows / kSquare * kSquare, whole_columns = columns / kSquare * kSquare;
+  for (int64_t line = 0; line < whole_columns; line += kLine) {
+    const int64_t end = std::min(whole_columns, line + kLine);
+    for (int64_t row = 0; row < whole_rows; row += kSquare) {
+      for (int64_t column = line; column < end; column += kSquare)
+        transpose_block(target + row * target_stride + column, target_stride, source + column * source_stride + row,
+                        source_stride);
+    }
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = row < whole_rows ? whole_columns : 0; column < columns; ++column)
+      target[row * target_stride + column] = source[column * source_stride + row];
+  }
 }
 
 }  // namespace parallax

@@ -34,27 +34,16 @@ void with_bytes(size_t element_bytes, const Use& use) {
   }
 }
 
-// target[channel][place] = source[place][channel]. The next places are fetched ahead: lines so far apart the processor
-// does not foresee.
+// target[channel][place] = source[place][channel].
 template <class T>
 void turn(const T* source, int64_t source_stride, int64_t channels, int64_t places, T* target) {
-  constexpr int64_t kPlacesAhead = 16;
-  int64_t whole_channels = 0, whole_places = 0;
   if constexpr (sizeof(T) <= 8) {
-    constexpr int64_t kLanes = kTransposeLanes<T>;
-    whole_channels = channels / kLanes * kLanes;
-    whole_places = places / kLanes * kLanes;
-    for (int64_t place = 0; place < whole_places; place += kLanes) {
-      const T* const from = source + place * source_stride;
-      for (int64_t next = 0; next < kLanes; ++next)
-        __builtin_prefetch(from + std::min(kPlacesAhead + next, places - 1 - place) * source_stride);
-      for (int64_t channel = 0; channel < whole_channels; channel += kLanes)
-        transpose_block(target + channel * places + place, places, from + channel, source_stride);
+    transpose_tile(target, places, source, source_stride, channels, places);
+  } else {
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      for (int64_t place = 0; place < places; ++place)
+        target[channel * places + place] = source[place * source_stride + channel];
     }
-  }
-  for (int64_t channel = 0; channel < channels; ++channel) {
-    for (int64_t place = channel < whole_channels ? whole_places : 0; place < places; ++place)
-      target[channel * places + place] = source[place * source_stride + channel];
   }
 }
 

@@ -16,7 +16,6 @@ namespace parallax::runtime {
 namespace {
 
 constexpr int64_t kNibbleLanes = kNibbleUnit / 2;  // bytes of a unit
-constexpr float kMiddleCode = 8.0F;
 
 // One row of the matrix, and rows of the left side.
 struct NibbleRow {
@@ -139,45 +138,6 @@ void dot_nibbles(const NibbleRow& row, float* out) {
   dot_nibbles_baseline<kRows>(row, out);
 }
 
-// A row of the matrix as floats in the order of units.
-void unpack_row_baseline(const NibbleRow& row, float* out) {
-  for (int64_t unit = 0; unit < row.blocks * row.units; ++unit) {
-    const float zero = row.zero_of(unit / row.units), scale = row.scales[unit / row.units];
-    for (int64_t lane = 0; lane < kNibbleLanes; ++lane) {
-      const auto byte = static_cast<unsigned>(row.codes[unit * kNibbleLanes + lane]);
-      out[unit * kNibbleUnit + lane] = (static_cast<float>(byte & 15U) - zero) * scale;
-      out[unit * kNibbleUnit + kNibbleLanes + lane] = (static_cast<float>(byte >> 4U) - zero) * scale;
-    }
-  }
-}
-
-#ifdef __x86_64__
-
-__attribute__((target("avx2,fma"))) void unpack_row_avx2(const NibbleRow& row, float* out) {
-  const __m128i low_bits = _mm_set1_epi8(15);
-  for (int64_t unit = 0; unit < row.blocks * row.units; ++unit) {
-    const __m256 zero = _mm256_set1_ps(row.zero_of(unit / row.units));
-    const __m256 scale = _mm256_set1_ps(row.scales[unit / row.units]);
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row.codes + unit * kNibbleLanes));
-    const __m128i codes[2] = {_mm_and_si128(bytes, low_bits), _mm_and_si128(_mm_srli_epi16(bytes, 4), low_bits)};
-    for (int quarter = 0; quarter < 4; ++quarter) {
-      const __m128i sixteen = codes[quarter / 2];
-      const __m128i eight = quarter % 2 == 0 ? sixteen : _mm_srli_si128(sixteen, 8);
-      const __m256 numbers = _mm256_sub_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(eight)), zero);
-      _mm256_storeu_ps(out + unit * kNibbleUnit + quarter * 8, _mm256_mul_ps(numbers, scale));
-    }
-  }
-}
-
-#endif
-
-void unpack_row(const NibbleRow& row, float* out) {
-#ifdef __x86_64__
-  if (vector_level() != VectorLevel::baseline) return unpack_row_avx2(row, out);
-#endif
-  unpack_row_baseline(row, out);
-}
-
 NibbleRow nibble_row(const NibbleMatrix& b, int64_t n) {
   const int64_t blocks = b.blocks();
   const float* const zeros = b.zeros == nullptr ? nullptr : b.zeros + n * blocks;
@@ -218,10 +178,6 @@ void multiply_nibbles(int64_t m, const float* left, const NibbleMatrix& b, float
       }
     }
   });
-}
-
-void unpack_nibbles(const NibbleMatrix& b, int64_t begin, int64_t end, float* out) {
-  for (int64_t row = begin; row < end; ++row) unpack_row(nibble_row(b, row), out + (row - begin) * b.row_step());
 }
 
 }  // namespace parallax::runtime

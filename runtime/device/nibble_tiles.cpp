@@ -1,146 +1,233 @@
-// Many rows by weights of 4 bits: some columns at a time are unpacked to floats, which stay in the caches while all
-// rows meet them, in tiles of sums of products along both operands. Sixteen sums a place, as for few rows.
+// Many rows by weights of 4 bits: panels of some columns are unpacked to floats, which stay in the caches while all
+// rows meet them. A sum is made of runs of at most kRunDepth products in the order of k.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
 #include "inspector/base/thread_pool.h"
+#include "inspector/base/transpose_block.h"
 #include "runtime/device/float_panels.h"
-#include "runtime/device/lane_sums.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/device/nibble_products.h"
 
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kTileSide = 4;          // rows and columns of a tile
-constexpr int64_t kTileLanes = 16;        // sums of a place, side by side
-constexpr int64_t kTileDepth = 1024;      // of both operands: 32 KiB of a tile's, which the nearest cache holds
-constexpr int64_t kUnpackedColumns = 64;  // at once, by one thread
+constexpr int64_t kPanelColumns = 32;  // [depth, kPanelColumns]
+constexpr int64_t kRunDepth = 1024;    // of a panel: 128 KiB, which the second cache holds
+constexpr int64_t kPanelsAtOnce = 2;   // by one thread, for each tile of rows that it fetches
 
-// The four rows and four columns of a tile, from a place in their depth on.
-struct TileOperands {
-  const float* rows[kTileSide];
-  const float* columns[kTileSide];
-  int64_t depth;  // a multiple of kTileLanes
+// ---- Unpacking ----
+
+constexpr int64_t kUnitBytes = kNibbleUnit / 2;
+constexpr int64_t kColumnsAtOnce = kTransposeLanes<uint8_t>;
+
+// The codes, scales and zeros of one unit of some columns.
+struct UnitColumns {
+  uint8_t bytes[kUnitBytes][kColumnsAtOnce];
+  float scales[kColumnsAtOnce] = {};
+  float zeros[kColumnsAtOnce] = {};
 };
-using TileSums = float[kTileSide][kTileSide][kTileLanes];
 
-void sum_tile_baseline(const TileOperands& tile, TileSums& sums) {
-  for (int64_t r = 0; r < kTileSide; ++r) {
-    for (int64_t c = 0; c < kTileSide; ++c) {
-      std::fill_n(sums[r][c], kTileLanes, 0.0F);
-      for (int64_t i = 0; i < tile.depth; i += kTileLanes) {
-        for (int64_t lane = 0; lane < kTileLanes; ++lane)
-          sums[r][c][lane] = std::fma(tile.rows[r][i + lane], tile.columns[c][i + lane], sums[r][c][lane]);
-      }
-    }
+void load_unit(const NibbleMatrix& b, int64_t column, int64_t count, int64_t k, UnitColumns& unit) {
+  const int64_t blocks = b.blocks(), step = b.row_step() / 2;
+  const auto* codes = reinterpret_cast<const uint8_t*>(b.codes) + column * step + k / 2;
+  if (count == kColumnsAtOnce) {
+    transpose_block(unit.bytes[0], kColumnsAtOnce, codes, step);
+  } else {
+    uint8_t rows[kColumnsAtOnce][kUnitBytes] = {};
+    for (int64_t i = 0; i < count; ++i) std::memcpy(rows[i], codes + i * step, kUnitBytes);
+    transpose_block(unit.bytes[0], kColumnsAtOnce, rows[0], kUnitBytes);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t block = (column + i) * blocks + k / b.block_size;
+    unit.scales[i] = b.scales[block];
+    unit.zeros[i] = b.zeros == nullptr ? kMiddleCode : b.zeros[block];
   }
 }
 
-#ifdef __x86_64__
-
-// Two columns and half of the lanes, for which the 16 registers do.
-__attribute__((target("avx2,fma"))) void sum_half_tile_avx2(const TileOperands& tile, int64_t column, int64_t lane,
-                                                            TileSums& sums) {
-  __m256 local[kTileSide][2];
-#pragma GCC unroll 4
-  for (int64_t r = 0; r < kTileSide; ++r) local[r][0] = local[r][1] = _mm256_setzero_ps();
-  for (int64_t i = lane; i < tile.depth; i += kTileLanes) {
-    const __m256 first = _mm256_loadu_ps(tile.columns[column] + i);
-    const __m256 second = _mm256_loadu_ps(tile.columns[column + 1] + i);
-#pragma GCC unroll 4
-    for (int64_t r = 0; r < kTileSide; ++r) {
-      const __m256 row = _mm256_loadu_ps(tile.rows[r] + i);
-      local[r][0] = _mm256_fmadd_ps(row, first, local[r][0]);
-      local[r][1] = _mm256_fmadd_ps(row, second, local[r][1]);
-    }
-  }
-#pragma GCC unroll 4
-  for (int64_t r = 0; r < kTileSide; ++r) {
-    _mm256_storeu_ps(sums[r][column] + lane, local[r][0]);
-    _mm256_storeu_ps(sums[r][column + 1] + lane, local[r][1]);
-  }
-}
-
-__attribute__((target("avx512f"))) void sum_tile_avx512(const TileOperands& tile, TileSums& sums) {
-  __m512 local[kTileSide][kTileSide];
-#pragma GCC unroll 4
-  for (int64_t r = 0; r < kTileSide; ++r) {
-#pragma GCC unroll 4
-    for (int64_t c = 0; c < kTileSide; ++c) local[r][c] = _mm512_setzero_ps();
-  }
-  for (int64_t i = 0; i < tile.depth; i += kTileLanes) {
-    __m512 columns[kTileSide];
-#pragma GCC unroll 4
-    for (int64_t c = 0; c < kTileSide; ++c) columns[c] = _mm512_loadu_ps(tile.columns[c] + i);
-#pragma GCC unroll 4
-    for (int64_t r = 0; r < kTileSide; ++r) {
-      const __m512 row = _mm512_loadu_ps(tile.rows[r] + i);
-#pragma GCC unroll 4
-      for (int64_t c = 0; c < kTileSide; ++c) local[r][c] = _mm512_fmadd_ps(row, columns[c], local[r][c]);
-    }
-  }
-#pragma GCC unroll 4
-  for (int64_t r = 0; r < kTileSide; ++r) {
-#pragma GCC unroll 4
-    for (int64_t c = 0; c < kTileSide; ++c) _mm512_storeu_ps(sums[r][c], local[r][c]);
-  }
-}
-
-#endif
-
-void sum_tile(const TileOperands& tile, TileSums& sums) {
-#ifdef __x86_64__
-  if (vector_level() == VectorLevel::avx512) return sum_tile_avx512(tile, sums);
-  if (vector_level() == VectorLevel::avx2) {
-    for (const int64_t column : {0, 2}) {
-      for (const int64_t lane : {0, 8}) sum_half_tile_avx2(tile, column, lane, sums);
-    }
-    return;
-  }
-#endif
-  sum_tile_baseline(tile, sums);
-}
-
-// Four rows by `count` unpacked columns: y[row * n + column]. Where there are fewer than four, the last one stands in.
-void multiply_rows(const float* left, int64_t rows, const float* columns, int64_t count, int64_t step, int64_t n,
-                   float* y) {
-  for (int64_t depth = 0; depth < step; depth += kTileDepth) {
-    TileOperands tile;
-    tile.depth = std::min(kTileDepth, step - depth);
-    for (int64_t r = 0; r < kTileSide; ++r) tile.rows[r] = left + std::min(r, rows - 1) * step + depth;
-    for (int64_t first = 0; first < count; first += kTileSide) {
-      const int64_t width = std::min(kTileSide, count - first);
-      for (int64_t c = 0; c < kTileSide; ++c)
-        tile.columns[c] = columns + (first + std::min(c, width - 1)) * step + depth;
-      alignas(64) TileSums sums;
-      sum_tile(tile, sums);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t c = 0; c < width; ++c) {
-          float& out = y[r * n + first + c];
-          out = depth == 0 ? sum_of_sixteen(sums[r][c]) : out + sum_of_sixteen(sums[r][c]);
+// Rows [k, k + depth) of the transposed matrix, both multiples of a unit; columns behind the last one are zeros.
+void unpack_panel(const NibbleMatrix& b, int64_t column, int64_t k, int64_t depth, float* panel) {
+  vectorised(0, depth / kNibbleUnit, [&b, column, k, panel](int64_t begin, int64_t end) {
+    for (int64_t first = 0; first < kPanelColumns; first += kColumnsAtOnce) {
+      const int64_t count = std::clamp<int64_t>(b.n - column - first, 0, kColumnsAtOnce);
+      UnitColumns unit;
+      for (int64_t number = begin; number < end; ++number) {
+        load_unit(b, column + first, count, k + number * kNibbleUnit, unit);
+        float* const to = panel + number * kNibbleUnit * kPanelColumns + first;
+        for (int64_t byte = 0; byte < kUnitBytes; ++byte) {
+          float* const low = to + 2 * byte * kPanelColumns;
+          float* const high = low + kPanelColumns;
+          PX_INDEPENDENT_ITERATIONS
+          for (int64_t i = 0; i < kColumnsAtOnce; ++i) {
+            const int32_t codes = unit.bytes[byte][i];
+            low[i] = (static_cast<float>(codes & 15) - unit.zeros[i]) * unit.scales[i];
+            high[i] = (static_cast<float>(codes >> 4) - unit.zeros[i]) * unit.scales[i];
+          }
         }
       }
+    }
+  });
+}
+
+// ---- Products ----
+
+// y [rows, kPanelColumns] = a [rows, depth] panel, or y + a panel.
+struct PanelProduct {
+  const float* a;
+  int64_t a_step;
+  const float* panel;
+  int64_t depth;
+  float* y;
+  int64_t y_step;
+  bool adds;
+};
+
+template <int kRows>
+void multiply_panel_baseline(const PanelProduct& product) {
+  for (int row = 0; row < kRows; ++row) {
+    float sums[kPanelColumns] = {};
+    for (int64_t i = 0; i < product.depth; ++i) {
+      const float left = product.a[row * product.a_step + i];
+      for (int64_t column = 0; column < kPanelColumns; ++column)
+        sums[column] = std::fma(left, product.panel[i * kPanelColumns + column], sums[column]);
+    }
+    float* const y = product.y + row * product.y_step;
+    for (int64_t column = 0; column < kPanelColumns; ++column)
+      y[column] = product.adds ? y[column] + sums[column] : sums[column];
+  }
+}
+
+#ifdef __x86_64__
+
+// Half of the columns after the other: for their sums the 16 registers do.
+template <int kRows>
+__attribute__((target("avx2,fma"))) void multiply_panel_avx2(const PanelProduct& product) {
+  for (int64_t half = 0; half < kPanelColumns; half += 16) {
+    const float* const panel = product.panel + half;
+    __m256 sums[kRows][2];
+#pragma GCC unroll 6
+    for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = _mm256_setzero_ps();
+    for (int64_t i = 0; i < product.depth; ++i) {
+      const __m256 first = _mm256_loadu_ps(panel + i * kPanelColumns);
+      const __m256 second = _mm256_loadu_ps(panel + i * kPanelColumns + 8);
+#pragma GCC unroll 6
+      for (int row = 0; row < kRows; ++row) {
+        const __m256 left = _mm256_broadcast_ss(product.a + row * product.a_step + i);
+        sums[row][0] = _mm256_fmadd_ps(left, first, sums[row][0]);
+        sums[row][1] = _mm256_fmadd_ps(left, second, sums[row][1]);
+      }
+    }
+#pragma GCC unroll 6
+    for (int row = 0; row < kRows; ++row) {
+      float* const y = product.y + row * product.y_step + half;
+#pragma GCC unroll 2
+      for (int part = 0; part < 2; ++part) {
+        const __m256 sum = sums[row][part];
+        _mm256_storeu_ps(y + part * 8, product.adds ? _mm256_add_ps(_mm256_loadu_ps(y + part * 8), sum) : sum);
+      }
+    }
+  }
+}
+
+template <int kRows>
+__attribute__((target("avx512f"))) void multiply_panel_avx512(const PanelProduct& product) {
+  __m512 sums[kRows][2];
+#pragma GCC unroll 12
+  for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = _mm512_setzero_ps();
+  for (int64_t i = 0; i < product.depth; ++i) {
+    const __m512 first = _mm512_loadu_ps(product.panel + i * kPanelColumns);
+    const __m512 second = _mm512_loadu_ps(product.panel + i * kPanelColumns + 16);
+#pragma GCC unroll 12
+    for (int row = 0; row < kRows; ++row) {
+      const __m512 left = _mm512_set1_ps(product.a[row * product.a_step + i]);
+      sums[row][0] = _mm512_fmadd_ps(left, first, sums[row][0]);
+      sums[row][1] = _mm512_fmadd_ps(left, second, sums[row][1]);
+    }
+  }
+#pragma GCC unroll 12
+  for (int row = 0; row < kRows; ++row) {
+    float* const y = product.y + row * product.y_step;
+#pragma GCC unroll 2
+    for (int part = 0; part < 2; ++part) {
+      const __m512 sum = sums[row][part];
+      _mm512_storeu_ps(y + part * 16, product.adds ? _mm512_add_ps(_mm512_loadu_ps(y + part * 16), sum) : sum);
+    }
+  }
+}
+
+#endif
+
+using MultiplyPanel = void (*)(const PanelProduct& product);
+
+// For 1 up to as many rows as have their sums in registers.
+struct PanelKernels {
+  int64_t most_rows;
+  const MultiplyPanel* of_rows;
+};
+
+PanelKernels panel_kernels() {
+#ifdef __x86_64__
+  static constexpr auto kAvx512 = []<int... I>(std::integer_sequence<int, I...>) {
+    return std::array<MultiplyPanel, sizeof...(I)>{multiply_panel_avx512<I + 1>...};
+  }
+  (std::make_integer_sequence<int, 12>());
+  static constexpr auto kAvx2 = []<int... I>(std::integer_sequence<int, I...>) {
+    return std::array<MultiplyPanel, sizeof...(I)>{multiply_panel_avx2<I + 1>...};
+  }
+  (std::make_integer_sequence<int, 6>());
+  if (vector_level() == VectorLevel::avx512) return {std::ssize(kAvx512), kAvx512.data()};
+  if (vector_level() == VectorLevel::avx2) return {std::ssize(kAvx2), kAvx2.data()};
+#endif
+  static constexpr MultiplyPanel kBaseline[] = {multiply_panel_baseline<1>};
+  return {1, kBaseline};
+}
+
+// The same for `columns` of the panel.
+void multiply_part(MultiplyPanel multiply, PanelProduct product, int64_t rows, int64_t columns) {
+  if (columns == kPanelColumns) return multiply(product);
+  constexpr int64_t kMostRows = 12;
+  alignas(64) float sums[kMostRows * kPanelColumns];
+  float* const y = std::exchange(product.y, sums);
+  const int64_t step = std::exchange(product.y_step, kPanelColumns);
+  const bool adds = std::exchange(product.adds, false);
+  multiply(product);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const float sum = sums[row * kPanelColumns + column];
+      y[row * step + column] = adds ? y[row * step + column] + sum : sum;
     }
   }
 }
 
 }  // namespace
 
-void multiply_unpacked_nibbles(int64_t m, const float* left, const NibbleMatrix& b, float* y) {
-  const int64_t step = b.row_step(), parts = (b.n + kUnpackedColumns - 1) / kUnpackedColumns;
-  parallel_for(parts, kUnpackedColumns * step * m / 16 + 1, [&](int64_t begin, int64_t end) {
-    AlignedFloats columns(kUnpackedColumns * step);
+void multiply_unpacked_nibbles(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
+  constexpr int64_t kPartColumns = kPanelsAtOnce * kPanelColumns;
+  const PanelKernels kernels = panel_kernels();
+  const int64_t parts = (b.n + kPartColumns - 1) / kPartColumns;
+  parallel_for(parts, kPartColumns * b.k * m / 16 + 1, [&](int64_t begin, int64_t end) {
+    AlignedFloats panels(kPartColumns * kRunDepth);
     for (int64_t part = begin; part < end; ++part) {
-      const int64_t first = part * kUnpackedColumns, count = std::min(kUnpackedColumns, b.n - first);
-      unpack_nibbles(b, first, first + count, columns.data());
-      for (int64_t row = 0; row < m; row += kTileSide) {
-        multiply_rows(left + row * step, std::min(kTileSide, m - row), columns.data(), count, step, b.n,
-                      y + row * b.n + first);
+      const int64_t last = std::min(b.n, (part + 1) * kPartColumns);
+      for (int64_t k = 0; k < b.k; k += kRunDepth) {
+        const int64_t padded = std::min(kRunDepth, b.row_step() - k), depth = std::min(kRunDepth, b.k - k);
+        for (int64_t column = part * kPartColumns; column < last; column += kPanelColumns)
+          unpack_panel(b, column, k, padded, panels.data() + column % kPartColumns * kRunDepth);
+        for (int64_t row = 0; row < m; row += kernels.most_rows) {
+          const int64_t rows = std::min(kernels.most_rows, m - row);
+          for (int64_t column = part * kPartColumns; column < last; column += kPanelColumns) {
+            const float* const panel = panels.data() + column % kPartColumns * kRunDepth;
+            const PanelProduct product{a + row * b.k + k, b.k, panel, depth, y + row * b.n + column, b.n, k > 0};
+            multiply_part(kernels.of_rows[rows - 1], product, rows, std::min(kPanelColumns, last - column));
+          }
+        }
       }
     }
   });

@@ -2,12 +2,31 @@
 // a block of places, and added up for every channel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/device/multiversion.h"
 
 namespace parallax::runtime {
+
+// As many channels as a line of the cache holds: [samples, groups, plane, kChannelGroup], with zeros behind the last
+// channel, is an order in which what a tap reads of a group lies side by side.
+template <class C>
+constexpr int64_t kChannelGroup = 64 / static_cast<int64_t>(sizeof(C));
+template <class C>
+constexpr int64_t channel_groups(int64_t channels) {
+  return (channels + kChannelGroup<C> - 1) / kChannelGroup<C>;
+}
+// Brings an image [samples, channels, plane] into that order; of float and double.
+template <class C>
+void group_channels(const C* image, int64_t samples, int64_t channels, int64_t plane, C* grouped);
+
+// HostTaps::add_up by instructions that gather; false where there are none.
+bool add_up_gathered(const float* plane, const int32_t* offsets, const float* weights, int64_t taps, int64_t places,
+                     int64_t count, float* y);
 
 template <class C>
 class HostTaps {
@@ -24,8 +43,31 @@ class HostTaps {
     offsets_.data()[tap * places_ + place] = static_cast<int32_t>(offset);
     weights_.data()[tap * places_ + place] = weight;
   }
+  // The same of several places, an axis of the image after the other; positions along one stand `stride` apart.
+  void begin(int64_t tap, int64_t count) {
+    std::fill_n(offsets_.data() + tap * places_, count, 0);
+    std::fill_n(weights_.data() + tap * places_, count, C(1));
+  }
+  void extend(int64_t tap, const int32_t* positions, const C* weights, int64_t stride, int64_t count) {
+    vectorised(0, count, [=, this](int64_t begin, int64_t end) {
+      int32_t* const offsets = offsets_.data() + tap * places_;
+      C* const products = weights_.data() + tap * places_;
+      const int32_t* const at = positions;
+      const C* const factors = weights;
+      const auto apart = static_cast<int32_t>(stride);
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = begin; i < end; ++i) {
+        const int32_t offset = offsets[i] + at[i] * apart;
+        offsets[i] = (offsets[i] | at[i]) < 0 ? -1 : offset;
+        products[i] *= factors[i];
+      }
+    });
+  }
   // y[place] = the sum of its elements times their weights, one tap after the other.
   void add_up(const C* plane, int64_t count, C* y) const {
+    if constexpr (std::is_same_v<C, float>) {
+      if (add_up_gathered(plane, offsets_.data(), weights_.data(), taps_, places_, count, y)) return;
+    }
     vectorised(0, count, [&, plane, y](int64_t begin, int64_t end) {
       const C* const values = plane;
       C* const sums = y;
@@ -42,8 +84,26 @@ class HostTaps {
       }
     });
   }
+  // sums [place, kChannelGroup], in the same order, of one group of channels.
+  void add_up_group(const C* values, int64_t count, C* sums) const {
+    vectorised(0, count, [&, values, sums](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Group sum{};
+        for (int64_t tap = 0; tap < taps_; ++tap) {
+          const int32_t offset = offsets_.data()[tap * places_ + i];
+          if (offset < 0) continue;
+          Group read;
+          std::memcpy(&read, values + offset * kChannelGroup<C>, sizeof(read));
+          sum += weights_.data()[tap * places_ + i] * read;
+        }
+        std::memcpy(sums + i * kChannelGroup<C>, &sum, sizeof(sum));
+      }
+    });
+  }
 
  private:
+  using Group __attribute__((vector_size(64))) = C;
+
   int64_t taps_ = 0, places_ = 0;
   std::vector<int32_t> offsets_;  // [taps, places], and the same
   std::vector<C> weights_;

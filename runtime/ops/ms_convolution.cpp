@@ -14,7 +14,7 @@ namespace {
 using Context = OpContext<Cpu>;
 
 // The convolution alone, for types other than float and other orders of axes.
-Result<Tensor> convolved(Context& op, const Tensor& x) {
+Result<Tensor> inner_conv(Context& op, const Tensor& x) {
   std::vector<Value> inputs{x, op.value(1)};
   if (op.has_input(2)) inputs.push_back(op.value(2));
   const InnerOp inner{"Conv", 11, passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})};
@@ -38,7 +38,7 @@ Status fused_conv(Context& op) {
   const bool is_empty = op.input(0).element_count() == 0 || op.input(1).element_count() == 0;
   if (op.input(0).dtype() == DType::float32 && !is_empty) return host_convolution(op);
   const Activation activation = PX_TRY(activation_of_conv(op));
-  return finish(op, PX_TRY(convolved(op, op.input(0))), activation);
+  return finish(op, PX_TRY(inner_conv(op, op.input(0))), activation);
 }
 
 constexpr KernelRow<Cpu> kMsConvRows[] = {

@@ -109,10 +109,13 @@ Status multiply_packed(Context& op, const NBitsBlocks& blocks) {
                              scales.get(), zeros == nullptr ? nullptr : zeros->data()};
   return multiply_by(op, blocks.n, blocks.k, 5, [&](int64_t rows, const float* a, float* sums) -> Status {
     constexpr int64_t kFewRows = 8;
+    if (rows > kFewRows) {
+      multiply_unpacked_nibbles(rows, a, weights, sums);
+      return {};
+    }
     AlignedFloats left(rows * weights.row_step());
     lay_out_units(rows, blocks.k, a, weights.row_step(), left.data());
-    rows > kFewRows ? multiply_unpacked_nibbles(rows, left.data(), weights, sums)
-                    : multiply_nibbles(rows, left.data(), weights, sums);
+    multiply_nibbles(rows, left.data(), weights, sums);
     return {};
   });
 }

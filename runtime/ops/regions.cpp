@@ -9,6 +9,7 @@
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/tabulate.h"
+#include "runtime/device/turn.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_taps.h"
 
@@ -143,9 +144,11 @@ struct AlignedBin {
   }
 };
 
-// Means on the host: the samples of a region's bins are found once for all channels. False: there are too many.
+// Means on the host: the samples of a region's bins are found once for all channels. `grouped`: the image as
+// group_channels makes it, or null. False: there are too many samples.
 template <class C>
-bool align_region(const AlignedBin<Cpu, C>& bin, int64_t region, HostTaps<C>& taps, C* y) {
+bool align_region(const AlignedBin<Cpu, C>& bin, const C* grouped, int64_t region, HostTaps<C>& taps,
+                  std::vector<C>& sums, C* y) {
   constexpr int64_t kMostSamples = 64;
   const RegionBins<C> bins = bin.bins_of(region);
   const int64_t samples = bins.grid_h * bins.grid_w, places = bin.settings.height * bin.settings.width;
@@ -161,24 +164,42 @@ bool align_region(const AlignedBin<Cpu, C>& bin, int64_t region, HostTaps<C>& ta
     }
   }
   const C count = static_cast<C>(bins.sample_count());
+  constexpr int64_t kGroup = kChannelGroup<C>;
+  for (int64_t channel = 0; channel < bin.channels && grouped != nullptr; channel += kGroup) {
+    sums.resize(static_cast<size_t>(places * kGroup));
+    const int64_t groups = channel_groups<C>(bin.channels), plane = bin.rows * bin.columns;
+    const int64_t sample = bin.plane_of(region, 0) / (bin.channels * plane);
+    taps.add_up_group(grouped + (sample * groups * kGroup + channel) * plane, places, sums.data());
+    turn(y + channel * places, places, sums.data(), kGroup, std::min(kGroup, bin.channels - channel), places);
+  }
   for (int64_t channel = 0; channel < bin.channels; ++channel, y += places) {
-    taps.add_up(bin.image.data + bin.plane_of(region, channel), places, y);
+    if (grouped == nullptr) taps.add_up(bin.image.data + bin.plane_of(region, channel), places, y);
     for (int64_t place = 0; place < places; ++place) y[place] /= count;
   }
   return true;
 }
 
 template <class C>
-void align_regions(const AlignedBin<Cpu, C>& bin, int64_t count, C* y) {
-  const int64_t size = bin.channels * bin.settings.height * bin.settings.width;
+Status align_regions(OpContext<Cpu>& op, const AlignedBin<Cpu, C>& bin, int64_t count, C* y) {
+  const int64_t places = bin.settings.height * bin.settings.width, size = bin.channels * places;
+  const int64_t samples = op.input(0).shape()[0], plane = bin.rows * bin.columns;
+  C* grouped = nullptr;
+  // Where groups are at least half full and regions have about as many places as the image.
+  if (bin.channels * 2 >= kChannelGroup<C> && samples * plane <= count * places * 4) {
+    const int64_t elements = samples * channel_groups<C>(bin.channels) * kChannelGroup<C> * plane;
+    grouped = reinterpret_cast<C*>(PX_TRY(op.scratch(storage_of<C>(), shape_of({elements}))).data);
+    group_channels(bin.image.data, samples, bin.channels, plane, grouped);
+  }
   parallel_for(count, size * 8, [&](int64_t begin, int64_t end) {
     HostTaps<C> taps;
+    std::vector<C> sums;
     for (int64_t region = begin; region < end; ++region) {
       C* const own = y + region * size;
-      if (align_region(bin, region, taps, own)) continue;
+      if (align_region<C>(bin, grouped, region, taps, sums, own)) continue;
       for (int64_t i = 0; i < size; ++i) own[i] = bin(region * size + i);
     }
   });
+  return {};
 }
 
 template <class Device>
@@ -211,7 +232,7 @@ Status roi_align(OpContext<Device>& op) {
     if constexpr (!GpuDevice<Device>) {
       const bool is_small = x.shape()[2] * x.shape()[3] < INT32_MAX;
       if (is_small && y.dtype == storage_of<C>() && !settings.takes_max)
-        return align_regions(bin, count, reinterpret_cast<C*>(y.data)), Status{};
+        return align_regions(op, bin, count, reinterpret_cast<C*>(y.data));
     }
     tabulate<C>(op.queue(), bin, y);
     return {};

@@ -9,6 +9,7 @@
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/host_taps.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/resize_axis.h"
 
@@ -155,24 +156,15 @@ void resample(const C* from, const AxisTables<Cpu>& table, int64_t outer, int64_
   const double* const weights = table.weights.data;
   const int64_t* const indices = table.indices.data;
   const int64_t taps = table.taps;
-  if (inner == 1) {
-    parallel_for(outer, out * taps, [=](int64_t begin, int64_t end) {
-      vectorised(begin, end, [=](int64_t first, int64_t last) {
-        for (int64_t row = first; row < last; ++row) {
-          const C* const source = from + row * in;
-          C* const target = to + row * out;
-          std::fill_n(target, out, C(0));
-          for (int64_t tap = 0; tap < taps; ++tap) {
-            const double* const weight = weights + tap * out;
-            const int64_t* const index = indices + tap * out;
-            PX_INDEPENDENT_ITERATIONS
-            for (int64_t i = 0; i < out; ++i) {
-              const C product = static_cast<C>(weight[i]) * source[index[i]];
-              target[i] += weight[i] == 0.0 ? C(0) : product;
-            }
-          }
-        }
-      });
+  if (inner == 1 && in < INT32_MAX) {
+    HostTaps<C> rows;
+    rows.resize(taps, out);
+    for (int64_t number = 0; number < taps * out; ++number) {
+      const int64_t offset = weights[number] == 0.0 ? -1 : indices[number];
+      rows.set(number / out, number % out, offset, static_cast<C>(weights[number]));
+    }
+    parallel_for(outer, out * taps, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) rows.add_up(from + row * in, out, to + row * out);
     });
     return;
   }

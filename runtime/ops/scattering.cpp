@@ -182,6 +182,30 @@ Result<Selection<Device>> places_of_non_zero(Queue<Device>& queue, const TensorV
   return select<int64_t>(queue, x);
 }
 
+// On the host, places being in order, those along the last axis share what is divided. y is [axes, count].
+template <class Device>
+void write_coordinates(const Selection<Device>& found, const Ints& dims, int64_t* y) {
+  const int64_t last = dims.size() - 1, count = found.count;
+  parallel_for(count, 2 * dims.size(), [&](int64_t begin, int64_t end) {
+    Ints at(last);  // of the line that `place` lies in
+    int64_t line_begin = 0, line_end = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t place = found.places[i];
+      if (place >= line_end) {
+        int64_t rest = place / dims[last];
+        line_begin = rest * dims[last];
+        line_end = line_begin + dims[last];
+        for (int64_t axis = last - 1; axis >= 0; --axis) {
+          at[axis] = rest % dims[axis];
+          rest /= dims[axis];
+        }
+      }
+      for (int64_t axis = 0; axis < last; ++axis) y[axis * count + i] = at[axis];
+      y[last * count + i] = place - line_begin;
+    }
+  });
+}
+
 template <class Device>
 Status non_zero(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -189,6 +213,10 @@ Status non_zero(OpContext<Device>& op) {
   const Ints dims(x.shape());
   const MutableView y = PX_TRY(op.make_output(0, DType::int64, Shape{dims.size(), found.count}));
   if (y.element_count() == 0) return {};
+  if constexpr (!GpuDevice<Device>) {
+    write_coordinates(found, dims, reinterpret_cast<int64_t*>(y.data));
+    return {};
+  }
   tabulate<int64_t>(op.queue(),
                     Coordinate<Device>{found.places, found.count, Axes(dims), Axes(row_major_strides(dims))}, y);
   return {};

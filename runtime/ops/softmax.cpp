@@ -2,6 +2,7 @@
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
+#include "runtime/device/turn.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 
@@ -81,6 +82,27 @@ struct FloatSoftmaxRow {
     });
   }
 };
+// The same for rows that stand beside each other: some at a time are turned, and turned back, by squares.
+template <class Row>
+void softmax_beside(const Row& softmax, const RowLayout& layout, const float* x, float* y) {
+  constexpr int64_t kMostRows = 16, kMostElements = int64_t{1} << 18;
+  const int64_t length = layout.length, inner = layout.inner;
+  const int64_t rows = std::clamp(kMostElements / length, int64_t{1}, std::min(kMostRows, inner));
+  const int64_t tiles = (inner + rows - 1) / rows;
+  parallel_for(layout.outer * tiles, length * 4 * rows, [&](int64_t begin, int64_t end) {
+    std::vector<float> values(static_cast<size_t>(rows * length)), results(values.size());
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t first = tile % tiles * rows, width = std::min(rows, inner - first);
+      const int64_t start = tile / tiles * length * inner + first;
+      for (int64_t i = 0; i < length; i += kMostRows)
+        turn(values.data() + i, length, x + start + i * inner, inner, width, std::min(kMostRows, length - i));
+      for (int64_t row = 0; row < width; ++row)
+        softmax(row, values.data() + row * length, results.data() + row * length);
+      for (int64_t i = 0; i < length; i += kMostRows)
+        turn(y + start + i * inner, inner, results.data() + i, length, std::min(kMostRows, length - i), width);
+    }
+  });
+}
 struct LogSoftmaxRow {
   template <class Team>
   PX_HD void operator()(Team& team, int64_t) const {
@@ -148,7 +170,12 @@ Status softmax_like(OpContext<Device>& op) {
   return visit_arithmetic<Floats>(x.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
     if constexpr (std::is_same_v<Device, Cpu> && std::is_same_v<Row, SoftmaxRow> && std::is_same_v<C, float>) {
-      scan_rows<C, C>(op.queue(), FloatSoftmaxRow{rows.length}, rows, y, x.view(), 4);
+      const FloatSoftmaxRow row{rows.length};
+      if (rows.inner > 1 && x.dtype() == DType::float32) {
+        softmax_beside(row, rows, reinterpret_cast<const float*>(x.view().data), reinterpret_cast<float*>(y.data));
+      } else {
+        scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 4);
+      }
     } else {
       scan_rows<C, C>(op.queue(), Row{}, rows, y, x.view(), 4);
     }
@@ -187,29 +214,29 @@ struct CumulativeRow {
   }
 };
 
-// Of rows beside each other, on the host: line after line of the tensor, so that rows advance together.
+// Of rows beside each other, on the host: line after line of the tensor, each from the line of the result before it.
 template <class Combine, class C>
 void cumulate_lines(const CumulativeRow<Combine>& row, const RowLayout& layout, const C* x, C* y) {
   const int64_t inner = layout.inner, length = layout.length;
   constexpr int64_t kLineRows = 512;
   const int64_t parts = (inner + kLineRows - 1) / kLineRows;
+  const int64_t direction = row.reverse ? -inner : inner;
   parallel_for(layout.outer * parts, length * std::min(inner, kLineRows) / 4 + 1, [&](int64_t begin, int64_t end) {
+    alignas(64) C starts[kLineRows];
+    std::fill_n(starts, kLineRows, static_cast<C>(Combine::kStart));
     for (int64_t part = begin; part < end; ++part) {
       const int64_t first = part % parts * kLineRows, width = std::min(kLineRows, inner - first);
-      C running[kLineRows];
-      std::fill_n(running, width, static_cast<C>(Combine::kStart));
       for (int64_t step = 0; step < length; ++step) {
         const int64_t at = (part / parts * length + (row.reverse ? length - 1 - step : step)) * inner + first;
-        vectorised(0, width, [=, &running, is_exclusive = row.exclusive](int64_t from, int64_t to) {
-          const C* const in = x + at;
-          C *const out = y + at, *const sums = running;
-          const bool exclusive = is_exclusive;
+        if (row.exclusive && step == 0) {
+          std::copy_n(starts, width, y + at);
+          continue;
+        }
+        const C* const sums = step == 0 ? starts : y + at - direction;
+        const C* const in = row.exclusive ? x + at - direction : x + at;
+        vectorised(0, width, [sums, in, out = y + at](int64_t from, int64_t to) {
           PX_INDEPENDENT_ITERATIONS
-          for (int64_t i = from; i < to; ++i) {
-            const C before = sums[i], after = Combine{}(before, in[i]);
-            out[i] = exclusive ? before : after;
-            sums[i] = after;
-          }
+          for (int64_t i = from; i < to; ++i) out[i] = Combine{}(sums[i], in[i]);
         });
       }
     }

@@ -43,6 +43,7 @@ def small(shape):
 
 FLAT, IMAGE, PLANE = (512, 1024), (1, 64, 56, 56), (256, 1024)
 WEIGHTS = below(200, 512, 512, dtype=np.int8)
+NIBBLES = {"w": below(200, 2048, 64, 16, dtype=np.uint8), "s": normal(2048 * 64)}
 SCALES = {"resize_roi": np.zeros(0, np.float32), "resize_scales": np.array([1, 1, 2, 2], np.float32)}
 
 
@@ -120,8 +121,9 @@ CASES = {
     "QuantizeLinear": ("QuantizeLinear", {"x": normal(*PLANE)}, {"s": np.float32(0.02), "z": np.uint8(3)}, {}),
     "DequantizeLinear": ("DequantizeLinear", {"x": below(200, *PLANE, dtype=np.uint8)},
                          {"s": np.float32(0.02), "z": np.uint8(3)}, {}),
-    "MatMulNBits": ("MatMulNBits", {"x": normal(1, 2048)}, {"w": below(200, 2048, 64, 16, dtype=np.uint8),
-                    "s": normal(2048 * 64)}, {"K": 2048, "N": 2048, "bits": 4, "block_size": 32}, {"domain": MICROSOFT}),
+    **{f"MatMulNBits {rows} rows": ("MatMulNBits", {"x": normal(rows, 2048)}, NIBBLES,
+                                    {"K": 2048, "N": 2048, "bits": 4, "block_size": 32}, {"domain": MICROSOFT})
+       for rows in (1, 128)},
     "Cast to float16": ("Cast", {"x": normal(*FLAT)}, {}, {"to": onnx.TensorProto.FLOAT16}),
     "GridSample": ("GridSample", {"x": normal(1, 32, 64, 64), "g": small((1, 64, 64, 2))}, {}, {}),
     "DepthToSpace": ("DepthToSpace", {"x": normal(1, 64, 64, 64)}, {}, {"blocksize": 2}),

@@ -1,5 +1,5 @@
 // Products with weights of 4 bits against the numbers the codes stand for: every rest of blocks, rows and units, and
-// the same bits by vectors of every width.
+// the same bits by vectors of every width and any number of threads.
 #include "runtime/device/nibble_products.h"
 
 #include <cmath>
@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "inspector/base/thread_pool.h"
 #include "runtime/device/multiversion.h"
 #include "tests/runtime/device/random_values.h"
 
@@ -39,15 +40,19 @@ struct Weights {
   }
 };
 
-using Multiply = void (*)(int64_t m, const float* left, const NibbleMatrix& b, float* y);
+using Multiply = void (*)(int64_t m, const float* a, const NibbleMatrix& b, float* y);
+
+void multiply_in_units(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
+  std::vector<float> left(static_cast<size_t>(m * b.row_step()), NAN);
+  lay_out_units(m, b.k, a, b.row_step(), left.data());
+  multiply_nibbles(m, left.data(), b, y);
+}
 
 void expect_products(const Weights& weights, int64_t m, Multiply multiply) {
   const auto [n, k] = std::pair(weights.matrix.n, weights.matrix.k);
   const auto a = random_values<float>(m * k, 4, -2, 2);
-  std::vector<float> left(static_cast<size_t>(m * weights.matrix.row_step()), NAN);
-  lay_out_units(m, k, a.data(), weights.matrix.row_step(), left.data());
   std::vector<float> y(static_cast<size_t>(m * n), -1.0F), again(y);
-  multiply(m, left.data(), weights.matrix, y.data());
+  multiply(m, a.data(), weights.matrix, y.data());
   for (int64_t row = 0; row < m; ++row) {
     for (int64_t column = 0; column < n; ++column) {
       double sum = 0, size = 0;
@@ -64,9 +69,13 @@ void expect_products(const Weights& weights, int64_t m, Multiply multiply) {
   for (const VectorLevel level : {VectorLevel::baseline, VectorLevel::avx2, VectorLevel::avx512}) {
     if (level > widest) continue;
     set_vector_level_for_tests(level);
-    multiply(m, left.data(), weights.matrix, again.data());
-    EXPECT_EQ(again, y) << "level " << static_cast<int>(level);
+    for (const int threads : {1, 3}) {
+      set_thread_count(threads);
+      multiply(m, a.data(), weights.matrix, again.data());
+      EXPECT_EQ(again, y) << "level " << static_cast<int>(level) << ", " << threads << " threads";
+    }
   }
+  set_thread_count(0);
   set_vector_level_for_tests(widest);
 }
 
@@ -76,7 +85,7 @@ TEST(NibbleProducts, EqualTheNumbersTheCodesStandFor) {
       for (const bool has_zeros : {false, true}) {
         const Weights weights(7, k, block_size, has_zeros);
         for (int64_t m = 1; m <= 9; ++m) {
-          expect_products(weights, m, multiply_nibbles);
+          expect_products(weights, m, multiply_in_units);
           expect_products(weights, m, multiply_unpacked_nibbles);
         }
       }
@@ -85,28 +94,7 @@ TEST(NibbleProducts, EqualTheNumbersTheCodesStandFor) {
 }
 
 TEST(NibbleProducts, GoOnBeyondOneTileAndOnePart) {
-  const Weights weights(70, 2100, 64, true);
-  expect_products(weights, 6, multiply_unpacked_nibbles);
-}
-
-TEST(NibbleProducts, UnpackTheNumbers) {
-  const Weights weights(9, 75, 32, true);
-  const int64_t step = weights.matrix.row_step();
-  const VectorLevel widest = vector_level();
-  for (const VectorLevel level : {VectorLevel::baseline, widest}) {
-    set_vector_level_for_tests(level);
-    std::vector<float> numbers(static_cast<size_t>(4 * step), -1.0F);
-    unpack_nibbles(weights.matrix, 3, 7, numbers.data());
-    for (int64_t row = 3; row < 7; ++row) {
-      for (int64_t i = 0; i < 75; ++i) {
-        const int64_t place = i / 32 * 32 + i % 2 * 16 + i % 32 / 2;
-        ASSERT_NEAR(static_cast<double>(numbers[static_cast<size_t>((row - 3) * step + place)]), weights.number(row, i),
-                    1e-5)
-            << row << ", " << i;
-      }
-    }
-  }
-  set_vector_level_for_tests(widest);
+  for (const int64_t n : {64, 86, 133}) expect_products(Weights(n, 2100, 64, true), 29, multiply_unpacked_nibbles);
 }
 
 }  // namespace nibble_products_test

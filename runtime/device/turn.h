@@ -1,0 +1,12 @@
+// Small matrices turned on the host, by one thread.
+#pragma once
+
+#include <cstdint>
+
+namespace parallax::runtime {
+
+// target[row][column] = source[column][row]; strides between rows, in elements. For float and double.
+template <class T>
+void turn(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows, int64_t columns);
+
+}  // namespace parallax::runtime

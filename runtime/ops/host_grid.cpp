@@ -1,0 +1,159 @@
+// What a place reads is found once for all channels, some places at a time. Few channels are gathered, each from its
+// plane; of more the image is turned first, so that what a place reads of a group of them lies side by side.
+#include "runtime/ops/host_grid.h"
+
+#include <algorithm>
+
+#include "inspector/base/thread_pool.h"
+#include "runtime/device/turn.h"
+#include "runtime/ops/host_taps.h"
+
+namespace parallax::runtime {
+namespace {
+
+constexpr int64_t kPlacesAtOnce = 256;
+constexpr int64_t kPlaceWork = 80;
+
+// The two taps along an axis at places side by side.
+template <class C>
+struct AxisPairs {
+  int32_t positions[2][kPlacesAtOnce];
+  C weights[2][kPlacesAtOnce];
+};
+
+// As AxisSampler::place gives them for mode linear.
+template <Padding kPadding, class C>
+void find_pairs(const AxisSampler<C>& given, const C* coordinates, int64_t count, AxisPairs<C>& pairs) {
+  vectorised(0, count, [&](int64_t begin, int64_t end) {
+    AxisSampler<C> axis = given;
+    axis.settings.mode = SampleMode::linear;
+    axis.settings.padding = kPadding;
+    const auto last = static_cast<int32_t>(axis.length - 1);
+    const C* const from = coordinates;
+    AxisPairs<C>& to = pairs;
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) {
+      const C x = axis.located(from[i]), floor = std::floor(x);
+      const auto below = static_cast<int32_t>(floor);
+      to.weights[0][i] = floor + 1 - x;
+      to.weights[1][i] = x - floor;
+      for (int32_t tap = 0; tap < 2; ++tap) {
+        const int32_t position = below + tap;
+        const int32_t inside = position < 0 ? 0 : position > last ? last : position;
+        to.positions[tap][i] = kPadding == Padding::zeros && inside != position ? -1 : inside;
+      }
+    }
+  });
+}
+
+template <class C>
+class HostGrid {
+ public:
+  HostGrid(const GridPlaces<Cpu, C>& places, int64_t samples) : places_(places), samples_(samples) {
+    for (int axis = 0; axis < places.lengths.count; ++axis) taps_ *= places.settings.mode == SampleMode::cubic ? 4 : 2;
+  }
+
+  // Turning pays where a group is at least half full and there are not too few places for the image.
+  bool suits_groups() const { return places_.channels * 2 >= kGroup && places_.plane <= places_.places * 4; }
+  int64_t grouped_elements() const { return samples_ * groups_ * kGroup * places_.plane; }
+
+  void from_planes(const C* image, C* y) const {
+    for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
+      for (int64_t channel = 0; channel < places_.channels; ++channel) {
+        const int64_t plane = sample * places_.channels + channel;
+        taps.add_up(image + plane * places_.plane, count, y + plane * places_.places + first);
+      }
+    });
+  }
+
+  // `grouped` is made here.
+  void from_groups(const C* image, C* grouped, C* y) const {
+    group_channels(image, samples_, places_.channels, places_.plane, grouped);
+    for_each_block([&](int64_t sample, int64_t first, int64_t count, const HostTaps<C>& taps) {
+      alignas(64) C sums[kPlacesAtOnce * kGroup];
+      for (int64_t channel = 0; channel < places_.channels; channel += kGroup) {
+        const int64_t width = std::min(kGroup, places_.channels - channel);
+        taps.add_up_group(grouped + (sample * groups_ * kGroup + channel) * places_.plane, count, sums);
+        turn(y + (sample * places_.channels + channel) * places_.places + first, places_.places, sums, kGroup, width,
+             count);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kGroup = kChannelGroup<C>;
+
+  // Calls f(sample, first place, places, their taps).
+  template <class F>
+  void for_each_block(const F& f) const {
+    const int64_t blocks = (places_.places + kPlacesAtOnce - 1) / kPlacesAtOnce;
+    const int64_t work = kPlacesAtOnce * (kPlaceWork + places_.channels * taps_);
+    parallel_for(samples_ * blocks, work, [&](int64_t begin, int64_t end) {
+      HostTaps<C> taps;
+      taps.resize(taps_, kPlacesAtOnce);
+      for (int64_t number = begin; number < end; ++number) {
+        const int64_t sample = number / blocks, first = number % blocks * kPlacesAtOnce;
+        const int64_t count = std::min(kPlacesAtOnce, places_.places - first);
+        find_taps(sample * places_.places + first, count, taps);
+        f(sample, first, count, taps);
+      }
+    });
+  }
+
+  void find_taps(int64_t row, int64_t count, HostTaps<C>& taps) const {
+    if (places_.settings.mode == SampleMode::linear && places_.settings.padding != Padding::reflection)
+      return find_linear_taps(row, count, taps);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t tap = 0;
+      places_.for_each_tap(row + i, [&](int64_t offset, C weight) { taps.set(tap++, i, offset, weight); });
+    }
+  }
+
+  void find_linear_taps(int64_t row, int64_t count, HostTaps<C>& taps) const {
+    const int axes = places_.lengths.count;
+    AxisPairs<C> pairs[3];
+    for (int axis = 0; axis < axes; ++axis) {
+      const AxisSampler<C> sampler{places_.settings, places_.lengths[axis]};
+      const C* const from = &places_.grid[row * axes + axes - 1 - axis];
+      C coordinates[kPlacesAtOnce];
+      for (int64_t i = 0; i < count; ++i) coordinates[i] = from[i * axes];
+      places_.settings.padding == Padding::zeros
+          ? find_pairs<Padding::zeros>(sampler, coordinates, count, pairs[axis])
+          : find_pairs<Padding::border>(sampler, coordinates, count, pairs[axis]);
+    }
+    for (int64_t tap = 0; tap < taps_; ++tap) {
+      int64_t stride = 1;
+      taps.begin(tap, count);
+      for (int axis = axes - 1; axis >= 0; --axis) {
+        const int64_t side = tap >> (axes - 1 - axis) & 1;
+        taps.extend(tap, pairs[axis].positions[side], pairs[axis].weights[side], stride, count);
+        stride *= places_.lengths[axis];
+      }
+    }
+  }
+
+  const GridPlaces<Cpu, C>& places_;
+  int64_t samples_;
+  int64_t taps_ = 1;
+  int64_t groups_ = channel_groups<C>(places_.channels);
+};
+
+}  // namespace
+
+template <class C>
+Status interpolate_on_host(OpContext<Cpu>& op, const GridPlaces<Cpu, C>& places, const C* image, int64_t samples,
+                           C* y) {
+  const HostGrid<C> grid(places, samples);
+  if (!grid.suits_groups()) {
+    grid.from_planes(image, y);
+    return {};
+  }
+  const MutableView grouped = PX_TRY(op.scratch(storage_of<C>(), shape_of({grid.grouped_elements()})));
+  grid.from_groups(image, reinterpret_cast<C*>(grouped.data), y);
+  return {};
+}
+
+template Status interpolate_on_host(OpContext<Cpu>&, const GridPlaces<Cpu, float>&, const float*, int64_t, float*);
+template Status interpolate_on_host(OpContext<Cpu>&, const GridPlaces<Cpu, double>&, const double*, int64_t, double*);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,18 @@
+// GridSample on the host, for images of up to three axes whose elements are stored as they are computed.
+#pragma once
+
+#include "runtime/ops/grid_places.h"
+#include "runtime/ops/op_context.h"
+
+namespace parallax::runtime {
+
+template <class C>
+bool suits_host_grid(const GridPlaces<Cpu, C>& places) {
+  return places.lengths.count <= 3 && places.plane < INT32_MAX;
+}
+
+// y [samples, channels, places] of image [samples, channels, plane].
+template <class C>
+Status interpolate_on_host(OpContext<Cpu>& op, const GridPlaces<Cpu, C>& places, const C* image, int64_t samples, C* y);
+
+}  // namespace parallax::runtime
