@@ -95,10 +95,12 @@ class ExecutionBlame {
   std::vector<Cause> causes_;
 };
 
-// Inputs and constants come first: where these differ, nothing is wrong with the node that reads them.
+// Inputs and constants come first: where these differ, in shape or value, nothing is wrong with the node that reads
+// them.
 void ExecutionBlame::add_what_was_given() {
+  if (first_diverged(comparison_) == nullptr) return;
   for (const ValueComparison& value : comparison_.values) {
-    if (value.verdict != Verdict::diverged) continue;
+    if (value.verdict != Verdict::diverged && value.shape_a.empty()) continue;
     const GraphSites* place = finder_.place_of(value.path);
     if (place == nullptr) continue;
     const std::string_view name = std::string_view(value.path).substr(diff::prefix_of(value.path).size());
@@ -134,7 +136,9 @@ void ExecutionBlame::add_constant(const ValueComparison& value, const GraphSites
   cause.why = is_constant
                   ? fmt::format("the constant '{}' that it reads is not the same on both sides", definition.name)
                   : fmt::format("the two runs were given different values of input '{}'", definition.name);
-  if (value.metrics.has_value() && !value.metrics->worst_index.empty()) {
+  if (!value.shape_a.empty()) {
+    cause.why += fmt::format(": shape {} in A and {} in B", value.shape_a, value.shape_b);
+  } else if (value.metrics.has_value() && !value.metrics->worst_index.empty()) {
     cause.why +=
         fmt::format(": element [{}] is {:.9g} in A and {:.9g} in B", fmt::join(value.metrics->worst_index, ","),
                     value.metrics->worst_a, value.metrics->worst_b);

@@ -100,12 +100,25 @@ std::string difference_between(const TensorStatistics& a, const TensorStatistics
   return fmt::format("{} {:.7g} in A and {:.7g} in B", most.name, most.a, most.b);
 }
 
+// An input that had another shape in B: all else follows from that.
+std::optional<Cause> other_input_shape(const DumpReader& a, const Comparison& comparison) {
+  for (const ValueComparison& value : comparison.values) {
+    const DumpEntry* const entry = value.shape_a.empty() ? nullptr : entry_of(a, value.a);
+    if (entry == nullptr || entry->role != ValueSite::Role::input) continue;
+    return cause_at(value,
+                    fmt::format("the two runs were given different values of input '{}': shape {} in A and {} in B",
+                                entry->name, value.shape_a, value.shape_b));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comparison& comparison) {
   if (keeps_elements(*request.a.dump) && keeps_elements(*request.b.dump)) return std::nullopt;
   const ValueComparison* const first = first_diverged(comparison);
   if (first == nullptr) return std::nullopt;
+  if (auto cause = other_input_shape(*request.a.dump, comparison); cause.has_value()) return cause;
   const DumpEntry* entry = entry_of(*request.a.dump, first->a);
   const TensorStatistics* a = statistics_of(entry);
   const TensorStatistics* b = statistics_of(entry_of(*request.b.dump, first->b));

@@ -233,6 +233,8 @@ Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_e
   if (request.executors.size() != 1)
     return usage_error("--repeat compares one executor with itself: give --with one name");
   if (!request.against.empty()) return usage_error("--repeat and --against exclude each other");
+  if (!request.baseline.empty())
+    return usage_error("--repeat and --baseline exclude each other: one compares an executor with itself");
   request.executors.push_back(request.executors.front());
   request.policy = Policy{Tolerance{0, 0}, {}};
   RunResult result;

@@ -59,6 +59,21 @@ class Messages(ProgramTest):
         document = json.loads(self.passed(f"{run} --with reference,cpu --json", code=1).stdout)
         self.assertIn("output 'y' of A (reference) is not as expected: ", document["reason"])
 
+    def test_inputs_of_other_shapes_are_what_parts_two_runs(self):
+        floats = "type { tensor_type { elem_type: 1 shape { %s } } }"
+        x, y = (floats % dims for dims in ("dim { dim_param: 'n' }", ""))
+        mean = node("ReduceMean", "x", "y", "attribute { name: 'keepdims' type: INT i: 0 }")
+        (self.folder / "mean.textproto").write_text(
+            f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {mean} input {{ name: 'x' {x} }} output {{ name: 'y' {y} }} }}")
+        told = r"the two runs were given different values of input 'x': shape \[100\] in A and \[101\] in B"
+        self.passed("run mean.textproto --with reference --dim n=100 --dump a")
+        self.passed("run mean.textproto --with cpu --dim n=101 --range x=1000..2000 --dump b")
+        self.assertRegex(self.passed("diff a/reference.plx b/cpu.plx", code=1).stdout, told)
+        self.passed("run mean.textproto --with cpu --dim n=100 --save-baseline kept.plx")
+        ended = self.passed("run mean.textproto --with cpu --dim n=101 --range x=1000..2000 --baseline kept.plx", code=1)
+        self.assertRegex(ended.stdout, told)
+        self.refused("run mean.textproto --with cpu --repeat 2 --baseline kept.plx", "--repeat and --baseline exclude each other")
+
     def test_numbers_are_not_clamped(self):
         run = "run m.textproto --with cpu"
         self.refused(f"{run} --seed -1", "--seed: -1 is not in the range 0 to")
