@@ -156,12 +156,7 @@ void ModelBlame::add_held(const ValueMatch& match) {
   root.introduced = values_.find(root.path)->severity;
   root.confidence = match.confidence;
   root.order = static_cast<int64_t>(roots_.size());
-  const Value in_a = a_->constant(match.a), in_b = b_->constant(match.b);
-  root.why = "it is another constant in B";
-  const bool are_tensors = in_a.is_tensor() && in_b.is_tensor();
-  const std::string difference =
-      are_tensors ? diff::difference_of_constants(in_a.tensor(), in_b.tensor()) : std::string();
-  if (!difference.empty()) root.why += ": " + difference;
+  root.why = "it is another constant in B" + diff::told_difference(a_->constant(match.a), b_->constant(match.b));
   roots_.push_back(std::move(root));
 }
 

@@ -280,10 +280,7 @@ class ConstantCauses {
   }
 
   std::string why(const ValueMatch& match) const {
-    const Value in_a = a_.constant(match.a), in_b = b_.constant(match.b);
-    std::string difference =
-        in_a.is_tensor() && in_b.is_tensor() ? difference_of_constants(in_a.tensor(), in_b.tensor()) : std::string();
-    if (!difference.empty()) difference.insert(0, ": ");
+    const std::string difference = told_difference(a_.constant(match.a), b_.constant(match.b));
     const std::string_view name = a_.site(match.a).name;
     const bool is_handed_out = effects_.is_handed_out(match.a);
     if (is_handed_out && effects_.readers(match.a).empty())

@@ -218,11 +218,9 @@ class Explanation {
   // What one side makes of constants the other holds.
   Guilty held_instead(const PlacedNode& made_a, const PlacedNode& made_b) const {
     const bool is_held_in_b = made_b.id == kNoNode;
-    std::string why = fmt::format("{} holds a constant in place of what it makes", is_held_in_b ? "B" : "A");
-    const std::string difference = region_.expected.is_tensor() && region_.found.is_tensor()
-                                       ? difference_of_constants(region_.expected.tensor(), region_.found.tensor())
-                                       : std::string();
-    return {is_held_in_b ? made_a : made_b, difference.empty() ? why : why + ": " + difference};
+    return {is_held_in_b ? made_a : made_b,
+            fmt::format("{} holds a constant in place of what it makes{}", is_held_in_b ? "B" : "A",
+                        told_difference(region_.expected, region_.found))};
   }
 
   Guilty reads_otherwise(const PlacedNode& node_a, const PlacedNode& node_b) const {

@@ -201,6 +201,12 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   return fmt::format("{} of {} elements differ; {}", count, a.element_count(), element);
 }
 
+std::string told_difference(const Value& a, const Value& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return {};
+  const std::string difference = difference_of_constants(a.tensor(), b.tensor());
+  return difference.empty() ? difference : ": " + difference;
+}
+
 // In half precision each differs a little.
 std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
                                  const PlacedNode& node_b) {

@@ -36,5 +36,7 @@ bool reads_the_same(const ModelSide& a, const PlacedNode& node_a, const ModelSid
 // The first element of two constants that differs and how many do; whether one is the other transposed, scaled or
 // empty. Empty for equal ones.
 std::string difference_of_constants(const Tensor& a, const Tensor& b);
+// The same behind a colon, for the end of a sentence; empty where one is no tensor.
+std::string told_difference(const Value& a, const Value& b);
 
 }  // namespace parallax::diff

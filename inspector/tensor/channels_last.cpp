@@ -1,4 +1,4 @@
-// Channels are turned as many at a time as share a cache line, place by place.
+// Channels are turned as many at a time as lie in lines of the cache that are fetched together.
 #include "inspector/tensor/channels_last.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace parallax {
 namespace {
 
-constexpr int64_t kLineBytes = 128;
+constexpr int64_t kLineBytes = 128;  // two lines of the cache, a pair to the processor
 
 struct Bytes16 {
   uint64_t halves[2];

@@ -25,7 +25,7 @@ class ChannelsLastReader {
 
   int64_t channels() const { return batch_ * channels_; }  // of all of the batch, one after another
   size_t channel_bytes() const { return static_cast<size_t>(places_) * element_bytes_; }
-  // Channels that share a cache line with their neighbours are best read together.
+  // Channels that share lines of the cache, two of which are fetched at once, are best read together.
   int64_t channels_of_line() const;
   int64_t line_end(int64_t channel) const;  // the first channel after `channel` that begins another line
 

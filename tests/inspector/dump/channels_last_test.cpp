@@ -28,13 +28,6 @@ Tensor turned(const Tensor& row_major) {
   return Tensor::wrap(made.dtype(), shape, made.storage(), kChannelsLast);
 }
 
-bool same_statistics(const TensorStatistics& a, const TensorStatistics& b) {
-  const auto same = [](double x, double y) { return std::memcmp(&x, &y, sizeof x) == 0 || (x != x && y != y); };
-  return a.count == b.count && same(a.min, b.min) && same(a.max, b.max) && same(a.mean, b.mean) && same(a.std, b.std) &&
-         same(a.l2, b.l2) && a.zeros == b.zeros && a.nan == b.nan && a.positive_inf == b.positive_inf &&
-         a.negative_inf == b.negative_inf && std::ranges::equal(a.projections, b.projections, same);
-}
-
 // Channels smaller than a chunk and larger, that end within chunks and with them; some in several batches.
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> all{Shape{1, 3, 5},        Shape{2, 70, 14, 14}, Shape{1, 512, 7, 7},

@@ -21,15 +21,6 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-bool same_number(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
-
-bool same_statistics(const TensorStatistics& a, const TensorStatistics& b) {
-  return a.count == b.count && same_number(a.min, b.min) && same_number(a.max, b.max) && same_number(a.mean, b.mean) &&
-         same_number(a.std, b.std) && same_number(a.l2, b.l2) && a.zeros == b.zeros && a.nan == b.nan &&
-         a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf &&
-         std::ranges::equal(a.projections, b.projections, same_number);
-}
-
 Tensor normal_floats(int64_t count, uint64_t seed, double mean = 0, double deviation = 1) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(mean, deviation);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -87,6 +88,15 @@ inline bool same_bits(const Value& a, const Value& b) {
   if (a.is_map())
     return b.is_map() && same_bits(a.map().keys, b.map().keys) && all_same(a.map().values, b.map().values);
   return a.is_absent() && b.is_absent();
+}
+
+inline bool same_number(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+
+inline bool same_statistics(const TensorStatistics& a, const TensorStatistics& b) {
+  return a.count == b.count && same_number(a.min, b.min) && same_number(a.max, b.max) && same_number(a.mean, b.mean) &&
+         same_number(a.std, b.std) && same_number(a.l2, b.l2) && a.zeros == b.zeros && a.nan == b.nan &&
+         a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf &&
+         std::ranges::equal(a.projections, b.projections, same_number);
 }
 
 // Shows values to an observer as an executor would: one site for each name.
