@@ -83,6 +83,16 @@ bool are_all_empty(const Comparison& comparison) {
   return decisive.all > 0 && decisive.empty == decisive.all && (inputs.all == 0 || inputs.empty > 0);
 }
 
+// Two runs of inputs of different shapes: that is why there is nothing to compare. Empty where there are none.
+std::string other_input_shape(const Comparison& comparison) {
+  const auto found = std::ranges::find_if(comparison.values, [](const ValueComparison& value) {
+    return value.origin == Origin::input && !value.shape_a.empty();
+  });
+  if (found == comparison.values.end()) return {};
+  return fmt::format("; the two runs were given input '{}' of shape {} in A and {} in B", found->path, found->shape_a,
+                     found->shape_b);
+}
+
 // Why nothing can be said of the whole, though nothing diverged; empty where it passes.
 std::string why_inconclusive(const Comparison& comparison) {
   const bool nothing_compared =
@@ -98,7 +108,8 @@ std::string why_inconclusive(const Comparison& comparison) {
   }
   for (const auto* values : {&comparison.values, &comparison.expected}) {
     if (const ValueComparison* output = missed_output(*values))
-      return fmt::format("graph output '{}' was not compared: {}", output->path, told_reason(*output));
+      return fmt::format("graph output '{}' was not compared: {}{}", output->path, told_reason(*output),
+                         other_input_shape(comparison));
   }
   return {};
 }

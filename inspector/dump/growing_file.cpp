@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/mman.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -51,6 +52,16 @@ bool is_in_memory(int descriptor) {
   return ::fstatfs(descriptor, &info) == 0 && info.f_type == TMPFS_MAGIC;
 }
 
+// Whoever writes holds a lock until it closes the file or dies. Takes it, if nobody has it; a file system without locks
+// has nobody.
+bool is_locked_by_another(int descriptor) {
+  return ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+Error written_by_another(const std::string& path) {
+  return io_error("'" + path + "' is being written by another run: wait for its end, or name another file or folder");
+}
+
 // Address space that begins at a multiple of kStepBytes, or null.
 std::byte* find_address_space(uint64_t size) {
   constexpr uint64_t kStepBytes = GrowingFile::kStepBytes;
@@ -68,10 +79,18 @@ std::byte* find_address_space(uint64_t size) {
 Result<std::unique_ptr<GrowingFile>> GrowingFile::create(const std::string& path) {
   // A file that is there may be mapped by a reader, which must not lose its pages: it keeps the old one.
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) ::unlink(path.c_str());
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    const int there = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool is_written = there >= 0 && is_locked_by_another(there);
+    if (there >= 0) ::close(there);
+    if (is_written) return written_by_another(path);
+    ::unlink(path.c_str());
+  }
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) return io_error("cannot create '" + path + "': " + std::strerror(errno));
-  return std::unique_ptr<GrowingFile>(new GrowingFile(path, descriptor));
+  auto file = std::unique_ptr<GrowingFile>(new GrowingFile(path, descriptor));
+  if (is_locked_by_another(descriptor)) return written_by_another(path);  // it began at the same moment
+  return file;
 }
 
 GrowingFile::GrowingFile(std::string path, int descriptor)

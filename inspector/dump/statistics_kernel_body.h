@@ -126,12 +126,14 @@ template <NumberFormat kFormat>
 inline ComparedPart<kFormat> part_of(const ComparedFull& full, int part) {
   ComparedPart<kFormat> out;
   for (int first = part * kPartLanes; first < kFullLanes; first += kLanes) {
-    for (int lane = 0; lane < kPartLanes; ++lane) {
-      const float min = full.min[first + lane], max = full.max[first + lane];
-      out.min[lane] = min < out.min[lane] ? min : out.min[lane];
-      out.max[lane] = max > out.max[lane] ? max : out.max[lane];
-      out.zeros[lane] += full.zeros[first + lane];
-    }
+    decltype(out.min) min, max;
+    decltype(out.zeros) zeros;
+    std::memcpy(&min, reinterpret_cast<const float*>(&full.min) + first, sizeof min);
+    std::memcpy(&max, reinterpret_cast<const float*>(&full.max) + first, sizeof max);
+    std::memcpy(&zeros, reinterpret_cast<const int32_t*>(&full.zeros) + first, sizeof zeros);
+    out.min = min < out.min ? min : out.min;
+    out.max = max > out.max ? max : out.max;
+    out.zeros += zeros;
   }
   return out;
 }

@@ -54,11 +54,11 @@ Result<Frame> parse_frame(std::string_view text, std::string_view whole) {
   return bad_path(whole, fmt::format("'{}' is no frame (expected .body[n], .then, .else or .call)", text));
 }
 
-}  // namespace
-
-std::string escape_name(std::string_view name) {
-  std::string text;
-  text.reserve(name.size());
+void append_escaped(std::string& text, std::string_view name) {
+  if (name.find_first_of("/%") == std::string_view::npos) {
+    text += name;
+    return;
+  }
   for (size_t index = 0; index < name.size(); ++index) {
     const std::string_view rest = name.substr(index);
     if (rest.starts_with(kSeparator)) {
@@ -70,6 +70,51 @@ std::string escape_name(std::string_view name) {
       text += name[index];
     }
   }
+}
+
+void append_index(std::string& text, int64_t index) {
+  char digits[20];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, index);
+  text += '[';
+  text.append(digits, end);
+  text += ']';
+}
+
+// Executors come here for each iteration of a loop.
+void append(std::string& text, const Frame& frame) {
+  switch (frame.kind) {
+    case Frame::Kind::graph:
+      text += "graph(";
+      append_escaped(text, frame.node);
+      text += ')';
+      return;
+    case Frame::Kind::step:
+      text += "step";
+      return append_index(text, frame.index);
+    case Frame::Kind::body:
+      append_escaped(text, frame.node);
+      text += ".body";
+      return append_index(text, frame.index);
+    case Frame::Kind::then_branch:
+      append_escaped(text, frame.node);
+      text += ".then";
+      return;
+    case Frame::Kind::else_branch:
+      append_escaped(text, frame.node);
+      text += ".else";
+      return;
+    case Frame::Kind::call:
+      append_escaped(text, frame.node);
+      text += ".call";
+      return;
+  }
+}
+
+}  // namespace
+
+std::string escape_name(std::string_view name) {
+  std::string text;
+  append_escaped(text, name);
   return text;
 }
 
@@ -88,21 +133,9 @@ std::string unescape_name(std::string_view text) {
 }
 
 std::string to_string(const Frame& frame) {
-  switch (frame.kind) {
-    case Frame::Kind::graph:
-      return "graph(" + escape_name(frame.node) + ")";
-    case Frame::Kind::step:
-      return fmt::format("step[{}]", frame.index);
-    case Frame::Kind::body:
-      return fmt::format("{}.body[{}]", escape_name(frame.node), frame.index);
-    case Frame::Kind::then_branch:
-      return escape_name(frame.node) + ".then";
-    case Frame::Kind::else_branch:
-      return escape_name(frame.node) + ".else";
-    case Frame::Kind::call:
-      return escape_name(frame.node) + ".call";
-  }
-  return {};
+  std::string text;
+  append(text, frame);
+  return text;
 }
 
 std::string to_string(const ValuePath& path) {
@@ -176,7 +209,7 @@ bool glob_matches(std::string_view glob, std::string_view path) {
 
 void FrameStack::push(Frame frame) {
   lengths_.push_back(prefix_.size());
-  prefix_ += to_string(frame);
+  append(prefix_, frame);
   prefix_ += kSeparator;
   frames_.push_back(std::move(frame));
 }

@@ -68,7 +68,7 @@ void Checker::check_graph(const CheckedGraph& checked, std::span<const OpsetImpo
 void Checker::check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports) {
   const auto check_body = [&](const Graph& body, const std::string& name) {
     const std::string place = " in " + name + " of node '" + node.display_name + "'" + checked.place;
-    check_graph({body, place, &checked, checked.function}, imports);
+    check_graph({body, place, &checked, checked.function, &node}, imports);
   };
   for (const Attribute& attribute : node.attributes) {
     if (const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) check_body(**body, attribute.name);

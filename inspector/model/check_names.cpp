@@ -63,13 +63,19 @@ bool are_one_constant(const Graph& outer, const ValueDef& hidden, const Graph& i
   return std::ranges::equal(a->view().bytes(), b->view().bytes());
 }
 
+// Whether a body of node `owner` sees it: what the node itself and those behind it give is not there yet.
+bool is_seen_by(const Graph& graph, const ValueDef& value, const Node& owner) {
+  return value.producer == kNoNode || &graph.nodes[static_cast<size_t>(value.producer)] < &owner;
+}
+
 // A body must not define a name that it could read from outside. A body's formal inputs may: exporters write that; and
 // so may the copies of a constant that optimisers put into each branch.
 void check_shadowing(const CheckedGraph& checked, CheckReport& report) {
-  for (const CheckedGraph* outer = checked.enclosing; outer != nullptr; outer = outer->enclosing) {
+  const CheckedGraph* inner = &checked;
+  for (const CheckedGraph* outer = checked.enclosing; outer != nullptr; inner = outer, outer = outer->enclosing) {
     std::unordered_map<std::string_view, const ValueDef*> names;
     for (const ValueDef& value : outer->graph.values) {
-      if (!value.is_outer) names.emplace(value.name, &value);
+      if (!value.is_outer && is_seen_by(outer->graph, value, *inner->owner)) names.emplace(value.name, &value);
     }
     for (const ValueDef& value : checked.graph.values) {
       if (value.is_outer || value.input_index >= 0) continue;

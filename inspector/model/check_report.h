@@ -17,6 +17,7 @@ struct CheckedGraph {
   std::string place;  // "", " in then_branch of node 'if_1'", " in function 'my.F'": ends every `where`
   const CheckedGraph* enclosing = nullptr;  // null for the main graph and for a function's body
   const Function* function = nullptr;       // whose body this is, or lies in
+  const Node* owner = nullptr;              // of the enclosing graph: whose attribute this graph is
 };
 
 class CheckReport {

@@ -107,11 +107,8 @@ Result<CheckReport> check_file(const std::string& path) {
   report.file = path;
   report.is_dump = PX_TRY(is_dump_file(path));
   if (!report.is_dump) {
-    report.is_dump = path.ends_with(".plx");  // a dump that lost its first bytes is a damaged dump, not a bad model
-    if (!report.is_dump) {
-      check_model_file(report);
-      return report;
-    }
+    check_model_file(report);
+    return report;
   }
   report.code = ErrorCode::corrupt_file;
   auto found = check_dump(path);

@@ -15,7 +15,7 @@
 
 namespace parallax {
 
-// By the first bytes of the file.
+// By the first bytes of the file, or its ending .plx.
 Result<bool> is_dump_file(const std::string& path);
 
 // The graph of a model file, or the (first) graph a dump holds. Errors: usage, when a dump holds none.

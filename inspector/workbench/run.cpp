@@ -184,6 +184,27 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   return result;
 }
 
+// Whoever calls B in A's place asks for the outputs by name or by place.
+void note_outputs(const Graph& a, const Graph& b, std::vector<std::string>& notes) {
+  const auto names_of = [](const Graph& graph) {
+    std::vector<std::string> names;
+    for (const ValueId output : graph.outputs) names.push_back(graph.values[static_cast<size_t>(output)].name);
+    return names;
+  };
+  const std::vector<std::string> names_a = names_of(a), names_b = names_of(b);
+  if (names_a == names_b) return;
+  if (std::ranges::is_permutation(names_a, names_b)) {
+    notes.push_back(fmt::format("B gives its graph outputs in another order: {} in A, {} in B",
+                                fmt::join(names_a, ", "), fmt::join(names_b, ", ")));
+    return;
+  }
+  if (names_a.size() == names_b.size()) return;  // renamed: compared by what they are made of
+  for (const std::string& name : names_a) {
+    if (std::ranges::find(names_b, name) == names_b.end())
+      notes.push_back(fmt::format("'{}' is a graph output of A and none of B", name));
+  }
+}
+
 Status open_dumps(const RunRequest& request, RunSide& a, RunSide& b, RunResult& result) {
   const CaptureLevel level = request.capture.value_or(CaptureLevel::all);
   if (request.dump_directory.empty() || level == CaptureLevel::none) return {};
@@ -213,7 +234,10 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   RunSide b = PX_TRY(prepare_side(request, request.executors.back(), prepared.model_b, inputs_b, make_executor));
   PX_TRY(open_dumps(request, a, b, result));
   StreamOptions stream = stream_options(request);
-  if (!request.against.empty()) stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
+  if (!request.against.empty()) {
+    stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
+    note_outputs(prepared.model_a->graph, prepared.model_b->graph, result.notes);
+  }
   StreamComparer comparer(request.policy, std::move(stream));
   if (Status ran = run_side_by_side(a, b, comparer, request.progress); !ran.ok())
     return with_first_divergence(std::move(ran).error(), comparer, result.written);

@@ -162,7 +162,7 @@ Status op_mod_13(OpContext& op) {
 }
 
 // The result has the type of the base. Integers to an integer power are exact modulo their width; otherwise both are
-// taken as double, and the power of an integer base is truncated.
+// taken as double, and the power of an integer base is truncated as Cast does it.
 Status op_pow(OpContext& op) {
   const Tensor& base = op.input(0);
   const Tensor exponent = PX_TRY(aligned_second(op));
@@ -191,7 +191,7 @@ Status op_pow(OpContext& op) {
       b[index] = e[index] == 2 ? b[index] * b[index] : std::pow(b[index], e[index]);
     if (is_floating(base.dtype())) return store<double>(output, begin, b);
     std::vector<int64_t> truncated(count);
-    for (size_t index = 0; index < count; ++index) truncated[index] = truncate_to_int64(b[index]);
+    for (size_t index = 0; index < count; ++index) truncated[index] = truncate_to_integer(b[index], base.dtype());
     store<int64_t>(output, begin, truncated);
   });
   return op.set_output(0, std::move(output));

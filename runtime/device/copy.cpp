@@ -143,6 +143,13 @@ int64_t element_bytes(DType dtype) {
 void copy_strided(Queue<Cpu>&, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                   const StridedSource& source) {
   if (product(dims) == 0) return;
+  constexpr int64_t kOneThread = 1 << 16;  // bytes
+  if (dims.size() == 1 && target.strides[0] == 1 && source.strides[0] == 1 &&
+      dims[0] * bytes_per_element < kOneThread) {
+    std::memcpy(target.data + target.offset * bytes_per_element, source.data + source.offset * bytes_per_element,
+                static_cast<size_t>(dims[0] * bytes_per_element));
+    return;
+  }
   std::array<Ints, 2> strides{target.strides, source.strides};
   Walk walk{dims, {}, {}};
   merge_axes(walk.dims, strides);

@@ -49,6 +49,9 @@ void Ints::erase(int64_t index) {
 }
 
 Result<Shape> broadcast_shapes(std::span<const Shape> shapes) {
+  if (!shapes.empty() &&
+      std::all_of(shapes.begin() + 1, shapes.end(), [&](const Shape& shape) { return shape == shapes[0]; }))
+    return shapes[0];
   int64_t rank = 0;
   for (const Shape& shape : shapes) rank = std::max(rank, rank_of(shape));
   Ints dims(rank, 1);

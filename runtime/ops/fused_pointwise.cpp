@@ -122,41 +122,42 @@ constexpr PointwiseRow kPointwise[] = {
     {"Sub", binary_step<Sub>, 2},  {"Tanh", unary_step<Tanh>, 1},
 };
 
-// Operands are numbered: inputs first, then results.
+// Operands are numbered: inputs first, then results. Short lists of fixed room: a small node costs no allocation.
 struct Program {
   struct Step {
-    StepFunction run;
-    size_t a, b;
+    StepFunction run = nullptr;
+    size_t a = 0, b = 0;
   };
-  std::vector<Step> steps;
-  size_t input_count = 0;
+  std::array<Step, kMostSteps> steps;
+  size_t step_count = 0, input_count = 0;
 };
 
 Result<Program> program_of(const Context& op) {
   Program program;
   program.input_count = static_cast<size_t>(op.input_count());
-  const std::vector<std::string> names = op.texts("operators");
-  const Ints operands = op.find_integers("operands").value_or(Ints());
+  const std::span<const std::string> names = op.given<std::string>("operators");
+  const std::span<const int64_t> operands = op.given<int64_t>("operands");
   if (names.empty() || names.size() > kMostSteps || program.input_count > kMostInputs ||
-      operands.size() != static_cast<int64_t>(2 * names.size()))
+      operands.size() != 2 * names.size())
     return invalid_model("its program is not one");
   for (size_t index = 0; index < names.size(); ++index) {
     const auto row = std::find_if(std::begin(kPointwise), std::end(kPointwise),
                                   [&](const PointwiseRow& each) { return each.op == names[index]; });
     if (row == std::end(kPointwise)) return unsupported(fmt::format("its program has no step {}", names[index]));
     const int64_t known = static_cast<int64_t>(program.input_count + index);
-    const int64_t a = operands[2 * static_cast<int64_t>(index)], b = operands[2 * static_cast<int64_t>(index) + 1];
+    const int64_t a = operands[2 * index], b = operands[2 * index + 1];
     if (a < 0 || a >= known || (row->operands == 2 && (b < 0 || b >= known)))
       return invalid_model("its program reads what is not there yet");
-    program.steps.push_back({row->run, static_cast<size_t>(a), static_cast<size_t>(std::max<int64_t>(0, b))});
+    program.steps[program.step_count++] = {row->run, static_cast<size_t>(a),
+                                           static_cast<size_t>(std::max<int64_t>(0, b))};
   }
   return program;
 }
 
 struct PointwiseInputs {
   Ints dims;
-  std::vector<Ints> strides;
-  std::vector<const float*> data;
+  std::array<Ints, kMostInputs> strides;
+  std::array<const float*, kMostInputs> data{};
 
   const float* block(size_t input, int64_t index, int64_t count, float* buffer) const {
     const Ints& own = strides[input];
@@ -180,9 +181,9 @@ void run_block(const Program& program, const PointwiseInputs& inputs, int64_t in
   std::array<const float*, kMostInputs + kMostSteps> operands{};
   for (size_t input = 0; input < program.input_count; ++input)
     operands[input] = inputs.block(input, index, count, repeated[input]);
-  for (size_t step = 0; step < program.steps.size(); ++step) {
+  for (size_t step = 0; step < program.step_count; ++step) {
     const Program::Step& each = program.steps[step];
-    float* target = step + 1 == program.steps.size() ? out : results[step];
+    float* target = step + 1 == program.step_count ? out : results[step];
     each.run(operands[each.a], operands[each.b], target, count);
     operands[program.input_count + step] = target;
   }
@@ -190,16 +191,20 @@ void run_block(const Program& program, const PointwiseInputs& inputs, int64_t in
 
 Status pointwise(Context& op) {
   const Program program = PX_TRY(program_of(op));
-  std::vector<Shape> shapes;
-  for (int64_t input = 0; input < op.input_count(); ++input) shapes.push_back(op.input(input).shape());
-  const Shape shape = PX_TRY(broadcast_shapes(shapes));
-  PointwiseInputs inputs{shape, {}, {}};
-  for (int64_t input = 0; input < op.input_count(); ++input) {
-    inputs.strides.push_back(broadcast_strides(op.input(input).shape(), shape));
-    inputs.data.push_back(data_as<float>(op.input(input)));
+  std::array<Shape, kMostInputs> shapes;
+  PointwiseInputs inputs;
+  for (size_t input = 0; input < program.input_count; ++input) {
+    const Tensor& tensor = op.input(static_cast<int64_t>(input));
+    shapes[input] = tensor.shape();
+    inputs.data[input] = data_as<float>(tensor);
   }
+  const std::span<const Shape> given(shapes.data(), program.input_count);
+  const Shape shape = PX_TRY(broadcast_shapes(given));
+  inputs.dims = shape;
+  for (size_t input = 0; input < program.input_count; ++input)
+    inputs.strides[input] = broadcast_strides(shapes[input], shape);
+  merge_axes(inputs.dims, std::span(inputs.strides).first(program.input_count));
   const MutableView y = PX_TRY(op.make_output_over(0, DType::float32, shape, {0, 1, 2, 3, 4, 5, 6, 7}));
-  merge_axes(inputs.dims, inputs.strides);
   const auto body = [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end;) {
       const int64_t count = std::min({inputs.dims.back() - index % inputs.dims.back(), end - index, kBlock});
@@ -207,7 +212,7 @@ Status pointwise(Context& op) {
       index += count;
     }
   };
-  parallel_for(shape.element_count(), 2 * static_cast<int64_t>(program.steps.size()), std::ref(body));
+  parallel_for(shape.element_count(), 2 * static_cast<int64_t>(program.step_count), std::ref(body));
   return {};
 }
 

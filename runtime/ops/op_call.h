@@ -71,6 +71,13 @@ class OpCall {
   std::optional<Ints> find_integers(std::string_view name) const;
   std::optional<std::vector<float>> find_reals(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
+  // The list that the node itself has, in place; empty where it has none. For int64_t, float and std::string.
+  template <class T>
+  std::span<const T> given(std::string_view name) const {
+    const Attribute* const attribute = find_attribute(node_, name);
+    const auto* const list = attribute == nullptr ? nullptr : std::get_if<std::vector<T>>(&attribute->value);
+    return list == nullptr ? std::span<const T>() : std::span<const T>(*list);
+  }
   const Tensor* find_tensor(std::string_view name) const;
 
   // `axis` counted from the front. Error: execution, when outside [-rank, rank).

@@ -26,10 +26,12 @@ int64_t input_with_payload(std::span<const OpInput> inputs, const Value& output)
   return -1;
 }
 
-// FNV-1a, 32 bits, of the frames' text: what random operators start from, so that each iteration draws anew.
-uint64_t seed_of(const FrameStack& frames) {
-  uint32_t hash = 2166136261U;
-  for (char letter : frames.prefix()) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
+// FNV-1a, 32 bits, of the frames' text: what random operators start from, so that each iteration draws anew. Text that
+// is added to it goes on from the hash of what stood before.
+constexpr uint64_t kNoFrames = 2166136261U;
+uint64_t seed_of(std::string_view text, uint64_t before = kNoFrames) {
+  auto hash = static_cast<uint32_t>(before);
+  for (char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
   return hash;
 }
 
@@ -82,7 +84,7 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   frames_ = FrameStack();
   if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
   if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
-  frame_seed_ = seed_of(frames_);
+  frame_seed_ = seed_of(frames_.prefix());
   PX_TRY(observer_->begin_call(info, inputs));
   if (announce) PX_TRY(announce_absent(plan));
   auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
@@ -315,8 +317,10 @@ Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& ste
   if (body == nullptr) return invalid_model(fmt::format("it has no body '{}'", attribute));
   const Frame frame{kind, std::string(step.site.node), index};
   PX_TRY(posted(outbox_.enter_body(step.site, frame)));
+  const size_t outer_length = frames_.prefix().size();
   frames_.push(frame);
-  const uint64_t outer_seed = std::exchange(frame_seed_, seed_of(frames_));
+  const std::string_view inner = std::string_view(frames_.prefix()).substr(outer_length);
+  const uint64_t outer_seed = std::exchange(frame_seed_, seed_of(inner, frame_seed_));
   auto outputs = run_graph(*body->plan, std::move(inputs), &active, body);
   frame_seed_ = outer_seed;
   frames_.pop();

@@ -25,23 +25,29 @@ Result<std::vector<ScanAxis>> scan_axes(const OpCall& op, std::string_view axes_
 }
 
 struct ScanInput {
-  Tensor tensor;
-  ScanAxis axis;
+  Slices slices;
+  bool reversed = false;
 };
 
-Result<std::vector<ScanInput>> scan_inputs(const OpCall& op, int64_t state_count) {
+struct ScanInputs {
+  std::vector<ScanInput> each;
+  int64_t length = 0;
+};
+
+Result<ScanInputs> scan_inputs(ControlCall& call, int64_t state_count) {
+  const OpCall& op = call.op;
   const int64_t count = op.input_count() - state_count;
-  std::vector<ScanAxis> axes = PX_TRY(scan_axes(op, "scan_input_axes", "scan_input_directions", count));
-  std::vector<ScanInput> inputs;
+  const std::vector<ScanAxis> axes = PX_TRY(scan_axes(op, "scan_input_axes", "scan_input_directions", count));
+  ScanInputs inputs;
   for (int64_t index = 0; index < count; ++index) {
     if (!op.value(state_count + index).is_tensor()) return execution_error("scan inputs must be tensors");
     const Tensor& tensor = op.input(state_count + index);
-    ScanAxis& axis = axes[static_cast<size_t>(index)];
-    axis.axis = PX_TRY(OpCall::resolve_axis(axis.axis, rank_of(tensor.shape())));
-    if (index > 0 && dim_of(tensor.shape(), axis.axis) != dim_of(inputs[0].tensor.shape(), inputs[0].axis.axis)) {
-      return execution_error("scan inputs differ in length");
-    }
-    inputs.push_back({tensor, axis});
+    const ScanAxis& given = axes[static_cast<size_t>(index)];
+    const int64_t axis = PX_TRY(OpCall::resolve_axis(given.axis, rank_of(tensor.shape())));
+    const int64_t length = dim_of(tensor.shape(), axis);
+    if (index > 0 && length != inputs.length) return execution_error("scan inputs differ in length");
+    inputs.length = length;
+    inputs.each.push_back({PX_TRY(Slices::of(call, tensor, axis)), given.reversed});
   }
   return inputs;
 }
@@ -56,18 +62,16 @@ Status run_scan(ControlCall& call) {
   if (body == nullptr || input_count < 1 || state_count < 0 || op.output_count() < state_count) {
     return invalid_model(fmt::format("num_scan_inputs is {}, it has {} inputs", input_count, op.input_count()));
   }
-  const std::vector<ScanInput> inputs = PX_TRY(scan_inputs(op, state_count));
-  const int64_t length = dim_of(inputs[0].tensor.shape(), inputs[0].axis.axis);
+  const ScanInputs inputs = PX_TRY(scan_inputs(call, state_count));
+  const int64_t length = inputs.length;
   const auto scanned_count = static_cast<size_t>(op.output_count() - state_count);
   std::vector<Value> states;
   for (int64_t index = 0; index < state_count; ++index) states.push_back(op.value(index));
   std::vector<Stack> scanned(scanned_count, Stack(length));
   for (int64_t step = 0; step < length; ++step) {
     std::vector<Value> arguments = std::move(states);
-    for (const ScanInput& input : inputs) {
-      const int64_t position = input.axis.reversed ? length - 1 - step : step;
-      arguments.emplace_back(PX_TRY(slice_at(call, input.tensor, input.axis.axis, position)));
-    }
+    for (const ScanInput& input : inputs.each)
+      arguments.emplace_back(PX_TRY(input.slices.at(call, input.reversed ? length - 1 - step : step)));
     std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, step, std::move(arguments)));
     PX_TRY(expect_count(results.size(), static_cast<size_t>(state_count) + scanned_count, "body"));
     for (size_t index = 0; index < scanned_count; ++index)

@@ -50,21 +50,28 @@ struct Sample {
   std::vector<Value> last;
 };
 
+Result<Tensor> slice_at(ControlCall& call, const Tensor& tensor, int64_t position) {
+  const Slices slices = PX_TRY(Slices::of(call, tensor, 0));
+  return slices.at(call, position);
+}
+
 Result<Sample> run_sample(ControlCall& call, const Batches& batches, int64_t batch, size_t scanned_count) {
   OpCall& op = call.op;
   Sample sample;
   sample.scanned.assign(scanned_count, Stack(batches.length));
   for (int64_t index = 1; index <= batches.state_count; ++index)
-    sample.states.emplace_back(PX_TRY(slice_at(call, op.input(index), 0, batch)));
-  std::vector<Tensor> sequences;
-  for (int64_t index = batches.state_count + 1; index < op.input_count(); ++index)
-    sequences.push_back(PX_TRY(slice_at(call, op.input(index), 0, batch)));
+    sample.states.emplace_back(PX_TRY(slice_at(call, op.input(index), batch)));
+  std::vector<Slices> sequences;
+  for (int64_t index = batches.state_count + 1; index < op.input_count(); ++index) {
+    const Tensor sequence = PX_TRY(slice_at(call, op.input(index), batch));
+    sequences.push_back(PX_TRY(Slices::of(call, sequence, 0)));
+  }
   const int64_t length = batches.lengths[batch];
   for (int64_t step = 0; step < length; ++step) {
     std::vector<Value> arguments = std::move(sample.states);
     for (size_t input = 0; input < sequences.size(); ++input) {
       const bool reversed = batches.reversed[static_cast<int64_t>(input)] != 0;
-      arguments.emplace_back(PX_TRY(slice_at(call, sequences[input], 0, reversed ? length - 1 - step : step)));
+      arguments.emplace_back(PX_TRY(sequences[input].at(call, reversed ? length - 1 - step : step)));
     }
     const int64_t number = batch * batches.length + step;
     std::vector<Value> results = PX_TRY(call.run_body("body", Frame::Kind::body, number, std::move(arguments)));

@@ -95,24 +95,31 @@ Result<Tensor> Stack::take(ControlCall& call, const Graph& body, size_t body_out
   return result;
 }
 
-Result<Tensor> slice_at(ControlCall& call, const Tensor& tensor, int64_t axis, int64_t position) {
+Result<Slices> Slices::of(ControlCall& call, const Tensor& tensor, int64_t axis) {
   if (bits_of(tensor.dtype()) < 8)
     return unsupported("scan inputs of a packed or string type; --fallback=reference runs them");
+  Slices slices;
   Ints dims(tensor.shape());
-  Ints strides = row_major_strides(dims);
-  const int64_t offset = position * strides[axis];
+  slices.strides_ = row_major_strides(dims);
+  slices.stride_ = slices.strides_[axis];
   dims.erase(axis);
-  strides.erase(axis);
-  const Shape shape = PX_TRY(shape_of(dims));
-  const Value source = PX_TRY(call.platform.to_device(tensor));
-  if (product(dims, 0, axis) == 1) {
-    const Tensor& whole = source.tensor();
-    const std::byte* place = whole.view().data + offset * element_bytes(tensor.dtype());
-    return Tensor::wrap(tensor.dtype(), shape, {whole.storage(), place}, whole.view().device);
-  }
-  Tensor result = PX_TRY(call.platform.allocate(tensor.dtype(), shape));
-  PX_TRY(call.platform.copy(element_bytes(tensor.dtype()), dims, {writable(result).data, row_major_strides(dims), 0},
-                            {source.tensor().view().data, strides, offset}));
+  slices.strides_.erase(axis);
+  slices.shape_ = PX_TRY(shape_of(dims));
+  slices.is_in_one_piece_ = product(dims, 0, axis) == 1;
+  const Value there = PX_TRY(call.platform.to_device(tensor));
+  slices.tensor_ = there.tensor();
+  return slices;
+}
+
+Result<Tensor> Slices::at(ControlCall& call, int64_t position) const {
+  const TensorView whole = tensor_.view();
+  const int64_t bytes = element_bytes(whole.dtype), offset = position * stride_;
+  if (is_in_one_piece_)
+    return Tensor::wrap(whole.dtype, shape_, {tensor_.storage(), whole.data + offset * bytes}, whole.device);
+  Tensor result = PX_TRY(call.platform.allocate(whole.dtype, shape_));
+  const Ints dims(shape_);
+  PX_TRY(call.platform.copy(bytes, dims, {writable(result).data, row_major_strides(dims), 0},
+                            {whole.data, strides_, offset}));
   return result;
 }
 

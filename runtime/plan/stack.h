@@ -40,7 +40,20 @@ class Stack {
   int64_t room_ = 0;
 };
 
-// Element `position` along `axis`, without that axis; a part of the tensor's own memory where it lies in one piece.
-Result<Tensor> slice_at(ControlCall& call, const Tensor& tensor, int64_t axis, int64_t position);
+// The elements of a tensor along an axis, each without that axis: a part of the tensor's own memory where it lies in
+// one piece.
+class Slices {
+ public:
+  // Errors: unsupported, for packed and string types; those of moving the tensor to the device.
+  static Result<Slices> of(ControlCall& call, const Tensor& tensor, int64_t axis);
+  Result<Tensor> at(ControlCall& call, int64_t position) const;
+
+ private:
+  Tensor tensor_;       // where bodies read it
+  Shape shape_;         // of a slice
+  Ints strides_;        // of the tensor, without the axis
+  int64_t stride_ = 0;  // of the axis
+  bool is_in_one_piece_ = false;
+};
 
 }  // namespace parallax::runtime

@@ -74,6 +74,30 @@ class Messages(ProgramTest):
         self.assertRegex(ended.stdout, told)
         self.refused("run mean.textproto --with cpu --repeat 2 --baseline kept.plx", "--repeat and --baseline exclude each other")
 
+    def test_inputs_of_other_shapes_that_leave_nothing_to_compare_are_named(self):
+        floats = "type { tensor_type { elem_type: 1 shape { dim { dim_param: 'n' } } } }"
+        (self.folder / "free.textproto").write_text(
+            f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {node('Neg', 'x', 'y')} input {{ name: 'x' {floats} }} output {{ name: 'y' {floats} }} }}")
+        for size in (2, 3):
+            self.passed(f"run free.textproto --with cpu --dim n={size} --dump of{size}")
+        ended = self.passed("diff of2/cpu.plx of3/cpu.plx", code=1)
+        self.assertIn("the two runs were given input 'x' of shape [2] in A and [3] in B", ended.stdout)
+
+    def test_other_graph_outputs_are_told(self):
+        both, floats = node("Neg", "x", "y") + node("Abs", "x", "z"), "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } }"
+        for name, outputs in (("a", "yz"), ("b", "zy"), ("c", "y")):
+            told = "".join(f"output {{ name: '{output}' {floats} }} " for output in outputs)
+            (self.folder / f"{name}.textproto").write_text(
+                f"ir_version: 8 opset_import {{ version: 17 }} graph {{ name: 'g' {both} input {{ name: 'x' {floats} }} {told} }}")
+        self.assertIn("B gives its graph outputs in another order: y, z in A, z, y in B", self.passed("run a.textproto --against b.textproto").stderr)
+        self.assertIn("'z' is a graph output of A and none of B", self.passed("run a.textproto --against c.textproto").stderr)
+        self.assertNotIn("graph output", self.passed("run a.textproto --against a.textproto").stderr)
+
+    def test_what_is_named_as_a_dump_is_read_as_one(self):
+        (self.folder / "rubbish.plx").write_bytes(bytes(range(200)))
+        for line in ("show rubbish.plx", "dot rubbish.plx", "tensor rubbish.plx", "check rubbish.plx"):
+            self.passed(line, code=5)
+
     def test_numbers_are_not_clamped(self):
         run = "run m.textproto --with cpu"
         self.refused(f"{run} --seed -1", "--seed: -1 is not in the range 0 to")

@@ -39,5 +39,18 @@ TEST(Prepare, LeavesTheDumpAsItIs) {
   std::filesystem::remove(in_memory);
 }
 
+TEST(DumpWriter, NoTwoWriteOneFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.plx";
+  {
+    const auto first = DumpWriter::create(path, {});
+    ASSERT_TRUE(first.ok());
+    const auto second = DumpWriter::create(path, {});
+    ASSERT_FALSE(second.ok());
+    EXPECT_NE(second.error().message.find("a.plx' is being written by another run"), std::string::npos);
+  }
+  EXPECT_TRUE(DumpWriter::create(path, {}).ok());
+}
+
 }  // namespace
 }  // namespace parallax::test

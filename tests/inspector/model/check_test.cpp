@@ -290,6 +290,23 @@ TEST(CheckModel, AcceptsWhatExportersWrite) {
       "node { input: 'v' output: 'v2' op_type: 'Neg' } } } }");  // no trip count, no condition
 }
 
+// What the node that has the body, or one behind it, gives is not there yet when the body runs: its name is free.
+TEST(CheckModel, ABodyMayUseTheNameOfALaterValue) {
+  const auto error_with = [](const std::string& name, const std::string& before, const std::string& behind) {
+    const auto branch = [&name](const std::string& which, const std::string& op) {
+      return "attribute { name: '" + which + "' type: GRAPH g { node { input: 'x' output: '" + name + "' op_type: '" +
+             op + "' } output { name: '" + name + "' } } } ";
+    };
+    return import_error("graph { " + kXAndY + "initializer { name: 'c' data_type: 9 int32_data: 1 } " + before +
+                        "node { input: 'c' output: '" + (behind.empty() ? "y" : "o") + "' op_type: 'If' name: 'i' " +
+                        branch("then_branch", "Relu") + branch("else_branch", "Neg") + "} " + behind + "}");
+  };
+  const std::string z = "node { input: 'x' output: 'z' op_type: 'Abs' } ";
+  EXPECT_EQ(error_with("y", "", ""), "");
+  EXPECT_EQ(error_with("y", "", "node { input: 'o' output: 'y' op_type: 'Abs' } "), "");
+  EXPECT_NE(error_with("z", z, "").find("value 'z' in then_branch of node 'i': hides the value"), std::string::npos);
+}
+
 // Optimisers copy a constant into the branches that read it, and leave its name.
 TEST(CheckModel, AcceptsCopiesOfAConstantInBranches) {
   const auto error_with = [](const std::string& number) {

@@ -46,6 +46,8 @@ case("pow_float_specials", "Pow", 15, [f32([0, 0, -0.0, INF, -INF, NAN, 1, -8, 2
 case("pow_float_base_int_exponent", "Pow", 15, [f32([1.5, -2, 0.5]), i64([3, 5, -4])])
 case("pow_7_float64", "Pow", 7, [f64([2, 9, 0.25]), f64([0.5, 1.5, -2])])
 case("pow_int64_base_float_exponent", "Pow", 13, [i64([2, 5, 10]), f32([2.5, 0.5, -1])])
+case("pow_int32_beyond_integers", "Pow", 13, [i32([-3, 7, 10, -2]), f32([2.5, 0.5, 20, 3])],
+     outputs=[i32([-2 ** 31, 2, -2 ** 31, -8])], spec="what an integer cannot hold is left open: as Cast does it")
 case("bitshift_right_uint32", "BitShift", 11, [u32([2 ** 31, 255, 7]), u32([31, 4, 0])], {"direction": "RIGHT"})
 case("bitshift_left_uint16_overflow", "BitShift", 11, [u16([0x8001, 3, 255]), u16([1, 15, 8])], {"direction": "LEFT"},
      outputs=[u16([2, 0x8000, 0xFF00])], spec="BitShift: binary representations are shifted")
