@@ -46,9 +46,9 @@ struct ValueComparison {
   Verdict verdict = Verdict::not_compared;
   double severity = 0;
   Limit limit;
-  bool is_same_count = false;      // of tensors whose shapes differ: both have as many elements
-  std::string reason;              // of not_compared and mistrusted; empty otherwise
-  std::string shape_a, shape_b;    // "[2,3]", where the reason is that they differ
+  bool is_same_count = false;    // of tensors whose shapes differ: both have as many elements
+  std::string reason;            // of not_compared and mistrusted; of others what is to be known of them, mostly empty
+  std::string shape_a, shape_b;  // "[2,3]", where the reason is that they differ
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
   bool is_graph_output = false;
