@@ -126,6 +126,9 @@ const ValueComparison* first_diverged(const Comparison& comparison);
 // A cause at the value's place, with its node and operator, that says `why`.
 Cause cause_at(const ValueComparison& value, std::string why);
 
+// How the reason ends of a value of which a side kept a sample.
+inline constexpr std::string_view kBySample = "compared by a sample of elements";
+
 // Diverged, or of another shape or element type, which leaves nothing to compare.
 bool is_apart(const ValueComparison& value);
 bool is_apart(const Comparison& comparison);  // any value of it

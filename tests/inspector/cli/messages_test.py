@@ -341,6 +341,14 @@ class Messages(ProgramTest):
         told = self.passed("run one.textproto --against two.textproto", code=1).stderr
         self.assertIn("not all values are within their limits: both sides run once more to look into that", told)
 
+    def test_samples_name_the_element(self):
+        self.write_model("two.textproto", node("Neg", "x", "y"), dims="dim { dim_value: 64 } dim { dim_value: 64 }")
+        self.passed("run two.textproto --with reference --dump a")
+        self.passed("run two.textproto --with reference --seed 1 --capture sample --dump b")
+        for a, b in (("a", "b"), ("b", "a")):
+            told = self.passed(f"diff {a}/reference.plx {b}/reference.plx", code=1).stdout
+            self.assertRegex(told, r"worst at \[\d+,\d+\]: A \S+, B \S+; severity inf .*; 1024 of 1024 sampled elements beyond it")
+
     def test_what_a_call_repeats_is_listed_once(self):
         """A rewritten model makes by a function what the other makes by nodes."""
         constants = "".join(f"initializer {{ name: '{name}' data_type: 1 {dims} {' '.join(f'float_data: {index % 7 - 3}' for index in range(count))} }} "
