@@ -149,6 +149,17 @@ std::string tensor_text(const TensorView& tensor, const TensorViewOptions& optio
 
 bool has_payload(const DumpEntry& entry) { return !entry.absence.has_value() && entry.level >= CaptureLevel::sample; }
 
+// Why there are no elements of a value, and what to do for them.
+std::string without_elements(const DumpEntry& entry) {
+  if (entry.absence.has_value()) {
+    return fmt::format("it was {}, and has no elements of its own: a run with --observe-all has them",
+                       entry.absence->kind == Absence::Kind::aliased ? "an " + absence_text(*entry.absence)
+                                                                     : absence_text(*entry.absence));
+  }
+  return fmt::format("the dump holds only its {}: a run with '--dump DIR --capture all' keeps its elements",
+                     entry.level == CaptureLevel::stats ? "type, shape and statistics" : "type and shape");
+}
+
 void collect_tensors(const Value& value, std::vector<Tensor>& tensors) {
   if (value.is_tensor()) tensors.push_back(value.tensor());
   if (value.is_sequence()) {
@@ -318,9 +329,7 @@ Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const 
       "\n";
   if (!has_payload(entry)) {
     if (const auto kept = kept_statistics(entry); kept.has_value()) text += statistics_text(*kept);
-    if (!entry.absence.has_value())
-      text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
-    return text;
+    return text + without_elements(entry) + "\n";
   }
   const LoadedValue loaded = PX_TRY(load_value(dump, index));
   if (loaded.is_part && kept_statistics(entry).has_value() && options.slice.empty())
@@ -368,10 +377,19 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
 
 Result<Tensor> selected_tensor(const DumpReader& dump, int32_t index, const std::string& slice) {
   const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
-  const Error refused = usage_error(fmt::format("value '{}' is no tensor that was captured whole", entry.path));
-  if (!has_payload(entry) || entry.type.kind != TypeInfo::Kind::tensor) return refused;
+  const auto refused = [&](const std::string& why) {
+    return usage_error(fmt::format("value '{}': {}", entry.path, why));
+  };
+  if (!has_payload(entry)) return refused(without_elements(entry));
+  if (entry.type.kind != TypeInfo::Kind::tensor)
+    return refused(fmt::format("it is {}, and a file .npy holds one tensor", to_string(entry.type)));
   const LoadedValue loaded = PX_TRY(load_value(dump, index));
-  if (loaded.is_part) return refused;
+  if (loaded.is_part) {
+    return refused(
+        fmt::format("the dump holds a sample of {} of its {} elements: a run with a larger --capture-limit, or "
+                    "--capture all, keeps it whole",
+                    loaded.value.tensor().element_count(), Shape::create(dims_of(entry.type)).take().element_count()));
+  }
   return PX_TRY(slice_tensors(entry, loaded, slice)).front();
 }
 

@@ -341,6 +341,20 @@ class Messages(ProgramTest):
         told = self.passed("run one.textproto --against two.textproto", code=1).stderr
         self.assertIn("not all values are within their limits: both sides run once more to look into that", told)
 
+    def test_values_without_elements_say_why_and_what_to_do(self):
+        self.write_model("fused.textproto", node("MatMul", "x w", "h", 'name: "product"') + node("Relu", "h", "y", 'name: "bend"'),
+                         more="initializer { name: 'w' data_type: 1 dims: 8 dims: 8 " + "float_data: 1 " * 64 + "}")
+        self.passed("run fused.textproto --with cpu --capture stats --dump few")
+        for line in ("tensor few/cpu.plx y", "tensor few/cpu.plx y --slice 0,1", "tensor few/cpu.plx y --histogram"):
+            told = self.passed(line).stdout
+            self.assertRegex(told, r"min \S+  max", line)
+            self.assertIn("the dump holds only its type, shape and statistics: a run with '--dump DIR --capture all' keeps its elements", told)
+        document = json.loads(self.passed("tensor few/cpu.plx y --slice 0,1 --json").stdout)
+        self.assertEqual((document["values"], document["reason"]), (None, "not captured"))
+        self.refused("tensor few/cpu.plx y -o y.npy", "value 'y': the dump holds only its type, shape and statistics: a run with")
+        self.passed("run fused.textproto --with cpu --capture shape --dump none")
+        self.assertIn("the dump holds only its type and shape: ", self.passed("tensor none/cpu.plx y").stdout)
+
     def test_samples_name_the_element(self):
         self.write_model("two.textproto", node("Neg", "x", "y"), dims="dim { dim_value: 64 } dim { dim_value: 64 }")
         self.passed("run two.textproto --with reference --dump a")
