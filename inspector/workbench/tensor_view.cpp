@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/diff/paths.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
@@ -291,11 +292,31 @@ std::string value_list_to_json(const DumpReader& dump) {
   return json_text(json);
 }
 
+namespace {
+
+// What a plan does not have is told once, of all iterations: it answers for each that was run.
+int32_t find_absence(const DumpReader& dump, const std::string& path) {
+  const std::string static_path = diff::static_path(path);
+  const int32_t found = static_path == path ? -1 : dump.find(static_path);
+  if (found < 0 || !dump.entries()[static_cast<size_t>(found)].absence.has_value()) return -1;
+  const std::string_view frames = diff::prefix_of(path), all = diff::prefix_of(static_path);
+  bool any_seen = false;
+  for (const DumpEntry& entry : dump.entries()) {
+    if (entry.absence.has_value()) continue;
+    if (entry.path.starts_with(frames)) return found;
+    any_seen = any_seen || diff::static_path(entry.path).starts_with(all);
+  }
+  return any_seen ? -1 : found;
+}
+
+}  // namespace
+
 Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
   for (size_t execution = 0; execution < std::max<size_t>(1, dump.executions().size()); ++execution) {
     const int32_t found = dump.find(path, static_cast<int32_t>(execution));
     if (found >= 0) return found;
   }
+  if (const int32_t absent = find_absence(dump, path); absent >= 0) return absent;
   std::string similar;
   int count = 0;
   for (const DumpEntry& entry : dump.entries()) {

@@ -355,6 +355,26 @@ class Messages(ProgramTest):
         self.passed("run fused.textproto --with cpu --capture shape --dump none")
         self.assertIn("the dump holds only its type and shape: ", self.passed("tensor none/cpu.plx y").stdout)
 
+    def test_values_that_were_fused_say_into_what(self):
+        nodes = "".join(node(op, inputs, output) for op, inputs, output in (
+            ("Mul", "v v", "a"), ("Mul", "v a", "b"), ("Identity", "b", "w"), ("Identity", "c", "d")))
+        floats = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 8 } } } }"
+        body = (f'attribute {{ name: "body" type: GRAPH g {{ name: "b" {nodes} input {{ name: "i" type {{ tensor_type {{ elem_type: 7 shape {{ }} }} }} }} '
+                f'input {{ name: "c" type {{ tensor_type {{ elem_type: 9 shape {{ }} }} }} }} input {{ name: "v" {floats} }} '
+                f'output {{ name: "d" type {{ tensor_type {{ elem_type: 9 shape {{ }} }} }} }} output {{ name: "w" {floats} }} }} }} name: "loop"')
+        loop = f'node {{ op_type: "Loop" input: "n" input: "" input: "x" output: "y" {body} }}'
+        self.write_model("loop.textproto", loop, more="initializer { name: 'n' data_type: 7 int64_data: 2 }")
+        self.passed("run loop.textproto --with cpu --rewrite=all --dump out")
+        reason = self.passed("tensor out/cpu.plx loop.body[*]//a").stdout
+        self.assertRegex(reason, r"it was fused into \S.*, and has no elements of its own: a run with --observe-all has them")
+        for iteration in (0, 1):
+            self.assertEqual(self.passed(f"tensor out/cpu.plx loop.body[{iteration}]//a").stdout, reason)
+            self.assertRegex(json.loads(self.passed(f"tensor out/cpu.plx loop.body[{iteration}]//a --json").stdout)["reason"], "^fused into ")
+        self.refused("tensor out/cpu.plx loop.body[2]//a", "holds no value 'loop.body[2]//a'")  # it ran twice
+        self.refused("tensor out/cpu.plx loop.body[1]//a -o a.npy", "'loop.body[*]//a': it was fused into ", "--observe-all has them")
+        self.passed("run loop.textproto --with cpu --rewrite=all --observe-all --dump all")
+        self.passed("tensor all/cpu.plx loop.body[1]//a -o a.npy")
+
     def test_samples_name_the_element(self):
         self.write_model("two.textproto", node("Neg", "x", "y"), dims="dim { dim_value: 64 } dim { dim_value: 64 }")
         self.passed("run two.textproto --with reference --dump a")
