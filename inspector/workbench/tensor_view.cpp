@@ -90,6 +90,7 @@ ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& 
 }
 
 std::string statistics_text(const TensorStatistics& stats) {
+  if (stats.count == 0) return "empty: it has no elements\n";
   std::string text = fmt::format("min {:.7g}  max {:.7g}  mean {:.7g}  std {:.7g}  zeros {}", stats.min, stats.max,
                                  stats.mean, stats.std, stats.zeros);
   if (stats.nan > 0) text += fmt::format("  NaN {}", stats.nan);

@@ -375,6 +375,19 @@ class Messages(ProgramTest):
         self.passed("run loop.textproto --with cpu --rewrite=all --observe-all --dump all")
         self.passed("tensor all/cpu.plx loop.body[1]//a -o a.npy")
 
+    def test_what_is_empty_has_no_figures(self):
+        ends = "".join(f"initializer {{ name: '{name}' data_type: 7 dims: 1 int64_data: 1 }} " for name in ("from", "to"))
+        self.write_model("empty.textproto", node("Slice", "x from to", "y"), more=ends)
+        text = (self.folder / "empty.textproto").read_text()
+        (self.folder / "empty.textproto").write_text(text.replace('output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 }',
+                                                                  'output { name: "y" type { tensor_type { elem_type: 1 shape { dim { }'))
+        ended = self.passed("run empty.textproto --with reference --dump out")
+        self.assertRegex(ended.stdout, r"y +float32 +\[0,8\] +- +- +- +-\n")
+        for line in ("tensor out/reference.plx y", "tensor out/reference.plx y --stats"):
+            self.assertIn("empty: it has no elements", self.passed(line).stdout)
+            self.assertNotIn("nan", self.passed(line).stdout)
+        self.assertEqual(json.loads(self.passed("tensor out/reference.plx y --json").stdout)["stats"]["mean"], "nan")
+
     def test_samples_name_the_element(self):
         self.write_model("two.textproto", node("Neg", "x", "y"), dims="dim { dim_value: 64 } dim { dim_value: 64 }")
         self.passed("run two.textproto --with reference --dump a")
