@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {
 namespace {
