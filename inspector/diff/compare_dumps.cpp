@@ -13,6 +13,7 @@
 #include "inspector/diff/matching.h"
 #include "inspector/diff/model_differences.h"
 #include "inspector/diff/path_links.h"
+#include "inspector/diff/sampled_elements.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/diff/value_origin.h"
 
@@ -208,17 +209,6 @@ void describe(const DumpSide& side, const DumpEntry& entry, ValueComparison& res
   diff::describe_type(entry.type, result);
 }
 
-// Whether the statistics of both sides tell values apart: those of texts did not always have projections.
-bool can_tell_apart(const DumpEntry& a, const DumpEntry& b) {
-  if (!a.statistics.has_value() || !b.statistics.has_value()) return false;
-  if (a.type.kind != TypeInfo::Kind::tensor || a.type.dtype != DType::string) return true;
-  const auto has_projections = [](const TensorStatistics& statistics) {
-    const auto is_set = [](double projection) { return projection != 0; };
-    return statistics.count == 0 || std::ranges::any_of(statistics.projections, is_set);
-  };
-  return has_projections(*a.statistics) && has_projections(*b.statistics);
-}
-
 class DumpComparer {
  public:
   DumpComparer(const DumpReader& a, const DumpReader& b, const Policy& policy, const CompareOptions& options)
@@ -295,7 +285,7 @@ class DumpComparer {
       if (carries_double(side.dump())) dtype = diff::declared_type(site, dtype);
       return is_a ? dtype : differences_.type_that_rounds(dtype);
     };
-    const bool has_payload = entry.level == CaptureLevel::all || entry.level == CaptureLevel::sample;
+    const bool has_payload = diff::has_payload(entry);
     const auto loaded = has_payload ? side.dump().load(index) : Result<Value>(Value());
     if (loaded.ok() && has_payload) {
       const DType dtype = diff::innermost(type_of(*loaded)).dtype;
@@ -358,42 +348,27 @@ class DumpComparer {
   Status compare(int32_t in_a, int32_t in_b, ValueComparison& result) {
     const DumpEntry& a = a_.entry(in_a);
     const int64_t number = add_to(judge_, a_, in_a);
-    const bool has_payload = a.level == CaptureLevel::all || a.level == CaptureLevel::sample;
     if (in_b == kNone) return diff::set_not_compared(result, b_.reason_for(links_.b_path_of(a.path), "B")), Status{};
     const DumpEntry& b = b_.entry(in_b);
-    if (!has_payload || b.level != a.level)
+    if (!diff::has_payload(a) || !diff::has_payload(b))
       return compare_statistics(a, b, context_of(a, number, in_b), result), Status{};
     auto loaded_a = a_.dump().load(in_a), loaded_b = b_.dump().load(in_b);
     if (!loaded_a.ok() || !loaded_b.ok()) return leave_out(in_a, loaded_a, in_b, loaded_b, result);
-    Value value_a = std::move(loaded_a).take();
-    const Value value_b = std::move(loaded_b).take();
     const diff::CompareContext context = context_of(a, number, in_b);
     if (!same_type(a.type, b.type, result)) return {};
-    if (links_.is_closed()) value_a = differences_.as_held_in_half(value_a, value_b);
-    diff::judge_values(value_a, value_b, context, result);
+    diff::CommonElements both =
+        PX_TRY(diff::common_elements(a, std::move(loaded_a).take(), b, std::move(loaded_b).take()));
+    if (links_.is_closed()) both.a = differences_.as_held_in_half(both.a, both.b);
+    diff::judge_values(both.a, both.b, context, result);
     if (result.metrics.has_value()) {
       judge_.found_difference(a.path, result.metrics->rmse);
       if (links_.is_closed()) judge_b_.found_difference(b.path, result.metrics->rmse);
     }
-    if (a.level == CaptureLevel::all) gallery_.consider(value_a, value_b, result);
-    if (a.level == CaptureLevel::sample) conclude_sample(a, b, context, result);
+    if (both.places.has_value())
+      diff::conclude_sample(a, b, *both.places, context, result);
+    else
+      gallery_.consider(both.a, both.b, result);
     return {};
-  }
-
-  // A sample says nothing of the elements between: the statistics are of all of them.
-  static void conclude_sample(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
-                              ValueComparison& result) {
-    diff::describe_type(a.type, result);
-    if (result.metrics.has_value()) result.metrics->worst_index.clear();  // into the sample, not into the tensor
-    if (result.verdict != Verdict::pass && result.verdict != Verdict::diverged) return;
-    result.reason = "compared by a sample of elements";
-    if (!can_tell_apart(a, b)) return;
-    ValueComparison whole = result;
-    diff::judge_statistics(*a.statistics, *b.statistics, diff::is_exact_type(a.type), context, whole);
-    if (whole.severity <= result.severity || whole.verdict != Verdict::diverged) return;
-    result.verdict = whole.verdict;
-    result.severity = whole.severity;
-    result.reason = whole.reason;
   }
 
   diff::CompareContext context_of(const DumpEntry& a, int64_t number, int32_t in_b) {
@@ -427,14 +402,6 @@ class DumpComparer {
     return {};
   }
 
-  static int64_t count_of(const TypeInfo& captured) {
-    int64_t count = 1;
-    if (captured.dims.has_value()) {
-      for (const Dim& dim : *captured.dims) count *= dim.value;
-    }
-    return count;
-  }
-
   // Shapes and, unless floats may be widened, types must be equal; otherwise says so.
   bool same_type(const TypeInfo& a, const TypeInfo& b, ValueComparison& result) const {
     const bool both_tensors = a.kind == TypeInfo::Kind::tensor && b.kind == TypeInfo::Kind::tensor;
@@ -442,14 +409,14 @@ class DumpComparer {
     if (a.kind != b.kind || (both_tensors && a.dtype != b.dtype && !may_widen))
       return diff::set_not_compared(result, "dtype differs"), false;
     if (!both_tensors || a.dims == b.dims) return true;
-    result.is_same_count = count_of(a) == count_of(b);
+    result.is_same_count = diff::element_count_of(a) == diff::element_count_of(b);
     return diff::set_shapes_differ(result, diff::shape_text(a), diff::shape_text(b)), false;
   }
 
   void compare_statistics(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
                           ValueComparison& result) const {
     if (!same_type(a.type, b.type, result)) return;
-    if (!can_tell_apart(a, b)) return diff::set_not_compared(result, "not captured");
+    if (!diff::can_tell_apart(a, b)) return diff::set_not_compared(result, "not captured");
     const int64_t count_a = a.statistics->count, count_b = b.statistics->count;
     if (count_a != count_b)
       return diff::set_shapes_differ(result, fmt::format("{} elements", count_a), fmt::format("{} elements", count_b));

@@ -99,7 +99,7 @@ std::string why_inconclusive(const Comparison& comparison) {
       comparison.summary.compared == 0 && std::ranges::all_of(comparison.expected, [](const ValueComparison& value) {
         return value.verdict == Verdict::not_compared;
       });
-  if (nothing_compared) return "nothing was compared";
+  if (nothing_compared) return "nothing was compared" + other_input_shape(comparison);
   if (are_all_empty(comparison))
     return "nothing was compared but types and shapes: no value that is computed from the inputs has elements";
   if (!comparison.damages.empty()) {

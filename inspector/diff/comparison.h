@@ -46,9 +46,9 @@ struct ValueComparison {
   Verdict verdict = Verdict::not_compared;
   double severity = 0;
   Limit limit;
-  bool is_same_count = false;      // of tensors whose shapes differ: both have as many elements
-  std::string reason;              // of not_compared and mistrusted; empty otherwise
-  std::string shape_a, shape_b;    // "[2,3]", where the reason is that they differ
+  bool is_same_count = false;    // of tensors whose shapes differ: both have as many elements
+  std::string reason;            // of not_compared and mistrusted; of others what is to be known of them, mostly empty
+  std::string shape_a, shape_b;  // "[2,3]", where the reason is that they differ
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
   bool is_graph_output = false;
@@ -125,6 +125,9 @@ const ValueComparison* first_diverged(const Comparison& comparison);
 
 // A cause at the value's place, with its node and operator, that says `why`.
 Cause cause_at(const ValueComparison& value, std::string why);
+
+// How the reason ends of a value of which a side kept a sample.
+inline constexpr std::string_view kBySample = "compared by a sample of elements";
 
 // Diverged, or of another shape or element type, which leaves nothing to compare.
 bool is_apart(const ValueComparison& value);

@@ -113,6 +113,7 @@ struct NoiseModel::Inputs {
       case Spread::moves:  // what is exact stays so, and is most likely a mask where it is large
         return rms_max_carrying > 0 ? rms_max_carrying : rms_max;
       case Spread::bounded:
+      case Spread::gates:
       case Spread::adds:
       case Spread::recurrent:
       case Spread::unknown:
@@ -301,6 +302,8 @@ double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const Sta
       return std::sqrt(inputs.relative_squared + squared(own)) * output.magnitude.rms;
     case Spread::bounded:
       return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * output.magnitude.rms));
+    case Spread::gates:
+      return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
     case Spread::adds: {
       const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
       const double summing = wide_epsilon * std::sqrt(terms) / 8;

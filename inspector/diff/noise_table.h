@@ -10,11 +10,12 @@ namespace parallax::diff {
 
 // How the error of an output follows from the errors of the inputs. Errors are standard deviations, absolute.
 enum class Spread : uint8_t {
-  moves,        // elements are moved or selected: the largest error of the inputs
-  scales,       // products, quotients, powers: relative errors add up (in squares)
-  bounded,      // functions whose slope is about 1 at most: the input's absolute error
-  adds,         // sums and differences: absolute errors add up, own rounding is relative to the largest operand
-  dots,         // sums of K products: relative errors of both factors, own rounding grows with sqrt(K)
+  moves,    // elements are moved or selected: the largest error of the inputs
+  scales,   // products, quotients, powers: relative errors add up (in squares)
+  bounded,  // functions whose slope is about 1 at most: the input's absolute error
+  gates,    // x times a share 1 + f of it: as bounded, own rounding is relative to x, of which f near -1 leaves little
+  adds,     // sums and differences: absolute errors add up, own rounding is relative to the largest operand
+  dots,     // sums of K products: relative errors of both factors, own rounding grows with sqrt(K)
   exponential,  // exp and its kin: the input's absolute error becomes a relative one
   normalizes,   // divides by what it measures: relative error, with room for the mean that was taken away
   recurrent,    // many steps inside: as unknown operators, with more room

@@ -49,17 +49,20 @@ class PairWalk {
 
   bool walk(const Value& a, const Value& b) {
     if (a.is_absent() && b.is_absent()) return true;
-    if (a.is_tensor() && b.is_tensor()) return walk_tensors(a.tensor(), b.tensor());
+    if (a.is_tensor() && b.is_tensor()) return walk_tensors(a.tensor(), b.tensor(), a.tensor().dtype());
     if (a.is_sequence() && b.is_sequence()) return walk_lists(a.sequence().items, b.sequence().items);
     if (a.is_optional() && b.is_optional()) return walk_lists(a.optional().item, b.optional().item);
     if (a.is_map() && b.is_map()) {
-      return walk_tensors(a.map().keys, b.map().keys) && walk_lists(a.map().values, b.map().values);
+      return walk_tensors(a.map().keys, b.map().keys, a.map().keys.dtype()) &&
+             walk_lists(a.map().values, b.map().values);
     }
     set_not_compared(result_, "dtype differs");
     return false;
   }
 
   bool is_suspicious() const { return is_suspicious_; }
+  // "A" or "B": that side holds zeros where the other holds subnormal numbers, and nothing else differs.
+  std::string_view flushed_side() const { return flushed_side_; }
 
  private:
   bool walk_lists(const std::vector<Value>& a, const std::vector<Value>& b) {
@@ -73,13 +76,14 @@ class PairWalk {
     return true;
   }
 
-  bool walk_tensors(const Tensor& a, const Tensor& b) {
+  // `held`: the narrower of the types the sides hold, of which one may have been widened.
+  bool walk_tensors(const Tensor& a, const Tensor& b, DType held) {
     if (a.dtype() != b.dtype()) {
       const bool both_float = is_floating(a.dtype()) && is_floating(b.dtype());
       if (!context_.widen_floats || !both_float) return set_not_compared(result_, "dtype differs"), false;
       const Tensor wide_a = as_float64(a), wide_b = as_float64(b);
       if (!wide_a.defined() || !wide_b.defined()) return set_not_compared(result_, "not captured"), false;
-      return walk_tensors(wide_a, wide_b);
+      return walk_tensors(wide_a, wide_b, a.dtype() == DType::float64 ? b.dtype() : a.dtype());
     }
     if (!(a.shape() == b.shape())) {
       result_.is_same_count = a.element_count() == b.element_count();
@@ -88,13 +92,25 @@ class PairWalk {
     const Metrics metrics = compare_views(a, b, {result_.limit.rtol, result_.limit.atol});
     const bool is_uniform = metrics.all_equal_a && metrics.all_equal_b;
     if (is_uniform && !is_exact(a.dtype()) && metrics.count >= kTooManyToBeEqual) is_suspicious_ = true;
+    note_flush(metrics, held);
     merge(result_.metrics, metrics);
     return true;
+  }
+
+  void note_flush(const Metrics& metrics, DType held) {
+    if (metrics.max_abs == 0 && metrics.severity == 0) return;
+    const bool is_tiny = is_floating(held) && metrics.max_abs < float_limits(held).min_normal &&
+                         metrics.nan_a + metrics.nan_b + metrics.inf_a + metrics.inf_b == 0;
+    const std::string_view side = is_tiny && metrics.all_zero_b ? "B" : is_tiny && metrics.all_zero_a ? "A" : "";
+    flushed_side_ = has_difference_ && side != flushed_side_ ? "" : side;
+    has_difference_ = true;
   }
 
   const CompareContext& context_;
   ValueComparison& result_;
   bool is_suspicious_ = false;
+  bool has_difference_ = false;
+  std::string_view flushed_side_;
 };
 
 void conclude_value(double severity, bool is_suspicious, ValueComparison& result) {
@@ -134,6 +150,8 @@ void judge_values(const Value& a, const Value& b, const CompareContext& context,
   if (!result.metrics.has_value()) result.metrics = Metrics{};  // two empty sequences: equal
   if (result.metrics->count == 0) result.metrics->snr_db = kInfinity;
   conclude_value(result.metrics->severity, walk.is_suspicious() && !context.is_constant_like, result);
+  if (result.reason.empty() && !walk.flushed_side().empty())
+    result.reason = fmt::format("flushed to zero in {}", walk.flushed_side());
 }
 
 void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,

@@ -20,6 +20,8 @@ constexpr WhyRule kRules[] = {
     {"shape", why_shape},
     {"half precision overflow", why_overflow},
     {"not a number", why_not_finite},
+    {"flushed to zero", why_flushed},
+    {"subnormal inputs taken as zero", why_inputs_flushed},
     {"never written", why_unwritten},
     {"an input unchanged", why_is_an_input},
     {"stored in half precision", why_stored_narrow},

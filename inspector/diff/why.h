@@ -77,6 +77,7 @@ std::optional<std::string> why_handed_on(const WhyEvidence& evidence);
 std::optional<std::string> why_shape(const WhyEvidence& evidence);
 std::optional<std::string> why_overflow(const WhyEvidence& evidence);
 std::optional<std::string> why_not_finite(const WhyEvidence& evidence);
+std::optional<std::string> why_flushed(const WhyEvidence& evidence);
 std::optional<std::string> why_unwritten(const WhyEvidence& evidence);
 std::optional<std::string> why_is_an_input(const WhyEvidence& evidence);
 std::optional<std::string> why_stale_output(const WhyEvidence& evidence);
@@ -95,6 +96,7 @@ std::optional<std::string> why_attribute(const WhyEvidence& evidence);
 std::optional<std::string> why_operator(const WhyEvidence& evidence);
 std::optional<std::string> why_unbiased_variance(const WhyEvidence& evidence);
 std::optional<std::string> why_operands(const WhyEvidence& evidence);
+std::optional<std::string> why_inputs_flushed(const WhyEvidence& evidence);
 std::optional<std::string> why_stale_input(const WhyEvidence& evidence);
 
 // `tensor` with its axes in another order, as float64.

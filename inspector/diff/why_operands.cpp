@@ -1,6 +1,7 @@
 // Rules that let the oracle run the node on changed inputs: swapped, left out, inverted, transposed, shifted, replaced
 // by older values.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -155,7 +156,36 @@ std::optional<std::string> shifted(const WhyEvidence& evidence) {
   return std::nullopt;
 }
 
+// The tensor with its subnormal numbers as zeros; nothing where it has none.
+std::optional<Tensor> without_subnormals(const Tensor& tensor) {
+  if (!is_floating(tensor.dtype())) return std::nullopt;
+  auto flushed = Tensor::allocate(DType::float64, tensor.shape());
+  if (!flushed.ok()) return std::nullopt;
+  const std::span<double> elements = flushed->mutable_as<double>();
+  load_doubles(tensor, 0, elements);
+  const double least = float_limits(tensor.dtype()).min_normal;
+  bool any = false;
+  for (double& element : elements) {
+    if (element == 0 || !(std::abs(element) < least)) continue;
+    element = std::copysign(0.0, element);
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  return flushed.take();
+}
+
 }  // namespace
+
+std::optional<std::string> why_inputs_flushed(const WhyEvidence& evidence) {
+  for (size_t input = 0; input < evidence.inputs().size(); ++input) {
+    const Tensor* tensor = tensor_at(evidence, input);
+    const auto flushed = tensor == nullptr ? std::nullopt : without_subnormals(*tensor);
+    if (!flushed.has_value() || !gives(evidence, input, *flushed)) continue;
+    return fmt::format("subnormal numbers of '{}' are taken as zero: its result is what it gives without them",
+                       evidence.input_name(input));
+  }
+  return std::nullopt;
+}
 
 std::optional<std::string> why_operands(const WhyEvidence& evidence) {
   for (const auto rule : {swapped, left_out, blanked, inverted, in_other_layout, shifted}) {

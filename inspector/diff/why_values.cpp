@@ -107,6 +107,23 @@ std::optional<std::string> why_not_finite(const WhyEvidence& evidence) {
                      all_inputs_finite(evidence) ? "; all its inputs are finite" : "");
 }
 
+// Arithmetic without subnormal numbers, as some processors and compilers have it.
+std::optional<std::string> why_flushed(const WhyEvidence& evidence) {
+  const std::vector<size_t> wrong = wrong_elements(evidence);
+  if (wrong.empty() || !is_floating(evidence.actual().tensor().dtype())) return std::nullopt;
+  const double least = float_limits(evidence.actual().tensor().dtype()).min_normal;
+  double largest = 0;
+  for (const size_t index : wrong) {
+    const double expected = std::abs(evidence.expected_doubles()[index]);
+    if (evidence.actual_doubles()[index] != 0 || !(expected < least)) return std::nullopt;
+    largest = std::max(largest, expected);
+  }
+  return fmt::format(
+      "flushed to zero: {} of {} elements are 0 where subnormal numbers are right, up to {:.3g} (first at [{}])",
+      wrong.size(), evidence.actual_doubles().size(), largest,
+      fmt::join(index_of(evidence.actual().tensor().shape(), static_cast<int64_t>(wrong.front())), ","));
+}
+
 std::optional<std::string> why_unwritten(const WhyEvidence& evidence) {
   const std::vector<size_t> wrong = wrong_elements(evidence);
   const auto& actual = evidence.actual_doubles();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "inspector/dump/dump_reader.h"
 #include "inspector/tensor/elements.h"
@@ -17,25 +18,31 @@ int64_t sampled_element(int64_t position, int64_t sample_count, int64_t element_
 
 namespace dump {
 
-Result<Tensor> take_sample(const Tensor& tensor, int64_t limit) {
-  const int64_t total = tensor.element_count();
-  const int64_t count = std::min(total, limit);
-  Tensor sample = PX_TRY(Tensor::zeros(tensor.dtype(), Shape{count}));
+Result<Tensor> take_elements(const Tensor& tensor, std::span<const int64_t> places) {
+  Tensor taken = PX_TRY(Tensor::zeros(tensor.dtype(), Shape{static_cast<int64_t>(places.size())}));
   const int bits = bits_of(tensor.dtype());
   const auto element_bytes = static_cast<size_t>(bits / 8);
-  for (int64_t position = 0; position < count; ++position) {
-    const int64_t index = sampled_element(position, count, total);
+  for (size_t position = 0; position < places.size(); ++position) {
+    const auto place = static_cast<size_t>(places[position]);
     if (tensor.dtype() == DType::string) {
-      sample.mutable_as<std::string>()[static_cast<size_t>(position)] =
-          tensor.as<std::string>()[static_cast<size_t>(index)];
+      taken.mutable_as<std::string>()[position] = tensor.as<std::string>()[place];
     } else if (bits < 8) {
-      store_packed(sample.mutable_data(), bits, position, load_packed(tensor.view().data, bits, index));
+      store_packed(taken.mutable_data(), bits, static_cast<int64_t>(position),
+                   load_packed(tensor.view().data, bits, places[position]));
     } else {
-      std::memcpy(sample.mutable_data() + static_cast<size_t>(position) * element_bytes,
-                  tensor.view().data + static_cast<size_t>(index) * element_bytes, element_bytes);
+      std::memcpy(taken.mutable_data() + position * element_bytes, tensor.view().data + place * element_bytes,
+                  element_bytes);
     }
   }
-  return sample;
+  return taken;
+}
+
+Result<Tensor> take_sample(const Tensor& tensor, int64_t limit) {
+  const int64_t total = tensor.element_count();
+  std::vector<int64_t> places(static_cast<size_t>(std::min(total, limit)));
+  for (size_t position = 0; position < places.size(); ++position)
+    places[position] = sampled_element(static_cast<int64_t>(position), static_cast<int64_t>(places.size()), total);
+  return take_elements(tensor, places);
 }
 
 }  // namespace dump

@@ -1,10 +1,15 @@
 // Which elements a sample holds, and taking them.
 #pragma once
 
+#include <span>
+
 #include "inspector/base/result.h"
 #include "inspector/tensor/tensor.h"
 
 namespace parallax::dump {
+
+// The elements at these row-major places: rank 1.
+Result<Tensor> take_elements(const Tensor& tensor, std::span<const int64_t> places);
 
 // At most `limit` elements of a tensor, evenly spread, the first among them, in order: rank 1.
 Result<Tensor> take_sample(const Tensor& tensor, int64_t limit);

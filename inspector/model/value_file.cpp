@@ -1,4 +1,8 @@
 // Value files: the TensorProto, SequenceProto and OptionalProto files of test_data_set folders.
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "inspector/base/mapped_file.h"
 #include "inspector/model/import.h"
 #include "inspector/model/onnx.pb.h"
@@ -107,6 +111,14 @@ Result<Value> ValueReader::map(proto::MapProto& message, const TypeInfo& expecte
   return Value(std::move(map));
 }
 
+// A message that leaves nothing of the file unread: of another kind, fields are unknown to it.
+template <class Message>
+bool reads_whole(const std::string& path, ByteSpan bytes) {
+  Message message;
+  return parse_message(bytes, form_of_ending(path), kMaxDepth, message).ok() &&
+         message.GetReflection()->GetUnknownFields(message).empty();
+}
+
 template <class Message, class Read>
 Result<NamedValue> read_as(const std::string& path, ByteSpan bytes, Read read) {
   Message message;
@@ -120,12 +132,50 @@ Result<NamedValue> read_as(const std::string& path, ByteSpan bytes, Read read) {
   return named;
 }
 
-// A message that leaves nothing of the file unread: of another kind, fields are unknown to it.
-template <class Message>
-bool reads_whole(const std::string& path, ByteSpan bytes) {
-  Message message;
-  return parse_message(bytes, form_of_ending(path), kMaxDepth, message).ok() &&
-         message.GetReflection()->GetUnknownFields(message).empty();
+// Read as this message, a file of another kind would be an empty sequence, optional or map.
+template <class Message, class Read>
+Result<NamedValue> read_nested(const std::string& path, ByteSpan bytes, const TypeInfo& expected, Read read) {
+  NamedValue named = PX_TRY(read_as<Message>(path, bytes, read));
+  if (reads_whole<Message>(path, bytes)) return named;
+  return corrupt_file(fmt::format("'{}' holds no {}, as which it is declared", path, to_string(expected)));
+}
+
+// Whether a message is an optional of `inner`, and not the value itself: their fields have numbers in common.
+bool is_optional_of(const proto::OptionalProto& message, const TypeInfo& inner) {
+  const struct {
+    TypeInfo::Kind kind;
+    proto::SequenceProto::DataType elem_type;
+    bool is_held;
+  } kinds[] = {
+      {TypeInfo::Kind::tensor, proto::SequenceProto::TENSOR, message.has_tensor_value()},
+      {TypeInfo::Kind::sparse_tensor, proto::SequenceProto::SPARSE_TENSOR, message.has_sparse_tensor_value()},
+      {TypeInfo::Kind::sequence, proto::SequenceProto::SEQUENCE, message.has_sequence_value()},
+      {TypeInfo::Kind::map, proto::SequenceProto::MAP, message.has_map_value()},
+      {TypeInfo::Kind::optional, proto::SequenceProto::OPTIONAL, message.has_optional_value()},
+  };
+  if (!message.GetReflection()->GetUnknownFields(message).empty()) return false;
+  const bool is_empty = std::ranges::none_of(kinds, [](const auto& row) { return row.is_held; });
+  for (const auto& row : kinds) {
+    if (row.kind != inner.kind) continue;
+    const bool fits = message.elem_type() == proto::SequenceProto::UNDEFINED || message.elem_type() == row.elem_type;
+    return row.is_held || (is_empty && fits);
+  }
+  return true;
+}
+
+// A file of what the optional holds stands for the optional that holds it.
+Result<NamedValue> read_optional(ValueReader& reader, const std::string& path, ByteSpan bytes,
+                                 const TypeInfo& expected) {
+  const TypeInfo inner = inner_of(expected);
+  proto::OptionalProto whole;
+  const bool parses = parse_message(bytes, form_of_ending(path), kMaxDepth, whole).ok();
+  if (inner.kind != TypeInfo::Kind::unknown && !(parses && is_optional_of(whole, inner))) {
+    NamedValue held = PX_TRY(read_value_file(path, inner));
+    OptionalValue optional{inner, {std::move(held.value)}};
+    return NamedValue{std::move(held.name), Value(std::move(optional))};
+  }
+  return read_nested<proto::OptionalProto>(path, bytes, expected,
+                                           [&](auto& message) { return reader.optional(message, expected); });
 }
 
 }  // namespace
@@ -144,14 +194,13 @@ Result<NamedValue> read_value_file(const std::string& path, const TypeInfo& expe
   ValueReader reader;
   switch (expected.kind) {
     case TypeInfo::Kind::sequence:
-      return read_as<proto::SequenceProto>(path, file->bytes(),
-                                           [&](auto& message) { return reader.sequence(message, expected); });
+      return read_nested<proto::SequenceProto>(path, file->bytes(), expected,
+                                               [&](auto& message) { return reader.sequence(message, expected); });
     case TypeInfo::Kind::optional:
-      return read_as<proto::OptionalProto>(path, file->bytes(),
-                                           [&](auto& message) { return reader.optional(message, expected); });
+      return read_optional(reader, path, file->bytes(), expected);
     case TypeInfo::Kind::map:
-      return read_as<proto::MapProto>(path, file->bytes(),
-                                      [&](auto& message) { return reader.map(message, expected); });
+      return read_nested<proto::MapProto>(path, file->bytes(), expected,
+                                          [&](auto& message) { return reader.map(message, expected); });
     case TypeInfo::Kind::sparse_tensor: {
       const auto read = [&](auto& message) { return reader.sparse(message); };
       proto::SparseTensorProto message;

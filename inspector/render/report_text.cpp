@@ -84,13 +84,18 @@ std::string divergence_lines(const Comparison& comparison, const Colours& colour
     return text + fmt::format("  texts differ at {}; {} of {}\n", place_text(metrics.worst_index), metrics.mismatches,
                               metrics.count);
   }
+  const std::string severity =
+      fmt::format("severity {:.3g} (limit: rtol {:.3g}, atol {:.3g}, from {})", value->severity, value->limit.rtol,
+                  value->limit.atol, name_of(value->limit.from));
+  const bool is_by_sample = value->reason.ends_with(kBySample);
+  if (metrics.severity <= 1 && value->severity > 1) {
+    return text + fmt::format("  the {} sampled elements are within the limit, the statistics of all are not: {}\n",
+                              metrics.count, severity);
+  }
   const WorstElements worst = worst_elements(metrics);
-  text += fmt::format(
-      "  worst at {}: A {}, B {}; severity {:.3g} (limit: rtol {:.3g}, atol {:.3g}, from {}); {} of {} "
-      "elements beyond it\n",
-      place_text(metrics.worst_index), worst.a, worst.b, value->severity, value->limit.rtol, value->limit.atol,
-      name_of(value->limit.from), metrics.mismatches, metrics.count);
-  return text;
+  return text + fmt::format("  worst at {}: A {}, B {}; {}; {} of {} {}elements beyond it\n",
+                            place_text(metrics.worst_index), worst.a, worst.b, severity, metrics.mismatches,
+                            metrics.count, is_by_sample ? "sampled " : "");
 }
 
 std::string cause_lines(const Comparison& comparison) {

@@ -137,8 +137,12 @@ const T& any_of(const std::vector<T>& items, Random& random) {
   return items[static_cast<size_t>(integer_between(random, 0, static_cast<int64_t>(items.size()) - 1))];
 }
 
+// Two inputs hold different texts.
+std::string plain_text(const std::string& name, int64_t index) { return fmt::format("{} {}", name, index); }
+
 // Three words where the model cuts texts into words; a number where a column lists none.
-std::string fill_categories(Tensor& tensor, const InputCategories& categories, Random& random) {
+std::string fill_categories(Tensor& tensor, const InputCategories& categories, const std::string& name,
+                            Random& random) {
   const auto count = static_cast<int64_t>(categories.columns.size());
   const auto column_of = [&](int64_t index) -> const Categories& {
     return categories.columns[static_cast<size_t>(index % count)];
@@ -147,7 +151,7 @@ std::string fill_categories(Tensor& tensor, const InputCategories& categories, R
     int64_t index = 0;
     for (std::string& text : tensor.mutable_as<std::string>()) {
       const std::vector<std::string>& texts = column_of(index).texts;
-      text = texts.empty() ? fmt::format("text {}", index) : any_of(texts, random);
+      text = texts.empty() ? plain_text(name, index) : any_of(texts, random);
       for (int word = 1; word < 3 && categories.is_prose && !texts.empty(); ++word) text += " " + any_of(texts, random);
       ++index;
     }
@@ -170,7 +174,7 @@ std::string fill_constant(Tensor& tensor, double value) {
   return fmt::format("all {}", value);
 }
 
-std::string fill_values(Tensor& tensor, Random& random) {
+std::string fill_values(Tensor& tensor, const std::string& name, Random& random) {
   switch (info_of(tensor.dtype()).kind) {
     case DTypeKind::floating:
       if (tensor.dtype() == DType::float8e8m0) return fill_range(tensor, {0.25, 4}, random);
@@ -184,8 +188,8 @@ std::string fill_values(Tensor& tensor, Random& random) {
       return fill_range(tensor, {0, 1}, random);
     case DTypeKind::string: {
       int64_t index = 0;
-      for (std::string& text : tensor.mutable_as<std::string>()) text = fmt::format("text {}", index++);
-      return "\"text 0\", \"text 1\", ...";
+      for (std::string& text : tensor.mutable_as<std::string>()) text = plain_text(name, index++);
+      return fmt::format("\"{}\", \"{}\", ...", plain_text(name, 0), plain_text(name, 1));
     }
     default:
       break;
@@ -196,10 +200,10 @@ std::string fill_values(Tensor& tensor, Random& random) {
   return fill_range(tensor, {0, highest}, random);
 }
 
-std::string fill(Tensor& tensor, const InputUse& use, Random& random) {
+std::string fill(Tensor& tensor, const InputUse& use, const std::string& name, Random& random) {
   switch (use.kind) {
     case InputUse::Kind::values:
-      return fill_values(tensor, random);
+      return fill_values(tensor, name, random);
     case InputUse::Kind::indices:
       return fill_range(tensor, {0, static_cast<double>(std::max<int64_t>(0, use.limit - 1))}, random);
     case InputUse::Kind::mask:
@@ -227,7 +231,7 @@ std::string fill(Tensor& tensor, const InputUse& use, Random& random) {
     case InputUse::Kind::listed:
       return fill_listed(tensor, use.elements);
     case InputUse::Kind::categories:
-      return fill_categories(tensor, use.categories, random);
+      return fill_categories(tensor, use.categories, name, random);
   }
   return {};
 }
@@ -249,7 +253,7 @@ Result<GeneratedData> generate_data(const std::string& name, DType dtype, const 
     }
     data.how = fill_range(data.tensor, *range, random);
   } else {
-    data.how = fill(data.tensor, use, random);
+    data.how = fill(data.tensor, use, name, random);
   }
   return data;
 }

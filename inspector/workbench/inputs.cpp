@@ -136,26 +136,34 @@ class Generator {
       : graph_(graph), request_(request), sizes_(std::move(sizes)) {}
 
   Result<Value> generate(const ValueDef& input, ValueId id, std::vector<std::string>& notes) const {
-    return generate_type(input, input.type, id, notes);
+    return generate_type(input, input.type, {id, input.name}, notes);
   }
 
  private:
-  Result<Value> generate_type(const ValueDef& input, const TypeInfo& type, ValueId id,
+  // Whose data it is: what is drawn depends on the name, so that two items of a sequence differ.
+  struct Target {
+    ValueId id;
+    std::string name;
+  };
+
+  Result<Value> generate_type(const ValueDef& input, const TypeInfo& type, const Target& target,
                               std::vector<std::string>& notes) const {
     switch (type.kind) {
       case TypeInfo::Kind::tensor:
-        return generate_tensor(input, type, id, notes);
+        return generate_tensor(input, type, target, notes);
       case TypeInfo::Kind::sequence: {
         if (type.inner.empty()) break;
         SequenceValue sequence{type.inner.front(), {}};
-        for (int item = 0; item < 2; ++item)
-          sequence.items.push_back(PX_TRY(generate_type(input, type.inner.front(), id, notes)));
+        for (int item = 0; item < 2; ++item) {
+          const Target of_item{target.id, fmt::format("{}[{}]", target.name, item)};
+          sequence.items.push_back(PX_TRY(generate_type(input, type.inner.front(), of_item, notes)));
+        }
         return Value(std::move(sequence));
       }
       case TypeInfo::Kind::optional: {
         if (type.inner.empty()) break;
         OptionalValue optional{type.inner.front(), {}};
-        optional.item.push_back(PX_TRY(generate_type(input, type.inner.front(), id, notes)));
+        optional.item.push_back(PX_TRY(generate_type(input, type.inner.front(), target, notes)));
         return Value(std::move(optional));
       }
       default:
@@ -165,7 +173,7 @@ class Generator {
                                    to_string(type)));
   }
 
-  Result<Value> generate_tensor(const ValueDef& input, const TypeInfo& type, ValueId id,
+  Result<Value> generate_tensor(const ValueDef& input, const TypeInfo& type, const Target& target,
                                 std::vector<std::string>& notes) const {
     if (type.dtype == DType::undefined) {
       return usage_error(
@@ -176,13 +184,13 @@ class Generator {
     const auto given = request_.shapes.find(input.name);
     const auto dims = given != request_.shapes.end() ? given->second : PX_TRY(concrete_shape(typed, sizes_));
     const Shape shape = PX_TRY_CONTEXT(fmt::format("input '{}'", input.name), Shape::create(dims));
-    InputUse use = find_input_use(graph_, id);
+    InputUse use = find_input_use(graph_, target.id);
     if (use.kind == InputUse::Kind::lengths && use.limit < 0) use.limit = longest_sequence();
     const auto range = request_.ranges.find(input.name);
     GeneratedData data = PX_TRY(
-        generate_data(input.name, type.dtype, shape, use,
+        generate_data(target.name, type.dtype, shape, use,
                       range == request_.ranges.end() ? std::nullopt : std::optional(range->second), request_.seed));
-    notes.push_back(fmt::format("input '{}' {}{}: {}{}", input.name, name_of(type.dtype), shape.to_string(), data.how,
+    notes.push_back(fmt::format("input '{}' {}{}: {}{}", target.name, name_of(type.dtype), shape.to_string(), data.how,
                                 use.reason.empty() ? "" : " (" + use.reason + ")"));
     return Value(std::move(data.tensor));
   }

@@ -79,7 +79,8 @@ std::string single_run_to_text(const RunResult& result) {
     text += fmt::format("{:<{}}  {:<9} {:<18}", name_of_output(output), width, output.type, shape_text(output.shape));
     if (output.statistics.has_value()) {
       const TensorStatistics& stats = *output.statistics;
-      text += fmt::format(" {:>12.6g} {:>12.6g} {:>12.6g} {:>12.6g}", stats.min, stats.max, stats.mean, stats.std);
+      for (const double figure : {stats.min, stats.max, stats.mean, stats.std})
+        text += stats.count == 0 ? fmt::format(" {:>12}", "-") : fmt::format(" {:>12.6g}", figure);
       if (stats.nan > 0) text += fmt::format("  {} NaN", stats.nan);
       if (stats.positive_inf + stats.negative_inf > 0)
         text += fmt::format("  {} inf", stats.positive_inf + stats.negative_inf);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/diff/paths.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
@@ -89,6 +90,7 @@ ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& 
 }
 
 std::string statistics_text(const TensorStatistics& stats) {
+  if (stats.count == 0) return "empty: it has no elements\n";
   std::string text = fmt::format("min {:.7g}  max {:.7g}  mean {:.7g}  std {:.7g}  zeros {}", stats.min, stats.max,
                                  stats.mean, stats.std, stats.zeros);
   if (stats.nan > 0) text += fmt::format("  NaN {}", stats.nan);
@@ -148,6 +150,17 @@ std::string tensor_text(const TensorView& tensor, const TensorViewOptions& optio
 }
 
 bool has_payload(const DumpEntry& entry) { return !entry.absence.has_value() && entry.level >= CaptureLevel::sample; }
+
+// Why there are no elements of a value, and what to do for them.
+std::string without_elements(const DumpEntry& entry) {
+  if (entry.absence.has_value()) {
+    return fmt::format("it was {}, and has no elements of its own: a run with --observe-all has them",
+                       entry.absence->kind == Absence::Kind::aliased ? "an " + absence_text(*entry.absence)
+                                                                     : absence_text(*entry.absence));
+  }
+  return fmt::format("the dump holds only its {}: a run with '--dump DIR --capture all' keeps its elements",
+                     entry.level == CaptureLevel::stats ? "type, shape and statistics" : "type and shape");
+}
 
 void collect_tensors(const Value& value, std::vector<Tensor>& tensors) {
   if (value.is_tensor()) tensors.push_back(value.tensor());
@@ -280,11 +293,31 @@ std::string value_list_to_json(const DumpReader& dump) {
   return json_text(json);
 }
 
+namespace {
+
+// What a plan does not have is told once, of all iterations: it answers for each that was run.
+int32_t find_absence(const DumpReader& dump, const std::string& path) {
+  const std::string static_path = diff::static_path(path);
+  const int32_t found = static_path == path ? -1 : dump.find(static_path);
+  if (found < 0 || !dump.entries()[static_cast<size_t>(found)].absence.has_value()) return -1;
+  const std::string_view frames = diff::prefix_of(path), all = diff::prefix_of(static_path);
+  bool any_seen = false;
+  for (const DumpEntry& entry : dump.entries()) {
+    if (entry.absence.has_value()) continue;
+    if (entry.path.starts_with(frames)) return found;
+    any_seen = any_seen || diff::static_path(entry.path).starts_with(all);
+  }
+  return any_seen ? -1 : found;
+}
+
+}  // namespace
+
 Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
   for (size_t execution = 0; execution < std::max<size_t>(1, dump.executions().size()); ++execution) {
     const int32_t found = dump.find(path, static_cast<int32_t>(execution));
     if (found >= 0) return found;
   }
+  if (const int32_t absent = find_absence(dump, path); absent >= 0) return absent;
   std::string similar;
   int count = 0;
   for (const DumpEntry& entry : dump.entries()) {
@@ -318,9 +351,7 @@ Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const 
       "\n";
   if (!has_payload(entry)) {
     if (const auto kept = kept_statistics(entry); kept.has_value()) text += statistics_text(*kept);
-    if (!entry.absence.has_value())
-      text += fmt::format("its elements were not kept (level {})\n", level_name(entry.level));
-    return text;
+    return text + without_elements(entry) + "\n";
   }
   const LoadedValue loaded = PX_TRY(load_value(dump, index));
   if (loaded.is_part && kept_statistics(entry).has_value() && options.slice.empty())
@@ -368,10 +399,19 @@ Result<std::string> tensor_to_json(const DumpReader& dump, int32_t index, const 
 
 Result<Tensor> selected_tensor(const DumpReader& dump, int32_t index, const std::string& slice) {
   const DumpEntry& entry = dump.entries()[static_cast<size_t>(index)];
-  const Error refused = usage_error(fmt::format("value '{}' is no tensor that was captured whole", entry.path));
-  if (!has_payload(entry) || entry.type.kind != TypeInfo::Kind::tensor) return refused;
+  const auto refused = [&](const std::string& why) {
+    return usage_error(fmt::format("value '{}': {}", entry.path, why));
+  };
+  if (!has_payload(entry)) return refused(without_elements(entry));
+  if (entry.type.kind != TypeInfo::Kind::tensor)
+    return refused(fmt::format("it is {}, and a file .npy holds one tensor", to_string(entry.type)));
   const LoadedValue loaded = PX_TRY(load_value(dump, index));
-  if (loaded.is_part) return refused;
+  if (loaded.is_part) {
+    return refused(
+        fmt::format("the dump holds a sample of {} of its {} elements: a run with a larger --capture-limit, or "
+                    "--capture all, keeps it whole",
+                    loaded.value.tensor().element_count(), Shape::create(dims_of(entry.type)).take().element_count()));
+  }
   return PX_TRY(slice_tensors(entry, loaded, slice)).front();
 }
 

@@ -188,10 +188,13 @@ void add_statistics(const Document& document, const ValueRow& row, InspectorView
     section.lines.push_back({key, a == nullptr ? "-" : text(*a), b == nullptr ? "" : text(*b), Kind::text, ""});
   };
   add("count", [](const TensorStatistics& s) { return std::to_string(s.count); });
-  add("min", [](const TensorStatistics& s) { return number_text(s.min); });
-  add("max", [](const TensorStatistics& s) { return number_text(s.max); });
-  add("mean", [](const TensorStatistics& s) { return number_text(s.mean); });
-  add("std", [](const TensorStatistics& s) { return number_text(s.std); });
+  const auto add_figure = [&](const char* key, double TensorStatistics::*figure) {
+    add(key, [figure](const TensorStatistics& s) { return s.count == 0 ? "-" : number_text(s.*figure); });
+  };
+  add_figure("min", &TensorStatistics::min);
+  add_figure("max", &TensorStatistics::max);
+  add_figure("mean", &TensorStatistics::mean);
+  add_figure("std", &TensorStatistics::std);
   add("zeros", [](const TensorStatistics& s) { return std::to_string(s.zeros); });
   add("NaN", [](const TensorStatistics& s) { return std::to_string(s.nan); });
   add("+Inf", [](const TensorStatistics& s) { return std::to_string(s.positive_inf); });

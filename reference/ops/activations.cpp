@@ -80,30 +80,40 @@ Status op_shrink(OpContext& op) {
 
 namespace {
 
-// 0.5 x (1 + function(inner(x)))
+// x gate(inner(x))
 template <class Inner>
-Status gelu(OpContext& op, void (*function)(std::span<double>), const Inner& inner) {
+Status gated(OpContext& op, void (*gate)(std::span<double>), const Inner& inner) {
   return map_blocks(op, [&](std::span<double> numbers) {
     std::array<double, kBlock> within;
     const auto values = std::span(within).first(numbers.size());
     std::ranges::transform(numbers, values.begin(), inner);
-    function(values);
-    for (size_t index = 0; index < values.size(); ++index)
-      numbers[index] = 0.5 * numbers[index] * (1.0 + values[index]);
+    gate(values);
+    for (size_t index = 0; index < values.size(); ++index) numbers[index] *= values[index];
   });
+}
+
+// (1 + erf(z)) / 2; far below 0, where the sum keeps no digits, erfc(-z) / 2.
+void half_and_half_erf_each(std::span<double> values) {
+  constexpr double kFar = -2;
+  std::array<double, kBlock> given;
+  std::ranges::copy(values, given.begin());
+  erf_each(values);
+  for (size_t index = 0; index < values.size(); ++index)
+    values[index] = given[index] < kFar ? 0.5 * std::erfc(-given[index]) : 0.5 * (1.0 + values[index]);
 }
 
 }  // namespace
 
-// Gelu-20: 0.5 x (1 + erf(x / sqrt 2)), or its approximation by tanh.
+// Gelu-20: 0.5 x (1 + erf(x / sqrt 2)), or its approximation by tanh, for which (1 + tanh(u)) / 2 = sigmoid(2 u).
 Status op_gelu(OpContext& op) {
   const std::string approximate = op.string_attribute("approximate");
   if (approximate == "tanh") {
-    return gelu(op, tanh_each, [](double x) { return std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x); });
+    return gated(op, sigmoid_each,
+                 [](double x) { return 2.0 * std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x); });
   }
   if (approximate != "none")
     return execution_error("attribute approximate is '" + approximate + "'; it is none or tanh");
-  return gelu(op, erf_each, [](double x) { return x / std::numbers::sqrt2; });
+  return gated(op, half_and_half_erf_each, [](double x) { return x / std::numbers::sqrt2; });
 }
 
 Status op_mish(OpContext& op) {
@@ -116,13 +126,7 @@ Status op_mish(OpContext& op) {
 // Swish-24: x * sigmoid(alpha * x)
 Status op_swish(OpContext& op) {
   const double alpha = op.float_attribute("alpha");
-  return map_blocks(op, [=](std::span<double> values) {
-    std::array<double, kBlock> sigmoids;
-    const auto sigmoid = std::span(sigmoids).first(values.size());
-    for (size_t index = 0; index < values.size(); ++index) sigmoid[index] = alpha * values[index];
-    sigmoid_each(sigmoid);
-    for (size_t index = 0; index < values.size(); ++index) values[index] *= sigmoid[index];
-  });
+  return gated(op, sigmoid_each, [=](double x) { return alpha * x; });
 }
 
 // SwiGLU-28: Swish of the gate A, times B; the two have one shape.

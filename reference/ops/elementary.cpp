@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <vector>
 
 #include "reference/ops/lanes.h"
 
@@ -188,7 +190,13 @@ void erf_each(std::span<double> values) {
 }
 
 void sigmoid_each(std::span<double> values) {
+  constexpr double kFar = -700;  // beyond, e^x itself to double; its inverse soon is infinite
+  std::vector<double> far;
+  if (std::ranges::any_of(values, [](double x) { return x < kFar; })) far.assign(values.begin(), values.end());
   replace_each(values, [](auto lanes, auto x) PX_INLINE { return Elementary<lanes>::sigmoid(x); });
+  for (size_t index = 0; index < far.size(); ++index) {
+    if (far[index] < kFar) values[index] = std::exp(far[index]);
+  }
 }
 
 }  // namespace parallax::reference

@@ -18,7 +18,8 @@ inline double gelu_exact(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2
 // Units").
 inline double gelu_tanh(double x) {
   constexpr double kPi = 3.14159265358979323846;
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2.0 / kPi) * (x + 0.044715 * x * x * x)));
+  const double inner = std::sqrt(2.0 / kPi) * (x + 0.044715 * x * x * x);
+  return x / (1 + std::exp(-2 * inner));  // where tanh is near -1 the sum keeps no digits
 }
 
 // All numbers of an input, repeated to `shape`.

@@ -45,11 +45,8 @@ struct Apply {
     if constexpr (kKind == Kind::hard_swish) return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5)));
     if constexpr (kKind == Kind::softsign) return x / (T(1) + std::fabs(x));
     if constexpr (kKind == Kind::gelu) return math::gelu(x);
-    if constexpr (kKind == Kind::fast_gelu) {
-      const T inner = static_cast<T>(0.79788456080286535588) * (x + static_cast<T>(0.044715) * x * x * x);
-      return T(0.5) * x * (T(1) + math::tanh(inner));
-    }
-    if constexpr (kKind == Kind::swish) return x * math::sigmoid(a * x);
+    if constexpr (kKind == Kind::fast_gelu) return math::gelu_by_tanh(x);
+    if constexpr (kKind == Kind::swish) return math::times_sigmoid(x, a * x);
     return x;
   }
 };

@@ -76,6 +76,7 @@ bool is_as_ours(const EpilogueKind& kind, const std::vector<float>& sums, const 
   if (results.dtype() != kind.dtype || results.element_count() != static_cast<int64_t>(sums.size())) return false;
   const auto bytes = byte_size(kind.dtype, 1);
   constexpr int64_t kUnits = 4;
+  constexpr float kLostBySum = 0x1p-23F;  // 1 + tanh(u), as most compute it, rounds to 2^-24 and may be off by two
   for (size_t i = 0; i < sums.size(); ++i) {
     const float ours = activated(kind.epilogue, sums[i]);
     std::array<std::byte, sizeof(double)> stored{};
@@ -88,8 +89,10 @@ bool is_as_ours(const EpilogueKind& kind, const std::vector<float>& sums, const 
     }
     const bool is_exact = std::equal(theirs, theirs + bytes, stored.data());
     if (is_exact) continue;
+    if (kind.epilogue != Epilogue::tanh_gelu || std::isinf(ours)) return false;
     const int64_t apart = place_among_numbers(kind.dtype, theirs) - place_among_numbers(kind.dtype, stored.data());
-    if (kind.epilogue != Epilogue::tanh_gelu || std::isinf(ours) || std::abs(apart) > kUnits) return false;
+    const bool is_sum_rounded = std::abs(shown - ours) <= kLostBySum * std::abs(sums[i]);
+    if (std::abs(apart) > kUnits && !is_sum_rounded) return false;
   }
   return true;
 }

@@ -65,17 +65,19 @@ PX_HD inline float exp(float x) {
 }
 PX_HD inline double exp(double x) { return std::exp(x); }
 
-// e^x for x <= 0 or NaN, in fewer steps: the scale 2^(k + 64) is shifted out of the sum that rounds k, and 2^-64 takes
-// results below 2^-126 to their one rounding.
-PX_HD inline float exp_nonpositive(float x) {
+// 2^64 e^x for x in [-130, 0] or NaN, a normal number, in fewer steps: the scale 2^(k + 64) is shifted out of the sum
+// that rounds k.
+PX_HD inline float exp_scaled(float x) {
   constexpr float kBiasedShift = kRoundingShift + 127.0F + 64.0F;
-  x = x < -104.0F ? -104.0F : x;
   const float shifted = std::fma(x, kLog2E, kBiasedShift);
   const float k = shifted - kBiasedShift;
   const float r = std::fma(-k, kLn2Low, std::fma(-k, kLn2High, x));
   const float scale = std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
-  return std::fma(expm1_reduced(r), scale, scale) * 0x1p-64F;
+  return std::fma(expm1_reduced(r), scale, scale);
 }
+
+// e^x for x <= 0 or NaN: 2^-64 takes results below 2^-126 to their one rounding.
+PX_HD inline float exp_nonpositive(float x) { return exp_scaled(x < -104.0F ? -104.0F : x) * 0x1p-64F; }
 PX_HD inline double exp_nonpositive(double x) { return std::exp(x); }
 
 // exp(x) - 1 for 0 <= x <= 40, without cancellation.
@@ -102,9 +104,42 @@ PX_HD inline float tanh(float x) {
 }
 PX_HD inline double tanh(double x) { return std::tanh(x); }
 
+// 1 / (1 + e^-x), or e^x / (1 + e^x): by the exponential that does not overflow.
 template <class T>
 PX_HD T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
+  const T e = exp_nonpositive(-std::fabs(x));
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
+// e^-|t|, and where t is far below 0 the same times 2^64: a product with a subnormal number would have few digits.
+struct Tail {
+  float e, scaled;
+  bool is_far;
+  PX_HD explicit Tail(float t) {
+    const float size = std::fabs(t);
+    const float clipped = exp_scaled(-size < -130.0F ? -130.0F : -size);
+    e = clipped * 0x1p-64F;
+    is_far = t < -64.0F;
+    scaled = t < -130.0F ? 0.0F : clipped;
+  }
+  // x * share, which is e where t is far below 0.
+  PX_HD float times(float x, float share) const { return x * (is_far ? scaled : share) * (is_far ? 0x1p-64F : 1.0F); }
+};
+PX_HD inline double times_exp(double x, double t) { return x * std::exp(0.5 * t) * std::exp(0.5 * t); }
+
+// x / (1 + e^-t): Swish and its kin. A product with sigmoid(t) loses digits where that is subnormal.
+PX_HD inline float times_sigmoid(float x, float t) {
+  const Tail tail(t);
+  return tail.times(x, (t < 0.0F ? tail.e : 1.0F) / (1.0F + tail.e));
+}
+PX_HD inline double times_sigmoid(double x, double t) { return t < -700.0 ? times_exp(x, t) : x * sigmoid(t); }
+
+// x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), written as x sigmoid(2 u): where tanh is near -1 that
+// keeps the digits.
+template <class T>
+PX_HD T gelu_by_tanh(T x) {
+  constexpr double kTwice = 1.5957691216057307117;  // sqrt(8 / pi)
+  return x * sigmoid(x * std::fma(x * x, static_cast<T>(0.044715 * kTwice), static_cast<T>(kTwice)));
 }
 
 // ln(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus k ln 2: with s = f / (2 + f) it is 2 s + s R(s^2), written as
@@ -148,12 +183,19 @@ PX_HD T softplus(T x) {
   return (x > T(0) || x != x ? x : T(0)) + log1p_exp_negative(std::fabs(x));
 }
 
-// x tanh(softplus(x)) = x n / (n + 2) with n = e^x (e^x + 2); from 20 on that is x.
-template <class T>
-PX_HD T mish(T x) {
-  const T e = exp(x > T(20) ? T(20) : x);
-  const T n = e * (e + T(2));
-  return x * (n / (n + T(2)));
+// x tanh(softplus(x)) = x n / (n + 2) with n = e^x (e^x + 2), whose last factors are divided by e^2x where x > 0.
+PX_HD inline float mish(float x) {
+  const Tail tail(x);
+  const float e = tail.e;
+  const bool is_negative = x < 0.0F;
+  const float n = is_negative ? e * (e + 2.0F) : 1.0F + 2.0F * e;
+  return tail.times(x, n / (n + (is_negative ? 2.0F : 2.0F * e * e)));
+}
+PX_HD inline double mish(double x) {
+  if (x < -700.0) return times_exp(x, x);
+  const double e = exp(x > 20.0 ? 20.0 : x);  // from 20 on it is x
+  const double n = e * (e + 2.0);
+  return x * (n / (n + 2.0));
 }
 
 // atan is odd; beyond tan(pi/8) and tan(3 pi/8) it is pi/4 and pi/2 plus the arc of (y - 1) / (y + 1) and of -1 / y.

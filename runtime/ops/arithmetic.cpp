@@ -162,7 +162,7 @@ struct GatedBySwish {
   static constexpr int64_t kWork = 20;
   template <class T>
   PX_HD T operator()(T gate, T value) const {
-    return gate * math::sigmoid(static_cast<T>(alpha) * gate) * value;
+    return math::times_sigmoid(gate, static_cast<T>(alpha) * gate) * value;
   }
 };
 

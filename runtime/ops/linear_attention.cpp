@@ -233,7 +233,7 @@ struct CausalSum {
     C sum = bias ? bias[channel] : C(0);
     for (int64_t tap = 0; tap <= sequence.past; ++tap)
       sum += weight[channel * (sequence.past + 1) + tap] * sequence.at(line, element % sequence.length + tap);
-    return gated ? sum * math::sigmoid(sum) : sum;
+    return gated ? math::times_sigmoid(sum, sum) : sum;
   }
 };
 

@@ -127,7 +127,7 @@ PX_HD float activated(ExpertActivation activation, float x) {
     case ExpertActivation::gelu:
       return math::gelu(x);
     case ExpertActivation::silu:
-      return x * math::sigmoid(x);
+      return math::times_sigmoid(x, x);
     case ExpertActivation::identity:
     case ExpertActivation::swiglu:
       break;
@@ -146,7 +146,7 @@ struct Gate {
   PX_HD float swiglu(float g, float l) const {
     const float gate = limit < g ? limit : g;
     const float linear = l < -limit ? -limit : (limit < l ? limit : l);
-    return gate * math::sigmoid(alpha * gate) * (linear + beta);
+    return math::times_sigmoid(gate, alpha * gate) * (linear + beta);
   }
 };
 

@@ -30,6 +30,11 @@ TypeInfo tensor_type(const Value& value) {
   return TypeInfo::tensor(value.is_tensor() ? value.tensor().dtype() : DType::undefined);
 }
 
+Error no_kernel_for(DType dtype) {
+  return unsupported(
+      fmt::format("it has no kernel for {}; --fallback=reference runs it in the reference", name_of(dtype)));
+}
+
 template <class Device>
 Status sequence_construct(OpContext<Device>& op) {
   SequenceValue result;
@@ -91,8 +96,7 @@ Status concat_from_sequence(OpContext<Device>& op) {
   if (sequence->items.empty()) return execution_error("the sequence is empty");
   const bool new_axis = op.integer("new_axis") != 0;
   const Tensor& first = sequence->items[0].tensor();
-  if (bits_of(first.dtype()) < 8)
-    return unsupported("packed and string types have no kernel here; --fallback=reference runs them");
+  if (bits_of(first.dtype()) < 8) return no_kernel_for(first.dtype());
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(first.shape()) + (new_axis ? 1 : 0)));
   Ints dims(first.shape());
   if (new_axis) dims.insert(axis, 1);
@@ -145,8 +149,7 @@ Result<Ints> part_sizes(OpContext<Device>& op, int64_t dim) {
 template <class Device>
 Status split_to_sequence(OpContext<Device>& op) {
   if (!op.value(0).is_tensor()) return execution_error("the input must be a tensor");
-  if (bits_of(op.input(0).dtype()) < 8)
-    return unsupported("packed and string types have no kernel here; --fallback=reference runs them");
+  if (bits_of(op.input(0).dtype()) < 8) return no_kernel_for(op.input(0).dtype());
   const Tensor x = PX_TRY(op.resident(op.input(0)));
   const int64_t axis = PX_TRY(OpCall::resolve_axis(op.integer("axis"), rank_of(x.shape())));
   const Ints sizes = PX_TRY(part_sizes(op, dim_of(x.shape(), axis)));

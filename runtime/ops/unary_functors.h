@@ -116,6 +116,7 @@ PX_OWN_FUNCTOR(Sigmoid, sigmoid)
 PX_OWN_FUNCTOR(Softplus, softplus)
 PX_OWN_FUNCTOR(Mish, mish)
 PX_OWN_FUNCTOR(GeluErf, gelu)
+PX_OWN_FUNCTOR(GeluTanh, gelu_by_tanh)
 #undef PX_OWN_FUNCTOR
 
 struct Relu {
@@ -198,14 +199,7 @@ struct Swish {
   explicit Swish(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
   PX_HD T operator()(T x) const {
-    return x * math::sigmoid(static_cast<T>(alpha) * x);
-  }
-};
-struct GeluTanh {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    const T inner = static_cast<T>(0.79788456080286535588) * (x + static_cast<T>(0.044715) * x * x * x);  // sqrt(2/pi)
-    return T(0.5) * x * (T(1) + math::tanh(inner));
+    return math::times_sigmoid(x, static_cast<T>(alpha) * x);
   }
 };
 struct Shrink {

@@ -123,10 +123,7 @@ class Builder {
     for (const StepInput& input : step.inputs) dtypes.push_back(known_dtype(input.place.value));
     auto kernel = request_.platform->choose(node, dtypes);
     if (kernel.ok()) return step.kernel = *kernel, Status{};
-    if (request_.options->fallback == nullptr) {
-      return unsupported(fmt::format("{} in executor '{}'; --fallback=reference runs it in the reference",
-                                     kernel.error().message, request_.platform->name()));
-    }
+    if (request_.options->fallback == nullptr) return lacks_kernel(std::move(kernel).error(), *request_.platform);
     step.fallback = PX_TRY(FallbackNode::create(node, request_.options->fallback, *request_.options));
     request_.fallback_nodes.push_back(sites_.scope + node.display_name);
     return {};
@@ -255,6 +252,11 @@ const BodyPlan* Step::body(std::string_view attribute) const {
   const auto found = std::find_if(bodies.begin(), bodies.end(),
                                   [&](const BodyPlan& candidate) { return candidate.attribute == attribute; });
   return found == bodies.end() ? nullptr : &*found;
+}
+
+Error lacks_kernel(Error error, const Platform& platform) {
+  return unsupported(fmt::format("{} in executor '{}'; --fallback=reference runs it in the reference", error.message,
+                                 platform.name()));
 }
 
 void number_steps(GraphPlan& plan, int32_t& next) {

@@ -82,6 +82,9 @@ struct PlanRequest {
   int64_t weight_bytes = 0;                 // filled: bytes of all initializers
 };
 
+// Why no kernel of the platform runs a node, with what would.
+Error lacks_kernel(Error error, const Platform& platform);
+
 // Numbers the steps that run exactly once in each run, those of called functions among them; `next` counts them.
 void number_steps(GraphPlan& plan, int32_t& next);
 

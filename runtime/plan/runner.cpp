@@ -7,23 +7,29 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {
 namespace {
 
 // The same payload as input `input` of the node, for outputs of bodies and other executors.
-int64_t input_with_payload(std::span<const OpInput> inputs, const Value& output) {
+int64_t input_with_payload(std::span<const Value> inputs, const Value& output) {
   if (!output.is_tensor()) return -1;
   for (size_t index = 0; index < inputs.size(); ++index) {
-    const Value* value = inputs[index].value;
-    if (value == nullptr || !value->is_tensor()) continue;
-    const Tensor& tensor = value->tensor();
+    if (!inputs[index].is_tensor()) continue;
+    const Tensor& tensor = inputs[index].tensor();
     if (tensor.view().data == output.tensor().view().data && tensor.dtype() == output.tensor().dtype() &&
         tensor.element_count() == output.tensor().element_count() && tensor.size_bytes() > 0) {
       return static_cast<int64_t>(index);
     }
   }
   return -1;
+}
+
+std::vector<int64_t> aliases_of(std::span<const Value> inputs, std::span<const Value> outputs) {
+  std::vector<int64_t> aliases;
+  for (const Value& output : outputs) aliases.push_back(input_with_payload(inputs, output));
+  return aliases;
 }
 
 // FNV-1a, 32 bits, of the frames' text: what random operators start from, so that each iteration draws anew. Text that
@@ -34,6 +40,8 @@ uint64_t seed_of(std::string_view text, uint64_t before = kNoFrames) {
   for (char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
   return hash;
 }
+
+bool is_spared(uint64_t spared, size_t index) { return spared != 0 && (spared >> index & 1) != 0; }
 
 std::string expected_type(const Value& value) { return value.is_absent() ? "nothing" : to_string(type_of(value)); }
 
@@ -69,7 +77,9 @@ bool suits(const ChosenKernel& kernel, std::span<const OpInput> inputs) {
 Result<ChosenKernel> kernel_for(const Platform& platform, const Step& step, std::span<const OpInput> inputs) {
   std::vector<DType> dtypes;
   for (size_t index = 0; index < inputs.size(); ++index) dtypes.push_back(dtype_at(inputs, index));
-  return platform.choose(*step.node, dtypes);
+  auto kernel = platform.choose(*step.node, dtypes);
+  if (!kernel.ok()) return lacks_kernel(std::move(kernel).error(), platform);
+  return kernel;
 }
 
 }  // namespace
@@ -240,41 +250,73 @@ Status Runner::run_step(ActiveGraph& active, const Step& step) {
 
 Status Runner::compute(ActiveGraph& active, const Step& step) {
   if (step.kernel || step.control != nullptr) return compute_kernel(active, step);
-  std::vector<Value> inputs;
-  std::vector<OpInput> operands;
-  for (const StepInput& input : step.inputs) {
-    inputs.push_back(input.place.slot < 0 ? Value() : active.values[static_cast<size_t>(input.place.slot)]);
-    if (step.fallback != nullptr) inputs.back() = PX_TRY(platform_.to_host(inputs.back()));
-  }
-  for (const Value& value : inputs) operands.push_back({&value, false, false});
-  std::vector<Value> outputs = step.fallback != nullptr
-                                   ? PX_TRY(step.fallback->run(inputs))
-                                   : PX_TRY(run_body(active, step, "", Frame::Kind::call, -1, inputs));
-  std::vector<int64_t> aliases;
-  for (const Value& output : outputs) aliases.push_back(input_with_payload(operands, output));
-  return place_outputs(active, step, outputs, aliases);
+  if (step.fallback != nullptr) return compute_elsewhere(active, step, *step.fallback);
+  const std::vector<Value> inputs = inputs_of(active, step);
+  std::vector<Value> outputs = PX_TRY(run_body(active, step, "", Frame::Kind::call, -1, inputs));
+  return place_outputs(active, step, outputs, aliases_of(inputs, outputs));
 }
 
 Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
   operands_.clear();
+  // A kernel that leaves out an output must have left the inputs as they were, for the other executor.
+  const bool may_take_over = options_.fallback == nullptr || step.outputs.size() == 1;
   for (const StepInput& input : step.inputs) {
     if (input.place.slot < 0) {
       operands_.emplace_back();
     } else {
       const auto slot = static_cast<size_t>(input.place.slot);
-      operands_.push_back({&active.values[slot], active.is_constant[slot] != 0, input.is_last_read});
+      operands_.push_back({&active.values[slot], active.is_constant[slot] != 0, input.is_last_read && may_take_over});
     }
   }
   PX_TRY(check_arguments(step, operands_));
   result_.spared = unobserved(step);
   if (step.control != nullptr) return compute_control(active, step, std::vector<OpInput>(operands_));
-  if (suits(step.kernel, operands_)) {
-    PX_TRY(platform_.call(step.kernel, *step.node, operands_, frame_seed_, result_));
-  } else {
-    const ChosenKernel other = PX_TRY(kernel_for(platform_, step, operands_));
-    PX_TRY(platform_.call(other, *step.node, operands_, frame_seed_, result_));
+  Status called = call_kernel(step);
+  if (called.ok()) return place_outputs(active, step, result_.outputs, result_.aliases);
+  if (called.error().code != ErrorCode::unsupported || !may_run_elsewhere(step)) return called;
+  FallbackNode* fallback = PX_TRY(late_fallback(active.plan, step));
+  return compute_elsewhere(active, step, *fallback);
+}
+
+Status Runner::call_kernel(const Step& step) {
+  const ChosenKernel kernel =
+      suits(step.kernel, operands_) ? step.kernel : PX_TRY(kernel_for(platform_, step, operands_));
+  PX_TRY(platform_.call(kernel, *step.node, operands_, frame_seed_, result_));
+  for (size_t index = 0; index < step.outputs.size(); ++index) {
+    const bool is_made = index < result_.outputs.size() && !result_.outputs[index].is_absent();
+    if (is_made || step.outputs[index].slot < 0 || is_spared(result_.spared, index)) continue;
+    return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
+                                   index, platform_.name()));
   }
-  return place_outputs(active, step, result_.outputs, result_.aliases);
+  return {};
+}
+
+// What patterns make is known to no other executor; and a run that is recorded for replay goes on plainly instead.
+bool Runner::may_run_elsewhere(const Step& step) const {
+  return options_.fallback != nullptr && !leaves_outputs_ && step.node->domain != kFusedDomain;
+}
+
+Result<FallbackNode*> Runner::late_fallback(const GraphPlan& plan, const Step& step) {
+  std::unique_ptr<FallbackNode>& fallback = late_fallbacks_[&step];
+  if (fallback == nullptr) {
+    fallback = PX_TRY(FallbackNode::create(*step.node, options_.fallback, options_));
+    late_fallback_nodes_.push_back(plan.sites->scope + step.node->display_name);
+  }
+  return fallback.get();
+}
+
+Status Runner::compute_elsewhere(ActiveGraph& active, const Step& step, FallbackNode& fallback) {
+  std::vector<Value> inputs = inputs_of(active, step);
+  for (Value& input : inputs) input = PX_TRY(platform_.to_host(input));
+  std::vector<Value> outputs = PX_TRY(fallback.run(inputs));
+  return place_outputs(active, step, outputs, aliases_of(inputs, outputs));
+}
+
+std::vector<Value> Runner::inputs_of(const ActiveGraph& active, const Step& step) {
+  std::vector<Value> inputs;
+  for (const StepInput& input : step.inputs)
+    inputs.push_back(input.place.slot < 0 ? Value() : active.values[static_cast<size_t>(input.place.slot)]);
+  return inputs;
 }
 
 // Of the outputs that are made for the observer alone, those that this one does not want.
@@ -306,9 +348,7 @@ Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<
   ControlCall call{op, platform_, run};
   PX_TRY(step.control->run(call));
   std::vector<Value> outputs = op.take_outputs();
-  std::vector<int64_t> aliases;
-  for (const Value& output : outputs) aliases.push_back(input_with_payload(inputs, output));
-  return place_outputs(active, step, outputs, aliases);
+  return place_outputs(active, step, outputs, aliases_of(inputs_of(active, step), outputs));
 }
 
 Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
@@ -334,11 +374,9 @@ Status Runner::place_outputs(ActiveGraph& active, const Step& step, std::span<Va
   const uint64_t spared = unobserved(step);
   for (const size_t index : step.placing_order) {
     const ValuePlace& where = step.outputs[index];
-    if (where.slot < 0 || (spared != 0 && (spared >> index & 1) != 0)) continue;
-    if (index >= outputs.size() || outputs[index].is_absent()) {
-      return unsupported(fmt::format("its output {} is not computed by executor '{}'; --fallback=reference runs it",
-                                     index, platform_.name()));
-    }
+    if (where.slot < 0 || is_spared(spared, index)) continue;
+    if (index >= outputs.size() || outputs[index].is_absent())
+      return unsupported(fmt::format("its output {} is not computed by executor '{}'", index, platform_.name()));
     const int64_t input = index < aliases.size() ? aliases[index] : -1;
     const ValueSite* alias = input < 0 ? nullptr : step.inputs[static_cast<size_t>(input)].place.site;
     PX_TRY(place(active, where, std::move(outputs[index]), alias));

@@ -22,6 +22,9 @@ class Runner {
   Result<std::vector<Value>> call(const GraphPlan& plan, std::span<const Value> inputs, const CallInfo& info,
                                   Observer& observer, std::span<const CaptureLevel> levels, bool announce);
 
+  // Nodes that ran in another executor though a kernel had been planned for them.
+  const std::vector<std::string>& late_fallback_nodes() const { return late_fallback_nodes_; }
+
   void leave_outputs(bool on_device) { leaves_outputs_ = on_device; }  // of the main graph, where they are
 
  private:
@@ -45,7 +48,13 @@ class Runner {
   Status run_step(ActiveGraph& active, const Step& step);
   Status compute(ActiveGraph& active, const Step& step);
   Status compute_kernel(ActiveGraph& active, const Step& step);
+  Status call_kernel(const Step& step);  // errors: unsupported, also where it leaves out an output
   uint64_t unobserved(const Step& step) const;
+  // ---- Nodes of which it shows only as they run that no kernel here does them ----
+  bool may_run_elsewhere(const Step& step) const;
+  Result<FallbackNode*> late_fallback(const GraphPlan& plan, const Step& step);
+  Status compute_elsewhere(ActiveGraph& active, const Step& step, FallbackNode& fallback);
+  static std::vector<Value> inputs_of(const ActiveGraph& active, const Step& step);
   Status compute_control(ActiveGraph& active, const Step& step, std::span<const OpInput> inputs);
   Result<std::vector<Value>> run_body(ActiveGraph& active, const Step& step, std::string_view attribute,
                                       Frame::Kind kind, int64_t index, std::vector<Value> inputs);
@@ -73,6 +82,8 @@ class Runner {
   std::unordered_map<const GraphPlan*, std::vector<std::unique_ptr<ActiveGraph>>> idle_frames_;
   std::vector<OpInput> operands_;  // of the kernel being called
   CallResult result_;              // of it
+  std::unordered_map<const Step*, std::unique_ptr<FallbackNode>> late_fallbacks_;
+  std::vector<std::string> late_fallback_nodes_;
 };
 
 }  // namespace parallax::runtime

@@ -81,6 +81,7 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
     statistics.plan_count = memory_plans_.built();
     if (const MemoryPlan* plan = memory_plans_.last_used()) statistics.arena_bytes = plan->arena_bytes;
     statistics.fallback_nodes = fallback_nodes_;
+    for (const std::string& node : runner_.late_fallback_nodes()) statistics.fallback_nodes.push_back(node);
     return statistics;
   }
 

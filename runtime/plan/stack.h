@@ -18,13 +18,13 @@ const Graph* body_of(const OpCall& op, std::string_view attribute);  // null whe
 Status expect_count(size_t count, size_t expected, std::string_view what);
 
 // What the iterations of a body give for one scan output, copied side by side as it comes: its buffers are free for the
-// next iteration then.
+// next iteration then. Strings, and elements of less than a byte, are kept as they come and moved one by one at last.
 class Stack {
  public:
   // `most`: items that may come; INT64_MAX where nobody knows.
   explicit Stack(int64_t most) : most_(most) {}
 
-  // Errors: execution, when it is no tensor, or its type or shape is not that of those before; unsupported.
+  // Errors: execution, when it is no tensor, or its type or shape is not that of those before.
   Status add(ControlCall& call, const Value& item);
   // All of them along a new axis, the last one first where `reversed`; of none an empty tensor of the type of output
   // `body_output` of the body. The stack is empty afterwards.
@@ -32,9 +32,13 @@ class Stack {
 
  private:
   Status make_room(ControlCall& call, const Tensor& item);
+  Status append(ControlCall& call, const Tensor& item);
+  Result<Tensor> take_singles(ControlCall& call, int64_t axis, bool reversed);
 
   int64_t most_;
-  Tensor rows_;  // [room, the item's dimensions]
+  Tensor rows_;                  // [room, the item's dimensions]
+  std::vector<Tensor> singles_;  // in place of rows_, on the host: items whose elements cannot be copied as bytes
+  DType dtype_ = DType::undefined;
   Shape item_shape_;
   int64_t count_ = 0;
   int64_t room_ = 0;
@@ -44,7 +48,7 @@ class Stack {
 // one piece.
 class Slices {
  public:
-  // Errors: unsupported, for packed and string types; those of moving the tensor to the device.
+  // Errors: those of moving the tensor to the device; strings, and elements of less than a byte, stay on the host.
   static Result<Slices> of(ControlCall& call, const Tensor& tensor, int64_t axis);
   Result<Tensor> at(ControlCall& call, int64_t position) const;
 

@@ -70,7 +70,8 @@ TEST(Elementary, HoldAtTheEndsOfTheirRanges) {
   EXPECT_TRUE(std::signbit(one(erf_each, -0.0)));
   EXPECT_EQ(one(erf_each, 5e-324), 5e-324);
   EXPECT_EQ(one(sigmoid_each, -kInfinity), 0);
-  EXPECT_EQ(one(sigmoid_each, -710), 0);
+  EXPECT_EQ(one(sigmoid_each, -720), std::exp(-720));  // subnormal
+  EXPECT_EQ(one(sigmoid_each, -750), 0);
   EXPECT_EQ(one(sigmoid_each, kInfinity), 1);
   for (const Each each : {exp_each, tanh_each, erf_each, sigmoid_each})
     EXPECT_TRUE(std::isnan(one(each, std::numeric_limits<double>::quiet_NaN())));

@@ -16,7 +16,7 @@ MUTATIONS = [
     ("ThresholdedRelu", "activations.cpp", "x > alpha ? «x» : 0.0", "x - alpha"),
     ("Shrink", "activations.cpp", "number > lambd ? «number - bias» : 0.0", "number + bias"),
     ("Gelu", "activations.cpp", "(x + 0.044715 * «x * x * x»)", "x * x"),
-    ("Swish", "activations.cpp", "sigmoid[index] = «alpha * values[index]»;", "values[index]"),
+    ("Swish", "activations.cpp", "return gated(op, sigmoid_each, [=](double x) { return «alpha * x»; });", "x"),
     ("PRelu", "activations.cpp", "x < T{0} ? «wrapping_multiply(x, s)» : x;", "s"),
     ("Clip", "activations.cpp", "return x > high ? «high» : x;", "low"),
     # binary, unary, variadic

@@ -365,6 +365,61 @@ class Messages(ProgramTest):
         told = self.passed("run one.textproto --against two.textproto", code=1).stderr
         self.assertIn("not all values are within their limits: both sides run once more to look into that", told)
 
+    def test_values_without_elements_say_why_and_what_to_do(self):
+        self.write_model("fused.textproto", node("MatMul", "x w", "h", 'name: "product"') + node("Relu", "h", "y", 'name: "bend"'),
+                         more="initializer { name: 'w' data_type: 1 dims: 8 dims: 8 " + "float_data: 1 " * 64 + "}")
+        self.passed("run fused.textproto --with cpu --capture stats --dump few")
+        for line in ("tensor few/cpu.plx y", "tensor few/cpu.plx y --slice 0,1", "tensor few/cpu.plx y --histogram"):
+            told = self.passed(line).stdout
+            self.assertRegex(told, r"min \S+  max", line)
+            self.assertIn("the dump holds only its type, shape and statistics: a run with '--dump DIR --capture all' keeps its elements", told)
+        document = json.loads(self.passed("tensor few/cpu.plx y --slice 0,1 --json").stdout)
+        self.assertEqual((document["values"], document["reason"]), (None, "not captured"))
+        self.refused("tensor few/cpu.plx y -o y.npy", "value 'y': the dump holds only its type, shape and statistics: a run with")
+        self.passed("run fused.textproto --with cpu --capture shape --dump none")
+        self.assertIn("the dump holds only its type and shape: ", self.passed("tensor none/cpu.plx y").stdout)
+
+    def test_values_that_were_fused_say_into_what(self):
+        nodes = "".join(node(op, inputs, output) for op, inputs, output in (
+            ("Mul", "v v", "a"), ("Mul", "v a", "b"), ("Identity", "b", "w"), ("Identity", "c", "d")))
+        floats = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 8 } } } }"
+        body = (f'attribute {{ name: "body" type: GRAPH g {{ name: "b" {nodes} input {{ name: "i" type {{ tensor_type {{ elem_type: 7 shape {{ }} }} }} }} '
+                f'input {{ name: "c" type {{ tensor_type {{ elem_type: 9 shape {{ }} }} }} }} input {{ name: "v" {floats} }} '
+                f'output {{ name: "d" type {{ tensor_type {{ elem_type: 9 shape {{ }} }} }} }} output {{ name: "w" {floats} }} }} }} name: "loop"')
+        loop = f'node {{ op_type: "Loop" input: "n" input: "" input: "x" output: "y" {body} }}'
+        self.write_model("loop.textproto", loop, more="initializer { name: 'n' data_type: 7 int64_data: 2 }")
+        self.passed("run loop.textproto --with cpu --rewrite=all --dump out")
+        reason = self.passed("tensor out/cpu.plx loop.body[*]//a").stdout
+        self.assertRegex(reason, r"it was fused into \S.*, and has no elements of its own: a run with --observe-all has them")
+        for iteration in (0, 1):
+            self.assertEqual(self.passed(f"tensor out/cpu.plx loop.body[{iteration}]//a").stdout, reason)
+            self.assertRegex(json.loads(self.passed(f"tensor out/cpu.plx loop.body[{iteration}]//a --json").stdout)["reason"], "^fused into ")
+        self.refused("tensor out/cpu.plx loop.body[2]//a", "holds no value 'loop.body[2]//a'")  # it ran twice
+        self.refused("tensor out/cpu.plx loop.body[1]//a -o a.npy", "'loop.body[*]//a': it was fused into ", "--observe-all has them")
+        self.passed("run loop.textproto --with cpu --rewrite=all --observe-all --dump all")
+        self.passed("tensor all/cpu.plx loop.body[1]//a -o a.npy")
+
+    def test_what_is_empty_has_no_figures(self):
+        ends = "".join(f"initializer {{ name: '{name}' data_type: 7 dims: 1 int64_data: 1 }} " for name in ("from", "to"))
+        self.write_model("empty.textproto", node("Slice", "x from to", "y"), more=ends)
+        text = (self.folder / "empty.textproto").read_text()
+        (self.folder / "empty.textproto").write_text(text.replace('output { name: "y" type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 }',
+                                                                  'output { name: "y" type { tensor_type { elem_type: 1 shape { dim { }'))
+        ended = self.passed("run empty.textproto --with reference --dump out")
+        self.assertRegex(ended.stdout, r"y +float32 +\[0,8\] +- +- +- +-\n")
+        for line in ("tensor out/reference.plx y", "tensor out/reference.plx y --stats"):
+            self.assertIn("empty: it has no elements", self.passed(line).stdout)
+            self.assertNotIn("nan", self.passed(line).stdout)
+        self.assertEqual(json.loads(self.passed("tensor out/reference.plx y --json").stdout)["stats"]["mean"], "nan")
+
+    def test_samples_name_the_element(self):
+        self.write_model("two.textproto", node("Neg", "x", "y"), dims="dim { dim_value: 64 } dim { dim_value: 64 }")
+        self.passed("run two.textproto --with reference --dump a")
+        self.passed("run two.textproto --with reference --seed 1 --capture sample --dump b")
+        for a, b in (("a", "b"), ("b", "a")):
+            told = self.passed(f"diff {a}/reference.plx {b}/reference.plx", code=1).stdout
+            self.assertRegex(told, r"worst at \[\d+,\d+\]: A \S+, B \S+; severity inf .*; 1024 of 1024 sampled elements beyond it")
+
     def test_what_a_call_repeats_is_listed_once(self):
         """A rewritten model makes by a function what the other makes by nodes."""
         constants = "".join(f"initializer {{ name: '{name}' data_type: 1 {dims} {' '.join(f'float_data: {index % 7 - 3}' for index in range(count))} }} "

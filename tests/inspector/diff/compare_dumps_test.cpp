@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_writer.h"
+#include "inspector/tensor/elements.h"
 #include "tests/inspector/diff/player.h"
 
 namespace parallax {
@@ -74,6 +76,48 @@ TEST_F(Dumps, SamplesAreNotAll) {
   EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
   EXPECT_EQ(comparison.values[0].metrics->max_abs, 0);
   EXPECT_EQ(comparison.values[0].reason, "compared by statistics");
+}
+
+// A sample beside the whole value, and beside a sample of another size: the elements that both have, named by their
+// places in the value.
+TEST_F(Dumps, WithSamplesCompareTheElementsThatBothHave) {
+  const auto with = [&](const std::string& name, int64_t kept, int64_t other, DType dtype = DType::float32) {
+    DumpWriterOptions options;
+    options.level = kept > 0 ? CaptureLevel::sample : CaptureLevel::all;
+    options.sample_elements = std::max<int64_t>(1, kept);
+    Tensor tensor = Tensor::zeros(dtype, Shape{4, 4, 4}).take();
+    std::vector<double> numbers(64);
+    for (size_t index = 0; index < 64; ++index) numbers[index] = static_cast<double>(index % 7);
+    if (other >= 0) numbers[static_cast<size_t>(other)] = 7;
+    store_doubles(tensor, 0, numbers);
+    return dump(
+        name, [&](Player& player) { player.sees("y", tensor); }, options);
+  };
+  const auto whole = with("whole.plx", 0, -1), eight = with("eight.plx", 8, -1), twelve = with("twelve.plx", 12, -1);
+  for (const auto& [a, b, count] : {std::tuple(&whole, &eight, 8), {&eight, &whole, 8}, {&twelve, &eight, 4}}) {
+    const Comparison same = compare(**a, **b);
+    EXPECT_EQ(same.values[0].verdict, Verdict::pass);
+    EXPECT_EQ(same.values[0].reason, "compared by a sample of elements");
+    ASSERT_TRUE(same.values[0].metrics.has_value());
+    EXPECT_EQ(same.values[0].metrics->count, count);
+    EXPECT_EQ(same.values[0].shape, (std::vector<int64_t>{4, 4, 4}));
+  }
+  const auto wrong = with("wrong.plx", 8, 48);  // the seventh of every eighth, and the tenth of twelve
+  for (const auto& other : {whole, eight, twelve}) {
+    const ValueComparison value = compare(*other, *wrong).values[0];
+    EXPECT_EQ(value.verdict, Verdict::diverged);
+    EXPECT_EQ(value.reason, "compared by a sample of elements");
+    EXPECT_EQ(value.metrics->worst_index, (std::vector<int64_t>{3, 0, 0}));
+    EXPECT_EQ(value.metrics->worst_a, 48 % 7);
+    EXPECT_EQ(value.metrics->worst_b, 7);
+    EXPECT_EQ(value.metrics->mismatches, 1);
+  }
+  const auto hidden = with("hidden.plx", 0, 49);  // no sample has it: the statistics tell
+  EXPECT_EQ(compare(*eight, *hidden).values[0].reason, "compared by statistics");
+  const auto nibbles = with("nibbles.plx", 0, -1, DType::int4), few = with("few.plx", 8, 8, DType::int4);
+  const ValueComparison packed = compare(*nibbles, *few).values[0];
+  EXPECT_EQ(packed.metrics->worst_index, (std::vector<int64_t>{0, 2, 0}));
+  EXPECT_EQ(packed.verdict, Verdict::diverged);
 }
 
 TEST_F(Dumps, SayWhyAValueWasNotCompared) {

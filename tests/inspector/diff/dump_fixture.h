@@ -37,6 +37,7 @@ inline std::shared_ptr<const Model> finished_model(const GraphBuilder& builder) 
     for (Attribute& attribute : node.attributes) {
       if (std::holds_alternative<int64_t>(attribute.value)) attribute.type = AttributeType::int_;
       if (std::holds_alternative<float>(attribute.value)) attribute.type = AttributeType::float_;
+      if (std::holds_alternative<std::string>(attribute.value)) attribute.type = AttributeType::string;
       if (std::holds_alternative<std::vector<int64_t>>(attribute.value)) attribute.type = AttributeType::ints;
       if (std::holds_alternative<std::shared_ptr<Graph>>(attribute.value)) attribute.type = AttributeType::graph;
     }

@@ -77,6 +77,38 @@ TEST(ValueFile, SequencesOptionalsAndMapsComeBack) {
                     TypeInfo::map(DType::string, one));
 }
 
+// A data set may hold what an optional holds in its place. Read as an optional it would be an empty one.
+TEST(ValueFile, WhatAnOptionalHoldsStandsForIt) {
+  const TypeInfo tensor = TypeInfo::tensor(DType::float32);
+  const TypeInfo sequence = TypeInfo::sequence(tensor);
+  const Value one = floats({4, 5}), scalar = Tensor::scalar(3.0F);
+  const Value two = SequenceValue{tensor, {floats({1, 2}), floats({3})}}, none = SequenceValue{tensor, {}};
+  const TemporaryFolder folder;
+  for (const char* name : {"v.pb", "v.textproto"}) {
+    for (const auto& [held, type] :
+         {std::pair(&one, &tensor), {&scalar, &tensor}, {&two, &sequence}, {&none, &sequence}}) {
+      ASSERT_TRUE(write_value_file(folder.file(name), {"the name", *held}).ok());
+      const auto read = read_value_file(folder.file(name), TypeInfo::optional(*type));
+      ASSERT_TRUE(read.ok()) << read.error().message;
+      EXPECT_EQ(read->name, "the name");
+      ASSERT_TRUE(read->value.is_optional());
+      ASSERT_EQ(read->value.optional().item.size(), 1U);
+      expect_equal(read->value.optional().item[0], *held);
+    }
+  }
+}
+
+TEST(ValueFile, ATensorIsNoEmptySequence) {
+  const TemporaryFolder folder;
+  for (const char* name : {"v.pb", "v.textproto"}) {
+    ASSERT_TRUE(write_value_file(folder.file(name), {"x", floats({1, 2})}).ok());
+    const auto read = read_value_file(folder.file(name), TypeInfo::sequence(TypeInfo::tensor(DType::float32)));
+    ASSERT_FALSE(read.ok());
+    EXPECT_EQ(read.error().code, ErrorCode::corrupt_file);
+    EXPECT_NE(read.error().message.find(name), std::string::npos) << read.error().message;
+  }
+}
+
 TEST(ValueFile, DamageIsASentence) {
   const TemporaryFolder folder;
   write_bytes(folder.file("cut.pb"), "\x08\x02\x10\x01\x4a\x40");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -76,6 +77,31 @@ std::vector<int64_t> generated(const std::string& node, int dtype, const std::ve
   auto set = make_inputs(*model, request);
   EXPECT_TRUE(set.ok()) << node;
   return set.ok() ? to_int64s(set->values.back().tensor()) : std::vector<int64_t>();
+}
+
+// By their names, and the same each time: equal data would hide that one is read in the other's place.
+TEST(Inputs, OfOneTypeDiffer) {
+  const auto model = model_of(R"(ir_version: 8 opset_import { version: 18 } graph { name: "g"
+    node { op_type: "SequenceInsert" input: "s" input: "a" output: "t" }
+    node { op_type: "SequenceInsert" input: "t" input: "b" output: "y" }
+    input { name: "a" type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } } }
+    input { name: "b" type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } } }
+    input { name: "s" type { sequence_type { elem_type { tensor_type { elem_type: 8 shape { dim { dim_value: 2 } } } } } } }
+    output { name: "y" } })");
+  const auto set = make_inputs(*model, {});
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  const auto texts_of = [](const Value& value) {
+    const auto texts = value.tensor().as<std::string>();
+    return std::vector<std::string>(texts.begin(), texts.end());
+  };
+  const std::vector<Value>& items = set->values[2].sequence().items;
+  ASSERT_EQ(items.size(), 2U);
+  std::set<std::string> all;
+  for (const Value& value : {set->values[0], set->values[1], items[0], items[1]}) {
+    for (const std::string& text : texts_of(value)) all.insert(text);
+  }
+  EXPECT_EQ(all.size(), 8U);
+  EXPECT_EQ(texts_of(set->values[0]), texts_of(make_inputs(*model, {})->values[0]));
 }
 
 TEST(Inputs, AreWithinWhatTheirReaderTakes) {

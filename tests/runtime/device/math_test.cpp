@@ -2,6 +2,7 @@
 #include "runtime/device/math.h"
 
 #include <algorithm>
+#include <numbers>
 
 #include <gtest/gtest.h>
 
@@ -27,9 +28,41 @@ TEST(MathOfFloats, IsAccurate) {
   EXPECT_LT(worst_ulps([](float x) { return math::exp(x); }, std::exp, -87, 88), 2.0);
   EXPECT_LT(worst_ulps([](float x) { return math::tanh(x); }, std::tanh, -12, 12), 3.0);
   EXPECT_LT(worst_ulps([](float x) { return math::erf(x); }, std::erf, -5, 5), 3.0);
-  EXPECT_LT(
-      worst_ulps([](float x) { return math::sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80),
-      3.5);
+}
+
+double exact_sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+
+// The unit there is the step between subnormal numbers.
+TEST(MathOfFloats, GatesAreAccurateDownToSubnormals) {
+  EXPECT_LT(worst_ulps([](float x) { return math::sigmoid(x); }, exact_sigmoid, -110, 80), 3.0);
+  EXPECT_GT(math::sigmoid(-103.0F), 0.0F);
+  const auto swish = [](double x) { return x * exact_sigmoid(x); };
+  EXPECT_LT(worst_ulps([](float x) { return math::times_sigmoid(x, x); }, swish, -120, 80), 4.0);
+  EXPECT_LT(math::times_sigmoid(-107.0F, -107.0F), 0.0F);
+  const auto mish = [](double x) { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)))); };
+  EXPECT_LT(worst_ulps([](float x) { return math::mish(x); }, mish, -120, 80), 5.0);
+  EXPECT_LT(math::mish(-107.0F), 0.0F);
+}
+
+// The argument of the exponential, up to 90 here, is rounded.
+TEST(MathOfFloats, GeluByTanhKeepsItsDigits) {
+  const auto exact = [](double x) {
+    return x * exact_sigmoid(std::sqrt(8 / std::numbers::pi) * (x + 0.044715 * x * x * x));
+  };
+  EXPECT_LT(worst_ulps([](float x) { return math::gelu_by_tanh(x); }, exact, -1, 20), 4.0);
+  EXPECT_LT(worst_ulps([](float x) { return math::gelu_by_tanh(x); }, exact, -10.2, -1), 300.0);
+  EXPECT_EQ(math::gelu_by_tanh(1e30F), 1e30F);
+  EXPECT_EQ(math::gelu_by_tanh(-1e30F), 0.0F);
+  EXPECT_TRUE(std::isnan(math::gelu_by_tanh(-INFINITY)));  // as -inf * 0 in its formula
+}
+
+TEST(MathOfDoubles, GatesAreAccurateDownToSubnormals) {
+  for (const double x : {-709.0, -720.0, -740.0}) {
+    EXPECT_NEAR(math::sigmoid(x) / std::exp(x), 1, 1e-9) << x;
+    EXPECT_NEAR(math::times_sigmoid(x, x) / (x * std::exp(0.5 * x) * std::exp(0.5 * x)), 1, 1e-12) << x;
+    EXPECT_NEAR(math::mish(x) / math::times_sigmoid(x, x), 1, 1e-12) << x;
+  }
+  EXPECT_EQ(math::sigmoid(-800.0), 0.0);
 }
 
 // The same over floats of every magnitude and of both signs between `low` and `high`.
@@ -114,6 +147,14 @@ TEST(MathOfFloats, HandlesTheEnds) {
   EXPECT_EQ(math::tanh(50.0F), 1.0F);
   EXPECT_EQ(math::tanh(-INFINITY), -1.0F);
   EXPECT_TRUE(std::isnan(math::tanh(NAN)));
+  EXPECT_EQ(math::sigmoid(INFINITY), 1.0F);
+  EXPECT_EQ(math::sigmoid(-INFINITY), 0.0F);
+  EXPECT_TRUE(std::isnan(math::sigmoid(NAN)));
+  EXPECT_EQ(math::times_sigmoid(INFINITY, INFINITY), INFINITY);
+  EXPECT_EQ(math::times_sigmoid(3e38F, 3e38F), 3e38F);
+  EXPECT_EQ(math::times_sigmoid(-3e38F, -3e38F), 0.0F);
+  EXPECT_TRUE(std::isnan(math::times_sigmoid(-INFINITY, -INFINITY)));  // as -inf * 0 in its formula
+  EXPECT_TRUE(std::isnan(math::times_sigmoid(NAN, NAN)));
   EXPECT_EQ(math::erf(INFINITY), 1.0F);
   EXPECT_TRUE(std::isnan(math::erf(NAN)));
   EXPECT_EQ(math::log(0.0F), -INFINITY);

@@ -39,6 +39,9 @@ float in_double(Epilogue, float sum) {
   const double x = static_cast<double>(sum);
   return static_cast<float>(0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))));
 }
+float in_float(Epilogue, float sum) {  // 1 + tanh rounds to steps of 2^-24
+  return 0.5F * sum * (1.0F + std::tanh(0.79788456F * (sum + 0.044715F * sum * sum * sum)));
+}
 float by_coarse_tanh(Epilogue, float sum) {  // as far off as PTX lets tanh.approx.f32 be
   return in_double(Epilogue::tanh_gelu, sum) * (1.0F + 0.00048828125F);
 }
@@ -59,6 +62,8 @@ TEST(LibraryEpilogue, IsTakenWhereItIsOurs) {
 
 TEST(LibraryEpilogue, GeluMayBeFourUnitsOffInItsType) {
   EXPECT_TRUE(is_taken({Epilogue::tanh_gelu, DType::bfloat16, true}, in_double));
+  EXPECT_TRUE(is_taken({Epilogue::tanh_gelu, DType::float32, true}, in_double));
+  EXPECT_TRUE(is_taken({Epilogue::tanh_gelu, DType::float32, true}, in_float));
   EXPECT_TRUE(is_taken({Epilogue::tanh_gelu, DType::bfloat16, true}, by_coarse_tanh));
   EXPECT_TRUE(is_taken({Epilogue::tanh_gelu, DType::float16, true}, by_coarse_tanh));
   EXPECT_FALSE(is_taken({Epilogue::tanh_gelu, DType::float32, true}, by_coarse_tanh));

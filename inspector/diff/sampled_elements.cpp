@@ -1,0 +1,111 @@
+// Samples beside whole values and beside other samples.
+#include "inspector/diff/sampled_elements.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "inspector/dump/sample.h"
+
+namespace parallax::diff {
+namespace {
+
+bool is_sample(const DumpEntry& entry, const Value& value) {
+  return entry.level == CaptureLevel::sample && value.is_tensor();
+}
+
+std::vector<int64_t> places_in(const Tensor& sample, int64_t element_count) {
+  std::vector<int64_t> places(static_cast<size_t>(sample.element_count()));
+  for (size_t position = 0; position < places.size(); ++position)
+    places[position] = sampled_element(static_cast<int64_t>(position), sample.element_count(), element_count);
+  return places;
+}
+
+// Of the elements that stand at `held`, those at `wanted`, which are among them; both in order.
+Result<Value> chosen(const Value& value, const std::vector<int64_t>& held, const std::vector<int64_t>& wanted) {
+  if (held.size() == wanted.size()) return value;
+  std::vector<int64_t> positions;
+  auto from = held.begin();
+  for (const int64_t place : wanted) {
+    from = std::lower_bound(from, held.end(), place);
+    positions.push_back(from - held.begin());
+  }
+  return Value(PX_TRY(dump::take_elements(value.tensor(), positions)));
+}
+
+std::vector<int64_t> index_of(const TypeInfo& type, int64_t place) {
+  std::vector<int64_t> index(type.dims.has_value() ? type.dims->size() : 0);
+  for (size_t axis = index.size(); axis-- > 0;) {
+    const int64_t size = (*type.dims)[axis].value;
+    index[axis] = place % size;
+    place /= size;
+  }
+  return index;
+}
+
+}  // namespace
+
+int64_t element_count_of(const TypeInfo& captured) {
+  int64_t count = 1;
+  if (captured.dims.has_value()) {
+    for (const Dim& dim : *captured.dims) count *= dim.value;
+  }
+  return count;
+}
+
+bool has_payload(const DumpEntry& entry) {
+  return entry.level == CaptureLevel::all || entry.level == CaptureLevel::sample;
+}
+
+bool can_tell_apart(const DumpEntry& a, const DumpEntry& b) {
+  if (!a.statistics.has_value() || !b.statistics.has_value()) return false;
+  if (a.type.kind != TypeInfo::Kind::tensor || a.type.dtype != DType::string) return true;
+  const auto has_projections = [](const TensorStatistics& statistics) {
+    const auto is_set = [](double projection) { return projection != 0; };
+    return statistics.count == 0 || std::ranges::any_of(statistics.projections, is_set);
+  };
+  return has_projections(*a.statistics) && has_projections(*b.statistics);
+}
+
+Result<CommonElements> common_elements(const DumpEntry& a, Value value_a, const DumpEntry& b, Value value_b) {
+  const bool is_part_a = is_sample(a, value_a), is_part_b = is_sample(b, value_b);
+  if (!is_part_a && !is_part_b) return CommonElements{std::move(value_a), std::move(value_b), std::nullopt};
+  const int64_t count = element_count_of(a.type);
+  if (!is_part_a) {
+    std::vector<int64_t> places = places_in(value_b.tensor(), count);
+    Tensor same = PX_TRY(dump::take_elements(value_a.tensor(), places));
+    return CommonElements{std::move(same), std::move(value_b), std::move(places)};
+  }
+  std::vector<int64_t> places = places_in(value_a.tensor(), count);
+  if (!is_part_b) {
+    Tensor same = PX_TRY(dump::take_elements(value_b.tensor(), places));
+    return CommonElements{std::move(value_a), std::move(same), std::move(places)};
+  }
+  const std::vector<int64_t> places_b = places_in(value_b.tensor(), count);
+  std::vector<int64_t> common;  // never empty: every sample holds the first element
+  std::ranges::set_intersection(places, places_b, std::back_inserter(common));
+  Value chosen_a = PX_TRY(chosen(value_a, places, common));
+  Value chosen_b = PX_TRY(chosen(value_b, places_b, common));
+  return CommonElements{std::move(chosen_a), std::move(chosen_b), std::move(common)};
+}
+
+void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<int64_t>& places,
+                     const CompareContext& context, ValueComparison& result) {
+  describe_type(a.type, result);
+  if (result.metrics.has_value() && !result.metrics->worst_index.empty()) {
+    std::vector<int64_t>& worst = result.metrics->worst_index;  // into the sample
+    worst = index_of(a.type, places[static_cast<size_t>(worst.front())]);
+  }
+  if (result.verdict != Verdict::pass && result.verdict != Verdict::diverged) return;
+  result.reason = result.reason.empty() ? std::string(kBySample) : fmt::format("{}; {}", result.reason, kBySample);
+  if (!can_tell_apart(a, b)) return;
+  ValueComparison whole = result;
+  judge_statistics(*a.statistics, *b.statistics, is_exact_type(a.type), context, whole);
+  if (whole.severity <= result.severity || whole.verdict != Verdict::diverged) return;
+  result.verdict = whole.verdict;
+  result.severity = whole.severity;
+  result.reason = whole.reason;
+}
+
+}  // namespace parallax::diff
