@@ -65,15 +65,6 @@ std::string attribute_difference(const PlacedNode& a, const PlacedNode& b) {
   return {};
 }
 
-std::vector<int64_t> index_of(int64_t element, const Shape& shape) {
-  std::vector<int64_t> index(shape.rank());
-  for (size_t axis = shape.rank(); axis-- > 0;) {
-    index[axis] = element % shape[axis];
-    element /= shape[axis];
-  }
-  return index;
-}
-
 bool is_transposed(const Tensor& a, const Tensor& b) {
   if (a.shape().rank() != 2 || b.shape().rank() != 2) return false;
   const int64_t rows = a.shape()[0], columns = a.shape()[1];
@@ -117,7 +108,7 @@ std::string shape_difference(const Tensor& a, const Tensor& b) {
 // "element [1] is ", of several; "it is " of one alone.
 std::string which_element(const Tensor& tensor, int64_t element) {
   if (tensor.element_count() == 1) return "it is ";
-  return fmt::format("element [{}] is ", fmt::join(index_of(element, tensor.shape()), ","));
+  return fmt::format("element [{}] is ", fmt::join(tensor.shape().index_of(element), ","));
 }
 
 std::string difference_of_texts(const Tensor& a, const Tensor& b) {

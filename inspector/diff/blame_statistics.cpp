@@ -7,14 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/sampled_elements.h"
+
 namespace parallax::diff {
 namespace {
 
-bool keeps_elements(const DumpReader& dump) {
-  return std::ranges::any_of(dump.entries(), [](const DumpEntry& entry) {
-    return entry.level == CaptureLevel::all || entry.level == CaptureLevel::sample;
-  });
-}
+bool keeps_elements(const DumpReader& dump) { return std::ranges::any_of(dump.entries(), diff::has_payload); }
 
 const DumpEntry* entry_of(const DumpReader& dump, const std::string& path) {
   const int32_t index = dump.find(path);
@@ -100,16 +98,13 @@ std::string difference_between(const TensorStatistics& a, const TensorStatistics
   return fmt::format("{} {:.7g} in A and {:.7g} in B", most.name, most.a, most.b);
 }
 
-// An input that had another shape in B: all else follows from that.
-std::optional<Cause> other_input_shape(const DumpReader& a, const Comparison& comparison) {
-  for (const ValueComparison& value : comparison.values) {
-    const DumpEntry* const entry = value.shape_a.empty() ? nullptr : entry_of(a, value.a);
-    if (entry == nullptr || entry->role != ValueSite::Role::input) continue;
-    return cause_at(value,
-                    fmt::format("the two runs were given different values of input '{}': shape {} in A and {} in B",
-                                entry->name, value.shape_a, value.shape_b));
-  }
-  return std::nullopt;
+// All else follows from an input that had another shape in B.
+std::optional<Cause> other_input_shape(const Comparison& comparison) {
+  const ValueComparison* const input = input_of_other_shape(comparison);
+  if (input == nullptr) return std::nullopt;
+  return cause_at(*input,
+                  fmt::format("the two runs were given different values of input '{}': shape {} in A and {} in B",
+                              input->path, input->shape_a, input->shape_b));
 }
 
 }  // namespace
@@ -118,7 +113,7 @@ std::optional<Cause> first_by_statistics(const BlameRequest& request, const Comp
   if (keeps_elements(*request.a.dump) && keeps_elements(*request.b.dump)) return std::nullopt;
   const ValueComparison* const first = first_diverged(comparison);
   if (first == nullptr) return std::nullopt;
-  if (auto cause = other_input_shape(*request.a.dump, comparison); cause.has_value()) return cause;
+  if (auto cause = other_input_shape(comparison); cause.has_value()) return cause;
   const DumpEntry* entry = entry_of(*request.a.dump, first->a);
   const TensorStatistics* a = statistics_of(entry);
   const TensorStatistics* b = statistics_of(entry_of(*request.b.dump, first->b));

@@ -409,7 +409,7 @@ class DumpComparer {
     if (a.kind != b.kind || (both_tensors && a.dtype != b.dtype && !may_widen))
       return diff::set_not_compared(result, "dtype differs"), false;
     if (!both_tensors || a.dims == b.dims) return true;
-    result.is_same_count = diff::element_count_of(a) == diff::element_count_of(b);
+    result.is_same_count = diff::shape_of(a).element_count() == diff::shape_of(b).element_count();
     return diff::set_shapes_differ(result, diff::shape_text(a), diff::shape_text(b)), false;
   }
 

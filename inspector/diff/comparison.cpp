@@ -85,10 +85,8 @@ bool are_all_empty(const Comparison& comparison) {
 
 // Two runs of inputs of different shapes: that is why there is nothing to compare. Empty where there are none.
 std::string other_input_shape(const Comparison& comparison) {
-  const auto found = std::ranges::find_if(comparison.values, [](const ValueComparison& value) {
-    return value.origin == Origin::input && !value.shape_a.empty();
-  });
-  if (found == comparison.values.end()) return {};
+  const ValueComparison* const found = input_of_other_shape(comparison);
+  if (found == nullptr) return {};
   return fmt::format("; the two runs were given input '{}' of shape {} in A and {} in B", found->path, found->shape_a,
                      found->shape_b);
 }
@@ -178,6 +176,13 @@ std::optional<Error> damage_of(const Comparison& comparison) {
 const ValueComparison* first_diverged(const Comparison& comparison) {
   const auto first = std::ranges::find(comparison.values, Verdict::diverged, &ValueComparison::verdict);
   return first == comparison.values.end() ? nullptr : &*first;
+}
+
+const ValueComparison* input_of_other_shape(const Comparison& comparison) {
+  const auto found = std::ranges::find_if(comparison.values, [](const ValueComparison& value) {
+    return value.origin == Origin::input && !value.shape_a.empty();
+  });
+  return found == comparison.values.end() ? nullptr : &*found;
 }
 
 Cause cause_at(const ValueComparison& value, std::string why) {

@@ -123,6 +123,9 @@ std::optional<Error> damage_of(const Comparison& comparison);
 // The first value that diverged, in order; null: none.
 const ValueComparison* first_diverged(const Comparison& comparison);
 
+// The first input that the two sides were given in different shapes; null: none.
+const ValueComparison* input_of_other_shape(const Comparison& comparison);
+
 // A cause at the value's place, with its node and operator, that says `why`.
 Cause cause_at(const ValueComparison& value, std::string why);
 

@@ -51,15 +51,6 @@ double snr_db_of(long double norm_a, long double norm_d) {
   return static_cast<double>(20 * std::log10(norm_a / norm_d));  // -infinity where a is zero
 }
 
-std::vector<int64_t> multi_index(const Shape& shape, int64_t linear) {
-  std::vector<int64_t> index(shape.rank());
-  for (size_t axis = shape.rank(); axis-- > 0;) {
-    index[axis] = linear % shape[axis];
-    linear /= shape[axis];
-  }
-  return index;
-}
-
 void fill(Metrics& metrics, const Totals& totals) {
   const Sums& sums = totals.sums;
   const auto pairs = static_cast<long double>(sums.pairs == 0 ? 1 : sums.pairs);
@@ -88,7 +79,7 @@ double shown(double value) { return std::isnan(value) ? std::numeric_limits<doub
 void fill_worst(Metrics& metrics, const TensorView& a, const TensorView& b, const Extremes& extremes) {
   if (metrics.count == 0) return;
   const int64_t parts = is_complex(a.dtype) ? 2 : 1;
-  metrics.worst_index = multi_index(a.shape, extremes.worst < 0 ? 0 : extremes.worst / parts);
+  metrics.worst_index = a.shape.index_of(extremes.worst < 0 ? 0 : extremes.worst / parts);
   metrics.worst_a = shown(extremes.worst < 0 ? element_as_double(a, 0) : extremes.worst_a);
   metrics.worst_b = shown(extremes.worst < 0 ? element_as_double(b, 0) : extremes.worst_b);
   const DTypeKind kind = info_of(a.dtype).kind;
@@ -127,7 +118,7 @@ Metrics compare_strings(const TensorView& a, const TensorView& b) {
     if (metrics.mismatches == 0) worst = static_cast<int64_t>(index);
     ++metrics.mismatches;
   }
-  if (metrics.count > 0) metrics.worst_index = multi_index(a.shape, worst);
+  if (metrics.count > 0) metrics.worst_index = a.shape.index_of(worst);
   metrics.snr_db = std::numeric_limits<double>::infinity();
   if (metrics.mismatches == 0) return metrics;
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // texts have no distance

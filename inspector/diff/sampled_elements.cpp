@@ -15,13 +15,6 @@ bool is_sample(const DumpEntry& entry, const Value& value) {
   return entry.level == CaptureLevel::sample && value.is_tensor();
 }
 
-std::vector<int64_t> places_in(const Tensor& sample, int64_t element_count) {
-  std::vector<int64_t> places(static_cast<size_t>(sample.element_count()));
-  for (size_t position = 0; position < places.size(); ++position)
-    places[position] = sampled_element(static_cast<int64_t>(position), sample.element_count(), element_count);
-  return places;
-}
-
 // Of the elements that stand at `held`, those at `wanted`, which are among them; both in order.
 Result<Value> chosen(const Value& value, const std::vector<int64_t>& held, const std::vector<int64_t>& wanted) {
   if (held.size() == wanted.size()) return value;
@@ -34,24 +27,13 @@ Result<Value> chosen(const Value& value, const std::vector<int64_t>& held, const
   return Value(PX_TRY(dump::take_elements(value.tensor(), positions)));
 }
 
-std::vector<int64_t> index_of(const TypeInfo& type, int64_t place) {
-  std::vector<int64_t> index(type.dims.has_value() ? type.dims->size() : 0);
-  for (size_t axis = index.size(); axis-- > 0;) {
-    const int64_t size = (*type.dims)[axis].value;
-    index[axis] = place % size;
-    place /= size;
-  }
-  return index;
-}
-
 }  // namespace
 
-int64_t element_count_of(const TypeInfo& captured) {
-  int64_t count = 1;
-  if (captured.dims.has_value()) {
-    for (const Dim& dim : *captured.dims) count *= dim.value;
-  }
-  return count;
+Shape shape_of(const TypeInfo& captured) {
+  std::vector<int64_t> dims;
+  for (const Dim& dim : captured.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
+  auto shape = Shape::create(dims);
+  return shape.ok() ? *shape : Shape();
 }
 
 bool has_payload(const DumpEntry& entry) {
@@ -71,18 +53,18 @@ bool can_tell_apart(const DumpEntry& a, const DumpEntry& b) {
 Result<CommonElements> common_elements(const DumpEntry& a, Value value_a, const DumpEntry& b, Value value_b) {
   const bool is_part_a = is_sample(a, value_a), is_part_b = is_sample(b, value_b);
   if (!is_part_a && !is_part_b) return CommonElements{std::move(value_a), std::move(value_b), std::nullopt};
-  const int64_t count = element_count_of(a.type);
+  const int64_t count = shape_of(a.type).element_count();
   if (!is_part_a) {
-    std::vector<int64_t> places = places_in(value_b.tensor(), count);
+    std::vector<int64_t> places = dump::sampled_places(value_b.tensor().element_count(), count);
     Tensor same = PX_TRY(dump::take_elements(value_a.tensor(), places));
     return CommonElements{std::move(same), std::move(value_b), std::move(places)};
   }
-  std::vector<int64_t> places = places_in(value_a.tensor(), count);
+  std::vector<int64_t> places = dump::sampled_places(value_a.tensor().element_count(), count);
   if (!is_part_b) {
     Tensor same = PX_TRY(dump::take_elements(value_b.tensor(), places));
     return CommonElements{std::move(value_a), std::move(same), std::move(places)};
   }
-  const std::vector<int64_t> places_b = places_in(value_b.tensor(), count);
+  const std::vector<int64_t> places_b = dump::sampled_places(value_b.tensor().element_count(), count);
   std::vector<int64_t> common;  // never empty: every sample holds the first element
   std::ranges::set_intersection(places, places_b, std::back_inserter(common));
   Value chosen_a = PX_TRY(chosen(value_a, places, common));
@@ -95,7 +77,7 @@ void conclude_sample(const DumpEntry& a, const DumpEntry& b, const std::vector<i
   describe_type(a.type, result);
   if (result.metrics.has_value() && !result.metrics->worst_index.empty()) {
     std::vector<int64_t>& worst = result.metrics->worst_index;  // into the sample
-    worst = index_of(a.type, places[static_cast<size_t>(worst.front())]);
+    worst = shape_of(a.type).index_of(places[static_cast<size_t>(worst.front())]);
   }
   if (result.verdict != Verdict::pass && result.verdict != Verdict::diverged) return;
   result.reason = result.reason.empty() ? std::string(kBySample) : fmt::format("{}; {}", result.reason, kBySample);

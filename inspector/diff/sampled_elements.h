@@ -9,7 +9,8 @@
 
 namespace parallax::diff {
 
-int64_t element_count_of(const TypeInfo& captured);
+// Of a tensor that was captured; rank 0 for what is none.
+Shape shape_of(const TypeInfo& captured);
 bool has_payload(const DumpEntry& entry);
 
 // Whether the statistics of both sides tell values apart: those of texts did not always have projections.

@@ -14,16 +14,6 @@ namespace {
 constexpr double kHalfMax = 65504;
 constexpr size_t kEnough = 8;  // elements that may speak for a pattern
 
-std::vector<int64_t> index_of(const Shape& shape, int64_t linear) {
-  std::vector<int64_t> index(shape.rank());
-  for (size_t axis = index.size(); axis-- > 0;) {
-    const int64_t size = shape[axis];
-    index[axis] = linear % size;
-    linear /= size;
-  }
-  return index;
-}
-
 bool is_wrong(double expected, double actual, const Limit& limit) {
   if (std::isnan(expected) && std::isnan(actual)) return false;
   if (expected == actual) return false;
@@ -101,7 +91,7 @@ std::optional<std::string> why_not_finite(const WhyEvidence& evidence) {
   }
   if (first == expected.size()) return std::nullopt;
   std::string what = nan > 0 && infinite > 0 ? "NaN and infinities" : nan > 0 ? "NaN" : "infinities";
-  const auto place = index_of(evidence.actual().tensor().shape(), static_cast<int64_t>(first));
+  const auto place = evidence.actual().tensor().shape().index_of(static_cast<int64_t>(first));
   return fmt::format("{} first appear here: {} of {} elements, the first at [{}], where {:.6g} is right{}", what,
                      nan + infinite, expected.size(), fmt::join(place, ","), expected[first],
                      all_inputs_finite(evidence) ? "; all its inputs are finite" : "");
@@ -121,7 +111,7 @@ std::optional<std::string> why_flushed(const WhyEvidence& evidence) {
   return fmt::format(
       "flushed to zero: {} of {} elements are 0 where subnormal numbers are right, up to {:.3g} (first at [{}])",
       wrong.size(), evidence.actual_doubles().size(), largest,
-      fmt::join(index_of(evidence.actual().tensor().shape(), static_cast<int64_t>(wrong.front())), ","));
+      fmt::join(evidence.actual().tensor().shape().index_of(static_cast<int64_t>(wrong.front())), ","));
 }
 
 std::optional<std::string> why_unwritten(const WhyEvidence& evidence) {
@@ -134,7 +124,7 @@ std::optional<std::string> why_unwritten(const WhyEvidence& evidence) {
   if (wrong.size() == 1) return std::nullopt;
   return fmt::format("{} of {} elements are {:.6g}, as if they had never been written (first at [{}])", wrong.size(),
                      actual.size(), value,
-                     fmt::join(index_of(evidence.actual().tensor().shape(), static_cast<int64_t>(wrong.front())), ","));
+                     fmt::join(evidence.actual().tensor().shape().index_of(static_cast<int64_t>(wrong.front())), ","));
 }
 
 std::optional<std::string> why_is_an_input(const WhyEvidence& evidence) {
@@ -229,7 +219,7 @@ std::optional<std::string> why_region(const WhyEvidence& evidence) {
   if (wrong.empty() || wrong.size() == count) return std::nullopt;
   const Shape& shape = evidence.actual().tensor().shape();
   const auto index_text = [&](size_t linear) {
-    return fmt::format("[{}]", fmt::join(index_of(shape, static_cast<int64_t>(linear)), ","));
+    return fmt::format("[{}]", fmt::join(shape.index_of(static_cast<int64_t>(linear)), ","));
   };
   if (wrong.size() == 1) {
     return fmt::format("a single element is wrong, at {}: {:.9g} instead of {:.9g}", index_text(wrong[0]),
@@ -243,7 +233,7 @@ std::optional<std::string> why_region(const WhyEvidence& evidence) {
   for (size_t axis = 0; axis < shape.rank(); ++axis) {
     int64_t low = shape[axis], high = -1;
     for (const size_t linear : wrong) {
-      const int64_t at = index_of(shape, static_cast<int64_t>(linear))[axis];
+      const int64_t at = shape.index_of(static_cast<int64_t>(linear))[axis];
       low = std::min(low, at);
       high = std::max(high, at);
     }
@@ -267,7 +257,7 @@ std::optional<Tensor> transposed(const Tensor& tensor, std::span<const int64_t> 
   if (!result.ok()) return std::nullopt;
   const std::span<double> elements = result->mutable_as<double>();
   for (size_t linear = 0; linear < elements.size(); ++linear) {
-    const auto index = index_of(*shape, static_cast<int64_t>(linear));
+    const auto index = shape->index_of(static_cast<int64_t>(linear));
     int64_t source = 0;
     for (size_t axis = 0; axis < rank; ++axis) source += index[axis] * strides[static_cast<size_t>(permutation[axis])];
     elements[linear] = element_as_double(tensor, source);

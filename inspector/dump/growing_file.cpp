@@ -90,6 +90,9 @@ Result<std::unique_ptr<GrowingFile>> GrowingFile::create(const std::string& path
   if (descriptor < 0) return io_error("cannot create '" + path + "': " + std::strerror(errno));
   auto file = std::unique_ptr<GrowingFile>(new GrowingFile(path, descriptor));
   if (is_locked_by_another(descriptor)) return written_by_another(path);  // it began at the same moment
+  // Through a link a file may be there still, and be the longer one.
+  if (::ftruncate(descriptor, 0) != 0 && errno != EINVAL)
+    return io_error("cannot empty '" + path + "': " + std::strerror(errno));
   return file;
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "inspector/dump/dump_reader.h"
 #include "inspector/tensor/elements.h"
@@ -37,12 +36,16 @@ Result<Tensor> take_elements(const Tensor& tensor, std::span<const int64_t> plac
   return taken;
 }
 
+std::vector<int64_t> sampled_places(int64_t sample_count, int64_t element_count) {
+  std::vector<int64_t> places(static_cast<size_t>(sample_count));
+  for (int64_t position = 0; position < sample_count; ++position)
+    places[static_cast<size_t>(position)] = sampled_element(position, sample_count, element_count);
+  return places;
+}
+
 Result<Tensor> take_sample(const Tensor& tensor, int64_t limit) {
   const int64_t total = tensor.element_count();
-  std::vector<int64_t> places(static_cast<size_t>(std::min(total, limit)));
-  for (size_t position = 0; position < places.size(); ++position)
-    places[position] = sampled_element(static_cast<int64_t>(position), static_cast<int64_t>(places.size()), total);
-  return take_elements(tensor, places);
+  return take_elements(tensor, sampled_places(std::min(total, limit), total));
 }
 
 }  // namespace dump

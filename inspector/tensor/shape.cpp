@@ -36,6 +36,16 @@ Shape::Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin()
 
 bool Shape::operator==(const Shape& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
+std::vector<int64_t> Shape::index_of(int64_t element) const {
+  std::vector<int64_t> index(rank_);
+  for (size_t axis = rank_; axis-- > 0;) {
+    const int64_t size = std::max<int64_t>(dims_[axis], 1);
+    index[axis] = element % size;
+    element /= size;
+  }
+  return index;
+}
+
 std::string Shape::to_string() const {
   std::string text = "[";
   for (size_t axis = 0; axis < rank_; ++axis) {

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "inspector/base/result.h"
 
@@ -30,6 +31,8 @@ class Shape {
   const int64_t* begin() const { return dims_.data(); }
   const int64_t* end() const { return dims_.data() + rank_; }
   bool operator==(const Shape& other) const;
+
+  std::vector<int64_t> index_of(int64_t element) const;  // along each axis, of an element in row-major order
 
   std::string to_string() const;  // "[2,3]", "[]"
 

@@ -285,14 +285,7 @@ int64_t TensorModel::element_in_slice(int64_t position) const {
   return element;
 }
 
-std::vector<int64_t> TensorModel::multi_index(int64_t element) const {
-  std::vector<int64_t> multi(a_.shape().rank());
-  for (size_t axis = 0; axis < multi.size(); ++axis) {
-    multi[axis] = element / strides_[axis];
-    element %= strides_[axis];
-  }
-  return multi;
-}
+std::vector<int64_t> TensorModel::multi_index(int64_t element) const { return a_.shape().index_of(element); }
 
 int64_t TensorModel::element_of(std::span<const int64_t> multi) const {
   if (multi.size() != index_.size()) return -1;

@@ -43,15 +43,12 @@ class Pieces {
   void add_tensor(const Tensor& tensor, const std::string& place) {
     if (tensor.dtype() != DType::string) return put({place, &tensor, -1});
     const Shape& shape = tensor.shape();
-    std::vector<int64_t> index(shape.rank());
     for (int64_t element = 0; element < shape.element_count(); ++element) {
       if (all.size() == kMostLines) {
         left_out += shape.element_count() - element;
         return;
       }
-      int64_t rest = element;
-      for (size_t axis = index.size(); axis-- > 0; rest /= shape[axis]) index[axis] = rest % shape[axis];
-      put({fmt::format("{}[{}]", place, fmt::join(index, ",")), &tensor, element});
+      put({fmt::format("{}[{}]", place, fmt::join(shape.index_of(element), ",")), &tensor, element});
     }
   }
 

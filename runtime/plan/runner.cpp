@@ -12,12 +12,17 @@
 namespace parallax::runtime {
 namespace {
 
+const Value* value_of(const Value& input) { return &input; }
+const Value* value_of(const OpInput& input) { return input.value; }
+
 // The same payload as input `input` of the node, for outputs of bodies and other executors.
-int64_t input_with_payload(std::span<const Value> inputs, const Value& output) {
+template <class Inputs>
+int64_t input_with_payload(const Inputs& inputs, const Value& output) {
   if (!output.is_tensor()) return -1;
   for (size_t index = 0; index < inputs.size(); ++index) {
-    if (!inputs[index].is_tensor()) continue;
-    const Tensor& tensor = inputs[index].tensor();
+    const Value* input = value_of(inputs[index]);
+    if (input == nullptr || !input->is_tensor()) continue;
+    const Tensor& tensor = input->tensor();
     if (tensor.view().data == output.tensor().view().data && tensor.dtype() == output.tensor().dtype() &&
         tensor.element_count() == output.tensor().element_count() && tensor.size_bytes() > 0) {
       return static_cast<int64_t>(index);
@@ -26,7 +31,8 @@ int64_t input_with_payload(std::span<const Value> inputs, const Value& output) {
   return -1;
 }
 
-std::vector<int64_t> aliases_of(std::span<const Value> inputs, std::span<const Value> outputs) {
+template <class Inputs>
+std::vector<int64_t> aliases_of(const Inputs& inputs, std::span<const Value> outputs) {
   std::vector<int64_t> aliases;
   for (const Value& output : outputs) aliases.push_back(input_with_payload(inputs, output));
   return aliases;
@@ -270,7 +276,8 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
   }
   PX_TRY(check_arguments(step, operands_));
   result_.spared = unobserved(step);
-  if (step.control != nullptr) return compute_control(active, step, std::vector<OpInput>(operands_));
+  if (step.control != nullptr)
+    return compute_control(active, step, std::vector<OpInput>(operands_));  // bodies use operands_
   Status called = call_kernel(step);
   if (called.ok()) return place_outputs(active, step, result_.outputs, result_.aliases);
   if (called.error().code != ErrorCode::unsupported || !may_run_elsewhere(step)) return called;
@@ -348,7 +355,7 @@ Status Runner::compute_control(ActiveGraph& active, const Step& step, std::span<
   ControlCall call{op, platform_, run};
   PX_TRY(step.control->run(call));
   std::vector<Value> outputs = op.take_outputs();
-  return place_outputs(active, step, outputs, aliases_of(inputs_of(active, step), outputs));
+  return place_outputs(active, step, outputs, aliases_of(inputs, outputs));
 }
 
 Result<std::vector<Value>> Runner::run_body(ActiveGraph& active, const Step& step, std::string_view attribute,

@@ -59,8 +59,10 @@ Result<Tensor> empty_stack(ControlCall& call, const Graph& body, size_t body_out
   for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.is_known() ? dim.value : 0);
   dims.insert(std::clamp<int64_t>(axis < 0 ? axis + dims.size() + 1 : axis, 0, dims.size()), 0);
   const Shape shape = PX_TRY(shape_of(dims));
-  if (moves_singly(type.dtype)) return Tensor::zeros(type.dtype, shape);
-  return call.platform.allocate(type.dtype, shape);
+  if (!moves_singly(type.dtype)) return call.platform.allocate(type.dtype, shape);
+  const Tensor nothing = PX_TRY(Tensor::zeros(type.dtype, shape));
+  const Value there = PX_TRY(call.platform.to_device(nothing));
+  return there.tensor();
 }
 
 }  // namespace

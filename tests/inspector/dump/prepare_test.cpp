@@ -1,4 +1,7 @@
 // Space that is made ready before a run: it changes nothing of the dump, and what is left over is given back.
+#include <filesystem>
+#include <fstream>
+
 #include "inspector/base/thread_pool.h"
 #include "tests/inspector/dump/support.h"
 
@@ -50,6 +53,16 @@ TEST(DumpWriter, NoTwoWriteOneFile) {
     EXPECT_NE(second.error().message.find("a.plx' is being written by another run"), std::string::npos);
   }
   EXPECT_TRUE(DumpWriter::create(path, {}).ok());
+}
+
+TEST(DumpWriter, EmptiesTheFileBehindALink) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.plx", link = folder / "link.plx", longer = folder / "longer.bin";
+  std::ofstream(longer) << std::string(size_t{1} << 20, 'x');
+  std::filesystem::create_symlink(longer, link);
+  const uintmax_t size = bytes_of_dump(path, 0);
+  EXPECT_EQ(bytes_of_dump(link, 0), size);
+  EXPECT_EQ(std::filesystem::file_size(longer), size);
 }
 
 }  // namespace
