@@ -43,11 +43,7 @@ bool has_payload(const DumpEntry& entry) {
 bool can_tell_apart(const DumpEntry& a, const DumpEntry& b) {
   if (!a.statistics.has_value() || !b.statistics.has_value()) return false;
   if (a.type.kind != TypeInfo::Kind::tensor || a.type.dtype != DType::string) return true;
-  const auto has_projections = [](const TensorStatistics& statistics) {
-    const auto is_set = [](double projection) { return projection != 0; };
-    return statistics.count == 0 || std::ranges::any_of(statistics.projections, is_set);
-  };
-  return has_projections(*a.statistics) && has_projections(*b.statistics);
+  return a.statistics->has_projections && b.statistics->has_projections;
 }
 
 Result<CommonElements> common_elements(const DumpEntry& a, Value value_a, const DumpEntry& b, Value value_b) {

@@ -13,7 +13,7 @@ namespace parallax::diff {
 Shape shape_of(const TypeInfo& captured);
 bool has_payload(const DumpEntry& entry);
 
-// Whether the statistics of both sides tell values apart: those of texts did not always have projections.
+// Whether the statistics of both sides tell values apart: those of texts do so by projections alone.
 bool can_tell_apart(const DumpEntry& a, const DumpEntry& b);
 
 struct CommonElements {

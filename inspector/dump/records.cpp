@@ -8,7 +8,19 @@ namespace {
 enum ExecutionTag : uint16_t { kExecutor = 1, kDevice, kSettings, kModelPath, kModelSha256, kProgram };
 enum GraphTag : uint16_t { kGraphPlace = 1, kGraphName, kIsExecuted, kProvenance, kLeftOut };
 enum CallTag : uint16_t { kCallPlace = 1, kCallGraph, kStep, kInputHashes };
-enum ValueTag : uint16_t { kPlace = 1, kTraits, kPath, kName, kNode, kOp, kDomain, kType, kStatistics, kSample };
+enum ValueTag : uint16_t {
+  kPlace = 1,
+  kTraits,
+  kPath,
+  kName,
+  kNode,
+  kOp,
+  kDomain,
+  kType,
+  kEarlyStatistics,
+  kSample,
+  kStatistics
+};
 enum EventTag : uint16_t { kEvent = 16, kText, kNumber };
 
 struct Traits {
@@ -175,9 +187,11 @@ std::optional<TensorRecord> decode_tensor(const Fields& fields) {
   record.type = read_type(type_reader);
   if (!value.has_value() || !type_reader.ok()) return std::nullopt;
   record.value = *value;
-  if (fields.has(kStatistics)) {
-    record.statistics = decode_statistics(fields.raw(kStatistics));
+  for (const ValueTag tag : {kEarlyStatistics, kStatistics}) {
+    if (!fields.has(tag)) continue;
+    record.statistics = decode_statistics(fields.raw(tag));
     if (!record.statistics.has_value()) return std::nullopt;
+    record.statistics->has_projections = tag == kStatistics;
   }
   if (fields.has(kSample)) record.sample_count = fields.number<int64_t>(kSample, -1);
   if (record.sample_count.has_value() && *record.sample_count < 0) return std::nullopt;

@@ -249,10 +249,10 @@ class Pass {
   std::vector<ChunkStatistics> statistics_;
 };
 
-// Adds to each projection a number of its own with the sign that it has in group `group`.
+// Adds to each projection a number of its own with the sign that it has in bundle `place`.
 template <class NumberOf>
-void add_projections(int64_t group, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
-  const unsigned signs = statistics::group_sign_bits(group);
+void add_projections(int64_t place, const NumberOf& number_of, std::span<double, kProjectionCount> projections) {
+  const unsigned signs = statistics::bundle_sign_bits(place);
   for (size_t k = 0; k < kProjectionCount; ++k) projections[k] += (signs >> k & 1U) != 0 ? -number_of(k) : number_of(k);
 }
 

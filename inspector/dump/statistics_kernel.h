@@ -11,14 +11,14 @@ namespace parallax::dump {
 
 constexpr size_t kCopyAlignment = 64;
 using statistics::ChunkStatistics;
+using statistics::kBundleElements;
 using statistics::kChunkElements;
-using statistics::kGroupElements;
 using statistics::kSignSequences;
 
 enum class NumberFormat : uint8_t { float64, float32, float16, bfloat16 };
 
-// CRC-32C of a chunk's whole groups, as of four parts of one length after one another, where the kernel takes it on its
-// way: the processor does that beside the sums, which need its other units.
+// CRC-32C of a chunk's whole groups of elements, as of four parts of one length after one another, where the kernel
+// takes it on its way: the processor does that beside the sums, which need its other units.
 struct GroupsCrc {
   static constexpr int kParts = 4;
   bool is_taken = false;
@@ -26,8 +26,8 @@ struct GroupsCrc {
   uint32_t parts[kParts] = {};
 };
 
-// `first_element` is the index in the tensor of the chunk's first element, a multiple of kGroupElements. On the way the
-// chunk is copied to `target`, past the cache, unless that is null; it must be aligned to kCopyAlignment, and the
+// `first_element` is the index in the tensor of the chunk's first element, a multiple of kBundleElements. On the way
+// the chunk is copied to `target`, past the cache, unless that is null; it must be aligned to kCopyAlignment, and the
 // caller fences. `crc` may be null where nothing is copied: then no CRC is taken.
 using ChunkKernel = void (*)(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
                              std::byte* target, ChunkStatistics& out, GroupsCrc* crc);

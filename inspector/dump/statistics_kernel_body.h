@@ -23,14 +23,14 @@ constexpr SignTable make_signs() {
 }
 constexpr SignTable kSigns = make_signs();
 
-inline const double* group_signs(int64_t group) { return kSigns.signs[statistics::group_sign_bits(group)]; }
+inline const double* bundle_signs(int64_t bundle) { return kSigns.signs[statistics::bundle_sign_bits(bundle)]; }
 
 // What is summed up of one part of every row.
 struct Lanes {
   Part min;
   Part max;
   Part sum;
-  Part squares;
+  Part squares[2];  // of even and odd rows
   PartBits zeros;
   PartBits nan;
   PartBits positive_inf;
@@ -92,33 +92,44 @@ inline void compare_full(const std::byte* source, ComparedFull& compared) {
   }
 }
 
-// One part of the rows of a group.
+// One part of the rows of a group: what `places` holds of each row grows or shrinks by them.
 template <NumberFormat kFormat, bool kMasked>
-inline void add_part(const std::byte* source, const double* signs, ComparedPart<kFormat>& compared, Lanes& lanes) {
-  Part x[kRows];
+inline void add_part(const std::byte* source, int group, ComparedPart<kFormat>& compared, Lanes& lanes,
+                     Part (&places)[kRows]) {
 #pragma GCC unroll 8
   for (int j = 0; j < kRows; ++j) {
     Numbers<kFormat> numbers;
     load_numbers<kFormat>(source + static_cast<size_t>(j * kLanes) * element_bytes(kFormat), numbers);
     if constexpr (!kComparesFull<kFormat>) compared.add(numbers);
-    x[j] = widened(numbers);
+    Part x = widened(numbers);
     if constexpr (kMasked) {
-      lanes.nan -= x[j] != x[j];
-      lanes.positive_inf -= x[j] == kInfinity;
-      lanes.negative_inf -= x[j] == -kInfinity;
-      x[j] = (x[j] - x[j]) == 0.0 ? x[j] : Part{};
+      lanes.nan -= x != x;
+      lanes.positive_inf -= x == kInfinity;
+      lanes.negative_inf -= x == -kInfinity;
+      x = (x - x) == 0.0 ? x : Part{};
     }
+    Part& squares = lanes.squares[j % 2];
     if constexpr (kFormat == NumberFormat::float64) {
-      lanes.squares += x[j] * x[j];
+      squares += x * x;
     } else {
-      lanes.squares = add_exact_product(x[j], x[j], lanes.squares);
+      squares = add_exact_product(x, x, squares);
     }
+    Part& place = places[statistics::row_place(group, j)];
+    place = group < kAddedGroups ? place + x : place - x;
   }
-  transform(x);
-  lanes.sum += x[0];
+}
+
+inline Part sum_of_rows(const Part (&x)[kRows]) {
+  return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+}
+
+// `places`: of a bundle, or of its first groups; `added`: of those alone that are added.
+inline void end_bundle(Part (&places)[kRows], const Part& added, const double* signs, Lanes& lanes) {
+  transform(places);
+  lanes.sum += added + (added - places[0]);
 #pragma GCC unroll 8
   for (int k = 0; k < kRows; ++k)
-    lanes.projections[k] = add_exact_product(x[k], every_lane(signs[k]), lanes.projections[k]);
+    lanes.projections[k] = add_exact_product(places[k], every_lane(signs[k]), lanes.projections[k]);
 }
 
 // What was compared in full registers, a part of it.
@@ -141,9 +152,31 @@ inline ComparedPart<kFormat> part_of(const ComparedFull& full, int part) {
 // What is done with a chunk's groups besides sums; `masked`: only finite numbers are summed.
 enum class Groups : uint8_t { summed, masked, checked, copied };
 
+// One part of a bundle, of which there are `group_count` groups.
+template <NumberFormat kFormat, bool kMasked>
+inline void add_bundle(const std::byte* source, int group_count, const double* signs, ComparedPart<kFormat>& compared,
+                       Lanes& lanes) {
+  constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
+  Part places[kRows] = {};
+  Part added{};
+  if (group_count == kGroups) {
+#pragma GCC unroll 8
+    for (int group = 0; group < kGroups; ++group) {
+      if (group == kAddedGroups) added = sum_of_rows(places);
+      add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, places);
+    }
+  } else {
+    for (int group = 0; group < group_count; ++group) {
+      add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, places);
+      if (group < kAddedGroups) added = sum_of_rows(places);
+    }
+  }
+  end_bundle(places, added, signs, lanes);
+}
+
 // The whole groups of a chunk. Unmasked, numbers that are not finite make `squares` not finite.
 template <NumberFormat kFormat, Groups kUse>
-inline void add_groups(const std::byte* data, int64_t group_count, int64_t first_group, std::byte* target,
+inline void add_groups(const std::byte* data, int64_t group_count, int64_t first_bundle, std::byte* target,
                        GroupsCrc* crc, Lanes (&total)[kParts]) {
   constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
   constexpr bool kMasked = kUse == Groups::masked, kCopied = kUse == Groups::copied;
@@ -153,21 +186,25 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
   ComparedPart<kFormat> compared[kParts];
   ComparedFull compared_full;
   clear(lanes);
-  for (int64_t group = 0; group < group_count; ++group) {
-    const std::byte* source = data + static_cast<size_t>(group) * kGroupBytes;
-    fetch_ahead(source, kGroupBytes);
-    if constexpr (kCopied) copy_past_cache(target + static_cast<size_t>(group) * kGroupBytes, source, kGroupBytes);
-    if constexpr (kChecked) streams.add_group(group);
-    const double* signs = group_signs(first_group + group);
-    if constexpr (kComparesFull<kFormat>) compare_full<kFormat>(source, compared_full);
+  for (int64_t first = 0; first < group_count; first += kGroups) {
+    const std::byte* source = data + static_cast<size_t>(first) * kGroupBytes;
+    const auto here = static_cast<int>(group_count - first < kGroups ? group_count - first : kGroups);
+    for (int64_t group = first; group < first + here; ++group) {
+      const std::byte* const from = data + static_cast<size_t>(group) * kGroupBytes;
+      fetch_ahead(from, kGroupBytes);
+      if constexpr (kCopied) copy_past_cache(target + static_cast<size_t>(group) * kGroupBytes, from, kGroupBytes);
+      if constexpr (kChecked) streams.add_group(group);
+      if constexpr (kComparesFull<kFormat>) compare_full<kFormat>(from, compared_full);
+    }
+    const double* signs = bundle_signs(first_bundle + first / kGroups);
     if constexpr (kParts == 1) {  // without a loop GCC keeps the sums in registers
-      add_part<kFormat, kMasked>(source, signs, compared[0], lanes[0]);
+      add_bundle<kFormat, kMasked>(source, here, signs, compared[0], lanes[0]);
       continue;
     }
 #pragma GCC unroll 1
     for (int part = 0; part < kParts; ++part) {
-      add_part<kFormat, kMasked>(source + static_cast<size_t>(part * kPartLanes) * element_bytes(kFormat), signs,
-                                 compared[part], lanes[part]);
+      add_bundle<kFormat, kMasked>(source + static_cast<size_t>(part * kPartLanes) * element_bytes(kFormat), here,
+                                   signs, compared[part], lanes[part]);
     }
   }
   if constexpr (kChecked) streams.store(*crc);
@@ -177,7 +214,7 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
     total[part].max = widened(compared[part].max);
     total[part].zeros = __builtin_convertvector(compared[part].zeros, PartBits);
     total[part].sum = lanes[part].sum;
-    total[part].squares = lanes[part].squares;
+    total[part].squares[0] = lanes[part].squares[0] + lanes[part].squares[1];
     total[part].nan = lanes[part].nan;
     total[part].positive_inf = lanes[part].positive_inf;
     total[part].negative_inf = lanes[part].negative_inf;
@@ -197,6 +234,11 @@ inline Row<Number> row_of(const Lanes (&lanes)[kParts], Vector Lanes::*member) {
   for (int lane = 0; lane < kLanes; ++lane) row.lane[lane] = (lanes[lane / kPartLanes].*member)[lane % kPartLanes];
   return row;
 }
+inline Row<double> squares_of(const Lanes (&lanes)[kParts]) {
+  Row<double> row;
+  for (int lane = 0; lane < kLanes; ++lane) row.lane[lane] = lanes[lane / kPartLanes].squares[0][lane % kPartLanes];
+  return row;
+}
 
 inline double sum_of(const Row<double>& row) {
   const double* x = row.lane;
@@ -214,7 +256,7 @@ inline void fold(const Lanes (&lanes)[kParts], ChunkStatistics& out) {
   for (const double lane : row_of<double>(lanes, &Lanes::min).lane) out.min = lane < out.min ? lane : out.min;
   for (const double lane : row_of<double>(lanes, &Lanes::max).lane) out.max = lane > out.max ? lane : out.max;
   out.sum = sum_of(row_of<double>(lanes, &Lanes::sum));
-  out.sum_of_squares = sum_of(row_of<double>(lanes, &Lanes::squares));
+  out.sum_of_squares = sum_of(squares_of(lanes));
   out.zeros = sum_of(row_of<int64_t>(lanes, &Lanes::zeros));
   out.nan = sum_of(row_of<int64_t>(lanes, &Lanes::nan));
   out.positive_inf = sum_of(row_of<int64_t>(lanes, &Lanes::positive_inf));
@@ -227,8 +269,8 @@ inline void fold(const Lanes (&lanes)[kParts], ChunkStatistics& out) {
   }
 }
 
-// One element of the last, incomplete group.
-inline void add_element(double x, int position, const double* signs, ChunkStatistics& out) {
+// One element of the last, incomplete group of a bundle.
+inline void add_element(double x, int group, int position, const double* signs, ChunkStatistics& out) {
   out.min = x < out.min ? x : out.min;
   out.max = x > out.max ? x : out.max;
   out.zeros += x == 0.0;
@@ -238,8 +280,10 @@ inline void add_element(double x, int position, const double* signs, ChunkStatis
   if (x - x != 0.0) return;
   out.sum += x;
   out.sum_of_squares += x * x;
+  const int place = statistics::row_place(group, position / kLanes);
+  const double signed_x = statistics::group_sign(group) * x;
   for (int k = 0; k < kRows; ++k)
-    out.projections[k] += signs[k] * row_sign(k, position / kLanes) * lane_sign(k, position % kLanes) * x;
+    out.projections[k] += signs[k] * row_sign(k, place) * lane_sign(k, position % kLanes) * signed_x;
 }
 
 // The last group with zeros after its end, widened.
@@ -265,10 +309,10 @@ inline double centred_squares(const std::byte* data, int64_t group_count, const 
       Part x;
       load_part<kFormat>(data + static_cast<size_t>(row * kLanes + part * kPartLanes) * element_bytes(kFormat), x);
       const Part difference = (x - x) == 0.0 ? x - mean : Part{};
-      total[part].squares += difference * difference;
+      total[part].squares[0] += difference * difference;
     }
   }
-  double sum = sum_of(row_of<double>(total, &Lanes::squares));
+  double sum = sum_of(squares_of(total));
   for (int index = 0; index < tail_count; ++index) {
     if (tail[index] - tail[index] == 0.0) sum += (tail[index] - mean) * (tail[index] - mean);
   }
@@ -279,27 +323,28 @@ template <NumberFormat kFormat>
 inline void run_chunk(const std::byte* data, int64_t count, int64_t first_element, std::byte* target,
                       ChunkStatistics& out, GroupsCrc* crc) {
   const int64_t group_count = count / kGroupElements;
-  const int64_t first_group = first_element / kGroupElements;
+  const int64_t first_bundle = first_element / kBundleElements;
   const auto tail_count = static_cast<int>(count % kGroupElements);
   const size_t tail_offset = static_cast<size_t>(group_count * kGroupElements) * element_bytes(kFormat);
   Lanes lanes[kParts];
   if (target != nullptr) {
-    add_groups<kFormat, Groups::copied>(data, group_count, first_group, target, crc, lanes);
+    add_groups<kFormat, Groups::copied>(data, group_count, first_bundle, target, crc, lanes);
     std::memcpy(target + tail_offset, data + tail_offset, static_cast<size_t>(tail_count) * element_bytes(kFormat));
   } else if (crc != nullptr) {
-    add_groups<kFormat, Groups::checked>(data, group_count, first_group, nullptr, crc, lanes);
+    add_groups<kFormat, Groups::checked>(data, group_count, first_bundle, nullptr, crc, lanes);
   } else {
-    add_groups<kFormat, Groups::summed>(data, group_count, first_group, nullptr, nullptr, lanes);
+    add_groups<kFormat, Groups::summed>(data, group_count, first_bundle, nullptr, nullptr, lanes);
   }
-  if (!(sum_of(row_of<double>(lanes, &Lanes::squares)) < kInfinity)) {
-    add_groups<kFormat, Groups::masked>(data, group_count, first_group, nullptr, nullptr, lanes);
+  if (!(sum_of(squares_of(lanes)) < kInfinity)) {
+    add_groups<kFormat, Groups::masked>(data, group_count, first_bundle, nullptr, nullptr, lanes);
   }
   fold(lanes, out);
 
   double tail[kGroupElements];
   load_tail<kFormat>(data + tail_offset, tail_count, tail);
-  const double* signs = group_signs(first_group + group_count);
-  for (int index = 0; index < tail_count; ++index) add_element(tail[index], index, signs, out);
+  const double* signs = bundle_signs(first_bundle + group_count / kGroups);
+  const auto tail_group = static_cast<int>(group_count % kGroups);
+  for (int index = 0; index < tail_count; ++index) add_element(tail[index], tail_group, index, signs, out);
 
   out.count = count - out.nan - out.positive_inf - out.negative_inf;
   if (out.count == 0) {

@@ -21,6 +21,10 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 
+using statistics::kAddedGroups;
+using statistics::kBundleElements;
+using statistics::kGroupElements;
+using statistics::kGroups;
 using statistics::kLanes;
 using statistics::kRows;
 using statistics::lane_sign;

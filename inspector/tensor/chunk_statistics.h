@@ -6,19 +6,23 @@
 
 namespace parallax::statistics {
 
-// The signs: element i = 64 g + 8 j + l has, in projection k, the sign r_k(g) * h_k(j) * t_k(l), where r_k(g) is bit k
-// of a hash of g, h is the Hadamard matrix of order 8 and t a fixed table. Sums over j are then a Walsh-Hadamard
-// transform: three additions for each element serve all eight projections.
+// The signs: element i = 512 b + 64 g + 8 j + l has, in projection k, the sign r_k(b) * s(g) * h_k(j ^ m(g)) * t_k(l),
+// where r_k(b) is bit k of a hash of b, h the Hadamard matrix of order 8, and s, m, t are fixed tables. As h_k(j ^ m)
+// is h_k(j) * h_k(m), the groups of a bundle are first added up, row j of group g to row j ^ m(g), and one
+// Walsh-Hadamard transform of what that gives serves all of them and all eight projections.
 constexpr int kSignSequences = 8;
-constexpr int kRows = 8;   // of a group
-constexpr int kLanes = 8;  // of a row: neighbouring elements
+constexpr int kRows = 8;    // of a group
+constexpr int kLanes = 8;   // of a row: neighbouring elements
+constexpr int kGroups = 8;  // of a bundle
 constexpr int64_t kGroupElements = kRows * kLanes;
-// A multiple of kGroupElements; 64 KiB of float32 stay in the second-level cache.
+constexpr int64_t kBundleElements = kGroups * kGroupElements;
+// A multiple of kBundleElements; 64 KiB of float32 stay in the second-level cache.
 constexpr int64_t kChunkElements = 16384;
 // The difference of two sums of a chunk keeps seven digits while it is no less than this part of them.
 constexpr double kLeastSpread = 1e-6;
 
-// Partial result over one chunk. Sums run over finite elements: over the rows of a lane in order, then over the lanes.
+// Partial result over one chunk. Sums run over finite elements, each lane by itself, then over the lanes: of squares
+// over the even rows in order and over the odd ones, then both; of numbers over the bundles in order.
 struct ChunkStatistics {
   double min;  // +inf when there is none
   double max;
@@ -40,13 +44,23 @@ static constexpr uint64_t mix(uint64_t value) {
   value = (value ^ (value >> 27)) * 0x94D049BB133111EBU;
   return value ^ (value >> 31);
 }
-// Bit k is set where r_k(g) is -1.
-static constexpr unsigned group_sign_bits(int64_t group) {
-  return static_cast<unsigned>(mix(static_cast<uint64_t>(group)) >> 56);
+// Bit k is set where r_k(b) is -1.
+static constexpr unsigned bundle_sign_bits(int64_t bundle) {
+  return static_cast<unsigned>(mix(static_cast<uint64_t>(bundle)) >> 56);
+}
+
+// s(g): the first half of a bundle is added, the second subtracted.
+constexpr int kAddedGroups = kGroups / 2;
+static constexpr double group_sign(int group) { return group < kAddedGroups ? 1.0 : -1.0; }
+// m(g): g times x in the field of eight elements, x^3 = x + 1. Rows of one number have eight places, and where groups
+// and rows are exchanged, only those on the diagonal keep theirs.
+static constexpr int row_place(int group, int row) {
+  const int product = (group << 1) ^ ((group & 4) != 0 ? 0b1011 : 0);
+  return row ^ product;
 }
 
 // t_k(l): quadratic forms in the bits of k. The product of two of them is never a row of the Hadamard matrix, so that
-// no two elements of a group have the same eight signs.
+// no two elements of a group have the same eight signs; of a bundle, one in 128 has those of another one.
 static constexpr double lane_sign(int k, int lane) {
   const int k0 = k & 1;
   const int k1 = k >> 1 & 1;

@@ -28,6 +28,8 @@ struct TensorStatistics {
   int64_t negative_inf = 0;
   // Sum of s_k(i) * x_i over finite elements for eight fixed pseudo-random sign sequences: a permutation changes them.
   std::array<double, kProjectionCount> projections{};
+  // Not in dumps that were written before the signs were what they are, whose projections say nothing beside these.
+  bool has_projections = true;
 };
 
 // Of `count` elements from the statistics of their chunks, in order.

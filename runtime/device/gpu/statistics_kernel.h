@@ -20,20 +20,26 @@ PX_HD inline double rounded_product(double a, double b) {
 
 PX_HD inline bool is_finite(double x) { return x - x == 0.0; }
 
-// A block for each chunk. All its threads bring a piece of it to shared memory; then each adds up one quantity of one
-// lane: the first two warps the projections, the third the squares, the last what is found by comparing.
+// A block for each chunk. All its threads bring a bundle of it to shared memory; then the first two warps add up what
+// the bundle gives for the projections, a place of a lane each; the third adds up the squares, the last what is found
+// by comparing, a lane each.
 template <class Device>
 struct ChunkStatisticsKernel {
   static constexpr const char* kName = "chunk_statistics";
   static constexpr int kThreads = 4 * kWarp;
-  static constexpr int kPieceGroups = 16;
-  static constexpr int kPieceElements = kPieceGroups * static_cast<int>(statistics::kGroupElements);
+  static constexpr int kGroups = statistics::kGroups;
+  static constexpr int kRows = statistics::kRows;
+  static constexpr int kGroupElements = static_cast<int>(statistics::kGroupElements);
+  static constexpr int kPieceElements = static_cast<int>(statistics::kBundleElements);
   static constexpr int kLanes = statistics::kLanes;
   static constexpr int kProjections = statistics::kSignSequences;
   // Where the lanes' results lie: projections, then these, of eight lanes each.
   enum Row : int { kSum = kProjections, kSquares, kMin, kMax, kZeros, kNan, kPositiveInf, kNegativeInf, kRowCount };
-  static constexpr int kShared = kPieceElements + kRowCount * kLanes + 2;
-  static_assert(kProjections * kLanes == 2 * kWarp);
+  // The places of a bundle, and what they held before any group was subtracted.
+  static constexpr int kPlaces = kPieceElements + kRowCount * kLanes;
+  static constexpr int kAdded = kPlaces + kGroupElements;
+  static constexpr int kShared = kAdded + kGroupElements + 2;
+  static_assert(kProjections * kLanes == 2 * kWarp && kRows == kProjections);
 
   Source in;
   Elements<Device, statistics::ChunkStatistics> out;
@@ -41,8 +47,8 @@ struct ChunkStatisticsKernel {
 
   // One thread's part: its lane, and what it adds up.
   struct Partial {
-    double sum = 0;  // of the lane's projection, or of its squares
-    double row_sum = 0;
+    double sum = 0;        // of the lane's projection, or of the squares of its even rows
+    double other_sum = 0;  // of the lane's numbers, or of the squares of its odd rows
     double min = INFINITY, max = -INFINITY;
     double zeros = 0, nan = 0, positive_inf = 0, negative_inf = 0;
   };
@@ -59,17 +65,17 @@ struct ChunkStatisticsKernel {
   }
 
  private:
-  // Calls add(group, elements) for every whole group of the chunk, its elements in shared memory.
+  // Calls add(bundle, groups) for every bundle of the chunk, of whose groups these are whole, in shared memory.
   template <class Launch, class Memory, class Add>
-  PX_HD void for_each_group(Launch& launch, const Memory& memory, int64_t first, int64_t groups, const Add& add) const {
-    for (int64_t begin = 0; begin < groups; begin += kPieceGroups) {
-      const int64_t here = groups - begin < kPieceGroups ? groups - begin : kPieceGroups;
-      const int64_t elements = here * statistics::kGroupElements;
-      for (int64_t i = launch.thread(); i < elements; i += launch.threads()) {
-        memory[i] = load<Device, double>(in, first + begin * statistics::kGroupElements + i);
-      }
+  PX_HD void for_each_bundle(Launch& launch, const Memory& memory, int64_t first, int64_t groups,
+                             const Add& add) const {
+    for (int64_t begin = 0; begin < groups; begin += kGroups) {
+      const auto here = static_cast<int>(groups - begin < kGroups ? groups - begin : kGroups);
+      const int elements = here * kGroupElements;
+      for (int i = launch.thread(); i < elements; i += launch.threads())
+        memory[i] = load<Device, double>(in, first + begin * kGroupElements + i);
       launch.barrier();
-      for (int64_t group = 0; group < here; ++group) add(begin + group, group * statistics::kGroupElements);
+      add(begin / kGroups, here);
       launch.barrier();
     }
   }
@@ -77,49 +83,74 @@ struct ChunkStatisticsKernel {
   template <class Launch, class Memory>
   PX_HD void summarise(Launch& launch, const Memory& memory, int64_t chunk, int64_t first, int64_t length) const {
     const int thread = launch.thread();
-    const int warp = thread / kWarp;
-    const int lane = thread % kLanes;
-    const int64_t groups = length / statistics::kGroupElements;
-    const int64_t first_group = first / statistics::kGroupElements;
+    const int64_t groups = length / kGroupElements;
+    const int64_t first_bundle = first / statistics::kBundleElements;
     Partial partial;
-    for_each_group(launch, memory, first, groups, [&](int64_t group, int64_t at) {
-      if (warp < 2) {
-        add_projection(memory, at + lane, thread / kLanes, first_group + group, partial);
-      } else if (thread % kWarp < kLanes && warp == 2) {
-        for (int row = 0; row < statistics::kRows; ++row) {
-          const double x = memory[at + row * kLanes + lane];
-          if (is_finite(x)) partial.sum += rounded_product(x, x);
-        }
+    for_each_bundle(launch, memory, first, groups, [&](int64_t bundle, int here) {
+      if (thread < kGroupElements) {
+        add_place(memory, thread, here);
       } else if (thread % kWarp < kLanes) {
-        for (int row = 0; row < statistics::kRows; ++row) compare(memory[at + row * kLanes + lane], partial);
+        add_lane(memory, thread, here * kRows, partial);
       }
+      launch.barrier();
+      if (thread < kGroupElements) add_projection(memory, thread, first_bundle + bundle, partial);
     });
+    if (thread / kWarp == 2) partial.sum += partial.other_sum;
     put(memory, thread, partial);
     launch.barrier();
-    const int64_t tail = first + groups * statistics::kGroupElements;
-    if (thread == 0) fold(memory, chunk, tail, length, first_group + groups);
+    const int64_t tail = first + groups * kGroupElements;
+    if (thread == 0) fold(memory, chunk, tail, length, groups);
     launch.barrier();
     centre(launch, memory, chunk, first, groups, tail, first + length);
   }
 
-  // The lane's sum over the rows with the signs of row k of the Hadamard matrix, added pair by pair as the butterflies
-  // of the transform do.
+  // What the rows of a bundle's groups leave at one place of one lane.
   template <class Memory>
-  PX_HD void add_projection(const Memory& memory, int64_t at, int k, int64_t group, Partial& partial) const {
-    double x[statistics::kRows];
-    for (int row = 0; row < statistics::kRows; ++row) {
-      const double value = memory[at + row * kLanes];
-      x[row] = is_finite(value) ? value : 0.0;
+  PX_HD static void add_place(const Memory& memory, int thread, int groups) {
+    const int place = thread / kLanes;
+    double sum = 0, added = 0;
+    for (int group = 0; group < groups; ++group) {
+      const int row = statistics::row_place(group, place);  // which undoes itself
+      const double value = memory[group * kGroupElements + row * kLanes + thread % kLanes];
+      const double x = is_finite(value) ? value : 0.0;
+      sum = group < statistics::kAddedGroups ? sum + x : sum - x;
+      if (group < statistics::kAddedGroups) added = sum;
     }
-    for (int step = 1; step < statistics::kRows; step *= 2) {
-      const bool differs = (k & step) != 0;
-      for (int row = 0; row < statistics::kRows; row += 2 * step) {
-        x[row] = differs ? x[row] - x[row + step] : x[row] + x[row + step];
+    memory[kPlaces + thread] = sum;
+    memory[kAdded + thread] = added;
+  }
+
+  template <class Memory>
+  PX_HD static void add_lane(const Memory& memory, int thread, int rows, Partial& partial) {
+    for (int row = 0; row < rows; ++row) {
+      const double x = memory[row * kLanes + thread % kWarp];
+      if (thread / kWarp == 3) {
+        compare(x, partial);
+      } else if (is_finite(x)) {
+        (row % 2 == 0 ? partial.sum : partial.other_sum) += rounded_product(x, x);
       }
     }
-    const bool is_negative = (statistics::group_sign_bits(group) >> k & 1U) != 0;
+  }
+
+  // The lane's sum over the places with the signs of row k of the Hadamard matrix, added pair by pair as the
+  // butterflies of the transform do.
+  template <class Memory>
+  PX_HD static void add_projection(const Memory& memory, int thread, int64_t bundle, Partial& partial) {
+    const int lane = thread % kLanes, k = thread / kLanes;
+    double x[kRows];
+    for (int place = 0; place < kRows; ++place) x[place] = memory[kPlaces + place * kLanes + lane];
+    for (int step = 1; step < kRows; step *= 2) {
+      const bool differs = (k & step) != 0;
+      for (int row = 0; row < kRows; row += 2 * step)
+        x[row] = differs ? x[row] - x[row + step] : x[row] + x[row + step];
+    }
+    const bool is_negative = (statistics::bundle_sign_bits(bundle) >> k & 1U) != 0;
     partial.sum += is_negative ? -x[0] : x[0];
-    if (k == 0) partial.row_sum += x[0];
+    if (k != 0) return;
+    const auto added = [&](int place) -> double { return memory[kAdded + place * kLanes + lane]; };
+    const double sum =
+        ((added(0) + added(1)) + (added(2) + added(3))) + ((added(4) + added(5)) + (added(6) + added(7)));
+    partial.other_sum += sum + (sum - x[0]);
   }
 
   template <class Found>
@@ -142,7 +173,7 @@ struct ChunkStatisticsKernel {
     const int lane = thread % kLanes;
     const int k = thread / kLanes;
     if (k < kProjections) row_of(memory, k)(lane) = partial.sum;
-    if (k == 0) row_of(memory, kSum)(lane) = partial.row_sum;
+    if (k == 0) row_of(memory, kSum)(lane) = partial.other_sum;
     if (thread % kWarp >= kLanes) return;
     if (thread / kWarp == 2) row_of(memory, kSquares)(lane) = partial.sum;
     if (thread / kWarp != 3) return;
@@ -163,7 +194,7 @@ struct ChunkStatisticsKernel {
 
   // The lanes, then the elements of the last, incomplete group one by one.
   template <class Memory>
-  PX_HD void fold(const Memory& memory, int64_t chunk, int64_t tail, int64_t length, int64_t tail_group) const {
+  PX_HD void fold(const Memory& memory, int64_t chunk, int64_t tail, int64_t length, int64_t groups) const {
     statistics::ChunkStatistics total{};
     total.min = INFINITY;
     total.max = -INFINITY;
@@ -185,20 +216,24 @@ struct ChunkStatisticsKernel {
       }
     }
     const int64_t end = chunk * statistics::kChunkElements + length;
-    for (int64_t i = tail; i < end; ++i) add_element(load<Device, double>(in, i), i - tail, tail_group, total);
+    const int64_t bundle = tail / statistics::kBundleElements;
+    const auto group = static_cast<int>(groups % kGroups);
+    for (int64_t i = tail; i < end; ++i)
+      add_element(load<Device, double>(in, i), static_cast<int>(i - tail), group, bundle, total);
     finish(memory, chunk, length, total);
   }
 
-  PX_HD static void add_element(double x, int64_t place, int64_t group, statistics::ChunkStatistics& total) {
-    const auto position = static_cast<int>(place);
+  PX_HD static void add_element(double x, int position, int group, int64_t bundle, statistics::ChunkStatistics& total) {
     compare(x, total);
     if (!is_finite(x)) return;
     total.sum += x;
     total.sum_of_squares += rounded_product(x, x);
+    const int place = statistics::row_place(group, position / kLanes);
+    const double signed_x = statistics::group_sign(group) * x;
     for (int k = 0; k < kProjections; ++k) {
-      const double group_sign = (statistics::group_sign_bits(group) >> k & 1U) != 0 ? -1.0 : 1.0;
+      const double bundle_sign = (statistics::bundle_sign_bits(bundle) >> k & 1U) != 0 ? -1.0 : 1.0;
       total.projections[k] +=
-          group_sign * statistics::row_sign(k, position / kLanes) * statistics::lane_sign(k, position % kLanes) * x;
+          bundle_sign * statistics::row_sign(k, place) * statistics::lane_sign(k, position % kLanes) * signed_x;
     }
   }
 
@@ -227,10 +262,10 @@ struct ChunkStatisticsKernel {
     if (!needs_pass) return;
     const int thread = launch.thread();
     double sum = 0;
-    for_each_group(launch, memory, first, groups, [&](int64_t, int64_t at) {
+    for_each_bundle(launch, memory, first, groups, [&](int64_t, int here) {
       if (thread >= kLanes) return;
-      for (int row = 0; row < statistics::kRows; ++row) {
-        const double x = memory[at + row * kLanes + thread];
+      for (int row = 0; row < here * kRows; ++row) {
+        const double x = memory[row * kLanes + thread];
         if (is_finite(x)) sum += rounded_product(x - mean, x - mean);
       }
     });

@@ -1,12 +1,14 @@
 // Statistics: right, the same with every instruction set and any number of threads, and changed by a permutation.
 #include "inspector/dump/statistics.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
-#include <set>
+#include <vector>
 
 #include "inspector/base/crc32c.h"
 #include "inspector/base/thread_pool.h"
@@ -358,16 +360,51 @@ TEST(Statistics, AWriterThatFailsEndsThePass) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Statistics, NoTwoPlacesOfAGroupHaveTheSameSigns) {
-  std::set<std::vector<double>> signs;
-  for (size_t place = 0; place < 64; ++place) {
-    std::vector<float> values(128, 0.0F);
-    values[64 + place] = 1;
-    const TensorStatistics statistics = compute_statistics(Tensor::from<float>({128}, values));
+TEST(Statistics, FewPlacesOfABundleHaveTheSameSigns) {
+  std::map<std::vector<double>, std::vector<size_t>> places;
+  for (size_t place = 0; place < 512; ++place) {
+    std::vector<float> values(1024, 0.0F);
+    values[512 + place] = 1;
+    const TensorStatistics statistics = compute_statistics(Tensor::from<float>({1024}, values));
     for (const double projection : statistics.projections) EXPECT_EQ(std::abs(projection), 1);
-    signs.emplace(statistics.projections.begin(), statistics.projections.end());
+    places[{statistics.projections.begin(), statistics.projections.end()}].push_back(place);
   }
-  EXPECT_EQ(signs.size(), 64U);
+  EXPECT_EQ(places.size(), 128U);
+  for (const auto& [signs, same] : places) {
+    ASSERT_EQ(same.size(), 4U);
+    for (const size_t a : same) {
+      for (const size_t b : same) {
+        if (a == b) continue;
+        EXPECT_NE(a / 64, b / 64) << "of one group";
+        EXPECT_NE(a / 8 % 8, b / 8 % 8) << "rows of one number";
+        EXPECT_NE(b, a / 8 % 8 * 64 + a / 64 * 8 + a % 8) << "groups and rows exchanged";
+      }
+    }
+  }
+}
+
+// The formula of chunk_statistics.h, element by element.
+TEST(Statistics, ProjectionsFollowTheirFormula) {
+  for (const int64_t count : {1, 63, 64, 130, 300, 511, 512, 1000, 16384, 20000}) {
+    const Tensor tensor = normal_floats(count, 21);
+    std::array<double, kProjectionCount> expected{};
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const double x = tensor.as<float>()[static_cast<size_t>(i)];
+      const auto group = static_cast<int>(i / 64 % 8), row = static_cast<int>(i / 8 % 8),
+                 lane = static_cast<int>(i % 8);
+      sum += x;
+      for (int k = 0; k < 8; ++k) {
+        const double sign = (statistics::bundle_sign_bits(i / 512) >> k & 1U) != 0 ? -1 : 1;
+        expected[static_cast<size_t>(k)] += sign * statistics::group_sign(group) * statistics::lane_sign(k, lane) *
+                                            statistics::row_sign(k, statistics::row_place(group, row)) * x;
+      }
+    }
+    const TensorStatistics statistics = compute_statistics(tensor);
+    for (size_t k = 0; k < kProjectionCount; ++k)
+      EXPECT_NEAR(statistics.projections[k], expected[k], 1e-9) << count << " elements, projection " << k;
+    EXPECT_NEAR(statistics.mean * static_cast<double>(count), sum, 1e-9) << count;
+  }
 }
 
 TEST(Statistics, APermutationChangesTheProjections) {
