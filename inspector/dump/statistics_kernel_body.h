@@ -152,24 +152,23 @@ inline ComparedPart<kFormat> part_of(const ComparedFull& full, int part) {
 // What is done with a chunk's groups besides sums; `masked`: only finite numbers are summed.
 enum class Groups : uint8_t { summed, masked, checked, copied };
 
-// One part of a bundle, of which there are `group_count` groups.
-template <NumberFormat kFormat, bool kMasked>
+// One part of a bundle, of which there are `group_count` groups; `before(group)` comes before each.
+template <NumberFormat kFormat, bool kMasked, class Before>
 inline void add_bundle(const std::byte* source, int group_count, const double* signs, ComparedPart<kFormat>& compared,
-                       Lanes& lanes) {
+                       Lanes& lanes, const Before& before) {
   constexpr size_t kGroupBytes = static_cast<size_t>(kGroupElements) * element_bytes(kFormat);
   Part places[kRows] = {};
   Part added{};
+  const auto add = [&](int group) {
+    before(group);
+    add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, places);
+    if (group < kAddedGroups) added = sum_of_rows(places);
+  };
   if (group_count == kGroups) {
 #pragma GCC unroll 8
-    for (int group = 0; group < kGroups; ++group) {
-      if (group == kAddedGroups) added = sum_of_rows(places);
-      add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, places);
-    }
+    for (int group = 0; group < kGroups; ++group) add(group);
   } else {
-    for (int group = 0; group < group_count; ++group) {
-      add_part<kFormat, kMasked>(source + static_cast<size_t>(group) * kGroupBytes, group, compared, lanes, places);
-      if (group < kAddedGroups) added = sum_of_rows(places);
-    }
+    for (int group = 0; group < group_count; ++group) add(group);
   }
   end_bundle(places, added, signs, lanes);
 }
@@ -189,22 +188,19 @@ inline void add_groups(const std::byte* data, int64_t group_count, int64_t first
   for (int64_t first = 0; first < group_count; first += kGroups) {
     const std::byte* source = data + static_cast<size_t>(first) * kGroupBytes;
     const auto here = static_cast<int>(group_count - first < kGroups ? group_count - first : kGroups);
-    for (int64_t group = first; group < first + here; ++group) {
-      const std::byte* const from = data + static_cast<size_t>(group) * kGroupBytes;
-      fetch_ahead(from, kGroupBytes);
-      if constexpr (kCopied) copy_past_cache(target + static_cast<size_t>(group) * kGroupBytes, from, kGroupBytes);
-      if constexpr (kChecked) streams.add_group(group);
-      if constexpr (kComparesFull<kFormat>) compare_full<kFormat>(from, compared_full);
-    }
+    const auto pass_by = [&](int group) {  // what is done with a group as a whole
+      const size_t offset = static_cast<size_t>(group) * kGroupBytes;
+      fetch_ahead(source + offset, kGroupBytes);
+      if constexpr (kCopied)
+        copy_past_cache(target + static_cast<size_t>(first) * kGroupBytes + offset, source + offset, kGroupBytes);
+      if constexpr (kChecked) streams.add_group(first + group);
+      if constexpr (kComparesFull<kFormat>) compare_full<kFormat>(source + offset, compared_full);
+    };
     const double* signs = bundle_signs(first_bundle + first / kGroups);
-    if constexpr (kParts == 1) {  // without a loop GCC keeps the sums in registers
-      add_bundle<kFormat, kMasked>(source, here, signs, compared[0], lanes[0]);
-      continue;
-    }
-#pragma GCC unroll 1
-    for (int part = 0; part < kParts; ++part) {
+    add_bundle<kFormat, kMasked>(source, here, signs, compared[0], lanes[0], pass_by);
+    for (int part = 1; part < kParts; ++part) {
       add_bundle<kFormat, kMasked>(source + static_cast<size_t>(part * kPartLanes) * element_bytes(kFormat), here,
-                                   signs, compared[part], lanes[part]);
+                                   signs, compared[part], lanes[part], [](int) {});
     }
   }
   if constexpr (kChecked) streams.store(*crc);
