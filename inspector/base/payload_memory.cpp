@@ -18,6 +18,7 @@ namespace parallax {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
 
 // The sanitizers watch only the heap.
 #ifdef PARALLAX_SANITIZED
@@ -73,10 +74,26 @@ size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 bool begins_page(const std::byte* memory) { return reinterpret_cast<uintptr_t>(memory) % kPage == 0; }
 
-std::byte* map_pages(size_t bytes) {
-  if (std::byte* kept = FreedMappings::instance().take(bytes)) return kept;
+std::byte* map_fresh(size_t bytes) {
   void* fresh = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return fresh == MAP_FAILED ? nullptr : static_cast<std::byte*>(fresh);
+}
+
+// From a multiple of kHugePage on, in huge pages where the system has some: a walk over megabytes looks up fewer
+// addresses, and far fewer pages are cleared one by one.
+std::byte* map_huge(size_t bytes) {
+  std::byte* const fresh = map_fresh(bytes + kHugePage);
+  if (fresh == nullptr) return nullptr;
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(fresh) % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(fresh, before);
+  ::munmap(fresh + before + bytes, kHugePage - before);
+  ::madvise(fresh + before, bytes, MADV_HUGEPAGE);
+  return fresh + before;
+}
+
+std::byte* map_pages(size_t bytes) {
+  if (std::byte* kept = FreedMappings::instance().take(bytes)) return kept;
+  return bytes < kHugePage ? map_fresh(bytes) : map_huge(bytes);
 }
 
 // The byte before the payload says how far behind the block's beginning it lies. Never at the beginning of a page:

@@ -3,11 +3,12 @@
 #include "runtime/device/buffer_pool.h"
 
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "inspector/base/payload_memory.h"
 
 namespace parallax::runtime {
 namespace {
@@ -37,7 +38,7 @@ BufferPool::BufferPool(const BufferPoolOptions& options)
 
 BufferPool::~BufferPool() {
   for (auto& [bytes, buffers] : idle_) {
-    for (std::byte* memory : buffers) std::free(memory);
+    for (std::byte* memory : buffers) free_payload(memory, bytes);
   }
 }
 
@@ -67,7 +68,7 @@ Result<std::byte*> BufferPool::take(size_t bytes, size_t rounded) {
     idle_bytes_ -= static_cast<int64_t>(rounded);
   } else {
     if (idle_bytes_ > live_bytes_ + kIdleSlackBytes) free_idle();
-    memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+    memory = allocate_payload(rounded);
   }
   if (memory == nullptr) return out_of_memory(fmt::format("cannot allocate {} bytes", bytes));
   live_bytes_ = live;
@@ -109,17 +110,17 @@ std::shared_ptr<std::byte> BufferPool::make_block(int64_t bytes) {
   live_bytes_ -= std::exchange(block_bytes_, 0);
   free_idle();
   if (limit_bytes_ > 0 && live_bytes_ + bytes > limit_bytes_) return nullptr;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(bytes)));
+  std::shared_ptr<std::byte> memory = shared_payload(static_cast<size_t>(bytes));
   if (memory == nullptr) return nullptr;
   block_bytes_ = bytes;
   live_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
-  return {memory, [](std::byte* pointer) { std::free(pointer); }};
+  return memory;
 }
 
 void BufferPool::free_idle() {
   for (auto& [bytes, buffers] : idle_) {
-    for (std::byte* memory : buffers) std::free(memory);
+    for (std::byte* memory : buffers) free_payload(memory, bytes);
     buffers.clear();
   }
   idle_bytes_ = 0;

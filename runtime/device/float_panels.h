@@ -6,22 +6,23 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
+
+#include "inspector/base/payload_memory.h"
 
 namespace parallax::runtime {
 
 // Floats aligned to the lines of the cache, which begin without values.
 class AlignedFloats {
  public:
-  explicit AlignedFloats(int64_t count)
-      : lines_(std::make_unique_for_overwrite<Line[]>(static_cast<size_t>((count + 15) / 16))) {}
-  float* data() { return lines_[0].values; }
-  const float* data() const { return lines_[0].values; }
+  explicit AlignedFloats(int64_t count) : payload_(shared_payload(static_cast<size_t>(count) * sizeof(float))) {
+    if (payload_ == nullptr) throw std::bad_alloc();
+  }
+  float* data() { return reinterpret_cast<float*>(payload_.get()); }
+  const float* data() const { return reinterpret_cast<const float*>(payload_.get()); }
 
  private:
-  struct alignas(64) Line {
-    float values[16];
-  };
-  std::unique_ptr<Line[]> lines_;
+  std::shared_ptr<std::byte> payload_;
 };
 
 // Whether vector_level() is AVX2, and FMA there.

@@ -1,8 +1,11 @@
 // One CPU engine for the process, one stream for each thread.
 #include "runtime/device/onednn.h"
 
+#include <memory>
+#include <new>
 #include <vector>
 
+#include "inspector/base/payload_memory.h"
 #include "runtime/device/weight_cache.h"
 
 namespace parallax::runtime {
@@ -17,12 +20,20 @@ dnnl::stream& onednn_stream() {
   return stream;
 }
 
+namespace {
+
+void reorder(dnnl::memory& source, dnnl::memory& target) {
+  dnnl::reorder(source, target).execute(onednn_stream(), source, target);
+  onednn_stream().wait();
+}
+
+}  // namespace
+
 dnnl::memory onednn_reordered(const dnnl::memory::desc& from, const float* data, const dnnl::memory::desc& to) {
   dnnl::memory source(from, onednn_engine(), const_cast<float*>(data));
   if (from == to) return source;
   dnnl::memory target(to, onednn_engine());
-  dnnl::reorder(source, target).execute(onednn_stream(), source, target);
-  onednn_stream().wait();
+  reorder(source, target);
   return target;
 }
 
@@ -30,6 +41,7 @@ dnnl::memory onednn_packed(Queue<Cpu>& queue, const dnnl::memory::desc& from, co
                            const dnnl::memory::desc& to) {
   struct Packed {
     dnnl::memory::desc from;
+    std::shared_ptr<std::byte> payload;
     dnnl::memory weights;
   };
   WeightCache& cache = queue.weights();
@@ -38,9 +50,14 @@ dnnl::memory onednn_packed(Queue<Cpu>& queue, const dnnl::memory::desc& from, co
   for (const Packed& packed : *known) {
     if (packed.from == from && packed.weights.get_desc() == to) return packed.weights;
   }
-  known->push_back({from, onednn_reordered(from, data, to)});
-  if (from != to) cache.add_bytes(static_cast<int64_t>(to.get_size()));
-  return known->back().weights;
+  dnnl::memory source(from, onednn_engine(), const_cast<float*>(data));
+  if (from == to) return known->emplace_back(Packed{from, nullptr, source}).weights;
+  const auto payload = shared_payload(to.get_size());
+  if (payload == nullptr) throw std::bad_alloc();
+  dnnl::memory target(to, onednn_engine(), payload.get());
+  reorder(source, target);
+  cache.add_bytes(static_cast<int64_t>(to.get_size()));
+  return known->emplace_back(Packed{from, payload, target}).weights;
 }
 
 }  // namespace parallax::runtime
