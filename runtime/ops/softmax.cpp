@@ -49,7 +49,11 @@ struct SoftmaxRow {
     team.change_emitted(ScaledBy<C>{C(1) / team.fold_emitted(FoldSum{})});
   }
 };
-// The same for a row of floats on the host in fewer walks over it, while the next row is on its way to the caches.
+// 2^64 e^x for x <= 0 or NaN; what is less than e^-130 is 0 beside the highest of a row.
+inline float scaled_exponential(float x) { return math::exp_scaled(x < -130.0F ? -130.0F : x); }
+
+// The same for a row of floats on the host in fewer walks over it, while the next row is on its way to the caches. The
+// sum is as much too large as the exponentials.
 struct FloatSoftmaxRow {
   static constexpr int64_t kSums = 32;
   int64_t length;
@@ -65,13 +69,13 @@ struct FloatSoftmaxRow {
         }
         PX_INDEPENDENT_ITERATIONS
         for (int64_t i = 0; i < kSums; ++i) {
-          const float value = math::exp_nonpositive(in[first + i] - highest);
+          const float value = scaled_exponential(in[first + i] - highest);
           out[first + i] = value;
           sums[i] += value;
         }
       }
       for (int64_t i = 0; i < count - whole; ++i) {
-        out[whole + i] = math::exp_nonpositive(in[whole + i] - highest);
+        out[whole + i] = scaled_exponential(in[whole + i] - highest);
         sums[i] += out[whole + i];
       }
       for (int64_t width = kSums / 2; width > 0; width /= 2) {
