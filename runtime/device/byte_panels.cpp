@@ -1,0 +1,223 @@
+// Tiles of few rows by up to four panels, whose sums stay in registers along all of a row.
+#include "runtime/device/byte_panels.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "inspector/base/check.h"
+#include "runtime/device/multiversion.h"
+#include "runtime/device/quantize_lines.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define PX_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#endif
+
+namespace parallax::runtime {
+namespace {
+
+constexpr int kMostPanels = 4;
+constexpr int64_t kColumns = kBytePanelColumns;
+
+// What is taken from each code, so that the difference is an int8: its zero where all differences from that are.
+int32_t taken_from(const ByteSource& b) {
+  if (b.is_signed && b.zero == 0) return 0;
+  const auto number = [&](int64_t i) {
+    return b.is_signed ? static_cast<int32_t>(static_cast<int8_t>(b.codes[i])) : static_cast<int32_t>(b.codes[i]);
+  };
+  int32_t least = b.zero, most = b.zero;
+  for (int64_t i = 0; i < b.count; ++i) {
+    least = std::min(least, number(i));
+    most = std::max(most, number(i));
+  }
+  if (least - b.zero >= INT8_MIN && most - b.zero <= INT8_MAX) return b.zero;
+  return b.is_signed ? 0 : -INT8_MIN;
+}
+
+// One panel: `fours` rows of four numbers for each column.
+void pack_panel(const BytePanels& panels, const ByteSource& b, int32_t taken, int64_t panel, int8_t* to,
+                int32_t* sums) {
+  const int64_t column = panel * kColumns, columns = std::min(kColumns, panels.n - column);
+  for (int64_t segment = 0; segment < panels.segments; ++segment) {
+    for (int64_t row = 0; row < panels.depth; ++row) {
+      const std::byte* const codes = b.codes + segment * b.segment_step + row / b.fine * b.row_step +
+                                     row % b.fine * b.fine_step + column * b.column_step;
+      int8_t* const target = to + row / 4 * 4 * kColumns + row % 4;
+      for (int64_t i = 0; i < columns; ++i) {
+        const std::byte code = codes[i * b.column_step];
+        const int32_t number = b.is_signed ? static_cast<int8_t>(code) : static_cast<uint8_t>(code);
+        target[4 * i] = static_cast<int8_t>(number - taken);
+        sums[i] += number - taken;
+      }
+    }
+    to += (panels.depth + 3) / 4 * 4 * kColumns;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<BytePanels> pack_byte_panels(int64_t n, int64_t segments, int64_t depth, const ByteSource& b) {
+  auto panels = std::make_shared<BytePanels>(BytePanels{n, segments, depth, 0, AlignedBytes(0), {}});
+  const int64_t bytes = panels->panel_count() * panels->panel_bytes();
+  panels->numbers = AlignedBytes(bytes);
+  std::memset(panels->numbers.data(), 0, static_cast<size_t>(bytes));
+  panels->column_sums.assign(static_cast<size_t>(panels->panel_count() * kColumns), 0);
+  const int32_t taken = taken_from(b);
+  panels->zero = b.zero - taken;
+  for (int64_t panel = 0; panel < panels->panel_count(); ++panel) {
+    pack_panel(*panels, b, taken, panel,
+               reinterpret_cast<int8_t*>(panels->numbers.data() + panel * panels->panel_bytes()),
+               panels->column_sums.data() + panel * kColumns);
+  }
+  return panels;
+}
+
+std::vector<int32_t> byte_starts(const BytePanels& b, int32_t left_zero, const int64_t* bias) {
+  // The sum of (x - l)(w - r) is that of x w, less l times the column's sum, less r times the row's, plus l r k. Parts
+  // may leave int32, the whole does not: they wrap.
+  std::vector<int32_t> starts(b.column_sums.size());
+  const auto k = static_cast<uint32_t>(b.segments * b.depth);
+  const auto zeros = static_cast<uint32_t>(left_zero) * static_cast<uint32_t>(b.zero) * k;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const bool has_bias = bias != nullptr && static_cast<int64_t>(i) < b.n;
+    const auto more = has_bias ? static_cast<uint32_t>(bias[i]) : 0U;
+    starts[i] =
+        static_cast<int32_t>(more + zeros - static_cast<uint32_t>(left_zero) * static_cast<uint32_t>(b.column_sums[i]));
+  }
+  return starts;
+}
+
+void finish_byte_sums(int64_t rows, int64_t columns, int64_t step, const int32_t* sums, const float* scales,
+                      const ByteSums& target) {
+  if (target.dtype != DType::int32) {
+    const QuantizedColumns lines{rows, columns, step, target.row_step, scales, target.are_finite, target.zero};
+    return requantize_columns(lines, sums, target.dtype, target.data);
+  }
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(int32_t));
+  for (int64_t row = 0; row < rows; ++row) {
+    std::memcpy(target.data + row * target.row_step * kBytes, sums + row * step, static_cast<size_t>(columns * kBytes));
+  }
+}
+
+#if defined(__x86_64__)
+
+bool has_byte_panels() { return vector_level() == VectorLevel::avx512 && __builtin_cpu_supports("avx512vnni") != 0; }
+
+namespace {
+
+struct Tile {
+  const uint8_t* base;
+  const int64_t* places;  // of the tile's rows
+  const int64_t* segments;
+  int64_t segment_count;
+  int64_t fours;      // of a segment
+  int32_t last_ones;  // a byte of 1 for each row of the last four
+  const uint8_t* panels;
+  int64_t panel_bytes;
+  const int32_t* starts;
+  int32_t right_zero;
+  int32_t* sums;  // [rows, panels * 16]
+};
+
+template <int kRows, int kPanels, bool kTotals>
+PX_VNNI void multiply_tile(const Tile& tile) {
+  __m512i sums[kRows][kPanels], totals[kRows];
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+    totals[row] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int panel = 0; panel < kPanels; ++panel) sums[row][panel] = _mm512_loadu_si512(tile.starts + panel * kColumns);
+  }
+  const uint8_t* numbers = tile.panels;
+  for (int64_t segment = 0; segment < tile.segment_count; ++segment) {
+    const uint8_t* rows[kRows];
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) rows[row] = tile.base + tile.places[row] + tile.segments[segment];
+    for (int64_t four = 0; four < tile.fours; ++four, numbers += 4 * kColumns) {
+      __m512i right[kPanels];
+#pragma GCC unroll 4
+      for (int panel = 0; panel < kPanels; ++panel)
+        right[panel] = _mm512_load_si512(numbers + panel * tile.panel_bytes);
+      const __m512i ones = _mm512_set1_epi32(four + 1 < tile.fours ? 0x01010101 : tile.last_ones);
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        int32_t left_four;
+        std::memcpy(&left_four, rows[row] + 4 * four, sizeof(left_four));
+        const __m512i left = _mm512_set1_epi32(left_four);
+#pragma GCC unroll 4
+        for (int panel = 0; panel < kPanels; ++panel)
+          sums[row][panel] = _mm512_dpbusd_epi32(sums[row][panel], left, right[panel]);
+        if constexpr (kTotals) totals[row] = _mm512_dpbusd_epi32(totals[row], left, ones);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+    for (int panel = 0; panel < kPanels; ++panel) {
+      __m512i sum = sums[row][panel];
+      if constexpr (kTotals)
+        sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(totals[row], _mm512_set1_epi32(tile.right_zero)));
+      _mm512_store_si512(tile.sums + (row * kPanels + panel) * kColumns, sum);
+    }
+  }
+}
+
+int32_t ones_of(int64_t depth) { return depth % 4 == 0 ? 0x01010101 : 0x01010101 >> 8 * (4 - depth % 4); }
+
+using MultiplyTile = void (*)(const Tile&);
+constexpr int kMostRows = 8;
+
+template <int kPanels, bool kTotals, int... kRows>
+constexpr std::array<MultiplyTile, kMostRows> tiles_of(std::integer_sequence<int, kRows...>) {
+  return {multiply_tile<kRows + 1, kPanels, kTotals>...};
+}
+template <bool kTotals, int... kPanels>
+constexpr auto all_tiles(std::integer_sequence<int, kPanels...>) {
+  return std::array{tiles_of<kPanels + 1, kTotals>(std::make_integer_sequence<int, kMostRows>())...};
+}
+constexpr std::array<std::array<MultiplyTile, kMostRows>, kMostPanels> kTiles[2] = {
+    all_tiles<false>(std::make_integer_sequence<int, kMostPanels>()),
+    all_tiles<true>(std::make_integer_sequence<int, kMostPanels>())};
+
+// As many rows as leave their sums in registers.
+constexpr int64_t rows_at_once(int64_t panels, bool has_totals) {
+  if (panels == kMostPanels) return has_totals ? 4 : 6;
+  return panels == 3 && has_totals ? 6 : kMostRows;
+}
+
+}  // namespace
+
+void multiply_bytes(const ByteRows& a, const BytePanels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
+                    int64_t first_panel, int64_t last_panel, const ByteSums& sums) {
+  alignas(64) int32_t part[kMostRows * kMostPanels * kColumns];
+  const bool has_totals = b.zero != 0;
+  for (int64_t panel = first_panel; panel < last_panel; panel += kMostPanels) {
+    const int64_t panels = std::min<int64_t>(kMostPanels, last_panel - panel), column = panel * kColumns;
+    const int64_t most = rows_at_once(panels, has_totals), columns = std::min(panels * kColumns, b.n - column);
+    for (int64_t row = first_row; row < last_row;) {
+      const int64_t rows = std::min(most, last_row - row);
+      kTiles[has_totals ? 1 : 0][static_cast<size_t>(panels - 1)][static_cast<size_t>(rows - 1)](
+          {a.base, a.places + row, a.segments, b.segments, (b.depth + 3) / 4, ones_of(b.depth),
+           b.numbers.data() + panel * b.panel_bytes(), b.panel_bytes(), starts + column, b.zero, part});
+      ByteSums target = sums;
+      const int64_t at = (row - first_row) * sums.row_step + column - first_panel * kColumns;
+      target.data += at * (sums.dtype == DType::int32 ? static_cast<int64_t>(sizeof(int32_t)) : 1);
+      finish_byte_sums(rows, columns, panels * kColumns, part, sums.scales + column, target);
+      row += rows;
+    }
+  }
+}
+
+#else
+
+bool has_byte_panels() { return false; }
+void multiply_bytes(const ByteRows&, const BytePanels&, const int32_t*, int64_t, int64_t, int64_t, int64_t,
+                    const ByteSums&) {
+  PX_CHECK(false);
+}
+
+#endif
+
+}  // namespace parallax::runtime
