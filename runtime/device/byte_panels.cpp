@@ -191,21 +191,26 @@ constexpr int64_t rows_at_once(int64_t panels, bool has_totals) {
 
 void multiply_bytes(const ByteRows& a, const BytePanels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
                     int64_t first_panel, int64_t last_panel, const ByteSums& sums) {
-  alignas(64) int32_t part[kMostRows * kMostPanels * kColumns];
+  constexpr int64_t kTilesFinished = 4;  // at once
+  alignas(64) int32_t part[kTilesFinished * kMostRows * kMostPanels * kColumns];
   const bool has_totals = b.zero != 0;
+  const int64_t element = sums.dtype == DType::int32 ? static_cast<int64_t>(sizeof(int32_t)) : 1;
   for (int64_t panel = first_panel; panel < last_panel; panel += kMostPanels) {
     const int64_t panels = std::min<int64_t>(kMostPanels, last_panel - panel), column = panel * kColumns;
     const int64_t most = rows_at_once(panels, has_totals), columns = std::min(panels * kColumns, b.n - column);
-    for (int64_t row = first_row; row < last_row;) {
-      const int64_t rows = std::min(most, last_row - row);
-      kTiles[has_totals ? 1 : 0][static_cast<size_t>(panels - 1)][static_cast<size_t>(rows - 1)](
-          {a.base, a.places + row, a.segments, b.segments, (b.depth + 3) / 4, ones_of(b.depth),
-           b.numbers.data() + panel * b.panel_bytes(), b.panel_bytes(), starts + column, b.zero, part});
+    const auto& tiles = kTiles[has_totals ? 1 : 0][static_cast<size_t>(panels - 1)];
+    for (int64_t first = first_row; first < last_row; first += kTilesFinished * most) {
+      const int64_t last = std::min(last_row, first + kTilesFinished * most);
+      for (int64_t row = first; row < last; row += most) {
+        const int64_t rows = std::min(most, last - row);
+        tiles[static_cast<size_t>(rows - 1)]({a.base, a.places + row, a.segments, b.segments, (b.depth + 3) / 4,
+                                              ones_of(b.depth), b.numbers.data() + panel * b.panel_bytes(),
+                                              b.panel_bytes(), starts + column, b.zero,
+                                              part + (row - first) * panels * kColumns});
+      }
       ByteSums target = sums;
-      const int64_t at = (row - first_row) * sums.row_step + column - first_panel * kColumns;
-      target.data += at * (sums.dtype == DType::int32 ? static_cast<int64_t>(sizeof(int32_t)) : 1);
-      finish_byte_sums(rows, columns, panels * kColumns, part, sums.scales + column, target);
-      row += rows;
+      target.data += ((first - first_row) * sums.row_step + column - first_panel * kColumns) * element;
+      finish_byte_sums(last - first, columns, panels * kColumns, part, sums.scales + column, target);
     }
   }
 }

@@ -71,7 +71,7 @@ struct ByteSums {
   int64_t row_step = 0;           // in elements
   DType dtype = DType::int32;     // or int8, uint8
   const float* scales = nullptr;  // of each column, filled up to whole panels
-  bool are_finite = false;  // the scales
+  bool are_finite = false;        // the scales
   float zero = 0;
 };
 

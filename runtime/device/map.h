@@ -85,6 +85,17 @@ bool all_tame(const F& f, const float* in, int64_t count) {
   return wild == 0;
 }
 
+// A functor of two operands of which one is the same number all along.
+template <class F, class C, size_t kFixed>
+struct Bound {
+  F f;
+  C fixed;
+  auto operator()(C x) const {
+    if constexpr (kFixed == 0) return f(fixed, x);
+    if constexpr (kFixed == 1) return f(x, fixed);
+  }
+};
+
 template <class C, class R, class F, size_t N, size_t... I>
 void apply(const F& f, const std::array<const C*, N>& in, R* out, int64_t count, std::index_sequence<I...>) {
   if constexpr (HasTameSide<C, F, N>) {
@@ -97,6 +108,20 @@ void apply(const F& f, const std::array<const C*, N>& in, R* out, int64_t count,
     PX_INDEPENDENT_ITERATIONS
     for (int64_t i = begin; i < end; ++i) to[i] = static_cast<R>(its(local[I][i]...));
   });
+}
+
+// The same of pairs, where an operand that does not move is read once.
+template <class C, class R, class F>
+void apply_pair(const F& f, const std::array<const C*, 2>& in, const std::array<int64_t, 2>& strides, R* out,
+                int64_t count) {
+  if constexpr (std::is_same_v<C, float>) {
+    constexpr std::index_sequence<0> kOne;
+    if (strides[1] == 0)
+      return apply<C, R>(Bound<F, C, 1>{f, in[1][0]}, std::array<const C*, 1>{in[0]}, out, count, kOne);
+    if (strides[0] == 0)
+      return apply<C, R>(Bound<F, C, 0>{f, in[0][0]}, std::array<const C*, 1>{in[1]}, out, count, kOne);
+  }
+  apply<C, R>(f, in, out, count, std::index_sequence<0, 1>());
 }
 
 }  // namespace map_detail
@@ -129,7 +154,9 @@ void map_as(Queue<Cpu>&, const F& f, const MutableView& out, const std::array<Te
             continue;
           }
         }
-        operands[operand] = map_detail::operand_block<C>(in[operand], offset, strides.back(), count, buffers[operand]);
+        const bool is_read_once = N == 2 && std::is_same_v<C, float> && strides.back() == 0;
+        operands[operand] = map_detail::operand_block<C>(in[operand], offset, strides.back(), is_read_once ? 1 : count,
+                                                         buffers[operand]);
       }
       if constexpr (map_detail::kOnlyConverts<F, C, R>) {
         if (!store_direct) store_block<R>(out.dtype, out.data, index, count, operands[0]);
@@ -137,7 +164,12 @@ void map_as(Queue<Cpu>&, const F& f, const MutableView& out, const std::array<Te
         continue;
       }
       R* target = store_direct ? reinterpret_cast<R*>(out.data) + index : results;
-      map_detail::apply<C, R>(f, operands, target, count, std::make_index_sequence<N>());
+      if constexpr (N == 2) {
+        const std::array<int64_t, 2> own{plan.strides[0].back(), plan.strides[1].back()};
+        map_detail::apply_pair<C, R>(f, operands, own, target, count);
+      } else {
+        map_detail::apply<C, R>(f, operands, target, count, std::make_index_sequence<N>());
+      }
       if (!store_direct) store_block<R>(out.dtype, out.data, index, count, results);
       index += count;
     }

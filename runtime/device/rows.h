@@ -75,7 +75,7 @@ void merge_lanes(const Fold& fold, C* lanes) {
 }
 
 // Folds a contiguous row in kLanes interleaved parts, then the parts in pairs: the same order on every CPU.
-template <class C, class Fold>
+template <class C, int64_t kLanes = runtime::kLanes, class Fold>
 C fold_row(const Fold& fold, const C* values, int64_t length) {
   C result;
   vectorised(0, length, [&fold, &result, values](int64_t begin, int64_t end) {
@@ -97,8 +97,10 @@ constexpr int64_t kRowsBeside = 16, kShortRow = 256;
 
 template <class C, class Fold>
 void fold_rows_beside(const Fold& fold, const C* in, int64_t length, int64_t count, C* out) {
-  alignas(64) C lanes[kLanes * kRowsBeside], values[kLanes * kRowsBeside] = {};
-  for (C& lane : lanes) lane = fold.template init<C>();
+  alignas(64) C lanes[kLanes * kRowsBeside], values[kLanes * kRowsBeside];
+  const int64_t used = std::min(kLanes, length);
+  std::fill_n(lanes, used * kRowsBeside, fold.template init<C>());
+  if (count < kRowsBeside) std::fill_n(values, used * kRowsBeside, C(0));
   for (int64_t first = 0; first < length; first += kLanes) {
     const int64_t steps = std::min(kLanes, length - first);
     turn(values, kRowsBeside, in + first, length, steps, count);
@@ -106,15 +108,23 @@ void fold_rows_beside(const Fold& fold, const C* in, int64_t length, int64_t cou
       for (int64_t i = begin; i < end; ++i) lanes[i] = fold.step(lanes[i], values[i]);
     });
   }
-  vectorised(0, 1, [&](int64_t, int64_t) {
+  // Lanes that no value went to hold what changes nothing.
+  vectorised(0, used, [&](int64_t, int64_t end) {
     for (int64_t width = kLanes / 2; width > 0; width /= 2) {
       const C* const upper = lanes + width * kRowsBeside;
+      const int64_t merged = std::clamp<int64_t>(end - width, 0, width) * kRowsBeside;
       PX_INDEPENDENT_ITERATIONS
-      for (int64_t i = 0; i < width * kRowsBeside; ++i) lanes[i] = fold.merge(lanes[i], upper[i]);
+      for (int64_t i = 0; i < merged; ++i) lanes[i] = fold.merge(lanes[i], upper[i]);
     }
   });
   std::copy_n(lanes, count, out);
 }
+
+// Folds that may be merged in any order say so (kInAnyOrder): short rows take fewer lanes, one after the other.
+template <class Fold>
+constexpr bool kMergesInAnyOrder = requires {
+  Fold::kInAnyOrder;
+};
 
 template <class C>
 bool are_short_rows(const RowLayout& layout, const TensorView& in) {
@@ -152,7 +162,12 @@ void fold_short_rows(const Fold& fold, const RowLayout& layout, const MutableVie
     for (int64_t group = begin; group < end; ++group) {
       const int64_t row = group * kRowsBeside, count = std::min(kRowsBeside, layout.outer - row);
       const C* const values = reinterpret_cast<const C*>(in.data) + row * layout.length;
-      fold_rows_beside(fold, values, layout.length, count, results);
+      if constexpr (kMergesInAnyOrder<Fold>) {
+        for (int64_t i = 0; i < count; ++i)
+          results[i] = fold_row<C, kRowsBeside>(fold, values + i * layout.length, layout.length);
+      } else {
+        fold_rows_beside(fold, values, layout.length, count, results);
+      }
       for (int64_t i = 0; i < count; ++i) results[i] = fold.finish(results[i], layout.length);
       store_block<C>(out.dtype, out.data, row, count, results);
     }
@@ -161,8 +176,8 @@ void fold_short_rows(const Fold& fold, const RowLayout& layout, const MutableVie
 
 }  // namespace rows_detail
 
-// out[row] = finish(fold of the row, length), where Fold has init<C>(), step(accumulator, value), merge(a, b) and
-// finish(accumulator, count). `out` is [outer, inner].
+// out[row] = finish(fold of the row, length), where Fold has init<C>(), step(accumulator, value), merge(a, b), which
+// returns a where b is init<C>(), and finish(accumulator, count). `out` is [outer, inner].
 template <class C, class Fold>
 void fold_rows(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const MutableView& out, const TensorView& in) {
   if (layout.row_count() == 0) return;
