@@ -34,20 +34,10 @@ void finish_planes(int64_t channels, int64_t size, const float* bias, const Acti
 
 // One channel with zeros around it; with steps of 2 the even and the odd columns lie apart, so that neighbouring
 // outputs read neighbours.
-void copy_every_second(const float* from, int64_t count, float* to) {
-  vectorised(0, count, [from, to](int64_t begin, int64_t end) {
-    PX_INDEPENDENT_ITERATIONS
-    for (int64_t i = begin; i < end; ++i) to[i] = from[2 * i];
-  });
-}
-
-constexpr int64_t kWidest = 16;  // floats of a vector
-
 struct PaddedPlane {
   int64_t step = 1;
   int64_t row_width = 0;  // of one half where step is 2
   std::vector<float> values;
-  std::vector<float> line;  // of outputs, and some behind them: whole vectors
 
   void fill(const ConvProblem& problem, const float* x) {
     const int64_t height = problem.in_spatial[0], width = problem.in_spatial[1];
@@ -59,9 +49,9 @@ struct PaddedPlane {
         std::memcpy(target + left, source, static_cast<size_t>(width) * sizeof(float));
         continue;
       }
-      for (int64_t first = 0; first < 2; ++first) {  // columns 0, 2, ... and 1, 3, ...
-        const int64_t at = first + left, count = (width - first + 1) / 2;
-        copy_every_second(source + first, count, target + at % 2 * row_width + at / 2);
+      for (int64_t column = 0; column < width; ++column) {
+        const int64_t at = column + left;
+        target[at % 2 * row_width + at / 2] = source[column];
       }
     }
   }
@@ -73,22 +63,20 @@ PaddedPlane padded_plane(const ConvProblem& problem) {
   const int64_t height = problem.in_spatial[0] + problem.pads_begin[0] + problem.pads_end[0] + problem.kernel[0];
   const int64_t width = problem.in_spatial[1] + problem.pads_begin[1] + problem.pads_end[1] + problem.kernel[1];
   plane.row_width = (width + plane.step - 1) / plane.step;
-  plane.values.resize(static_cast<size_t>(height * plane.row_width * plane.step + kWidest), 0.0F);
-  plane.line.resize(static_cast<size_t>((problem.out_spatial[1] + kWidest - 1) / kWidest * kWidest));
+  plane.values.resize(static_cast<size_t>(height * plane.row_width * plane.step), 0.0F);
   return plane;
 }
 
 template <int kSize, int kStep, class Apply>
-void filter_plane(PaddedPlane& plane, const ConvProblem& problem, const float* filter, float bias, const Apply& apply,
-                  float* y) {
+void filter_plane(const PaddedPlane& plane, const ConvProblem& problem, const float* filter, float bias,
+                  const Apply& apply, float* y) {
   const int64_t width = problem.out_spatial[1];
   const int64_t stride = plane.row_width * kStep;
   const int64_t half = plane.row_width;
   for (int64_t row = 0; row < problem.out_spatial[0]; ++row) {
     const float* source = plane.values.data() + row * kStep * stride;
-    const auto whole = static_cast<int64_t>(plane.line.size());
-    float* const out = whole == width ? y + row * width : plane.line.data();
-    vectorised(0, whole, [=](int64_t begin, int64_t end) {
+    float* out = y + row * width;
+    vectorised(0, width, [=](int64_t begin, int64_t end) {
       float taps[kSize * kSize];
       for (int tap = 0; tap < kSize * kSize; ++tap) taps[tap] = filter[tap];
       PX_INDEPENDENT_ITERATIONS
@@ -103,7 +91,6 @@ void filter_plane(PaddedPlane& plane, const ConvProblem& problem, const float* f
         out[i] = apply(sum);
       }
     });
-    if (whole != width) std::copy_n(out, width, y + row * width);
   }
 }
 

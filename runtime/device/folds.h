@@ -37,7 +37,6 @@ struct FoldMean : FoldSum {
 };
 // -inf (or the least integer) of nothing.
 struct FoldMax : FoldBase {
-  static constexpr bool kInAnyOrder = true;
   template <class C>
   PX_HD C init() const {
     return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()

@@ -75,7 +75,7 @@ void merge_lanes(const Fold& fold, C* lanes) {
 }
 
 // Folds a contiguous row in kLanes interleaved parts, then the parts in pairs: the same order on every CPU.
-template <class C, int64_t kLanes = runtime::kLanes, class Fold>
+template <class C, class Fold>
 C fold_row(const Fold& fold, const C* values, int64_t length) {
   C result;
   vectorised(0, length, [&fold, &result, values](int64_t begin, int64_t end) {
@@ -120,12 +120,6 @@ void fold_rows_beside(const Fold& fold, const C* in, int64_t length, int64_t cou
   std::copy_n(lanes, count, out);
 }
 
-// Folds that may be merged in any order say so (kInAnyOrder): short rows take fewer lanes, one after the other.
-template <class Fold>
-constexpr bool kMergesInAnyOrder = requires {
-  Fold::kInAnyOrder;
-};
-
 template <class C>
 bool are_short_rows(const RowLayout& layout, const TensorView& in) {
   return layout.inner == 1 && layout.length <= kShortRow && layout.outer >= kRowsBeside && in.dtype == storage_of<C>();
@@ -162,12 +156,7 @@ void fold_short_rows(const Fold& fold, const RowLayout& layout, const MutableVie
     for (int64_t group = begin; group < end; ++group) {
       const int64_t row = group * kRowsBeside, count = std::min(kRowsBeside, layout.outer - row);
       const C* const values = reinterpret_cast<const C*>(in.data) + row * layout.length;
-      if constexpr (kMergesInAnyOrder<Fold>) {
-        for (int64_t i = 0; i < count; ++i)
-          results[i] = fold_row<C, kRowsBeside>(fold, values + i * layout.length, layout.length);
-      } else {
-        fold_rows_beside(fold, values, layout.length, count, results);
-      }
+      fold_rows_beside(fold, values, layout.length, count, results);
       for (int64_t i = 0; i < count; ++i) results[i] = fold.finish(results[i], layout.length);
       store_block<C>(out.dtype, out.data, row, count, results);
     }

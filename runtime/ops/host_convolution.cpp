@@ -2,7 +2,6 @@
 #include "runtime/ops/host_convolution.h"
 
 #include "runtime/device/channels_last.h"
-#include "runtime/device/conv_plain.h"
 #include "runtime/device/weight_cache.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/conv_problem.h"
@@ -34,12 +33,9 @@ Result<Settled> settle(OpContext<Cpu>& op) {
   if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
     return execution_error("B must have one value for each output channel");
   (op.has_input(3) ? settled.last : problem.activation) = PX_TRY(activation_of_conv(op));
+  problem.y_channels_last = op.may_reorder() && suits_channels_last(problem);
+  problem.x_channels_last = problem.y_channels_last && (is_channels_last(x) || is_order_free(x.shape()));
   settled.filters = float_data(op.input(1));
-  const bool has_order = is_channels_last(x) || is_order_free(x.shape());
-  // One filter a channel is as fast on planes as they are: turning them first would take longer.
-  const bool stays = !has_order && !op.has_input(3) && is_depthwise_conv(problem, settled.filters);
-  problem.y_channels_last = op.may_reorder() && !stays && suits_channels_last(problem);
-  problem.x_channels_last = problem.y_channels_last && has_order;
   settled.bias = op.has_input(2) ? float_data(op.input(2)) : nullptr;
   const bool is_constant = op.is_constant(1) && (!op.has_input(2) || op.is_constant(2));
   if (problem.y_channels_last && is_constant)

@@ -49,7 +49,6 @@ struct FoldProd : FoldBase {
   }
 };
 struct FoldMin : FoldBase {
-  static constexpr bool kInAnyOrder = true;
   template <class C>
   PX_HD C init() const {
     return std::numeric_limits<C>::has_infinity ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
