@@ -122,7 +122,8 @@ void fold_rows_beside(const Fold& fold, const C* in, int64_t length, int64_t cou
 
 template <class C>
 bool are_short_rows(const RowLayout& layout, const TensorView& in) {
-  return layout.inner == 1 && layout.length <= kShortRow && layout.outer >= kRowsBeside && in.dtype == storage_of<C>();
+  return layout.inner == 1 && layout.length > 0 && layout.length <= kShortRow && layout.outer >= kRowsBeside &&
+         in.dtype == storage_of<C>();
 }
 
 // Folds `count` neighbouring rows at once, walking along the payload.

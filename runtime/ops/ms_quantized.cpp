@@ -124,7 +124,7 @@ Status through(Context& op, const InnerOp& inner) {
 // An operator whose results depend on one code each: on the host they are looked up.
 Status pointwise(Context& op, const InnerOp& inner) {
   const Tensor& x = op.input(0);
-  if (!kOnHost || x.element_count() < 256 || !are_single(op, {1, 2, 3, 4})) return through(op, inner);
+  if (!kOnHost || !are_single(op, {1, 2, 3, 4})) return through(op, inner);
   const ByteTable table = PX_TRY(table_of(op, inner));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   look_up_bytes(table, x.element_count(), x.view().data, y.data);
