@@ -14,8 +14,8 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kBlock = 64;          // channels
-constexpr int64_t kLaced = 4 * kBlock;  // bytes of four lines
+constexpr int64_t kChannelBlock = 64;          // channels
+constexpr int64_t kLaced = 4 * kChannelBlock;  // bytes of four lines
 
 int32_t number_of(const Codes& codes, int64_t index) {
   const std::byte code = codes.data[index];
@@ -52,12 +52,12 @@ std::shared_ptr<ByteFilters> pack_byte_filters(const ConvProblem& problem, const
   std::memset(made->numbers.data(), 0, static_cast<size_t>(bytes));
   made->sums.assign(static_cast<size_t>(made->channels), 0);
   for (int64_t channel = 0; channel < made->channels; ++channel) {
-    const int64_t within = channel % kBlock, vector = within % 16 / 4, lane = within / 16 * 4 + within % 4;
+    const int64_t within = channel % kChannelBlock, vector = within % 16 / 4, lane = within / 16 * 4 + within % 4;
     for (int64_t tap = 0; tap < made->lines * columns; ++tap) {
       const int64_t line = tap / columns, column = tap % columns;
       const int32_t number = number_of(filters, channel * made->lines * columns + tap);
-      const int64_t four = (channel / kBlock * fours + line / 4) * columns + column;
-      made->numbers.data()[four * kLaced + vector * kBlock + lane * 4 + line % 4] = static_cast<uint8_t>(number);
+      const int64_t four = (channel / kChannelBlock * fours + line / 4) * columns + column;
+      made->numbers.data()[four * kLaced + vector * kChannelBlock + lane * 4 + line % 4] = static_cast<uint8_t>(number);
       made->sums[static_cast<size_t>(channel)] += number;
     }
   }
@@ -65,7 +65,7 @@ std::shared_ptr<ByteFilters> pack_byte_filters(const ConvProblem& problem, const
 }
 
 std::vector<int32_t> byte_filter_starts(const ByteFilters& filters, int32_t zero, const int64_t* bias) {
-  std::vector<int32_t> starts(static_cast<size_t>(filters.blocks() * kBlock));
+  std::vector<int32_t> starts(static_cast<size_t>(filters.blocks() * kChannelBlock));
   for (int64_t i = 0; i < filters.channels; ++i) {
     const int64_t more = bias == nullptr ? 0 : bias[i];
     starts[static_cast<size_t>(i)] = static_cast<int32_t>(more - int64_t{zero} * filters.sums[static_cast<size_t>(i)]);
@@ -78,7 +78,7 @@ ByteFilterLine::ByteFilterLine(const ByteFilters& filters, int64_t width)
       width_(width),
       image_columns_((width - 1) * filters.column_step + (filters.columns - 1) * filters.column_reach + 1),
       laced_(filters.fours() * image_columns_ * kLaced),
-      sums_(width * filters.blocks() * kBlock * static_cast<int64_t>(sizeof(int32_t))) {}
+      sums_(width * filters.blocks() * kChannelBlock * static_cast<int64_t>(sizeof(int32_t))) {}
 
 #if defined(__x86_64__)
 
@@ -99,9 +99,9 @@ PX_BYTE_LINES void lace(const uint8_t* const (&lines)[4], int64_t columns, int64
     const __m512i low_cd = _mm512_maskz_unpacklo_epi8(kAllBytes, c, d),
                   high_cd = _mm512_maskz_unpackhi_epi8(kAllBytes, c, d);
     _mm512_store_si512(to, _mm512_maskz_unpacklo_epi16(kAllPairs, low_ab, low_cd));
-    _mm512_store_si512(to + kBlock, _mm512_maskz_unpackhi_epi16(kAllPairs, low_ab, low_cd));
-    _mm512_store_si512(to + 2 * kBlock, _mm512_maskz_unpacklo_epi16(kAllPairs, high_ab, high_cd));
-    _mm512_store_si512(to + 3 * kBlock, _mm512_maskz_unpackhi_epi16(kAllPairs, high_ab, high_cd));
+    _mm512_store_si512(to + kChannelBlock, _mm512_maskz_unpackhi_epi16(kAllPairs, low_ab, low_cd));
+    _mm512_store_si512(to + 2 * kChannelBlock, _mm512_maskz_unpacklo_epi16(kAllPairs, high_ab, high_cd));
+    _mm512_store_si512(to + 3 * kChannelBlock, _mm512_maskz_unpackhi_epi16(kAllPairs, high_ab, high_cd));
   }
 }
 
@@ -141,8 +141,8 @@ PX_BYTE_LINES void filter_line(const LacedLine& line) {
       for (int64_t column = 0; column < columns; ++column, laced += line.reach * kLaced, numbers += kLaced) {
 #pragma GCC unroll 4
         for (int vector = 0; vector < 4; ++vector)
-          sums[vector] = _mm512_dpbusd_epi32(sums[vector], _mm512_load_si512(laced + vector * kBlock),
-                                             _mm512_load_si512(numbers + vector * kBlock));
+          sums[vector] = _mm512_dpbusd_epi32(sums[vector], _mm512_load_si512(laced + vector * kChannelBlock),
+                                             _mm512_load_si512(numbers + vector * kChannelBlock));
       }
     }
     store_in_order(sums, line.sums + place * line.sum_step);
@@ -153,20 +153,20 @@ PX_BYTE_LINES void filter_line(const LacedLine& line) {
 
 void ByteFilterLine::run(const uint8_t* first, const int32_t* starts, const ByteSums& target) {
   const ByteFilters& filters = filters_;
-  const int64_t fours = filters.fours(), padded = filters.blocks() * kBlock;
+  const int64_t fours = filters.fours(), padded = filters.blocks() * kChannelBlock;
   auto* const sums = reinterpret_cast<int32_t*>(sums_.data());
   for (int64_t block = 0; block < filters.blocks(); ++block) {
     for (int64_t four = 0; four < fours; ++four) {
       const uint8_t* lines[4];
       for (int64_t line = 0; line < 4; ++line) {  // those behind the filter meet zeros in it
         const int64_t tap = 4 * four + line < filters.lines ? 4 * four + line : 0;
-        lines[line] = first + block * kBlock + tap * filters.line_bytes;
+        lines[line] = first + block * kChannelBlock + tap * filters.line_bytes;
       }
       lace(lines, image_columns_, filters.column_bytes, laced_.data() + four * image_columns_ * kLaced);
     }
-    alignas(64) int32_t laced_starts[kBlock];
-    for (int64_t i = 0; i < kBlock; ++i)
-      laced_starts[i % 16 / 4 * 16 + i / 16 * 4 + i % 4] = starts[block * kBlock + i];
+    alignas(64) int32_t laced_starts[kChannelBlock];
+    for (int64_t i = 0; i < kChannelBlock; ++i)
+      laced_starts[i % 16 / 4 * 16 + i / 16 * 4 + i % 4] = starts[block * kChannelBlock + i];
     const LacedLine line{laced_.data(),
                          image_columns_,
                          filters.column_step,
@@ -176,7 +176,7 @@ void ByteFilterLine::run(const uint8_t* first, const int32_t* starts, const Byte
                          filters.columns,
                          laced_starts,
                          width_,
-                         sums + block * kBlock,
+                         sums + block * kChannelBlock,
                          padded};
     if (filters.columns == 3 && fours == 1) {
       filter_line<3, 1>(line);

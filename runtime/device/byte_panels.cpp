@@ -17,8 +17,8 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int kMostPanels = 4;
-constexpr int64_t kColumns = kBytePanelColumns;
+constexpr int kMostTilePanels = 4;
+constexpr int64_t kTileColumns = kBytePanelColumns;
 
 // What is taken from each code, so that the difference is an int8: its zero where all differences from that are.
 int32_t taken_from(const ByteSource& b) {
@@ -36,14 +36,14 @@ int32_t taken_from(const ByteSource& b) {
 }
 
 // One panel: `fours` rows of four numbers for each column.
-void pack_panel(const BytePanels& panels, const ByteSource& b, int32_t taken, int64_t panel, int8_t* to,
-                int32_t* sums) {
-  const int64_t column = panel * kColumns, columns = std::min(kColumns, panels.n - column);
+void pack_byte_panel(const BytePanels& panels, const ByteSource& b, int32_t taken, int64_t panel, int8_t* to,
+                     int32_t* sums) {
+  const int64_t column = panel * kTileColumns, columns = std::min(kTileColumns, panels.n - column);
   for (int64_t segment = 0; segment < panels.segments; ++segment) {
     for (int64_t row = 0; row < panels.depth; ++row) {
       const std::byte* const codes = b.codes + segment * b.segment_step + row / b.fine * b.row_step +
                                      row % b.fine * b.fine_step + column * b.column_step;
-      int8_t* const target = to + row / 4 * 4 * kColumns + row % 4;
+      int8_t* const target = to + row / 4 * 4 * kTileColumns + row % 4;
       for (int64_t i = 0; i < columns; ++i) {
         const std::byte code = codes[i * b.column_step];
         const int32_t number = b.is_signed ? static_cast<int8_t>(code) : static_cast<uint8_t>(code);
@@ -51,7 +51,7 @@ void pack_panel(const BytePanels& panels, const ByteSource& b, int32_t taken, in
         sums[i] += number - taken;
       }
     }
-    to += (panels.depth + 3) / 4 * 4 * kColumns;
+    to += (panels.depth + 3) / 4 * 4 * kTileColumns;
   }
 }
 
@@ -62,13 +62,13 @@ std::shared_ptr<BytePanels> pack_byte_panels(int64_t n, int64_t segments, int64_
   const int64_t bytes = panels->panel_count() * panels->panel_bytes();
   panels->numbers = AlignedBytes(bytes);
   std::memset(panels->numbers.data(), 0, static_cast<size_t>(bytes));
-  panels->column_sums.assign(static_cast<size_t>(panels->panel_count() * kColumns), 0);
+  panels->column_sums.assign(static_cast<size_t>(panels->panel_count() * kTileColumns), 0);
   const int32_t taken = taken_from(b);
   panels->zero = b.zero - taken;
   for (int64_t panel = 0; panel < panels->panel_count(); ++panel) {
-    pack_panel(*panels, b, taken, panel,
-               reinterpret_cast<int8_t*>(panels->numbers.data() + panel * panels->panel_bytes()),
-               panels->column_sums.data() + panel * kColumns);
+    pack_byte_panel(*panels, b, taken, panel,
+                    reinterpret_cast<int8_t*>(panels->numbers.data() + panel * panels->panel_bytes()),
+                    panels->column_sums.data() + panel * kTileColumns);
   }
   return panels;
 }
@@ -106,7 +106,7 @@ bool has_byte_panels() { return vector_level() == VectorLevel::avx512 && __built
 
 namespace {
 
-struct Tile {
+struct ByteTile {
   const uint8_t* base;
   const int64_t* places;  // of the tile's rows
   const int64_t* segments;
@@ -121,20 +121,21 @@ struct Tile {
 };
 
 template <int kRows, int kPanels, bool kTotals>
-PX_VNNI void multiply_tile(const Tile& tile) {
+PX_VNNI void multiply_byte_tile(const ByteTile& tile) {
   __m512i sums[kRows][kPanels], totals[kRows];
 #pragma GCC unroll 16
   for (int row = 0; row < kRows; ++row) {
     totals[row] = _mm512_setzero_si512();
 #pragma GCC unroll 4
-    for (int panel = 0; panel < kPanels; ++panel) sums[row][panel] = _mm512_loadu_si512(tile.starts + panel * kColumns);
+    for (int panel = 0; panel < kPanels; ++panel)
+      sums[row][panel] = _mm512_loadu_si512(tile.starts + panel * kTileColumns);
   }
   const uint8_t* numbers = tile.panels;
   for (int64_t segment = 0; segment < tile.segment_count; ++segment) {
     const uint8_t* rows[kRows];
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) rows[row] = tile.base + tile.places[row] + tile.segments[segment];
-    for (int64_t four = 0; four < tile.fours; ++four, numbers += 4 * kColumns) {
+    for (int64_t four = 0; four < tile.fours; ++four, numbers += 4 * kTileColumns) {
       __m512i right[kPanels];
 #pragma GCC unroll 4
       for (int panel = 0; panel < kPanels; ++panel)
@@ -159,32 +160,32 @@ PX_VNNI void multiply_tile(const Tile& tile) {
       __m512i sum = sums[row][panel];
       if constexpr (kTotals)
         sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(totals[row], _mm512_set1_epi32(tile.right_zero)));
-      _mm512_store_si512(tile.sums + (row * kPanels + panel) * kColumns, sum);
+      _mm512_store_si512(tile.sums + (row * kPanels + panel) * kTileColumns, sum);
     }
   }
 }
 
 int32_t ones_of(int64_t depth) { return depth % 4 == 0 ? 0x01010101 : 0x01010101 >> 8 * (4 - depth % 4); }
 
-using MultiplyTile = void (*)(const Tile&);
-constexpr int kMostRows = 8;
+using MultiplyByteTile = void (*)(const ByteTile&);
+constexpr int kMostTileRows = 8;
 
 template <int kPanels, bool kTotals, int... kRows>
-constexpr std::array<MultiplyTile, kMostRows> tiles_of(std::integer_sequence<int, kRows...>) {
-  return {multiply_tile<kRows + 1, kPanels, kTotals>...};
+constexpr std::array<MultiplyByteTile, kMostTileRows> byte_tiles_of(std::integer_sequence<int, kRows...>) {
+  return {multiply_byte_tile<kRows + 1, kPanels, kTotals>...};
 }
 template <bool kTotals, int... kPanels>
-constexpr auto all_tiles(std::integer_sequence<int, kPanels...>) {
-  return std::array{tiles_of<kPanels + 1, kTotals>(std::make_integer_sequence<int, kMostRows>())...};
+constexpr auto all_byte_tiles(std::integer_sequence<int, kPanels...>) {
+  return std::array{byte_tiles_of<kPanels + 1, kTotals>(std::make_integer_sequence<int, kMostTileRows>())...};
 }
-constexpr std::array<std::array<MultiplyTile, kMostRows>, kMostPanels> kTiles[2] = {
-    all_tiles<false>(std::make_integer_sequence<int, kMostPanels>()),
-    all_tiles<true>(std::make_integer_sequence<int, kMostPanels>())};
+constexpr std::array<std::array<MultiplyByteTile, kMostTileRows>, kMostTilePanels> kByteTiles[2] = {
+    all_byte_tiles<false>(std::make_integer_sequence<int, kMostTilePanels>()),
+    all_byte_tiles<true>(std::make_integer_sequence<int, kMostTilePanels>())};
 
 // As many rows as leave their sums in registers.
 constexpr int64_t rows_at_once(int64_t panels, bool has_totals) {
-  if (panels == kMostPanels) return has_totals ? 4 : 6;
-  return panels == 3 && has_totals ? 6 : kMostRows;
+  if (panels == kMostTilePanels) return has_totals ? 4 : 6;
+  return panels == 3 && has_totals ? 6 : kMostTileRows;
 }
 
 }  // namespace
@@ -192,13 +193,13 @@ constexpr int64_t rows_at_once(int64_t panels, bool has_totals) {
 void multiply_bytes(const ByteRows& a, const BytePanels& b, const int32_t* starts, int64_t first_row, int64_t last_row,
                     int64_t first_panel, int64_t last_panel, const ByteSums& sums) {
   constexpr int64_t kTilesFinished = 4;  // at once
-  alignas(64) int32_t part[kTilesFinished * kMostRows * kMostPanels * kColumns];
+  alignas(64) int32_t part[kTilesFinished * kMostTileRows * kMostTilePanels * kTileColumns];
   const bool has_totals = b.zero != 0;
   const int64_t element = sums.dtype == DType::int32 ? static_cast<int64_t>(sizeof(int32_t)) : 1;
-  for (int64_t panel = first_panel; panel < last_panel; panel += kMostPanels) {
-    const int64_t panels = std::min<int64_t>(kMostPanels, last_panel - panel), column = panel * kColumns;
-    const int64_t most = rows_at_once(panels, has_totals), columns = std::min(panels * kColumns, b.n - column);
-    const auto& tiles = kTiles[has_totals ? 1 : 0][static_cast<size_t>(panels - 1)];
+  for (int64_t panel = first_panel; panel < last_panel; panel += kMostTilePanels) {
+    const int64_t panels = std::min<int64_t>(kMostTilePanels, last_panel - panel), column = panel * kTileColumns;
+    const int64_t most = rows_at_once(panels, has_totals), columns = std::min(panels * kTileColumns, b.n - column);
+    const auto& tiles = kByteTiles[has_totals ? 1 : 0][static_cast<size_t>(panels - 1)];
     for (int64_t first = first_row; first < last_row; first += kTilesFinished * most) {
       const int64_t last = std::min(last_row, first + kTilesFinished * most);
       for (int64_t row = first; row < last; row += most) {
@@ -206,11 +207,11 @@ void multiply_bytes(const ByteRows& a, const BytePanels& b, const int32_t* start
         tiles[static_cast<size_t>(rows - 1)]({a.base, a.places + row, a.segments, b.segments, (b.depth + 3) / 4,
                                               ones_of(b.depth), b.numbers.data() + panel * b.panel_bytes(),
                                               b.panel_bytes(), starts + column, b.zero,
-                                              part + (row - first) * panels * kColumns});
+                                              part + (row - first) * panels * kTileColumns});
       }
       ByteSums target = sums;
-      target.data += ((first - first_row) * sums.row_step + column - first_panel * kColumns) * element;
-      finish_byte_sums(last - first, columns, panels * kColumns, part, sums.scales + column, target);
+      target.data += ((first - first_row) * sums.row_step + column - first_panel * kTileColumns) * element;
+      finish_byte_sums(last - first, columns, panels * kTileColumns, part, sums.scales + column, target);
     }
   }
 }

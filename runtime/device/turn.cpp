@@ -9,7 +9,7 @@ namespace {
 
 // Few long lines.
 template <int kLines, class T>
-inline void lace(T* target, const T* source, int64_t source_stride, int64_t rows) {
+inline void lace_lines(T* target, const T* source, int64_t source_stride, int64_t rows) {
   const T* lines[kLines];
   for (int line = 0; line < kLines; ++line) lines[line] = source + line * source_stride;
   PX_INDEPENDENT_ITERATIONS
@@ -24,8 +24,8 @@ template <class T>
 void turn(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows, int64_t columns) {
   // In a loop of one, for the registers that wider instructions come with.
   vectorised(0, 1, [=](int64_t, int64_t) {
-    constexpr int64_t kLanes = 3;
-    if (columns == kLanes && target_stride == kLanes) return lace<kLanes>(target, source, source_stride, rows);
+    constexpr int kFew = 3;
+    if (columns == kFew && target_stride == kFew) return lace_lines<kFew>(target, source, source_stride, rows);
     transpose_tile(target, target_stride, source, source_stride, rows, columns);
   });
 }
