@@ -47,7 +47,8 @@ constexpr __mmask16 kAllSixteen = 0xFFFF;  // GCC 12 warns of what the forms wit
 PX_AVX512 int64_t load_sixteen_halves(const Float16* source, float* out, int64_t count) {
   int64_t i = 0;
   for (; i + 16 <= count; i += 16) {
-    _mm512_storeu_ps(out + i, _mm512_maskz_cvtph_ps(kAllSixteen, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + i))));
+    _mm512_storeu_ps(
+        out + i, _mm512_maskz_cvtph_ps(kAllSixteen, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + i))));
   }
   return i;
 }

@@ -121,12 +121,12 @@ struct Factors {
   PerLine<Device> left_zeros, right_zeros;
 };
 
-inline Status multiply_on_panels(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b,
-                                 const ByteResult& c) {
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a,
+                                           const Codes& b, const ByteResult& c) {
   return gemm(queue, problem, a, b, c);
 }
-inline Status multiply_on_panels(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters,
-                                 const ByteResult& y) {
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x,
+                                           const Codes& filters, const ByteResult& y) {
   return conv(queue, problem, x, filters, y);
 }
 
