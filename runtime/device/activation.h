@@ -39,7 +39,10 @@ struct Apply {
     if constexpr (kKind == Kind::relu) return x < T(0) ? T(0) : x;
     if constexpr (kKind == Kind::sigmoid) return math::sigmoid(x);
     if constexpr (kKind == Kind::tanh) return math::tanh(x);
-    if constexpr (kKind == Kind::leaky_relu) return x < T(0) ? a * x : x;
+    if constexpr (kKind == Kind::leaky_relu) {
+      const T below = a * x;  // in any case: no branch
+      return x < T(0) ? below : x;
+    }
     if constexpr (kKind == Kind::clip) return math::minimum(b, math::maximum(a, x));
     if constexpr (kKind == Kind::hard_sigmoid) return math::maximum(T(0), math::minimum(T(1), a * x + b));
     if constexpr (kKind == Kind::hard_swish) return x * math::maximum(T(0), math::minimum(T(1), x / T(6) + T(0.5)));

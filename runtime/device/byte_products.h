@@ -28,4 +28,13 @@ Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const
 // y = the sums without bias; padding counts as 0.
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters, int32_t* y);
 
+// What becomes of sums: int32, or codes as requantize_lines has them.
+struct ByteResult {
+  std::byte* data = nullptr;
+  DType dtype = DType::int32;  // or int8, uint8
+  std::vector<float> scales;   // one for all, or one for each column of a product, channel of a convolution
+  float zero = 0;
+  const int64_t* bias = nullptr;  // of each column or channel, none: null; sums with it fit int32
+};
+
 }  // namespace parallax::runtime

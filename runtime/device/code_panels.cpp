@@ -19,18 +19,18 @@ namespace {
 
 constexpr int64_t kCodeColumns = 16;
 constexpr int64_t kPairNumbers = 2 * kCodeColumns;  // of one panel, of two rows of b
-constexpr int64_t kTileRows = 6;
-constexpr int64_t kBlockPairs = 256;            // 16 KiB of a panel
-constexpr int64_t kChunkRows = 16 * kTileRows;  // of one task
+constexpr int64_t kCodeTileRows = 6;
+constexpr int64_t kBlockPairs = 256;                // 16 KiB of a panel
+constexpr int64_t kChunkRows = 16 * kCodeTileRows;  // of one task
 constexpr int64_t kProductsPerNanosecond = 64;
 
 int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
-int64_t panels_of(int64_t n) { return (n + kCodeColumns - 1) / kCodeColumns; }
+int64_t code_panels_of(int64_t n) { return (n + kCodeColumns - 1) / kCodeColumns; }
 
 }  // namespace
 
 int64_t code_row_numbers(int64_t m, int64_t k) { return m * 2 * pairs_of(k); }
-int64_t code_panel_numbers(int64_t n, int64_t k) { return panels_of(n) * pairs_of(k) * kPairNumbers; }
+int64_t code_panel_numbers(int64_t n, int64_t k) { return code_panels_of(n) * pairs_of(k) * kPairNumbers; }
 
 #if defined(__x86_64__)
 
@@ -86,7 +86,7 @@ PX_AVX2 void pack_panel(int64_t n, int64_t k, const CodeMatrix& b, int64_t colum
   }
 }
 
-struct Tile {
+struct CodeTile {
   const int16_t* rows;   // of a, from the block on
   const int16_t* panel;  // likewise
   int64_t row_numbers;   // from one row of a to the next
@@ -97,7 +97,7 @@ struct Tile {
   bool is_first;    // block: c holds nothing yet
 };
 
-PX_AVX2 inline void put_sums(const Tile& tile, int32_t* c, __m256i low, __m256i high) {
+PX_AVX2 inline void put_sums(const CodeTile& tile, int32_t* c, __m256i low, __m256i high) {
   __m256i sums[2] = {_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31)};
   alignas(32) int32_t part[kCodeColumns] = {};
   const bool is_whole = tile.columns == kCodeColumns;
@@ -113,7 +113,7 @@ PX_AVX2 inline void put_sums(const Tile& tile, int32_t* c, __m256i low, __m256i 
 }
 
 template <int kRows>
-PX_AVX2 void multiply_tile(const Tile& tile) {
+PX_AVX2 void multiply_code_tile(const CodeTile& tile) {
   __m256i low[kRows], high[kRows];
 #pragma GCC unroll 6
   for (int row = 0; row < kRows; ++row) low[row] = high[row] = _mm256_setzero_si256();
@@ -134,9 +134,9 @@ PX_AVX2 void multiply_tile(const Tile& tile) {
   for (int row = 0; row < kRows; ++row) put_sums(tile, tile.c + row * tile.n, low[row], high[row]);
 }
 
-void multiply_rows(int64_t count, const Tile& tile) {
-  constexpr void (*kOfRows[])(const Tile&) = {multiply_tile<1>, multiply_tile<2>, multiply_tile<3>,
-                                              multiply_tile<4>, multiply_tile<5>, multiply_tile<6>};
+void multiply_rows(int64_t count, const CodeTile& tile) {
+  constexpr void (*kOfRows[])(const CodeTile&) = {multiply_code_tile<1>, multiply_code_tile<2>, multiply_code_tile<3>,
+                                                  multiply_code_tile<4>, multiply_code_tile<5>, multiply_code_tile<6>};
   kOfRows[count - 1](tile);
 }
 
@@ -149,7 +149,7 @@ void pack_code_rows(int64_t m, int64_t k, const CodeMatrix& a, int16_t* rows) {
 }
 
 void pack_code_panels(int64_t n, int64_t k, const CodeMatrix& b, int16_t* panels) {
-  parallel_for(panels_of(n), k, [&](int64_t begin, int64_t end) {
+  parallel_for(code_panels_of(n), k, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel)
       pack_panel(n, k, b, panel * kCodeColumns, panels + panel * pairs_of(k) * kPairNumbers);
   });
@@ -160,13 +160,13 @@ void multiply_code_panels(int64_t m, int64_t n, int64_t k, const int16_t* rows, 
   if (k == 0) return static_cast<void>(std::fill_n(c, m * n, 0));
   const int64_t pairs = pairs_of(k), chunks = (m + kChunkRows - 1) / kChunkRows;
   const int64_t work = std::min(m, kChunkRows) * kCodeColumns * k / kProductsPerNanosecond + 1;
-  parallel_for(panels_of(n) * chunks, work, [=](int64_t begin, int64_t end) {
+  parallel_for(code_panels_of(n) * chunks, work, [=](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t panel = task / chunks, first = task % chunks * kChunkRows, last = std::min(m, first + kChunkRows);
       const int64_t column = panel * kCodeColumns;
       for (int64_t pair = 0; pair < pairs; pair += kBlockPairs) {
-        for (int64_t row = first; row < last; row += kTileRows) {
-          multiply_rows(std::min(kTileRows, last - row),
+        for (int64_t row = first; row < last; row += kCodeTileRows) {
+          multiply_rows(std::min(kCodeTileRows, last - row),
                         {rows + (row * pairs + pair) * 2, panels + (panel * pairs + pair) * kPairNumbers, 2 * pairs,
                          std::min(kBlockPairs, pairs - pair), c + row * n + column, n,
                          std::min(kCodeColumns, n - column), pair == 0});

@@ -4,8 +4,10 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/device/buffer_pool.h"
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/conv_plain.h"
+#include "runtime/device/copy.h"
 #include "runtime/device/exact_products.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"
@@ -150,8 +152,6 @@ Eltwise eltwise_of(const Activation& activation) {
     case Kind::leaky_relu:
       if (activation.alpha == 0) return {};
       return {algorithm::eltwise_relu, activation.alpha, 0};
-    case Kind::sigmoid:
-      return {algorithm::eltwise_logistic};
     case Kind::hard_swish:  // x * max(0, min(1, x / 6 + 1 / 2))
       return {algorithm::eltwise_hardswish};
     default:
@@ -335,11 +335,29 @@ ReadyPrimitive make_primitive(Queue<Cpu>& queue, const ReadyConv& ready, ConvEpi
   return {prepared, arguments_of(problem, source, weights, ready.bias, target)};
 }
 
+// Row-major x with its channels last where the primitive wants it so: oneDNN 2.6 takes several times as long. Null
+// where there is nothing to turn, or no memory.
+std::shared_ptr<std::byte> turned_source(Queue<Cpu>& queue, const ReadyConv& ready, const memory::desc& wanted,
+                                         const float* x) {
+  const ConvProblem& problem = ready.problem;
+  constexpr int64_t kLeastTurned = 16;  // channels
+  if (problem.x_channels_last || problem.in_channels < kLeastTurned) return nullptr;
+  if (wanted != channels_last(source_dims(problem))) return nullptr;
+  const int64_t channels = problem.in_channels, places = product(problem.in_spatial);
+  auto made = queue.pool().allocate(static_cast<size_t>(problem.batch * channels * places) * sizeof(float));
+  if (!made.ok()) return nullptr;
+  const Ints order{problem.batch, places, channels};
+  copy_strided(queue, sizeof(float), order, {made->get(), row_major_strides(order), 0},
+               {reinterpret_cast<const std::byte*>(x), {channels * places, 1, places}, 0});
+  return made.take();
+}
+
 void execute(Queue<Cpu>& queue, const ReadyConv& ready, ReadyPrimitive& chosen, const float* x, float* y) {
   const PreparedConv& prepared = *chosen.prepared;
   memory& source = chosen.arguments.at(DNNL_ARG_SRC);
-  if (ready.source == prepared.source) {
-    source.set_data_handle(const_cast<float*>(x));
+  const auto turned = turned_source(queue, ready, prepared.source, x);
+  if (ready.source == prepared.source || turned != nullptr) {
+    source.set_data_handle(turned == nullptr ? const_cast<float*>(x) : reinterpret_cast<float*>(turned.get()));
   } else {
     source = onednn_reordered(ready.source, x, prepared.source);
   }

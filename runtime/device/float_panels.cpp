@@ -75,7 +75,7 @@ bool has_float_panels() {
 namespace {
 
 // What one walk adds to the sums: whole segments, or part of one.
-struct Run {
+struct PanelRun {
   int64_t segment_begin = 0, segment_end = 0;
   int64_t depth_begin = 0, depth = 0;  // of each
   int64_t before = 0;                  // numbers of k before it
@@ -107,7 +107,8 @@ PX_FMA_INLINE void add_products(const float* const* rows, int64_t at, const floa
 
 // c [kRows, kVectors * 8] = or += the products of one run.
 template <size_t kRows, size_t kVectors>
-PX_FMA void multiply_tile(const PanelRows& a, const Run& run, int64_t row, const float* line, float* c, int64_t ldc) {
+PX_FMA void multiply_tile(const PanelRows& a, const PanelRun& run, int64_t row, const float* line, float* c,
+                          int64_t ldc) {
   constexpr int64_t kSteps = 4;  // written out: beside other work on its core, the loop's own instructions cost most
   constexpr int64_t kLine = kVectors * kVectorLanes;
   Sums<kRows, kVectors> sums;
@@ -150,7 +151,7 @@ constexpr size_t kTileRows = kVectors == 3   ? 4
 
 // The last rows, fewer than kRows.
 template <size_t kRows, size_t kVectors>
-void multiply_rest(const PanelRows& a, const Run& run, Band band, const float* line, float* c, int64_t ldc) {
+void multiply_rest(const PanelRows& a, const PanelRun& run, Band band, const float* line, float* c, int64_t ldc) {
   if constexpr (kRows > 1) {
     if (band.rows == kRows - 1) return multiply_tile<kRows - 1, kVectors>(a, run, band.row, line, c, ldc);
     multiply_rest<kRows - 1, kVectors>(a, run, band, line, c, ldc);
@@ -158,7 +159,7 @@ void multiply_rest(const PanelRows& a, const Run& run, Band band, const float* l
 }
 
 template <size_t kVectors>
-void multiply_band(const PanelRows& a, const Run& run, Band band, const float* panel, float* c, int64_t ldc) {
+void multiply_band(const PanelRows& a, const PanelRun& run, Band band, const float* panel, float* c, int64_t ldc) {
   constexpr int64_t kRows = kTileRows<kVectors>;
   const float* const line = panel + run.before * static_cast<int64_t>(kVectors * kVectorLanes);
   for (; band.rows >= kRows; band.row += kRows, band.rows -= kRows, c += kRows * ldc)
@@ -172,8 +173,8 @@ void multiply_panel(const PanelRows& a, Band band, const float* panel, float* c,
   const int64_t segments = std::max<int64_t>(1, kRunDepth / a.depth);
   for (int64_t segment = 0; segment < a.segments; segment += segments) {
     for (int64_t depth = 0; depth < a.depth; depth += kRunDepth) {
-      const Run run{segment, std::min(a.segments, segment + segments), depth, std::min(kRunDepth, a.depth - depth),
-                    segment * a.depth + depth};
+      const PanelRun run{segment, std::min(a.segments, segment + segments), depth, std::min(kRunDepth, a.depth - depth),
+                         segment * a.depth + depth};
       multiply_band<kVectors>(a, run, band, panel, c, ldc);
     }
   }

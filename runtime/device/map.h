@@ -16,6 +16,14 @@
 
 namespace parallax::runtime {
 
+// The value itself: for conversions between storage types.
+struct Same {
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return x;
+  }
+};
+
 // What the operands' shapes come to: as few axes as possible, the innermost contiguous or constant in every operand.
 template <size_t N>
 struct MapPlan {
@@ -42,6 +50,9 @@ MapPlan<N> plan_map(const Shape& out, const std::array<TensorView, N>& in) {
 }
 
 namespace map_detail {
+
+template <class F, class C, class R>
+constexpr bool kOnlyConverts = std::is_same_v<F, Same>&& std::is_same_v<C, R>;
 
 template <class C>
 const C* operand_block(const TensorView& view, int64_t index, int64_t stride, int64_t count, C* buffer) {
@@ -74,16 +85,43 @@ bool all_tame(const F& f, const float* in, int64_t count) {
   return wild == 0;
 }
 
+// A functor of two operands of which one is the same number all along.
+template <class F, class C, size_t kFixed>
+struct Bound {
+  F f;
+  C fixed;
+  auto operator()(C x) const {
+    if constexpr (kFixed == 0) return f(fixed, x);
+    if constexpr (kFixed == 1) return f(x, fixed);
+  }
+};
+
 template <class C, class R, class F, size_t N, size_t... I>
 void apply(const F& f, const std::array<const C*, N>& in, R* out, int64_t count, std::index_sequence<I...>) {
   if constexpr (HasTameSide<C, F, N>) {
     if (all_tame(f, in[0], count)) return apply<C, R>(TameSide<F>{f}, in, out, count, std::index_sequence<I...>());
   }
   vectorised(0, count, [f, in, out](int64_t begin, int64_t end) {
-    const std::array<const C*, N> local = in;  // its own copy: no store through `out` can change it
+    const std::array<const C*, N> local = in;  // copies of its own: no store, of bytes above all, can change them
+    const F its = f;
+    R* const to = out;
     PX_INDEPENDENT_ITERATIONS
-    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<R>(f(local[I][i]...));
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<R>(its(local[I][i]...));
   });
+}
+
+// The same of pairs, where an operand that does not move is read once.
+template <class C, class R, class F>
+void apply_pair(const F& f, const std::array<const C*, 2>& in, const std::array<int64_t, 2>& strides, R* out,
+                int64_t count) {
+  if constexpr (std::is_same_v<C, float>) {
+    constexpr std::index_sequence<0> kOne;
+    if (strides[1] == 0)
+      return apply<C, R>(Bound<F, C, 1>{f, in[1][0]}, std::array<const C*, 1>{in[0]}, out, count, kOne);
+    if (strides[0] == 0)
+      return apply<C, R>(Bound<F, C, 0>{f, in[0][0]}, std::array<const C*, 1>{in[1]}, out, count, kOne);
+  }
+  apply<C, R>(f, in, out, count, std::index_sequence<0, 1>());
 }
 
 }  // namespace map_detail
@@ -109,24 +147,35 @@ void map_as(Queue<Cpu>&, const F& f, const MutableView& out, const std::array<Te
           offset += rest % plan.dims[axis] * strides[axis];
           rest /= plan.dims[axis];
         }
-        operands[operand] = map_detail::operand_block<C>(in[operand], offset, strides.back(), count, buffers[operand]);
+        if constexpr (map_detail::kOnlyConverts<F, C, R>) {
+          if (store_direct) {  // without a walk between
+            load_block<C>(in[0].dtype, in[0].data, offset, strides.back(), count,
+                          reinterpret_cast<C*>(out.data) + index);
+            continue;
+          }
+        }
+        const bool is_read_once = N == 2 && std::is_same_v<C, float> && strides.back() == 0;
+        operands[operand] = map_detail::operand_block<C>(in[operand], offset, strides.back(), is_read_once ? 1 : count,
+                                                         buffers[operand]);
+      }
+      if constexpr (map_detail::kOnlyConverts<F, C, R>) {
+        if (!store_direct) store_block<R>(out.dtype, out.data, index, count, operands[0]);
+        index += count;
+        continue;
       }
       R* target = store_direct ? reinterpret_cast<R*>(out.data) + index : results;
-      map_detail::apply<C, R>(f, operands, target, count, std::make_index_sequence<N>());
+      if constexpr (N == 2) {
+        const std::array<int64_t, 2> own{plan.strides[0].back(), plan.strides[1].back()};
+        map_detail::apply_pair<C, R>(f, operands, own, target, count);
+      } else {
+        map_detail::apply<C, R>(f, operands, target, count, std::make_index_sequence<N>());
+      }
       if (!store_direct) store_block<R>(out.dtype, out.data, index, count, results);
       index += count;
     }
   };
   parallel_for(out.element_count(), work_of<F>() * 2, std::ref(body));  // by reference: a copy would be allocated
 }
-
-// The value itself: for conversions between storage types.
-struct Same {
-  template <class T>
-  PX_HD T operator()(T x) const {
-    return x;
-  }
-};
 
 // The arithmetic types an operator computes in; what is not among them is unsupported.
 struct Floats {};    // float, double

@@ -65,16 +65,20 @@ PX_HD inline float exp(float x) {
 }
 PX_HD inline double exp(double x) { return std::exp(x); }
 
-// 2^64 e^x for x in [-130, 0] or NaN, a normal number, in fewer steps: the scale 2^(k + 64) is shifted out of the sum
+// 2^kUp e^x where that is a normal number, or x is NaN, in fewer steps: the scale 2^(k + kUp) is shifted out of the sum
 // that rounds k.
-PX_HD inline float exp_scaled(float x) {
-  constexpr float kBiasedShift = kRoundingShift + 127.0F + 64.0F;
+template <int kUp>
+PX_HD float exp_normal(float x) {
+  constexpr float kBiasedShift = kRoundingShift + 127.0F + static_cast<float>(kUp);
   const float shifted = std::fma(x, kLog2E, kBiasedShift);
   const float k = shifted - kBiasedShift;
   const float r = std::fma(-k, kLn2Low, std::fma(-k, kLn2High, x));
   const float scale = std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
   return std::fma(expm1_reduced(r), scale, scale);
 }
+
+// For x in [-130, 0] or NaN.
+PX_HD inline float exp_scaled(float x) { return exp_normal<64>(x); }
 
 // e^x for x <= 0 or NaN: 2^-64 takes results below 2^-126 to their one rounding.
 PX_HD inline float exp_nonpositive(float x) { return exp_scaled(x < -104.0F ? -104.0F : x) * 0x1p-64F; }

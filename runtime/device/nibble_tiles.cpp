@@ -1,5 +1,5 @@
 // Many rows by weights of 4 bits: panels of some columns are unpacked to floats, which stay in the caches while all
-// rows meet them. A sum is made of runs of at most kRunDepth products in the order of k.
+// rows meet them. A sum is made of runs of at most kNibbleRunDepth products in the order of k.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,9 +19,9 @@
 namespace parallax::runtime {
 namespace {
 
-constexpr int64_t kPanelColumns = 32;  // [depth, kPanelColumns]
-constexpr int64_t kRunDepth = 1024;    // of a panel: 128 KiB, which the second cache holds
-constexpr int64_t kPanelsAtOnce = 2;   // by one thread, for each tile of rows that it fetches
+constexpr int64_t kNibblePanelColumns = 32;  // [depth, kNibblePanelColumns]
+constexpr int64_t kNibbleRunDepth = 1024;    // of a panel: 128 KiB, which the second cache holds
+constexpr int64_t kPanelsAtOnce = 2;         // by one thread, for each tile of rows that it fetches
 
 // ---- Unpacking ----
 
@@ -55,15 +55,15 @@ void load_unit(const NibbleMatrix& b, int64_t column, int64_t count, int64_t k, 
 // Rows [k, k + depth) of the transposed matrix, both multiples of a unit; columns behind the last one are zeros.
 void unpack_panel(const NibbleMatrix& b, int64_t column, int64_t k, int64_t depth, float* panel) {
   vectorised(0, depth / kNibbleUnit, [&b, column, k, panel](int64_t begin, int64_t end) {
-    for (int64_t first = 0; first < kPanelColumns; first += kColumnsAtOnce) {
+    for (int64_t first = 0; first < kNibblePanelColumns; first += kColumnsAtOnce) {
       const int64_t count = std::clamp<int64_t>(b.n - column - first, 0, kColumnsAtOnce);
       UnitColumns unit;
       for (int64_t number = begin; number < end; ++number) {
         load_unit(b, column + first, count, k + number * kNibbleUnit, unit);
-        float* const to = panel + number * kNibbleUnit * kPanelColumns + first;
+        float* const to = panel + number * kNibbleUnit * kNibblePanelColumns + first;
         for (int64_t byte = 0; byte < kUnitBytes; ++byte) {
-          float* const low = to + 2 * byte * kPanelColumns;
-          float* const high = low + kPanelColumns;
+          float* const low = to + 2 * byte * kNibblePanelColumns;
+          float* const high = low + kNibblePanelColumns;
           PX_INDEPENDENT_ITERATIONS
           for (int64_t i = 0; i < kColumnsAtOnce; ++i) {
             const int32_t codes = unit.bytes[byte][i];
@@ -78,7 +78,7 @@ void unpack_panel(const NibbleMatrix& b, int64_t column, int64_t k, int64_t dept
 
 // ---- Products ----
 
-// y [rows, kPanelColumns] = a [rows, depth] panel, or y + a panel.
+// y [rows, kNibblePanelColumns] = a [rows, depth] panel, or y + a panel.
 struct PanelProduct {
   const float* a;
   int64_t a_step;
@@ -92,14 +92,14 @@ struct PanelProduct {
 template <int kRows>
 void multiply_panel_baseline(const PanelProduct& product) {
   for (int row = 0; row < kRows; ++row) {
-    float sums[kPanelColumns] = {};
+    float sums[kNibblePanelColumns] = {};
     for (int64_t i = 0; i < product.depth; ++i) {
       const float left = product.a[row * product.a_step + i];
-      for (int64_t column = 0; column < kPanelColumns; ++column)
-        sums[column] = std::fma(left, product.panel[i * kPanelColumns + column], sums[column]);
+      for (int64_t column = 0; column < kNibblePanelColumns; ++column)
+        sums[column] = std::fma(left, product.panel[i * kNibblePanelColumns + column], sums[column]);
     }
     float* const y = product.y + row * product.y_step;
-    for (int64_t column = 0; column < kPanelColumns; ++column)
+    for (int64_t column = 0; column < kNibblePanelColumns; ++column)
       y[column] = product.adds ? y[column] + sums[column] : sums[column];
   }
 }
@@ -109,14 +109,14 @@ void multiply_panel_baseline(const PanelProduct& product) {
 // Half of the columns after the other: for their sums the 16 registers do.
 template <int kRows>
 __attribute__((target("avx2,fma"))) void multiply_panel_avx2(const PanelProduct& product) {
-  for (int64_t half = 0; half < kPanelColumns; half += 16) {
+  for (int64_t half = 0; half < kNibblePanelColumns; half += 16) {
     const float* const panel = product.panel + half;
     __m256 sums[kRows][2];
 #pragma GCC unroll 6
     for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = _mm256_setzero_ps();
     for (int64_t i = 0; i < product.depth; ++i) {
-      const __m256 first = _mm256_loadu_ps(panel + i * kPanelColumns);
-      const __m256 second = _mm256_loadu_ps(panel + i * kPanelColumns + 8);
+      const __m256 first = _mm256_loadu_ps(panel + i * kNibblePanelColumns);
+      const __m256 second = _mm256_loadu_ps(panel + i * kNibblePanelColumns + 8);
 #pragma GCC unroll 6
       for (int row = 0; row < kRows; ++row) {
         const __m256 left = _mm256_broadcast_ss(product.a + row * product.a_step + i);
@@ -142,8 +142,8 @@ __attribute__((target("avx512f"))) void multiply_panel_avx512(const PanelProduct
 #pragma GCC unroll 12
   for (int row = 0; row < kRows; ++row) sums[row][0] = sums[row][1] = _mm512_setzero_ps();
   for (int64_t i = 0; i < product.depth; ++i) {
-    const __m512 first = _mm512_loadu_ps(product.panel + i * kPanelColumns);
-    const __m512 second = _mm512_loadu_ps(product.panel + i * kPanelColumns + 16);
+    const __m512 first = _mm512_loadu_ps(product.panel + i * kNibblePanelColumns);
+    const __m512 second = _mm512_loadu_ps(product.panel + i * kNibblePanelColumns + 16);
 #pragma GCC unroll 12
     for (int row = 0; row < kRows; ++row) {
       const __m512 left = _mm512_set1_ps(product.a[row * product.a_step + i]);
@@ -191,16 +191,16 @@ PanelKernels panel_kernels() {
 
 // The same for `columns` of the panel.
 void multiply_part(MultiplyPanel multiply, PanelProduct product, int64_t rows, int64_t columns) {
-  if (columns == kPanelColumns) return multiply(product);
+  if (columns == kNibblePanelColumns) return multiply(product);
   constexpr int64_t kMostRows = 12;
-  alignas(64) float sums[kMostRows * kPanelColumns];
+  alignas(64) float sums[kMostRows * kNibblePanelColumns];
   float* const y = std::exchange(product.y, sums);
-  const int64_t step = std::exchange(product.y_step, kPanelColumns);
+  const int64_t step = std::exchange(product.y_step, kNibblePanelColumns);
   const bool adds = std::exchange(product.adds, false);
   multiply(product);
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
-      const float sum = sums[row * kPanelColumns + column];
+      const float sum = sums[row * kNibblePanelColumns + column];
       y[row * step + column] = adds ? y[row * step + column] + sum : sum;
     }
   }
@@ -209,23 +209,23 @@ void multiply_part(MultiplyPanel multiply, PanelProduct product, int64_t rows, i
 }  // namespace
 
 void multiply_unpacked_nibbles(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
-  constexpr int64_t kPartColumns = kPanelsAtOnce * kPanelColumns;
+  constexpr int64_t kPartColumns = kPanelsAtOnce * kNibblePanelColumns;
   const PanelKernels kernels = panel_kernels();
   const int64_t parts = (b.n + kPartColumns - 1) / kPartColumns;
   parallel_for(parts, kPartColumns * b.k * m / 16 + 1, [&](int64_t begin, int64_t end) {
-    AlignedFloats panels(kPartColumns * kRunDepth);
+    AlignedFloats panels(kPartColumns * kNibbleRunDepth);
     for (int64_t part = begin; part < end; ++part) {
       const int64_t last = std::min(b.n, (part + 1) * kPartColumns);
-      for (int64_t k = 0; k < b.k; k += kRunDepth) {
-        const int64_t padded = std::min(kRunDepth, b.row_step() - k), depth = std::min(kRunDepth, b.k - k);
-        for (int64_t column = part * kPartColumns; column < last; column += kPanelColumns)
-          unpack_panel(b, column, k, padded, panels.data() + column % kPartColumns * kRunDepth);
+      for (int64_t k = 0; k < b.k; k += kNibbleRunDepth) {
+        const int64_t padded = std::min(kNibbleRunDepth, b.row_step() - k), depth = std::min(kNibbleRunDepth, b.k - k);
+        for (int64_t column = part * kPartColumns; column < last; column += kNibblePanelColumns)
+          unpack_panel(b, column, k, padded, panels.data() + column % kPartColumns * kNibbleRunDepth);
         for (int64_t row = 0; row < m; row += kernels.most_rows) {
           const int64_t rows = std::min(kernels.most_rows, m - row);
-          for (int64_t column = part * kPartColumns; column < last; column += kPanelColumns) {
-            const float* const panel = panels.data() + column % kPartColumns * kRunDepth;
+          for (int64_t column = part * kPartColumns; column < last; column += kNibblePanelColumns) {
+            const float* const panel = panels.data() + column % kPartColumns * kNibbleRunDepth;
             const PanelProduct product{a + row * b.k + k, b.k, panel, depth, y + row * b.n + column, b.n, k > 0};
-            multiply_part(kernels.of_rows[rows - 1], product, rows, std::min(kPanelColumns, last - column));
+            multiply_part(kernels.of_rows[rows - 1], product, rows, std::min(kNibblePanelColumns, last - column));
           }
         }
       }

@@ -3,6 +3,7 @@
 #include "runtime/device/quantize_lines.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "inspector/base/check.h"
@@ -33,7 +34,8 @@ T saturated(float number, float zero) {
   const float high = static_cast<float>(std::numeric_limits<T>::max()) - zero;
   number = number < low ? low : number;
   number = number > high ? high : number;
-  return static_cast<T>(static_cast<int32_t>((number + kRounding) - kRounding + zero));
+  // The last bits of the sum that rounds are the integer.
+  return static_cast<T>(std::bit_cast<int32_t>(number + kRounding) + static_cast<int32_t>(zero));
 }
 
 template <class T>
@@ -43,12 +45,12 @@ struct Quantize {
     return saturated<T>(quotient != quotient ? 0.0F : quotient, zero);
   }
 };
-template <class T>
+template <class T, bool kFinite = false>  // scales that are finite make no NaN
 struct Requantize {
   template <class Sum>
   T operator()(Sum sum, float scale, float zero) const {
     const float number = static_cast<float>(sum) * scale;
-    return saturated<T>(number != number ? 0.0F : number, zero);
+    return saturated<T>(!kFinite && number != number ? 0.0F : number, zero);
   }
 };
 struct Dequantize {
@@ -111,6 +113,21 @@ void requantize_sums(const QuantizedLines& lines, const Sum* sums, DType codes, 
   });
 }
 
+template <class T, bool kFinite>
+void requantize_rows(const QuantizedColumns& columns, const int32_t* sums, T* y) {
+  vectorised(0, columns.rows, [columns, sums, y](int64_t first, int64_t last) {
+    const int64_t count = columns.columns;
+    const float* const scales = columns.scales;
+    const float zero = columns.zero;
+    for (int64_t row = first; row < last; ++row) {
+      const int32_t* const from = sums + row * columns.sum_step;
+      T* const target = y + row * columns.code_step;
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < count; ++i) target[i] = Requantize<T, kFinite>{}(from[i], scales[i], zero);
+    }
+  });
+}
+
 }  // namespace
 
 bool suits_lines(DType codes, const QuantizedLines& lines) {
@@ -136,6 +153,14 @@ void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const 
 void requantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, const int32_t* sums, DType codes,
                       std::byte* y) {
   requantize_sums(lines, sums, codes, y);
+}
+
+void requantize_columns(const QuantizedColumns& columns, const int32_t* sums, DType codes, std::byte* y) {
+  visit_codes(codes, [&](auto type) {
+    using T = decltype(type);
+    if (columns.are_finite) return requantize_rows<T, true>(columns, sums, reinterpret_cast<T*>(y));
+    requantize_rows<T, false>(columns, sums, reinterpret_cast<T*>(y));
+  });
 }
 
 void dequantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, DType codes, const std::byte* x, float* y) {

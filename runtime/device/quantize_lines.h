@@ -27,6 +27,15 @@ void quantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const float*
 // code = saturate(round(sum * scale) + zero), where the sum as a float and the product are rounded; NaN as above.
 void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int64_t* sums, DType codes, std::byte* y);
 void requantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, const int32_t* sums, DType codes, std::byte* y);
+// The same on this thread for rows of sums, each column with a scale of its own.
+struct QuantizedColumns {
+  int64_t rows = 0, columns = 0;
+  int64_t sum_step = 0, code_step = 0;  // from row to row
+  const float* scales = nullptr;
+  bool are_finite = false;  // the scales
+  float zero = 0;
+};
+void requantize_columns(const QuantizedColumns& columns, const int32_t* sums, DType codes, std::byte* y);
 // x = (code - zero) * scale, rounded once.
 void dequantize_lines(Queue<Cpu>& queue, const QuantizedLines& lines, DType codes, const std::byte* x, float* y);
 

@@ -10,6 +10,7 @@
 #include "runtime/device/ints.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/device/queue_cpu.h"
+#include "runtime/device/turn.h"
 
 namespace parallax::runtime {
 
@@ -67,6 +68,12 @@ constexpr int64_t kLanes = 64;
 
 namespace rows_detail {
 
+template <int64_t kWidth, class C, class Fold>
+void merge_lanes(const Fold& fold, C* lanes) {
+  for (int64_t lane = 0; lane < kWidth; ++lane) lanes[lane] = fold.merge(lanes[lane], lanes[lane + kWidth]);
+  if constexpr (kWidth > 1) merge_lanes<kWidth / 2>(fold, lanes);
+}
+
 // Folds a contiguous row in kLanes interleaved parts, then the parts in pairs: the same order on every CPU.
 template <class C, class Fold>
 C fold_row(const Fold& fold, const C* values, int64_t length) {
@@ -79,12 +86,44 @@ C fold_row(const Fold& fold, const C* values, int64_t length) {
       for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = fold.step(lanes[lane], values[i + lane]);
     }
     for (int64_t lane = 0; lane < end - whole; ++lane) lanes[lane] = fold.step(lanes[lane], values[whole + lane]);
-    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-      for (int64_t lane = 0; lane < width; ++lane) lanes[lane] = fold.merge(lanes[lane], lanes[lane + width]);
-    }
+    merge_lanes<kLanes / 2>(fold, lanes);
     result = lanes[0];
   });
   return result;
+}
+
+// Short rows, some of them side by side: each in the order of fold_row.
+constexpr int64_t kRowsBeside = 16, kShortRow = 256;
+
+template <class C, class Fold>
+void fold_rows_beside(const Fold& fold, const C* in, int64_t length, int64_t count, C* out) {
+  alignas(64) C lanes[kLanes * kRowsBeside], values[kLanes * kRowsBeside];
+  const int64_t used = std::min(kLanes, length);
+  std::fill_n(lanes, used * kRowsBeside, fold.template init<C>());
+  if (count < kRowsBeside) std::fill_n(values, used * kRowsBeside, C(0));
+  for (int64_t first = 0; first < length; first += kLanes) {
+    const int64_t steps = std::min(kLanes, length - first);
+    turn(values, kRowsBeside, in + first, length, steps, count);
+    vectorised(0, steps * kRowsBeside, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) lanes[i] = fold.step(lanes[i], values[i]);
+    });
+  }
+  // Lanes that no value went to hold what changes nothing.
+  vectorised(0, used, [&](int64_t, int64_t end) {
+    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+      const C* const upper = lanes + width * kRowsBeside;
+      const int64_t merged = std::clamp<int64_t>(end - width, 0, width) * kRowsBeside;
+      PX_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < merged; ++i) lanes[i] = fold.merge(lanes[i], upper[i]);
+    }
+  });
+  std::copy_n(lanes, count, out);
+}
+
+template <class C>
+bool are_short_rows(const RowLayout& layout, const TensorView& in) {
+  return layout.inner == 1 && layout.length > 0 && layout.length <= kShortRow && layout.outer >= kRowsBeside &&
+         in.dtype == storage_of<C>();
 }
 
 // Folds `count` neighbouring rows at once, walking along the payload.
@@ -110,13 +149,31 @@ void fold_columns(const Fold& fold, const TensorView& in, const RowLayout& layou
   for (int64_t i = 0; i < count; ++i) out[i] = accumulators[i];
 }
 
+template <class C, class Fold>
+void fold_short_rows(const Fold& fold, const RowLayout& layout, const MutableView& out, const TensorView& in) {
+  const int64_t groups = (layout.outer + kRowsBeside - 1) / kRowsBeside;
+  parallel_for(groups, layout.length * kRowsBeside / 4, [&](int64_t begin, int64_t end) {
+    C results[kRowsBeside];
+    for (int64_t group = begin; group < end; ++group) {
+      const int64_t row = group * kRowsBeside, count = std::min(kRowsBeside, layout.outer - row);
+      const C* const values = reinterpret_cast<const C*>(in.data) + row * layout.length;
+      fold_rows_beside(fold, values, layout.length, count, results);
+      for (int64_t i = 0; i < count; ++i) results[i] = fold.finish(results[i], layout.length);
+      store_block<C>(out.dtype, out.data, row, count, results);
+    }
+  });
+}
+
 }  // namespace rows_detail
 
-// out[row] = finish(fold of the row, length), where Fold has init<C>(), step(accumulator, value), merge(a, b) and
-// finish(accumulator, count). `out` is [outer, inner].
+// out[row] = finish(fold of the row, length), where Fold has init<C>(), step(accumulator, value), merge(a, b), which
+// returns a where b is init<C>(), and finish(accumulator, count). `out` is [outer, inner].
 template <class C, class Fold>
 void fold_rows(Queue<Cpu>&, const Fold& fold, const RowLayout& layout, const MutableView& out, const TensorView& in) {
   if (layout.row_count() == 0) return;
+  if constexpr (std::is_floating_point_v<C>) {
+    if (rows_detail::are_short_rows<C>(layout, in)) return rows_detail::fold_short_rows<C>(fold, layout, out, in);
+  }
   const int64_t group = layout.inner == 1 ? 1 : std::min(layout.inner, kBlockElements);
   const int64_t groups_per_outer = (layout.inner + group - 1) / group;
   parallel_for(layout.outer * groups_per_outer, layout.length * group, [&](int64_t begin, int64_t end) {

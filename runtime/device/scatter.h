@@ -30,6 +30,21 @@ PX_HD C combined(Combine combine, C a, C b) {
   }
   return b;
 }
+
+// Elements [at, at + count) of `out` with those from `from` on.
+template <class C>
+void combine_blocks(Combine combine, const MutableView& out, int64_t at, const TensorView& updates, int64_t from,
+                    int64_t count) {
+  constexpr int64_t kAtOnce = 256;
+  C old[kAtOnce], update[kAtOnce];
+  for (int64_t first = 0; first < count; first += kAtOnce) {
+    const int64_t some = std::min(kAtOnce, count - first);
+    load_block<C>(out.dtype, out.data, at + first, 1, some, old);
+    load_block<C>(updates.dtype, updates.data, from + first, 1, some, update);
+    for (int64_t i = 0; i < some; ++i) old[i] = combined(combine, old[i], update[i]);
+    store_block<C>(out.dtype, out.data, at + first, some, old);
+  }
+}
 }  // namespace scatter_detail
 
 // Blocks of `block_elements`: block i of `updates` goes to block f(i) of `out`.
@@ -44,12 +59,8 @@ void scatter(Queue<Cpu>&, const F& f, Combine combine, const MutableView& out, c
       std::memcpy(out.data + place * bytes, updates.data + block * bytes, static_cast<size_t>(bytes));
       continue;
     }
-    for (int64_t i = 0; i < block_elements; ++i) {
-      const C old = load_element<C>(out.dtype, out.data, place * block_elements + i);
-      const C update = load_element<C>(updates.dtype, updates.data, block * block_elements + i);
-      const C value = scatter_detail::combined(combine, old, update);
-      store_block<C>(out.dtype, out.data, place * block_elements + i, 1, &value);
-    }
+    scatter_detail::combine_blocks<C>(combine, out, place * block_elements, updates, block * block_elements,
+                                      block_elements);
   }
 }
 

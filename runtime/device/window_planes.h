@@ -88,6 +88,23 @@ bool fold_whole_line(const Fold& fold, const WindowAxis& columns, const float* l
   }
 }
 
+// Folds whose steps may come in any order say so: the lines of a window are folded first, whole, then along them.
+template <class Fold>
+concept InAnyOrder = Fold::kInAnyOrder;
+
+// `lines`, what came before (none: null), and another one.
+template <class Fold>
+const float* fold_lines(const Fold& fold, const float* lines, const float* line, int64_t count,
+                        std::vector<float>& folded) {
+  if (lines == nullptr) return line;
+  folded.resize(static_cast<size_t>(count));
+  vectorised(0, count, [&fold, lines, line, to = folded.data()](int64_t first, int64_t last) {
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = first; i < last; ++i) to[i] = fold.step(lines[i], line[i]);
+  });
+  return folded.data();
+}
+
 }  // namespace window_detail
 
 // out[plane][place] as window_fold_channels_last has it, for one or two spatial axes; the Fold's first() is the state
@@ -110,24 +127,34 @@ void window_fold_planes(Queue<Cpu>&, const Fold& fold, const WindowGeometry& win
   const auto first_whole = std::find_if_not(taps_of_column.begin(), taps_of_column.end(), partial);
   const int64_t inner_begin = first_whole - taps_of_column.begin();
   const int64_t inner_end = std::find_if(first_whole, taps_of_column.end(), partial) - taps_of_column.begin();
+  const auto fold_into = [&](const float* values, float* row) {
+    window_detail::fold_line(fold, columns, inside, values, row, 0, inner_begin);
+    if (!window_detail::fold_whole_line(fold, columns, values, row, inner_begin, inner_end)) {
+      window_detail::fold_line(fold, columns, inside, values, row, inner_begin, inner_end);
+    }
+    window_detail::fold_line(fold, columns, inside, values, row, inner_end, columns.out);
+  };
   parallel_for(planes * rows.out, columns.out * rows.kernel * columns.kernel, [&](int64_t begin, int64_t end) {
+    std::vector<float> folded;  // the lines of a window
     for (int64_t index = begin; index < end; ++index) {
       int64_t position[2] = {index % rows.out, 0};
       const float* plane = in + index / rows.out * rows.in * columns.in;
       float* const row = out + index * columns.out;
       std::fill_n(row, columns.out, fold.first());
       int64_t row_taps = 0;
+      const float* lines = nullptr;
       for (int64_t row_tap = 0; row_tap < rows.kernel; ++row_tap) {
         const int64_t line = position[0] * rows.stride + rows.begin_of(row_tap);
         if (line < 0 || line >= rows.in) continue;
         ++row_taps;
         const float* const values = plane + line * columns.in;
-        window_detail::fold_line(fold, columns, inside, values, row, 0, inner_begin);
-        if (!window_detail::fold_whole_line(fold, columns, values, row, inner_begin, inner_end)) {
-          window_detail::fold_line(fold, columns, inside, values, row, inner_begin, inner_end);
+        if constexpr (window_detail::InAnyOrder<Fold>) {
+          lines = window_detail::fold_lines(fold, lines, values, columns.in, folded);
+        } else {
+          fold_into(values, row);
         }
-        window_detail::fold_line(fold, columns, inside, values, row, inner_end, columns.out);
       }
+      if (lines != nullptr) fold_into(lines, row);
       const int64_t all = rows.kernel * columns.kernel;
       const auto finish = [&](int64_t place) {
         position[rank - 1] = place;

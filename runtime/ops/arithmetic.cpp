@@ -67,6 +67,12 @@ struct Square {
     return a * a;
   }
 };
+struct Cube {
+  template <class T>
+  PX_HD T operator()(T a, T) const {
+    return a * a * a;
+  }
+};
 struct PowInteger {  // by squaring; negative exponents give 0 but for bases 1 and -1
   static constexpr int64_t kWork = 10;
   template <class T>
@@ -94,17 +100,17 @@ Status pow(OpContext<Device>& op) {
   const MutableView out = PX_TRY(op.make_output_over(0, base.dtype(), shape, {0}));
   const std::array<TensorView, 2> operands{base.view(), exponent};
   // On a GPU the exponent is not read on the host: that would wait for it.
-  const bool is_square = !GpuDevice<Device> && exponent.element_count() == 1 && PX_TRY(op.real_of_input(1)) == 2.0;
+  const bool is_known = !GpuDevice<Device> && exponent.element_count() == 1;
+  const double known = is_known ? PX_TRY(op.real_of_input(1)) : 0.0;
   if (is_integer(base.dtype()) && is_floating(exponent.dtype)) {
     map_as<double, double>(op.queue(), PowReal{}, out, operands);
     return {};
   }
   return visit_arithmetic<Numbers>(base.dtype(), [&](auto zero) -> Status {
     using C = decltype(zero);
-    if (is_square) {
-      if constexpr (std::is_floating_point_v<C>) return map_as<C, C>(op.queue(), Square{}, out, operands), Status{};
-    }
     if constexpr (std::is_floating_point_v<C>) {
+      if (known == 2.0) return map_as<C, C>(op.queue(), Square{}, out, operands), Status{};
+      if (known == 3.0) return map_as<C, C>(op.queue(), Cube{}, out, operands), Status{};
       map_as<C, C>(op.queue(), PowReal{}, out, operands);
     } else {
       map_as<C, C>(op.queue(), PowInteger{}, out, operands);

@@ -12,6 +12,7 @@
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/host_rotation.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/row_folds.h"
 
@@ -107,6 +108,23 @@ struct Rotated {
   }
 };
 
+// The same a head at a time.
+template <class C>
+void rotate_heads(const Rotated<Cpu, C>& rotation, const MutableView& y) {
+  const HeadsView& x = rotation.x;
+  const C* const in = reinterpret_cast<const C*>(rotation.in.data);
+  parallel_for(y.element_count() / x.size, x.size, [&](int64_t begin, int64_t end) {
+    for (int64_t head = begin; head < end; ++head) {
+      const int64_t element = head * x.size;
+      const int64_t b = element / x.batch_stride, i = element % x.batch_stride / x.row_stride % x.length;
+      const int64_t place = rotation.rows.row(b, i) * (rotation.rotated / 2);
+      const HostRotation<C> one{rotation.rotated / 2, x.size, rotation.interleaved, rotation.cosine.data + place,
+                                rotation.sine.data + place};
+      one.run(in + element, reinterpret_cast<C*>(y.data) + element);
+    }
+  });
+}
+
 template <class Device>
 Status rotary_embedding(OpContext<Device>& op) {
   const Tensor& input = op.input(0);
@@ -125,6 +143,9 @@ Status rotary_embedding(OpContext<Device>& op) {
     if (input.element_count() == 0) return {};
     const Rotated<Device, C> element{
         source_of(input.view()), x, rows, {cosine.get()}, {sine.get()}, rotated, interleaved};
+    if constexpr (std::is_same_v<Device, Cpu>) {
+      if (input.dtype() == storage_of<C>()) return rotate_heads(element, y), Status{};
+    }
     tabulate<C>(op.queue(), element, y);
     return {};
   });

@@ -93,7 +93,8 @@ struct Minimum {
 struct PRelu {
   template <class T>
   PX_HD T operator()(T x, T slope) const {
-    return x < T(0) ? slope * x : x;
+    const T below = slope * x;  // in any case: no branch
+    return x < T(0) ? below : x;
   }
 };
 

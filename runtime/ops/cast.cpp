@@ -73,6 +73,10 @@ Status cast_to(OpContext<Device>& op, DType target) {
     return x.dtype() == DType::float64 ? convert<Device, double>(op, x.view(), y)
                                        : convert<Device, float>(op, x.view(), y);
   }
+  if (y.dtype == DType::float64 && bits_of(x.dtype()) <= 32) return convert<Device, double>(op, x.view(), y);
+  // Floats hold integers of 16 bits exactly, and those of 32 bits are rounded to them once.
+  const bool is_short = bits_of(x.dtype()) <= 16 || (y.dtype == DType::float32 && bits_of(x.dtype()) == 32);
+  if (is_floating(target) && is_short) return convert<Device, float>(op, x.view(), y);
   return x.dtype() == DType::uint64 ? convert<Device, uint64_t>(op, x.view(), y)
                                     : convert<Device, int64_t>(op, x.view(), y);
 }

@@ -1,10 +1,14 @@
 // com.microsoft's operators on 8-bit tensors, each the operator of ai.onnx between Dequantize and Quantize: QLinearAdd,
 // QLinearMul, QLinearWhere, QLinearConcat, QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearReduceMean,
 // QLinearAveragePool, QLinearGlobalAveragePool, QLinearConv, NhwcMaxPool, MulInteger.
+#include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include <fmt/format.h>
 
+#include "runtime/device/byte_table.h"
+#include "runtime/device/code_pairs.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
@@ -23,7 +27,38 @@ Status set_quantised(Context& op, const Tensor& y, int64_t scale, int64_t zero_p
 
 // ---- Two operands and more ----
 
+// Whether inputs hold one number each, or are left out.
+bool are_single(const Context& op, std::initializer_list<int64_t> inputs) {
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](int64_t input) { return !op.has_input(input) || op.input(input).element_count() == 1; });
+}
+
+constexpr bool kOnHost = std::is_same_v<CompiledDevice, Cpu>;
+
+// Of two tensors of codes on the host, one of which has the result's shape and the other has it, too, or is one number.
+// False: nothing was done.
+Result<bool> combine_on_host(Context& op, bool is_product) {
+  const DType dtype = op.input(0).dtype();
+  if (!kOnHost || dtype != op.input(3).dtype() || !are_single(op, {1, 2, 4, 5, 6, 7})) return false;
+  const bool a_is_one = op.input(0).element_count() == 1;
+  const Tensor& a = op.input(a_is_one ? 3 : 0);
+  const Tensor& b = op.input(a_is_one ? 0 : 3);
+  const bool b_is_one = b.element_count() == 1 && b.shape().rank() <= a.shape().rank();
+  if (!b_is_one && !(a.shape() == b.shape())) return false;
+  const auto scale_of = [&](int64_t scale, int64_t zero) -> Result<CodeScale> {
+    return CodeScale{PX_TRY(op.real_of_input(scale)), op.has_input(zero) ? PX_TRY(op.real_of_input(zero)) : 0.0};
+  };
+  CodePairs pairs{is_product, {}, {}, PX_TRY(scale_of(6, 7)), a.element_count(), b_is_one};
+  pairs.a = PX_TRY(scale_of(a_is_one ? 4 : 1, a_is_one ? 5 : 2));
+  pairs.b = PX_TRY(scale_of(a_is_one ? 1 : 4, a_is_one ? 2 : 5));
+  if (!suits_code_pairs(pairs)) return false;
+  const MutableView y = PX_TRY(op.make_output(0, dtype, a.shape()));
+  if (pairs.count > 0) combine_codes(pairs, dtype, a.view().data, b.view().data, y.data);
+  return true;
+}
+
 Status combine(Context& op, std::string_view name) {
+  if (PX_TRY(combine_on_host(op, name == "Mul"))) return {};
   const Tensor a = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor b = PX_TRY(real_values(op, {3, 4, 5}));
   const Tensor y = PX_TRY(inner_binary(op, name, a, b));
@@ -67,14 +102,39 @@ Status multiply_integers(Context& op) {
 
 // ---- One operand: X, its scale and zero point, those of Y ----
 
+// The inner operator of all 256 codes.
+Result<ByteTable> table_of(Context& op, const InnerOp& inner) {
+  const DType dtype = op.input(0).dtype();
+  const Tensor codes = PX_TRY(op.queue().allocate(dtype, Shape{256}));
+  for (int64_t code = 0; code < 256; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
+  const Tensor x = PX_TRY(real_values(op, codes, {0, 1, 2}));
+  const Tensor y = PX_TRY(run_inner(op, inner, {x}));
+  const Tensor quantised = PX_TRY(quantised_values(op, y, 3, 4, dtype));
+  ByteTable table;
+  std::memcpy(table.data(), quantised.view().data, table.size());
+  return table;
+}
+
 Status through(Context& op, const InnerOp& inner) {
   const Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor y = PX_TRY(run_inner(op, inner, {x}));
   return set_quantised(op, y, 3, 4, op.input(0).dtype());
 }
 
-Status leaky_relu(Context& op) { return through(op, {"LeakyRelu", 16, {float_attribute("alpha", op.real("alpha"))}}); }
-Status sigmoid(Context& op) { return through(op, {"Sigmoid", 13}); }
+// An operator whose results depend on one code each: on the host they are looked up.
+Status pointwise(Context& op, const InnerOp& inner) {
+  const Tensor& x = op.input(0);
+  if (!kOnHost || !are_single(op, {1, 2, 3, 4})) return through(op, inner);
+  const ByteTable table = PX_TRY(table_of(op, inner));
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
+  look_up_bytes(table, x.element_count(), x.view().data, y.data);
+  return {};
+}
+
+Status leaky_relu(Context& op) {
+  return pointwise(op, {"LeakyRelu", 16, {float_attribute("alpha", op.real("alpha"))}});
+}
+Status sigmoid(Context& op) { return pointwise(op, {"Sigmoid", 13}); }
 Status softmax(Context& op) {
   return through(op, {"Softmax", op.integer("opset"), {int_attribute("axis", op.integer("axis"))}});
 }

@@ -121,6 +121,7 @@ struct WindowMax {
 };
 
 struct LargestOfPlaces {
+  static constexpr bool kInAnyOrder = true;
   float first() const { return -std::numeric_limits<float>::infinity(); }
   float step(float best, float value) const {  // NaN wins
     const float larger = value > best ? value : best;

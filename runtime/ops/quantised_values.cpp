@@ -57,7 +57,11 @@ Result<Range> range_of(DType dtype) {
 }  // namespace
 
 Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantisedInput& input) {
-  const Tensor x = PX_TRY(op.resident(op.input(input.values)));
+  return real_values(op, op.input(input.values), input);
+}
+
+Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantisedInput& input) {
+  const Tensor x = PX_TRY(op.resident(codes));
   const Tensor zero = PX_TRY(parameter(op, input.zero_point, x.shape(), 0.0));
   const Tensor scale = PX_TRY(parameter(op, input.scale, x.shape(), 1.0));
   Tensor real = PX_TRY(op.queue().allocate(DType::float64, x.shape()));

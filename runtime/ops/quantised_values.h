@@ -14,6 +14,8 @@ struct QuantisedInput {
 
 // (x - zero point) * scale in float64; the parameters have one number, or one for each slice of the last axis.
 Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantisedInput& input);
+// The same of codes that are not an input, but have the parameters of one.
+Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantisedInput& parameters);
 
 // saturate(round to even(y / scale) + zero point) as `dtype`; y is float64, the parameters are single numbers
 // that lie on the host.

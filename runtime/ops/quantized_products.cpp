@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/byte_conv.h"
 #include "runtime/device/byte_products.h"
 #include "runtime/device/conv.h"
 #include "runtime/device/element_of.h"
@@ -120,14 +121,28 @@ struct Factors {
   PerLine<Device> left_zeros, right_zeros;
 };
 
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a,
+                                           const Codes& b, const ByteResult& c) {
+  return gemm(queue, problem, a, b, c);
+}
+[[maybe_unused]] Status multiply_on_panels(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x,
+                                           const Codes& filters, const ByteResult& y) {
+  return conv(queue, problem, x, filters, y);
+}
+
 // The sums in int32 where the host has products of bytes for them. False: nothing was done.
 template <class Problem, class Device>
 Result<bool> byte_sums(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors, std::byte* sums) {
   if constexpr (!GpuDevice<Device>) {
-    if (!suits_byte_products(problem)) return false;
     const auto left = codes_of(op, factors.left, factors.left_zeros);
     const auto right = codes_of(op, factors.right, factors.right_zeros);
     if (!left.has_value() || !right.has_value()) return false;
+    if (suits_byte_panels(problem, *right)) {
+      const ByteResult result{sums, DType::int32, {}, 0, nullptr};
+      PX_TRY(multiply_on_panels(op.queue(), problem, *left, *right, result));
+      return true;
+    }
+    if (!suits_byte_products(problem)) return false;
     auto* const y = reinterpret_cast<int32_t*>(sums);
     if constexpr (std::is_same_v<Problem, GemmProblem>) {
       PX_TRY(gemm(op.queue(), problem, *left, *right, y));
@@ -254,6 +269,31 @@ std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType codes
   return suits_lines(codes, lines) ? std::optional(std::move(lines)) : std::nullopt;
 }
 
+// The product as codes where the host makes them along with the sums, of a result with `inner` elements of each of its
+// `columns` side by side. False: nothing was done.
+template <class Problem, class Device>
+Result<bool> byte_codes(OpContext<Device>& op, const Problem& problem, const Factors<Device>& factors,
+                        const Scales<Device>& scales, const Shape& shape, int64_t columns, int64_t inner, DType dtype,
+                        const int64_t* bias) {
+  if constexpr (!GpuDevice<Device>) {
+    const auto left = codes_of(op, factors.left, factors.left_zeros);
+    const auto right = codes_of(op, factors.right, factors.right_zeros);
+    if (!left.has_value() || !right.has_value() || !suits_byte_panels(problem, *right)) return false;
+    if (dtype != DType::int8 && dtype != DType::uint8) return false;
+    auto lines = lines_of(scales, dtype, shape.element_count());
+    if (!lines.has_value()) return false;
+    const auto count = static_cast<int64_t>(lines->scales.size());
+    const bool has_one_zero =
+        std::all_of(lines->zeros.begin(), lines->zeros.end(), [&](float zero) { return zero == lines->zeros.front(); });
+    if ((count != 1 && (count != columns || lines->inner != inner)) || !has_one_zero) return false;
+    const MutableView y = PX_TRY(op.make_output(0, dtype, shape));
+    const ByteResult result{y.data, dtype, std::move(lines->scales), lines->zeros.front(), bias};
+    PX_TRY(multiply_on_panels(op.queue(), problem, *left, *right, result));
+    return true;
+  }
+  return false;
+}
+
 template <class C, class Device>
 Status requantise(OpContext<Device>& op, const Scales<Device>& scales, const MutableView& sums, DType dtype) {
   Requantised<Device, C> element{{reinterpret_cast<const C*>(sums.data)}, scales, 0, 0};
@@ -292,6 +332,9 @@ Status qlinear_matmul(OpContext<Device>& op) {
   if (!is_integer(op.input(0).dtype()) || !is_integer(op.input(3).dtype()))
     return requantise<double>(op, scales, PX_TRY(summed_product<double>(op, matrices)), dtype);
   if constexpr (!GpuDevice<Device>) {
+    const int64_t columns = matrices.problem.n;
+    if (PX_TRY(byte_codes(op, matrices.problem, matrices.factors, scales, shape, columns, 1, dtype, nullptr)))
+      return {};
     const MutableView sums = PX_TRY(op.scratch(DType::int32, shape));
     if (PX_TRY(byte_sums(op, matrices.problem, matrices.factors, sums.data)))
       return requantise<int32_t>(op, scales, sums, dtype);
@@ -341,6 +384,10 @@ Status qlinear_conv(OpContext<Device>& op) {
   scales.zero = PX_TRY(parameters.single(7));
   const DType dtype = op.input(7).dtype();
   if constexpr (!GpuDevice<Device>) {
+    const int64_t places = product(problem.out_spatial);
+    if (has_room_for(problem, bias.get()) &&
+        PX_TRY(byte_codes(op, problem, factors, scales, shape, problem.out_channels, places, dtype, bias.get())))
+      return {};
     const MutableView sums = PX_TRY(op.scratch(DType::int32, shape));
     if (has_room_for(problem, bias.get()) && PX_TRY(byte_sums(op, problem, factors, sums.data))) {
       if (bias != nullptr) add_bias(problem, bias.get(), sums.data);

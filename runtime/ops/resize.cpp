@@ -270,6 +270,67 @@ Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, cons
   return {};
 }
 
+// ---- Nearest on the host: lines of the last axis, each made once ----
+
+// Elements of a line that its places come from: copies of neighbours where it grows by a whole factor.
+template <class T>
+inline void pick_line(const T* from, const int64_t* places, int64_t count, bool is_twice, T* to) {
+  if (is_twice) {
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count / 2; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = from[places[i]];
+}
+
+template <class T>
+void pick_lines(const std::vector<std::vector<int64_t>>& places, const Ints& in_strides, const Ints& dims,
+                const std::byte* x, std::byte* y) {
+  const int64_t last = dims.size() - 1, width = dims[last];
+  const std::vector<int64_t>& columns = places[static_cast<size_t>(last)];
+  bool is_twice = width % 2 == 0;
+  for (int64_t i = 0; i < width; ++i) is_twice = is_twice && columns[static_cast<size_t>(i)] == i / 2;
+  const auto pick_from = [&](int64_t begin, int64_t end) {
+    int64_t before = -1;
+    for (int64_t line = begin; line < end; ++line) {
+      int64_t at = 0, rest = line;
+      for (int64_t axis = last - 1; axis >= 0; --axis) {
+        at += places[static_cast<size_t>(axis)][static_cast<size_t>(rest % dims[axis])] * in_strides[axis];
+        rest /= dims[axis];
+      }
+      T* const target = reinterpret_cast<T*>(y) + line * width;
+      if (at == before) {
+        std::copy_n(target - width, width, target);
+      } else {
+        pick_line(reinterpret_cast<const T*>(x) + at, columns.data(), width, is_twice, target);
+      }
+      before = at;
+    }
+  };
+  parallel_for(product(dims, 0, last), width, [&](int64_t begin, int64_t end) { vectorised(begin, end, pick_from); });
+}
+
+// False for elements of another width. The host's alone.
+[[maybe_unused]] bool pick_nearest(const std::vector<ResizeTable>& tables, const Tensor& x, const Ints& dims,
+                                   const MutableView& y) {
+  std::vector<std::vector<int64_t>> places;
+  for (const ResizeTable& table : tables) {
+    places.emplace_back();
+    for (const std::vector<int64_t>& indices : table.indices) places.back().push_back(indices[0]);
+  }
+  const Ints strides = row_major_strides(x.shape());
+  switch (element_bytes(x.dtype())) {
+    case 1:
+      return pick_lines<uint8_t>(places, strides, dims, x.view().data, y.data), true;
+    case 2:
+      return pick_lines<uint16_t>(places, strides, dims, x.view().data, y.data), true;
+    case 4:
+      return pick_lines<uint32_t>(places, strides, dims, x.view().data, y.data), true;
+    default:
+      return false;
+  }
+}
+
 template <class Device>
 Status resize(OpContext<Device>& op) {
   const Tensor& x = op.input(0);
@@ -289,6 +350,9 @@ Status resize(OpContext<Device>& op) {
   if (y.element_count() == 0) return {};
   const bool extrapolates = settings.transform == "tf_crop_and_resize";
   if (settings.mode == "nearest" && !extrapolates) {
+    if constexpr (std::is_same_v<Device, Cpu>) {
+      if (!dims.empty() && pick_nearest(tables, x, dims, y)) return {};
+    }
     Ints places;
     for (const ResizeTable& table : tables) {
       for (const std::vector<int64_t>& indices : table.indices) places.push_back(indices[0]);

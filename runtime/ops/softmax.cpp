@@ -58,10 +58,10 @@ struct FloatSoftmaxRow {
   static constexpr int64_t kSums = 32;
   int64_t length;
   void operator()(int64_t, const float* in, float* out) const {
-    const float highest = HostTeam<float, float>(in, out, length).fold(HighestNumber{});
-    vectorised(0, length, [in, out, highest](int64_t, int64_t count) {
-      float sums[kSums] = {};
+    vectorised(0, length, [in, out](int64_t, int64_t count) {
       const int64_t whole = count / kSums * kSums;
+      const float highest = highest_of(in, count);
+      float sums[kSums] = {};
       for (int64_t first = 0; first < whole; first += kSums) {
         for (int64_t line = 0; line < kSums; line += 16) {
           __builtin_prefetch(in + first + line + count);
@@ -78,12 +78,24 @@ struct FloatSoftmaxRow {
         out[whole + i] = scaled_exponential(in[whole + i] - highest);
         sums[i] += out[whole + i];
       }
-      for (int64_t width = kSums / 2; width > 0; width /= 2) {
-        for (int64_t i = 0; i < width; ++i) sums[i] += sums[i + width];
-      }
+      rows_detail::merge_lanes<kSums / 2>(FoldSum{}, sums);
       const float factor = 1.0F / sums[0];
       for (int64_t i = 0; i < count; ++i) out[i] *= factor;
     });
+  }
+
+ private:
+  static float highest_of(const float* in, int64_t count) {
+    const HighestNumber fold;
+    float lanes[kSums];
+    for (float& lane : lanes) lane = fold.init<float>();
+    int64_t first = 0;
+    for (; first + kSums <= count; first += kSums) {
+      for (int64_t i = 0; i < kSums; ++i) lanes[i] = fold.step(lanes[i], in[first + i]);
+    }
+    for (int64_t i = 0; i < count - first; ++i) lanes[i] = fold.step(lanes[i], in[first + i]);
+    rows_detail::merge_lanes<kSums / 2>(fold, lanes);
+    return lanes[0];
   }
 };
 // The same for rows that stand beside each other: some at a time are turned, and turned back, by squares.

@@ -105,7 +105,6 @@ using Cos = Turned<1>;
       return math::function(x);        \
     }                                  \
   };
-PX_OWN_FUNCTOR(Exp, exp)
 PX_OWN_FUNCTOR(Log, log)
 PX_OWN_FUNCTOR(Asin, asin)
 PX_OWN_FUNCTOR(Acos, acos)
@@ -119,6 +118,16 @@ PX_OWN_FUNCTOR(GeluErf, gelu)
 PX_OWN_FUNCTOR(GeluTanh, gelu_by_tanh)
 #undef PX_OWN_FUNCTOR
 
+// Of floats whose exponential is a normal number map makes shorter code, with the same results.
+struct Exp {
+  PX_HD bool is_tame(float x) const { return std::fabs(x) <= 87.0F; }
+  PX_HD float tame(float x) const { return math::exp_normal<0>(x); }
+  template <class T>
+  PX_HD T operator()(T x) const {
+    return math::exp(x);
+  }
+};
+
 struct Relu {
   template <class T>
   PX_HD T operator()(T x) const {
@@ -130,7 +139,8 @@ struct LeakyRelu {
   explicit LeakyRelu(const OpCall& op) : alpha(static_cast<float>(op.real("alpha"))) {}
   template <class T>
   PX_HD T operator()(T x) const {
-    return x < T(0) ? static_cast<T>(alpha) * x : x;
+    const T below = static_cast<T>(alpha) * x;  // in any case: no branch
+    return x < T(0) ? below : x;
   }
 };
 struct Elu {

@@ -53,6 +53,21 @@ double worst_difference(const ConvProblem& problem, const std::vector<float>& y,
   return worst;
 }
 
+TEST(ConvWithSigmoid, KeepsTheTail) {
+  Queue<Cpu> queue(BufferPool::create({}));
+  ConvProblem problem = problem_of(16, 5, 6, 1, 1, 0);
+  problem.groups = 1;
+  problem.filters_are_constant = problem.y_channels_last = true;
+  problem.activation.kind = Activation::Kind::sigmoid;
+  const std::vector<float> x(static_cast<size_t>(2 * 16 * 30), 1.0F), filters(16 * 16, -95.0F / 16);
+  const auto ready = make_ready(queue, problem, filters.data(), nullptr);
+  ASSERT_TRUE(ready.ok()) << ready.error().message;
+  std::vector<float> y(x.size());
+  ASSERT_TRUE(conv(queue, **ready, x.data(), {}, y.data()).ok());
+  const double expected = std::exp(-95.0);
+  for (const float value : y) ASSERT_NEAR(static_cast<double>(value), expected, 0.01 * expected);
+}
+
 TEST(ConvPlain, DepthwiseOfBothSizesAndSteps) {
   for (const int64_t size : {3, 5}) {
     for (const int64_t step : {1, 2}) {

@@ -45,6 +45,10 @@ TEST(MathOfFloats, GatesAreAccurateDownToSubnormals) {
 }
 
 // The argument of the exponential, up to 90 here, is rounded.
+TEST(MathOfFloats, ExponentialsThatAreNormalNumbersHaveTheSameBitsInFewerSteps) {
+  for (float x = -87; x <= 87; x += 0.00390625F) ASSERT_EQ(math::exp_normal<0>(x), math::exp(x)) << x;
+}
+
 TEST(MathOfFloats, GeluByTanhKeepsItsDigits) {
   const auto exact = [](double x) {
     return x * exact_sigmoid(std::sqrt(8 / std::numbers::pi) * (x + 0.044715 * x * x * x));

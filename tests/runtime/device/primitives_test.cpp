@@ -166,6 +166,17 @@ TEST(FoldRows, HaveTheSameBitsForEveryWidthAndThreadCount) {
   set_thread_count(threads_before);
 }
 
+TEST(FoldRows, OfShortRowsBesideEachOtherHaveTheBitsOfEachAlone) {
+  for (const int64_t length : {1, 7, 49, 64, 100, 256}) {
+    const auto values = random_values<float>(21 * length, 6);
+    const auto sums = totals({21, length, 1}, values);
+    for (int64_t row = 0; row < 21; ++row) {
+      const auto first = values.begin() + row * length;
+      EXPECT_EQ(sums[static_cast<size_t>(row)], totals({1, length, 1}, {first, first + length})[0]) << length;
+    }
+  }
+}
+
 TEST(Copy, MovesEveryPermutation) {
   const Ints dims{3, 40, 1, 35};
   const Ints strides = row_major_strides(dims);

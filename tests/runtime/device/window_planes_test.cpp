@@ -21,6 +21,9 @@ struct Largest {
   float empty() const { return std::numeric_limits<float>::lowest(); }
   float divisor(int64_t, const int64_t*) const { return 1.0F; }
 };
+struct LargestInAnyOrder : Largest {
+  static constexpr bool kInAnyOrder = true;
+};
 struct Average {
   float first() const { return 0; }
   float step(float sum, float value) const { return sum + value; }
@@ -69,9 +72,12 @@ TEST(WindowPlanes, EqualWindowsOneByOne) {
       {{40, 50}, {20, 25}, {2, 2}, {2, 2}, {1, 1}, {0, 0}},
       {{40, 50}, {40, 50}, {5, 5}, {1, 1}, {1, 1}, {2, 2}},
       {{40, 50}, {37, 47}, {4, 4}, {1, 1}, {1, 1}, {0, 0}},
+      {{90, 70}, {44, 34}, {3, 3}, {2, 2}, {1, 1}, {0, 0}},  // more rows than are made at once
+      {{90, 70}, {41, 11}, {2, 4}, {2, 6}, {9, 3}, {0, 1}},
   };
   for (const WindowGeometry& window : windows) {
     check(window, Largest{});
+    check(window, LargestInAnyOrder{});
     check(window, Average{});
   }
 }

@@ -1,0 +1,47 @@
+// RotaryEmbedding of one head on the host: pairs of numbers turned by angles, as loops that become vector code.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/device/multiversion.h"
+
+namespace parallax::runtime {
+
+template <class C>
+struct HostRotation {
+  int64_t half = 0, size = 0;  // pairs, and numbers of the head: those behind the pairs stay as they are
+  bool interleaved = false;    // the two of a pair stand side by side, else `half` apart
+  const C* cosine = nullptr;   // of each pair
+  const C* sine = nullptr;
+
+  void run(const C* in, C* out) const {
+    vectorised(0, half, [in, out, own = *this](int64_t begin, int64_t end) {
+      own.interleaved ? own.turn_neighbours(in, out, begin, end) : own.turn_halves(in, out, begin, end);
+    });
+    std::copy(in + 2 * half, in + size, out + 2 * half);
+  }
+
+ private:
+  void turn_neighbours(const C* x, C* y, int64_t begin, int64_t end) const {
+    const C *const cosines = cosine, *const sines = sine;
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) {
+      const C first = x[2 * i], second = x[2 * i + 1];
+      y[2 * i] = first * cosines[i] - second * sines[i];
+      y[2 * i + 1] = first * sines[i] + second * cosines[i];
+    }
+  }
+  void turn_halves(const C* x, C* y, int64_t begin, int64_t end) const {
+    const C *const cosines = cosine, *const sines = sine;
+    const int64_t distance = half;
+    PX_INDEPENDENT_ITERATIONS
+    for (int64_t i = begin; i < end; ++i) {
+      const C first = x[i], second = x[i + distance];
+      y[i] = first * cosines[i] - second * sines[i];
+      y[i + distance] = first * sines[i] + second * cosines[i];
+    }
+  }
+};
+
+}  // namespace parallax::runtime
