@@ -37,11 +37,6 @@ struct BlameRequest {
 // the oracle refuses) is no error: a cause of unknown side says so.
 Status find_causes(const BlameRequest& request, Comparison& comparison);
 
-// Reasons of values of two models that were not compared after all: blame found that they are no pair, or constants
-// written in another way.
-constexpr std::string_view kPairedWrongly = "what B makes in its place is another value: all that follows agrees";
-constexpr std::string_view kWrittenOtherwise = "another constant, to the same effect";
-
 // Whether both sides ran the same model file.
 bool run_one_model(const BlameRequest& request);
 

@@ -62,13 +62,25 @@ class ModelBlame {
     }
   }
 
+  // What was withdrawn stands for itself in each model. The last that is done: values of the document move.
+  void part_withdrawn() {
+    if (!values_.is_any_withdrawn()) return;
+    std::unordered_map<std::string, const ValueSite*> sites;
+    for (const ValueSite& site : b_->sites().sites()) sites.emplace(site.scope + site.escaped_name, &site);
+    part_pairs(comparison_.values, [&](const std::string& path, ValueComparison& value) {
+      const auto site = sites.find(diff::static_path(path));
+      if (site != sites.end()) diff::describe_producer(*site->second, value);
+    });
+    conclude(comparison_);
+  }
+
   Result<std::vector<Cause>> run() {
     if (!part_in_outputs() && withdrawal_.withdraw_wrong_pairs(comparison_)) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
         return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
-      if (match.is_extra || is_settled(match)) continue;
+      if (match.is_extra || is_settled(match) || values_.is_taken_back(match.a)) continue;
       if (is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
       if (is_held_in_body(match)) add_held(match);
     }
@@ -84,7 +96,7 @@ class ModelBlame {
     if (comparison_.verdict == OverallVerdict::pass) return std::vector<Cause>{};
     join_swapped_outputs();
     std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
-    diff::add_handed_out_constants(*a_, *b_, matching_, effects_, values_, causes);
+    diff::add_unexplained_constants(*a_, *b_, matching_, effects_, values_, causes);
     return causes;
   }
 
@@ -459,7 +471,10 @@ Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison&
     a->ignore_casts();
     b->ignore_casts();
   }
-  return ModelBlame(request, comparison, std::move(a), std::move(b)).run();
+  ModelBlame blame(request, comparison, std::move(a), std::move(b));
+  std::vector<Cause> causes = PX_TRY(blame.run());
+  blame.part_withdrawn();
+  return causes;
 }
 
 }  // namespace parallax

@@ -259,6 +259,11 @@ class ConstantCauses {
     return value != nullptr && value->verdict == Verdict::diverged;
   }
 
+  // Anything that is made of it, directly or not, differs.
+  bool is_felt(const ValueMatch& match) const {
+    return effects_.is_any_made_of(match.a, [&](int32_t made) { return values_.has_diverged(made); });
+  }
+
   void add(const ValueMatch& match, std::vector<Cause>& causes) const {
     const ValueComparison& value = *compared(match);
     const std::vector<PlacedNode>& readers = effects_.readers(match.a);
@@ -285,10 +290,9 @@ class ConstantCauses {
     const bool is_handed_out = effects_.is_handed_out(match.a);
     if (is_handed_out && effects_.readers(match.a).empty())
       return fmt::format("graph output '{}' is another constant in B{}", name, difference);
-    const bool is_felt =
-        is_handed_out || effects_.is_any_made_of(match.a, [&](int32_t made) { return values_.has_diverged(made); });
     return fmt::format("it reads another constant '{}'{}{}{}", name, is_handed_out ? ", a graph output as well" : "",
-                       difference, is_felt ? "" : "; on these inputs nothing follows from that");
+                       difference,
+                       is_handed_out || is_felt(match) ? "" : "; on these inputs nothing follows from that");
   }
 
   const ModelSide &a_, &b_;
@@ -303,7 +307,8 @@ bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match
   if (a.static_path(match.a) != b.static_path(match.b)) return false;
   const Value x = a.constant(match.a), y = b.constant(match.b);
   if (!x.is_tensor() || !y.is_tensor() || x.tensor().dtype() != y.tensor().dtype() ||
-      x.tensor().shape() != y.tensor().shape() || !(is_floating(x.tensor().dtype()) || is_integer(x.tensor().dtype())))
+      x.tensor().shape() != y.tensor().shape() ||
+      !(is_floating(x.tensor().dtype()) || is_integer(x.tensor().dtype()) || x.tensor().dtype() == DType::bool_))
     return false;
   const auto is_same = [](double p, double q) { return p == q || (p != p && q != q); };
   return !std::ranges::equal(in_order(x.tensor()), in_order(y.tensor()), is_same);
@@ -342,12 +347,15 @@ std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, cons
   return result;
 }
 
-void add_handed_out_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                              const Effects& effects, const ComparedValues& values, std::vector<Cause>& causes) {
+void add_unexplained_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                               const Effects& effects, const ComparedValues& values, std::vector<Cause>& causes) {
   const ConstantCauses of_constants(a, b, effects, values);
   for (const ValueMatch& match : matching.values) {
-    const bool is_unread = !match.is_extra && effects.is_handed_out(match.a) && effects.readers(match.a).empty();
-    if (causes.size() < kMostCauses && is_unread && of_constants.has_diverged(match)) of_constants.add(match, causes);
+    if (match.is_extra || causes.size() >= kMostCauses || !of_constants.has_diverged(match)) continue;
+    const bool is_handed_out = effects.is_handed_out(match.a);
+    const bool is_unread = is_handed_out && effects.readers(match.a).empty();
+    const bool is_unfelt = !is_handed_out && !of_constants.is_felt(match);
+    if (is_unread || is_unfelt) of_constants.add(match, causes);
   }
 }
 

@@ -35,8 +35,8 @@ bool only_moves(const PlacedNode& node);
 std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const Effects& effects, const ComparedValues& values);
 
-// Adds those that the graph hands out as they are: no node explains these.
-void add_handed_out_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
-                              const Effects& effects, const ComparedValues& values, std::vector<Cause>& causes);
+// Adds those that no node explains: the graph hands them out as they are, or nothing that is made of them differs.
+void add_unexplained_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                               const Effects& effects, const ComparedValues& values, std::vector<Cause>& causes);
 
 }  // namespace parallax::diff

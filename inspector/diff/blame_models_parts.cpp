@@ -5,11 +5,17 @@
 #include <optional>
 #include <span>
 
+#include "inspector/diff/blame_models_ties.h"
 #include "inspector/diff/blame_models_why.h"
 #include "inspector/diff/matching_attributes.h"
 
 namespace parallax::diff {
 namespace {
+
+// By more than codes that are signed in one of the two.
+bool are_defined_otherwise(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
+  return !definition_difference(a, node_a, b, node_b).empty() && !differ_by_code(a, node_a, b, node_b);
+}
 
 // The one node that only one side has stands for the one of its operator among those that only the other has: what is
 // left was put in, or left out.
@@ -41,7 +47,7 @@ void pair_by_operator(const ModelSide& a, const ModelSide& b, Parts& parts) {
   if (!pair.has_value()) return;
   const auto [node_a, node_b] = *pair;
   parts.paired.push_back(*pair);
-  if (!definition_difference(a, node_a, b, node_b).empty()) parts.changed.push_back(*pair);
+  if (are_defined_otherwise(a, node_a, b, node_b)) parts.changed.push_back(*pair);
   std::erase(parts.only_a, node_a);
   std::erase(parts.only_b, node_b);
 }
@@ -125,7 +131,7 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
     if (other.place != nullptr && has(region.nodes_b, other)) {
       paired_b.push_back(other);
       parts.paired.emplace_back(node, other);
-      if (!definition_difference(a, node, b, other).empty()) parts.changed.emplace_back(node, other);
+      if (are_defined_otherwise(a, node, b, other)) parts.changed.emplace_back(node, other);
     } else if (!is_identity(node)) {
       parts.only_a.push_back(node);
     }

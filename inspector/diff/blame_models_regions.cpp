@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/node_judge.h"
+#include "inspector/diff/same_codes.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -225,9 +226,10 @@ Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
     const DType mine = declared_dtype(side.site(id)), theirs = declared_dtype(a_.site(in_a));
     const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;
     const bool are_floats = is_floating(mine) && is_floating(theirs);
-    if (is_same_type || are_floats) {
+    const bool are_codes = is_byte(mine) && is_byte(theirs);
+    if (is_same_type || are_floats || are_codes) {
       const Value value = PX_TRY(value_of_a(in_a, walk));
-      return is_same_type ? value : as_double(value);
+      return is_same_type ? value : are_codes ? as_codes_of(value, mine) : as_double(value);
     }
   }
   return is_source ? side.captured(path_in(walk.instance, side.static_path(id))) : Result<Value>(Value());

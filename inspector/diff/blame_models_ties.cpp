@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "inspector/diff/blame_models_constants.h"
+#include "inspector/diff/blame_models_why.h"
+#include "inspector/diff/same_codes.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -12,12 +14,6 @@ namespace {
 
 // Of a step: what factors rounded to float32 make of numbers of up to 255 steps.
 constexpr double kNearMiddle = 2e-4;
-
-bool is_byte(DType dtype) { return dtype == DType::int8 || dtype == DType::uint8; }
-
-int64_t step_of(const Tensor& tensor, int64_t index) {
-  return element_as_int64(tensor, index) + (tensor.dtype() == DType::int8 ? 128 : 0);
-}
 
 // The number of steps from zero, before rounding, of an element that a QuantizeLinear with one scale made.
 std::optional<double> unrounded(const PlacedNode& made, const std::vector<Value>& given, int64_t index) {
@@ -42,6 +38,22 @@ bool quantise_alike(const Region& region, const PlacedNode& made_a, const Placed
     if (apart > 1 || !number.has_value()) return false;
     const double from_middle = std::abs(*number - std::floor(*number) - 0.5);
     if (!(from_middle < kNearMiddle)) return false;
+  }
+  return true;
+}
+
+bool differ_by_code(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  if (!is_same_operation(node_a, node_b) || in_a.size() != in_b.size()) return false;
+  for (size_t port = 0; port < in_a.size(); ++port) {
+    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]);
+    const int32_t y = ModelSide::site_read(*node_b.place, in_b[port]);
+    if (x < 0 || y < 0 || !a.follows_from_constants(x)) continue;
+    const Value held = a.constant(x), other = b.constant(y);
+    if (!held.is_tensor() || !other.is_tensor()) return false;
+    const Tensor &one = held.tensor(), &another = other.tensor();
+    const bool is_same = one.dtype() == another.dtype() && difference_of_constants(one, another).empty();
+    if (!is_same && !are_same_codes(one, another)) return false;
   }
   return true;
 }

@@ -13,4 +13,8 @@ bool quantise_alike(const Region& region, const PlacedNode& made_a, const Placed
 // Whether a value holds steps already: made by a DequantizeLinear, or moved behind one.
 bool holds_steps(const ModelSide& side, int32_t id);
 
+// Two nodes of one operation whose constants are the same, or the same numbers as codes of int8 in one model and of
+// uint8 in the other, the zero points among them.
+bool differ_by_code(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b);
+
 }  // namespace parallax::diff

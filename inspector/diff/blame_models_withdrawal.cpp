@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "inspector/diff/blame.h"
 #include "inspector/diff/blame_models_constants.h"
 #include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/blame_models_ties.h"
 #include "inspector/diff/blame_models_why.h"
+#include "inspector/model/placing_inputs.h"
 
 namespace parallax::diff {
 namespace {
@@ -41,6 +41,13 @@ bool ComparedValues::has_diverged(int32_t id) const {
   });
 }
 
+bool ComparedValues::is_taken_back(int32_t id) const {
+  return std::ranges::any_of(a_.captured_paths(id), [&](const std::string& path) {
+    const auto value = by_path_.find(path);
+    return value != by_path_.end() && parallax::is_taken_back(*value->second);
+  });
+}
+
 bool ComparedValues::is_equal(int32_t id) const {
   const std::vector<std::string>& paths = a_.captured_paths(id);
   return !paths.empty() && std::ranges::all_of(paths, [&](const std::string& path) {
@@ -65,12 +72,11 @@ std::optional<double> ComparedValues::difference_of(int32_t id) const {
   return largest;
 }
 
-void ComparedValues::withdraw(int32_t id, std::string_view reason) {
+void ComparedValues::withdraw(int32_t id, std::string_view note) {
   for (const std::string& path : a_.captured_paths(id)) {
     const auto value = by_path_.find(path);
     if (value == by_path_.end() || value->second->verdict != Verdict::diverged) continue;
-    value->second->verdict = Verdict::not_compared;
-    value->second->reason = reason;
+    take_back_pair(*value->second, note);
   }
   withdrawn_.insert(id);
 }
@@ -89,16 +95,40 @@ bool Withdrawal::withdraw_wrong_pairs(Comparison& comparison) {
   };
   if (std::ranges::any_of(matching_.values, is_changed))
     return false;  // another model, whether these inputs show it or not
-  const auto withdraw_where = [&](bool constants, std::string_view reason, auto&& applies) {
+  const auto withdraw_where = [&](bool constants, std::string_view note, auto&& applies) {
     for (const ValueMatch& match : matching_.values) {
       if (match.is_extra || a_.follows_from_constants(match.a) != constants || !values_.has_diverged(match.a)) continue;
-      if (applies(match.a)) values_.withdraw(match.a, reason);
+      if (applies(match.a)) values_.withdraw(match.a, note);
     }
   };
   withdraw_where(false, kPairedWrongly, [&](int32_t id) { return leaves_no_trace(id); });
   withdraw_where(true, kWrittenOtherwise, [&](int32_t id) { return is_written_otherwise(id); });
   if (values_.is_any_withdrawn()) conclude(comparison);
   return values_.is_any_withdrawn() && comparison.verdict == OverallVerdict::pass;
+}
+
+// Whether all that is read of it says where elements go.
+bool Withdrawal::is_placing(int32_t constant, const PlacedNode& reader) const {
+  return std::ranges::none_of(reader.node().inputs, [&](ValueId input) {
+    return ModelSide::site_read(*reader.place, input) == constant &&
+           placing_of(*reader.place->graph, reader.node(), input) == Placing::none;
+  });
+}
+
+// Whether it may be another way to write the same, whatever the inputs, as far as each reader tells: it says where
+// elements go, or what is made of it is made of constants alone.
+bool Withdrawal::may_be_written_so(const ValueMatch& match) const {
+  const Value held = a_.constant(match.a), other = b_.constant(match.b);
+  if (!held.is_tensor() || !other.is_tensor()) return false;
+  if (differ_by_rounding(held.tensor(), other.tensor())) return true;
+  const bool may_place = is_integer(held.tensor().dtype());
+  return std::ranges::all_of(effects_.readers(match.a), [&](const PlacedNode& reader) {
+    if (may_place && is_placing(match.a, reader)) return true;
+    return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
+      const int32_t made = ModelSide::site_read(*reader.place, output);
+      return made < 0 || values_.is_withdrawn(made) || a_.follows_from_constants(made);
+    });
+  });
 }
 
 // Whether nothing that is made with it was found to be made otherwise.
@@ -112,17 +142,14 @@ bool Withdrawal::is_unfelt(int32_t constant, const std::unordered_set<int32_t>& 
   });
 }
 
-// Indices and shapes that both definitions do the same with: another way to write them, wherever the fault is. From the
+// Places and shapes that both definitions do the same with: another way to write them, wherever the fault is. From the
 // last to the first, so that what is made of constants is known before them.
 void Withdrawal::withdraw_unfelt_constants(const std::unordered_set<int32_t>& same, Comparison& comparison) {
   for (size_t index = matching_.values.size(); index-- > 0;) {
     const ValueMatch& match = matching_.values[index];
     if (match.is_extra || !a_.follows_from_constants(match.a) || !b_.follows_from_constants(match.b)) continue;
     if (!values_.has_diverged(match.a)) continue;
-    const Value held = a_.constant(match.a);
-    const bool may_be_written_so = held.is_tensor() && is_integer(held.tensor().dtype());
-    if (!may_be_written_so || !is_unfelt(match.a, same)) continue;
-    values_.withdraw(match.a, kWrittenOtherwise);
+    if (is_unfelt(match.a, same) && may_be_written_so(match)) values_.withdraw(match.a, kWrittenOtherwise);
   }
   if (values_.is_any_withdrawn()) conclude(comparison);
 }
@@ -151,11 +178,16 @@ bool Withdrawal::leaves_no_trace(int32_t id) {
   if (!effects_.leaves_nothing(id, values_.difference_of(id).value_or(0) > kGross ? kNoTrace : kExact)) return false;
   const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
   if (in_b >= 0 && holds_steps(b_, in_b) && !holds_steps(a_, id)) return true;
-  return effects_.is_made_up_for(id, kNoTrace, [&](const PlacedNode& reader) {
-    const auto partner = partners_.find(&reader.node());
-    return partner != partners_.end() && partner->second->is_same_definition &&
-           reads_the_same(a_, reader, b_, {partner->second->place_b, partner->second->b}, matching_);
-  });
+  return effects_.is_made_up_for(id, kNoTrace, [&](const PlacedNode& reader) { return is_read_alike(reader); });
+}
+
+// By a node that B has, too, on what stands for what it reads here.
+bool Withdrawal::is_read_alike(const PlacedNode& reader) const {
+  const auto partner = partners_.find(&reader.node());
+  if (partner == partners_.end()) return false;
+  const PlacedNode other{partner->second->place_b, partner->second->b};
+  if (!reads_the_same(a_, reader, b_, other, matching_)) return false;
+  return partner->second->is_same_definition || differ_by_code(a_, reader, b_, other);
 }
 
 }  // namespace parallax::diff

@@ -22,12 +22,13 @@ class ComparedValues {
   const ValueComparison* find(const std::string& path) const;  // by its path in A; null where there is none
   bool has_diverged(int32_t id) const;                         // in any instance
   bool is_equal(int32_t id) const;                             // to the last bit, in all of them
+  bool is_taken_back(int32_t id) const;                        // as a pair, before the search for causes
   // How far a value is from its counterpart in relation to its size, the largest of its instances; nothing where it was
   // not compared, or holds no numbers.
   std::optional<double> difference_of(int32_t id) const;
 
   // Counts as not compared from here on, where it diverged.
-  void withdraw(int32_t id, std::string_view reason);
+  void withdraw(int32_t id, std::string_view note);
   bool is_withdrawn(int32_t id) const { return withdrawn_.contains(id); }
   bool is_any_withdrawn() const { return !withdrawn_.empty(); }
 
@@ -46,12 +47,15 @@ class Withdrawal {
   // in another place; constants that differ with them are written in another way. True when nothing else was wrong.
   bool withdraw_wrong_pairs(Comparison& comparison);
 
-  // Where they do not: indices and shapes of which nothing is made but what both definitions make alike, on equal
+  // Where they do not: shapes, axes and places of which nothing is made but what both definitions make alike, on equal
   // values. `same` are the values of A that were found to be made so.
   void withdraw_unfelt_constants(const std::unordered_set<int32_t>& same, Comparison& comparison);
 
  private:
   bool is_unfelt(int32_t constant, const std::unordered_set<int32_t>& same) const;
+  bool may_be_written_so(const ValueMatch& match) const;
+  bool is_placing(int32_t constant, const PlacedNode& reader) const;
+  bool is_read_alike(const PlacedNode& reader) const;
   bool is_written_otherwise(int32_t constant) const;
   bool leaves_no_trace(int32_t id);
 

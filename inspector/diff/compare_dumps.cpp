@@ -398,7 +398,8 @@ class DumpComparer {
       sides += fmt::format("{}{}", sides.empty() ? "" : " and ", name_of(side));
       damages_.push_back({side, *path, value->error().message});
     }
-    diff::set_not_compared(result, "damaged in " + sides);
+    diff::set_not_compared(result, "not captured");
+    result.note = "damaged in " + sides;
     return {};
   }
 

@@ -5,6 +5,7 @@
 
 #include "inspector/diff/compare.h"
 #include "inspector/diff/value_compare.h"
+#include "inspector/exec/value_path.h"
 
 namespace parallax {
 namespace {
@@ -85,7 +86,7 @@ std::vector<ValueComparison> compare_expected(std::span<const NamedValue> expect
   for (size_t position = 0; position < expected.size(); ++position) {
     const NamedValue* counterpart = find_counterpart(actual, expected[position], position);
     ValueComparison& result = results.emplace_back();
-    result.path = counterpart != nullptr ? counterpart->name : expected[position].name;
+    result.path = escape_name(counterpart != nullptr ? counterpart->name : expected[position].name);
     result.a = "expected";
     result.is_graph_output = true;
     diff::describe_type(type_of(expected[position].value), result);
@@ -96,7 +97,7 @@ std::vector<ValueComparison> compare_expected(std::span<const NamedValue> expect
     result.b = executor.empty() ? counterpart->name : fmt::format("{}: {}", executor, counterpart->name);
     result.matched_by = counterpart->name == expected[position].name ? MatchedBy::name : MatchedBy::structure;
     const Limit plain = default_limit(expected[position].value);
-    const Limit limit = policy.limit_of(result.path).value_or(wider(plain, carried, escape_name(result.path)));
+    const Limit limit = policy.limit_of(result.path).value_or(wider(plain, carried, result.path));
     // Expected data is what it is: a constant output proves as much as any.
     diff::judge_values(expected[position].value, counterpart->value, {limit, true, false}, result);
   }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "inspector/diff/value_compare.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 
@@ -29,13 +31,6 @@ void count(const ValueComparison& value, ComparisonSummary& summary) {
       return;
   }
   ++summary.compared;
-}
-
-bool has_diverged(const std::vector<ValueComparison>& values) {
-  for (const ValueComparison& value : values) {
-    if (value.verdict == Verdict::diverged) return true;
-  }
-  return false;
 }
 
 const ValueComparison* missed_output(const std::vector<ValueComparison>& values) {
@@ -145,6 +140,13 @@ FirstDivergence first_divergence_at(const std::vector<ValueComparison>& values, 
   return {value.path, value.node, value.op};
 }
 
+void name_reader(ValueComparison& value) {
+  if (value.reader.empty()) return;
+  value.node = value.reader;
+  value.op = value.reader_op;
+  value.node_reads_it = true;
+}
+
 }  // namespace
 
 void conclude(Comparison& comparison) {
@@ -154,11 +156,15 @@ void conclude(Comparison& comparison) {
     ValueComparison& value = comparison.values[index];
     count(value, comparison.summary);
     if (value.verdict != Verdict::diverged || comparison.first_divergence.has_value()) continue;
+    name_reader(value);
     comparison.first_divergence = first_divergence_at(comparison.values, index);
     value.node = comparison.first_divergence->node;
     value.op = comparison.first_divergence->op;
   }
-  const bool diverged = has_diverged(comparison.values) || has_diverged(comparison.expected);
+  const auto missed = std::ranges::find(comparison.expected, Verdict::diverged, &ValueComparison::verdict);
+  if (missed != comparison.expected.end() && !comparison.first_divergence.has_value())
+    comparison.first_divergence = {missed->path, missed->node, missed->op, true};
+  const bool diverged = comparison.first_divergence.has_value();
   comparison.reason = diverged ? "" : why_inconclusive(comparison);
   comparison.verdict = diverged                    ? OverallVerdict::diverged
                        : comparison.reason.empty() ? OverallVerdict::pass
@@ -194,6 +200,34 @@ Cause cause_at(const ValueComparison& value, std::string why) {
   return cause;
 }
 
+void take_back_pair(ValueComparison& value, std::string_view note) {
+  diff::set_not_compared(value, fmt::format("{}B", diff::kAbsentIn));
+  value.note = note;
+}
+
+bool is_taken_back(const ValueComparison& value) {
+  return value.note == kPairedWrongly || value.note == kWrittenOtherwise;
+}
+
+void part_pairs(std::vector<ValueComparison>& values, const DescribeInB& describe) {
+  std::vector<ValueComparison> parted;
+  parted.reserve(values.size());
+  for (ValueComparison& value : values) {
+    ValueComparison& in_a = parted.emplace_back(std::move(value));
+    if (!is_taken_back(in_a) || in_a.b.empty()) continue;
+    ValueComparison in_b;
+    in_b.path = in_b.b = std::exchange(in_a.b, {});
+    in_a.matched_by = MatchedBy::path;
+    in_b.dtype = in_a.dtype;
+    in_b.shape = in_a.shape;
+    in_b.origin = in_a.origin;
+    describe(in_b.path, in_b);
+    diff::set_not_compared(in_b, fmt::format("{}A", diff::kAbsentIn));
+    parted.push_back(std::move(in_b));
+  }
+  values = std::move(parted);
+}
+
 bool is_apart(const ValueComparison& value) {
   return value.verdict == Verdict::diverged || value.reason == "shape differs" || value.reason == "dtype differs";
 }
@@ -203,13 +237,14 @@ bool is_apart(const Comparison& comparison) {
 }
 
 std::string told_reason(const ValueComparison& value) {
+  if (!value.note.empty()) return value.note;
   if (value.shape_a.empty()) return value.reason;
   const bool is_expected = value.a == "expected";
   return is_expected ? fmt::format("{}: {} instead of {}", value.reason, value.shape_b, value.shape_a)
                      : fmt::format("{}: {} in A and {} in B", value.reason, value.shape_a, value.shape_b);
 }
 
-bool is_damaged(const ValueComparison& value) { return value.reason.starts_with("damaged in "); }
+bool is_damaged(const ValueComparison& value) { return value.note.starts_with("damaged in "); }
 
 std::string_view name_of(Verdict verdict) {
   constexpr std::array<std::string_view, 4> kNames = {"pass", "diverged", "mistrusted", "not_compared"};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,14 +41,16 @@ struct ValueComparison {
   MatchedBy matched_by = MatchedBy::path;
   std::string node;  // display name of the producer in A (in B where A has none)
   std::string op;
-  bool node_reads_it = false;  // the value is an initializer, and `node` the first that reads it
-  std::string dtype;           // of A; "float32", or a type string for what is no tensor
+  bool node_reads_it = false;     // the value is an initializer, and `node` the first that reads it
+  std::string reader, reader_op;  // of a Constant node's output: the first node that reads it
+  std::string dtype;              // of A; "float32", or a type string for what is no tensor
   std::vector<int64_t> shape;
   Verdict verdict = Verdict::not_compared;
   double severity = 0;
   Limit limit;
   bool is_same_count = false;    // of tensors whose shapes differ: both have as many elements
   std::string reason;            // of not_compared and mistrusted; of others what is to be known of them, mostly empty
+  std::string note;              // told in its place, where the contract's words for not_compared say less
   std::string shape_a, shape_b;  // "[2,3]", where the reason is that they differ
   std::optional<Metrics> metrics;  // when compared
   std::optional<double> noise_rel_l2;
@@ -96,6 +99,7 @@ struct FirstDivergence {
   std::string path;
   std::string node;
   std::string op;
+  bool is_from_expected = false;  // the sides agree, and an output is not what a data set expects
 };
 
 struct Comparison {
@@ -113,7 +117,8 @@ struct Comparison {
 
 // Fills verdict, reason, summary and first_divergence from `values`, `expected` and `damages`: pass, diverged, or
 // inconclusive when nothing was compared (of tensors without elements there is nothing), some graph output was not, or
-// a value is damaged. The value that diverged first is named with the same node in `values` as in first_divergence.
+// a value is damaged. The value that diverged first is named with the same node in `values` as in first_divergence;
+// where none has, it is the first output that is not as expected.
 void conclude(Comparison& comparison);
 
 // What a program ends with that has shown this comparison, where values are damaged: the first one's sentence, and how
@@ -129,6 +134,19 @@ const ValueComparison* input_of_other_shape(const Comparison& comparison);
 // A cause at the value's place, with its node and operator, that says `why`.
 Cause cause_at(const ValueComparison& value, std::string why);
 
+// Notes of values of two models that were taken back as pairs: they are none, or constants written in another way.
+inline constexpr std::string_view kPairedWrongly =
+    "what B makes in its place is another value: all that follows agrees";
+inline constexpr std::string_view kWrittenOtherwise = "another constant, to the same effect";
+
+// From here on the value is not compared: B does not have it. Its counterpart stays beside it until part_pairs.
+void take_back_pair(ValueComparison& value, std::string_view note);
+bool is_taken_back(const ValueComparison& value);
+// Lets what B has in the place of values that were taken back stand for itself, each behind A's. `describe` says what
+// makes the value of this path in B.
+using DescribeInB = std::function<void(const std::string& path, ValueComparison& value)>;
+void part_pairs(std::vector<ValueComparison>& values, const DescribeInB& describe);
+
 // How the reason ends of a value of which a side kept a sample.
 inline constexpr std::string_view kBySample = "compared by a sample of elements";
 
@@ -136,7 +154,7 @@ inline constexpr std::string_view kBySample = "compared by a sample of elements"
 bool is_apart(const ValueComparison& value);
 bool is_apart(const Comparison& comparison);  // any value of it
 
-// The reason as a report tells it: with both shapes, where it is that they differ.
+// The reason as a report tells it: with both shapes, where it is that they differ; the note, where there is one.
 std::string told_reason(const ValueComparison& value);
 
 // Not compared, because a dump's payload is damaged.

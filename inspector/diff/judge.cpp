@@ -100,11 +100,18 @@ void describe_producer(const ValueSite& site, ValueComparison& result) {
   result.is_graph_output = site.is_graph_output;
   result.node = site.node;
   result.op = site.op;
-  if (site.role == ValueSite::Role::node_output || site.graph == nullptr || site.value == kNoValue) return;
+  const bool is_made = site.op == "Constant" && site.domain.empty();
+  const bool is_data = site.role == ValueSite::Role::initializer || is_made;
+  if (!is_data || site.graph == nullptr || site.value == kNoValue) return;
   const std::vector<NodeId>& readers = site.graph->values[static_cast<size_t>(site.value)].readers;
-  if (site.role != ValueSite::Role::initializer || readers.empty()) return;
-  // A constant has no producer; a faulty one shows at the node that reads it.
+  if (readers.empty()) return;
+  // A constant has no producer, or one that does nothing else; a faulty one shows at the node that reads it.
   const Node& reader = site.graph->nodes[static_cast<size_t>(readers.front())];
+  if (is_made) {
+    result.reader = reader.display_name;
+    result.reader_op = reader.op_type;
+    return;
+  }
   result.node = reader.display_name;
   result.op = reader.op_type;
   result.node_reads_it = true;

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "inspector/diff/matching_readers.h"
 #include "inspector/diff/matching_search.h"
 
 namespace parallax {
@@ -283,6 +284,7 @@ ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
   pair_outputs(a, b, result);
   if (result.names_agree) pair_with_constants(side_a, side_b, result);
   list_nodes(side_a, side_b, result);
+  diff::pair_read_alike(result);
   pair_body_outputs(result);
   std::ranges::stable_sort(result.values, [](const ValueMatch& x, const ValueMatch& y) {
     return x.a != y.a ? x.a < y.a : x.is_extra < y.is_extra;

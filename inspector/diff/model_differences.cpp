@@ -18,10 +18,6 @@ constexpr float kHidesScore = -1e9F;  // and less: what masks add to scores, bey
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-bool holds_data(const ValueSite& site) {
-  return site.role == ValueSite::Role::initializer || (site.op == "Constant" && site.domain.empty());
-}
-
 // The half type that the elements of a constant have been rounded to before they were cast and moved, else undefined.
 DType narrowest_on_the_way(const Graph& graph, ValueId value) {
   constexpr std::array kKeepElements = {"Cast",    "Identity",  "Reshape", "Squeeze", "Unsqueeze",
@@ -35,15 +31,6 @@ DType narrowest_on_the_way(const Graph& graph, ValueId value) {
     value = node.inputs.front();
   }
   return DType::undefined;
-}
-
-// Whether the worst element is one that half precision does not hold, and what stands for it: converters write a small
-// number for one that would be lost (1e-7 for 1e-12), a large one for one beyond the range (-10000 for -3.4e38).
-bool cannot_be_half(const Metrics& metrics) {
-  const FloatLimits limits = float_limits(DType::float16);
-  const double a = std::abs(metrics.worst_a), b = std::abs(metrics.worst_b);
-  if (a <= limits.min_normal) return b <= limits.min_normal;
-  return a > limits.max_finite && b >= limits.max_finite / 8;
 }
 
 // Whether a main graph takes all its floats to half precision before anything is done with them, and gives what floats
@@ -89,30 +76,11 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   if (definition.type.dtype == DType::float64) ++(computes ? precision.twice : precision.twice_data);
   if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
     precision.is_cast_to_half = is_cast_to_half(*site.graph);
-  if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
+  written_otherwise_.add(is_a, site);
   const std::string path = site.scope + site.escaped_name;
-  if (site.role == ValueSite::Role::node_output) (is_a ? operators_in_a_ : operators_in_b_).emplace(path, site.op);
   if (site.follows_from_constants && is_floating(definition.type.dtype)) {
     const DType narrowest = narrowest_on_the_way(*site.graph, site.value);
     if (narrowest != DType::undefined) (is_a ? narrowed_in_a_ : narrowed_in_b_).emplace(path, narrowest);
-  }
-  if (!is_a) return;
-  // What a loop computes is no constant, be it of its counter alone.
-  const bool goes_round = site.scope.find(".body[") != std::string::npos;
-  if (holds_data(site) || (site.is_constant_like && !goes_round)) constants_.insert(path);
-  if (site.role == ValueSite::Role::node_output)
-    made_with_[site.scope + escape_name(std::string(site.node)) + "."].push_back(path);
-  std::vector<std::string>& effects = made_with_[path];
-  // What a body hands out is what its node makes.
-  if (definition.is_graph_output && !site.scope.empty())
-    effects.push_back(site.scope.substr(0, site.scope.rfind('.') + 1));
-  for (const NodeId reader : definition.readers) {
-    const Node& node = site.graph->nodes[static_cast<size_t>(reader)];
-    effects.push_back(site.scope + escape_name(node.display_name) + ".");  // in its bodies
-    for (const ValueId output : node.outputs) {
-      if (output == kNoValue) continue;
-      effects.push_back(site.scope + escape_name(site.graph->values[static_cast<size_t>(output)].name));
-    }
   }
 }
 
@@ -162,81 +130,6 @@ Value ModelDifferences::as_held_in_half(const Value& a, const Value& b) const {
     held.mutable_as<float>()[index] = static_cast<float>(other);
   }
   return held.defined() ? Value(held) : a;
-}
-
-bool ModelDifferences::may_be_written_so(const ValueComparison& constant,
-                                         const std::unordered_set<std::string>& compared,
-                                         const std::unordered_set<std::string>& fused) const {
-  const std::optional<DType> dtype = dtype_from_name(constant.dtype);
-  if (dtype.has_value() && !is_floating(*dtype)) return true;
-  // Computed by different programs: folded by an exporter, or by an optimiser.
-  const auto& metrics = constant.metrics;
-  const bool is_close =
-      metrics.has_value() && (metrics->max_abs <= kFoldedAlike * metrics->rms_a || metrics->max_rel <= kFoldedAlike);
-  if (is_close) return true;
-  if (half_in_b_.contains(static_path(constant.b)) && dtype == DType::float32 && metrics.has_value() &&
-      cannot_be_half(*metrics))
-    return true;
-  const auto effects = made_with_.find(static_path(constant.path));
-  return std::ranges::none_of(effects->second, [&](const std::string& effect) {
-    return compared.contains(effect) || (fused.contains(effect) && is_made_alike(effect));
-  });
-}
-
-bool ModelDifferences::is_made_alike(const std::string& path) const {
-  const auto in_a = operators_in_a_.find(path), in_b = operators_in_b_.find(path);
-  return in_a != operators_in_a_.end() && in_b != operators_in_b_.end() && in_a->second == in_b->second;
-}
-
-bool ModelDifferences::has_right_effects(const std::string& constant, const std::unordered_set<std::string>& wrong,
-                                         const std::unordered_set<std::string>& compared) const {
-  bool any_made = false, any_compared = false;
-  std::unordered_set<std::string> seen;
-  std::vector<std::string> waiting{constant};
-  while (!waiting.empty()) {
-    const auto effects = made_with_.find(waiting.back());
-    waiting.pop_back();
-    if (effects == made_with_.end()) continue;
-    for (const std::string& effect : effects->second) {
-      if (wrong.contains(effect)) return false;
-      any_made = true;
-      any_compared = any_compared || compared.contains(effect);
-      if (!compared.contains(effect) && seen.insert(effect).second) waiting.push_back(effect);
-    }
-  }
-  return any_compared || !any_made;
-}
-
-void ModelDifferences::excuse_constants(std::vector<ValueComparison>& values) const {
-  std::unordered_set<std::string> wrong;  // static paths, and the beginnings of those in bodies
-  std::unordered_set<std::string> compared, fused;
-  for (const ValueComparison& value : values) {
-    const std::string path = static_path(value.path);
-    if (value.reason.starts_with(kFusedInto)) fused.insert(path);
-    if (value.verdict != Verdict::not_compared) compared.insert(path);
-    const bool has_other_shape = value.verdict == Verdict::not_compared && value.reason == "shape differs";
-    // Elements moved before or behind a node: what is made of them next may agree.
-    const bool is_moved = has_other_shape && value.is_same_count;
-    const bool is_on_the_way = is_moved && !value.is_graph_output && path.find("//") == std::string::npos;
-    if ((value.verdict != Verdict::diverged && !has_other_shape) || is_on_the_way) continue;
-    wrong.insert(path);
-    if (constants_.contains(path)) continue;  // a constant in a body says nothing of the body
-    for (size_t at = path.find("//"); at != std::string::npos; at = path.find("//", at + 2)) {
-      const size_t dot = path.rfind('.', at);
-      if (dot != std::string::npos) wrong.insert(path.substr(0, dot + 1));
-    }
-  }
-  // From the last to the first: a constant made of constants is excused before those are looked at.
-  for (size_t index = values.size(); index-- > 0;) {
-    ValueComparison& value = values[index];
-    const std::string path = static_path(value.path);
-    if (value.verdict != Verdict::diverged || !constants_.contains(path) || value.is_graph_output) continue;
-    if (!has_right_effects(path, wrong, compared)) continue;
-    if (!may_be_written_so(value, compared, fused)) continue;
-    value.verdict = Verdict::not_compared;
-    value.reason = "another constant, to the same effect";
-    wrong.erase(path);
-  }
 }
 
 }  // namespace parallax::diff

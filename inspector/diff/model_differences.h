@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "inspector/diff/comparison.h"
+#include "inspector/diff/written_otherwise.h"
 #include "inspector/exec/observer.h"
 
 namespace parallax::diff {
@@ -42,22 +42,10 @@ class ModelDifferences {
   // as equal. `a` itself where there are none. What else overflows in half precision is a difference.
   Value as_held_in_half(const Value& a, const Value& b) const;
 
-  // A constant that differs while nothing that is computed with it does is another way to write the same, where that is
-  // likely: nothing made with it has a counterpart (a normalisation folded into weights), it is kept in half, or it is
-  // integer (the shape of a Reshape). Such are not compared.
-  void excuse_constants(std::vector<ValueComparison>& values) const;
+  // Takes back the pairs of constants that are another way to write the same.
+  void excuse_constants(std::vector<ValueComparison>& values) const { written_otherwise_.excuse(values); }
 
  private:
-  // Whether what is made with it, directly or through values that are not compared, agrees: nothing of it is wrong, and
-  // something was compared. True where nothing is made with it.
-  bool has_right_effects(const std::string& constant, const std::unordered_set<std::string>& wrong,
-                         const std::unordered_set<std::string>& compared) const;
-  // `fused`: values that an executor's fusion does without, which have a counterpart where B's model makes them, too.
-  bool may_be_written_so(const ValueComparison& constant, const std::unordered_set<std::string>& compared,
-                         const std::unordered_set<std::string>& fused) const;
-  // A value of this static path is in both models, of one operator.
-  bool is_made_alike(const std::string& path) const;
-
   // One model is in doubles and holds the value so, the other is in floats and does, too.
   bool is_double_and_float(DType in_a, DType in_b) const;
 
@@ -82,11 +70,7 @@ class ModelDifferences {
   };
   Precision a_, b_;
   Types narrowed_in_a_, narrowed_in_b_;  // by static path: constants that are wider than they were stored
-  std::unordered_map<std::string, std::string> operators_in_a_, operators_in_b_;  // by static path
-  std::unordered_set<std::string> half_in_b_;                                     // static paths
-  std::unordered_set<std::string> constants_;                                     // static paths in A
-  // By static paths in A: what reads a value makes; by the beginning of a node's bodies: what the node makes.
-  std::unordered_map<std::string, std::vector<std::string>> made_with_;
+  WrittenOtherwise written_otherwise_;
 };
 
 }  // namespace parallax::diff

@@ -53,7 +53,7 @@ std::string test_case(const ValueComparison& value, const std::string& class_nam
     case Verdict::not_compared:
       if (!is_damaged(value)) break;
       return text + fmt::format(">\n      <error type=\"damaged\" message=\"{}\"/>\n    </testcase>\n",
-                                xml_text(value.reason));
+                                xml_text(told_reason(value)));
   }
   return text + fmt::format(">\n      <skipped message=\"{}: {}\"/>\n    </testcase>\n", name_of(value.verdict),
                             xml_text(told_reason(value)));
@@ -72,7 +72,7 @@ std::string expected_case(const ValueComparison& value, bool has_two_sides) {
 std::string verdict_case(const Comparison& comparison) {
   if (comparison.verdict == OverallVerdict::pass) return "    <testcase classname=\"parallax\" name=\"verdict\"/>\n";
   std::string where = comparison.reason;
-  if (comparison.first_divergence.has_value()) {
+  if (comparison.first_divergence.has_value() && !comparison.first_divergence->is_from_expected) {
     where = fmt::format("first divergence: {} ({}), value {}", comparison.first_divergence->node,
                         comparison.first_divergence->op, comparison.first_divergence->path);
   }

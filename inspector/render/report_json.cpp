@@ -44,8 +44,7 @@ ordered_json to_json(const ValueComparison& value) {
   ordered_json json{{"path", value.path},
                     {"a", text_or_null(value.a)},
                     {"b", text_or_null(value.b)},
-                    {"matched_by", value.a.empty() || value.b.empty() ? ordered_json(nullptr)
-                                                                      : ordered_json(name_of(value.matched_by))},
+                    {"matched_by", name_of(value.matched_by)},
                     {"node", text_or_null(value.node)},
                     {"op", text_or_null(value.op)},
                     {"dtype", value.dtype},
@@ -141,15 +140,7 @@ nlohmann::ordered_json execution_json(const ComparedExecution& execution) {
   return json;
 }
 
-nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values) {
-  ordered_json list = ordered_json::array();
-  for (const ValueComparison& value : values) {
-    ordered_json json = to_json(value);
-    json["side"] = name_of(value.held);
-    list.push_back(std::move(json));
-  }
-  return list;
-}
+nlohmann::ordered_json expected_json(const std::vector<ValueComparison>& values) { return list_of(values); }
 
 std::string plain_operator(std::string_view versioned) {
   const size_t dash = versioned.rfind('-');

@@ -75,7 +75,7 @@ std::string place_text(const std::vector<int64_t>& index) { return fmt::format("
 std::string divergence_lines(const Comparison& comparison, const Colours& colours) {
   if (!comparison.first_divergence.has_value()) return {};
   const FirstDivergence& first = *comparison.first_divergence;
-  const ValueComparison* value = find_value(comparison, first.path);
+  const ValueComparison* value = first.is_from_expected ? nullptr : find_value(comparison, first.path);
   std::string text = fmt::format("first divergence: {}{}{} ({})\n", colours.bold, printable(first.path), colours.end,
                                  origin_of_divergence(comparison));
   if (value == nullptr || !value->metrics.has_value()) return text;
@@ -161,7 +161,8 @@ std::string not_compared_lines(const Comparison& comparison) {
   std::map<std::string, int64_t> reasons;
   for (const ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::not_compared) continue;
-    ++reasons[value.reason.starts_with("fused into") ? "fused into other nodes" : value.reason];
+    const std::string& reason = brief_reason(value);
+    ++reasons[reason.starts_with("fused into") ? "fused into other nodes" : reason];
   }
   std::string text;
   for (const auto& [reason, count] : reasons)
@@ -211,7 +212,7 @@ std::string csv_row(const ValueComparison& value) {
   row += was_compared ? fmt::format(",{},{},{},{}", value.severity, value.limit.rtol, value.limit.atol,
                                     name_of(value.limit.from))
                       : ",,,,";
-  row += "," + csv_field(value.reason);
+  row += "," + csv_field(brief_reason(value));
   if (!value.metrics.has_value()) return row + std::string(16, ',') + "\n";
   const Metrics& m = *value.metrics;
   const WorstElements worst = worst_elements(m, 0);
@@ -274,7 +275,7 @@ std::string origin_of_divergence(const Comparison& comparison) {
 }
 
 std::string reason_of(const Comparison& comparison) {
-  if (!comparison.reason.empty() || comparison.first_divergence.has_value()) return comparison.reason;
+  if (!comparison.reason.empty() || first_diverged(comparison) != nullptr) return comparison.reason;
   return missed_expectation(comparison);
 }
 

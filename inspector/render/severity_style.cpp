@@ -40,8 +40,10 @@ int rank_of(Verdict verdict) {
 
 }  // namespace
 
+const std::string& brief_reason(const ValueComparison& value) { return value.note.empty() ? value.reason : value.note; }
+
 SeverityStyle style_of(const ValueComparison& value) {
-  if (value.verdict == Verdict::not_compared) return {"#DDDDDD", "#000000", value.reason, 1};
+  if (value.verdict == Verdict::not_compared) return {"#DDDDDD", "#000000", brief_reason(value), 1};
   SeverityStyle style;
   for (const RampStep& step : kRamp) {
     if (value.severity >= step.from) {

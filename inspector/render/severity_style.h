@@ -19,6 +19,9 @@ struct SeverityStyle {
 // decade of severity; what was not compared is grey.
 SeverityStyle style_of(const ValueComparison& value);
 
+// The reason without shapes: the note, where there is one.
+const std::string& brief_reason(const ValueComparison& value);
+
 // The worse of two values for the purpose of showing one of them: diverged by severity, then mistrusted, passed, not
 // compared.
 bool is_worse(const ValueComparison& a, const ValueComparison& b);

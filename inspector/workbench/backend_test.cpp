@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -104,9 +105,11 @@ std::string find_contradiction(const Graph& graph, const InputSet& set) {
   return {};
 }
 
-// A node above output `name` that draws at random; null where there is none in this graph.
-const Node* random_source_of(const Graph& graph, const std::string& name) {
-  std::vector<ValueId> open = {graph.find_value(name)};
+// A node above the output of this path that draws at random; null where there is none in this graph.
+const Node* random_source_of(const Graph& graph, const std::string& path) {
+  std::vector<ValueId> open;
+  std::ranges::copy_if(graph.outputs, std::back_inserter(open),
+                       [&](ValueId id) { return escape_name(value_at(graph, id).name) == path; });
   std::set<ValueId> seen = {kNoValue};
   while (!open.empty()) {
     const ValueId value = open.back();

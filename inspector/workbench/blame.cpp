@@ -153,10 +153,6 @@ Result<Dump> capture_unfused(const RunSide& side, const std::string& path) {
   return DumpReader::open(path);
 }
 
-bool is_no_pair(const ValueComparison& value) {
-  return value.reason == kPairedWrongly || value.reason == kWrittenOtherwise;
-}
-
 bool is_rounding(const ValueComparison& value) {
   return value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
 }
@@ -174,7 +170,7 @@ bool is_about_the_same(const ValueComparison& fused, const ValueComparison& unfu
 void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& comparison) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {
-    if (is_rounding(value) || is_no_pair(value)) by_path.emplace(value.path, &value);
+    if (is_rounding(value) || is_taken_back(value)) by_path.emplace(value.path, &value);
   }
   if (by_path.empty()) return;
   for (ValueComparison& value : comparison.values) {
@@ -185,9 +181,12 @@ void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& com
       diff::accept_as_rounding(value, found->second->reason);
       continue;
     }
-    value.verdict = found->second->verdict;
-    value.reason = found->second->reason;
+    take_back_pair(value, found->second->note);
   }
+  part_pairs(comparison.values, [&](const std::string& path, ValueComparison& value) {
+    const auto is_it = [&](const ValueComparison& other) { return other.a.empty() && other.b == path; };
+    if (const auto found = std::ranges::find_if(seen.values, is_it); found != seen.values.end()) value = *found;
+  });
   conclude(comparison);
 }
 
@@ -227,7 +226,7 @@ Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide
     if (first.summary.diverged == 0) causes.clear();
     std::erase_if(causes, [&](const Cause& cause) {
       return std::ranges::any_of(
-          first.values, [&](const ValueComparison& value) { return value.path == cause.path && is_no_pair(value); });
+          first.values, [&](const ValueComparison& value) { return value.path == cause.path && is_taken_back(value); });
     });
     for (Cause& cause : causes) cause.why += "; with nothing fused away (--observe-all) no node is wrong";
     return {};

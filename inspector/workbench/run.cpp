@@ -13,6 +13,7 @@
 #include "inspector/diff/compare.h"
 #include "inspector/diff/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
+#include "inspector/exec/value_path.h"
 #include "inspector/model/import.h"
 #include "inspector/render/report_text.h"
 #include "inspector/workbench/blame.h"
@@ -66,6 +67,17 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
+// The node that makes an output, where one does.
+void name_producer(const Graph& graph, ValueComparison& output) {
+  const auto made = std::ranges::find_if(
+      graph.outputs, [&](ValueId id) { return escape_name(value_at(graph, id).name) == output.path; });
+  const NodeId producer = made == graph.outputs.end() ? kNoNode : value_at(graph, *made).producer;
+  if (producer == kNoNode) return;
+  const Node& node = graph.nodes[static_cast<size_t>(producer)];
+  output.node = node.display_name;
+  output.op = node.op_type;
+}
+
 // Adds the comparison with a test_data_set's outputs, and lets it weigh in the verdict. `carried`: how far rounding may
 // have taken the outputs.
 void add_expected(const RunRequest& request, const Prepared& prepared, const std::vector<const RunSide*>& sides,
@@ -79,7 +91,10 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
     auto values = compare_expected(prepared.inputs.expected,
                                    named_outputs(side->model->graph, side->outputs, carries_doubles(*side->executor)),
                                    title, request.policy, carried);
-    for (ValueComparison& value : values) value.held = side == sides.front() ? Side::a : Side::b;
+    for (ValueComparison& value : values) {
+      value.held = side == sides.front() ? Side::a : Side::b;
+      name_producer(side->model->graph, value);
+    }
     std::move(values.begin(), values.end(), std::back_inserter(comparison.expected));
   }
   conclude(comparison);
@@ -267,16 +282,11 @@ Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_e
     request.message = [](const std::string&) {};  // has been told
     if (result.comparison->verdict != OverallVerdict::pass) break;
   }
-  if (result.comparison->first_divergence.has_value()) {
-    const FirstDivergence& first = *result.comparison->first_divergence;
-    Cause cause;
-    cause.node = first.node;
-    cause.op = first.op;
-    cause.path = first.path;
+  if (const ValueComparison* first = first_diverged(*result.comparison); first != nullptr) {
+    Cause cause = cause_at(*first,
+                           "values differ between two runs of the same executor: uninitialised memory, a race, or sums "
+                           "in an order that is not fixed");
     cause.introduced = std::numeric_limits<double>::infinity();
-    cause.why =
-        "values differ between two runs of the same executor: uninitialised memory, a race, or sums in an order "
-        "that is not fixed";
     result.comparison->causes.push_back(std::move(cause));
   }
   return result;

@@ -161,7 +161,7 @@ const ValueComparison* Document::compared(int32_t row) const {
 }
 
 int32_t Document::row_of_expected(const ValueComparison& expected) const {
-  return find_row(escape_name(expected.path));  // outputs are of the main graph, and named as in the model
+  return find_row(expected.path);  // outputs are of the main graph, and named as in the model
 }
 
 const TensorStatistics* Document::statistics_a(const ValueRow& row) const {

@@ -205,7 +205,7 @@ ItemLook GraphView::look(int32_t index) const {
   if (only_missing) {
     look.fill = kMissingColour;
     look.is_hatched = true;
-    look.badge = worst != nullptr ? shorten(worst->reason, 24) : "not compared";
+    look.badge = worst != nullptr ? shorten(brief_reason(*worst), 24) : "not compared";
     return look;
   }
   if (colour_by_ == ColourBy::severity && worst != nullptr && worst->verdict == Verdict::mistrusted) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/render/report_text.h"
+#include "inspector/render/severity_style.h"
 #include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
@@ -87,7 +88,8 @@ std::string table_cell(const Document& document, int32_t row, TableColumn column
       return value.path;
     case TableColumn::verdict:
       if (compared == nullptr) return "";
-      return compared->verdict == Verdict::not_compared ? compared->reason : std::string(name_of(compared->verdict));
+      return compared->verdict == Verdict::not_compared ? brief_reason(*compared)
+                                                        : std::string(name_of(compared->verdict));
     case TableColumn::shape:
       return value.shape;
     case TableColumn::dtype:
@@ -136,7 +138,7 @@ std::vector<Alert> make_alerts(const Document& document, bool with_missing) {
     if (value->verdict == Verdict::not_compared) {
       const bool conflicts = value->reason.starts_with("shape") || value->reason.starts_with("dtype");
       if (conflicts) alerts.push_back({Alert::Kind::shape_or_dtype, row, fmt::format("{}  {}", value->reason, what)});
-      if (!conflicts && with_missing) alerts.push_back({Alert::Kind::missing, row, value->reason + "  " + what});
+      if (!conflicts && with_missing) alerts.push_back({Alert::Kind::missing, row, brief_reason(*value) + "  " + what});
       continue;
     }
     if (value->verdict != Verdict::diverged) continue;

@@ -93,7 +93,7 @@ class DamagedDump(unittest.TestCase):
         self.assertIn("value 'h'", document["error"]["message"])
         self.assertEqual(document["verdict"], "inconclusive")
         self.assertEqual([(value["path"], value["verdict"], value["reason"]) for value in document["values"]],
-                         [("x", "pass", None), ("h", "not_compared", "damaged in A"), ("s", "pass", None), ("y", "pass", None)])
+                         [("x", "pass", None), ("h", "not_compared", "not captured"), ("s", "pass", None), ("y", "pass", None)])
 
     def test_report_files(self):
         done = self.run_program("diff", self.make("a"), self.make("b", "h"), "--junit", "r.xml", "--html", "r.html", "--csv", "r.csv",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from program import MODEL, ProgramTest, main, node
 
+VALUE_KEYS = set("path a b matched_by node op dtype shape verdict severity limit reason metrics noise".split())
 INPUTS = "--inputs --input --seed --shape --dim --range"
 MODE = "--tf32 --accumulate --rewrite --observe-all --fallback --memory-limit --keep-casts"
 POLICY = "--policy --rtol --atol --per --policy-file"
@@ -328,12 +329,13 @@ class CommandLine(ProgramTest):
         self.assertEqual(self.run_program("extract", "m.textproto", "--to", "y", "-o", "part").returncode, 0)
         sets = ("run", "part/model.onnx", "--inputs", "part/test_data_set_0")
         document = json.loads(self.run_program(*sets, "--with", "reference,cpu", "--junit", "r.xml", "--json").stdout)
-        self.assertEqual([(value["path"], value["side"]) for value in document["expected"]], [("y", "A"), ("y", "B")])
+        self.assertEqual([(value["path"], value["b"]) for value in document["expected"]], [("y", "A reference: y"), ("y", "B cpu: y")])
         report = (self.folder / "r.xml").read_text()
         for side in "AB":
             self.assertEqual(report.count(f'classname="expected" name="{side}: y"'), 1, report)
         document = json.loads(self.run_program(*sets, "--with", "cpu", "--json").stdout)
-        self.assertEqual([value["side"] for value in document["expected"]], ["A"])
+        self.assertEqual([value["b"] for value in document["expected"]], ["y"])
+        self.assertEqual(set(document["expected"][0]), VALUE_KEYS)
 
     def test_reports_that_cannot_be_written(self):
         run = ("run", "m.textproto", "--with", "reference,cpu")

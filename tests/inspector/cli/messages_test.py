@@ -51,13 +51,15 @@ class Messages(ProgramTest):
         self.passed(f"{run} --with cpu", code=1)
         report = (self.folder / "r.xml").read_text()
         self.assertRegex(report, r'<failure type="diverged" message="output \'y\' is not as expected: \S+ instead of \S+ at \[\d,\d\], 16 of 16 ')
-        self.assertRegex(report, r">worst at \[\d,\d\]: expected \S+, got \S+</failure>")
+        self.assertRegex(report, r">node scale, worst at \[\d,\d\]: expected \S+, got \S+</failure>")
         self.assertNotIn("node <", report)
         ended = self.passed(f"{run} --with reference,cpu", code=1)
         self.assertIn("output 'y' of A (reference) is not as expected: ", ended.stdout)
         self.assertIn("output 'y' of A (reference) is not as expected: ", (self.folder / "r.xml").read_text())
         document = json.loads(self.passed(f"{run} --with reference,cpu --json", code=1).stdout)
         self.assertIn("output 'y' of A (reference) is not as expected: ", document["reason"])
+        self.assertEqual(document["first_divergence"], {"path": "y", "node": "scale", "op": "Mul"})
+        self.assertEqual({value["verdict"] for value in document["values"]}, {"pass"})
 
     def test_inputs_of_other_shapes_are_what_parts_two_runs(self):
         floats = "type { tensor_type { elem_type: 1 shape { %s } } }"

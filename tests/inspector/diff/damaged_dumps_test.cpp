@@ -87,7 +87,8 @@ TEST_F(DamagedDumps, LoseNothingButWhatIsDamaged) {
   for (const auto& [path, value] : after) {
     if (path == "of_float32" || path == "alias") {
       EXPECT_EQ(value.verdict, Verdict::not_compared) << path;
-      EXPECT_EQ(value.reason, "damaged in B") << path;
+      EXPECT_EQ(value.note, "damaged in B") << path;
+      EXPECT_EQ(value.reason, "not captured") << path;
       EXPECT_TRUE(is_damaged(value)) << path;
       EXPECT_EQ(value.dtype, "float32") << path;
       EXPECT_FALSE(value.metrics.has_value()) << path;
@@ -117,7 +118,7 @@ TEST_F(DamagedDumps, StillShowWhereTheSidesPart) {
   EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
   EXPECT_EQ(comparison.reason, "");
   EXPECT_EQ(comparison.first_divergence->path, "z");
-  EXPECT_EQ(comparison.values[1].reason, "damaged in A");
+  EXPECT_EQ(comparison.values[1].note, "damaged in A");
   EXPECT_EQ(comparison.values[3].verdict, Verdict::pass);
   ASSERT_TRUE(damage_of(comparison).has_value()) << "a divergence hides no damage";
 }
@@ -126,9 +127,9 @@ TEST_F(DamagedDumps, MayBeDamagedOnBothSides) {
   const auto a = dump("a.plx", {{"x", 1}, {"y", 20}, {"z", 40}});
   const auto bad = damaged(*a, {"x", "y"}), worse = damaged(*a, {"y", "z"});
   const Comparison comparison = compare(*bad, *worse);
-  std::vector<std::string> reasons;
-  for (const ValueComparison& value : comparison.values) reasons.push_back(value.reason);
-  EXPECT_EQ(reasons, (std::vector<std::string>{"damaged in A", "damaged in A and B", "damaged in B"}));
+  std::vector<std::string> notes;
+  for (const ValueComparison& value : comparison.values) notes.push_back(value.note);
+  EXPECT_EQ(notes, (std::vector<std::string>{"damaged in A", "damaged in A and B", "damaged in B"}));
   EXPECT_EQ(comparison.reason, "nothing was compared");
   ASSERT_EQ(comparison.damages.size(), 4U);
   EXPECT_EQ(comparison.damages[2].side, Side::b);

@@ -84,5 +84,30 @@ TEST(FirstDivergence, InsideABodyItsFramesAreKept) {
   EXPECT_EQ(first.node, "here");
 }
 
+TEST(FirstDivergence, AConstantThatANodeMakesIsNamedWithItsReader) {
+  ValueComparison most = value("most", "Constant_1", "Constant", kDiverged);
+  most.reader = "clip";
+  most.reader_op = "Clip";
+  const FirstDivergence first = first_of({value("x", "", "", kPass), most});
+  EXPECT_EQ(first.path, "most");
+  EXPECT_EQ(first.node, "clip");
+  EXPECT_EQ(first.op, "Clip");
+}
+
+TEST(FirstDivergence, IsWhereAnOutputIsNotAsExpectedWhenTheSidesAgree) {
+  Comparison comparison;
+  comparison.values = {value("x", "", "", kPass), value("y", "add", "Add", kPass)};
+  comparison.expected = {value("y", "add", "Add", kPass), value("y", "add", "Add", kDiverged)};
+  conclude(comparison);
+  EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+  ASSERT_TRUE(comparison.first_divergence.has_value());
+  EXPECT_EQ(comparison.first_divergence->path, "y");
+  EXPECT_EQ(comparison.first_divergence->node, "add");
+  EXPECT_TRUE(comparison.first_divergence->is_from_expected);
+  comparison.values.front().verdict = kDiverged;
+  conclude(comparison);
+  EXPECT_EQ(comparison.first_divergence->path, "x") << "where the sides part comes before";
+}
+
 }  // namespace
 }  // namespace parallax

@@ -50,7 +50,7 @@ int64_t occurrences(const std::string& text, std::string_view part) {
 TEST(ReportJunit, WhatIsDamagedIsAnError) {
   Comparison comparison = exchanged();
   comparison.values[2].verdict = comparison.values[3].verdict = Verdict::not_compared;
-  comparison.values[2].reason = "damaged in A";
+  comparison.values[2].note = "damaged in A";
   comparison.values[3].reason = "absent in B";
   comparison.damages = {{Side::a, "ri\"ght", "value 'right' is no more"}};
   comparison.causes.clear();

@@ -79,18 +79,21 @@ TEST(ReportJson, SaysWhatTheComparisonSays) {
   EXPECT_EQ(missing["reason"], "fused into node_add");
   EXPECT_TRUE(missing["metrics"].is_null());
   EXPECT_TRUE(missing["b"].is_null());
+  EXPECT_EQ(missing["matched_by"], "path");
   EXPECT_FALSE(document.contains("expected"));
   Comparison with_expected = example();
   with_expected.has_expected = true;
   with_expected.expected = with_expected.values;
-  EXPECT_EQ(json::parse(comparison_to_json(with_expected))["expected"].size(), 2U);
+  const json expected = json::parse(comparison_to_json(with_expected))["expected"];
+  ASSERT_EQ(expected.size(), 2U);
+  EXPECT_EQ(keys_of(expected[0]), keys_of(value));
 }
 
 // Keys beyond the contract are there only where they have something to say.
 TEST(ReportJson, SaysWhyItIsInconclusiveAndWhatIsDamaged) {
   Comparison comparison = example();
   comparison.values[0].verdict = Verdict::pass;
-  comparison.values[1].reason = "damaged in B";
+  comparison.values[1].note = "damaged in B";
   comparison.damages = {{Side::b, "mul_1", "value 'mul_1': <its CRC> is wrong"}};
   conclude(comparison);
   const json document = json::parse(comparison_to_json(comparison));
