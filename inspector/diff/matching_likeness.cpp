@@ -23,7 +23,7 @@ bool may_replace(HashKey a, HashKey b) {
 }
 
 bool may_be_equal(const FlatValue& a, const FlatValue& b) {
-  const TypeInfo &x = *a.type, &y = *b.type;
+  const TypeInfo &x = *a.stands_for, &y = *b.stands_for;
   if (x.kind == TypeInfo::Kind::unknown || y.kind == TypeInfo::Kind::unknown) return true;
   if (x.kind != y.kind) return false;
   if (x.dtype == DType::undefined || y.dtype == DType::undefined) return true;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "inspector/diff/blame_models_distance.h"
+#include "inspector/diff/noise_table.h"
 #include "inspector/diff/paths.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/tensor/elements.h"
@@ -91,6 +92,8 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
     precision.is_cast_to_half = is_cast_to_half(*site.graph);
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
   const std::string path = site.scope + site.escaped_name;
+  precision.is_quantised = precision.is_quantised || site.op == "QuantizeLinear" || site.op == "DequantizeLinear";
+  if (site.role == ValueSite::Role::node_output && is_floating(definition.type.dtype)) add_codes(is_a, site);
   if (site.role == ValueSite::Role::node_output) (is_a ? operators_in_a_ : operators_in_b_).emplace(path, site.op);
   if (site.follows_from_constants && is_floating(definition.type.dtype)) {
     const DType narrowest = narrowest_on_the_way(*site.graph, site.value);
@@ -114,6 +117,35 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
       effects.push_back(site.scope + escape_name(site.graph->values[static_cast<size_t>(output)].name));
     }
   }
+}
+
+// What is moved behind a DequantizeLinear has the same ends.
+void ModelDifferences::add_codes(bool is_a, const ValueSite& site) {
+  auto& known = is_a ? codes_in_a_ : codes_in_b_;
+  const ValueDef& definition = value_at(*site.graph, site.value);
+  const Node& node = site.graph->nodes[static_cast<size_t>(definition.producer)];
+  const std::string path = site.scope + site.escaped_name;
+  if (is_dequantize(node)) {
+    if (const std::optional<Codes> codes = codes_of(*site.graph, node); codes.has_value()) known.emplace(path, *codes);
+    return;
+  }
+  const auto is_float = [&](ValueId input) {
+    return input != kNoValue && is_floating(value_at(*site.graph, input).type.dtype);
+  };
+  if (noise_row_of(node.op_type, node.domain).spread != Spread::moves || node.inputs.empty()) return;
+  if (!is_float(node.inputs.front()) || std::ranges::count_if(node.inputs, is_float) != 1) return;
+  const auto moved = known.find(site.scope + escape_name(value_at(*site.graph, node.inputs.front()).name));
+  if (moved != known.end()) known.emplace(path, moved->second);
+}
+
+ModelDifferences::Both ModelDifferences::as_held_by_both(Both both, std::string_view path_a,
+                                                         std::string_view path_b) const {
+  both.a = as_held_in_half(both.a, both.b);
+  if (!is_one_quantised()) return both;
+  const auto in_a = codes_in_a_.find(static_path(path_a)), in_b = codes_in_b_.find(static_path(path_b));
+  if (in_b != codes_in_b_.end()) both.a = as_codes_hold_it(both.a, both.b, in_b->second);
+  if (in_a != codes_in_a_.end()) both.b = as_codes_hold_it(both.b, both.a, in_a->second);
+  return both;
 }
 
 DType ModelDifferences::type_that_rounds(DType carried) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "inspector/diff/comparison.h"
+#include "inspector/diff/quantisation.h"
 #include "inspector/exec/observer.h"
 
 namespace parallax::diff {
@@ -28,6 +29,9 @@ class ModelDifferences {
   // One of the two is in half precision, the other is not: a cast to halves is no difference, and rounds.
   bool are_of_two_types() const { return a_.is_in_half() != b_.is_in_half(); }
 
+  // One of the two is quantised, the other is not: the steps of its codes round.
+  bool is_one_quantised() const { return a_.is_quantised != b_.is_quantised; }
+
   // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
   // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
   // more counts as half. So it is with floats where one model is in doubles and the other in floats. `dtype`: what the
@@ -38,9 +42,14 @@ class ModelDifferences {
   };
   Limit with_storing(const Limit& limit, const Held& a, const Held& b) const;
 
-  // `a` as a model in half precision can hold it: what hides a score (-3.4e38, -1e9) and is large in `b`, too, is taken
-  // as equal. `a` itself where there are none. What else overflows in half precision is a difference.
-  Value as_held_in_half(const Value& a, const Value& b) const;
+  // A pair as the model that can hold less of it would hold both. `a` in half precision: what hides a score (-3.4e38,
+  // -1e9) and is large in `b`, too, is taken as equal; what else overflows in half precision is a difference. In codes,
+  // where one model is of floats and the other quantised: what is a little beyond their ends is taken as equal to
+  // these.
+  struct Both {
+    Value a, b;
+  };
+  Both as_held_by_both(Both both, std::string_view path_a, std::string_view path_b) const;
 
   // A constant that differs while nothing that is computed with it does is another way to write the same, where that is
   // likely: nothing made with it has a counterpart (a normalisation folded into weights), it is kept in half, or it is
@@ -48,6 +57,9 @@ class ModelDifferences {
   void excuse_constants(std::vector<ValueComparison>& values) const;
 
  private:
+  // `a` itself where it holds nothing that a half cannot.
+  Value as_held_in_half(const Value& a, const Value& b) const;
+
   // Whether what is made with it, directly or through values that are not compared, agrees: nothing of it is wrong, and
   // something was compared. True where nothing is made with it.
   bool has_right_effects(const std::string& constant, const std::unordered_set<std::string>& wrong,
@@ -71,6 +83,7 @@ class ModelDifferences {
     int64_t half = 0, wide = 0, twice = 0;                 // computed
     int64_t half_data = 0, wide_data = 0, twice_data = 0;  // given, constant, cast
     bool is_cast_to_half = false;
+    bool is_quantised = false;
     bool is_in_half() const {
       const bool computes = half + wide > 0;
       return (computes ? half > wide : half_data > wide_data) || is_cast_to_half;
@@ -81,6 +94,9 @@ class ModelDifferences {
     }
   };
   Precision a_, b_;
+  void add_codes(bool is_a, const ValueSite& site);
+
+  std::unordered_map<std::string, Codes> codes_in_a_, codes_in_b_;  // by static path: what floats were taken from
   Types narrowed_in_a_, narrowed_in_b_;  // by static path: constants that are wider than they were stored
   std::unordered_map<std::string, std::string> operators_in_a_, operators_in_b_;  // by static path
   std::unordered_set<std::string> half_in_b_;                                     // static paths
