@@ -47,16 +47,20 @@ bool cannot_be_half(const Metrics& metrics) {
   return a > limits.max_finite && b >= limits.max_finite / 8;
 }
 
-// Whether a main graph takes all its floats to half precision before anything is done with them, and gives what floats
-// it makes of them back from there.
-bool is_cast_to_half(const Graph& graph) {
+}  // namespace
+
+DType type_between_casts(const Graph& graph) {
+  DType between = DType::undefined;
   const auto is_wide = [&](ValueId id) {
     const ValueDef& definition = value_at(graph, id);
     return definition.type.dtype == DType::float32 && definition.initializer_index < 0;
   };
   const auto narrows = [&](NodeId id) {
     const Node& reader = graph.nodes[static_cast<size_t>(id)];
-    return reader.op_type == "Cast" && is_half(value_at(graph, reader.outputs.front()).type.dtype);
+    const DType dtype = value_at(graph, reader.outputs.front()).type.dtype;
+    if (reader.op_type != "Cast" || !is_half(dtype)) return false;
+    between = dtype;
+    return true;
   };
   const auto is_narrowed = [&](ValueId id) {
     const std::vector<NodeId>& readers = value_at(graph, id).readers;
@@ -69,11 +73,10 @@ bool is_cast_to_half(const Graph& graph) {
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
     return node.op_type == "Cast" && is_half(value_at(graph, node.inputs.front()).type.dtype);
   };
-  return std::ranges::any_of(graph.inputs, is_wide) && std::ranges::all_of(graph.inputs, is_narrowed) &&
-         std::ranges::all_of(graph.outputs, comes_from_half);
+  const bool is_cast = std::ranges::any_of(graph.inputs, is_wide) && std::ranges::all_of(graph.inputs, is_narrowed) &&
+                       std::ranges::all_of(graph.outputs, comes_from_half);
+  return is_cast ? between : DType::undefined;
 }
-
-}  // namespace
 
 Limit wider(const Limit& a, const Limit& b) {
   if (a.from == LimitSource::user) return a;
@@ -89,7 +92,7 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   if (definition.type.dtype == DType::float32) ++(computes ? precision.wide : precision.wide_data);
   if (definition.type.dtype == DType::float64) ++(computes ? precision.twice : precision.twice_data);
   if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
-    precision.is_cast_to_half = is_cast_to_half(*site.graph);
+    precision.is_cast_to_half = type_between_casts(*site.graph) != DType::undefined;
   if (!is_a && is_half(definition.type.dtype)) half_in_b_.insert(site.scope + site.escaped_name);
   const std::string path = site.scope + site.escaped_name;
   precision.is_quantised = precision.is_quantised || site.op == "QuantizeLinear" || site.op == "DequantizeLinear";

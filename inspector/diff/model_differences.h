@@ -14,6 +14,10 @@
 
 namespace parallax::diff {
 
+// Half precision, where a main graph takes all its floats there before anything is done with them, and gives what
+// floats it makes of them back from there; undefined otherwise.
+DType type_between_casts(const Graph& graph);
+
 // A limit that holds for both.
 Limit wider(const Limit& a, const Limit& b);
 

@@ -29,8 +29,8 @@ double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_li
 // Codes of eight bits leave some hundredths of a value's size to chance, whose sums are bounded (uniform errors, no
 // tails) and whose estimates are close.
 constexpr double kMarginOfCodes = 6;
-constexpr double kMostOfCodes = 0.1;      // of the size: what is believed of a value that nobody compared
-constexpr double kUnknownOfCodes = 0.02;  // where nobody knows what the codes were made of
+constexpr double kMostOfCodes = 0.06;     // of the size: coarser steps, and what nobody compared, are not believed
+constexpr double kUnknownOfCodes = 0.03;  // where nobody knows what the codes were made of
 
 // The largest error that is taken over from a value that nobody compared.
 double most_believed(DType coarsest, double rms) {
@@ -311,7 +311,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
 
 // Rounding to steps is off by a uniform error of one step (Widrow and Kollar, Quantization Noise, section 5.3).
 NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, const Inputs& inputs) const {
-  const double own = value.step / std::sqrt(12.0), rms = value.magnitude.rms;
+  const double rms = value.magnitude.rms, own = std::min(value.step / std::sqrt(12.0), kMostOfCodes * rms);
   const State* before =
       value.before_codes.has_value() ? find(value.before_codes->prefix, value.before_codes->escaped_name) : nullptr;
   double inherited = 0;

@@ -88,6 +88,17 @@ ValueId float_before_codes(const Graph& graph, const Node& dequantize) {
   return kNoValue;
 }
 
+NodeId quantize_just_before(const Graph& graph, const Node& dequantize) {
+  const ValueId codes = input_of(dequantize, 0);
+  const NodeId producer = codes == kNoValue ? kNoNode : value_at(graph, codes).producer;
+  return producer != kNoNode && is_quantize(graph.nodes[static_cast<size_t>(producer)]) ? producer : kNoNode;
+}
+
+ValueId float_just_before_codes(const Graph& graph, const Node& dequantize) {
+  const NodeId quantize = quantize_just_before(graph, dequantize);
+  return quantize == kNoNode ? kNoValue : input_of(graph.nodes[static_cast<size_t>(quantize)], 0);
+}
+
 std::optional<Codes> codes_of(const Graph& graph, const Node& node) {
   const Tensor* scale = held_in(graph, input_of(node, 1));
   if (scale == nullptr || !is_floating(scale->dtype()) || scale->element_count() == 0) return std::nullopt;

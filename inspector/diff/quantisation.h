@@ -21,6 +21,9 @@ bool is_quantised(const SiteTable& table);
 // The float that a DequantizeLinear's codes were made of by a QuantizeLinear, and moved since; no value where they were
 // not.
 ValueId float_before_codes(const Graph& graph, const Node& dequantize);
+// The QuantizeLinear right before a DequantizeLinear, and what it quantises; none where anything is between.
+NodeId quantize_just_before(const Graph& graph, const Node& dequantize);
+ValueId float_just_before_codes(const Graph& graph, const Node& dequantize);
 
 // What a node that quantises or takes codes to floats can tell apart. Of several scales the largest step; then the ends
 // are not known, and infinite.
