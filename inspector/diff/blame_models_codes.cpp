@@ -162,13 +162,21 @@ std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b
   result.severity = severity(region);
   if (!(result.severity > 1) || severity(result.region) > 1) return result;
   const CodesBlame blame(a, b, side, matching);
+  std::vector<std::pair<PlacedNode, double>> beyond;  // with what each does alone
   for (const PlacedNode& dequantize : dequantizers) {
     RegionRunner alone = runner;
     std::vector<PlacedNode> others = dequantizers;
     std::erase(others, dequantize);
     alone.leave_out_codes(std::move(others), clamps);
     const auto made = alone.run(match.a, match.b, instance);
-    if (!made.ok() || !(severity(*made) > 1)) continue;
+    if (made.ok() && severity(*made) > 1) beyond.emplace_back(dequantize, severity(*made));
+  }
+  // Beside codes that cut off most of a value, the limit is that of what is left of it.
+  constexpr double kFelt = 0.1;
+  double largest = 0;
+  for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);
+  for (const auto& [dequantize, alone] : beyond) {
+    if (alone < kFelt * largest) continue;
     const auto quantised = result.runner.make(made_by(dequantize), is_in_a, instance);
     result.guilty.push_back(blame.of(dequantize, quantised.ok() ? *quantised : Value()));
   }

@@ -194,7 +194,8 @@ Result<Value> RegionRunner::before_codes(int32_t id, const PlacedNode& placed, W
   if (const ValueId before = float_just_before_codes(graph, placed.node()); before != kNoValue) {
     const int32_t read = ModelSide::site_read(*placed.place, before);
     Value value = read < 0 ? Value() : PX_TRY(value_of(read, walk));
-    const std::optional<Codes> codes = codes_of(graph, placed.node());
+    const auto quantize = static_cast<size_t>(quantize_just_before(graph, placed.node()));
+    const std::optional<Codes> codes = codes_of(graph, graph.nodes[quantize]);
     return clamps_ && codes.has_value() && codes->lowest == 0 ? clamped_at_zero(value) : value;
   }
   const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];

@@ -25,13 +25,18 @@ std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
   return groups;
 }
 
+// Whatever their types are known to be, codes are no floats.
+bool are_codes(const FlatValue& value) { return value.site->op == "QuantizeLinear"; }
+
 bool same_dtype(const FlatValue& a, const FlatValue& b) {
+  if (are_codes(a) != are_codes(b)) return false;
   return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
 }
 
-// Codes are no floats, whatever they stand for.
+// Of another type, but neither holds codes where the other holds floats.
 bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
-  return is_floating(a.type->dtype) == is_floating(b.type->dtype) || same_dtype(a, b);
+  const bool are_known = a.type->dtype != DType::undefined && b.type->dtype != DType::undefined;
+  return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
 }
 
 // Pairs the members of two groups of aliases: of equal path, of equal operator, of equal type; what is left over stands
