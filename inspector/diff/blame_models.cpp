@@ -116,6 +116,7 @@ class ModelBlame {
   void add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes);
   void add_guilty(const std::vector<diff::Guilty>& nodes, ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
+  std::optional<Limit> known_limit(const std::string& path) const;
   Limit limit_at(const std::string& path) const;
   void join_swapped_outputs();
   void find_swapped_branches();
@@ -248,12 +249,15 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
   return {};
 }
 
-Limit ModelBlame::limit_at(const std::string& path) const {
+std::optional<Limit> ModelBlame::known_limit(const std::string& path) const {
   const ValueComparison* const found = values_.find(path);
   const bool is_known = found != nullptr && found->verdict != Verdict::not_compared;
   if (is_known && (found->limit.rtol > 0 || found->limit.atol > 0)) return found->limit;
-  if (const std::optional<Limit> given = request_.policy.limit_of(path); given.has_value()) return *given;
-  return {1e-5, 1e-7, LimitSource::table};
+  return request_.policy.limit_of(path);
+}
+
+Limit ModelBlame::limit_at(const std::string& path) const {
+  return known_limit(path).value_or(Limit{1e-5, 1e-7, LimitSource::table});
 }
 
 // Another comparison gives the same answer half of the time.
@@ -294,7 +298,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   }
   Region region = PX_TRY(regions_.run(match.a, match.b, instance));
   const std::optional<diff::WithoutCodes> plain =
-      is_one_quantised_ ? diff::without_codes(*a_, *b_, matching_, regions_, match, instance, region, limit)
+      is_one_quantised_ ? diff::without_codes(*a_, *b_, matching_, regions_, match, instance, region, known_limit(path))
                         : std::nullopt;
   if (plain.has_value() && !plain->guilty.empty()) return add_roots_of_codes(match, path, *plain), true;
   if (plain.has_value()) region = plain->region;

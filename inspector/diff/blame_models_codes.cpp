@@ -40,6 +40,17 @@ std::vector<PlacedNode> dequantizers_of(const ModelSide& side, const std::vector
   return found;
 }
 
+constexpr double kPartOfSize = 0.25;
+
+// Of elements, as their root mean square.
+double size_of(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype()) || value.tensor().element_count() == 0) return 0;
+  double squares = 0;
+  for (int64_t index = 0; index < value.tensor().element_count(); ++index)
+    squares += std::pow(element_as_double(value.tensor(), index), 2);
+  return std::sqrt(squares / static_cast<double>(value.tensor().element_count()));
+}
+
 bool is_clamp(const PlacedNode& node) { return clamps_at_zero(*node.place->graph, node.node()); }
 bool is_of_codes(const PlacedNode& node) { return is_quantize(node.node()) || is_dequantize(node.node()); }
 
@@ -136,7 +147,7 @@ class CodesBlame {
 
 std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                           const RegionRunner& runner, const ValueMatch& match, const Instance& instance,
-                                          const Region& region, const Limit& limit) {
+                                          const Region& region, const std::optional<Limit>& known_limit) {
   const bool is_in_a =
       std::ranges::any_of(a.sites().sites(), [](const ValueSite& site) { return site.op == "DequantizeLinear"; });
   const ModelSide& side = is_in_a ? a : b;
@@ -152,6 +163,7 @@ std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b
   result.region = plain.take();
   if (clamps) std::erase_if(is_in_a ? result.region.nodes_b : result.region.nodes_a, is_clamp);
   std::erase_if(is_in_a ? result.region.nodes_a : result.region.nodes_b, is_of_codes);
+  const Limit limit = known_limit.value_or(Limit{0, kPartOfSize * size_of(result.region.expected), LimitSource::table});
   const std::optional<Codes> ends = codes_held(side, is_in_a ? match.a : match.b);
   const auto severity = [&](const Region& made) {
     Value expected = made.expected, found = made.found;

@@ -16,9 +16,10 @@ struct WithoutCodes {
   std::vector<Guilty> guilty;  // nodes of codes that are enough to take it beyond the limit
 };
 
-// Nothing where neither side of a region is quantised, or what was quantised is not to be had.
+// Nothing where neither side of a region is quantised, or what was quantised is not to be had. Without a limit, since
+// nobody compared the value, codes may do a good part of its size.
 std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                           const RegionRunner& runner, const ValueMatch& match, const Instance& instance,
-                                          const Region& region, const Limit& limit);
+                                          const Region& region, const std::optional<Limit>& known_limit);
 
 }  // namespace parallax::diff

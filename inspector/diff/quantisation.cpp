@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/noise_table.h"
-#include "inspector/dump/dump_reader.h"
 #include "inspector/model/opset_registry.h"
 #include "inspector/tensor/elements.h"
 
@@ -18,22 +18,6 @@ namespace {
 bool is_operator(const Node& node, std::string_view op_type) {
   const std::string_view domain = canonical_domain(node.domain);
   return node.op_type == op_type && (domain == "ai.onnx" || domain == "com.microsoft");
-}
-
-const Tensor* payload_of(const StoredTensor& stored) {
-  return stored.external_location == kLeftOutOfDump ? nullptr : &stored.tensor;
-}
-
-// Held by the graph, as an initializer or in a Constant.
-const Tensor* held_in(const Graph& graph, ValueId id) {
-  if (id == kNoValue) return nullptr;
-  const ValueDef& definition = value_at(graph, id);
-  if (definition.initializer_index >= 0)
-    return payload_of(graph.initializers[static_cast<size_t>(definition.initializer_index)]);
-  if (definition.producer == kNoNode) return nullptr;
-  const Attribute* attribute = find_attribute(graph.nodes[static_cast<size_t>(definition.producer)], "value");
-  const auto* stored = attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
-  return stored == nullptr ? nullptr : payload_of(*stored);
 }
 
 ValueId input_of(const Node& node, size_t port) { return port < node.inputs.size() ? node.inputs[port] : kNoValue; }
@@ -64,7 +48,7 @@ bool clamps_at_zero(const Graph& graph, const Node& node) {
     const auto* least = std::get_if<float>(&attribute->value);
     return least != nullptr && *least == 0;
   }
-  const Tensor* least = held_in(graph, input_of(node, 1));
+  const Tensor* least = held_tensor(graph, input_of(node, 1));
   return least != nullptr && least->element_count() == 1 && is_floating(least->dtype()) &&
          element_as_double(*least, 0) == 0;
 }
@@ -100,13 +84,13 @@ ValueId float_just_before_codes(const Graph& graph, const Node& dequantize) {
 }
 
 std::optional<Codes> codes_of(const Graph& graph, const Node& node) {
-  const Tensor* scale = held_in(graph, input_of(node, 1));
+  const Tensor* scale = held_tensor(graph, input_of(node, 1));
   if (scale == nullptr || !is_floating(scale->dtype()) || scale->element_count() == 0) return std::nullopt;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Codes codes{0, -kInfinity, kInfinity};
   for (int64_t index = 0; index < scale->element_count(); ++index)
     codes.step = std::max(codes.step, std::abs(element_as_double(*scale, index)));
-  const Tensor* zero_point = held_in(graph, input_of(node, 2));
+  const Tensor* zero_point = held_tensor(graph, input_of(node, 2));
   const bool is_omitted = input_of(node, 2) == kNoValue;
   if (scale->element_count() != 1 || (!is_omitted && zero_point == nullptr)) return codes;
   const ValueId held = is_dequantize(node) ? input_of(node, 0) : node.outputs.front();
