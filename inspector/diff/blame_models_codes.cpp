@@ -40,7 +40,7 @@ std::vector<PlacedNode> dequantizers_of(const ModelSide& side, const std::vector
   return found;
 }
 
-constexpr double kPartOfSize = 0.25;
+constexpr double kPartOfSize = 0.5;
 
 // Of elements, as their root mean square.
 double size_of(const Value& value) {

@@ -169,7 +169,9 @@ bool NoiseModel::is_known(std::string prefix, const std::string& escaped_name) c
 void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth) {
   constexpr int kLongestChain = 32;  // more than any kernel fuses
   if (depth >= kLongestChain) return;
-  for (const ValueId id : node.inputs) {
+  std::vector<ValueId> made_of = node.inputs;
+  if (is_dequantize(node)) made_of.push_back(float_before_codes(graph, node));
+  for (const ValueId id : made_of) {
     if (id == kNoValue) continue;
     const ValueDef& definition = value_at(graph, id);
     const std::string name = escape_name(definition.name);
@@ -227,6 +229,7 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   value.is_taken_from_codes = true;
   value.is_of_held_codes = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
   if (const std::optional<Codes> codes = codes_of(graph, node); codes.has_value()) value.step = codes->step;
+  if (value.is_estimated) value.held_size = size_of_held_codes(graph, node);
   if (const ValueId before = float_before_codes(graph, node); before != kNoValue)
     value.before_codes = {value.prefix, escape_name(value_at(graph, before).name), "", 0};
 }
@@ -311,9 +314,10 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
 
 // Rounding to steps is off by a uniform error of one step (Widrow and Kollar, Quantization Noise, section 5.3).
 NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, const Inputs& inputs) const {
-  const double rms = value.magnitude.rms, own = std::min(value.step / std::sqrt(12.0), kMostOfCodes * rms);
   const State* before =
       value.before_codes.has_value() ? find(value.before_codes->prefix, value.before_codes->escaped_name) : nullptr;
+  if (value.is_estimated) state.magnitude.rms = before != nullptr ? before->magnitude.rms : value.held_size;
+  const double rms = state.magnitude.rms, own = std::min(value.step / std::sqrt(12.0), kMostOfCodes * rms);
   double inherited = 0;
   if (before != nullptr) {
     Inputs floats;
@@ -323,6 +327,7 @@ NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, co
     inherited = kUnknownOfCodes * rms;
   }
   state.is_quantised = true;
+  state.is_estimated = value.is_estimated;
   state.coarsest = coarser(coarser(inputs.coarsest, real_part(value.magnitude.dtype)),
                            before == nullptr ? DType::undefined : before->coarsest);
   state.error = state.carried = std::sqrt(squared(own) + squared(inherited) + squared(inputs.relative_max * rms));

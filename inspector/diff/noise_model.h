@@ -80,7 +80,7 @@ class NoiseModel {
     // Of what a DequantizeLinear makes: the float that was quantised, and the step of the codes, where these are known.
     bool is_taken_from_codes = false, is_of_held_codes = false;
     std::optional<Source> before_codes = std::nullopt;
-    double step = 0;
+    double step = 0, held_size = 0;
   };
   struct Inputs;
 

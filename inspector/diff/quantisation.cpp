@@ -103,6 +103,21 @@ std::optional<Codes> codes_of(const Graph& graph, const Node& node) {
   return codes;
 }
 
+double size_of_held_codes(const Graph& graph, const Node& dequantize) {
+  constexpr int64_t kMostLookedAt = 4096;
+  const Tensor* held = held_tensor(graph, input_of(dequantize, 0));
+  const std::optional<Codes> codes = codes_of(graph, dequantize);
+  if (held == nullptr || !codes.has_value() || held->element_count() == 0) return 0;
+  const Tensor* zero_point = held_tensor(graph, input_of(dequantize, 2));
+  const bool has_zero = zero_point != nullptr && zero_point->element_count() > 0;
+  const double zero = has_zero ? element_as_double(*zero_point, 0) : 0;
+  const int64_t step = std::max<int64_t>(1, held->element_count() / kMostLookedAt);
+  double squares = 0, count = 0;
+  for (int64_t index = 0; index < held->element_count(); index += step, ++count)
+    squares += std::pow(element_as_double(*held, index) - zero, 2);
+  return codes->step * std::sqrt(squares / count);
+}
+
 Value as_codes_hold_it(const Value& wide, const Value& held, const Codes& codes) {
   // Of the range: what the largest numbers of another input exceed those by that a scale was made for.
   constexpr double kRoom = 1.0 / 8;

@@ -34,6 +34,9 @@ struct Codes {
 // Nothing where the scale is not held by the graph itself.
 std::optional<Codes> codes_of(const Graph& graph, const Node& node);
 
+// About how large the floats are that held codes stand for, as their root mean square; 0 where these are not at hand.
+double size_of_held_codes(const Graph& graph, const Node& dequantize);
+
 // `wide`, but for elements a little beyond what codes can hold where `held` has the end of these: saturation of the
 // few largest is a part of quantisation, while a scale that is too small cuts off more. `wide` itself where there are
 // none.

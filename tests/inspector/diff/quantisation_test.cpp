@@ -118,12 +118,13 @@ TEST(QuantisedMatching, EveryFloatHasItsCounterpart) {
 
 class QuantisedModels : public testing::DumpTest {
  protected:
-  Comparison compare(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b) {
+  Comparison compare(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
+                     const std::string& with = "reference") {
     BlameRequest request;
     request.a.model = a;
     request.b.model = b;
-    request.a.dump = run_into_dump(a, "a.plx", input());
-    request.b.dump = run_into_dump(b, "b.plx", input());
+    request.a.dump = run_into_dump(a, "a.plx", input(), with);
+    request.b.dump = run_into_dump(b, "b.plx", input(), with);
     request.oracle = make_executor("reference:double").take();
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
     EXPECT_TRUE(find_causes(request, comparison).ok());
@@ -147,6 +148,16 @@ TEST_F(QuantisedModels, StepsAreNoDivergence) {
     EXPECT_EQ(comparison.summary.compared, 8);
     EXPECT_TRUE(comparison.causes.empty());
   }
+}
+
+// Where an executor makes several nodes one, what is between is estimated.
+TEST_F(QuantisedModels, AnExecutorThatFusesSeesTheSame) {
+  const Comparison sound = compare(of_floats(), Quantised().build(), "cpu");
+  EXPECT_EQ(sound.verdict, OverallVerdict::pass);
+  const Comparison faulty = compare(of_floats(), Quantised{.hidden_scale = 0.1}.build(), "cpu");
+  EXPECT_EQ(faulty.verdict, OverallVerdict::diverged);
+  ASSERT_FALSE(faulty.causes.empty());
+  EXPECT_EQ(faulty.causes.front().node, "QuantizeLinear_6");
 }
 
 // Scales are made for other inputs: the largest numbers of these may lie a little beyond.
