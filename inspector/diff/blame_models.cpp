@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/diff/blame_models_codes.h"
 #include "inspector/diff/blame_models_constants.h"
 #include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/blame_models_effects.h"
@@ -24,6 +25,7 @@
 #include "inspector/diff/judge.h"
 #include "inspector/diff/path_links.h"
 #include "inspector/diff/paths.h"
+#include "inspector/diff/quantisation.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
 
@@ -54,7 +56,8 @@ class ModelBlame {
         values_(*a_, comparison),
         effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
         withdrawal_(*a_, *b_, matching_, values_, effects_),
-        are_of_two_types_(a_->main_type() != b_->main_type()) {
+        are_of_two_types_(a_->main_type() != b_->main_type()),
+        is_one_quantised_(diff::is_quantised(a_->sites()) != diff::is_quantised(b_->sites())) {
     for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
     for (const NodeMatch& match : matching_.nodes) {
       partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
@@ -120,8 +123,12 @@ class ModelBlame {
   Result<bool> look_at(const ValueMatch& match, const std::string& path);
   bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
   bool agrees_past(const ValueMatch& match, const Instance& instance) const;
-  void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root);
+  void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
+                 const diff::RegionRunner& runner);
+  void add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes);
+  void add_guilty(const std::vector<diff::Guilty>& nodes, ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
+  std::optional<Limit> known_limit(const std::string& path) const;
   Limit limit_at(const std::string& path) const;
   void join_swapped_outputs();
   void find_swapped_branches();
@@ -144,7 +151,8 @@ class ModelBlame {
   std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
   std::string unjudged_;
   bool are_of_two_types_ = false;  // one model in halves, the other not
-  size_t uncaptured_ = 0;          // values looked at that were not captured
+  bool is_one_quantised_ = false;
+  size_t uncaptured_ = 0;  // values looked at that were not captured
 };
 
 // A dump's graph has no large weights to tell definitions apart by: these are values like others.
@@ -248,17 +256,20 @@ Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& pa
     root.introduced = introduced.severity;
     root.is_users_limit = limit.from == LimitSource::user;
     root.size = introduced.relative_rms;
-    add_roots(match, region, path, std::move(root));
+    add_roots(match, region, path, std::move(root), regions_);
   }
   return {};
 }
 
-Limit ModelBlame::limit_at(const std::string& path) const {
+std::optional<Limit> ModelBlame::known_limit(const std::string& path) const {
   const ValueComparison* const found = values_.find(path);
   const bool is_known = found != nullptr && found->verdict != Verdict::not_compared;
   if (is_known && (found->limit.rtol > 0 || found->limit.atol > 0)) return found->limit;
-  if (const std::optional<Limit> given = request_.policy.limit_of(path); given.has_value()) return *given;
-  return {1e-5, 1e-7, LimitSource::table};
+  return request_.policy.limit_of(path);
+}
+
+Limit ModelBlame::limit_at(const std::string& path) const {
+  return known_limit(path).value_or(Limit{1e-5, 1e-7, LimitSource::table});
 }
 
 // Another comparison gives the same answer half of the time.
@@ -297,7 +308,12 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
     PX_TRY(look_at_inputs(match, path));
     return true;
   }
-  const Region region = PX_TRY(regions_.run(match.a, match.b, instance));
+  Region region = PX_TRY(regions_.run(match.a, match.b, instance));
+  const std::optional<diff::WithoutCodes> plain =
+      is_one_quantised_ ? diff::without_codes(*a_, *b_, matching_, regions_, match, instance, region, known_limit(path))
+                        : std::nullopt;
+  if (plain.has_value() && !plain->guilty.empty()) return add_roots_of_codes(match, path, *plain), true;
+  if (plain.has_value()) region = plain->region;
   diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
   if (!(introduced.relative_rms > kSameDefinition) && introduced.severity > 1)
     introduced.relative_rms = diff::apart_in_some_elements(regions_, match, instance, region, limit);
@@ -323,7 +339,7 @@ Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& pat
   root.is_users_limit = limit.from == LimitSource::user;
   root.inherited = value_b.is_absent() ? 0 : diff::relative_distance(region.found, value_b, limit).severity;
   root.size = introduced.relative_rms;
-  add_roots(match, region, path, std::move(root));
+  add_roots(match, region, path, std::move(root), plain.has_value() ? plain->runner : regions_);
   return true;
 }
 
@@ -365,13 +381,26 @@ bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) 
   return is_any_same;
 }
 
-void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root) {
+void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
+                           const diff::RegionRunner& runner) {
   root.path = path;
   root.confidence = match.confidence;
   const Instance instance = diff::instance_of(path);
   if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
-  const diff::Trials trials(regions_, match, instance, region, limit_at(path));
-  for (const diff::Guilty& guilty : diff::guilty_nodes(*a_, *b_, matching_, match, region, trials)) {
+  const diff::Trials trials(runner, match, instance, region, limit_at(path));
+  add_guilty(diff::guilty_nodes(*a_, *b_, matching_, match, region, trials), std::move(root));
+}
+
+void ModelBlame::add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes) {
+  ModelRoot root;
+  root.path = path;
+  root.introduced = codes.severity;
+  root.confidence = match.confidence;
+  add_guilty(codes.guilty, std::move(root));
+}
+
+void ModelBlame::add_guilty(const std::vector<diff::Guilty>& nodes, ModelRoot root) {
+  for (const diff::Guilty& guilty : nodes) {
     root.node = guilty.node;
     root.why = guilty.why;
     root.wanted = guilty.wanted;

@@ -90,6 +90,12 @@ void pair_by_place(const ModelSide& a, const ModelSide& b, const ModelMatching& 
   }
 }
 
+// From one type of floats to another.
+bool is_cast_of_floats(const PlacedNode& node) {
+  if (node.node().op_type != "Cast" || !is_floating(type_made(node))) return false;
+  return is_floating(value_at(*node.place->graph, node.node().inputs.front()).type.dtype);
+}
+
 }  // namespace
 
 bool is_identity(const PlacedNode& node) { return node.node().op_type == "Identity"; }
@@ -123,6 +129,10 @@ bool may_be_folded(const ModelSide& side, int32_t id, int depth) {
 Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
                  const Region& region) {
   Parts parts;
+  const bool are_of_two_types = a.main_type() != b.main_type();
+  const auto does_nothing = [&](const PlacedNode& node) {
+    return is_identity(node) || (are_of_two_types && is_cast_of_floats(node));
+  };
   std::vector<PlacedNode> paired_b;
   for (const PlacedNode& node : region.nodes_a) {
     const auto is_it = [&](const NodeMatch& match) { return match.place_a == node.place && match.a == node.id; };
@@ -132,12 +142,12 @@ Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& ma
       paired_b.push_back(other);
       parts.paired.emplace_back(node, other);
       if (are_defined_otherwise(a, node, b, other)) parts.changed.emplace_back(node, other);
-    } else if (!is_identity(node)) {
+    } else if (!does_nothing(node)) {
       parts.only_a.push_back(node);
     }
   }
   for (const PlacedNode& node : region.nodes_b) {
-    if (!has(paired_b, node) && !is_identity(node)) parts.only_b.push_back(node);
+    if (!has(paired_b, node) && !does_nothing(node)) parts.only_b.push_back(node);
   }
   pair_by_operator(a, b, parts);
   pair_by_place(a, b, matching, target, parts);

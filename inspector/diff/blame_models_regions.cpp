@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/node_judge.h"
+#include "inspector/diff/quantisation.h"
 #include "inspector/diff/same_codes.h"
 #include "inspector/tensor/elements.h"
 
@@ -18,15 +19,6 @@ constexpr double kNudge = 4;  // units in the last place of float32: more than a
 
 // The element type a graph declares, undefined where it does not.
 DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
-
-// Not rounded: the oracle takes doubles for any type of floats.
-Value as_double(const Value& value) {
-  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return value;
-  auto wide = Tensor::allocate(DType::float64, value.tensor().shape());
-  if (!wide.ok()) return value;
-  load_doubles(value.tensor(), 0, wide->mutable_as<double>());
-  return wide.take();
-}
 
 // The same numbers in a type of another kind (doubles for floats), where it holds them all; else as they are.
 Value in_type(const Value& value, DType dtype) {
@@ -46,6 +38,17 @@ Value in_type(const Value& value, DType dtype) {
   if (!moved.ok()) return value;
   store_doubles(*moved, 0, elements);
   return moved.take();
+}
+
+Value clamped_at_zero(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return value;
+  auto clamped = Tensor::allocate(value.tensor().dtype(), value.tensor().shape());
+  if (!clamped.ok()) return value;
+  std::vector<double> elements(static_cast<size_t>(clamped->element_count()));
+  load_doubles(value.tensor(), 0, elements);
+  for (double& element : elements) element = element < 0 ? 0 : element;
+  store_doubles(*clamped, 0, elements);
+  return clamped.take();
 }
 
 // Whether `narrow` is `wide` rounded to a type of less precision; what is beyond its range may be anything large.
@@ -70,6 +73,14 @@ bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
 }
 
 }  // namespace
+
+Value as_double(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return value;
+  auto wide = Tensor::allocate(DType::float64, value.tensor().shape());
+  if (!wide.ok()) return value;
+  load_doubles(value.tensor(), 0, wide->mutable_as<double>());
+  return wide.take();
+}
 
 Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Instance& instance) const {
   return run_both(target_a, target_b, {.instance = instance});
@@ -152,7 +163,8 @@ Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& place
     return port;
   };
   return other.replay(by, [&](int32_t read) -> Result<Value> {
-    if (!walk.keeps_constants && other.follows_from_constants(read)) return other.constant(read);
+    if (!walk.keeps_constants && other.follows_from_constants(read))
+      return walk.in_a ? other.constant(read) : as_b_holds_it(read, other.constant(read));
     for (size_t port = 0; port < std::min(inputs.size(), inputs_by.size()); ++port) {
       if (ModelSide::site_read(*by.place, inputs_by[port]) != read) continue;
       const int32_t mine = ModelSide::site_read(*placed.place, inputs[counterpart(port)]);
@@ -176,6 +188,23 @@ Result<Value> RegionRunner::pass_on(const PlacedNode& placed, Walk& walk) const 
   return usage_error("a node without inputs cannot be left out");
 }
 
+// What a DequantizeLinear makes, before it was rounded to codes.
+Result<Value> RegionRunner::before_codes(int32_t id, const PlacedNode& placed, Walk& walk) const {
+  const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
+  const Graph& graph = *placed.place->graph;
+  if (const ValueId before = float_just_before_codes(graph, placed.node()); before != kNoValue) {
+    const int32_t read = ModelSide::site_read(*placed.place, before);
+    Value value = read < 0 ? Value() : PX_TRY(value_of(read, walk));
+    const auto quantize = static_cast<size_t>(quantize_just_before(graph, placed.node()));
+    const std::optional<Codes> codes = codes_of(graph, graph.nodes[quantize]);
+    return clamps_ && codes.has_value() && codes->lowest == 0 ? clamped_at_zero(value) : value;
+  }
+  const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
+  const Value held = side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();
+  if (held.is_absent()) return usage_error("what was taken to codes is not to be had");
+  return held;
+}
+
 std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
   std::vector<Value> values;
   const PlacedNode made_by = (walk.in_a ? a_ : b_).producer(target);
@@ -196,6 +225,12 @@ Result<Region> RegionRunner::read(int32_t value_a, int32_t value_b, const Instan
   region.expected = PX_TRY(value_of(value_a, in_a));
   region.nodes_a = std::move(in_a.nodes);
   return region;
+}
+
+Result<Value> RegionRunner::make(int32_t id, bool in_a, const Instance& instance) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance, .in_a = in_a, .filler = &filler};
+  return value_of(id, walk);
 }
 
 // As it was captured; what was not, as A's nodes make it of what was.
@@ -273,6 +308,7 @@ Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
   if (placed.id == kNoNode && side.is_constant(id)) return side.constant(id);
   if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
   if (placed == walk.left_out) return pass_on(placed, walk);
+  if (std::ranges::find(without_codes_, placed) != without_codes_.end()) return before_codes(id, placed, walk);
   if (++walk.depth > kMostBetween) return usage_error("too many nodes lie between two values that match");
   auto outputs = placed == walk.replaced ? run_replacement(placed, walk)
                                          : side.replay(placed, [&](int32_t read) { return value_of(read, walk); });

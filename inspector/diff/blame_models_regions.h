@@ -20,6 +20,9 @@ struct Region {
   std::vector<Value> given_a, given_b;  // what the nodes that make the two values read
 };
 
+// Not rounded: the oracle takes doubles for any type of floats.
+Value as_double(const Value& value);
+
 class RegionRunner {
  public:
   RegionRunner(const ModelSide& a, const ModelSide& b, const ModelMatching& matching)
@@ -54,8 +57,19 @@ class RegionRunner {
   Result<Value> run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
                              const Replaced& replaced) const;
 
+  // A value of either side, made of A's values.
+  Result<Value> make(int32_t id, bool in_a, const Instance& instance) const;
+
   // From here on, a value of A counts as having no counterpart.
   void part(int32_t id) { parted_.insert(id); }
+
+  // From here on these DequantizeLinear nodes, of either model, hand on what their codes were made of: the float that
+  // was quantised, or the constant that stands for theirs in the other model. With `clamps`, codes that begin at zero
+  // stand for a Relu.
+  void leave_out_codes(std::vector<PlacedNode> dequantizers, bool clamps) {
+    without_codes_ = std::move(dequantizers);
+    clamps_ = clamps;
+  }
 
   // The same for values as they are read: those that A has are taken as they are, and nothing is run for them.
   Result<Region> read(int32_t value_a, int32_t value_b, const Instance& instance) const;
@@ -83,6 +97,7 @@ class RegionRunner {
   Result<Value> value_of(int32_t id, Walk& walk) const;
   Result<Value> compute(int32_t id, Walk& walk) const;
   Result<Value> pass_on(const PlacedNode& placed, Walk& walk) const;
+  Result<Value> before_codes(int32_t id, const PlacedNode& placed, Walk& walk) const;
   Result<std::vector<Value>> run_replacement(const PlacedNode& placed, Walk& walk) const;
   std::vector<Value> given(int32_t target, const Walk& walk) const;
   Value as_b_holds_it(int32_t id, const Value& stored) const;
@@ -93,6 +108,8 @@ class RegionRunner {
   const ModelSide &a_, &b_;
   const ModelMatching& matching_;
   std::unordered_set<int32_t> parted_;
+  std::vector<PlacedNode> without_codes_;
+  bool clamps_ = false;
 };
 
 }  // namespace parallax::diff

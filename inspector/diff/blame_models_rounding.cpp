@@ -14,6 +14,7 @@
 #include "inspector/diff/grown_rounding.h"
 #include "inspector/diff/node_judge.h"
 #include "inspector/diff/paths.h"
+#include "inspector/diff/quantisation.h"
 #include "inspector/diff/why.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/scope_tree.h"
@@ -178,6 +179,13 @@ Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const 
   if (!unjudged.empty() || !is_auto) return std::vector<Cause>{first_divergence(comparison, unjudged)};
   if (std::optional<Cause> left = find_left_range(comparison); left.has_value())
     return std::vector<Cause>{*std::move(left)};
+  // Codes leave limits so wide that nothing beyond them is rounding.
+  if (is_quantised(a.sites()) != is_quantised(b.sites())) {
+    Cause cause = first_divergence(comparison, unjudged);
+    cause.why =
+        "the first value that differs by more than its codes explain, though each step alone is within its limit";
+    return std::vector<Cause>{std::move(cause)};
+  }
   for (ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::diverged) continue;
     accept_as_rounding(value,

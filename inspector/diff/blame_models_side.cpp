@@ -8,6 +8,7 @@
 
 #include "inspector/diff/captured_weights.h"
 #include "inspector/diff/matching_attributes.h"
+#include "inspector/diff/model_differences.h"
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
@@ -93,9 +94,12 @@ DType ModelSide::main_type() const {
     if (is_floating(dtype)) ++counts[dtype];
   }
   const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-  // A node or two in another type are a part of a model that was cast, and no model of that type.
+  // A node or two in another type are a part of a model that was cast, and no model of that type, unless they are all
+  // there is.
   constexpr int64_t kLeast = 4;
-  return most == counts.end() || most->second < kLeast ? DType::float32 : most->first;
+  if (most != counts.end() && most->second >= kLeast) return most->first;
+  const DType between = type_between_casts(*sites_.main().graph);
+  return between == DType::undefined ? DType::float32 : between;
 }
 
 void ModelSide::add_places(const GraphSites& place) {

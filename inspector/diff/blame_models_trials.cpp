@@ -2,6 +2,7 @@
 #include "inspector/diff/blame_models_trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -51,28 +52,58 @@ std::vector<ConstantPair> constants_of(const ModelSide& a, const ModelSide& b, c
   };
   const auto is_of_one_shape = [&](int32_t x, int32_t y) {
     const Value held = a.constant(x), own = b.constant(y);
-    return held.is_tensor() && own.is_tensor() && held.tensor().dtype() == own.tensor().dtype() &&
-           held.tensor().shape() == own.tensor().shape();
+    if (!held.is_tensor() || !own.is_tensor() || held.tensor().shape() != own.tensor().shape()) return false;
+    const DType x_type = held.tensor().dtype(), y_type = own.tensor().dtype();
+    return x_type == y_type || (is_floating(x_type) && is_floating(y_type));
   };
   const auto has_none = [&](int32_t x) { return matching.b_of_a[static_cast<size_t>(x)] < 0; };
   const auto has_its_name = [&](int32_t x, int32_t y) { return a.static_path(x) == b.static_path(y); };
   pair_where([&](int32_t x, int32_t y) { return matching.b_of_a[static_cast<size_t>(x)] == y; });
   pair_where([&](int32_t x, int32_t y) { return has_none(x) && has_its_name(x, y) && is_of_one_shape(x, y); });
   pair_where([&](int32_t x, int32_t y) { return has_none(x) && is_of_one_shape(x, y); });
-  std::erase_if(pairs,
-                [&](const ConstantPair& pair) { return pair.in_b < 0 || !is_of_one_shape(pair.in_a, pair.in_b); });
+  // What is stored in another type alone is no other constant.
+  const auto is_stored_otherwise = [&](int32_t x, int32_t y) {
+    const Tensor held = a.constant(x).tensor(), own = b.constant(y).tensor();
+    return held.dtype() != own.dtype() && differ_by_storing(held, own, narrower(held.dtype(), own.dtype()));
+  };
+  std::erase_if(pairs, [&](const ConstantPair& pair) {
+    return pair.in_b < 0 || !is_of_one_shape(pair.in_a, pair.in_b) || is_stored_otherwise(pair.in_a, pair.in_b);
+  });
   return pairs;
 }
 
-// As few as will do: each is left out that changes nothing.
-void leave_out_unfelt(std::vector<ConstantPair>& pairs, const ModelSide& a, const Trials& trials) {
-  for (size_t index = pairs.size(); index-- > 0 && pairs.size() > 1;) {
-    RegionRunner::Constants others;
-    for (size_t other = 0; other < pairs.size(); ++other) {
-      if (other != index) others[pairs[other].in_b] = a.constant(pairs[other].in_a);
-    }
-    if (trials.agrees_with(others)) pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(index));
+// Of A, in place of B's own; not rounded where B's are of another type.
+RegionRunner::Constants constants_in_b(const ModelSide& a, const ModelSide& b, const std::vector<ConstantPair>& pairs) {
+  RegionRunner::Constants constants;
+  for (const ConstantPair& pair : pairs) {
+    const Value held = a.constant(pair.in_a);
+    const bool is_of_other_type = held.tensor().dtype() != b.constant(pair.in_b).tensor().dtype();
+    constants[pair.in_b] = is_of_other_type ? as_double(held) : held;
   }
+  return constants;
+}
+
+// As few as will do: each is left out that changes nothing.
+template <class WillDo>
+void leave_out_unfelt(std::vector<ConstantPair>& pairs, const ModelSide& a, const ModelSide& b, WillDo&& will_do) {
+  for (size_t index = pairs.size(); index-- > 0 && pairs.size() > 1;) {
+    std::vector<ConstantPair> others = pairs;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(index));
+    if (will_do(constants_in_b(a, b, others))) pairs = std::move(others);
+  }
+}
+
+// The nodes behind as few of these constants as will do; none where all of them will not.
+template <class WillDo>
+std::vector<Guilty> behind_few(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                               std::vector<ConstantPair> pairs, WillDo&& will_do) {
+  std::vector<Guilty> guilty;
+  if (pairs.empty() || !will_do(constants_in_b(a, b, pairs))) return guilty;
+  leave_out_unfelt(pairs, a, b, will_do);
+  for (const ConstantPair& pair : pairs)
+    std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.readers.front()),
+                      std::back_inserter(guilty));
+  return guilty;
 }
 
 }  // namespace
@@ -83,6 +114,14 @@ bool Trials::is_same(const Value& expected, const Result<Value>& found) const {
 
 bool Trials::agrees_with(const RegionRunner::Constants& constants) const {
   return is_same(region_.expected, runner_.run_with(target_.a, target_.b, instance_, constants));
+}
+
+bool Trials::brings_near(const RegionRunner::Constants& constants) const {
+  constexpr double kNear = 0.02;  // of what the two are apart
+  const auto found = runner_.run_with(target_.a, target_.b, instance_, constants);
+  if (!found.ok()) return false;
+  const double apart = relative_distance(region_.expected, region_.found, limit_).relative_rms;
+  return std::isfinite(apart) && relative_distance(region_.expected, *found, limit_).relative_rms <= kNear * apart;
 }
 
 Value Trials::made_in_a(int32_t in_a, int32_t in_b) const {
@@ -124,7 +163,6 @@ bool Trials::matters(const PlacedNode& node_a, const PlacedNode& node_b, bool ke
 
 std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
                                     const Region& region, const Differences& differences, const Trials& trials) {
-  std::vector<Guilty> guilty;
   for (const auto& [node_a, node_b] : differences.changed) {
     if (trials.agrees_as_in_a(node_a, node_b)) return behind_pair(a, b, matching, node_a, node_b, trials);
   }
@@ -132,13 +170,12 @@ std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, cons
     if (trials.agrees_as_in_a(node_a, node_b, true)) return {{node_a, definition_difference(a, node_a, b, node_b)}};
   }
   std::vector<ConstantPair> pairs = constants_of(a, b, matching, region);
-  RegionRunner::Constants constants;
-  for (const ConstantPair& pair : pairs) constants[pair.in_b] = a.constant(pair.in_a);
-  if (!constants.empty() && trials.agrees_with(constants)) {
-    leave_out_unfelt(pairs, a, trials);
-    for (const ConstantPair& pair : pairs)
-      std::ranges::move(behind_constant(a, b, matching, pair.in_a, pair.in_b, pair.readers.front()),
-                        std::back_inserter(guilty));
+  std::vector<ConstantPair> numbers = pairs;  // shapes may be those of another form of the same
+  std::erase_if(numbers,
+                [&](const ConstantPair& pair) { return !is_floating(a.constant(pair.in_a).tensor().dtype()); });
+  const auto agrees = [&](const RegionRunner::Constants& constants) { return trials.agrees_with(constants); };
+  for (const std::vector<ConstantPair>* some : {&pairs, &numbers}) {
+    std::vector<Guilty> guilty = behind_few(a, b, matching, *some, agrees);
     if (!guilty.empty()) return guilty;
   }
   for (const auto& [node_a, node_b] : differences.replaced) {
@@ -153,7 +190,9 @@ std::vector<Guilty> guilty_by_trial(const ModelSide& a, const ModelSide& b, cons
     if (trials.agrees_without(node, true))
       return {{node, fmt::format("B has no {} node here: without it both make the same", node.node().op_type)}};
   }
-  return {};
+  // Something else differs as well, but little.
+  const auto brings_near = [&](const RegionRunner::Constants& constants) { return trials.brings_near(constants); };
+  return behind_few(a, b, matching, std::move(numbers), brings_near);
 }
 
 std::vector<Guilty> behind_pair(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,

@@ -17,6 +17,8 @@ class Trials {
 
   // Whether B makes what A makes of A's values when it reads these constants in place of its own.
   bool agrees_with(const RegionRunner::Constants& constants) const;
+  // Whether that leaves a small part of what the two are apart.
+  bool brings_near(const RegionRunner::Constants& constants) const;
   // What A makes of a value that B's `in_b` stands for; absent where it is not to be had.
   Value made_in_a(int32_t in_a, int32_t in_b) const;
   // Whether both make the same when this node, of A or of B, hands on the value it reads.

@@ -65,18 +65,25 @@ std::string attribute_difference(const PlacedNode& a, const PlacedNode& b) {
   return {};
 }
 
+// Elements of either may have been stored in halves, now or before they were cast.
 bool is_transposed(const Tensor& a, const Tensor& b) {
   if (a.shape().rank() != 2 || b.shape().rank() != 2) return false;
   const int64_t rows = a.shape()[0], columns = a.shape()[1];
   if (rows < 2 || columns < 2 || b.shape()[0] != columns || b.shape()[1] != rows) return false;
+  const bool are_floats = is_floating(a.dtype()) && is_floating(b.dtype());
+  const DType stored = are_floats ? narrower(narrower(a.dtype(), b.dtype()), DType::float16) : DType::undefined;
+  const auto is_same = [&](double x, double y) { return x == y || (are_floats && differ_by_storing(x, y, stored)); };
+  bool is_as_it_was = a.shape() == b.shape();
   for (int64_t element = 0; element < a.element_count(); ++element) {
     const int64_t mirrored = (element % columns) * rows + element / columns;
-    if (element_as_double(a, element) != element_as_double(b, mirrored)) return false;
+    const double x = element_as_double(a, element);
+    if (!is_same(x, element_as_double(b, mirrored))) return false;
+    is_as_it_was = is_as_it_was && is_same(x, element_as_double(b, element));
   }
-  return true;
+  return !is_as_it_was;
 }
 
-// b = factor * a, within the rounding of floats.
+// b = factor * a, within the rounding of floats, or of halves that they are stored in.
 std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
   double ab = 0, aa = 0;
   for (int64_t element = 0; element < a.element_count(); ++element) {
@@ -85,10 +92,12 @@ std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
     aa += x * x;
   }
   if (aa == 0 || !std::isfinite(ab / aa)) return std::nullopt;
+  const bool are_stored_otherwise = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
+  const double margin = are_stored_otherwise ? float_limits(narrower(a.dtype(), b.dtype())).epsilon : 1e-6;
   const double factor = ab / aa;
   for (int64_t element = 0; element < a.element_count(); ++element) {
     const double x = element_as_double(a, element) * factor;
-    if (std::abs(x - element_as_double(b, element)) > 1e-6 * std::abs(x)) return std::nullopt;
+    if (std::abs(x - element_as_double(b, element)) > margin * std::abs(x)) return std::nullopt;
   }
   return factor;
 }
@@ -143,6 +152,36 @@ ConstantDifference constant_difference(const ModelSide& a, int32_t in_a, const M
   return {fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text), size};
 }
 
+bool is_all_zeros(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return false;
+  for (int64_t index = 0; index < value.tensor().element_count(); ++index) {
+    if (element_as_double(value.tensor(), index) != 0) return false;
+  }
+  return true;
+}
+
+// An operand that one of the two has and the other has left out, zeros apart: a bias, say.
+std::string missing_operand(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                            const PlacedNode& node_b) {
+  const auto read = [](const PlacedNode& node, size_t port) {
+    const std::vector<ValueId>& inputs = node.node().inputs;
+    return port < inputs.size() ? ModelSide::site_read(*node.place, inputs[port]) : -1;
+  };
+  for (size_t port = 0; port < std::max(node_a.node().inputs.size(), node_b.node().inputs.size()); ++port) {
+    const int32_t in_a = read(node_a, port), in_b = read(node_b, port);
+    if ((in_a < 0) == (in_b < 0)) continue;
+    const ModelSide& side = in_b < 0 ? a : b;
+    const int32_t held = in_b < 0 ? in_a : in_b;
+    if (side.follows_from_constants(held) && is_all_zeros(side.constant(held))) continue;
+    const OpSchema* schema = node_a.node().schema;
+    const FormalParameter* parameter = schema == nullptr ? nullptr : schema->input(port);
+    const std::string name = parameter == nullptr ? "" : fmt::format(" ({})", parameter->name);
+    return in_b < 0 ? fmt::format("it has no input {}{} in B, and reads '{}' there in A", port, name, a.site(in_a).name)
+                    : fmt::format("it has an input {}{} in B, '{}', and none in A", port, name, b.site(in_b).name);
+  }
+  return {};
+}
+
 // A constant and a value that have changed places.
 bool has_crossed_constant(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
   const size_t count = node_a.node().inputs.size();
@@ -162,19 +201,25 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::string && b.dtype() == DType::string) return difference_of_texts(a, b);
   if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))
     return {};
+  // Codes and what they stand for are not one number beside the other.
+  const auto are_codes = [](const Tensor& x, const Tensor& y) {
+    return is_integer(x.dtype()) && is_floating(y.dtype());
+  };
+  if (are_codes(a, b) || are_codes(b, a))
+    return fmt::format("it is of type {} in B and {} in A", name_of(b.dtype()), name_of(a.dtype()));
   if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
   if (a.element_count() != b.element_count()) return shape_difference(a, b);
-  // Doubles that are stored as floats; what is stored in halves is told: it may be felt.
-  const bool are_stored_as_floats = (a.dtype() == DType::float64 && b.dtype() == DType::float32) ||
-                                    (a.dtype() == DType::float32 && b.dtype() == DType::float64);
+  // Doubles that are stored as floats; what is stored in halves is told where nothing else is: it may be felt.
+  const bool are_stored_otherwise = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
+  const DType stored = are_stored_otherwise ? narrower(a.dtype(), b.dtype()) : DType::undefined;
+  const bool passes_over = are_stored_otherwise && (stored == DType::float32 || !differ_by_storing(a, b, stored));
   int64_t count = 0, worst = -1;
   double largest = 0;
   bool is_zero = true;
   for (int64_t element = 0; element < a.element_count(); ++element) {
     const double x = element_as_double(a, element), y = element_as_double(b, element);
     is_zero = is_zero && y == 0;
-    if (x == y || (std::isnan(x) && std::isnan(y)) || (are_stored_as_floats && differ_by_storing(x, y, DType::float32)))
-      continue;
+    if (x == y || (std::isnan(x) && std::isnan(y)) || (passes_over && differ_by_storing(x, y, stored))) continue;
     ++count;
     const double apart = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
     if (worst >= 0 && apart <= largest) continue;
@@ -216,6 +261,7 @@ std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, 
   const Node &in_a = node_a.node(), &in_b = node_b.node();
   if (hash_operator(in_a) != hash_operator(in_b))
     return fmt::format("the operator is {} in B and {} in A", in_b.op_type, in_a.op_type);
+  if (std::string text = missing_operand(a, node_a, b, node_b); !text.empty()) return text;
   if (std::string text = attribute_difference(node_a, node_b); !text.empty()) return text;
   if (std::string text = constants_difference(a, node_a, b, node_b); !text.empty()) return text;
   return has_crossed_constant(a, node_a, b, node_b) ? "the operands are swapped in B" : "";

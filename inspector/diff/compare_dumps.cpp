@@ -223,6 +223,10 @@ class DumpComparer {
     if (!links_.is_closed()) return;
     a_.each_site([&](const ValueSite& site) { differences_.add(true, site); });
     b_.each_site([&](const ValueSite& site) { differences_.add(false, site); });
+    if (differences_.is_one_quantised()) {
+      judge_.count_quantisation();
+      judge_b_.count_quantisation();
+    }
     if (!differences_.are_of_two_types()) return;
     judge_.count_casts();
     judge_b_.count_casts();
@@ -358,7 +362,10 @@ class DumpComparer {
     if (!same_type(a.type, b.type, result)) return {};
     diff::CommonElements both =
         PX_TRY(diff::common_elements(a, std::move(loaded_a).take(), b, std::move(loaded_b).take()));
-    if (links_.is_closed()) both.a = differences_.as_held_in_half(both.a, both.b);
+    if (links_.is_closed()) {
+      auto held = differences_.as_held_by_both({both.a, both.b}, a.path, b.path);
+      both.a = std::move(held.a), both.b = std::move(held.b);
+    }
     diff::judge_values(both.a, both.b, context, result);
     if (result.metrics.has_value()) {
       judge_.found_difference(a.path, result.metrics->rmse);

@@ -80,6 +80,11 @@ void Judge::count_casts() {
   noise_.count_casts();
 }
 
+void Judge::count_quantisation() {
+  const std::lock_guard lock(mutex_);
+  noise_.count_quantisation();
+}
+
 void Judge::rounds_as(int64_t number, DType dtype) {
   const std::lock_guard lock(mutex_);
   noise_.rounds_as(number, dtype);

@@ -46,6 +46,8 @@ class Judge {
                      DType declared);
   // As NoiseModel::count_casts.
   void count_casts();
+  // As NoiseModel::count_quantisation.
+  void count_quantisation();
   // What is carried in double, of a type that nobody declares, rounds where the other side computes: in this type.
   void rounds_as(int64_t number, DType dtype);
   Limit limit_of(int64_t number, const std::string& path);

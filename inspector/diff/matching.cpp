@@ -7,6 +7,7 @@
 
 #include "inspector/diff/matching_readers.h"
 #include "inspector/diff/matching_search.h"
+#include "inspector/diff/quantisation.h"
 
 namespace parallax {
 namespace {
@@ -25,8 +26,18 @@ std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
   return groups;
 }
 
+// Whatever their types are known to be, codes are no floats.
+bool are_codes(const FlatValue& value) { return value.site->op == "QuantizeLinear"; }
+
 bool same_dtype(const FlatValue& a, const FlatValue& b) {
+  if (are_codes(a) != are_codes(b)) return false;
   return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
+}
+
+// Of another type, but neither holds codes where the other holds floats.
+bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
+  const bool are_known = a.type->dtype != DType::undefined && b.type->dtype != DType::undefined;
+  return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
 }
 
 // Pairs the members of two groups of aliases: of equal path, of equal operator, of equal type; what is left over stands
@@ -60,7 +71,12 @@ void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int3
   pair_where([&](int32_t x, int32_t y) { return same_op(x, y) && same_path(x, y); });
   pair_where(same_op);
   pair_where([](int32_t, int32_t) { return true; });
-  if (is_free_a(group_a[0]) && is_free_b(group_b[0])) add(group_a[0], group_b[0], false);  // of other types
+  const auto first_like = [&](const std::vector<int32_t>& group, int32_t x) {  // of another type, but of its kind
+    return std::ranges::find_if(group, [&](int32_t y) { return are_of_one_kind(a.value(x), b.value(y)); });
+  };
+  const auto like_first = first_like(group_b, group_a[0]);
+  if (is_free_a(group_a[0]) && like_first != group_b.end() && is_free_b(*like_first))
+    add(group_a[0], *like_first, false);
   for (const int32_t x : group_a) {
     const auto fits = [&](int32_t y) { return same_dtype(a.value(x), b.value(y)); };
     const auto found = is_free_a(x) ? std::ranges::find_if(group_b, fits) : group_b.end();
@@ -264,9 +280,11 @@ SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_sign
 
 ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
   const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
-  MatchSide side_a(diff::flatten(a, numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size())));
-  MatchSide side_b(
-      diff::flatten(b, numbers_of_b(match_inputs(graph_a, graph_b)), numbers_of_b(match_outputs(graph_a, graph_b))));
+  const bool passes_codes = diff::is_quantised(a) != diff::is_quantised(b);
+  MatchSide side_a(
+      diff::flatten(a, {numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size()), passes_codes}));
+  MatchSide side_b(diff::flatten(
+      b, {numbers_of_b(match_inputs(graph_a, graph_b)), numbers_of_b(match_outputs(graph_a, graph_b)), passes_codes}));
   ModelMatching result;
   const diff::SearchResult found = diff::search_matches(side_a, side_b);
   result.names_agree = found.names_agree;

@@ -65,7 +65,22 @@ bool is_default(const Attribute& attribute, const AttributeSchema* schema) {
   return false;
 }
 
+const Tensor* payload_of(const StoredTensor& stored) {
+  return stored.external_location == kLeftOutOfDump ? nullptr : &stored.tensor;
+}
+
 }  // namespace
+
+const Tensor* held_tensor(const Graph& graph, ValueId id) {
+  if (id == kNoValue) return nullptr;
+  const ValueDef& definition = value_at(graph, id);
+  if (definition.initializer_index >= 0)
+    return payload_of(graph.initializers[static_cast<size_t>(definition.initializer_index)]);
+  if (definition.producer == kNoNode) return nullptr;
+  const Attribute* attribute = find_attribute(graph.nodes[static_cast<size_t>(definition.producer)], "value");
+  const auto* stored = attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
+  return stored == nullptr ? nullptr : payload_of(*stored);
+}
 
 HashKey hash_text(std::string_view text) { return hash128(text.data(), text.size()).low; }
 

@@ -15,6 +15,8 @@ HashKey hash_standard_operator(std::string_view op_type);
 HashKey hash_tensor(const StoredTensor& stored);
 // Of a Constant's value.
 HashKey hash_constant(const Node& node);
+// Of an initializer or a Constant; null for other values, and where a dump has left it out.
+const Tensor* held_tensor(const Graph& graph, ValueId id);
 bool commutes(const Node& node);
 
 }  // namespace parallax::diff

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "inspector/diff/matching_attributes.h"
+#include "inspector/diff/quantisation.h"
 #include "inspector/model/opset_registry.h"
 
 namespace parallax::diff {
@@ -39,20 +40,19 @@ bool same_known_dims(const TypeInfo& a, const TypeInfo& b) {
 
 class Flattener {
  public:
-  Flattener(const SiteTable& table, const std::vector<HashKey>& inputs, const std::vector<HashKey>& outputs)
-      : inputs_(inputs) {
+  Flattener(const SiteTable& table, const FlatOptions& options) : options_(options) {
     flat_.values.resize(table.sites().size());
     for (const ValueSite& site : table.sites()) {
       FlatValue& value = flat_.values[static_cast<size_t>(site.id)];
       value.site = &site;
-      value.type = &site.graph->values[static_cast<size_t>(site.value)].type;
+      value.type = value.stands_for = &site.graph->values[static_cast<size_t>(site.value)].type;
       value.root = site.id;
     }
     add_graph(table.main());
     const std::vector<ValueId>& results = table.main().graph->outputs;
     for (size_t index = 0; index < results.size(); ++index) {
       const int32_t id = site_of(table.main(), results[index]);
-      if (id >= 0) root(id).output = mix(root(id).output, outputs[index]);
+      if (id >= 0) root(id).output = mix(root(id).output, options.outputs[index]);
     }
     for (size_t node = flat_.nodes.size(); node-- > 0;) look_back(static_cast<int32_t>(node));
     for (FlatValue& value : flat_.values) finish_uses(value);
@@ -79,7 +79,7 @@ class Flattener {
     const Graph& graph = *place.graph;
     for (size_t index = 0; index < graph.inputs.size() && place.parent == nullptr; ++index) {
       FlatValue& value = at(site_of(place, graph.inputs[index]));
-      value.signature = mix(11, inputs_[index]);
+      value.signature = mix(11, options_.inputs[index]);
       value.made_of = value.kind_made_of = value.signature;
     }
     for (size_t index = 0; index < graph.initializers.size(); ++index) {
@@ -113,11 +113,23 @@ class Flattener {
     at(alias).root = at(source).root;
   }
 
+  // Codes stand for the floats they were made of; where others made them, for those that they are taken to. Codes that
+  // are held are constants of their own.
+  bool passes_codes(const Graph& graph, const Node& node, int32_t source) {
+    if (!options_.passes_codes || node.outputs[0] == kNoValue) return false;
+    if (is_quantize(node) || clamps_at_zero(graph, node)) return true;
+    if (!is_dequantize(node) || (root(source).is_constant && !is_floating(root(source).type->dtype))) return false;
+    if (!is_floating(root(source).type->dtype)) root(source).stands_for = &value_at(graph, node.outputs[0]).type;
+    return true;
+  }
+
   // The value that a node hands on as it is, or with another element type; -1 where it computes.
   int32_t passes_on(const GraphSites& place, const Node& node) {
-    if (!is_standard(node) || node.inputs.empty() || node.outputs.empty() || node.inputs[0] == kNoValue) return -1;
+    if (node.inputs.empty() || node.outputs.empty() || node.inputs[0] == kNoValue) return -1;
     const int32_t source = site_of(place, node.inputs[0]);
     if (source < 0) return -1;
+    if (passes_codes(*place.graph, node, source)) return source;
+    if (!is_standard(node)) return -1;
     const TypeInfo& output = place.graph->values[static_cast<size_t>(node.outputs[0])].type;
     if (node.op_type == "Identity") return source;
     if (node.op_type == "Dropout" && node.inputs.size() < 3 && node.outputs.size() == 1) return source;
@@ -285,14 +297,12 @@ class Flattener {
     value.next_uses += value.output;
   }
 
-  const std::vector<HashKey>& inputs_;
+  const FlatOptions& options_;
   FlatGraph flat_;
 };
 
 }  // namespace
 
-FlatGraph flatten(const SiteTable& table, const std::vector<HashKey>& inputs, const std::vector<HashKey>& outputs) {
-  return Flattener(table, inputs, outputs).take();
-}
+FlatGraph flatten(const SiteTable& table, const FlatOptions& options) { return Flattener(table, options).take(); }
 
 }  // namespace parallax::diff

@@ -28,7 +28,8 @@ struct FlatUse {
 struct FlatValue {
   const ValueSite* site = nullptr;
   const TypeInfo* type = nullptr;
-  int32_t root = -1;  // the value it is an alias of, itself where it is none
+  const TypeInfo* stands_for = nullptr;  // its own type; of a root that holds codes, the floats' that they are taken to
+  int32_t root = -1;                     // the value it is an alias of, itself where it is none
   int32_t producer = -1;
   int32_t port = 0;
   std::vector<FlatUse> uses;  // of roots, alias nodes passed through
@@ -62,7 +63,15 @@ struct FlatGraph {
   std::vector<FlatNode> nodes;    // in execution order
 };
 
-// `inputs` and `outputs` tell equal graph inputs and outputs of the two models by equal numbers, in the graph's order.
-FlatGraph flatten(const SiteTable& table, const std::vector<HashKey>& inputs, const std::vector<HashKey>& outputs);
+// How a model is laid flat.
+struct FlatOptions {
+  // These tell equal graph inputs and outputs of the two models by equal numbers, in the graph's order.
+  std::vector<HashKey> inputs, outputs;
+  // One of the two models computes in floats and the other is quantised: then a QuantizeLinear, and the
+  // DequantizeLinear behind it, pass on what they are given, and so does a Relu, for which codes that begin at zero may
+  // stand.
+  bool passes_codes = false;
+};
+FlatGraph flatten(const SiteTable& table, const FlatOptions& options);
 
 }  // namespace parallax::diff

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "inspector/diff/blame_models_distance.h"
 #include "inspector/diff/matching_attributes.h"
 
 namespace parallax::diff {
@@ -23,7 +24,7 @@ bool may_replace(HashKey a, HashKey b) {
 }
 
 bool may_be_equal(const FlatValue& a, const FlatValue& b) {
-  const TypeInfo &x = *a.type, &y = *b.type;
+  const TypeInfo &x = *a.stands_for, &y = *b.stands_for;
   if (x.kind == TypeInfo::Kind::unknown || y.kind == TypeInfo::Kind::unknown) return true;
   if (x.kind != y.kind) return false;
   if (x.dtype == DType::undefined || y.dtype == DType::undefined) return true;
@@ -40,6 +41,35 @@ bool have_other_sizes(const TypeInfo& a, const TypeInfo& b) {
     return product;
   };
   return size(a) >= 0 && size(b) >= 0 && size(a) != size(b);
+}
+
+std::vector<std::pair<int32_t, int32_t>> stored_otherwise(const MatchSide& a, const MatchSide& b) {
+  struct Held {
+    int32_t id;
+    const Tensor* tensor;
+  };
+  const auto free_floats = [](const MatchSide& side) {
+    std::vector<Held> found;
+    for (const FlatValue& value : side.flat.values) {
+      if (!value.is_constant || !side.is_free(value.site->id)) continue;
+      const Tensor* tensor = held_tensor(*value.site->graph, value.site->value);
+      if (tensor != nullptr && is_floating(tensor->dtype())) found.push_back({value.site->id, tensor});
+    }
+    return found;
+  };
+  std::vector<Held> in_b = free_floats(b);
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (const Held& x : free_floats(a)) {
+    const auto holds_it = [&](const Held& y) {
+      return x.tensor->dtype() != y.tensor->dtype() && x.tensor->shape() == y.tensor->shape() &&
+             differ_by_storing(*x.tensor, *y.tensor, narrower(x.tensor->dtype(), y.tensor->dtype()));
+    };
+    const auto found = std::ranges::find_if(in_b, holds_it);
+    if (found == in_b.end()) continue;
+    pairs.emplace_back(x.id, found->id);
+    in_b.erase(found);
+  }
+  return pairs;
 }
 
 }  // namespace parallax::diff

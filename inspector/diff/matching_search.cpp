@@ -460,6 +460,7 @@ class Matcher {
       match(a, found->second.back());
       found->second.pop_back();
     }
+    for (const auto& [a, b] : stored_otherwise(a_, b_)) match(a, b);
     queue_.clear();
     shared_.clear();
   }

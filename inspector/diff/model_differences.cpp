@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "inspector/diff/blame_models_distance.h"
+#include "inspector/diff/noise_table.h"
 #include "inspector/diff/paths.h"
 #include "inspector/diff/value_compare.h"
+#include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -33,16 +35,20 @@ DType narrowest_on_the_way(const Graph& graph, ValueId value) {
   return DType::undefined;
 }
 
-// Whether a main graph takes all its floats to half precision before anything is done with them, and gives what floats
-// it makes of them back from there.
-bool is_cast_to_half(const Graph& graph) {
+}  // namespace
+
+DType type_between_casts(const Graph& graph) {
+  DType between = DType::undefined;
   const auto is_wide = [&](ValueId id) {
     const ValueDef& definition = value_at(graph, id);
     return definition.type.dtype == DType::float32 && definition.initializer_index < 0;
   };
   const auto narrows = [&](NodeId id) {
     const Node& reader = graph.nodes[static_cast<size_t>(id)];
-    return reader.op_type == "Cast" && is_half(value_at(graph, reader.outputs.front()).type.dtype);
+    const DType dtype = value_at(graph, reader.outputs.front()).type.dtype;
+    if (reader.op_type != "Cast" || !is_half(dtype)) return false;
+    between = dtype;
+    return true;
   };
   const auto is_narrowed = [&](ValueId id) {
     const std::vector<NodeId>& readers = value_at(graph, id).readers;
@@ -55,11 +61,10 @@ bool is_cast_to_half(const Graph& graph) {
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
     return node.op_type == "Cast" && is_half(value_at(graph, node.inputs.front()).type.dtype);
   };
-  return std::ranges::any_of(graph.inputs, is_wide) && std::ranges::all_of(graph.inputs, is_narrowed) &&
-         std::ranges::all_of(graph.outputs, comes_from_half);
+  const bool is_cast = std::ranges::any_of(graph.inputs, is_wide) && std::ranges::all_of(graph.inputs, is_narrowed) &&
+                       std::ranges::all_of(graph.outputs, comes_from_half);
+  return is_cast ? between : DType::undefined;
 }
-
-}  // namespace
 
 Limit wider(const Limit& a, const Limit& b) {
   if (a.from == LimitSource::user) return a;
@@ -75,13 +80,44 @@ void ModelDifferences::add(bool is_a, const ValueSite& site) {
   if (definition.type.dtype == DType::float32) ++(computes ? precision.wide : precision.wide_data);
   if (definition.type.dtype == DType::float64) ++(computes ? precision.twice : precision.twice_data);
   if (site.scope.empty() && site.is_graph_output && !precision.is_cast_to_half)
-    precision.is_cast_to_half = is_cast_to_half(*site.graph);
+    precision.is_cast_to_half = type_between_casts(*site.graph) != DType::undefined;
   written_otherwise_.add(is_a, site);
   const std::string path = site.scope + site.escaped_name;
+  precision.is_quantised = precision.is_quantised || site.op == "QuantizeLinear" || site.op == "DequantizeLinear";
+  if (site.role == ValueSite::Role::node_output && is_floating(definition.type.dtype)) add_codes(is_a, site);
   if (site.follows_from_constants && is_floating(definition.type.dtype)) {
     const DType narrowest = narrowest_on_the_way(*site.graph, site.value);
     if (narrowest != DType::undefined) (is_a ? narrowed_in_a_ : narrowed_in_b_).emplace(path, narrowest);
   }
+}
+
+// What is moved behind a DequantizeLinear has the same ends.
+void ModelDifferences::add_codes(bool is_a, const ValueSite& site) {
+  auto& known = is_a ? codes_in_a_ : codes_in_b_;
+  const ValueDef& definition = value_at(*site.graph, site.value);
+  const Node& node = site.graph->nodes[static_cast<size_t>(definition.producer)];
+  const std::string path = site.scope + site.escaped_name;
+  if (is_dequantize(node)) {
+    if (const std::optional<Codes> codes = codes_of(*site.graph, node); codes.has_value()) known.emplace(path, *codes);
+    return;
+  }
+  const auto is_float = [&](ValueId input) {
+    return input != kNoValue && is_floating(value_at(*site.graph, input).type.dtype);
+  };
+  if (noise_row_of(node.op_type, node.domain).spread != Spread::moves || node.inputs.empty()) return;
+  if (!is_float(node.inputs.front()) || std::ranges::count_if(node.inputs, is_float) != 1) return;
+  const auto moved = known.find(site.scope + escape_name(value_at(*site.graph, node.inputs.front()).name));
+  if (moved != known.end()) known.emplace(path, moved->second);
+}
+
+ModelDifferences::Both ModelDifferences::as_held_by_both(Both both, std::string_view path_a,
+                                                         std::string_view path_b) const {
+  both.a = as_held_in_half(both.a, both.b);
+  if (!is_one_quantised()) return both;
+  const auto in_a = codes_in_a_.find(static_path(path_a)), in_b = codes_in_b_.find(static_path(path_b));
+  if (in_b != codes_in_b_.end()) both.a = as_codes_hold_it(both.a, both.b, in_b->second);
+  if (in_a != codes_in_a_.end()) both.b = as_codes_hold_it(both.b, both.a, in_a->second);
+  return both;
 }
 
 DType ModelDifferences::type_that_rounds(DType carried) const {

@@ -9,6 +9,7 @@
 
 #include "inspector/diff/noise_table.h"
 #include "inspector/diff/paths.h"
+#include "inspector/diff/quantisation.h"
 #include "inspector/exec/value_path.h"
 
 namespace parallax::diff {
@@ -24,6 +25,12 @@ DType real_part(DType dtype) {
 }
 
 double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_limits(dtype).epsilon; }
+
+// Codes of eight bits leave some hundredths of a value's size to chance, whose sums are bounded (uniform errors, no
+// tails) and whose estimates are close.
+constexpr double kMarginOfCodes = 6;
+constexpr double kMostOfCodes = 0.06;     // of the size: coarser steps, and what nobody compared, are not believed
+constexpr double kUnknownOfCodes = 0.03;  // where nobody knows what the codes were made of
 
 // The largest error that is taken over from a value that nobody compared.
 double most_believed(DType coarsest, double rms) {
@@ -76,6 +83,7 @@ struct NoiseModel::Inputs {
   DType held = DType::undefined;  // the type they are in, of several the one with the shortest mantissa
   bool any_known = false;
   bool any_estimated = false;
+  bool any_quantised = false;
   // What nobody was shown, nor could be estimated: it has rounded, it has a size.
   bool any_rounded_unseen = false;
   bool any_size_unseen = false;
@@ -83,8 +91,9 @@ struct NoiseModel::Inputs {
   void add(const State& state, size_t position) {
     any_known = true;
     const double rms = state.magnitude.rms;
-    const double carried =
-        state.is_compared || rms == 0 ? state.carried : std::min(state.carried, most_believed(state.coarsest, rms));
+    const double most = state.is_quantised ? kMostOfCodes * rms : most_believed(state.coarsest, rms);
+    const double carried = state.is_compared || rms == 0 ? state.carried : std::min(state.carried, most);
+    any_quantised = any_quantised || state.is_quantised;
     any_estimated = any_estimated || state.is_estimated;
     const double relative = rms > 0 ? carried / rms : 0;
     error_squared += squared(carried);
@@ -160,7 +169,9 @@ bool NoiseModel::is_known(std::string prefix, const std::string& escaped_name) c
 void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth) {
   constexpr int kLongestChain = 32;  // more than any kernel fuses
   if (depth >= kLongestChain) return;
-  for (const ValueId id : node.inputs) {
+  std::vector<ValueId> made_of = node.inputs;
+  if (is_dequantize(node)) made_of.push_back(float_before_codes(graph, node));
+  for (const ValueId id : made_of) {
     if (id == kNoValue) continue;
     const ValueDef& definition = value_at(graph, id);
     const std::string name = escape_name(definition.name);
@@ -214,6 +225,13 @@ void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& valu
   value.row = &noise_row_of(node.op_type, node.domain);
   value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
   add_inputs(value.prefix, graph, node, value);
+  if (!is_dequantize(node)) return;
+  value.is_taken_from_codes = true;
+  value.is_of_held_codes = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
+  if (const std::optional<Codes> codes = codes_of(graph, node); codes.has_value()) value.step = codes->step;
+  if (value.is_estimated) value.held_size = size_of_held_codes(graph, node);
+  if (const ValueId before = float_before_codes(graph, node); before != kNoValue)
+    value.before_codes = {value.prefix, escape_name(value_at(graph, before).name), "", 0};
 }
 
 void NoiseModel::describe(const ValueSite& site, Added& value) {
@@ -264,6 +282,8 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
     return state;
   }
   const Inputs inputs = inputs_of(value);
+  state.is_quantised = inputs.any_quantised;
+  if (value.is_taken_from_codes && counts_quantisation_) return state_of_codes(std::move(state), value, inputs);
   // Of inputs that nobody was shown; of those that are exact, where the operator itself rounds otherwise.
   const bool has_unseen_history =
       inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);
@@ -282,13 +302,35 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   // Estimated magnitudes, of what was fused away or left out, may be far too large.
   constexpr double kRoomOfEstimates = 4;
   state.is_estimated = value.is_estimated;
-  if (inputs.any_estimated && !value.is_estimated && rms > 0)
+  if (inputs.any_estimated && !inputs.any_quantised && !value.is_estimated && rms > 0)
     state.error = std::min(state.error, kRoomOfEstimates * most_believed(state.coarsest, rms));
   if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
   // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
   // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
   const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
   state.carried = value.row->own_rounding == 0 && !has_history ? 0 : state.error;
+  return state;
+}
+
+// Rounding to steps is off by a uniform error of one step (Widrow and Kollar, Quantization Noise, section 5.3).
+NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, const Inputs& inputs) const {
+  const State* before =
+      value.before_codes.has_value() ? find(value.before_codes->prefix, value.before_codes->escaped_name) : nullptr;
+  if (value.is_estimated) state.magnitude.rms = before != nullptr ? before->magnitude.rms : value.held_size;
+  const double rms = state.magnitude.rms, own = std::min(value.step / std::sqrt(12.0), kMostOfCodes * rms);
+  double inherited = 0;
+  if (before != nullptr) {
+    Inputs floats;
+    floats.add(*before, 0);
+    inherited = floats.error_max;
+  } else if (!value.is_of_held_codes) {
+    inherited = kUnknownOfCodes * rms;
+  }
+  state.is_quantised = true;
+  state.is_estimated = value.is_estimated;
+  state.coarsest = coarser(coarser(inputs.coarsest, real_part(value.magnitude.dtype)),
+                           before == nullptr ? DType::undefined : before->coarsest);
+  state.error = state.carried = std::sqrt(squared(own) + squared(inherited) + squared(inputs.relative_max * rms));
   return state;
 }
 
@@ -353,7 +395,9 @@ void NoiseModel::resolve(int64_t number) {
   const Added value = std::move(found->second);
   added_.erase(found);
   unresolved_.erase(value.prefix + value.escaped_name);
-  for (const Source& source : value.sources) {
+  std::vector<Source> sources = value.sources;
+  if (value.before_codes.has_value() && counts_quantisation_) sources.push_back(*value.before_codes);
+  for (const Source& source : sources) {
     if (!source.in_body.empty()) {
       while (!added_.empty() && added_.begin()->first < number) resolve(added_.begin()->first);
     }
@@ -388,7 +432,7 @@ Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
   if (number < 0) return {};
   resolve(number);
   const State& state = states_.at(path);
-  const double margin = noise_margin_of(state.coarsest).margin;
+  const double margin = state.is_quantised ? kMarginOfCodes : noise_margin_of(state.coarsest).margin;
   // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/4.
   constexpr double kLargestRtol = 0.25;
   const double rms = state.magnitude.rms;

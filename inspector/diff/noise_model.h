@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -30,6 +31,9 @@ class NoiseModel {
   // and the same cast of equal numbers gives equal ones wherever it is done.
   void count_casts() { counts_casts_ = true; }
 
+  // And the steps of codes are a rounding: of two models only one quantises.
+  void count_quantisation() { counts_quantisation_ = true; }
+
   // The type whose rounding counts, where a value that was added as float64 turns out to be held in another.
   void rounds_as(int64_t number, DType dtype);
 
@@ -49,6 +53,7 @@ class NoiseModel {
     bool is_estimated = false;          // so is the magnitude
     bool is_zero = false;               // was never seen, and is made of zeros: nothing for its readers to carry
     DType coarsest = DType::undefined;  // type that has rounded on the way
+    bool is_quantised = false;          // steps of codes have, which are coarser than any rounding
     double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
   };
   // Where a value's inputs are found: a site's own data ends with its session, before the last comparison may be made.
@@ -72,6 +77,10 @@ class NoiseModel {
     bool is_estimated = false;  // never seen: its size follows from what it is made of
     bool is_product = false;    // of its first two inputs, element by element
     std::vector<Source> sources;
+    // Of what a DequantizeLinear makes: the float that was quantised, and the step of the codes, where these are known.
+    bool is_taken_from_codes = false, is_of_held_codes = false;
+    std::optional<Source> before_codes = std::nullopt;
+    double step = 0, held_size = 0;
   };
   struct Inputs;
 
@@ -86,6 +95,7 @@ class NoiseModel {
   void resolve(int64_t number);
   State state_of(const Added& value) const;
   Inputs inputs_of(const Added& value) const;
+  State state_of_codes(State state, const Added& value, const Inputs& inputs) const;
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;
 
@@ -93,6 +103,7 @@ class NoiseModel {
   std::unordered_map<std::string, int64_t> unresolved_;  // the same by path
   int64_t next_number_ = 0;
   bool counts_casts_ = false;
+  bool counts_quantisation_ = false;
   std::unordered_map<std::string, State> states_;  // by path
   std::unordered_map<std::string, State>
       in_bodies_;  // by static path: the largest relative error of any iteration so far

@@ -281,6 +281,10 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     judge_.count_casts();
     judge_b_.count_casts();
   }
+  if (links_.is_closed() && differences_.is_one_quantised()) {
+    judge_.count_quantisation();
+    judge_b_.count_quantisation();
+  }
   if (in_a.has_open_type) judge_.rounds_as(in_a.number, in_b.dtype);
   if (in_b.has_open_type) judge_b_.rounds_as(in_b.number, in_a.dtype);
   Limit limit = judge_.limit_of(in_a.number, comparison.path);
@@ -289,9 +293,11 @@ void StreamComparer::Impl::compare(bool is_a, Seen seen, const Value& value, See
     limit = differences_.with_storing(limit, {comparison.path, in_a.dtype}, {comparison.b, in_b.dtype});
   }
   const diff::CompareContext context{limit, in_a.is_exempt || in_b.is_exempt, widen_ || links_.is_closed()};
-  Value value_a = is_a ? value : counterpart.value;
-  const Value& value_b = is_a ? counterpart.value : value;
-  if (links_.is_closed()) value_a = differences_.as_held_in_half(value_a, value_b);
+  Value value_a = is_a ? value : counterpart.value, value_b = is_a ? counterpart.value : value;
+  if (links_.is_closed()) {
+    auto held = differences_.as_held_by_both({value_a, value_b}, comparison.path, comparison.b);
+    value_a = std::move(held.a), value_b = std::move(held.b);
+  }
   diff::judge_values(value_a, value_b, context, comparison);
   if (is_told(comparison)) gallery_.consider(value_a, value_b, comparison);
   if (comparison.metrics.has_value()) judge_.found_difference(comparison.path, comparison.metrics->rmse);

@@ -78,20 +78,19 @@ TEST_F(BlameSentences, AnOperatorIsNamedBeforeConstantsThatMakeUpForIt) {
 
 // The factor of a bias that is all zeros beside weights in steps; then of one that is not.
 TEST_F(BlameSentences, AnAttributeThatDoesNothingIsNotNamedBesideConstantsThatDo) {
-  const auto product = [](bool is_quantised, float beta, double bias) {
+  const auto product = [](bool is_in_steps, float beta, double bias) {
     GraphBuilder builder(17);
     builder.input("x", "float32[4,4]").initializer("bias", sines({4}, bias, 0.9));
     std::string x = "x", w = "w";
-    if (is_quantised) {
+    if (is_in_steps) {
       Tensor steps = Tensor::allocate(DType::int8, Shape{4, 4}).take();
       const Tensor exact = sines({4, 4}, 100, 1.3);
       for (size_t index = 0; index < 16; ++index)
         steps.mutable_as<int8_t>()[index] = static_cast<int8_t>(exact.as<float>()[index]);
       builder.initializer("steps", std::move(steps)).initializer("step", Tensor::scalar(0.01F));
-      builder.node("DequantizeLinear", {"steps", "step"}, {"rough_w"});
-      builder.initializer("zero", Tensor::scalar<int8_t>(0));
-      builder.node("QuantizeLinear", {"x", "step", "zero"}, {"x_steps"});
-      builder.node("DequantizeLinear", {"x_steps", "step", "zero"}, {"rough_x"});
+      builder.node("Cast", {"steps"}, {"whole"}, {{"to", int64_t{1}}}).node("Mul", {"whole", "step"}, {"rough_w"});
+      builder.node("Div", {"x", "step"}, {"exact_steps"}).node("Round", {"exact_steps"}, {"x_steps"});
+      builder.node("Mul", {"x_steps", "step"}, {"rough_x"});
       x = "rough_x", w = "rough_w";
     } else {
       builder.initializer("w", sines({4, 4}, 1, 1.3));
