@@ -78,7 +78,7 @@ class ModelBlame {
   }
 
   Result<std::vector<Cause>> run() {
-    if (!part_in_outputs() && withdrawal_.withdraw_wrong_pairs(comparison_)) return std::vector<Cause>{};
+    if (!is_any_output_apart(comparison_) && withdrawal_.withdraw_wrong_pairs(comparison_)) return std::vector<Cause>{};
     find_swapped_branches();
     for (const ValueMatch& match : matching_.values) {
       if (request_.cancel.is_cancelled())
@@ -126,7 +126,8 @@ class ModelBlame {
   void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
                  const diff::RegionRunner& runner);
   void add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes);
-  void add_guilty(const std::vector<diff::Guilty>& nodes, ModelRoot root);
+  void add_guilty(const ValueMatch& match, const std::string& path, const std::vector<diff::Guilty>& nodes,
+                  ModelRoot root);
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
   std::optional<Limit> known_limit(const std::string& path) const;
   Limit limit_at(const std::string& path) const;
@@ -134,7 +135,6 @@ class ModelBlame {
   void find_swapped_branches();
   bool is_settled(const ValueMatch& match) const;
   bool has_diverged(int32_t id) const { return values_.has_diverged(id); }
-  bool part_in_outputs() const;
 
   const BlameRequest& request_;
   Comparison& comparison_;
@@ -383,23 +383,22 @@ bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) 
 
 void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
                            const diff::RegionRunner& runner) {
-  root.path = path;
-  root.confidence = match.confidence;
   const Instance instance = diff::instance_of(path);
   if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
   const diff::Trials trials(runner, match, instance, region, limit_at(path));
-  add_guilty(diff::guilty_nodes(*a_, *b_, matching_, match, region, trials), std::move(root));
+  add_guilty(match, path, diff::guilty_nodes(*a_, *b_, matching_, match, region, trials), std::move(root));
 }
 
 void ModelBlame::add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes) {
   ModelRoot root;
-  root.path = path;
   root.introduced = codes.severity;
-  root.confidence = match.confidence;
-  add_guilty(codes.guilty, std::move(root));
+  add_guilty(match, path, codes.guilty, std::move(root));
 }
 
-void ModelBlame::add_guilty(const std::vector<diff::Guilty>& nodes, ModelRoot root) {
+void ModelBlame::add_guilty(const ValueMatch& match, const std::string& path, const std::vector<diff::Guilty>& nodes,
+                            ModelRoot root) {
+  root.path = path;
+  root.confidence = match.confidence;
   for (const diff::Guilty& guilty : nodes) {
     root.node = guilty.node;
     root.why = guilty.why;
@@ -480,13 +479,6 @@ void ModelBlame::join_swapped_outputs() {
     }
   }
   roots_ = std::move(roots);
-}
-
-bool ModelBlame::part_in_outputs() const {
-  const auto parts = [](const ValueComparison& value) {
-    return value.is_graph_output && value.verdict != Verdict::pass;
-  };
-  return std::ranges::any_of(comparison_.values, parts);
 }
 
 }  // namespace

@@ -184,6 +184,12 @@ const ValueComparison* first_diverged(const Comparison& comparison) {
   return first == comparison.values.end() ? nullptr : &*first;
 }
 
+bool is_any_output_apart(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.values, [](const ValueComparison& value) {
+    return value.is_graph_output && value.verdict != Verdict::pass;
+  });
+}
+
 const ValueComparison* input_of_other_shape(const Comparison& comparison) {
   const auto found = std::ranges::find_if(comparison.values, [](const ValueComparison& value) {
     return value.origin == Origin::input && !value.shape_a.empty();

@@ -154,6 +154,9 @@ inline constexpr std::string_view kBySample = "compared by a sample of elements"
 bool is_apart(const ValueComparison& value);
 bool is_apart(const Comparison& comparison);  // any value of it
 
+// Whether any output of the graph did not pass.
+bool is_any_output_apart(const Comparison& comparison);
+
 // The reason as a report tells it: with both shapes, where it is that they differ; the note, where there is one.
 std::string told_reason(const ValueComparison& value);
 
