@@ -150,7 +150,7 @@ ConvProblem line(int64_t channels, int64_t groups) {
 }
 
 ConvProblem volume() {
-  ConvProblem problem = image(6, 8, 2);
+  ConvProblem problem = image(6, 32, 2);
   problem.in_spatial = {4, 5, 6};
   problem.kernel = {2, 3, 1};
   problem.strides = {1, 1, 3};
@@ -180,7 +180,7 @@ void expect_conv(const ConvProblem& given, bool x_signed, bool filters_signed, i
   Numbers x(problem.batch * problem.in_channels * in, x_signed, x_signed ? -5 : 77, 3);
   const Numbers filters(problem.out_channels * taps, filters_signed, filters_zero, 4);
   if (!suits_byte_panels(problem, filters.codes)) {
-    EXPECT_EQ(problem.groups, problem.in_channels);  // filters of one tap a channel that leave int8
+    EXPECT_EQ(problem.groups, problem.in_channels);  // one filter a channel, whose numbers leave int8
     return;
   }
   std::vector<int64_t> bias;
@@ -209,8 +209,8 @@ void expect_conv(const ConvProblem& given, bool x_signed, bool filters_signed, i
 TEST(ByteConv, ConvolutionsEqualTheLoops) {
   if (!has_byte_panels()) GTEST_SKIP() << "this processor has no products of bytes on panels";
   for (const ConvProblem& problem :
-       {image(16, 20, 1), image(3, 70, 1), image(24, 24, 4), image(80, 80, 80), dilated(8, 8, 1), dilated(30, 30, 30),
-        dilated(8, 16, 2), pointwise(), line(12, 1), line(70, 70), volume()}) {
+       {image(16, 20, 1), image(3, 70, 1), image(24, 64, 4), image(80, 80, 80), dilated(8, 8, 1), dilated(30, 30, 30),
+        dilated(8, 34, 2), pointwise(), line(12, 1), line(70, 70), volume()}) {
     for (const bool x_signed : {false, true}) {
       for (const auto& [filters_signed, zero] : {std::pair{true, 0}, std::pair{true, 9}, std::pair{false, 128}}) {
         SCOPED_TRACE(testing::Message() << problem.in_channels << " channels, " << problem.groups
