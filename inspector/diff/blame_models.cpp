@@ -71,8 +71,8 @@ class ModelBlame {
     std::unordered_map<std::string, const ValueSite*> sites;
     for (const ValueSite& site : b_->sites().sites()) sites.emplace(site.scope + site.escaped_name, &site);
     part_pairs(comparison_.values, [&](const std::string& path, ValueComparison& value) {
-      const auto site = sites.find(diff::static_path(path));
-      if (site != sites.end()) diff::describe_producer(*site->second, value);
+      if (const auto site = sites.find(diff::static_path(path)); site != sites.end())
+        diff::describe_producer(*site->second, value);
     });
     conclude(comparison_);
   }
@@ -284,13 +284,12 @@ Status ModelBlame::look_at(const ValueMatch& match) {
   for (const std::string& path : a_->instance_paths(match.a)) {
     if (++seen > kMostInstances) break;
     auto is_root = look_at(match, path);
-    if (!is_root.ok()) {
-      const ErrorCode code = is_root.error().code;
-      if (code == ErrorCode::cancelled || code == ErrorCode::corrupt_file) return Status(is_root.error());
-      unjudged_ = is_root.error().message;
-      break;
-    }
-    if (*is_root) break;
+    if (is_root.ok() && !*is_root) continue;
+    if (is_root.ok()) break;
+    const ErrorCode code = is_root.error().code;
+    if (code == ErrorCode::cancelled || code == ErrorCode::corrupt_file) return Status(is_root.error());
+    unjudged_ = is_root.error().message;
+    break;
   }
   return {};
 }
