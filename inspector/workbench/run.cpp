@@ -8,8 +8,8 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/diff/compare.h"
 #include "inspector/diff/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
@@ -297,19 +297,13 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   const auto baseline = PX_TRY(DumpReader::open(request.baseline));
   PX_TRY(check_graphs(*baseline));
   RunRequest today = request;
-  std::error_code error;
-  const std::string folder = (fs::temp_directory_path(error) / fmt::format("parallax-{}", ::getpid())).string();
-  if (request.dump_directory.empty()) today.dump_directory = folder;
-  today.capture = level_of(*baseline);
-  RunResult result;
-  {
-    auto ran = run_single(today, make_executor);
-    if (!ran.ok()) {
-      fs::remove_all(folder, error);
-      return std::move(ran).error();
-    }
-    result = std::move(ran).take();
+  std::unique_ptr<TemporaryPath> folder;
+  if (request.dump_directory.empty()) {
+    folder = PX_TRY(TemporaryPath::make_folder("parallax-baseline"));
+    today.dump_directory = folder->path();
   }
+  today.capture = level_of(*baseline);
+  RunResult result = PX_TRY(run_single(today, make_executor));
   const auto dump = PX_TRY(DumpReader::open(result.written.front()));
   std::optional<Comparison> expected = std::move(result.comparison);
   CompareOptions compare;
@@ -325,10 +319,7 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
     result.comparison->has_expected = true;
     conclude(*result.comparison);
   }
-  if (request.dump_directory.empty()) {
-    fs::remove_all(folder, error);
-    result.written.clear();
-  }
+  if (folder != nullptr) result.written.clear();
   return result;
 }
 
