@@ -52,6 +52,8 @@ std::string why_not_computed(const std::string& path, const DumpReader& dump) {
     if (event.kind == DumpEvent::Kind::enter_body && event.node == frame.node && event.text.starts_with(frame.node))
       ++entered;
   }
+  if (frame.kind == Frame::Kind::then_branch || frame.kind == Frame::Kind::else_branch)
+    return fmt::format("branch '{}' was not taken in this run", to_string(frame));
   if (frame.kind == Frame::Kind::body)
     return fmt::format("the body of node '{}' ran {} time{} in this run", frame.node, entered, entered == 1 ? "" : "s");
   return fmt::format("'{}' was not executed in this run", to_string(frame));
@@ -142,7 +144,7 @@ Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
 }
 
 Result<ExtractResult> extract_part(const ExtractRequest& request, const ExecutorFactory& make_executor) {
-  PX_TRY(check_options(request.run));
+  PX_TRY(check_options(request.run, make_executor));
   auto model = PX_TRY(import_model(request.run.model));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent
   InputSet inputs = PX_TRY(make_told_inputs(*model, request.run));

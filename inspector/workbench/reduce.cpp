@@ -86,7 +86,7 @@ class Reduction {
 
  private:
   Status open() {
-    PX_TRY(check_options(request_.run));
+    PX_TRY(check_options(request_.run, context_.make_executor));
     context_.model_a = PX_TRY(import_model(request_.run.model));
     if (!request_.run.against.empty()) context_.model_b = PX_TRY(import_model(request_.run.against));
     InputSet inputs = PX_TRY(make_told_inputs(*context_.model_a, request_.run));
