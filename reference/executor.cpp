@@ -1,6 +1,7 @@
 // The reference as an Executor: options, preparation, and sessions around the interpreter.
 #include <fmt/format.h>
 
+#include "inspector/base/memory_limit.h"
 #include "inspector/exec/overrides.h"
 #include "inspector/exec/wanted_levels.h"
 #include "reference/interpreter.h"
@@ -23,9 +24,10 @@ class ReferenceSession final : public Session {
 
   // Takes the weights into account; the first thing after construction.
   Status hold_weights() {
-    PX_TRY(hold_constants(*plan_));
+    hold_constants(*plan_);
     weight_bytes_ = meter_.bytes();
-    return {};
+    const int64_t limit = options_.memory_limit_bytes;
+    return limit > 0 && weight_bytes_ > limit ? Status(weights_over_memory_limit(weight_bytes_, limit)) : Status();
   }
 
   Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
@@ -47,15 +49,11 @@ class ReferenceSession final : public Session {
   }
 
  private:
-  Status hold_constants(const GraphPlan& plan) {
-    for (const Value& constant : plan.constants) {
-      PX_TRY(meter_.reserve(constant));
-      meter_.add(constant);
-    }
+  void hold_constants(const GraphPlan& plan) {
+    for (const Value& constant : plan.constants) meter_.add(constant);
     for (const NodePlan& node : plan.nodes) {
-      for (const BodyPlan& body : node.bodies) PX_TRY(hold_constants(*body.plan));
+      for (const BodyPlan& body : node.bodies) hold_constants(*body.plan);
     }
-    return {};
   }
 
   // In double precision outputs of one call (float64) are welcome as inputs of the next: for the check of shapes they

@@ -2,20 +2,17 @@
 // display.
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "gui/app/png_file.h"
 #include "gui/app/script.h"
 #include "gui/app/settings.h"
+#include "inspector/base/leftovers.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/executors/make_executor.h"
 
@@ -181,38 +178,11 @@ Result<int> run(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-int ending_signals[2] = {-1, -1};  // a pipe from the handler to who waits for it
-
-void tell_signal(int number) {
-  const auto byte = static_cast<char>(number);
-  if (::write(ending_signals[1], &byte, 1) != 1) ::_exit(128 + number);
-}
-
-// A signal that ends the program leaves no dumps behind: a thread removes them, for a handler cannot, and lets the
-// signal do what it would have done.
-void remove_dumps_at_signals() {
-  if (::pipe2(ending_signals, O_CLOEXEC) != 0) return;
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-    struct sigaction action {};
-    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
-    action.sa_handler = tell_signal;
-    action.sa_flags = SA_RESTART;
-    ::sigaction(number, &action, nullptr);
-  }
-  std::thread([] {
-    char number = 0;
-    if (::read(ending_signals[0], &number, 1) != 1) return;
-    remove_run_folders();
-    ::signal(number, SIG_DFL);
-    ::raise(number);
-  }).detach();
-}
-
 }  // namespace
 }  // namespace parallax::gui
 
 int main(int argc, char** argv) {
-  parallax::gui::remove_dumps_at_signals();
+  parallax::clear_up_at_signals({});
   const auto result = parallax::gui::run({argv + 1, argv + argc});
   if (result.ok()) return *result;
   std::fprintf(stderr, "parallax-gui: %s\n", result.error().message.c_str());

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "inspector/base/leftovers.h"
+
 namespace parallax {
 namespace {
 
@@ -128,11 +130,12 @@ Status write_file(const std::string& path, std::span<const std::string_view> pie
     return write_pieces(::open(path.c_str(), O_WRONLY | O_CLOEXEC), pieces, path);
   }
   const std::string target = exists ? link_target(path) : path;
-  const std::string temporary = target + ".part" + std::to_string(::getpid());
-  Status status = write_pieces(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), pieces, path);
-  if (status.ok() && std::rename(temporary.c_str(), target.c_str()) != 0) status = system_error(path, "create");
-  if (!status.ok()) std::remove(temporary.c_str());
-  return status;
+  const TemporaryPath temporary(target + ".part" + std::to_string(::getpid()));
+  const char* const name = temporary.path().c_str();
+  PX_TRY(write_pieces(::open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), pieces, path));
+  if (std::rename(name, target.c_str()) != 0) return system_error(path, "create");
+  note_output(path, true);
+  return {};
 }
 
 }  // namespace parallax

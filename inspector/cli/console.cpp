@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -130,6 +131,14 @@ int report_error(const Error& error, bool json) {
     print_message(fmt::format("parallax: {}: {}\n", name_of(error.code), without_control_characters(sentence)));
   }
   return exit_code(error.code);
+}
+
+void report_end(int signal, const Leftovers& left) {
+  constexpr std::pair<int, std::string_view> kNames[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+  const auto* const name = std::ranges::find(kNames, signal, &std::pair<int, std::string_view>::first);
+  print_message(fmt::format("{}parallax: interrupted by {}: {}\n", stderr_is_terminal() ? "\r\033[K" : "",
+                            name == std::end(kNames) ? "a signal" : name->second,
+                            without_control_characters(to_string(left))));
 }
 
 void ProgressBar::update(int64_t done, int64_t total) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/base/result.h"
 
 namespace parallax::cli {
@@ -28,6 +29,9 @@ const std::string& kept_command();
 
 // Prints the error (as JSON on stdout with `json`, else one sentence on stderr) and yields its exit code.
 int report_error(const Error& error, bool json);
+
+// Says on stderr that a signal ends the program, and what of its work stays.
+void report_end(int signal, const Leftovers& left);
 
 // A bar on stderr while something runs; silent when stderr is no terminal. Ends, erased, with the object.
 class ProgressBar {

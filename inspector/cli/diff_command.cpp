@@ -107,7 +107,8 @@ class BlameCommand final : public Command {
   }
 
   Result<int> blame_model() {
-    if (PX_TRY(is_dump_file(files_[0])))
+    const auto is_dump = is_dump_file(files_[0]);
+    if (is_dump.ok() && *is_dump)  // what cannot be read is said by whoever reads the model
       return usage_error(fmt::format("'{}' is a dump: blame needs two dumps, or a model", files_[0]));
     RunRequest request;
     request.model = files_[0];

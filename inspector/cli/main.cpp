@@ -12,6 +12,7 @@
 #include <malloc.h>
 #endif
 
+#include "inspector/base/leftovers.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 
@@ -133,6 +134,7 @@ int run(std::vector<std::string> arguments) {
 
 int main(int argc, char** argv) {
   parallax::cli::hold_standard_streams();
+  parallax::clear_up_at_signals(parallax::cli::report_end);
   parallax::cli::keep_freed_memory();
   return parallax::cli::run({argv + 1, argv + argc});
 }

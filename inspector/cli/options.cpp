@@ -237,7 +237,11 @@ Status ModeOptions::apply(RunRequest& request) const {
   request.options.rewrite = PX_TRY(parse_rewrite(rewrite));
   request.options.observe_all = observe_all;
   request.options.keep_casts = keep_casts;
-  if (!memory_limit.empty()) request.options.memory_limit_bytes = PX_TRY(parse_bytes("--memory-limit", memory_limit));
+  if (!memory_limit.empty()) {
+    request.options.memory_limit_bytes = PX_TRY(parse_bytes("--memory-limit", memory_limit));
+    if (request.options.memory_limit_bytes == 0)
+      return usage_error("--memory-limit: nothing runs in 0 bytes; without the option there is no limit");
+  }
   PX_TRY(check_fallback(fallback));
   request.fallback = fallback;
   return {};
@@ -377,6 +381,12 @@ Result<int> end_of(const Comparison& comparison, bool json) {
   if (!damage.has_value()) return exit_code_of(comparison);
   if (json) return exit_code(damage->code);
   return *std::move(damage);
+}
+
+Result<std::string> parse_executor(std::string_view verb, const std::string& text) {
+  if (text.find(',') != std::string::npos)
+    return usage_error(fmt::format("--with '{}': {} runs one executor, so name one", text, verb));
+  return text.empty() ? default_executors(false).back() : text;
 }
 
 Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {

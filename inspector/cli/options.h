@@ -96,6 +96,8 @@ Result<int> end_of(const Comparison& comparison, bool json);
 
 ExecutorFactory executor_factory();
 std::vector<std::string> default_executors(bool against);
+// --with of a verb that runs one executor: its name, or the one of default_executors that computes fast.
+Result<std::string> parse_executor(std::string_view verb, const std::string& text);
 // --with: one name or two; the default where `text` is empty.
 Result<std::vector<std::string>> parse_executors(const std::string& text, bool against);
 

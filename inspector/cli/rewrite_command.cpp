@@ -8,6 +8,7 @@
 #include "inspector/executors/rewrite.h"
 #include "inspector/model/export.h"
 #include "inspector/model/import.h"
+#include "inspector/render/dot.h"
 #include "inspector/workbench/checks.h"
 
 namespace parallax::cli {
@@ -36,10 +37,12 @@ class RewriteCommand final : public Command {
     if (output_.empty()) return usage_error("-o is missing: where the rewritten model goes");
     PX_TRY(keep_inputs(output_, {model_}));
     PX_TRY(refuse_dump(model_));
+    const std::string patterns = patterns_.empty() ? "default" : patterns_;
+    PX_TRY(rewrite_model(Model(), patterns));  // whether there are such patterns, before a model is read
     const auto model = PX_TRY(import_model(model_));
-    const auto rewritten = PX_TRY(rewrite_model(*model, patterns_.empty() ? "default" : patterns_));
+    const auto rewritten = PX_TRY(rewrite_model(*model, patterns));
     PX_TRY(export_model(*rewritten, output_));
-    const size_t nodes = rewritten->graph.nodes.size(), before = model->graph.nodes.size();
+    const int64_t nodes = count_nodes(rewritten->graph), before = count_nodes(model->graph);
     log_info(fmt::format("{}: {} nodes, {} before", output_, nodes, before));
     if (common_.json)
       print(fmt::format("{{\"written\": {}, \"nodes\": {}, \"nodes_before\": {}}}\n", quoted_json(output_), nodes,

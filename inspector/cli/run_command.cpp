@@ -172,7 +172,7 @@ class BenchCommand final : public Command {
     RunRequest request;
     PX_TRY(refuse_dump(model_));
     request.model = model_;
-    request.executors = {executor_.empty() ? default_executors(false).back() : executor_};
+    request.executors = {PX_TRY(parse_executor("bench", executor_))};
     request.inputs = PX_TRY(inputs_.request());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));

@@ -25,16 +25,17 @@ class TensorCommand final : public Command {
 
   Result<int> execute() override {
     common_.apply();
+    if (path_.empty() && (!output_.empty() || !view_.slice.empty()))
+      return usage_error("--slice and -o need the PATH of a value");
+    if (!output_.empty() && !output_.ends_with(".npy"))
+      return usage_error(fmt::format("-o '{}': expected a file ending in .npy", output_));
     const auto dump = PX_TRY(DumpReader::open(dump_));
     if (path_.empty()) {
-      if (!output_.empty() || !view_.slice.empty()) return usage_error("--slice and -o need the PATH of a value");
       print(common_.json ? value_list_to_json(*dump) + "\n" : value_list_to_text(*dump));
       return 0;
     }
     const int32_t entry = PX_TRY(find_entry(*dump, path_));
     if (!output_.empty()) {
-      if (!output_.ends_with(".npy"))
-        return usage_error(fmt::format("-o '{}': expected a file ending in .npy", output_));
       const Tensor selected = PX_TRY(selected_tensor(*dump, entry, view_.slice));
       PX_TRY(write_npy(output_, selected));
       log_info(fmt::format("wrote {}", output_));

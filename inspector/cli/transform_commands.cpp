@@ -40,8 +40,7 @@ class ExtractCommand final : public Command {
     common_.apply();
     PX_TRY(refuse_dump(model_));
     request_.run.model = model_;
-    if (executor_.find(',') != std::string::npos) return usage_error("--with: extract runs one executor");
-    request_.run.executors = {executor_};
+    request_.run.executors = {PX_TRY(parse_executor("extract", executor_))};
     request_.run.inputs = PX_TRY(inputs_.request());
     request_.run.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request_.run));

@@ -76,7 +76,7 @@ class DotCommand final : public Command {
       if (auto damage = damage_of(comparison); damage.has_value()) return *std::move(damage);
       model = std::move(opened.model);
       if (model == nullptr)
-        return usage_error(fmt::format("neither '{}' nor '{}' holds a graph", files_[0], files_[1]));
+        return usage_error(fmt::format("neither '{}' nor '{}' holds a graph: {}", files_[0], files_[1], kWayToGraph));
       dot_.comparison = &comparison;
     } else {
       model = PX_TRY(open_graph(files_.front()));

@@ -228,8 +228,11 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
   }
   if (count == 0) return {};
   if (is_transposed(a, b)) return "it is transposed in B";
-  const std::string element = fmt::format("{}{:.7g} in B and {:.7g} in A", which_element(a, worst),
-                                          element_as_double(b, worst), element_as_double(a, worst));
+  const auto told = [worst](const TensorView& view) {
+    return is_integer(view.dtype) ? element_to_string(view, worst)
+                                  : fmt::format("{:.7g}", element_as_double(view, worst));
+  };
+  const std::string element = fmt::format("{}{} in B and {} in A", which_element(a, worst), told(b), told(a));
   if (count == 1 || a.element_count() == 1) return element;
   if (is_zero) return "it is all zeros in B";
   if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")

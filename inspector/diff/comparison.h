@@ -60,6 +60,12 @@ struct ValueComparison {
   Side held = Side::unknown;                    // of an entry of `expected`: the side held against it
 };
 
+// What a run that has just been took beside its time.
+struct RunCosts {
+  double prepare_ms = 0;
+  int64_t peak_bytes = 0;  // most of weights and values at once
+};
+
 struct ComparedExecution {
   std::string name;  // executor
   Side side = Side::a;
@@ -69,6 +75,7 @@ struct ComparedExecution {
   double wall_ms = 0;
   std::string model;                                    // the model's file, as it was named; empty where none is known
   std::optional<CaptureCounts> capture = std::nullopt;  // of a run on a device that has just been
+  std::optional<RunCosts> costs = std::nullopt;
 };
 
 struct Cause {

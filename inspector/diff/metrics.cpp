@@ -10,6 +10,7 @@
 #include "inspector/diff/metrics_internal.h"
 #include "inspector/diff/metrics_kernel.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/tensor/float_formats.h"
 
 namespace parallax {
 namespace diff {
@@ -160,14 +161,15 @@ void Totals::merge(const Totals& other) {
 }  // namespace diff
 
 Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance& tolerance,
-                      DifferenceHistogram* histogram) {
+                      DifferenceHistogram* histogram, DType held) {
   PX_CHECK(a.device.is_host() && b.device.is_host() && a.dtype == b.dtype && a.shape == b.shape);
   if (histogram != nullptr) histogram->fill(0);
   if (a.dtype == DType::string) return diff::compare_strings(a, b);
   Metrics metrics;
   metrics.count = a.element_count() * (is_complex(a.dtype) ? 2 : 1);
   const bool is_real = is_floating(a.dtype) || is_complex(a.dtype);
-  const diff::Totals totals = is_real ? diff::total_floats(a, b, tolerance, histogram != nullptr)
+  const DType units = is_floating(held) ? held : a.dtype;
+  const diff::Totals totals = is_real ? diff::total_floats(a, b, tolerance, units, histogram != nullptr)
                                       : diff::total_integers(a, b, histogram != nullptr);
   diff::fill(metrics, totals);
   diff::fill_worst(metrics, a, b, totals.extremes);
@@ -178,6 +180,8 @@ Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance&
   metrics.all_zero_b = metrics.all_equal_b && diff::is_zero(b);
   return metrics;
 }
+
+DType narrower_of(DType a, DType b) { return float_limits(a).epsilon > float_limits(b).epsilon ? a : b; }
 
 std::string_view metrics_instruction_set() { return diff::kernels_in_use().name; }
 

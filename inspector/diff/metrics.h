@@ -52,9 +52,13 @@ struct Tolerance {
 // non-finite.
 using DifferenceHistogram = std::array<int64_t, 66>;
 
-// Both views on the host, of equal dtype and shape (PX_CHECK). Strings compare by equality.
+// Both views on the host, of equal dtype and shape (PX_CHECK). Strings compare by equality. `held`: the narrower of the
+// types of which floats were widened to be compared: its units in the last place count.
 Metrics compare_views(const TensorView& a, const TensorView& b, const Tolerance& tolerance,
-                      DifferenceHistogram* histogram = nullptr);
+                      DifferenceHistogram* histogram = nullptr, DType held = DType::undefined);
+
+// Of two float types the one with fewer digits.
+DType narrower_of(DType a, DType b);
 
 // The instruction set in use ("avx512", "avx2", "portable"), and a way for tests to choose; nothing restores the best.
 std::string_view metrics_instruction_set();

@@ -235,10 +235,10 @@ int bucket_of(double difference, bool is_float64) {
   return std::clamp(std::ilogb(rounded) + kBucketExponent + 1, 1, 64);
 }
 
-Totals total_floats(const TensorView& given_a, const TensorView& given_b, const Tolerance& tolerance,
+Totals total_floats(const TensorView& given_a, const TensorView& given_b, const Tolerance& tolerance, DType units,
                     bool with_histogram) {
   const TensorView a = as_real(given_a), b = as_real(given_b);
-  const FloatLimits limits = float_limits(a.dtype);
+  const FloatLimits limits = float_limits(is_complex(units) ? a.dtype : units);
   const Measure measure = {tolerance.rtol, tolerance.atol, limits.min_normal, limits.epsilon};
   const int64_t count = a.element_count();
   const int64_t chunks = (count + kChunk - 1) / kChunk;

@@ -36,7 +36,8 @@ struct Totals {
 int bucket_of(double difference, bool is_float64);
 
 // Floating types and complex ones (as twice as many real numbers).
-Totals total_floats(const TensorView& a, const TensorView& b, const Tolerance& tolerance, bool with_histogram);
+Totals total_floats(const TensorView& a, const TensorView& b, const Tolerance& tolerance, DType units,
+                    bool with_histogram);
 // Integers and bool; severity is 0 or infinity.
 Totals total_integers(const TensorView& a, const TensorView& b, bool with_histogram);
 

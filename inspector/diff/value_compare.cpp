@@ -83,13 +83,13 @@ class PairWalk {
       if (!context_.widen_floats || !both_float) return set_not_compared(result_, "dtype differs"), false;
       const Tensor wide_a = as_float64(a), wide_b = as_float64(b);
       if (!wide_a.defined() || !wide_b.defined()) return set_not_compared(result_, "not captured"), false;
-      return walk_tensors(wide_a, wide_b, a.dtype() == DType::float64 ? b.dtype() : a.dtype());
+      return walk_tensors(wide_a, wide_b, narrower_of(a.dtype(), b.dtype()));
     }
     if (!(a.shape() == b.shape())) {
       result_.is_same_count = a.element_count() == b.element_count();
       return set_shapes_differ(result_, a.shape().to_string(), b.shape().to_string()), false;
     }
-    const Metrics metrics = compare_views(a, b, {result_.limit.rtol, result_.limit.atol});
+    const Metrics metrics = compare_views(a, b, {result_.limit.rtol, result_.limit.atol}, nullptr, held);
     const bool is_uniform = metrics.all_equal_a && metrics.all_equal_b;
     if (is_uniform && !is_exact(a.dtype()) && metrics.count >= kTooManyToBeEqual) is_suspicious_ = true;
     note_flush(metrics, held);

@@ -8,6 +8,7 @@
 
 #include "inspector/base/check.h"
 #include "inspector/base/crc32c.h"
+#include "inspector/base/leftovers.h"
 #include "inspector/base/thread_pool.h"
 
 namespace parallax::dump {
@@ -42,6 +43,7 @@ void store_seal(std::byte* record, const RecordHeader& header) {
 
 Result<std::unique_ptr<RecordLog>> RecordLog::create(const std::string& path, const Options& options) {
   auto file = PX_TRY(GrowingFile::create(path));
+  note_output(path, false);
   std::byte* const target = PX_TRY(file->reserve(0, kFileHeaderBytes));
   const FileHeader header = make_file_header();
   std::memcpy(target, &header, sizeof header);
@@ -276,6 +278,7 @@ Status RecordLog::finish() {
     return append_footer(index_offset);
   }();
   Status closed = file_->finish(next_offset_, options_.sync);
+  if (status.ok() && closed.ok()) note_output(file_->path(), true);
   return status.ok() ? std::move(closed) : std::move(status);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "inspector/base/check.h"
 #include "inspector/model/link.h"
@@ -70,6 +71,12 @@ Result<std::vector<std::pair<ValueId, ValueId>>> GraphSites::outer_values(const 
 
 Error at_site(Error error, std::string_view prefix, const NodeSite& site, std::string_view executor) {
   std::string place = fmt::format("node '{}{}' ({})", prefix, site.node, site.op);
+  std::vector<std::string> sources;
+  for (const NodeId id : site.sources) {
+    const Node& source = site.graph->nodes[static_cast<size_t>(id)];
+    sources.push_back(fmt::format("{} '{}'", source.op_type, source.display_name));
+  }
+  if (!sources.empty()) place += fmt::format(", which stands for {}", fmt::join(sources, ", "));
   if (!executor.empty()) place += fmt::format(", {}", executor);
   return std::move(error).with_context(place).at_node(site.node, site.op);
 }

@@ -9,12 +9,6 @@
 
 namespace parallax {
 
-ExternalWriter::~ExternalWriter() {
-  if (file_ != nullptr) std::remove(temporary().c_str());
-}
-
-std::string ExternalWriter::temporary() const { return path_ + ".part" + std::to_string(::getpid()); }
-
 Error ExternalWriter::failed(const char* action) const {
   return io_error(std::string("cannot ") + action + " '" + path_ + "': " + std::strerror(errno));
 }
@@ -27,7 +21,8 @@ bool ExternalWriter::takes(const StoredTensor& stored) const {
 Result<std::optional<PayloadSink::Place>> ExternalWriter::write(const StoredTensor& stored) {
   if (!takes(stored)) return std::optional<Place>();
   if (file_ == nullptr) {
-    file_.reset(std::fopen(temporary().c_str(), "wb"));
+    temporary_ = std::make_unique<TemporaryPath>(path_ + ".part" + std::to_string(::getpid()));
+    file_.reset(std::fopen(temporary_->path().c_str(), "wb"));
     if (file_ == nullptr) return failed("create");
   }
   constexpr std::array<char, Tensor::kAlignment> kZeros{};
@@ -43,11 +38,9 @@ Result<std::optional<PayloadSink::Place>> ExternalWriter::write(const StoredTens
 
 Status ExternalWriter::finish() {
   if (file_ == nullptr) return {};
-  if (std::fclose(file_.release()) != 0 || std::rename(temporary().c_str(), path_.c_str()) != 0) {
-    Error error = failed("write");
-    std::remove(temporary().c_str());
-    return error;
-  }
+  if (std::fclose(file_.release()) != 0 || std::rename(temporary_->path().c_str(), path_.c_str()) != 0)
+    return failed("write");
+  note_output(path_, true);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/model/tensor_proto.h"
 
 namespace parallax {
@@ -18,7 +19,6 @@ class ExternalWriter : public PayloadSink {
         name_(std::move(name)),
         threshold_bytes_(threshold_bytes),
         keep_external_(keep_external) {}
-  ~ExternalWriter() override;
   ExternalWriter(const ExternalWriter&) = delete;
   ExternalWriter& operator=(const ExternalWriter&) = delete;
 
@@ -33,13 +33,13 @@ class ExternalWriter : public PayloadSink {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   Error failed(const char* action) const;
-  std::string temporary() const;
 
   std::string path_;
   std::string name_;
   size_t threshold_bytes_;
   bool keep_external_;
   uint64_t size_ = 0;
+  std::unique_ptr<TemporaryPath> temporary_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_limit.h"
+#include "inspector/exec/branches.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/severity_style.h"
 
@@ -57,7 +61,10 @@ std::string execution_lines(const Comparison& comparison) {
   for (const ComparedExecution& execution : comparison.executions) {
     text += fmt::format("  {} = {}", execution.side == Side::a ? "A" : "B", execution.name);
     if (!execution.device.empty()) text += " on " + execution.device;
-    if (execution.wall_ms > 0) text += fmt::format(", {:.1f} ms", execution.wall_ms);
+    if (execution.costs.has_value()) text += fmt::format(", prepared in {:.1f} ms", execution.costs->prepare_ms);
+    if (execution.wall_ms > 0) text += fmt::format(", run in {:.1f} ms with its values observed", execution.wall_ms);
+    if (execution.costs.has_value())
+      text += fmt::format(", peak memory {}", bytes_rounded_up(execution.costs->peak_bytes));
     text += execution.model.empty() ? "\n" : fmt::format(": {}\n", printable(execution.model));
   }
   return text;
@@ -156,13 +163,43 @@ std::string value_table(const Comparison& comparison, const TextReportOptions& o
   return text;
 }
 
+// Which branches ran on each side, as far as their values tell.
+class BranchesTaken {
+ public:
+  explicit BranchesTaken(const Comparison& comparison) {
+    for (const ValueComparison& value : comparison.values) {
+      keep_frames(value.a, in_a_);
+      keep_frames(value.b, in_b_);
+    }
+  }
+
+  // Of a value that a side lacks: the branch that this side did not take, where that is why.
+  std::optional<std::string> not_taken(const ValueComparison& value) const {
+    if (!value.reason.starts_with("absent in ")) return std::nullopt;
+    const std::set<std::string>& frames = value.reason.ends_with("A") ? in_a_ : in_b_;
+    return branch_not_taken(value.path, [&](const std::string& prefix) { return frames.contains(prefix); });
+  }
+
+ private:
+  static void keep_frames(const std::string& path, std::set<std::string>& frames) {
+    for (size_t end = path.find("//"); end != std::string::npos; end = path.find("//", end + 2))
+      frames.insert(path.substr(0, end + 2));
+  }
+
+  std::set<std::string> in_a_, in_b_;
+};
+
 // Silence on what was not compared is how a report misleads: every reason, with its count.
 std::string not_compared_lines(const Comparison& comparison) {
+  const BranchesTaken branches(comparison);
   std::map<std::string, int64_t> reasons;
   for (const ValueComparison& value : comparison.values) {
     if (value.verdict != Verdict::not_compared) continue;
+    const auto branch = branches.not_taken(value);
     const std::string& reason = brief_reason(value);
-    ++reasons[reason.starts_with("fused into") ? "fused into other nodes" : reason];
+    ++reasons[reason.starts_with("fused into") ? "fused into other nodes"
+              : branch.has_value()             ? fmt::format("{} (branch '{}' not taken)", reason, *branch)
+                                               : reason];
   }
   std::string text;
   for (const auto& [reason, count] : reasons)

@@ -234,12 +234,11 @@ int64_t BackendTestResult::count(CaseStatus status) const {
 }
 
 Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, const ExecutorFactory& make_executor) {
-  PX_TRY(make_executor(request.executor));  // a wrong name is an error of its own, not of each case
   RunRequest checked;
   checked.executors = {request.executor};
   checked.options.rewrite = request.rewrite;
   checked.fallback = request.fallback;
-  PX_TRY(check_options(checked));
+  PX_TRY(check_options(checked, make_executor));  // errors of their own, not of each case
   std::vector<Case> cases;
   for (const std::string& folder : request.folders) {
     auto found = PX_TRY(find_cases(folder));

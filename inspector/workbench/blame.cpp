@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/diff/blame.h"
 #include "inspector/diff/compare.h"
 #include "inspector/diff/grown_rounding.h"
@@ -24,34 +24,6 @@ namespace parallax {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder of this process that goes when the object does.
-class TemporaryFolder {
- public:
-  static Result<std::unique_ptr<TemporaryFolder>> create() {
-    std::error_code error;
-    const fs::path base = fs::temp_directory_path(error);
-    if (error) return io_error(fmt::format("no folder for temporary files: {}", error.message()));
-    for (int attempt = 0; attempt < 1000; ++attempt) {
-      const fs::path path = base / fmt::format("parallax-blame-{}-{}", ::getpid(), attempt);
-      if (fs::create_directory(path, error)) return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(path));
-    }
-    return io_error(fmt::format("cannot create a folder in '{}'", base.string()));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string file(std::string_view name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-
- private:
-  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
-};
 
 using Dump = std::shared_ptr<const DumpReader>;
 
@@ -69,7 +41,7 @@ struct DumpPair {
   Dump a, b;
 };
 
-Result<DumpPair> capture_both(RunSide& a, RunSide& b, const TemporaryFolder& folder, std::string_view round) {
+Result<DumpPair> capture_both(RunSide& a, RunSide& b, const TemporaryPath& folder, std::string_view round) {
   const std::string path_a = folder.file(fmt::format("A-{}.plx", round));
   const std::string path_b = folder.file(fmt::format("B-{}.plx", round));
   Status status_b;
@@ -113,8 +85,7 @@ std::optional<Cause> find_variation(const Dump& first, const Dump& second, Side 
 }
 
 // Where the second run found other differences than the first: which side does not repeat itself, and from where on.
-Result<std::vector<Cause>> find_variations(RunSide& a, RunSide& b, const TemporaryFolder& folder,
-                                           const DumpPair& dumps) {
+Result<std::vector<Cause>> find_variations(RunSide& a, RunSide& b, const TemporaryPath& folder, const DumpPair& dumps) {
   const DumpPair again = PX_TRY(capture_both(a, b, folder, "again"));
   std::vector<Cause> causes;
   if (auto cause = find_variation(dumps.a, again.a, Side::a, a.executor->name())) causes.push_back(*cause);
@@ -212,7 +183,7 @@ void take_over_differences(const Comparison& seen, Comparison& comparison) {
 // Nodes that were judged in one piece because their values were fused away are told apart by a run that fuses nothing:
 // what is wrong there is a node's own doing, and is put first; what is right there is wrong by being fused, unless the
 // same difference is there.
-Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide& b, const TemporaryFolder& folder,
+Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide& b, const TemporaryPath& folder,
                     Comparison& first) {
   std::vector<Cause>& causes = first.causes;
   BlameRequest unfused = request;
@@ -282,7 +253,7 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
                    Comparison& comparison) {
   comparison.causes.clear();
   if (!is_apart(comparison)) return {};
-  const auto folder = PX_TRY(TemporaryFolder::create());
+  const auto folder = PX_TRY(TemporaryPath::make_folder("parallax-blame"));
   if (request.message) {
     request.message(fmt::format(
         "not all values are within their limits: both sides run once more to look into that, every value kept in {} "

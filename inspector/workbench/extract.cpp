@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/transform/part_files.h"
 
 namespace parallax {
@@ -51,6 +52,8 @@ std::string why_not_computed(const std::string& path, const DumpReader& dump) {
     if (event.kind == DumpEvent::Kind::enter_body && event.node == frame.node && event.text.starts_with(frame.node))
       ++entered;
   }
+  if (frame.kind == Frame::Kind::then_branch || frame.kind == Frame::Kind::else_branch)
+    return fmt::format("branch '{}' was not taken in this run", to_string(frame));
   if (frame.kind == Frame::Kind::body)
     return fmt::format("the body of node '{}' ran {} time{} in this run", frame.node, entered, entered == 1 ? "" : "s");
   return fmt::format("'{}' was not executed in this run", to_string(frame));
@@ -64,25 +67,13 @@ std::vector<std::string> edge_paths(const Part& part) {
   return paths;
 }
 
-// A dump beside the results while they are made.
-struct ScratchDump {
-  explicit ScratchDump(const std::string& directory) : path(directory + "/values.plx") {}
-  ~ScratchDump() {
-    std::error_code ignored;
-    fs::remove(path, ignored);
-  }
-  ScratchDump(const ScratchDump&) = delete;
-  ScratchDump& operator=(const ScratchDump&) = delete;
-  std::string path;
-};
-
 Result<PartData> run_for_values(RunSide& side, const Part& part, const std::string& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", directory, error.message()));
-  const ScratchDump scratch(directory);
-  PX_TRY(capture_values(side, edge_paths(part), scratch.path));
-  const auto dump = PX_TRY(DumpReader::open(scratch.path));
+  const TemporaryPath scratch(directory + "/values.plx");
+  PX_TRY(capture_values(side, edge_paths(part), scratch.path()));
+  const auto dump = PX_TRY(DumpReader::open(scratch.path()));
   PartData data = PX_TRY(load_part_data(part, *dump));
   for (size_t index = 0; index < part.outputs.size(); ++index) {
     const std::string& path = part.outputs[index].path;
@@ -153,7 +144,7 @@ Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
 }
 
 Result<ExtractResult> extract_part(const ExtractRequest& request, const ExecutorFactory& make_executor) {
-  PX_TRY(check_options(request.run));
+  PX_TRY(check_options(request.run, make_executor));
   auto model = PX_TRY(import_model(request.run.model));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent
   InputSet inputs = PX_TRY(make_told_inputs(*model, request.run));
@@ -162,12 +153,14 @@ Result<ExtractResult> extract_part(const ExtractRequest& request, const Executor
   RunRequest run = request.run;
   run.options.observe_all = true;  // a value that was fused away could not be written
   RunSide side = PX_TRY(prepare_side(run, run.executors.front(), model, inputs.values, make_executor));
+  const auto folder = temporary_until_kept(request.directory);  // half a part is of no use
   const PartData data = PX_TRY(run_for_values(side, part, request.directory));
   const auto extracted = PX_TRY(transform::extract_model(part, data));
   ExtractResult result{summarise_part(part), side.executor->name(), inputs.notes};
   result.part.directory = request.directory;
   result.part.written.push_back(PX_TRY(transform::write_model(*extracted, request.directory, "model.onnx")));
   result.part.written.push_back(PX_TRY(transform::write_data_set(part, data, request.directory)));
+  if (folder != nullptr) folder->keep();
   return result;
 }
 

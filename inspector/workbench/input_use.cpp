@@ -20,10 +20,6 @@ constexpr std::array<std::string_view, 12> kTransparentOps = {"Identity",  "Cast
                                                               "Squeeze",   "Flatten", "Expand",  "Concat",
                                                               "Transpose", "Slice",   "Tile",    "Clip"};
 
-bool is_transparent(const Node& node) {
-  return std::find(kTransparentOps.begin(), kTransparentOps.end(), node.op_type) != kTransparentOps.end();
-}
-
 int64_t int_attribute(const Node& node, std::string_view name, int64_t fallback) {
   const Attribute* attribute = find_attribute(node, name);
   const auto* value = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
@@ -50,7 +46,9 @@ InputUse indices_of(const Graph& graph, ValueId table, int64_t axis) {
   const auto rows = known_dim(graph, table, axis);
   const std::string& name = graph.values[static_cast<size_t>(table)].name;
   if (!rows.has_value()) return {InputUse::Kind::indices, 1, fmt::format("indices of '{}'", name)};
-  return {InputUse::Kind::indices, *rows, fmt::format("indices of '{}' ({} rows)", name, *rows)};
+  InputUse use{InputUse::Kind::indices, *rows, fmt::format("indices of '{}' ({} rows)", name, *rows)};
+  use.is_limit_known = true;
+  return use;
 }
 
 ValueId input_of(const Node& node, size_t slot) { return slot < node.inputs.size() ? node.inputs[slot] : kNoValue; }
@@ -129,6 +127,20 @@ InputUse words_of(const Graph& graph, const Node& node) {
   const ValueId table = input_of(node, 2);
   return table == kNoValue ? InputUse{} : indices_of(graph, table, 0);
 }
+InputUse segments_of(const Graph& graph, const Node& node) {
+  const ValueId table = input_of(node, 4);
+  return table == kNoValue ? InputUse{} : indices_of(graph, table, 0);
+}
+InputUse features_of(const Graph& graph, const Node& node) { return indices_of(graph, node.inputs[0], -1); }
+// What is written into a cache must end within it.
+InputUse steps_of(const Graph& graph, const Node& node) {
+  const int64_t axis = int_attribute(node, "axis", -2);
+  InputUse use = indices_of(graph, node.inputs[0], axis);
+  const auto written = known_dim(graph, input_of(node, 1), axis);
+  use.is_limit_known = use.is_limit_known && written.has_value();
+  use.limit = use.is_limit_known ? std::max<int64_t>(1, use.limit - *written + 1) : 1;
+  return use;
+}
 InputUse lengths_of(const Graph& graph, const Node& node) {
   const auto longest = known_dim(graph, node.inputs[0], int_attribute(node, "time_axis", 0));
   return {InputUse::Kind::lengths, longest.value_or(-1), "sequence lengths"};
@@ -155,14 +167,18 @@ struct SlotMeaning {
   size_t slot;
   InputUse (*use)(const Graph& graph, const Node& node);  // Kind::values: none after all
 };
-constexpr std::array<SlotMeaning, 57> kMeanings = {{
+constexpr std::array<SlotMeaning, 61> kMeanings = {{
     {"Gather", 1, indices_along_axis},
     {"GatherElements", 1, indices_along_axis},
     {"GatherND", 1, gathered_tuples_of},
     {"Scatter", 1, places_of},
     {"ScatterElements", 1, places_of},
     {"ScatterND", 1, scattered_tuples_of},
+    {"GatherBlockQuantized", 1, indices_along_axis},
+    {"ArrayFeatureExtractor", 1, features_of},
     {"EmbedLayerNormalization", 0, words_of},
+    {"EmbedLayerNormalization", 1, segments_of},
+    {"TensorScatter", 2, steps_of},
     {"NegativeLogLikelihoodLoss", 1, classes_of},
     {"SoftmaxCrossEntropyLoss", 1, classes_of},
     {"SequenceAt", 1, items_of},
@@ -215,7 +231,12 @@ constexpr std::array<SlotMeaning, 57> kMeanings = {{
     {"Mod", 1, as_divisors},
 }};
 
-// The meaning that `node` gives to what it reads as input number `slot`; nothing when it gives none.
+}  // namespace
+
+bool is_transparent(const Node& node) {
+  return std::find(kTransparentOps.begin(), kTransparentOps.end(), node.op_type) != kTransparentOps.end();
+}
+
 std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t slot) {
   const auto* row = std::ranges::find_if(
       kMeanings, [&](const SlotMeaning& meaning) { return meaning.op == node.op_type && meaning.slot == slot; });
@@ -224,6 +245,8 @@ std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t 
   InputUse use = row->use(graph, node);
   return use.kind == InputUse::Kind::values ? std::nullopt : std::optional(std::move(use));
 }
+
+namespace {
 
 bool casts_to_bool(const Node& node) {
   return node.op_type == "Cast" && int_attribute(node, "to", 0) == static_cast<int>(DType::bool_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,13 @@ struct InputUse {
   int64_t axis = 0;
   std::vector<int64_t> elements = {};
   InputCategories categories = {};
+  bool is_limit_known = false;  // of indices: else the table's size shows only in a run
 };
+
+// The meaning that `node` gives to what it reads as input number `slot`; nothing when it gives none.
+std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t slot);
+// Whether `node` hands the elements of its first input on as they are, apart from casts and bounds.
+bool is_transparent(const Node& node);
 
 InputUse find_input_use(const Graph& graph, ValueId input);
 

@@ -53,7 +53,7 @@ Result<std::shared_ptr<const Model>> open_graph(const std::string& path) {
   auto model = PX_TRY(graph_of(*dump));
   if (model != nullptr) return model;
   if (!dump->is_complete()) return corrupt_file(fmt::format("dump '{}' breaks off before its graph", path));
-  return usage_error(fmt::format("dump '{}' holds no graph", path));
+  return usage_error(fmt::format("dump '{}' holds no graph: {}", path, kWayToGraph));
 }
 
 std::string title_of(const DumpReader& dump, std::string_view side) {

@@ -18,6 +18,9 @@ namespace parallax {
 // By the first bytes of the file, or its ending .plx.
 Result<bool> is_dump_file(const std::string& path);
 
+// What whoever needs a graph says of dumps without one.
+inline constexpr const char* kWayToGraph = "parallax import ORIGIN --model M.onnx -o F.plx makes a dump that has one";
+
 // The graph of a model file, or the (first) graph a dump holds. Errors: usage, when a dump holds none.
 Result<std::shared_ptr<const Model>> open_graph(const std::string& path);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -25,9 +26,58 @@ using nlohmann::ordered_json;
 // A node that ran, for the trace.
 struct TraceEvent {
   size_t node = 0;
+  size_t body = 0;  // of RunBodies
   double end_us = 0;
   double ms = 0;
 };
+
+// The bodies that a run has entered, each with the one around it: what tells iterations apart, at the price of two
+// numbers an iteration.
+class RunBodies {
+ public:
+  void restart() {
+    bodies_.assign(1, {0, -1});
+    current_ = 0;
+  }
+  void enter(int64_t index) {
+    bodies_.push_back({current_, index});
+    current_ = bodies_.size() - 1;
+  }
+  void leave() { current_ = bodies_[current_].around; }
+  size_t current() const { return current_; }
+  // Of the frames on the way into `body`, the outermost first; -1 where a frame is not repeated.
+  std::vector<int64_t> indices_of(size_t body) const {
+    std::vector<int64_t> indices;
+    for (; body != 0; body = bodies_[body].around) indices.insert(indices.begin(), bodies_[body].index);
+    return indices;
+  }
+
+ private:
+  struct Body {
+    size_t around = 0;
+    int64_t index = -1;
+  };
+  std::vector<Body> bodies_ = std::vector<Body>(1);
+  size_t current_ = 0;
+};
+
+// "outer.body[*]//inner.body[*]//" with these iterations.
+std::string scope_of(std::string_view all, const std::vector<int64_t>& indices) {
+  constexpr std::string_view kAny = "[*]";
+  std::string scope;
+  for (const int64_t index : indices) {
+    const size_t end = std::min(all.find("//"), all.size());
+    std::string_view frame = all.substr(0, end);
+    if (index >= 0 && frame.ends_with(kAny)) {
+      frame.remove_suffix(kAny.size());
+      scope += fmt::format("{}[{}]//", frame, index);
+    } else {
+      scope += fmt::format("{}//", frame);
+    }
+    all.remove_prefix(std::min(end + 2, all.size()));
+  }
+  return scope;
+}
 
 // Follows the frames of a run as a tree of static places, each with its nodes.
 class PlaceTree {
@@ -112,6 +162,7 @@ class ProfileObserver final : public Observer {
   void begin_timed_run() {
     run_begin_ = Clock::now();
     tree_.restart();
+    bodies_.restart();
     events_.clear();
     levels_.assign(1, {});
   }
@@ -123,6 +174,7 @@ class ProfileObserver final : public Observer {
 
   Status enter_body(const NodeSite& site, const Frame& frame) override {
     tree_.enter(site, frame);
+    bodies_.enter(frame.index);
     levels_.emplace_back();
     return {};
   }
@@ -132,6 +184,7 @@ class ProfileObserver final : public Observer {
     levels_.pop_back();
     levels_.back().bodies_ms += inside;
     tree_.leave();
+    bodies_.leave();
     return {};
   }
 
@@ -150,8 +203,8 @@ class ProfileObserver final : public Observer {
     node.calls += 1;
     if (mode_ == Mode::times) {
       node.ms += alone;
-      events_.push_back(
-          {number, std::chrono::duration<double, std::micro>(Clock::now() - run_begin_).count(), elapsed_ms});
+      events_.push_back({number, bodies_.current(),
+                         std::chrono::duration<double, std::micro>(Clock::now() - run_begin_).count(), elapsed_ms});
     } else {
       const NodeCost cost = site.sources.empty() ? cost_of(site) : traffic_of(site);
       node.bytes += cost.bytes;
@@ -162,6 +215,7 @@ class ProfileObserver final : public Observer {
 
   const std::vector<NodeProfile>& nodes() const { return nodes_; }
   const std::vector<TraceEvent>& events() const { return events_; }  // of the last run
+  const RunBodies& bodies() const { return bodies_; }
 
  private:
   struct Level {
@@ -214,6 +268,7 @@ class ProfileObserver final : public Observer {
 
   Mode mode_;
   PlaceTree tree_;
+  RunBodies bodies_;
   std::vector<Level> levels_{1};
   std::vector<NodeProfile> nodes_;
   std::vector<TraceEvent> events_;
@@ -272,11 +327,19 @@ std::vector<NodeProfile> merged(std::vector<NodeProfile> times, const std::vecto
   return times;
 }
 
-// Complete events ("X") of the trace event format, in microseconds.
-std::string trace_of(const std::vector<TraceEvent>& events, const std::vector<NodeProfile>& nodes) {
+// Complete events ("X") of the trace event format, in microseconds. Their names hold of all iterations, so that viewers
+// sum these up; which one it was stands in the arguments, with figures of one call.
+std::string trace_of(const ProfileObserver& seen, const std::vector<NodeProfile>& nodes) {
   ordered_json list = ordered_json::array();
-  for (const TraceEvent& event : events) {
+  for (const TraceEvent& event : seen.events()) {
     const NodeProfile& node = nodes[event.node];
+    const std::vector<int64_t> indices = seen.bodies().indices_of(event.body);
+    const auto innermost =
+        std::ranges::find_if(indices.rbegin(), indices.rend(), [](int64_t index) { return index >= 0; });
+    const int64_t calls = std::max<int64_t>(1, node.calls);
+    ordered_json args{{"op", node.op}, {"bytes", node.bytes / calls}, {"flops", node.flops / calls}};
+    if (!indices.empty()) args["path"] = scope_of(node.scope, indices) + node.node;
+    if (innermost != indices.rend()) args["iteration"] = *innermost;
     list.push_back({{"name", node.scope + node.node},
                     {"cat", node.op},
                     {"ph", "X"},
@@ -284,7 +347,7 @@ std::string trace_of(const std::vector<TraceEvent>& events, const std::vector<No
                     {"dur", 1e3 * event.ms},
                     {"pid", 1},
                     {"tid", 1},
-                    {"args", {{"op", node.op}, {"bytes", node.bytes}, {"flops", node.flops}}}});
+                    {"args", std::move(args)}});
   }
   return json_text({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(list)}});
 }
@@ -308,13 +371,32 @@ std::vector<OperatorProfile> by_operator(const std::vector<NodeProfile>& nodes) 
   return ops;
 }
 
+// Tenths of a percent that add up to 100 %: what rounding down leaves goes to the largest remainders.
+std::vector<int64_t> permille_of(const std::vector<OperatorProfile>& ops) {
+  std::vector<int64_t> parts;
+  std::vector<std::pair<double, size_t>> rests;
+  double all = 0;
+  for (size_t index = 0; index < ops.size(); ++index) {
+    const double exact = 1000 * ops[index].share;
+    parts.push_back(static_cast<int64_t>(exact));
+    rests.emplace_back(exact - static_cast<double>(parts.back()), index);
+    all += exact;
+  }
+  if (all == 0) return parts;
+  std::ranges::stable_sort(rests, std::ranges::greater(), &std::pair<double, size_t>::first);
+  const int64_t left = 1000 - std::accumulate(parts.begin(), parts.end(), int64_t{0});
+  for (size_t index = 0; index < rests.size() && static_cast<int64_t>(index) < left; ++index)
+    ++parts[rests[index].second];
+  return parts;
+}
+
 double per_second(int64_t count, double ms) { return ms > 0 ? static_cast<double>(count) / (ms * 1e6) : 0; }
 
 }  // namespace
 
 Result<ProfileResult> profile_model(const RunRequest& request, int64_t iterations,
                                     const ExecutorFactory& make_executor) {
-  PX_TRY(check_options(request));
+  PX_TRY(check_options(request, make_executor));
   const auto model = PX_TRY(import_model(request.model));
   InputSet inputs = PX_TRY(make_told_inputs(*model, request));
   RunSide side = PX_TRY(prepare_side(request, request.executors.front(), model, inputs.values, make_executor));
@@ -335,7 +417,7 @@ Result<ProfileResult> profile_model(const RunRequest& request, int64_t iteration
   result.total_ms /= static_cast<double>(iterations);
   result.nodes = merged(times.nodes(), costs, iterations);
   result.ops = by_operator(result.nodes);
-  result.trace = trace_of(times.events(), result.nodes);
+  result.trace = trace_of(times, result.nodes);
   return result;
 }
 
@@ -345,9 +427,16 @@ std::string profile_to_text(const ProfileResult& result, int64_t top) {
   size_t op_width = 20;
   for (const OperatorProfile& op : result.ops) op_width = std::max(op_width, op.op.size());
   text += fmt::format("{:<{}} {:>7} {:>12} {:>7}\n", "operator", op_width, "count", "ms", "share");
-  for (const OperatorProfile& op : result.ops) {
-    text += fmt::format("{:<{}} {:>7} {:>12.4f} {:>6.1f}%\n", op.op, op_width, op.count, op.ms, 100 * op.share);
+  const std::vector<int64_t> permille = permille_of(result.ops);
+  double nodes_ms = 0;
+  for (size_t index = 0; index < result.ops.size(); ++index) {
+    const OperatorProfile& op = result.ops[index];
+    nodes_ms += op.ms;
+    text += fmt::format("{:<{}} {:>7} {:>12.4f} {:>5}.{}%\n", op.op, op_width, op.count, op.ms, permille[index] / 10,
+                        permille[index] % 10);
   }
+  text += fmt::format("shares are of the {:.4f} ms within nodes; {:.4f} ms of a run pass between them\n", nodes_ms,
+                      std::max(0.0, result.total_ms - nodes_ms));
   std::vector<const NodeProfile*> nodes;
   for (const NodeProfile& node : result.nodes) nodes.push_back(&node);
   std::ranges::stable_sort(nodes, [](const auto* a, const auto* b) { return a->ms > b->ms; });

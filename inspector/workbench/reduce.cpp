@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <list>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "inspector/base/hash.h"
+#include "inspector/base/leftovers.h"
 #include "inspector/base/log.h"
 #include "inspector/model/link.h"
 #include "inspector/transform/reduce.h"
@@ -62,10 +64,6 @@ class Reduction {
   Reduction(const ReduceRequest& request, const ExecutorFactory& make_executor)
       : request_(request), context_{request, make_executor, nullptr, nullptr, nullptr, nullptr, {}} {}
 
-  ~Reduction() {
-    std::error_code ignored;
-    for (const std::string& path : scratch_) fs::remove(path, ignored);
-  }
   Reduction(const Reduction&) = delete;
   Reduction& operator=(const Reduction&) = delete;
 
@@ -88,7 +86,7 @@ class Reduction {
 
  private:
   Status open() {
-    PX_TRY(check_options(request_.run));
+    PX_TRY(check_options(request_.run, context_.make_executor));
     context_.model_a = PX_TRY(import_model(request_.run.model));
     if (!request_.run.against.empty()) context_.model_b = PX_TRY(import_model(request_.run.against));
     InputSet inputs = PX_TRY(make_told_inputs(*context_.model_a, request_.run));
@@ -126,13 +124,13 @@ class Reduction {
     RunRequest run = request_.run;
     run.options.observe_all = true;
     RunSide side = PX_TRY(prepare_side(run, executor, model, std::move(inputs), context_.make_executor));
-    scratch_.push_back(request_.directory + "/" + file);
-    const Status captured = capture_values(side, {}, scratch_.back());
+    const std::string& path = scratch_.emplace_back(request_.directory + "/" + file).path();
+    const Status captured = capture_values(side, {}, path);
     const bool may_go_on =
         !request_.check.text.empty() && !captured.ok() && captured.error().code == ErrorCode::execution;
     if (!captured.ok() && !may_go_on) return captured.error();
     if (may_go_on) log_warning(captured.error().message + "; going on with the values that were computed before");
-    return DumpReader::open(scratch_.back());
+    return DumpReader::open(path);
   }
 
   Status capture_sides() {
@@ -293,6 +291,7 @@ class Reduction {
   }
 
   const ReduceRequest& request_;
+  std::list<TemporaryPath> scratch_;  // of values
   ReduceContext context_;
   ReduceResult result_;
   std::vector<Value> inputs_;
@@ -301,7 +300,6 @@ class Reduction {
   std::unique_ptr<FailureCriterion> criterion_;
   std::unique_ptr<ReduceJournal> journal_;
   std::map<std::string, bool> verdicts_;
-  std::vector<std::string> scratch_;  // files that go with the object
 };
 
 Status check_request(const ReduceRequest& request) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <regex.h>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/base/text.h"
 #include "inspector/transform/part_files.h"
 #include "inspector/workbench/reduce_criteria.h"
@@ -74,25 +75,21 @@ class CommandFails final : public FailureCriterion {
  public:
   explicit CommandFails(const ReduceContext& context)
       : context_(context), folder_(context.request.directory + "/candidate") {}
-  ~CommandFails() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
 
   Result<bool> fails(const Part& part) override {
     const auto data = load_part_data(part, *context_.values);
     if (!data.ok()) return false;
     const auto model = transform::extract_model(part, *data);
     if (!model.ok()) return false;
-    const std::string path = PX_TRY(transform::write_model(**model, folder_, "model.onnx"));
-    PX_TRY(transform::write_data_set(part, *data, folder_));
+    const std::string path = PX_TRY(transform::write_model(**model, folder_.path(), "model.onnx"));
+    PX_TRY(transform::write_data_set(part, *data, folder_.path()));
     return means_failure(check(), PX_TRY(run(path)));
   }
 
   // On the model as it is.
   Result<bool> fails_at_first(const Part& whole) {
     const PartData data = PX_TRY(load_part_data(whole, *context_.values));
-    PX_TRY(transform::write_data_set(whole, data, folder_));
+    PX_TRY(transform::write_data_set(whole, data, folder_.path()));
     const ShellOutcome outcome = PX_TRY(run(context_.request.run.model));
     const bool is_asked = std::ranges::find(check().fail_codes, outcome.exit_code) != check().fail_codes.end();
     if ((outcome.exit_code == kCannotRun || outcome.exit_code == kCannotFind) && !is_asked) {
@@ -120,12 +117,12 @@ class CommandFails final : public FailureCriterion {
 
   Result<ShellOutcome> run(const std::string& model) const {
     std::string command = filled_in(check().text, "{model}", shell_quoted(absolute(model)));
-    command = filled_in(command, "{inputs}", shell_quoted(absolute(folder_ + "/test_data_set_0")));
-    return run_shell(command, check().timeout_s, folder_ + "/output.txt");
+    command = filled_in(command, "{inputs}", shell_quoted(absolute(folder_.file("test_data_set_0"))));
+    return run_shell(command, check().timeout_s, folder_.file("output.txt"));
   }
 
   const ReduceContext& context_;
-  std::string folder_;
+  TemporaryPath folder_;
 };
 
 }  // namespace

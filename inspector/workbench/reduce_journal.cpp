@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/base/mapped_file.h"
 #include "inspector/base/text.h"
 
@@ -44,6 +45,7 @@ Result<std::unique_ptr<ReduceJournal>> ReduceJournal::open(const std::string& pa
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
   if (file == nullptr) return io_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
   std::unique_ptr<ReduceJournal> journal(new ReduceJournal(path, std::move(file)));
+  note_output(path, true);  // each of its lines is
   for (const json& line : lines) {
     PX_TRY(journal->write_line(dump_line(line)));
     const auto candidate = line.find("candidate"), fails = line.find("fails");

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/base/mapped_file.h"
 
 namespace parallax {
@@ -58,6 +59,7 @@ Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, con
   ::close(file);
   if (child < 0) return failed("start a process");
   ::setpgid(child, child);  // by both, so that it holds before either goes on
+  const OwnedProcessGroup group(child);
   ShellOutcome outcome;
   int status = 0;
   outcome.timed_out = !wait_for(child, timeout_s, status);

@@ -11,6 +11,7 @@
 #include "inspector/render/report_exchange.h"
 #include "inspector/render/report_html.h"
 #include "inspector/render/report_text.h"
+#include "inspector/workbench/open.h"
 
 namespace parallax {
 namespace {
@@ -60,8 +61,11 @@ std::string draw_graph(const Graph& graph, const Comparison* comparison) {
 
 Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison,
                                                const Graph* graph) {
-  const bool needs_graph = !files.dot.empty() || !files.svg.empty();
-  if (needs_graph && graph == nullptr) return usage_error("--dot and --svg need a graph, and neither dump holds one");
+  const bool needs_graph =
+      !files.dot.empty() || !files.svg.empty() || !files.netron.empty() || !files.model_explorer.empty();
+  if (needs_graph && graph == nullptr)
+    return usage_error(fmt::format(
+        "--dot, --svg, --netron and --model-explorer need a graph, and neither dump holds one: {}", kWayToGraph));
   std::vector<std::string> written;
   const auto write = [&](const std::string& path, const std::string& text) -> Status {
     PX_TRY(write_file(path, text));

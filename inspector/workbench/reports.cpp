@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "inspector/base/memory_limit.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
@@ -68,8 +69,13 @@ std::string single_run_to_json(const RunResult& result, const Error* failure) {
 }
 
 std::string single_run_to_text(const RunResult& result) {
-  std::string text =
-      fmt::format("{} on {}: {:.2f} ms\n", result.execution.name, result.execution.device, result.execution.wall_ms);
+  std::string text = fmt::format("{} on {}: first run {:.2f} ms, after {:.1f} ms of loading", result.execution.name,
+                                 result.execution.device, result.execution.wall_ms, result.load_ms);
+  if (result.execution.costs.has_value()) {
+    text += fmt::format(" and {:.1f} ms of preparing; peak memory {}", result.execution.costs->prepare_ms,
+                        bytes_rounded_up(result.execution.costs->peak_bytes));
+  }
+  text += "\n(a first run also packs weights and takes memory: parallax bench measures the speed)\n";
   size_t width = 6;
   const auto name_of_output = [](const OutputSummary& output) { return one_line(escape_name(output.name)); };
   for (const OutputSummary& output : result.outputs) width = std::max(width, name_of_output(output).size());
@@ -79,8 +85,9 @@ std::string single_run_to_text(const RunResult& result) {
     text += fmt::format("{:<{}}  {:<9} {:<18}", name_of_output(output), width, output.type, shape_text(output.shape));
     if (output.statistics.has_value()) {
       const TensorStatistics& stats = *output.statistics;
-      for (const double figure : {stats.min, stats.max, stats.mean, stats.std})
-        text += stats.count == 0 ? fmt::format(" {:>12}", "-") : fmt::format(" {:>12.6g}", figure);
+      const std::string mean = fmt::format("{:.6g}", stats.mean), std = fmt::format("{:.6g}", stats.std);
+      for (const std::string& figure : {output.min, output.max, mean, std})
+        text += fmt::format(" {:>12}", stats.count == 0 ? "-" : figure);
       if (stats.nan > 0) text += fmt::format("  {} NaN", stats.nan);
       if (stats.positive_inf + stats.negative_inf > 0)
         text += fmt::format("  {} inf", stats.positive_inf + stats.negative_inf);
@@ -106,10 +113,11 @@ std::string bench_to_json(const BenchResult& result) {
 }
 
 std::string bench_to_text(const BenchResult& result) {
-  std::string text =
-      fmt::format("{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms; peak memory {}; loading {:.1f} ms\n",
-                  result.executor, result.iterations, result.min_ms, result.median_ms, result.p95_ms,
-                  bytes_text(result.peak_bytes), result.load_ms);
+  std::string text = fmt::format(
+      "{}: {} runs: min {:.3f} ms, median {:.3f} ms, p95 {:.3f} ms; peak memory {}; before "
+      "these, {:.1f} ms of loading and preparing\n",
+      result.executor, result.iterations, result.min_ms, result.median_ms, result.p95_ms,
+      bytes_rounded_up(result.peak_bytes), result.load_ms);
   const MemoryReport& memory = result.memory;
   if (memory.arena_bytes == 0) return text;
   return text + fmt::format("planned memory {}: {} live at once, {} in all buffers\n", bytes_text(memory.arena_bytes),

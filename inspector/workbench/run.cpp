@@ -8,8 +8,8 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/diff/compare.h"
 #include "inspector/diff/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
@@ -31,14 +31,17 @@ struct Prepared {
   std::shared_ptr<const Model> model_a;
   std::shared_ptr<const Model> model_b;  // model_a unless there is a second one
   InputSet inputs;
+  double load_ms = 0;
 };
 
 Result<Prepared> prepare_models(const RunRequest& request) {
   ImportOptions options;
   options.hash = true;
   Prepared prepared;
+  const auto start = std::chrono::steady_clock::now();
   prepared.model_a = PX_TRY(import_model(request.model, options));
   prepared.model_b = request.against.empty() ? prepared.model_a : PX_TRY(import_model(request.against, options));
+  prepared.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   prepared.inputs = PX_TRY(make_told_inputs(*prepared.model_a, request));
   return prepared;
 }
@@ -173,6 +176,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   Prepared prepared = PX_TRY(prepare_models(request));
   result.notes = prepared.inputs.notes;
   result.model_a = prepared.model_a;
+  result.load_ms = prepared.load_ms;
   RunSide side =
       PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
   if (!request.dump_directory.empty()) {
@@ -181,8 +185,6 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
     side.dump = PX_TRY(make_dump(request, path, request.capture.value_or(CaptureLevel::all), side, result));
   } else if (!request.save_baseline.empty()) {
     side.dump = PX_TRY(make_dump(request, request.save_baseline, CaptureLevel::stats, side, result));
-  } else if (request.capture.value_or(CaptureLevel::none) != CaptureLevel::none) {
-    return usage_error("--capture with one executor needs --dump: there is nowhere else for the values to go");
   }
   PX_TRY(side.run(nullptr));
   result.execution = describe_side(side, Side::a);
@@ -240,6 +242,8 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.notes = prepared.inputs.notes;
   result.model_a = prepared.model_a;
   result.model_b = prepared.model_b;
+  if (!request.against.empty())
+    PX_TRY(check_sizes_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b, request.inputs));
   const auto inputs_b =
       request.against.empty()
           ? prepared.inputs.values
@@ -307,19 +311,13 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   const auto baseline = PX_TRY(DumpReader::open(request.baseline));
   PX_TRY(check_graphs(*baseline));
   RunRequest today = request;
-  std::error_code error;
-  const std::string folder = (fs::temp_directory_path(error) / fmt::format("parallax-{}", ::getpid())).string();
-  if (request.dump_directory.empty()) today.dump_directory = folder;
-  today.capture = level_of(*baseline);
-  RunResult result;
-  {
-    auto ran = run_single(today, make_executor);
-    if (!ran.ok()) {
-      fs::remove_all(folder, error);
-      return std::move(ran).error();
-    }
-    result = std::move(ran).take();
+  std::unique_ptr<TemporaryPath> folder;
+  if (request.dump_directory.empty()) {
+    folder = PX_TRY(TemporaryPath::make_folder("parallax-baseline"));
+    today.dump_directory = folder->path();
   }
+  today.capture = level_of(*baseline);
+  RunResult result = PX_TRY(run_single(today, make_executor));
   const auto dump = PX_TRY(DumpReader::open(result.written.front()));
   std::optional<Comparison> expected = std::move(result.comparison);
   CompareOptions compare;
@@ -335,10 +333,7 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
     result.comparison->has_expected = true;
     conclude(*result.comparison);
   }
-  if (request.dump_directory.empty()) {
-    fs::remove_all(folder, error);
-    result.written.clear();
-  }
+  if (folder != nullptr) result.written.clear();
   return result;
 }
 
@@ -359,18 +354,36 @@ bool has_two_sides(const RunRequest& request) {
   return request.executors.size() == 2 || !request.against.empty() || request.repeat > 0 || !request.baseline.empty();
 }
 
-Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& make_executor) {
-  PX_TRY(check_options(request));
-  if (!request.save_baseline.empty() && !request.baseline.empty())
-    return usage_error("--save-baseline and --baseline exclude each other: one writes what the other compares with");
-  if (!request.save_baseline.empty() && !request.against.empty())
-    return usage_error("--save-baseline and --against exclude each other: a baseline is one model's run");
-  if (!request.save_baseline.empty() && request.repeat > 0)
-    return usage_error("--save-baseline and --repeat exclude each other: a baseline is one run");
-  if (!request.save_baseline.empty() && has_two_sides(request))
-    return usage_error("--save-baseline keeps one executor's run: give --with one name");
+namespace {
+
+// Where the values of a run go: options that leave each other without effect are refused.
+Status check_destinations(const RunRequest& request) {
+  const bool captures = request.capture.value_or(CaptureLevel::none) != CaptureLevel::none;
   if (!request.dump_directory.empty() && request.capture == CaptureLevel::none)
     return usage_error("--dump keeps values, and --capture none keeps none: leave one of the two out");
+  if (!request.baseline.empty() && request.capture.has_value())
+    return usage_error("--baseline and --capture exclude each other: as much is captured as the baseline holds");
+  if (request.save_baseline.empty()) {
+    if (!captures || has_two_sides(request) || !request.dump_directory.empty()) return {};
+    return usage_error("--capture with one executor needs --dump: there is nowhere else for the values to go");
+  }
+  const auto excludes = [](std::string_view option, std::string_view why) {
+    return usage_error(fmt::format("--save-baseline and {} exclude each other: {}", option, why));
+  };
+  if (!request.baseline.empty()) return excludes("--baseline", "one writes what the other compares with");
+  if (!request.against.empty()) return excludes("--against", "a baseline is one model's run");
+  if (request.repeat > 0) return excludes("--repeat", "a baseline is one run");
+  if (!request.dump_directory.empty()) return excludes("--dump", "each writes the run's values");
+  if (request.capture.has_value()) return excludes("--capture", "a baseline holds statistics");
+  if (has_two_sides(request)) return usage_error("--save-baseline keeps one executor's run: give --with one name");
+  return {};
+}
+
+}  // namespace
+
+Result<RunResult> run_models(const RunRequest& request, const ExecutorFactory& make_executor) {
+  PX_TRY(check_options(request, make_executor));
+  PX_TRY(check_destinations(request));
   if (request.repeat > 0) return run_repeated(request, make_executor);
   if (!request.baseline.empty()) return run_against_baseline(request, make_executor);
   return has_two_sides(request) ? run_pair(request, make_executor) : run_single(request, make_executor);
@@ -381,7 +394,7 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   const auto elapsed_ms = [](Clock::time_point start) {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   };
-  PX_TRY(check_options(request));
+  PX_TRY(check_options(request, make_executor));
   const auto load_start = Clock::now();
   const auto model = PX_TRY(import_model(request.model));
   const double import_ms = elapsed_ms(load_start);

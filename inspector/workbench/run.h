@@ -54,6 +54,7 @@ struct OutputSummary {
   std::string type;  // "float32" for tensors, the whole type for others
   std::vector<int64_t> shape;
   std::optional<TensorStatistics> statistics;
+  std::string min, max;  // for people: of integers every digit
 };
 
 struct RunResult {
@@ -62,6 +63,7 @@ struct RunResult {
   std::optional<Comparison> comparison;  // with two sides, a baseline, or expected outputs
   ComparedExecution execution;           // of a run with one side
   std::vector<OutputSummary> outputs;
+  double load_ms = 0;  // of the models
   std::shared_ptr<const Model> model_a;
   std::shared_ptr<const Model> model_b;
 };

@@ -2,8 +2,8 @@
 #include "inspector/workbench/run_side.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +12,8 @@
 #include "inspector/diff/matching.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/workbench/extremes.h"
+#include "inspector/workbench/index_hint.h"
 
 namespace parallax {
 namespace {
@@ -41,24 +43,9 @@ std::vector<std::string> generated_integers(const Graph& graph, const InputReque
   return names;
 }
 
-// Where an operator that looks elements up met an index that is not there, and its numbers may come from what was
-// generated: what to do.
-Error with_range_hint(Error error, const std::vector<std::string>& generated) {
-  const std::string op = error.op.substr(error.op.rfind('.') + 1);
-  constexpr std::array<std::string_view, 5> kLookUps = {"Gather", "Scatter", "ArrayFeatureExtractor",
-                                                        "EmbedLayerNormalization", "TensorScatter"};
-  const auto begins_op = [&](std::string_view name) { return op.starts_with(name); };
-  const bool is_index = error.message.find("index ") != std::string::npos;
-  if (generated.empty() || !is_index || std::ranges::none_of(kLookUps, begins_op)) return error;
-  const bool is_one = generated.size() == 1;
-  error.message += fmt::format("; the integers of input{} '{}' were generated: choose theirs by --range {}=LO..HI",
-                               is_one ? "" : "s", fmt::join(generated, "', '"), is_one ? generated.front() : "NAME");
-  return error;
-}
-
 }  // namespace
 
-Status check_options(const RunRequest& request) {
+Status check_options(const RunRequest& request, const ExecutorFactory& make_executor) {
   const bool has_double = any_executor(request, [](const std::string& name) { return name == "reference:double"; });
   const bool has_fast = any_executor(request, [](const std::string& name) { return !is_reference(name); });
   if (request.options.keep_casts && !has_double) return needs("--keep-casts", "reference:double");
@@ -68,6 +55,14 @@ Status check_options(const RunRequest& request) {
       request.options.rewrite.base != RewriteChoice::Base::default_ || !request.options.rewrite.changes.empty();
   if (rewrites && !has_fast) return needs("--rewrite", "cpu and cuda");
   if (!request.fallback.empty() && !has_fast) return needs("--fallback", "cpu and cuda");
+  for (const std::string& name : request.executors) {
+    const auto executor = PX_TRY(make_executor(name));
+    // A model without nodes asks nothing of an executor: what is refused is an option.
+    RunOptions options = options_for(request, name);
+    options.overrides.clear();
+    const auto prepared = executor->prepare(std::make_shared<const Model>(), options);
+    if (!prepared.ok() && prepared.error().code == ErrorCode::usage) return prepared.error();
+  }
   return {};
 }
 
@@ -101,14 +96,17 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
     side.options.fallback = PX_TRY(make_executor(request.fallback));
   side.inputs = std::move(inputs);
   side.generated = generated_integers(model->graph, request.inputs);
+  const auto start = std::chrono::steady_clock::now();
   side.session = PX_TRY_CONTEXT(model->path, side.executor->prepare(model, side.options));
+  side.prepare_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   side.info = describe_run(*side.executor, side.options, model);
   side.model = std::move(model);
   return side;
 }
 
 Status RunSide::run(Observer* watcher) {
-  TeeObserver observer({dump.get(), watcher});
+  FailureWatcher failure;
+  TeeObserver observer({dump.get(), watcher, &failure});
   const auto start = std::chrono::steady_clock::now();
   Status status = observer.begin_run(info);
   if (status.ok()) {
@@ -116,8 +114,9 @@ Status RunSide::run(Observer* watcher) {
     if (result.ok()) {
       outputs = std::move(result).take();
     } else {
-      status = with_range_hint(std::move(result).error(), generated)
-                   .with_context(fmt::format("{} on {}", model->path, executor->name()));
+      Error error = std::move(result).error();
+      if (error.code == ErrorCode::execution) error.message += range_hint(model->graph, failure, generated, inputs);
+      status = std::move(error).with_context(fmt::format("{} on {}", model->path, executor->name()));
     }
   }
   wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -181,6 +180,49 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
   return result;
 }
 
+namespace {
+
+// The option that gives a dimension of A's input the size that B's has; empty where A's is not free.
+std::string option_for(const ValueDef& in_a, size_t axis, const std::vector<Dim>& wanted) {
+  const Dim& dim = (*in_a.type.dims)[axis];
+  if (dim.is_known()) return {};
+  if (!dim.name.empty()) return fmt::format("--dim {}={}", dim.name, wanted[axis].value);
+  std::vector<std::string> sizes;
+  for (const Dim& size : wanted) sizes.push_back(size.is_known() ? std::to_string(size.value) : "N");
+  return fmt::format("--shape {}={}", in_a.name, fmt::join(sizes, "x"));
+}
+
+}  // namespace
+
+Status check_sizes_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
+                             const InputRequest& request) {
+  if (!request.source.empty()) return {};
+  const SignatureMatch match = match_inputs(a.graph, b.graph);
+  std::vector<std::string> options;
+  std::string first;
+  for (size_t index = 0; index < b.graph.inputs.size(); ++index) {
+    if (match.a_of_b[index] < 0) continue;
+    const auto number = static_cast<size_t>(match.a_of_b[index]);
+    const ValueDef &in_a = value_at(a.graph, a.graph.inputs[number]), &in_b = value_at(b.graph, b.graph.inputs[index]);
+    const bool is_given = std::ranges::any_of(request.files, [&](const auto& file) { return file.first == in_a.name; });
+    if (is_given || !values[number].is_tensor() || !in_a.type.dims.has_value() || !in_b.type.dims.has_value()) continue;
+    const Shape& shape = values[number].tensor().shape();
+    const std::vector<Dim>& wanted = *in_b.type.dims;
+    if (shape.rank() != wanted.size() || in_a.type.dims->size() != wanted.size()) continue;
+    for (size_t axis = 0; axis < wanted.size(); ++axis) {
+      if (!wanted[axis].is_known() || wanted[axis].value == shape[axis]) continue;
+      const std::string option = option_for(in_a, axis, wanted);
+      if (option.empty() || std::ranges::find(options, option) != options.end()) continue;
+      if (options.empty())
+        first = fmt::format("input '{}' of '{}' has {} in dimension {}, and {} was generated for '{}'", in_b.name,
+                            b.path, wanted[axis].value, axis, shape[axis], a.path);
+      options.push_back(option);
+    }
+  }
+  if (options.empty()) return {};
+  return usage_error(fmt::format("{}: give {}", first, fmt::join(options, " ")));
+}
+
 Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a,
                                            const std::shared_ptr<const Model>& b) {
   const SiteTable sites_a = PX_TRY(SiteTable::build(a));
@@ -192,6 +234,7 @@ ComparedExecution describe_side(const RunSide& side, Side which) {
   ComparedExecution execution = describe_execution(side.info, which, side.wall_ms);
   if (const auto* traffic = dynamic_cast<const CaptureTraffic*>(side.session.get()))
     execution.capture = traffic->capture_counts();
+  execution.costs = RunCosts{side.prepare_ms, side.session->statistics().peak_bytes};
   return execution;
 }
 
@@ -258,7 +301,10 @@ std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vect
       const Tensor& tensor = outputs[index].tensor();
       summary.type = name_of(tensor.dtype());
       summary.shape.assign(tensor.shape().begin(), tensor.shape().end());
-      if (tensor.dtype() != DType::string) summary.statistics = compute_statistics(tensor);
+      if (tensor.dtype() != DType::string) {
+        summary.statistics = compute_statistics(tensor);
+        std::tie(summary.min, summary.max) = extremes_text(&tensor.view(), *summary.statistics, tensor.dtype(), 6);
+      }
     } else {
       summary.type = outputs[index].is_absent() ? "absent" : to_string(type_of(outputs[index]));
     }

@@ -25,14 +25,17 @@ struct RunSide {
   std::unique_ptr<DumpWriter> dump;  // or null
   RunInfo info;                      // made once: it hashes the model file
   std::vector<Value> outputs;        // after run()
+  double prepare_ms = 0;
   double wall_ms = 0;
 
   // Runs the session once, telling `watcher` (may be null) and the dump. end_run is always told, also after a failure.
   Status run(Observer* watcher);
 };
 
-// The options this executor understands; an option that no executor of the request understands is a usage error.
-Status check_options(const RunRequest& request);
+// What can be told before a model is read: whether there are these executors, and each option means something to one of
+// them. Errors: usage.
+Status check_options(const RunRequest& request, const ExecutorFactory& make_executor);
+// The options this executor understands.
 RunOptions options_for(const RunRequest& request, const std::string& executor_name);
 
 // The inputs that the request asks for. What was chosen for them goes to request.message where that is set, at once: a
@@ -47,6 +50,11 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
 // floats in the type that B declares; `notes` then say so. Errors: usage, when B has an input that A lacks.
 Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
                                             std::vector<std::string>& notes);
+
+// Whether the data generated for A's free dimensions fit B's fixed ones. Errors: usage, naming the options that make
+// it.
+Status check_sizes_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
+                             const InputRequest& request);
 
 // Which values of two models stand for each other.
 Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a,

@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/diff/paths.h"
+#include "inspector/exec/branches.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
+#include "inspector/workbench/extremes.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/slice.h"
 #include "inspector/workbench/view_numbers.h"
@@ -89,10 +91,12 @@ ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& 
   return json;
 }
 
-std::string statistics_text(const TensorStatistics& stats) {
+// `all`: the elements, where they are at hand.
+std::string statistics_text(const TensorStatistics& stats, DType dtype, const TensorView* all = nullptr) {
   if (stats.count == 0) return "empty: it has no elements\n";
-  std::string text = fmt::format("min {:.7g}  max {:.7g}  mean {:.7g}  std {:.7g}  zeros {}", stats.min, stats.max,
-                                 stats.mean, stats.std, stats.zeros);
+  const auto [min, max] = extremes_text(all, stats, dtype, 7);
+  std::string text =
+      fmt::format("min {}  max {}  mean {:.7g}  std {:.7g}  zeros {}", min, max, stats.mean, stats.std, stats.zeros);
   if (stats.nan > 0) text += fmt::format("  NaN {}", stats.nan);
   if (stats.positive_inf + stats.negative_inf > 0)
     text += fmt::format("  +inf {}  -inf {}", stats.positive_inf, stats.negative_inf);
@@ -143,7 +147,7 @@ constexpr const char* kTextsHaveNone = "strings have no minimum, maximum or mean
 
 std::string tensor_text(const TensorView& tensor, const TensorViewOptions& options) {
   std::string text;
-  if (tensor.dtype != DType::string) text = statistics_text(compute_statistics(tensor));
+  if (tensor.dtype != DType::string) text = statistics_text(compute_statistics(tensor), tensor.dtype, &tensor);
   if (tensor.dtype == DType::string && options.statistics_only) text = kTextsHaveNone;
   if (options.histogram) text += histogram_text(tensor);
   return options.statistics_only ? text : text + elements_text(tensor);
@@ -318,6 +322,12 @@ Result<int32_t> find_entry(const DumpReader& dump, const std::string& path) {
     if (found >= 0) return found;
   }
   if (const int32_t absent = find_absence(dump, path); absent >= 0) return absent;
+  const auto runs_in = [&](const std::string& frames) {
+    return std::ranges::any_of(dump.entries(), [&](const DumpEntry& entry) { return entry.path.starts_with(frames); });
+  };
+  if (const auto branch = branch_not_taken(path, runs_in); branch.has_value())
+    return usage_error(fmt::format("dump '{}' holds no value '{}': branch '{}' was not taken in this run", dump.path(),
+                                   path, *branch));
   std::string similar;
   int count = 0;
   for (const DumpEntry& entry : dump.entries()) {
@@ -334,7 +344,7 @@ namespace {
 // A tensor of which a sample was kept: its own statistics, then the elements there are.
 std::string sample_text(const TensorStatistics& statistics, const TensorView& sample, int64_t element_count,
                         const TensorViewOptions& options) {
-  std::string text = statistics_text(statistics);
+  std::string text = statistics_text(statistics, sample.dtype);
   text += fmt::format("a sample was kept, {} of its {} elements, evenly spread{}\n", sample.element_count(),
                       element_count, options.histogram ? "; the histogram is of the sample:" : ":");
   if (options.histogram) text += histogram_text(sample);
@@ -350,7 +360,7 @@ Result<std::string> tensor_to_text(const DumpReader& dump, int32_t index, const 
                            entry.absence.has_value() ? absence_text(*entry.absence) : to_string(entry.type))) +
       "\n";
   if (!has_payload(entry)) {
-    if (const auto kept = kept_statistics(entry); kept.has_value()) text += statistics_text(*kept);
+    if (const auto kept = kept_statistics(entry); kept.has_value()) text += statistics_text(*kept, entry.type.dtype);
     return text + without_elements(entry) + "\n";
   }
   const LoadedValue loaded = PX_TRY(load_value(dump, index));

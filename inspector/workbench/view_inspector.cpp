@@ -151,7 +151,7 @@ void add_metrics(const Document& document, const ValueRow& row, const ValueCompa
   add("SNR", number_text(m.snr_db) + " dB");
   // Floats of two widths were compared as doubles.
   const bool is_widened = !type_a.empty() && !type_b.empty() && type_a != type_b;
-  add("max ULP", number_text(m.max_ulp) + (is_widened ? " (of float64)" : ""));
+  add("max ULP", number_text(m.max_ulp) + (is_widened ? " (of the narrower type)" : ""));
   add("mismatches", fmt::format("{} of {}", m.mismatches, m.count));
   if (!m.worst_index.empty()) {
     add("worst at", fmt::format("[{}]", fmt::join(m.worst_index, ",")));

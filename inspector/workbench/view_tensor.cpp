@@ -58,24 +58,13 @@ Tensor single_double(const TensorView& view, int64_t element) {
   return Tensor::from<double>(one, std::span(&number, 1));
 }
 
-// |a-b| in units in the last place of the larger one, as a number of type `dtype` has them.
-double ulp_between(double a, double b, DType dtype) {
-  const FloatLimits limits = float_limits(dtype);
-  const double larger = std::max(std::abs(a), std::abs(b));
-  if (larger < limits.min_normal) return std::abs(a - b) / (limits.min_normal * limits.epsilon);
-  return std::abs(a - b) / std::ldexp(limits.epsilon, std::ilogb(larger));
-}
-
 // Floats of two widths compare as the comparison takes them, as doubles; but a unit in the last place is the narrower
 // one's, which is the one that rounded.
 Metrics metrics_of(const Tensor& a, const Tensor& b, int64_t element, const Limit& limit) {
   const Tolerance tolerance{limit.rtol, limit.atol};
   if (a.dtype() == b.dtype()) return compare_views(single(a, element), single(b, element), tolerance);
-  Metrics metrics = compare_views(single_double(a, element), single_double(b, element), tolerance);
-  const double x = element_as_double(a, element), y = element_as_double(b, element);
-  const DType narrower = float_limits(a.dtype()).epsilon > float_limits(b.dtype()).epsilon ? a.dtype() : b.dtype();
-  if (std::isfinite(x) && std::isfinite(y)) metrics.max_ulp = ulp_between(x, y, narrower);
-  return metrics;
+  return compare_views(single_double(a, element), single_double(b, element), tolerance, nullptr,
+                       narrower_of(a.dtype(), b.dtype()));
 }
 
 // Of equal element types, or floats, which doubles hold.

@@ -16,29 +16,8 @@ namespace parallax {
 
 Viewer::Viewer(ExecutorFactory make_executor) : make_executor_(std::move(make_executor)) {}
 
-namespace {
-
-// Of this process.
-std::string run_folder_prefix() {
-  std::error_code error;
-  return (std::filesystem::temp_directory_path(error) / fmt::format("parallax-gui-{}-", ::getpid())).string();
-}
-
-}  // namespace
-
-void remove_run_folders() {
-  std::error_code error;
-  const std::filesystem::path prefix = run_folder_prefix();
-  for (const auto& folder : std::filesystem::directory_iterator(prefix.parent_path(), error)) {
-    std::error_code ignored;
-    if (folder.path().string().starts_with(prefix.string())) std::filesystem::remove_all(folder.path(), ignored);
-  }
-}
-
 Viewer::~Viewer() {
-  job_.reset();  // it may be writing there
-  std::error_code error;
-  for (const std::string& folder : run_folders_) std::filesystem::remove_all(folder, error);
+  job_.reset();  // it may be writing to run_folders_
 }
 
 // ---- files and jobs ----
@@ -65,13 +44,13 @@ void Viewer::run(const RunForm& form) {
   request.options.observe_all = form.observe_all;
   if (form.falls_back) request.fallback = "reference";
   if (form.keep_values) {
-    std::error_code error;
-    if (run_folders_.size() == 2) {
-      std::filesystem::remove_all(run_folders_.front(), error);
-      run_folders_.erase(run_folders_.begin());
+    auto folder = TemporaryPath::make_folder("parallax-gui");
+    if (!folder.ok()) {
+      messages.push_back(folder.error().message);
+      return;
     }
-    request.dump_directory = run_folder_prefix() + std::to_string(++run_count_);
-    run_folders_.push_back(request.dump_directory);
+    if (run_folders_.size() == 2) run_folders_.erase(run_folders_.begin());
+    request.dump_directory = run_folders_.emplace_back(std::move(folder).take())->path();
   }
   was_touched_ = shows_run_ = false;
   old_messages_ = messages.size();

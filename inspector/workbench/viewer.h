@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "inspector/base/leftovers.h"
 #include "inspector/workbench/document_job.h"
 #include "inspector/workbench/view_graph.h"
 #include "inspector/workbench/view_inspector.h"
@@ -181,8 +182,8 @@ class Viewer {
   std::vector<bool> hits_;
   TensorPane tensor_;
   int64_t tensor_loads_ = 0;
-  int run_count_ = 0;
-  std::vector<std::string> run_folders_;  // of the last two runs: the older one's values may still be shown
+  std::vector<std::unique_ptr<TemporaryPath>>
+      run_folders_;  // of the last two runs: the older one's values may still be shown
 };
 
 // ---- commands: one table feeds the keys, the menus, the palette and the help
@@ -216,8 +217,5 @@ Status apply_view(Viewer& viewer, const std::string& json);
 // Whether the view's JSON holds `value` (JSON, or plain text) at a JSON pointer: "/selection/node". Errors: usage,
 // saying what is there instead.
 Status expect_view(Viewer& viewer, const std::string& pointer, const std::string& value);
-
-// Removes what runs of this process have left, for a program that is ended from outside: else the viewer's end does.
-void remove_run_folders();
 
 }  // namespace parallax

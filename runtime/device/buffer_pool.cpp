@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/memory_limit.h"
 #include "inspector/base/payload_memory.h"
 
 namespace parallax::runtime {
@@ -55,11 +56,8 @@ Result<std::shared_ptr<std::byte>> BufferPool::allocate(size_t bytes) {
 
 Result<std::byte*> BufferPool::take(size_t bytes, size_t rounded) {
   const int64_t live = live_bytes_ + static_cast<int64_t>(rounded);
-  if (limit_bytes_ > 0 && live > limit_bytes_) {
-    return out_of_memory(
-        fmt::format("{} bytes more would exceed the memory limit: {} of {} bytes left for values are in use", bytes,
-                    live_bytes_, limit_bytes_));
-  }
+  if (limit_bytes_ > 0 && weight_bytes_ + live > limit_bytes_)
+    return over_memory_limit(static_cast<int64_t>(rounded), weight_bytes_ + live_bytes_, limit_bytes_);
   std::byte* memory = nullptr;
   auto& buffers = idle_[rounded];
   if (!buffers.empty()) {
@@ -109,7 +107,7 @@ std::shared_ptr<std::byte> BufferPool::make_block(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   live_bytes_ -= std::exchange(block_bytes_, 0);
   free_idle();
-  if (limit_bytes_ > 0 && live_bytes_ + bytes > limit_bytes_) return nullptr;
+  if (limit_bytes_ > 0 && weight_bytes_ + live_bytes_ + bytes > limit_bytes_) return nullptr;
   std::shared_ptr<std::byte> memory = shared_payload(static_cast<size_t>(bytes));
   if (memory == nullptr) return nullptr;
   block_bytes_ = bytes;
@@ -141,9 +139,10 @@ int64_t BufferPool::held_bytes() const {
   return live_bytes_ + idle_bytes_;
 }
 
-void BufferPool::set_limit(int64_t bytes) {
+void BufferPool::set_limit(int64_t bytes, int64_t weight_bytes) {
   const std::lock_guard lock(mutex_);
   limit_bytes_ = bytes;
+  weight_bytes_ = weight_bytes;
 }
 
 void BufferPool::reset_peak() {

@@ -31,7 +31,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   int64_t peak_bytes() const;
   int64_t held_bytes() const;  // live and idle
   void reset_peak();
-  void set_limit(int64_t bytes);  // of live buffers, 0: none
+  // Of live buffers and the weights, which lie elsewhere; 0: none.
+  void set_limit(int64_t bytes, int64_t weight_bytes);
 
   // ---- Runs, as RunMemory has them ----
   void begin_run(std::shared_ptr<const MemoryPlan> plan);
@@ -57,6 +58,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   int64_t idle_bytes_ = 0;
   int64_t peak_bytes_ = 0;
   int64_t limit_bytes_ = 0;
+  int64_t weight_bytes_ = 0;
   int64_t block_bytes_ = 0;  // of the live ones: the block of planned runs
   const std::shared_ptr<RunMemory> runs_;
 };

@@ -131,7 +131,9 @@ class GpuPlatform final : public Platform {
     return replay;
   }
 
-  void set_value_limit(int64_t bytes) override { queue_->set_limit(bytes); }
+  void set_limit(int64_t bytes, int64_t weight_bytes) override {
+    queue_->set_limit(bytes == 0 ? 0 : std::max<int64_t>(1, bytes - weight_bytes));  // 0 would be none
+  }
   void reset_peak() override { queue_->reset_peak(); }
   int64_t peak_bytes() const override { return queue_->peak_bytes(); }
   int64_t extra_weight_bytes() const override { return 0; }

@@ -44,7 +44,7 @@ class HostPlatform final : public Platform {
   void enter_step(int32_t memory_step) override { pool_->enter_step(memory_step); }
   RunMemory::Run end_run() override { return pool_->end_run(); }
 
-  void set_value_limit(int64_t bytes) override { pool_->set_limit(bytes); }
+  void set_limit(int64_t bytes, int64_t weight_bytes) override { pool_->set_limit(bytes, weight_bytes); }
   void reset_peak() override { pool_->reset_peak(); }
   int64_t peak_bytes() const override { return pool_->peak_bytes(); }
   int64_t extra_weight_bytes() const override { return queue_.weights().bytes(); }

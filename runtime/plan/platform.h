@@ -74,7 +74,7 @@ class Platform {
     return nullptr;
   }
 
-  virtual void set_value_limit(int64_t bytes) = 0;  // of values alone; 0: none
+  virtual void set_limit(int64_t bytes, int64_t weight_bytes) = 0;  // of both weights and values; 0: none
   virtual void reset_peak() = 0;
   virtual int64_t peak_bytes() const = 0;          // of values, since reset_peak
   virtual int64_t extra_weight_bytes() const = 0;  // copies of weights made for kernels

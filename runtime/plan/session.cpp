@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "inspector/base/memory_limit.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/exec/overrides.h"
 #include "inspector/exec/planned_memory.h"
@@ -43,11 +42,9 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
     number_steps(*plan_, memory_steps_);
     weight_bytes_ = request.weight_bytes;
     fallback_nodes_ = std::move(request.fallback_nodes);
-    if (options_.memory_limit_bytes > 0 && weight_bytes_ > options_.memory_limit_bytes) {
-      return out_of_memory(
-          fmt::format("the weights take {} bytes, the memory limit is {}", weight_bytes_, options_.memory_limit_bytes));
-    }
-    platform_->set_value_limit(options_.memory_limit_bytes == 0 ? 0 : options_.memory_limit_bytes - weight_bytes_);
+    if (options_.memory_limit_bytes > 0 && weight_bytes_ > options_.memory_limit_bytes)
+      return weights_over_memory_limit(weight_bytes_, options_.memory_limit_bytes);
+    platform_->set_limit(options_.memory_limit_bytes, weight_bytes_);
     return {};
   }
 

@@ -285,17 +285,6 @@ class Messages(ProgramTest):
         ended = self.passed("run wrong.textproto --with reference,cpu", code=4)
         self.assertNotIn("parted", ended.stderr)
 
-    def test_an_index_that_was_generated_says_how_to_choose_it(self):
-        size = "dim { dim_value: 4 }"
-        ids = f"input {{ name: 'ids' type {{ tensor_type {{ elem_type: 7 shape {{ {size} }} }} }} }} "
-        self.write_model("ids.textproto", node("Mul", "ids five", "scaled") + node("Gather", "x scaled", "y"), dims=size,
-                         more=ids + "initializer { name: 'five' data_type: 7 int64_data: 5 }")
-        for executor in ("reference", "cpu", "reference,cpu"):
-            ended = self.passed(f"run ids.textproto --with {executor}", code=4)
-            self.assertIn("; the integers of input 'ids' were generated: choose theirs by --range ids=LO..HI", ended.stderr)
-        self.assertNotIn("--range", self.passed("run ids.textproto --with cpu --range ids=7..9", code=4).stderr)
-        self.passed("run ids.textproto --with cpu --range ids=0..0")
-
     def test_check_says_what_is_wrong_with_a_file_that_runs(self):
         floats = "type { tensor_type { elem_type: 1 shape { dim { dim_value: %d } } } }"
         exp = node("Exp", "x", "y", 'name: "power"')

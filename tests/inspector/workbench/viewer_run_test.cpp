@@ -156,11 +156,11 @@ TEST(ViewerRun, IsCalledByItsModelsAndRepeatedByItsCommand) {
 }
 
 TEST(ViewerRun, DumpsGoWithTheProgram) {
-  Viewer viewer(make_executor);
-  run_to_end(viewer, form_of(view_test::sample("llama_layer/model.onnx")));
-  const std::filesystem::path folder = std::filesystem::path(viewer.document()->a->path()).parent_path();
+  auto viewer = std::make_unique<Viewer>(make_executor);
+  run_to_end(*viewer, form_of(view_test::sample("llama_layer/model.onnx")));
+  const std::filesystem::path folder = std::filesystem::path(viewer->document()->a->path()).parent_path();
   EXPECT_TRUE(std::filesystem::exists(folder));
-  remove_run_folders();
+  viewer.reset();
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 

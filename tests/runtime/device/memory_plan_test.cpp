@@ -112,7 +112,7 @@ TEST(PlannedPool, SaysWhatAPlanHadNoRoomFor) {
 TEST(PlannedPool, TakesBuffersOneByOneWhereTheBlockBreaksTheLimit) {
   const auto pool = BufferPool::create({});
   const auto plan = std::make_shared<const MemoryPlan>(*plan_memory(run(*pool, nullptr, 5000).trace.lives, 3));
-  pool->set_limit(plan->arena_bytes - 1);
+  pool->set_limit(plan->arena_bytes - 1, 0);
   pool->begin_run(plan);
   pool->enter_step(0);
   const auto first = pool->allocate(5000);
@@ -120,7 +120,7 @@ TEST(PlannedPool, TakesBuffersOneByOneWhereTheBlockBreaksTheLimit) {
   pool->enter_step(1);
   const auto second = pool->allocate(5000);
   ASSERT_FALSE(second.ok());
-  EXPECT_NE(second.error().message.find("5000 bytes"), std::string::npos);
+  EXPECT_NE(second.error().message.find("5120 bytes"), std::string::npos);
   pool->end_run();
 }
 

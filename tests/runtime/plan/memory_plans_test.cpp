@@ -128,7 +128,7 @@ TEST(MemoryPlans, LimitsNameTheNodeAndTheBytes) {
     EXPECT_EQ(outputs.error().code, ErrorCode::out_of_memory);
     EXPECT_NE(outputs.error().message.find("node 'scores_node' (FusedMatMul-1)"), std::string::npos)
         << outputs.error().message;
-    EXPECT_NE(outputs.error().message.find("12000 bytes"), std::string::npos) << outputs.error().message;
+    EXPECT_NE(outputs.error().message.find("12288 bytes"), std::string::npos) << outputs.error().message;
   }
   EXPECT_TRUE(session->run(inputs(500), nobody).ok());
 }

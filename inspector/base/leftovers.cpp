@@ -1,0 +1,169 @@
+// Lists of what is there, and the thread that clears up: a handler of signals cannot.
+#include "inspector/base/leftovers.h"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Lists {
+  std::mutex mutex;
+  std::list<std::string> temporary;
+  std::vector<int> groups;
+  std::vector<std::pair<std::string, bool>> outputs;  // whether it is whole
+};
+
+// Never destroyed: the thread may need it while the program ends.
+Lists& lists() {
+  static auto* const all = new Lists;
+  return *all;
+}
+
+// Somebody may still be writing there, until the folder is gone.
+void remove(const std::string& path) {
+  constexpr int kMostTries = 100;
+  std::error_code error;
+  for (int attempt = 0; attempt < kMostTries; ++attempt) {
+    fs::remove_all(path, error);
+    if (!error) return;
+  }
+}
+
+bool is_inside(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder + "/");
+}
+
+Leftovers clear_up(Lists& all) {
+  for (const int leader : all.groups) ::kill(-leader, SIGKILL);
+  for (const std::string& path : all.temporary) remove(path);
+  Leftovers left;
+  std::error_code unknown;
+  for (const auto& [path, is_whole] : all.outputs) {
+    if (fs::is_regular_file(path, unknown)) (is_whole ? left.whole : left.unfinished).push_back(path);
+  }
+  return left;
+}
+
+std::string listed(const std::vector<std::string>& files) {
+  constexpr size_t kMostNamed = 4;
+  const size_t count = files.size() > kMostNamed ? kMostNamed - 1 : files.size();
+  const std::string names =
+      fmt::format("'{}'", fmt::join(files.begin(), files.begin() + static_cast<int>(count), "', '"));
+  return count == files.size() ? names : fmt::format("{} and {} more files", names, files.size() - count);
+}
+
+int ending_signals[2] = {-1, -1};  // a pipe from the handler to the thread
+
+void tell_signal(int number) {
+  const auto byte = static_cast<char>(number);
+  if (::write(ending_signals[1], &byte, 1) != 1) ::_exit(128 + number);
+}
+
+}  // namespace
+
+TemporaryPath::TemporaryPath(std::string path) : path_(std::move(path)) {
+  const std::lock_guard lock(lists().mutex);
+  lists().temporary.push_back(path_);
+}
+
+Result<std::unique_ptr<TemporaryPath>> TemporaryPath::make_folder(std::string_view name) {
+  constexpr int kMostTries = 1000;
+  std::error_code error;
+  const fs::path base = fs::temp_directory_path(error);
+  if (error) return io_error(fmt::format("no folder for temporary files: {}", error.message()));
+  for (int attempt = 0; attempt < kMostTries; ++attempt) {
+    auto folder = std::make_unique<TemporaryPath>((base / fmt::format("{}-{}-{}", name, ::getpid(), attempt)).string());
+    if (fs::create_directory(folder->path(), error)) return folder;
+    folder->keep();  // another's
+  }
+  return io_error(fmt::format("cannot create a folder in '{}'", base.string()));
+}
+
+TemporaryPath::~TemporaryPath() {
+  if (is_kept_) return;
+  remove(path_);
+  keep();
+  const std::lock_guard lock(lists().mutex);
+  std::erase_if(lists().outputs, [&](const auto& output) { return is_inside(output.first, path_); });
+}
+
+void TemporaryPath::keep() {
+  const std::lock_guard lock(lists().mutex);
+  auto& temporary = lists().temporary;
+  if (const auto found = std::ranges::find(temporary, path_); found != temporary.end()) temporary.erase(found);
+  is_kept_ = true;
+}
+
+std::unique_ptr<TemporaryPath> temporary_until_kept(const std::string& folder) {
+  std::error_code error;
+  fs::path first = fs::absolute(folder, error).lexically_normal();
+  if (error || fs::exists(first, error)) return nullptr;
+  if (!first.has_filename()) first = first.parent_path();
+  while (first.has_relative_path() && !fs::exists(first.parent_path(), error)) first = first.parent_path();
+  return std::make_unique<TemporaryPath>(first.string());
+}
+
+OwnedProcessGroup::OwnedProcessGroup(int leader) : leader_(leader) {
+  const std::lock_guard lock(lists().mutex);
+  lists().groups.push_back(leader);
+}
+
+OwnedProcessGroup::~OwnedProcessGroup() {
+  const std::lock_guard lock(lists().mutex);
+  std::erase(lists().groups, leader_);
+}
+
+void note_output(const std::string& path, bool is_whole) {
+  const std::lock_guard lock(lists().mutex);
+  auto& outputs = lists().outputs;
+  const auto found = std::ranges::find(outputs, path, [](const auto& output) { return output.first; });
+  found == outputs.end() ? static_cast<void>(outputs.emplace_back(path, is_whole))
+                         : static_cast<void>(found->second = is_whole);
+}
+
+std::string to_string(const Leftovers& left) {
+  if (left.whole.empty() && left.unfinished.empty()) return "nothing was written";
+  std::string text = "kept ";
+  if (!left.whole.empty()) text += listed(left.whole);
+  if (!left.unfinished.empty()) {
+    text += fmt::format("{}{}, unfinished: what had been written can be read", left.whole.empty() ? "" : " and ",
+                        listed(left.unfinished));
+  }
+  return text;
+}
+
+void clear_up_at_signals(std::function<void(int signal, const Leftovers& left)> last_words) {
+  if (::pipe2(ending_signals, O_CLOEXEC) != 0) return;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action.sa_handler = tell_signal;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(number, &action, nullptr);
+  }
+  std::thread([last_words = std::move(last_words)] {
+    char number = 0;
+    if (::read(ending_signals[0], &number, 1) != 1) return;
+    // Held to the end: whoever makes something new, or meets that something is gone, waits for it.
+    const std::lock_guard lock(lists().mutex);
+    const Leftovers left = clear_up(lists());
+    if (last_words) last_words(number, left);
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+  }).detach();
+}
+
+}  // namespace parallax

@@ -1,0 +1,64 @@
+// What a process leaves behind when a signal ends it: what is temporary goes, what was written for the user is named.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/base/result.h"
+
+namespace parallax {
+
+// A file or folder that goes with the object, and with all that it holds, also where a signal ends the process.
+class TemporaryPath {
+ public:
+  // Of what is going to be made there.
+  explicit TemporaryPath(std::string path);
+  // A folder of that name and a number, where temporary files lie. Errors: io.
+  static Result<std::unique_ptr<TemporaryPath>> make_folder(std::string_view name);
+  ~TemporaryPath();
+  TemporaryPath(const TemporaryPath&) = delete;
+  TemporaryPath& operator=(const TemporaryPath&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+  void keep();  // it has become a result, and stays
+
+ private:
+  std::string path_;
+  bool is_kept_ = false;
+};
+
+// The outermost of the folders on the way to `folder`, itself included, that is not there yet, as what goes unless it
+// is kept; null where all are there.
+std::unique_ptr<TemporaryPath> temporary_until_kept(const std::string& folder);
+
+// A group of processes that ends with the object: with this one, where a signal ends it.
+class OwnedProcessGroup {
+ public:
+  explicit OwnedProcessGroup(int leader);
+  ~OwnedProcessGroup();
+  OwnedProcessGroup(const OwnedProcessGroup&) = delete;
+  OwnedProcessGroup& operator=(const OwnedProcessGroup&) = delete;
+
+ private:
+  int leader_;
+};
+
+// A file that is written for the user. One that is not whole can be read as far as it goes.
+void note_output(const std::string& path, bool is_whole);
+
+struct Leftovers {
+  std::vector<std::string> whole, unfinished;  // files that are there, in the order in which they were begun
+};
+// "kept 'a.csv' and, unfinished, 'b.plx'"; "nothing was written" where there are none.
+std::string to_string(const Leftovers& left);
+
+// From now on SIGINT, SIGTERM and SIGHUP, unless they are ignored, remove what is temporary, call `last_words` (may
+// be empty) with what stays, and end the process as they would have. To be called once; `last_words` must not use the
+// objects above.
+void clear_up_at_signals(std::function<void(int signal, const Leftovers& left)> last_words);
+
+}  // namespace parallax

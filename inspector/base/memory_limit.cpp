@@ -1,0 +1,32 @@
+// The sentences, with the figures of which they speak.
+#include "inspector/base/memory_limit.h"
+
+#include <fmt/format.h>
+
+namespace parallax {
+namespace {
+
+// Only a whole run knows what it takes: values and kernels' own buffers come and go.
+constexpr const char* kAdvice = "a run without --memory-limit reports the peak memory of each side, which is enough";
+
+}  // namespace
+
+Error over_memory_limit(int64_t needed, int64_t held, int64_t limit) {
+  return out_of_memory(
+      fmt::format("{} bytes are needed beside {} of weights and values in use, {} in all, and the memory limit is {}: "
+                  "{}",
+                  needed, held, needed + held, limit, kAdvice));
+}
+
+Error weights_over_memory_limit(int64_t weights, int64_t limit) {
+  return out_of_memory(
+      fmt::format("the weights alone take {} bytes, and the memory limit is {}: {}", weights, limit, kAdvice));
+}
+
+std::string bytes_rounded_up(int64_t bytes) {
+  constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20, kMostInKiB = 10'000;
+  const auto in = [bytes](int64_t unit) { return (bytes + unit - 1) / unit; };
+  return in(kKiB) <= kMostInKiB ? fmt::format("{} KiB", in(kKiB)) : fmt::format("{} MiB", in(kMiB));
+}
+
+}  // namespace parallax

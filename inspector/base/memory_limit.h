@@ -1,0 +1,19 @@
+// What is said where a limit of memory is met, in the same words by every executor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "inspector/base/result.h"
+
+namespace parallax {
+
+// `needed` bytes more than the `held` ones of weights and values would exceed the limit.
+Error over_memory_limit(int64_t needed, int64_t held, int64_t limit);
+// The weights alone do.
+Error weights_over_memory_limit(int64_t weights, int64_t limit);
+
+// Bytes for people, in whole KiB or MiB and rounded up: a limit of that size is enough.
+std::string bytes_rounded_up(int64_t bytes);
+
+}  // namespace parallax

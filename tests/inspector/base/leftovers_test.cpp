@@ -1,0 +1,105 @@
+// What goes with its object, and what a signal leaves.
+#include "inspector/base/leftovers.h"
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "inspector/base/mapped_file.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LeftoversTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    folder_ = fs::path(testing::TempDir()) / "leftovers_test";
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+[[noreturn]] void end_by(int signal) {
+  ::raise(signal);
+  for (;;) ::pause();
+}
+
+void tell(int signal, const Leftovers& left) { std::fprintf(stderr, "%d: %s\n", signal, to_string(left).c_str()); }
+
+TEST_F(LeftoversTest, TemporaryPathsGoWithTheirObjects) {
+  {
+    const TemporaryPath folder(path("some"));
+    fs::create_directories(folder.path() + "/deep");
+    ASSERT_TRUE(write_file(folder.file("deep/file"), "x").ok());
+  }
+  EXPECT_FALSE(fs::exists(path("some")));
+  {
+    TemporaryPath file(path("kept"));
+    ASSERT_TRUE(write_file(file.path(), "x").ok());
+    file.keep();
+  }
+  EXPECT_TRUE(fs::exists(path("kept")));
+}
+
+TEST_F(LeftoversTest, FoldersAreNewOnes) {
+  const auto one = TemporaryPath::make_folder("leftovers_test").value();
+  const auto two = TemporaryPath::make_folder("leftovers_test").value();
+  EXPECT_NE(one->path(), two->path());
+  EXPECT_TRUE(fs::is_directory(two->path()));
+}
+
+TEST_F(LeftoversTest, TheOutermostNewFolderGoes) {
+  EXPECT_EQ(temporary_until_kept(folder_.string()), nullptr);
+  for (const std::string asked : {"new/inner/most", "new/inner/most/", "new"}) {
+    fs::create_directories(path(asked));
+    fs::remove_all(path("new"));
+    const auto folder = temporary_until_kept(path(asked));
+    ASSERT_NE(folder, nullptr);
+    EXPECT_EQ(folder->path(), path("new"));
+  }
+}
+
+TEST_F(LeftoversTest, ASignalRemovesWhatIsTemporaryAndNamesTheRest) {
+  EXPECT_EXIT(
+      {
+        clear_up_at_signals(tell);
+        const TemporaryPath folder(path("scratch"));
+        fs::create_directories(folder.path());
+        static_cast<void>(write_file(folder.file("inside"), "x"));
+        static_cast<void>(write_file(path("result"), "x"));
+        static_cast<void>(write_file(path("half"), "x"));
+        note_output(path("half"), false);
+        end_by(SIGTERM);
+      },
+      testing::KilledBySignal(SIGTERM),
+      "15: kept '.*result' and '.*half', unfinished: what had been written can be read");
+  EXPECT_FALSE(fs::exists(path("scratch")));
+  EXPECT_TRUE(fs::exists(path("result")));
+}
+
+TEST_F(LeftoversTest, NothingMayHaveBeenWritten) {
+  EXPECT_EXIT(
+      {
+        clear_up_at_signals(tell);
+        end_by(SIGINT);
+      },
+      testing::KilledBySignal(SIGINT), "2: nothing was written");
+}
+
+TEST(Leftovers, ManyFilesAreCounted) {
+  EXPECT_EQ(to_string(Leftovers{{"a", "b", "c", "d", "e"}, {}}), "kept 'a', 'b', 'c' and 2 more files");
+  EXPECT_EQ(to_string(Leftovers{{}, {"a.plx"}}), "kept 'a.plx', unfinished: what had been written can be read");
+}
+
+}  // namespace
+}  // namespace parallax

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""What a signal leaves behind, in the middle of what verbs do.
+
+interrupt_test.py PARALLAX
+"""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from program import ProgramTest, main, node
+
+LONG = 100_000_000  # iterations
+FLOATS = "type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } dim { dim_value: 8 } } } }"
+
+
+def loop(iterations, factor):
+    """y = x times `factor`, behind a loop of so many iterations."""
+    body = (f'attribute {{ name: "body" type: GRAPH g {{ name: "b" {node("Neg", "v", "w")} {node("Identity", "c", "d")} '
+            f'input {{ name: "i" type {{ tensor_type {{ elem_type: 7 shape {{ }} }} }} }} '
+            f'input {{ name: "c" type {{ tensor_type {{ elem_type: 9 shape {{ }} }} }} }} input {{ name: "v" {FLOATS} }} '
+            f'output {{ name: "d" type {{ tensor_type {{ elem_type: 9 shape {{ }} }} }} }} output {{ name: "w" {FLOATS} }} }} }}')
+    return {"nodes": node("Mul", "x k", "p") + f'node {{ op_type: "Loop" input: "n" input: "" input: "p" output: "y" {body} }}',
+            "more": f"initializer {{ name: 'n' data_type: 7 int64_data: {iterations} }} "
+                    f"initializer {{ name: 'k' data_type: 1 float_data: {factor} }}"}
+
+
+class Interrupts(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.temporary = self.folder / "temporary"
+        self.temporary.mkdir()
+        self.write_model("long.textproto", **loop(LONG, 1))
+
+    def interrupted(self, line, is_ready, number=signal.SIGINT):
+        """Runs a line until `is_ready` of a line on stderr (None: none yet), interrupts it; what it said."""
+        with open(self.folder / "said", "wb") as said:
+            started = subprocess.Popen([self.program, *line.split()], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=said,
+                                       env=os.environ | {"TMPDIR": str(self.temporary)})
+        end = time.monotonic() + 60
+        while not is_ready((self.folder / "said").read_text()) and started.poll() is None and time.monotonic() < end:
+            pass
+        started.send_signal(number)
+        started.wait(timeout=60)
+        said = (self.folder / "said").read_text()
+        self.assertEqual(started.returncode, -number, said)
+        self.assertEqual(list(self.temporary.iterdir()), [])
+        found = re.search(r"^parallax: interrupted by (\S+): (.*)$", said, re.MULTILINE)
+        self.assertIsNotNone(found, said)
+        self.assertEqual(found[1], number.name)
+        return found[2]
+
+    def lies(self, path):
+        return lambda said: (self.folder / path).exists()
+
+    def test_the_second_pass_of_blame(self):
+        self.write_model("one.textproto", **loop(20_000, 1))
+        self.write_model("two.textproto", **loop(20_000, 2))
+        line = "run one.textproto --against two.textproto"
+        self.assertEqual(self.interrupted(line, lambda said: "run once more" in said and any(self.temporary.iterdir())), "nothing was written")
+        kept = self.interrupted(f"{line} --dump out", lambda said: "run once more" in said, signal.SIGTERM)
+        self.assertEqual(kept, "kept 'out/A-reference.plx', 'out/B-reference.plx'")
+
+    def test_a_baseline_that_is_compared(self):
+        self.write_model("short.textproto", **loop(2, 1))
+        self.run_program("run", "short.textproto", "--with", "cpu", "--save-baseline", "kept.plx")
+        self.assertEqual(self.interrupted("run long.textproto --with cpu --baseline kept.plx", lambda said: any(self.temporary.iterdir())),
+                         "nothing was written")
+
+    def test_a_run_whose_dump_stays(self):
+        kept = self.interrupted("run long.textproto --with cpu --only p --dump out", self.lies("out/cpu.plx"))
+        self.assertEqual(kept, "kept 'out/cpu.plx', unfinished: what had been written can be read")
+
+    def test_extract(self):
+        for folder, begins in (("part", "part"), ("some/new/part", "some")):
+            told = self.interrupted(f"extract long.textproto --to y -o {folder}", self.lies(f"{folder}/values.plx"))
+            self.assertEqual(told, "nothing was written")
+            self.assertFalse((self.folder / begins).exists())
+        (self.folder / "there").mkdir()
+        self.interrupted("extract long.textproto --to y -o there", self.lies("there/values.plx"), signal.SIGHUP)
+        self.assertEqual(list((self.folder / "there").iterdir()), [])
+
+    def test_reduce_and_its_command(self):
+        line = ["reduce", "m.textproto", "--check", "echo $$ > started; exec sleep 100 # {model}", "-o", "out"]
+        started = subprocess.Popen([self.program, *line], cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + 60
+        while not (self.folder / "started").exists() or not (self.folder / "started").read_text():
+            self.assertLess(time.monotonic(), end)
+        child = int((self.folder / "started").read_text())
+        started.send_signal(signal.SIGINT)
+        said = started.communicate(timeout=60)[1]
+        self.assertIn("interrupted by SIGINT: kept 'out/journal.jsonl'", said)
+        self.assertEqual([path.name for path in (self.folder / "out").iterdir()], ["journal.jsonl"])
+        while (state := self.state_of(child)) not in ("", "Z"):
+            self.assertLess(time.monotonic(), end, state)
+
+    @staticmethod
+    def state_of(process):
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+                return file.read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return ""
+
+
+if __name__ == "__main__":
+    main()
