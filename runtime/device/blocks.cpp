@@ -84,7 +84,8 @@ constexpr bool kHalvesAndFloats = std::is_same_v<S, Float16>&& std::is_same_v<C,
 
 template <class S, class C>
 void load_as(const std::byte* data, int64_t index, int64_t stride, int64_t count, C* out) {
-  const S* source = reinterpret_cast<const S*>(data) + index;
+  using Stored = std::conditional_t<std::is_same_v<S, bool>, uint8_t, S>;  // GCC 12 makes no vector code of bools
+  const Stored* source = reinterpret_cast<const Stored*>(data) + index;
   if (stride == 0) {
     const C value = from_storage<C>(*source);
     for (int64_t i = 0; i < count; ++i) out[i] = value;
