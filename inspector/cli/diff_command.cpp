@@ -101,6 +101,9 @@ class BlameCommand final : public Command {
   Result<int> blame_dumps() {
     if (!against_.empty() || !executors_.empty())
       return usage_error("--against and --with belong to a model that is run: two dumps are judged as they are");
+    if (inputs_.is_given() || mode_.is_given())
+      return usage_error(
+          "inputs, and options of a run, belong to a model that is run: two dumps are judged as they are");
     const Policy policy = PX_TRY(policy_.make());
     const OpenedComparison opened = PX_TRY(compare_and_blame("blame", files_[0], files_[1], policy, reports_));
     return reports_.write(opened.comparison, opened.model == nullptr ? nullptr : &opened.model->graph, common_.json);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -174,6 +175,10 @@ void InputOptions::declare(CLI::App& app) {
       ->allow_extra_args(false);
 }
 
+bool InputOptions::is_given() const {
+  return !source.empty() || !files.empty() || !shapes.empty() || !dims.empty() || !ranges.empty() || seed != 0;
+}
+
 Result<InputRequest> InputOptions::request() const {
   InputRequest request;
   std::map<std::string, std::string> file_of;
@@ -227,6 +232,13 @@ void ModeOptions::declare(CLI::App& app) {
   declare_fallback(app, fallback);
   app.add_option("--memory-limit", memory_limit, "most memory for weights and values")->type_name("BYTES");
   app.add_flag("--keep-casts", keep_casts, "reference:double honours casts to narrower types");
+}
+
+bool ModeOptions::is_given() const {
+  const ModeOptions defaults;
+  return std::tie(tf32, accumulate, rewrite, fallback, memory_limit, observe_all, keep_casts) !=
+         std::tie(defaults.tf32, defaults.accumulate, defaults.rewrite, defaults.fallback, defaults.memory_limit,
+                  defaults.observe_all, defaults.keep_casts);
 }
 
 Status ModeOptions::apply(RunRequest& request) const {

@@ -32,6 +32,7 @@ struct InputOptions {
   std::vector<std::string> files, shapes, dims, ranges;
   uint64_t seed = 0;
   void declare(CLI::App& app);
+  bool is_given() const;
   Result<InputRequest> request() const;
 };
 
@@ -41,6 +42,7 @@ struct ModeOptions {
   std::string memory_limit;
   bool observe_all = false, keep_casts = false;
   void declare(CLI::App& app);
+  bool is_given() const;
   Status apply(RunRequest& request) const;
 };
 

@@ -66,6 +66,9 @@ class DotCommand final : public Command {
   Result<int> execute() override {
     common_.apply();
     PX_TRY(keep_inputs(output_, files_));
+    if (!output_.empty()) PX_TRY(check_picture_name(output_));
+    if (files_.size() == 1 && policy_.is_given())
+      return usage_error("tolerances judge how two dumps compare, and here is one file");
     Comparison comparison;
     std::shared_ptr<const Model> model;
     if (files_.size() == 2) {

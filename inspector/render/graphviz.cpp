@@ -1,10 +1,12 @@
 // The child process: dot text through a pipe in, the picture through a pipe out, killed when its time is over.
 #include "inspector/render/graphviz.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <fcntl.h>
@@ -131,12 +133,16 @@ Result<std::string> draw_dot(std::string_view dot, std::string_view format, cons
   return picture;
 }
 
+Status check_picture_name(const std::string& path) {
+  constexpr std::string_view kEndings[] = {"dot", "gv", "svg", "png", "pdf"};
+  if (std::ranges::find(kEndings, format_of_ending(path)) != std::end(kEndings)) return {};
+  return usage_error(fmt::format("'{}': a picture's file ends in .dot, .svg, .png or .pdf", path));
+}
+
 Status write_graph_picture(const std::string& dot, const std::string& path, const GraphvizLimits& limits) {
+  PX_TRY(check_picture_name(path));
   const std::string format = format_of_ending(path);
   if (format == "dot" || format == "gv") return write_file(path, dot);
-  if (format != "svg" && format != "png" && format != "pdf") {
-    return usage_error(fmt::format("'{}': a picture's file ends in .dot, .svg, .png or .pdf", path));
-  }
   return write_file(path, PX_TRY(draw_dot(dot, format, limits)));
 }
 

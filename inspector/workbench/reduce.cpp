@@ -303,6 +303,7 @@ class Reduction {
 };
 
 Status check_request(const ReduceRequest& request) {
+  PX_TRY(check_fail_regex(request.check.fail_regex));
   const bool has_check = !request.check.text.empty();
   const size_t executors = request.run.executors.size();
   if (has_check && !request.run.against.empty()) return usage_error("--check and --against exclude each other");

@@ -131,6 +131,11 @@ std::unique_ptr<FailureCriterion> command_fails(const ReduceContext& context) {
   return std::make_unique<CommandFails>(context);
 }
 
+Status check_fail_regex(const std::string& text) {
+  if (!text.empty()) PX_TRY(Pattern::compile(text));
+  return {};
+}
+
 Result<bool> command_fails_on_model(const ReduceContext& context, const Part& part) {
   return CommandFails(context).fails_at_first(part);
 }

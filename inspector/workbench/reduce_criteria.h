@@ -38,6 +38,9 @@ std::unique_ptr<FailureCriterion> command_fails(const ReduceContext& context);
 // command cannot be run.
 Result<bool> command_fails_on_model(const ReduceContext& context, const transform::Part& part);
 
+// Whether --fail-regex is a regular expression; empty: none was given. Errors: usage.
+Status check_fail_regex(const std::string& text);
+
 // Writes a file that may be executed. Errors: io.
 Status write_program(const std::string& path, const std::string& text);
 

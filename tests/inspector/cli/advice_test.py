@@ -167,6 +167,11 @@ class Advice(ProgramTest):
                 ("run nofile --with cpu --capture all --baseline k.plx", "--baseline and --capture exclude each other"),
                 ("bench nofile --with reference,cpu", "bench runs one executor, so name one"),
                 ("profile nofile --with reference,cpu", "profile runs one executor, so name one"),
+                ("reduce nofile --check 'false{model}' --fail-regex [", "--fail-regex '[': "),
+                ("dot nofile -o graph.txt", "a picture's file ends in"),
+                ("dot nofile --rtol 1", "tolerances judge how two dumps compare"),
+                ("blame nofile nofile --seed 3", "two dumps are judged as they are"),
+                ("blame nofile nofile --observe-all", "two dumps are judged as they are"),
                 ("tensor nofile y -o y.txt", "expected a file ending in .npy"),
                 ("tensor nofile --slice 0", "--slice and -o need the PATH of a value")):
             self.assertIn(sentence, self.ended(line, code=2).stderr, line)
