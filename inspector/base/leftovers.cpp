@@ -46,9 +46,13 @@ bool is_inside(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder + "/");
 }
 
-Leftovers clear_up(Lists& all) {
-  for (const int leader : all.groups) ::kill(-leader, SIGKILL);
+void remove_temporary(const Lists& all) {
   for (const std::string& path : all.temporary) remove(path);
+}
+
+Leftovers clear_up(const Lists& all) {
+  for (const int leader : all.groups) ::kill(-leader, SIGKILL);
+  remove_temporary(all);
   Leftovers left;
   std::error_code unknown;
   for (const auto& [path, is_whole] : all.outputs) {
@@ -162,6 +166,7 @@ void clear_up_at_signals(std::function<void(int signal, const Leftovers& left)> 
     const Leftovers left = clear_up(lists());
     if (last_words) last_words(number, left);
     ::signal(number, SIG_DFL);
+    remove_temporary(lists());  // a folder may have been made anew meanwhile
     ::raise(number);
   }).detach();
 }

@@ -20,7 +20,8 @@ class LeftoversTest : public testing::Test {
  protected:
   void SetUp() override {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    folder_ = fs::path(testing::TempDir()) / "leftovers_test";
+    const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::path(testing::TempDir()) / ("leftovers_test_" + test);  // tests run beside each other
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
