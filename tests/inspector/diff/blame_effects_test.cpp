@@ -28,17 +28,7 @@ using Axes = std::vector<int64_t>;
 
 class BlameEffects : public testing::DumpTest {
  protected:
-  Comparison blame(const GraphBuilder& a, const GraphBuilder& b) {
-    BlameRequest request;
-    request.a.model = finished_model(a);
-    request.b.model = finished_model(b);
-    request.a.dump = run_into_dump(request.a.model, "a.plx", sines({4, 4}, 1, 0.7));
-    request.b.dump = run_into_dump(request.b.model, "b.plx", sines({4, 4}, 1, 0.7));
-    request.oracle = make_executor("reference:double").take();
-    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
-    return comparison;
-  }
+  Comparison blame(const GraphBuilder& a, const GraphBuilder& b) { return blame_on(sines({4, 4}, 1, 0.7), a, b); }
 };
 
 // Operator and reason of the causes, one a line.

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "inspector/diff/blame.h"
+#include "inspector/diff/compare.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"
@@ -75,6 +77,20 @@ class DumpTest : public ::testing::Test {
     EXPECT_TRUE(writer->end_run(true).ok());
     EXPECT_TRUE(writer->finish().ok());
     return DumpReader::open(path).take();
+  }
+
+  // Two models run on one input, compared, and the causes found.
+  Comparison blame_on(const Tensor& x, const GraphBuilder& a, const GraphBuilder& b, const Policy& policy = {}) const {
+    BlameRequest request;
+    request.a.model = finished_model(a);
+    request.b.model = finished_model(b);
+    request.a.dump = run_into_dump(request.a.model, "a.plx", x);
+    request.b.dump = run_into_dump(request.b.model, "b.plx", x);
+    request.oracle = make_executor("reference:double").take();
+    request.policy = policy;
+    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, policy, {}).take();
+    EXPECT_TRUE(find_causes(request, comparison).ok());
+    return comparison;
   }
 
   std::filesystem::path folder_;
