@@ -48,7 +48,7 @@ int64_t write_time(const struct stat& info) {
 
 std::string link_target(const std::string& path) {
   char* resolved = ::realpath(path.c_str(), nullptr);
-  const std::string target = resolved == nullptr ? path : resolved;
+  std::string target = resolved == nullptr ? path : resolved;
   std::free(resolved);
   return target;
 }
