@@ -232,7 +232,7 @@ std::string difference_of_constants(const Tensor& a, const Tensor& b) {
     return is_integer(view.dtype) ? element_to_string(view, worst)
                                   : fmt::format("{:.7g}", element_as_double(view, worst));
   };
-  const std::string element = fmt::format("{}{} in B and {} in A", which_element(a, worst), told(b), told(a));
+  std::string element = fmt::format("{}{} in B and {} in A", which_element(a, worst), told(b), told(a));
   if (count == 1 || a.element_count() == 1) return element;
   if (is_zero) return "it is all zeros in B";
   if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")

@@ -283,7 +283,7 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   }
   const Inputs inputs = inputs_of(value);
   state.is_quantised = inputs.any_quantised;
-  if (value.is_taken_from_codes && counts_quantisation_) return state_of_codes(std::move(state), value, inputs);
+  if (value.is_taken_from_codes && counts_quantisation_) return state_of_codes(state, value, inputs);
   // Of inputs that nobody was shown; of those that are exact, where the operator itself rounds otherwise.
   const bool has_unseen_history =
       inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);

@@ -188,6 +188,7 @@ std::string option_for(const ValueDef& in_a, size_t axis, const std::vector<Dim>
   if (dim.is_known()) return {};
   if (!dim.name.empty()) return fmt::format("--dim {}={}", dim.name, wanted[axis].value);
   std::vector<std::string> sizes;
+  sizes.reserve(wanted.size());
   for (const Dim& size : wanted) sizes.push_back(size.is_known() ? std::to_string(size.value) : "N");
   return fmt::format("--shape {}={}", in_a.name, fmt::join(sizes, "x"));
 }
