@@ -138,6 +138,13 @@ void note_output(const std::string& path, bool is_whole) {
                          : static_cast<void>(found->second = is_whole);
 }
 
+void forget_output(const std::string& path) {
+  const std::lock_guard lock(lists().mutex);
+  std::erase_if(lists().outputs, [&](const auto& output) { return output.first == path; });
+}
+
+void stop_where_ending() { const std::lock_guard lock(lists().mutex); }
+
 std::string to_string(const Leftovers& left) {
   if (left.whole.empty() && left.unfinished.empty()) return "nothing was written";
   std::string text = "kept ";

@@ -47,8 +47,14 @@ class OwnedProcessGroup {
   int leader_;
 };
 
-// A file that is written for the user. One that is not whole can be read as far as it goes.
+// A file that is written for the user, before it is there and once more when it is whole. One that is not can be read
+// as far as it goes.
 void note_output(const std::string& path, bool is_whole);
+void forget_output(const std::string& path);  // it was not to be made
+
+// Does not return where a signal is being answered, as the others that take note do not: for folders, which would be
+// made anew after they were removed.
+void stop_where_ending();
 
 struct Leftovers {
   std::vector<std::string> whole, unfinished;  // files that are there, in the order in which they were begun

@@ -42,8 +42,13 @@ void store_seal(std::byte* record, const RecordHeader& header) {
 }  // namespace
 
 Result<std::unique_ptr<RecordLog>> RecordLog::create(const std::string& path, const Options& options) {
-  auto file = PX_TRY(GrowingFile::create(path));
   note_output(path, false);
+  auto created = GrowingFile::create(path);
+  if (!created.ok()) {
+    forget_output(path);
+    return std::move(created).error();
+  }
+  std::unique_ptr<GrowingFile> file = std::move(created).take();
   std::byte* const target = PX_TRY(file->reserve(0, kFileHeaderBytes));
   const FileHeader header = make_file_header();
   std::memcpy(target, &header, sizeof header);

@@ -69,6 +69,7 @@ std::vector<std::string> edge_paths(const Part& part) {
 
 Result<PartData> run_for_values(RunSide& side, const Part& part, const std::string& directory) {
   std::error_code error;
+  stop_where_ending();
   fs::create_directories(directory, error);
   if (error) return io_error(fmt::format("cannot create folder '{}': {}", directory, error.message()));
   const TemporaryPath scratch(directory + "/values.plx");
