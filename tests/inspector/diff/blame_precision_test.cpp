@@ -79,15 +79,7 @@ class BlamePrecision : public testing::DumpTest {
  protected:
   std::vector<Cause> blame(const Layer& a, const Layer& b) {
     const Tensor x = sines(a.form == "Conv" ? Shape{4, 8, 1} : Shape{4, 8}, 1, 1.3);
-    BlameRequest request;
-    request.a.model = a.build();
-    request.b.model = b.build();
-    request.a.dump = run_into_dump(request.a.model, "a.plx", x);
-    request.b.dump = run_into_dump(request.b.model, "b.plx", x);
-    request.oracle = make_executor("reference:double").take();
-    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
-    return comparison.causes;
+    return blame_on(x, a.build(), b.build()).causes;
   }
   // The one cause.
   Cause blame_one(const Layer& a, const Layer& b) {

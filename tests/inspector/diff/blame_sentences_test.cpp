@@ -28,14 +28,7 @@ class BlameSentences : public testing::DumpTest {
   }
 
   std::vector<Cause> blame_all(const GraphBuilder& a, const GraphBuilder& b, const Tensor& x) {
-    BlameRequest request;
-    request.a.model = finished_model(a);
-    request.b.model = finished_model(b);
-    request.a.dump = run_into_dump(request.a.model, "a.plx", x);
-    request.b.dump = run_into_dump(request.b.model, "b.plx", x);
-    request.oracle = make_executor("reference:double").take();
-    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
+    Comparison comparison = blame_on(x, a, b);
     EXPECT_NE(comparison.verdict, OverallVerdict::pass);
     return comparison.causes;
   }

@@ -81,11 +81,15 @@ class DumpTest : public ::testing::Test {
 
   // Two models run on one input, compared, and the causes found.
   Comparison blame_on(const Tensor& x, const GraphBuilder& a, const GraphBuilder& b, const Policy& policy = {}) const {
+    return blame_on(x, finished_model(a), finished_model(b), policy);
+  }
+  Comparison blame_on(const Tensor& x, const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
+                      const Policy& policy = {}, const std::string& with = "reference") const {
     BlameRequest request;
-    request.a.model = finished_model(a);
-    request.b.model = finished_model(b);
-    request.a.dump = run_into_dump(request.a.model, "a.plx", x);
-    request.b.dump = run_into_dump(request.b.model, "b.plx", x);
+    request.a.model = a;
+    request.b.model = b;
+    request.a.dump = run_into_dump(a, "a.plx", x, with);
+    request.b.dump = run_into_dump(b, "b.plx", x, with);
     request.oracle = make_executor("reference:double").take();
     request.policy = policy;
     Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, policy, {}).take();

@@ -120,15 +120,7 @@ class QuantisedModels : public testing::DumpTest {
  protected:
   Comparison compare(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
                      const std::string& with = "reference") {
-    BlameRequest request;
-    request.a.model = a;
-    request.b.model = b;
-    request.a.dump = run_into_dump(a, "a.plx", input(), with);
-    request.b.dump = run_into_dump(b, "b.plx", input(), with);
-    request.oracle = make_executor("reference:double").take();
-    Comparison comparison = compare_dumps(*request.a.dump, *request.b.dump, {}, {}).take();
-    EXPECT_TRUE(find_causes(request, comparison).ok());
-    return comparison;
+    return blame_on(input(), a, b, {}, with);
   }
   // The one cause.
   Cause blame(const Quantised& b) {
