@@ -51,15 +51,25 @@ inline void transpose_block(T* target, int64_t target_stride, const T* source, i
   for (int64_t i = 0; i < kRows; ++i) std::memcpy(target + i * target_stride, &rows[i], sizeof(V));
 }
 
+// Whether rows that far apart share one place of a first-level cache, which has eight lines for it.
+template <class T>
+inline bool is_crowded(int64_t stride) {
+  constexpr int64_t kPageBytes = 4096;
+  return stride * static_cast<int64_t>(sizeof(T)) % kPageBytes == 0;
+}
+
 // target[row][column] = source[column][row]; strides between rows, in elements of at most 8 bytes. The target is
-// written in whole lines of the cache: where its stride is a power of two, a cache holds few of them.
+// written in whole lines of the cache: where its stride is a power of two, a cache holds few of them. Where it is the
+// source's rows that are crowded, eight of them are all that is read at a time.
 template <class T>
 inline void transpose_tile(T* target, int64_t target_stride, const T* source, int64_t source_stride, int64_t rows,
                            int64_t columns) {
   constexpr int64_t kSquare = kTransposeLanes<T>, kLine = 64 / static_cast<int64_t>(sizeof(T));
   const int64_t whole_rows = rows / kSquare * kSquare, whole_columns = columns / kSquare * kSquare;
-  for (int64_t line = 0; line < whole_columns; line += kLine) {
-    const int64_t end = std::min(whole_columns, line + kLine);
+  const bool is_source_crowded = is_crowded<T>(source_stride) && !is_crowded<T>(target_stride);
+  const int64_t at_once = is_source_crowded ? std::max<int64_t>(kSquare, 8) : kLine;
+  for (int64_t line = 0; line < whole_columns; line += at_once) {
+    const int64_t end = std::min(whole_columns, line + at_once);
     for (int64_t row = 0; row < whole_rows; row += kSquare) {
       for (int64_t column = line; column < end; column += kSquare)
         transpose_block(target + row * target_stride + column, target_stride, source + column * source_stride + row,

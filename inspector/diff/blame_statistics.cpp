@@ -42,7 +42,7 @@ double rounding_of(DType dtype) {
 }
 
 double distance_of(const TensorStatistics& a, const TensorStatistics& b, size_t projection) {
-  if (!a.has_projections || !b.has_projections) return 0;
+  if (!have_comparable_projections(a, b)) return 0;
   return std::abs(a.projections[projection] - b.projections[projection]);
 }
 

@@ -16,6 +16,7 @@
 #include "inspector/diff/sampled_elements.h"
 #include "inspector/diff/value_compare.h"
 #include "inspector/diff/value_origin.h"
+#include "inspector/dump/statistics.h"
 
 namespace parallax {
 namespace {
@@ -355,7 +356,7 @@ class DumpComparer {
     if (in_b == kNone) return diff::set_not_compared(result, b_.reason_for(links_.b_path_of(a.path), "B")), Status{};
     const DumpEntry& b = b_.entry(in_b);
     if (!diff::has_payload(a) || !diff::has_payload(b))
-      return compare_statistics(a, b, context_of(a, number, in_b), result), Status{};
+      return compare_statistics(in_a, in_b, context_of(a, number, in_b), result), Status{};
     auto loaded_a = a_.dump().load(in_a), loaded_b = b_.dump().load(in_b);
     if (!loaded_a.ok() || !loaded_b.ok()) return leave_out(in_a, loaded_a, in_b, loaded_b, result);
     const diff::CompareContext context = context_of(a, number, in_b);
@@ -421,14 +422,26 @@ class DumpComparer {
     return diff::set_shapes_differ(result, diff::shape_text(a), diff::shape_text(b)), false;
   }
 
-  void compare_statistics(const DumpEntry& a, const DumpEntry& b, const diff::CompareContext& context,
+  // The statistics of a value, counted as the other side's are where its elements are at hand.
+  static TensorStatistics statistics_beside(const DumpSide& side, int32_t index, const TensorStatistics& other) {
+    const DumpEntry& entry = side.entry(index);
+    const TensorStatistics& own = *entry.statistics;
+    if (entry.level != CaptureLevel::all || have_comparable_projections(own, other) || !other.has_projections)
+      return own;
+    const auto loaded = side.dump().load(index);
+    return loaded.ok() && loaded->is_tensor() ? compute_statistics(loaded->tensor(), other.order) : own;
+  }
+
+  void compare_statistics(int32_t in_a, int32_t in_b, const diff::CompareContext& context,
                           ValueComparison& result) const {
+    const DumpEntry &a = a_.entry(in_a), &b = b_.entry(in_b);
     if (!same_type(a.type, b.type, result)) return;
     if (!diff::can_tell_apart(a, b)) return diff::set_not_compared(result, "not captured");
     const int64_t count_a = a.statistics->count, count_b = b.statistics->count;
     if (count_a != count_b)
       return diff::set_shapes_differ(result, fmt::format("{} elements", count_a), fmt::format("{} elements", count_b));
-    diff::judge_statistics(*a.statistics, *b.statistics, diff::is_exact_type(a.type), context, result);
+    const TensorStatistics of_a = statistics_beside(a_, in_a, *b.statistics);
+    diff::judge_statistics(of_a, statistics_beside(b_, in_b, of_a), diff::is_exact_type(a.type), context, result);
   }
 
   static bool is_exempt(const DumpEntry& entry) {

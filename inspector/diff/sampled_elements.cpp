@@ -43,7 +43,7 @@ bool has_payload(const DumpEntry& entry) {
 bool can_tell_apart(const DumpEntry& a, const DumpEntry& b) {
   if (!a.statistics.has_value() || !b.statistics.has_value()) return false;
   if (a.type.kind != TypeInfo::Kind::tensor || a.type.dtype != DType::string) return true;
-  return a.statistics->has_projections && b.statistics->has_projections;
+  return have_comparable_projections(*a.statistics, *b.statistics);
 }
 
 Result<CommonElements> common_elements(const DumpEntry& a, Value value_a, const DumpEntry& b, Value value_b) {

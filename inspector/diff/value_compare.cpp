@@ -167,7 +167,7 @@ void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool
   severity = std::max(severity, severity_of(a.max, b.max, result.limit.atol + result.limit.rtol * std::abs(a.max)));
   severity = std::max(severity, severity_of(a.mean, b.mean, element));
   severity = std::max(severity, severity_of(a.l2, b.l2, element * root));
-  for (size_t k = 0; k < kProjectionCount && a.has_projections && b.has_projections; ++k) {
+  for (size_t k = 0; k < kProjectionCount && have_comparable_projections(a, b); ++k) {
     severity = std::max(severity, severity_of(a.projections[k], b.projections[k], element * root));
   }
   const bool is_uniform = a.min == a.max && b.min == b.max && a.nan == 0 && b.nan == 0;

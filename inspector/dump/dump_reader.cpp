@@ -15,6 +15,7 @@
 #include "inspector/dump/payload.h"
 #include "inspector/dump/record_scan.h"
 #include "inspector/dump/records.h"
+#include "inspector/tensor/channels_last.h"
 
 namespace parallax {
 namespace {
@@ -31,6 +32,7 @@ struct Place {
   uint32_t crc = 0;
   bool is_pending = false;
   int64_t sample_count = -1;
+  ElementOrder order = ElementOrder::row_major;
 };
 
 class Reader final : public DumpReader {
@@ -76,6 +78,7 @@ class Reader final : public DumpReader {
   Result<Payload> payload(const Place& place, std::atomic<bool>& is_checked) const;
   Result<Payload> copied_payload(const Place& place, std::atomic<bool>& is_checked) const;
   Result<Value> load_from(int32_t index, PayloadSource source) const;
+  static Result<Payload> turned_payload(const TypeInfo& type, const Payload& payload);
   Status check_payload(std::span<const std::byte> bytes, const Place& place, std::atomic<bool>& is_checked) const;
   Error changed() const;
 
@@ -104,7 +107,8 @@ Place place_of(const Record& record) {
               record.header.payload_bytes,
               record.header.payload_crc,
               record.header.is_pending(),
-              -1};
+              -1,
+              ElementOrder::row_major};
   if (!place.is_pending) place.payload_of = record.header.payload_of;
   return place;
 }
@@ -195,6 +199,7 @@ Status Reader::add_tensor(const Record& record, const dump::Fields& fields) {
   entries_.push_back(std::move(entry));
   places_.push_back(place_of(record));
   places_.back().sample_count = tensor->sample_count.value_or(-1);
+  places_.back().order = tensor->value.payload_order;
   return {};
 }
 
@@ -310,6 +315,24 @@ Result<Reader::Payload> Reader::copied_payload(const Place& place, std::atomic<b
   return Payload{target, copy.storage()};
 }
 
+Result<Shape> shape_of(const TypeInfo& type) {
+  std::vector<int64_t> dims;
+  for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
+  return Shape::create(dims);
+}
+
+// The row-major payload of a tensor of this type, from one that lies channels last.
+Result<Reader::Payload> Reader::turned_payload(const TypeInfo& type, const Payload& payload) {
+  const Shape shape = PX_TRY(shape_of(type));
+  const DType dtype = type.dtype;
+  const bool can_turn = type.kind == TypeInfo::Kind::tensor && shape.rank() >= 3 && dtype != DType::string &&
+                        bits_of(dtype) > 0 && !is_sub_byte(dtype);
+  if (!can_turn) return corrupt_file(fmt::format("a payload of type {} cannot lie channels last", to_string(type)));
+  const Tensor stored = PX_TRY(dump::read_tensor(dtype, shape, payload.bytes, payload.owner));
+  const Tensor turned = PX_TRY(read_row_major(Tensor::wrap(dtype, shape, stored.storage(), kChannelsLast)));
+  return Payload{{turned.view().data, turned.size_bytes()}, turned.storage()};
+}
+
 Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   PX_CHECK(index >= 0 && static_cast<size_t>(index) < entries_.size());
   const DumpEntry& entry = entries_[static_cast<size_t>(index)];
@@ -323,13 +346,12 @@ Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   const auto holder = static_cast<size_t>(entry.alias_of >= 0 ? entry.alias_of : index);
   if (places_[holder].payload_of != 0)
     return corrupt_file(fmt::format("'{}': {} shares a payload that is lost", path(), context));
-  const auto [bytes, owner] = PX_TRY_CONTEXT(context, (this->*source)(places_[holder], checked_[holder]));
+  Payload stored = PX_TRY_CONTEXT(context, (this->*source)(places_[holder], checked_[holder]));
   const std::string in_file = fmt::format("'{}': {}", path(), context);
+  if (own.order == ElementOrder::channels_last) stored = PX_TRY_CONTEXT(in_file, turned_payload(entry.type, stored));
+  const auto& [bytes, owner] = stored;
   if (entry.type.kind != TypeInfo::Kind::tensor) return add_context(dump::read_tree(bytes, owner), in_file);
-  std::vector<int64_t> dims;
-  for (const Dim& dim : entry.type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
-  if (entry.level == CaptureLevel::sample) dims = {own.sample_count};
-  const auto shape = Shape::create(dims);
+  const auto shape = entry.level == CaptureLevel::sample ? Shape::create({{own.sample_count}}) : shape_of(entry.type);
   if (!shape.ok()) return corrupt_file(in_file + ": " + shape.error().message);
   return Value(PX_TRY_CONTEXT(in_file, dump::read_tensor(entry.type.dtype, *shape, bytes, owner)));
 }

@@ -13,6 +13,7 @@
 #include "inspector/dump/records.h"
 #include "inspector/dump/sample.h"
 #include "inspector/dump/statistics_write.h"
+#include "inspector/exec/images.h"
 #include "inspector/tensor/channels_last.h"
 
 namespace parallax {
@@ -44,8 +45,10 @@ class DumpWriter::Impl {
   struct Stored {
     uint64_t id = 0;  // of the record that holds all of it; 0: none does
     DType dtype = DType::undefined;
+    Shape shape = {};
     size_t size_bytes = 0;
-    std::optional<TensorStatistics> statistics;
+    ElementOrder payload_order = ElementOrder::row_major;
+    std::optional<TensorStatistics> statistics = {};
   };
   // The last record of a site in the current call, by which later values can say that they share its payload.
   struct LastRecord {
@@ -55,10 +58,12 @@ class DumpWriter::Impl {
 
   Result<Value> on_host(const Value& value, void* stream) const;
   Status store(const Observation& observation, const Value& value, CaptureLevel level);
-  Status store_tensor(dump::TensorRecord& record, const Tensor& tensor, Stored& stored);
+  static std::optional<TensorStatistics> known_statistics(const Stored& stored, const Tensor& tensor,
+                                                          ElementOrder order);
+  Status store_tensor(dump::TensorRecord& record, const Tensor& tensor, ElementOrder order, Stored& stored);
   Status store_summary(const Observation& observation, dump::TensorRecord& record, const Tensor& tensor);
   Status store_other(dump::TensorRecord& record, const Value& value);
-  Status store_alias(dump::TensorRecord& record, const Tensor& tensor, const Stored& original);
+  Status store_alias(dump::TensorRecord& record, const Tensor& tensor, ElementOrder order, const Stored& original);
   Stored seen_before(const Observation& observation, const Tensor& tensor) const;
   void remember(const Observation& observation, const Stored& stored);
 
@@ -109,7 +114,8 @@ Status DumpWriter::Impl::begin_run(const RunInfo& run) {
   for (const StoredTensor& weight : model_->graph.initializers) {
     if (!weight.tensor.defined() || !weight.tensor.device().is_host() || weight.tensor.dtype() == DType::string)
       continue;
-    weights_.try_emplace(weight.tensor.view().data, Stored{0, weight.tensor.dtype(), weight.tensor.size_bytes(), {}});
+    const Tensor& tensor = weight.tensor;
+    weights_.try_emplace(tensor.view().data, Stored{0, tensor.dtype(), tensor.shape(), tensor.size_bytes()});
     weight_bytes += weight.tensor.size_bytes();
   }
   if (options_.level == CaptureLevel::all && options_.only.empty() && options_.capture_limit_bytes == 0)
@@ -247,19 +253,36 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
   const Tensor& tensor = value.tensor();
   if (level != CaptureLevel::all) return store_summary(observation, record, tensor);
   Stored stored = seen_before(observation, tensor);
-  if (stored.id != 0) {
-    PX_TRY(store_alias(record, tensor, stored));
-    stored = {stored.id, tensor.dtype(), stored.size_bytes, record.statistics};
+  const ElementOrder order = counting_order(observation.site, tensor);
+  // Under another shape, bytes that lie channels last are no tensor's.
+  const bool is_sharable = stored.payload_order == ElementOrder::row_major ||
+                           (stored.shape == tensor.shape() && stored.dtype == tensor.dtype());
+  if (stored.id != 0 && is_sharable) {
+    PX_TRY(store_alias(record, tensor, order, stored));
+    stored.dtype = tensor.dtype();
+    stored.shape = tensor.shape();
+    stored.statistics = record.statistics;
   } else {
-    PX_TRY(store_tensor(record, tensor, stored));
+    PX_TRY(store_tensor(record, tensor, order, stored));
   }
   remember(observation, stored);
   return {};
 }
 
-Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& tensor, Stored& stored) {
+// What is known of a payload, where it was taken of such elements in that order.
+std::optional<TensorStatistics> DumpWriter::Impl::known_statistics(const Stored& stored, const Tensor& tensor,
+                                                                   ElementOrder order) {
+  const bool is_same = stored.statistics.has_value() && stored.dtype == tensor.dtype() &&
+                       stored.statistics->order == order &&
+                       (order == ElementOrder::row_major || stored.shape == tensor.shape());
+  return is_same ? stored.statistics : std::nullopt;
+}
+
+Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& tensor, ElementOrder order,
+                                      Stored& stored) {
   const uint64_t size = dump::stored_bytes(tensor);
-  record.statistics.emplace();
+  record.statistics.emplace().order = order;
+  record.value.payload_order = payload_order(tensor, order);
   body_.clear();
   const size_t statistics_offset = encode(record, body_);
   RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, body_.body().size(), size));
@@ -273,18 +296,22 @@ Status DumpWriter::Impl::store_tensor(dump::TensorRecord& record, const Tensor& 
     const auto write = [&](uint64_t offset, std::span<const std::byte> part) {
       return log_->write(draft, offset, part, caching);
     };
-    const CheckedCopy copy = log_->prefers_writes(size) ? PX_TRY(write_with_statistics(tensor, write))
-                                                        : copy_with_statistics(tensor, draft.payload);
+    const CheckedCopy copy = log_->prefers_writes(size) ? PX_TRY(write_with_statistics(tensor, write, order))
+                                                        : copy_with_statistics(tensor, draft.payload, order);
     record.statistics = copy.statistics;
     draft.payload_crc = copy.crc;
   }
   dump::encode_statistics(*record.statistics, body_.at(statistics_offset));
-  stored = {log_->commit(draft, body_.body()), tensor.dtype(), size, record.statistics};
+  const uint64_t id = log_->commit(draft, body_.body());
+  stored = {id, tensor.dtype(), tensor.shape(), size, record.value.payload_order, record.statistics};
   return {};
 }
 
-Status DumpWriter::Impl::store_alias(dump::TensorRecord& record, const Tensor& tensor, const Stored& original) {
-  record.statistics = original.dtype == tensor.dtype() ? original.statistics : compute_statistics(tensor);
+Status DumpWriter::Impl::store_alias(dump::TensorRecord& record, const Tensor& tensor, ElementOrder order,
+                                     const Stored& original) {
+  record.value.payload_order = original.payload_order;
+  record.statistics = known_statistics(original, tensor, order);
+  if (!record.statistics.has_value()) record.statistics = compute_statistics(tensor, order);
   body_.clear();
   encode(record, body_);
   RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, body_.body().size(), 0));
@@ -299,8 +326,9 @@ Status DumpWriter::Impl::store_summary(const Observation& observation, dump::Ten
   if (observation.statistics != nullptr) {
     record.statistics = *observation.statistics;
   } else {
-    record.statistics =
-        seen.statistics.has_value() && seen.dtype == tensor.dtype() ? seen.statistics : compute_statistics(tensor);
+    const ElementOrder order = counting_order(observation.site, tensor);
+    record.statistics = known_statistics(seen, tensor, order);
+    if (!record.statistics.has_value()) record.statistics = compute_statistics(tensor, order);
   }
   Value sample;
   if (record.value.level == CaptureLevel::sample) {
@@ -309,7 +337,9 @@ Status DumpWriter::Impl::store_summary(const Observation& observation, dump::Ten
     record.sample_count = sample.tensor().element_count();
   }
   PX_TRY(store_other(record, sample));
-  remember(observation, {seen.id, tensor.dtype(), tensor.size_bytes(), record.statistics});
+  const Stored summary{seen.id,          tensor.dtype(), tensor.shape(), tensor.size_bytes(), seen.payload_order,
+                       record.statistics};
+  remember(observation, summary);
   return {};
 }
 

@@ -19,7 +19,8 @@ enum ValueTag : uint16_t {
   kType,
   kEarlyStatistics,
   kSample,
-  kStatistics
+  kStatistics,
+  kChannelsLastStatistics
 };
 enum EventTag : uint16_t { kEvent = 16, kText, kNumber };
 
@@ -32,13 +33,17 @@ struct Traits {
 };
 constexpr uint8_t kGraphOutputFlag = 1;
 constexpr uint8_t kConstantLikeFlag = 2;
+// CaptureLevel::all with a payload that lies channels last: no flag, which a reader that does not know it would pass
+// by.
+constexpr uint8_t kAllChannelsLast = static_cast<uint8_t>(CaptureLevel::all) + 1;
 
 void encode_value(const ValueFields& value, FieldWriter& out) {
   const auto flags = static_cast<uint8_t>((value.is_graph_output ? kGraphOutputFlag : 0) |
                                           (value.is_constant_like ? kConstantLikeFlag : 0));
+  const bool is_turned = value.payload_order == ElementOrder::channels_last;
+  const uint8_t level = is_turned ? kAllChannelsLast : static_cast<uint8_t>(value.level);
   out.number(kPlace, value.place);
-  out.number(kTraits,
-             Traits{static_cast<uint8_t>(value.role), static_cast<uint8_t>(value.level), flags, 0, value.output_index});
+  out.number(kTraits, Traits{static_cast<uint8_t>(value.role), level, flags, 0, value.output_index});
   out.text(kPath, value.path);
   if (!value.name.empty()) out.text(kName, value.name);
   if (!value.node.empty()) out.text(kNode, value.node);
@@ -55,11 +60,13 @@ std::optional<ValueFields> decode_value(const Fields& fields) {
   const auto traits = fields.number<Traits>(kTraits);
   if (fields.raw(kPlace).size() != sizeof(Place) || fields.raw(kTraits).size() != sizeof(Traits)) return std::nullopt;
   if (traits.role > static_cast<uint8_t>(ValueSite::Role::node_output)) return std::nullopt;
-  if (traits.level > static_cast<uint8_t>(CaptureLevel::all)) return std::nullopt;
+  if (traits.level > kAllChannelsLast) return std::nullopt;
   ValueFields value;
   value.place = fields.number<Place>(kPlace);
   value.role = static_cast<ValueSite::Role>(traits.role);
-  value.level = static_cast<CaptureLevel>(traits.level);
+  const bool is_turned = traits.level == kAllChannelsLast;
+  value.level = is_turned ? CaptureLevel::all : static_cast<CaptureLevel>(traits.level);
+  if (is_turned) value.payload_order = ElementOrder::channels_last;
   value.is_graph_output = (traits.flags & kGraphOutputFlag) != 0;
   value.is_constant_like = (traits.flags & kConstantLikeFlag) != 0;
   value.output_index = traits.output_index;
@@ -129,7 +136,8 @@ size_t encode(const TensorRecord& record, FieldWriter& out) {
   out.type(kType, record.type);
   if (record.sample_count.has_value()) out.number(kSample, *record.sample_count);
   if (!record.statistics.has_value()) return 0;
-  const size_t offset = out.reserve(kStatistics, kStatisticsBytes);
+  const bool is_row_major = record.statistics->order == ElementOrder::row_major;
+  const size_t offset = out.reserve(is_row_major ? kStatistics : kChannelsLastStatistics, kStatisticsBytes);
   encode_statistics(*record.statistics, out.at(offset));
   return offset;
 }
@@ -187,11 +195,12 @@ std::optional<TensorRecord> decode_tensor(const Fields& fields) {
   record.type = read_type(type_reader);
   if (!value.has_value() || !type_reader.ok()) return std::nullopt;
   record.value = *value;
-  for (const ValueTag tag : {kEarlyStatistics, kStatistics}) {
+  for (const ValueTag tag : {kEarlyStatistics, kStatistics, kChannelsLastStatistics}) {
     if (!fields.has(tag)) continue;
     record.statistics = decode_statistics(fields.raw(tag));
     if (!record.statistics.has_value()) return std::nullopt;
-    record.statistics->has_projections = tag == kStatistics;
+    record.statistics->has_projections = tag != kEarlyStatistics;
+    if (tag == kChannelsLastStatistics) record.statistics->order = ElementOrder::channels_last;
   }
   if (fields.has(kSample)) record.sample_count = fields.number<int64_t>(kSample, -1);
   if (record.sample_count.has_value() && *record.sample_count < 0) return std::nullopt;

@@ -49,6 +49,7 @@ struct ValueFields {
   Place place;
   ValueSite::Role role = ValueSite::Role::node_output;
   CaptureLevel level = CaptureLevel::none;
+  ElementOrder payload_order = ElementOrder::row_major;
   bool is_graph_output = false;
   bool is_constant_like = false;
   int32_t output_index = 0;

@@ -26,7 +26,10 @@ namespace dump {
 
 void chunk_kernel_portable(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
                            std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
+void copy_kernel_portable(const std::byte* data, size_t size_bytes, std::byte* target, GroupsCrc& crc);
 #if defined(__x86_64__)
+void copy_kernel_avx2(const std::byte* data, size_t size_bytes, std::byte* target, GroupsCrc& crc);
+void copy_kernel_avx512(const std::byte* data, size_t size_bytes, std::byte* target, GroupsCrc& crc);
 void chunk_kernel_avx2(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
                        std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
@@ -49,18 +52,31 @@ ChunkKernel chunk_kernel(InstructionSet set) {
   if (set == InstructionSet::avx2) return chunk_kernel_avx2;
   return set == InstructionSet::avx512 ? chunk_kernel_avx512 : chunk_kernel_portable;
 }
+CopyKernel copy_kernel(InstructionSet set) {
+  if (set == InstructionSet::avx2) return copy_kernel_avx2;
+  return set == InstructionSet::avx512 ? copy_kernel_avx512 : copy_kernel_portable;
+}
 #else
 bool is_available(InstructionSet set) { return set == InstructionSet::portable; }
 ChunkKernel chunk_kernel(InstructionSet) { return chunk_kernel_portable; }
+CopyKernel copy_kernel(InstructionSet) { return copy_kernel_portable; }
 #endif
 
+namespace {
+InstructionSet best_set() {
+  for (const InstructionSet set : {InstructionSet::avx512, InstructionSet::avx2}) {
+    if (is_available(set)) return set;
+  }
+  return InstructionSet::portable;
+}
+}  // namespace
+
 ChunkKernel best_chunk_kernel() {
-  static const ChunkKernel kernel = [] {
-    for (const InstructionSet set : {InstructionSet::avx512, InstructionSet::avx2}) {
-      if (is_available(set)) return chunk_kernel(set);
-    }
-    return chunk_kernel(InstructionSet::portable);
-  }();
+  static const ChunkKernel kernel = chunk_kernel(best_set());
+  return kernel;
+}
+CopyKernel best_copy_kernel() {
+  static const CopyKernel kernel = copy_kernel(best_set());
   return kernel;
 }
 
@@ -122,13 +138,16 @@ uint32_t crc_of(const dump::GroupsCrc& groups, const std::byte* data, size_t siz
   return crc32c(data + done_bytes, size_bytes - done_bytes, crc);
 }
 
+// Whether a payload's part goes past the cache on its way to `target`.
+bool goes_past_cache(const TensorView& view, const std::byte* target) {
+  return reinterpret_cast<uintptr_t>(target) % dump::kCopyAlignment == 0 && view.size_bytes() >= kPastCacheBytes;
+}
+
 // Statistics of the numbers [begin, begin + count), which lie at `data`, and their CRC and copy where these are wanted.
 void run_chunk(const Source& source, const std::byte* data, int64_t begin, int64_t count, Use use, std::byte* target,
                std::vector<double>& buffer, Chunk& chunk, ChunkStatistics& out) {
   std::byte* const chunk_target = use != Use::copied ? nullptr : target + byte_size(source.dtype, begin);
-  const bool is_aligned = reinterpret_cast<uintptr_t>(chunk_target) % dump::kCopyAlignment == 0;
-  const bool is_past_cache =
-      use == Use::copied && !source.is_converted && is_aligned && source.view.size_bytes() >= kPastCacheBytes;
+  const bool is_past_cache = use == Use::copied && !source.is_converted && goes_past_cache(source.view, chunk_target);
   dump::GroupsCrc groups;
   if (source.is_converted) {
     buffer.resize(static_cast<size_t>(count));
@@ -175,23 +194,30 @@ void sum_scaled(std::span<const double> numbers, TensorStatistics& statistics) {
   repair(statistics.l2, std::sqrt(squares));
 }
 
-// Chunks that are read at once: of a channels-last tensor as many as have channels that share cache lines, but some for
-// each thread.
-int64_t chunks_at_once(const Source& source, int64_t chunk_count) {
-  if (!is_channels_last(source.view)) return 1;
-  const ChannelsLastReader reader(source.view);
-  const size_t line_bytes = static_cast<size_t>(reader.channels_of_line()) * reader.channel_bytes();
-  const size_t chunk_bytes = byte_size(source.dtype, kChunkElements);
+// How chunks go through the kernel.
+struct Parts {
+  int64_t at_once = 1;  // chunks that are read together
+  int64_t ranges = 1;   // of chunks, each of which a thread goes through, keeping what it read ahead
+};
+
+// Of a tensor that is turned as many chunks are read together as have rows that share lines of the cache, and what is
+// read on both sides of a range's end is little beside the range.
+Parts parts_of(const TensorView& view, ElementOrder order, int64_t chunk_count, size_t chunk_bytes) {
+  if (!must_turn(view, order)) return {1, chunk_count};
+  constexpr int64_t kRangesOfThread = 2;
+  const TurningReader reader(view);
+  const size_t line_bytes = static_cast<size_t>(reader.rows_of_line()) * reader.row_bytes();
   const auto of_line = static_cast<int64_t>((line_bytes + chunk_bytes - 1) / chunk_bytes);
-  const int64_t of_thread = (chunk_count + thread_count() - 1) / thread_count();
-  return std::max<int64_t>(1, std::min(of_line, of_thread));
+  const int64_t ranges = std::min<int64_t>(chunk_count, kRangesOfThread * thread_count());
+  return {std::clamp<int64_t>(of_line, 1, (chunk_count + ranges - 1) / ranges), ranges};
 }
 
 // A tensor on its way through the kernel.
 class Pass {
  public:
-  explicit Pass(const TensorView& view)
+  Pass(const TensorView& view, ElementOrder order)
       : source_(source_of(view)),
+        order_(order),
         count_(source_.count()),
         chunks_(static_cast<size_t>((count_ + kChunkElements - 1) / kChunkElements)),
         statistics_(chunks_.size()) {
@@ -199,30 +225,40 @@ class Pass {
   }
   int64_t chunk_count() const { return static_cast<int64_t>(chunks_.size()); }
 
-  // The chunks [first, end). `target`: where the tensor is copied to.
-  void run(int64_t first, int64_t end, Use use, std::byte* target) {
-    const int64_t at_once = chunks_at_once(source_, end - first);
-    const int64_t work = at_once * kChunkElements * (is_channels_last(source_.view) ? 2 : 1);
-    parallel_for((end - first + at_once - 1) / at_once, work, [&](int64_t from, int64_t to) {
+  // All chunks. `target`: where the tensor is copied to, in the order of the pass.
+  void run(Use use, std::byte* target) {
+    if (chunk_count() == 0) return;
+    const Parts parts = parts_of(source_.view, order_, chunk_count(), byte_size(source_.dtype, kChunkElements));
+    const int64_t work = kChunkElements * (must_turn(source_.view, order_) ? 2 : 1);
+    parallel_for(parts.ranges, work * chunk_count() / parts.ranges, [&](int64_t from, int64_t to) {
+      const int64_t begin = from * chunk_count() / parts.ranges, end = to * chunk_count() / parts.ranges;
       std::vector<double> buffer;
-      RowMajorPieces pieces(source_.view);
-      for (int64_t unit = from; unit < to; ++unit) {
-        const int64_t chunk = first + unit * at_once;
-        run_chunks(chunk, std::min(chunk + at_once, end), use, target, pieces, buffer);
+      OrderedPieces pieces(source_.view, order_, bytes_before(end));
+      for (int64_t first = begin; first < end; first += parts.at_once) {
+        const int64_t last = std::min(end, first + parts.at_once);
+        run_chunks(first, last, pieces.read(bytes_before(first), bytes_before(last)), use, target, buffer);
       }
       fence_stores();
+    });
+  }
+  // The chunks [first, end) of a tensor that lies in that order.
+  void check(int64_t first, int64_t end) {
+    parallel_for(end - first, kChunkElements, [&](int64_t from, int64_t to) {
+      std::vector<double> buffer;
+      const std::byte* const data = source_.view.data + bytes_before(first + from);
+      run_chunks(first + from, first + to, data, Use::checked, nullptr, buffer);
     });
   }
 
   CheckedCopy joined() const {
     CheckedCopy copy;
     for (const Chunk& chunk : chunks_) copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
-    copy.statistics = joined_statistics(statistics_, count_);
+    copy.statistics = joined_statistics(statistics_, count_, order_);
     const TensorStatistics& joined = copy.statistics;
     const bool has_finite = joined.nan + joined.positive_inf + joined.negative_inf < count_;
     const bool is_in_range = std::isfinite(joined.mean) && std::isfinite(joined.std) && std::isfinite(joined.l2);
     if (has_finite && !is_in_range && source_.dtype == DType::float64) {
-      RowMajorPieces pieces(source_.view);
+      OrderedPieces pieces(source_.view, order_);
       const std::byte* const data = pieces.read(0, source_.view.size_bytes());
       sum_scaled({reinterpret_cast<const double*>(data), static_cast<size_t>(count_)}, copy.statistics);
     }
@@ -230,11 +266,14 @@ class Pass {
   }
 
  private:
-  void run_chunks(int64_t first, int64_t end, Use use, std::byte* target, RowMajorPieces& pieces,
+  size_t bytes_before(int64_t chunk) const {
+    return byte_size(source_.dtype, std::min(chunk * kChunkElements, count_));
+  }
+
+  // They lie at `data`.
+  void run_chunks(int64_t first, int64_t end, const std::byte* data, Use use, std::byte* target,
                   std::vector<double>& buffer) {
-    const size_t begin_bytes = byte_size(source_.dtype, first * kChunkElements);
-    const size_t end_bytes = byte_size(source_.dtype, std::min(end * kChunkElements, count_));
-    const std::byte* const data = pieces.read(begin_bytes, end_bytes);
+    const size_t begin_bytes = bytes_before(first);
     for (int64_t chunk = first; chunk < end; ++chunk) {
       const int64_t begin = chunk * kChunkElements;
       const auto index = static_cast<size_t>(chunk);
@@ -244,10 +283,38 @@ class Pass {
   }
 
   Source source_;
+  ElementOrder order_;
   int64_t count_;
   std::vector<Chunk> chunks_;
   std::vector<ChunkStatistics> statistics_;
 };
+
+// The payload of a row-major tensor, copied alone. Returns its CRC.
+uint32_t copy_payload(const TensorView& view, std::byte* target) {
+  constexpr size_t kPartBytes = 64 << 10;
+  const size_t size_bytes = view.size_bytes();
+  std::vector<Chunk> parts((size_bytes + kPartBytes - 1) / kPartBytes);
+  const bool is_past_cache = goes_past_cache(view, target);
+  parallel_for(static_cast<int64_t>(parts.size()), kPartBytes / 8, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      const size_t offset = static_cast<size_t>(index) * kPartBytes;
+      const std::byte* const data = view.data + offset;
+      Chunk& part = parts[static_cast<size_t>(index)];
+      part.size_bytes = std::min(kPartBytes, size_bytes - offset);
+      dump::GroupsCrc groups;
+      if (is_past_cache) {
+        dump::best_copy_kernel()(data, part.size_bytes, target + offset, groups);
+      } else {
+        std::memcpy(target + offset, data, part.size_bytes);
+      }
+      part.crc = crc_of(groups, data, part.size_bytes);
+    }
+    fence_stores();
+  });
+  uint32_t crc = 0;
+  for (const Chunk& part : parts) crc = crc32c_joined(crc, part.crc, part.size_bytes);
+  return crc;
+}
 
 // Adds to each projection a number of its own with the sign that it has in bundle `place`.
 template <class NumberOf>
@@ -318,10 +385,10 @@ constexpr int64_t kChunksWritten = 64;
 
 }  // namespace
 
-TensorStatistics compute_statistics(const TensorView& view) {
+TensorStatistics compute_statistics(const TensorView& view, ElementOrder order) {
   if (view.dtype == DType::string) return text_statistics(view);
-  Pass pass(view);
-  pass.run(0, pass.chunk_count(), Use::nothing, nullptr);
+  Pass pass(view, order);
+  pass.run(Use::nothing, nullptr);
   return pass.joined().statistics;
 }
 
@@ -335,27 +402,39 @@ TensorStatistics value_statistics(const Value& value) {
   return statistics;
 }
 
-CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target) {
+ElementOrder payload_order(const TensorView& view, ElementOrder order) {
+  const bool stays = is_channels_last(view) && order == ElementOrder::channels_last && !is_order_free(view.shape);
+  return stays ? ElementOrder::channels_last : ElementOrder::row_major;
+}
+
+CheckedCopy copy_with_statistics(const TensorView& view, std::byte* target, ElementOrder order) {
   PX_CHECK(view.dtype != DType::string);
-  Pass pass(view);
-  pass.run(0, pass.chunk_count(), Use::copied, target);
+  if (!is_channels_last(view) && must_turn(view, order))
+    return {compute_statistics(view, order), copy_payload(view, target)};
+  Pass pass(view, order);
+  pass.run(Use::copied, target);
   return pass.joined();
 }
 
-Result<CheckedCopy> write_with_statistics(const TensorView& view, const PayloadWriter& write) {
+Result<CheckedCopy> write_with_statistics(const TensorView& view, const PayloadWriter& write, ElementOrder order) {
   PX_CHECK(view.dtype != DType::string);
-  if (is_channels_last(view)) return write_with_statistics(PX_TRY(read_row_major(view)), write);
-  Pass pass(view);
+  if (is_channels_last(view) && must_turn(view, order)) {
+    const Tensor row_major = PX_TRY(read_row_major(view));
+    return write_with_statistics(row_major, write, order);
+  }
+  Pass pass(view, is_channels_last(view) ? order : ElementOrder::row_major);  // as it lies
   const std::span<const std::byte> bytes(view.data, view.size_bytes());
   const size_t written_bytes = byte_size(source_of(view).dtype, kChunksWritten * kChunkElements);
   size_t offset = 0;
   for (int64_t first = 0; first < pass.chunk_count(); first += kChunksWritten) {
-    pass.run(first, std::min(first + kChunksWritten, pass.chunk_count()), Use::checked, nullptr);
+    pass.check(first, std::min(first + kChunksWritten, pass.chunk_count()));
     const std::span<const std::byte> part = bytes.subspan(offset, std::min(written_bytes, bytes.size() - offset));
     PX_TRY(write(offset, part));
     offset += part.size();
   }
-  return pass.joined();
+  CheckedCopy copy = pass.joined();
+  if (copy.statistics.order != order) copy.statistics = compute_statistics(view, order);
+  return copy;
 }
 
 }  // namespace parallax

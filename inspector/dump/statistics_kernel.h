@@ -32,9 +32,15 @@ struct GroupsCrc {
 using ChunkKernel = void (*)(NumberFormat format, const std::byte* data, int64_t count, int64_t first_element,
                              std::byte* target, ChunkStatistics& out, GroupsCrc* crc);
 
+// Copies alone, as a chunk kernel does, any bytes: `target` is aligned likewise, and the caller fences. The CRC is that
+// of the whole blocks of 512 bytes.
+using CopyKernel = void (*)(const std::byte* data, size_t size_bytes, std::byte* target, GroupsCrc& crc);
+
 enum class InstructionSet : uint8_t { portable, avx2, avx512 };
 bool is_available(InstructionSet set);
 ChunkKernel chunk_kernel(InstructionSet set);
 ChunkKernel best_chunk_kernel();
+CopyKernel copy_kernel(InstructionSet set);
+CopyKernel best_copy_kernel();
 
 }  // namespace parallax::dump

@@ -1,6 +1,6 @@
-// The body of the chunk kernel, included once by each statistics_kernel_<set>.cpp, which names the function
-// PX_CHUNK_KERNEL and is compiled for its instruction set. It includes nothing with inline code but the intrinsics:
-// other code would be shared with files for lesser CPUs.
+// The body of the kernels, included once by each statistics_kernel_<set>.cpp, which names the functions
+// PX_CHUNK_KERNEL and PX_COPY_KERNEL and is compiled for its instruction set. It includes nothing with inline code but
+// the intrinsics: other code would be shared with files for lesser CPUs.
 #pragma once
 
 #include <cstring>
@@ -370,6 +370,20 @@ void PX_CHUNK_KERNEL(NumberFormat format, const std::byte* data, int64_t count, 
     case NumberFormat::bfloat16:
       return run_chunk<NumberFormat::bfloat16>(data, count, first_element, target, out, crc);
   }
+}
+
+void PX_COPY_KERNEL(const std::byte* data, size_t size_bytes, std::byte* target, GroupsCrc& crc);
+void PX_COPY_KERNEL(const std::byte* data, size_t size_bytes, std::byte* target, GroupsCrc& crc) {
+  constexpr size_t kBlockBytes = 512;
+  const size_t blocks = size_bytes / kBlockBytes;
+  CrcStreams<kBlockBytes> streams(data, blocks * kBlockBytes / GroupsCrc::kParts);
+  for (size_t block = 0; block < blocks; ++block) {
+    const size_t offset = block * kBlockBytes;
+    copy_past_cache(target + offset, data + offset, kBlockBytes);
+    if constexpr (kTakesCrc) streams.add_group(static_cast<int64_t>(block));
+  }
+  if constexpr (kTakesCrc) streams.store(crc);
+  std::memcpy(target + blocks * kBlockBytes, data + blocks * kBlockBytes, size_bytes % kBlockBytes);
 }
 
 }  // namespace parallax::dump

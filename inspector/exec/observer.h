@@ -38,6 +38,7 @@ struct ValueSite {
   bool is_constant_like = false;
   // True when it follows from initializers, constants and shapes alone: it is there whatever the inputs hold.
   bool follows_from_constants = false;
+  bool is_image = false;  // a tensor [N, C, spatial...]: see images.h
 };
 
 // Why a value of the source graph does not exist in the executed plan.

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "inspector/base/check.h"
+#include "inspector/exec/images.h"
 #include "inspector/model/link.h"
 #include "inspector/model/random_operators.h"
 
@@ -185,6 +186,10 @@ class SiteTable::Builder {
         from_constants ||
         (is_standard(node) && (contains(kConstantLikeOps, node.op_type) ||
                                (contains(kMovingOps, node.op_type) && reads_only_constants(sites, node))));
+    const bool is_image = gives_images(node, [&](ValueId input) {
+      const ValueSite* site = site_read(sites, input);
+      return site != nullptr && site->is_image;
+    });
     for (size_t index = 0; index < node.outputs.size(); ++index) {
       if (node.outputs[index] == kNoValue) continue;
       ValueSite& site = add_site(sites, node.outputs[index], ValueSite::Role::node_output);
@@ -196,6 +201,7 @@ class SiteTable::Builder {
       const bool is_if = is_standard(node) && node.op_type == "If";
       site.is_constant_like = constant_like || (is_if && gives_constants(sites, id, index));
       site.follows_from_constants = from_constants;
+      site.is_image = is_image;
     }
     return {};
   }

@@ -10,7 +10,10 @@
 namespace parallax {
 namespace {
 
-constexpr int64_t kLineBytes = 128;  // two lines of the cache, a pair to the processor
+// Two lines of the cache, a pair to the processor; one where as many rows would not stay in the second level.
+constexpr int64_t kPairBytes = 128, kLineBytes = 64;
+constexpr int64_t kMostPairRowsBytes = 512 << 10;
+constexpr int64_t kRowsAtOnce = 4;  // are turned in no more time than fewer
 
 struct Bytes16 {
   uint64_t halves[2];
@@ -34,76 +37,93 @@ void with_bytes(size_t element_bytes, const Use& use) {
   }
 }
 
-// target[channel][place] = source[place][channel].
+// target[row][column] = source[column][row].
 template <class T>
-void turn(const T* source, int64_t source_stride, int64_t channels, int64_t places, T* target) {
+void turn(const T* source, int64_t source_stride, int64_t rows, int64_t columns, T* target) {
   if constexpr (sizeof(T) <= 8) {
-    transpose_tile(target, places, source, source_stride, channels, places);
+    transpose_tile(target, columns, source, source_stride, rows, columns);
   } else {
-    for (int64_t channel = 0; channel < channels; ++channel) {
-      for (int64_t place = 0; place < places; ++place)
-        target[channel * places + place] = source[place * source_stride + channel];
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < columns; ++column)
+        target[row * columns + column] = source[column * source_stride + row];
     }
   }
 }
 
 }  // namespace
 
-ChannelsLastReader::ChannelsLastReader(const TensorView& view)
-    : data_(view.data), element_bytes_(static_cast<size_t>(bits_of(view.dtype)) / 8) {
-  PX_CHECK(is_channels_last(view) && view.shape.rank() >= 3 && bits_of(view.dtype) % 8 == 0);
-  batch_ = view.shape[0];
-  channels_ = view.shape[1];
-  const int64_t all = batch_ * channels_;
-  places_ = all == 0 ? 0 : view.element_count() / all;
+bool is_order_free(const Shape& shape) { return shape[1] == 1 || shape.element_count() == shape[0] * shape[1]; }
+
+bool must_turn(const TensorView& view, ElementOrder order) {
+  return is_channels_last(view) != (order == ElementOrder::channels_last) && !is_order_free(view.shape);
 }
 
-int64_t ChannelsLastReader::channels_of_line() const { return kLineBytes / static_cast<int64_t>(element_bytes_); }
-
-int64_t ChannelsLastReader::line_end(int64_t channel) const {
-  const int64_t together = channels_of_line();
-  const int64_t within = channel % channels_;
-  return channel - within + std::min(channels_, (within / together + 1) * together);
+TurningReader::TurningReader(const TensorView& view)
+    : data_(view.data), element_bytes_(static_cast<size_t>(bits_of(view.dtype)) / 8), batch_(view.shape[0]) {
+  PX_CHECK(view.shape.rank() >= 3 && bits_of(view.dtype) % 8 == 0);
+  const int64_t channels = view.shape[1], all = batch_ * channels;
+  const int64_t places = all == 0 ? 0 : view.element_count() / all;
+  rows_ = is_channels_last(view) ? channels : places;
+  length_ = is_channels_last(view) ? places : channels;
+  const auto bytes = static_cast<int64_t>(element_bytes_);
+  const bool is_pair_kept = kPairBytes * length_ <= kMostPairRowsBytes;
+  rows_of_line_ = (is_pair_kept ? kPairBytes : kLineBytes) / bytes;
 }
 
-void ChannelsLastReader::read(int64_t first, int64_t end, std::byte* target) const {
+int64_t TurningReader::line_end(int64_t row) const {
+  const int64_t within = row % rows_;
+  return row - within + std::min(rows_, (within / rows_of_line_ + 1) * rows_of_line_);
+}
+
+int64_t TurningReader::square_end(int64_t row) const {
+  const int64_t within = row % rows_;
+  return row - within + std::min(rows_, (within / kRowsAtOnce + 1) * kRowsAtOnce);
+}
+
+void TurningReader::read(int64_t first, int64_t end, std::byte* target) const {
   with_bytes(element_bytes_, [&](auto number) {
     using T = decltype(number);
     T* to = reinterpret_cast<T*>(target);
     while (first < end) {
-      const int64_t batch = first / channels_, channel = first % channels_;
+      const int64_t batch = first / rows_, row = first % rows_;
       const int64_t count = std::min(line_end(first), end) - first;
-      turn(reinterpret_cast<const T*>(data_) + batch * channels_ * places_ + channel, channels_, count, places_, to);
-      to += count * places_;
+      turn(reinterpret_cast<const T*>(data_) + batch * rows_ * length_ + row, rows_, count, length_, to);
+      to += count * length_;
       first += count;
     }
   });
 }
 
-void ChannelsLastReader::read_all(std::byte* target) const {
-  const int64_t together = channels_of_line();
-  const int64_t strips = (channels() + together - 1) / together;
-  parallel_for(strips, together * places_ / 2, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * together;
-    read(first, std::min(end * together, channels()), target + static_cast<size_t>(first) * channel_bytes());
+void TurningReader::read_all(std::byte* target) const {
+  const int64_t strips = (rows() + rows_of_line_ - 1) / rows_of_line_;
+  parallel_for(strips, rows_of_line_ * length_ / 2, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * rows_of_line_;
+    read(first, std::min(end * rows_of_line_, rows()), target + static_cast<size_t>(first) * row_bytes());
   });
 }
 
-RowMajorPieces::RowMajorPieces(const TensorView& view) : data_(view.data) {
-  if (is_channels_last(view)) reader_.emplace(view);
+OrderedPieces::OrderedPieces(const TensorView& view, ElementOrder order, size_t end_bytes)
+    : data_(view.data), end_bytes_(end_bytes) {
+  const bool is_named = is_channels_last(view) || order == ElementOrder::channels_last;  // else of any rank
+  if (is_named && must_turn(view, order)) reader_.emplace(view);
 }
 
-const std::byte* RowMajorPieces::read(size_t first, size_t end) {
+const std::byte* OrderedPieces::read(size_t first, size_t end) {
   if (!reader_.has_value()) return data_ + first;
   if (first == end) return nullptr;
-  const size_t bytes = reader_->channel_bytes();
-  const auto channel = static_cast<int64_t>(first / bytes);
+  const size_t bytes = reader_->row_bytes();
+  const auto row = static_cast<int64_t>(first / bytes);
   const auto last = static_cast<int64_t>((end - 1) / bytes);
-  return read_channels(channel, reader_->line_end(last)) + first % bytes;
+  int64_t read_end = reader_->line_end(last);
+  if (end_bytes_ < static_cast<size_t>(read_end) * bytes) {
+    const auto last_wanted = static_cast<int64_t>((std::max(end, end_bytes_) - 1) / bytes);
+    read_end = std::min(read_end, reader_->square_end(last_wanted));
+  }
+  return read_rows(row, read_end) + first % bytes;
 }
 
-const std::byte* RowMajorPieces::read_channels(int64_t first, int64_t end) {
-  const size_t bytes = reader_->channel_bytes();
+const std::byte* OrderedPieces::read_rows(int64_t first, int64_t end) {
+  const size_t bytes = reader_->row_bytes();
   const bool is_begun = first >= first_ && first < end_;
   const size_t kept_bytes = is_begun ? static_cast<size_t>(end_ - first) * bytes : 0;
   const std::byte* const kept = buffer_.get() + (is_begun ? static_cast<size_t>(first - first_) * bytes : 0);
@@ -125,7 +145,7 @@ const std::byte* RowMajorPieces::read_channels(int64_t first, int64_t end) {
 
 Result<Tensor> read_row_major(const TensorView& channels_last) {
   Tensor made = PX_TRY(Tensor::allocate(channels_last.dtype, channels_last.shape));
-  ChannelsLastReader(channels_last).read_all(made.mutable_data());
+  TurningReader(channels_last).read_all(made.mutable_data());
   return made;
 }
 

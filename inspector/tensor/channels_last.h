@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "inspector/tensor/element_order.h"
 #include "inspector/tensor/value.h"
 
 namespace parallax {
@@ -18,18 +19,23 @@ inline bool is_channels_last(const TensorView& view) { return view.device == kCh
 inline bool is_channels_last(const Tensor& tensor) { return tensor.device() == kChannelsLast; }
 inline bool is_channels_last(const Value& value) { return value.is_tensor() && is_channels_last(value.tensor()); }
 
-// Reads a channels-last tensor by whole channels in row-major order. Elements are whole bytes; the rank is 3 or more.
-class ChannelsLastReader {
+// Whether both orders are the same: one channel, or one place.
+bool is_order_free(const Shape& shape);
+
+// Reads a tensor in the order of the two that it does not lie in, by whole rows of that order: the channels of one that
+// lies channels last, the places of a row-major one. Elements are whole bytes; the rank is 3 or more.
+class TurningReader {
  public:
-  explicit ChannelsLastReader(const TensorView& view);
+  explicit TurningReader(const TensorView& view);
 
-  int64_t channels() const { return batch_ * channels_; }  // of all of the batch, one after another
-  size_t channel_bytes() const { return static_cast<size_t>(places_) * element_bytes_; }
-  // Channels that share lines of the cache, two of which are fetched at once, are best read together.
-  int64_t channels_of_line() const;
-  int64_t line_end(int64_t channel) const;  // the first channel after `channel` that begins another line
+  int64_t rows() const { return batch_ * rows_; }  // of all of the batch, one after another
+  size_t row_bytes() const { return static_cast<size_t>(length_) * element_bytes_; }
+  // Rows that share lines of the cache are best read together.
+  int64_t rows_of_line() const { return rows_of_line_; }
+  int64_t line_end(int64_t row) const;    // the first row after `row` that begins another line
+  int64_t square_end(int64_t row) const;  // and another of the squares that are turned at once
 
-  // Channels [first, end) to `target`, which has room for them.
+  // Rows [first, end) to `target`, which has room for them.
   void read(int64_t first, int64_t end, std::byte* target) const;
   // All of them, by several threads where they are many.
   void read_all(std::byte* target) const;
@@ -37,27 +43,31 @@ class ChannelsLastReader {
  private:
   const std::byte* data_;
   size_t element_bytes_;
-  int64_t batch_, channels_, places_;
+  int64_t batch_, rows_, length_, rows_of_line_;
 };
 
-// Pieces of the row-major payload of a tensor on the host of either order. What is read ahead of a piece is kept for
-// the next one.
-class RowMajorPieces {
+// Pieces of a tensor's payload in one of the orders, whichever it lies in on the host. What is read ahead of a piece is
+// kept for the next one; `end_bytes`: no piece goes beyond, so that nothing is read ahead of there.
+class OrderedPieces {
  public:
-  explicit RowMajorPieces(const TensorView& view);
+  OrderedPieces(const TensorView& view, ElementOrder order, size_t end_bytes = SIZE_MAX);
 
   // Bytes [first, end); valid until the next call.
   const std::byte* read(size_t first, size_t end);
 
  private:
-  const std::byte* read_channels(int64_t first, int64_t end);
+  const std::byte* read_rows(int64_t first, int64_t end);
 
   const std::byte* data_;
-  std::optional<ChannelsLastReader> reader_;
+  std::optional<TurningReader> reader_;
+  size_t end_bytes_;
   std::unique_ptr<std::byte[]> buffer_;
   size_t capacity_ = 0;
-  int64_t first_ = 0, end_ = 0;  // the channels in the buffer
+  int64_t first_ = 0, end_ = 0;  // the rows in the buffer
 };
+
+// Whether a tensor must be turned to be read in that order.
+bool must_turn(const TensorView& view, ElementOrder order);
 
 // The whole tensor. Errors: out_of_memory.
 Result<Tensor> read_row_major(const TensorView& channels_last);

@@ -62,10 +62,12 @@ class Joiner {
 
 }  // namespace
 
-TensorStatistics joined_statistics(std::span<const ChunkStatistics> chunks, int64_t count) {
+TensorStatistics joined_statistics(std::span<const ChunkStatistics> chunks, int64_t count, ElementOrder order) {
   Joiner joiner;
   for (const ChunkStatistics& chunk : chunks) joiner.add(chunk);
-  return joiner.finish(count);
+  TensorStatistics joined = joiner.finish(count);
+  joined.order = order;
+  return joined;
 }
 
 }  // namespace parallax

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "inspector/tensor/chunk_statistics.h"
+#include "inspector/tensor/element_order.h"
 
 namespace parallax {
 
@@ -30,9 +31,17 @@ struct TensorStatistics {
   std::array<double, kProjectionCount> projections{};
   // Not in dumps that were written before the signs were what they are, whose projections say nothing beside these.
   bool has_projections = true;
+  // In which the elements are counted. Sums are taken in it, and signs follow it: projections of different orders say
+  // nothing beside each other.
+  ElementOrder order = ElementOrder::row_major;
 };
 
+inline bool have_comparable_projections(const TensorStatistics& a, const TensorStatistics& b) {
+  return a.has_projections && b.has_projections && a.order == b.order;
+}
+
 // Of `count` elements from the statistics of their chunks, in order.
-TensorStatistics joined_statistics(std::span<const statistics::ChunkStatistics> chunks, int64_t count);
+TensorStatistics joined_statistics(std::span<const statistics::ChunkStatistics> chunks, int64_t count,
+                                   ElementOrder order = ElementOrder::row_major);
 
 }  // namespace parallax

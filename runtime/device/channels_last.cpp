@@ -36,7 +36,7 @@ Tensor marked_channels_last(const Tensor& tensor) {
 Result<Tensor> to_row_major(Queue<Cpu>& queue, const Tensor& tensor) {
   if (!is_channels_last(tensor)) return tensor;
   Tensor made = PX_TRY(queue.allocate(tensor.dtype(), tensor.shape()));
-  ChannelsLastReader(tensor).read_all(made.storage().get());
+  TurningReader(tensor).read_all(made.storage().get());
   return made;
 }
 

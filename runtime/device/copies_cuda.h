@@ -2,6 +2,7 @@
 // and statistics of what is captured.
 #pragma once
 
+#include "inspector/tensor/element_order.h"
 #include "runtime/device/queue_cuda.h"
 
 namespace parallax::runtime {
@@ -12,6 +13,7 @@ Result<bool> is_copied(Queue<Cuda>& queue, int64_t ticket);
 Status wait_copied(Queue<Cuda>& queue, int64_t ticket);
 
 // Of each chunk of the view (gpu/statistics_kernel.h), for callers that do not see kernels.
-Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view);
+Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view,
+                                ElementOrder order = ElementOrder::row_major);
 
 }  // namespace parallax::runtime

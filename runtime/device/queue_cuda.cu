@@ -240,8 +240,8 @@ void copy_bytes(Queue<Cuda>& queue, std::byte* target, const std::byte* source, 
   if (error != cudaSuccess) queue.fail(cuda_error("cannot copy on the device", error));
 }
 
-Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view) {
-  return chunk_statistics_by_kernel(queue, view);
+Result<Tensor> chunk_statistics(Queue<Cuda>& queue, const TensorView& view, ElementOrder order) {
+  return chunk_statistics_by_kernel(queue, view, order);
 }
 
 void copy_region(Queue<Cuda>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,

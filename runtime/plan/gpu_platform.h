@@ -70,7 +70,7 @@ class GpuPlatform final : public Platform {
 
   // Whole values are summed up by the host, in the pass that takes them from the ring; where nobody wants more than the
   // statistics, they are taken on the device and travel alone.
-  Result<std::optional<Parcel>> send(const Value& value, CaptureLevel level) override {
+  Result<std::optional<Parcel>> send(const Value& value, CaptureLevel level, ElementOrder order) override {
     Parcel parcel;
     if (!value.is_tensor() || value.tensor().device().is_host() || value.tensor().size_bytes() == 0) {
       parcel.value = PX_TRY(to_host(value));
@@ -83,8 +83,8 @@ class GpuPlatform final : public Platform {
     }
     if (level == CaptureLevel::stats) {
       if (!PX_TRY(copies_.has_room(most_summary_bytes(tensor)))) return std::optional<Parcel>();
-      const Tensor chunks = PX_TRY(chunk_statistics(*queue_, tensor));
-      if (chunks.defined()) return std::optional(PX_TRY(summary_of(tensor, chunks)));
+      const Tensor chunks = PX_TRY(chunk_statistics(*queue_, tensor, order));
+      if (chunks.defined()) return std::optional(PX_TRY(summary_of(tensor, chunks, order)));
     }
     if (!PX_TRY(copies_.has_room(tensor.size_bytes()))) return std::optional<Parcel>();
     parcel.copy = PX_TRY(copies_.start(tensor));
@@ -178,10 +178,10 @@ class GpuPlatform final : public Platform {
     return (numbers / statistics::kChunkElements + 1) * sizeof(statistics::ChunkStatistics);
   }
 
-  Result<Parcel> summary_of(const Tensor& tensor, const Tensor& chunks) {
+  Result<Parcel> summary_of(const Tensor& tensor, const Tensor& chunks, ElementOrder order) {
     Parcel parcel;
     parcel.copy = PX_TRY(copies_.start(chunks));
-    parcel.summary = tensor.element_count() * (is_complex(tensor.dtype()) ? 2 : 1);
+    parcel.summary = Parcel::Summary{tensor.element_count() * (is_complex(tensor.dtype()) ? 2 : 1), order};
     parcel.value = without_payload(tensor);
     return parcel;
   }
@@ -191,7 +191,7 @@ class GpuPlatform final : public Platform {
       const TensorView& view = parcel.copy->host.view();
       const std::span chunks(reinterpret_cast<const statistics::ChunkStatistics*>(view.data),
                              view.size_bytes() / sizeof(statistics::ChunkStatistics));
-      parcel.statistics = joined_statistics(chunks, *parcel.summary);
+      parcel.statistics = joined_statistics(chunks, parcel.summary->count, parcel.summary->order);
     }
     parcel.copy.reset();
   }

@@ -1,6 +1,7 @@
 // Letters in a queue; the one in front decides when the next may go.
 #include "runtime/plan/outbox.h"
 
+#include "inspector/exec/images.h"
 #include "inspector/tensor/channels_last.h"
 
 namespace parallax::runtime {
@@ -16,10 +17,11 @@ Status Outbox::observe(const ValueSite& site, const FrameStack& frames, const Va
   const bool is_shown_as_it_lies =
       is_channels_last(value) && (level == CaptureLevel::shape || observer_->takes_channels_last());
   if (is_shown_as_it_lies && letters_.empty()) return show(site, frames, {value, {}, {}, {}}, alias_of);
-  std::optional<Parcel> parcel = PX_TRY(platform_.send(value, level));
+  const ElementOrder order = value.is_tensor() ? counting_order(site, value.tensor().view()) : ElementOrder::row_major;
+  std::optional<Parcel> parcel = PX_TRY(platform_.send(value, level, order));
   while (!parcel.has_value() && !letters_.empty()) {  // the room there is comes back as the observer is done
     PX_TRY(deliver_front());
-    parcel = PX_TRY(platform_.send(value, level));
+    parcel = PX_TRY(platform_.send(value, level, order));
   }
   if (!parcel.has_value()) parcel = PX_TRY(platform_.bring(value));
   if (letters_.empty() && !parcel->copy.has_value()) return show(site, frames, *parcel, alias_of);

@@ -12,8 +12,13 @@ namespace parallax::runtime {
 struct Parcel {
   Value value;  // what the observer is shown, once it is there
   std::optional<TensorStatistics> statistics;
-  std::optional<HostCopy> copy;    // of `value`, or of the statistics of its chunks, while it is under way
-  std::optional<int64_t> summary;  // elements that the chunks are of: the copy holds their statistics, not the value
+  std::optional<HostCopy> copy;  // of `value`, or of the statistics of its chunks, while it is under way
+  // Of a tensor whose statistics, chunk by chunk, are what the copy holds.
+  struct Summary {
+    int64_t count = 0;
+    ElementOrder order = ElementOrder::row_major;
+  };
+  std::optional<Summary> summary;
 };
 
 }  // namespace parallax::runtime

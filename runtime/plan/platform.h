@@ -53,8 +53,8 @@ class Platform {
   virtual Status synchronize() = 0;
 
   // ---- Values on their way to the observer; on the host they are there ----
-  // Null where there is no room for it now.
-  virtual Result<std::optional<Parcel>> send(const Value& value, CaptureLevel /*level*/) {
+  // Null where there is no room for it now. `order`: in which its statistics count.
+  virtual Result<std::optional<Parcel>> send(const Value& value, CaptureLevel /*level*/, ElementOrder /*order*/) {
     return std::optional<Parcel>(PX_TRY(bring(value)));
   }
   // All of it, without room, waiting for it.

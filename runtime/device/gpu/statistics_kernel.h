@@ -3,6 +3,7 @@
 #pragma once
 
 #include "inspector/tensor/chunk_statistics.h"
+#include "inspector/tensor/element_order.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/memory.h"
 
@@ -19,6 +20,21 @@ PX_HD inline double rounded_product(double a, double b) {
 }
 
 PX_HD inline bool is_finite(double x) { return x - x == 0.0; }
+
+// Where the elements that are counted one after another lie: in order, or [N, C, spatial...] counted with C last. The
+// chunk's other elements of a line lie with other places of its channels, and are read from the cache.
+struct CountedElements {
+  int64_t channels = 0;  // 0: in order
+  int64_t places = 0;
+  int parts = 1;  // numbers of an element: complex ones have two
+
+  PX_HD int64_t position(int64_t index) const {
+    if (channels == 0) return index;
+    const int64_t element = index / parts, row = element / channels;
+    const int64_t batch = row / places;
+    return ((batch * channels + element % channels) * places + row % places) * parts + index % parts;
+  }
+};
 
 // A block for each chunk. All its threads bring a bundle of it to shared memory; then the first two warps add up what
 // the bundle gives for the projections, a place of a lane each; the third adds up the squares, the last what is found
@@ -44,6 +60,7 @@ struct ChunkStatisticsKernel {
   Source in;
   Elements<Device, statistics::ChunkStatistics> out;
   int64_t count, chunks;
+  CountedElements counted;
 
   // One thread's part: its lane, and what it adds up.
   struct Partial {
@@ -65,6 +82,8 @@ struct ChunkStatisticsKernel {
   }
 
  private:
+  PX_HD double number(int64_t index) const { return load<Device, double>(in, counted.position(index)); }
+
   // Calls add(bundle, groups) for every bundle of the chunk, of whose groups these are whole, in shared memory.
   template <class Launch, class Memory, class Add>
   PX_HD void for_each_bundle(Launch& launch, const Memory& memory, int64_t first, int64_t groups,
@@ -73,7 +92,7 @@ struct ChunkStatisticsKernel {
       const auto here = static_cast<int>(groups - begin < kGroups ? groups - begin : kGroups);
       const int elements = here * kGroupElements;
       for (int i = launch.thread(); i < elements; i += launch.threads())
-        memory[i] = load<Device, double>(in, first + begin * kGroupElements + i);
+        memory[i] = number(first + begin * kGroupElements + i);
       launch.barrier();
       add(begin / kGroups, here);
       launch.barrier();
@@ -218,8 +237,7 @@ struct ChunkStatisticsKernel {
     const int64_t end = chunk * statistics::kChunkElements + length;
     const int64_t bundle = tail / statistics::kBundleElements;
     const auto group = static_cast<int>(groups % kGroups);
-    for (int64_t i = tail; i < end; ++i)
-      add_element(load<Device, double>(in, i), static_cast<int>(i - tail), group, bundle, total);
+    for (int64_t i = tail; i < end; ++i) add_element(number(i), static_cast<int>(i - tail), group, bundle, total);
     finish(memory, chunk, length, total);
   }
 
@@ -274,7 +292,7 @@ struct ChunkStatisticsKernel {
     if (thread == 0) {
       double squares = sum_of(memory, kSquares);
       for (int64_t i = tail; i < end; ++i) {
-        const double x = load<Device, double>(in, i);
+        const double x = number(i);
         if (is_finite(x)) squares += rounded_product(x - mean, x - mean);
       }
       out[chunk].centred_squares = squares;
@@ -287,26 +305,34 @@ struct ChunkStatisticsKernel {
 struct StatisticsSource {
   DType dtype = DType::undefined;
   int64_t count = 0;
+  CountedElements counted = {};
 };
-inline StatisticsSource statistics_source(const TensorView& view) {
-  if (view.dtype == DType::complex64) return {DType::float32, 2 * view.element_count()};
-  if (view.dtype == DType::complex128) return {DType::float64, 2 * view.element_count()};
-  return {view.dtype, view.element_count()};
+inline StatisticsSource statistics_source(const TensorView& view, ElementOrder order) {
+  StatisticsSource source{view.dtype, view.element_count(), {}};
+  if (view.dtype == DType::complex64) source.dtype = DType::float32;
+  if (view.dtype == DType::complex128) source.dtype = DType::float64;
+  if (source.dtype != view.dtype) source.counted.parts = 2;
+  source.count *= source.counted.parts;
+  if (order == ElementOrder::row_major || source.count == 0) return source;
+  source.counted.channels = view.shape[1];
+  source.counted.places = view.element_count() / (view.shape[0] * view.shape[1]);
+  return source;
 }
 
 }  // namespace gpu
 
-// Of each chunk of the view, as bytes; an undefined tensor where elements of its type are not read on the device.
+// Of each chunk of the view, counted in that order, as bytes; an undefined tensor where elements of its type are not
+// read on the device.
 template <GpuDevice Gpu>
-Result<Tensor> chunk_statistics_by_kernel(Queue<Gpu>& queue, const TensorView& view) {
+Result<Tensor> chunk_statistics_by_kernel(Queue<Gpu>& queue, const TensorView& view, ElementOrder order) {
   using Kernel = gpu::ChunkStatisticsKernel<Gpu>;
-  const gpu::StatisticsSource source = gpu::statistics_source(view);
+  const gpu::StatisticsSource source = gpu::statistics_source(view, order);
   if (source.count == 0 || !storage::visit_storage(source.dtype, [](auto*) {})) return Tensor();
   const int64_t chunks = (source.count + statistics::kChunkElements - 1) / statistics::kChunkElements;
   const auto bytes = chunks * static_cast<int64_t>(sizeof(statistics::ChunkStatistics));
   Tensor result = PX_TRY(queue.allocate(DType::uint8, Shape{bytes}));
   auto* out = reinterpret_cast<statistics::ChunkStatistics*>(result.storage().get());
-  const Kernel kernel{{view.data, source.dtype}, {out}, source.count, chunks};
+  const Kernel kernel{{view.data, source.dtype}, {out}, source.count, chunks, source.counted};
   const int64_t blocks = std::min<int64_t>(chunks, Queue<Gpu>::kMaxBlocks);
   launch(queue, kernel, gpu::LaunchSize{blocks, Kernel::kThreads, Kernel::kShared * sizeof(double)});
   PX_TRY(queue.take_failure());

@@ -220,6 +220,32 @@ TEST_F(Dumps, APermutationShowsInStatistics) {
   EXPECT_EQ(compare(*a, *b).verdict, OverallVerdict::diverged);
 }
 
+// One side counts its elements channels last, as images are; the other's are counted anew where it has them.
+TEST_F(Dumps, APermutationShowsInStatisticsCountedInAnotherOrder) {
+  Tensor forward = Tensor::zeros(DType::float32, {1, 4, 5, 3}).take(), backward = forward.clone().take();
+  for (size_t index = 0; index < 60; ++index)
+    forward.mutable_as<float>()[index] = backward.mutable_as<float>()[59 - index] = static_cast<float>(index);
+  DumpWriterOptions statistics;
+  statistics.level = CaptureLevel::stats;
+  const auto image = dump(
+      "image.plx",
+      [&](Player& player) {
+        player.site("x").is_image = true;
+        player.sees("x", forward);
+      },
+      statistics);
+  const auto seen = [](const Tensor& tensor) { return [&tensor](Player& player) { player.sees("x", tensor); }; };
+  const auto same = dump("same.plx", seen(forward)), other = dump("other.plx", seen(backward));
+  for (const bool is_first : {false, true}) {
+    const auto verdict = [&](const DumpReader& b) { return is_first ? compare(*image, b) : compare(b, *image); };
+    EXPECT_EQ(verdict(*same).verdict, OverallVerdict::pass);
+    EXPECT_EQ(verdict(*same).values[0].severity, 0);
+    EXPECT_EQ(verdict(*other).verdict, OverallVerdict::diverged);
+  }
+  const auto rows = dump("rows.plx", seen(forward), statistics);  // extremes and moments are left
+  EXPECT_EQ(compare(*image, *rows).verdict, OverallVerdict::pass);
+}
+
 TEST_F(Dumps, ValuesOfEqualNameMatchAcrossPlaces) {
   const auto a = dump("a.plx", [](Player& player) { player.sees("h", tensor_of(1)); });
   const auto b = dump("b.plx", [](Player& player) {

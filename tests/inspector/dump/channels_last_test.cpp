@@ -36,20 +36,31 @@ const std::vector<Shape>& shapes() {
   return all;
 }
 
-TEST(ChannelsLastDumps, StatisticsAndCopiesAreThoseOfTheRowMajorTensor) {
+// Both orders of elements, of tensors that lie in either: the same bits for the same order.
+TEST(ChannelsLastDumps, StatisticsAndCopiesDoNotDependOnHowATensorLies) {
   for (const int threads : {1, 2, 5}) {
     set_thread_count(threads);
     for (const DType dtype : {DType::float32, DType::float16, DType::uint8, DType::int64, DType::complex64}) {
       for (const Shape& shape : shapes()) {
         const Tensor tensor = random_tensor(dtype, shape, 9);
-        const Tensor given = turned(tensor);
-        const TensorStatistics expected = compute_statistics(tensor);
-        EXPECT_TRUE(same_statistics(compute_statistics(given), expected)) << name_of(dtype) << shape.to_string();
-        Tensor copy = Tensor::zeros(dtype, shape).take();
-        const CheckedCopy copied = copy_with_statistics(given, copy.mutable_data());
-        EXPECT_TRUE(same_statistics(copied.statistics, expected)) << name_of(dtype) << shape.to_string();
-        EXPECT_EQ(copied.crc, crc32c(tensor.view().data, tensor.size_bytes()));
-        EXPECT_TRUE(same_bits(copy, tensor)) << name_of(dtype) << shape.to_string();
+        const Tensor last = turned(tensor);
+        for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last}) {
+          // Channels last, the elements are counted as they lie there.
+          TensorStatistics expected = compute_statistics(
+              order == ElementOrder::row_major ? tensor : Tensor::wrap(dtype, shape, last.storage()));
+          expected.order = order;
+          for (const Tensor& given : {tensor, last}) {
+            EXPECT_TRUE(same_statistics(compute_statistics(given, order), expected))
+                << name_of(dtype) << shape.to_string() << static_cast<int>(order);
+            Tensor copy = Tensor::zeros(dtype, shape).take();
+            const CheckedCopy copied = copy_with_statistics(given, copy.mutable_data(), order);
+            EXPECT_TRUE(same_statistics(copied.statistics, expected)) << name_of(dtype) << shape.to_string();
+            const Tensor& wanted = payload_order(given, order) == ElementOrder::row_major ? tensor : last;
+            EXPECT_EQ(copied.crc, crc32c(wanted.view().data, tensor.size_bytes()));
+            EXPECT_EQ(std::memcmp(copy.view().data, wanted.view().data, copy.size_bytes()), 0)
+                << name_of(dtype) << shape.to_string();
+          }
+        }
       }
     }
   }
@@ -60,21 +71,38 @@ TEST(ChannelsLastDumps, NumbersTooLargeToSquareAreSummedInTheSameOrder) {
   Tensor tensor = Tensor::zeros(DType::float64, {1, 5, 7, 9}).take();
   double number = 1e300;
   for (double& element : tensor.mutable_as<double>()) element = number *= -1.001;
-  EXPECT_TRUE(same_statistics(compute_statistics(turned(tensor)), compute_statistics(tensor)));
+  for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last})
+    EXPECT_TRUE(same_statistics(compute_statistics(turned(tensor), order), compute_statistics(tensor, order)));
 }
 
-TEST(ChannelsLastDumps, WhatIsWrittenByCallsIsTheRowMajorTensor) {
+TEST(ChannelsLastDumps, APayloadStaysAsItLiesWhereItIsCountedSo) {
+  const Tensor tensor = random_tensor(DType::float32, {1, 24, 5, 7}, 5),
+               pooled = random_tensor(DType::float32, {1, 24, 1, 1}, 5);
+  EXPECT_EQ(payload_order(turned(tensor), ElementOrder::channels_last), ElementOrder::channels_last);
+  EXPECT_EQ(payload_order(turned(tensor), ElementOrder::row_major), ElementOrder::row_major);
+  EXPECT_EQ(payload_order(tensor, ElementOrder::channels_last), ElementOrder::row_major);
+  EXPECT_EQ(payload_order(turned(pooled), ElementOrder::channels_last), ElementOrder::row_major);
+}
+
+TEST(ChannelsLastDumps, WhatIsWrittenByCallsIsThePayload) {
   const Tensor tensor = random_tensor(DType::float32, {1, 24, 300, 301}, 5);
-  std::vector<std::byte> seen;
-  const auto written = write_with_statistics(turned(tensor), [&](uint64_t offset, std::span<const std::byte> part) {
-    EXPECT_EQ(offset, seen.size());
-    seen.insert(seen.end(), part.begin(), part.end());
-    return Status();
-  });
-  ASSERT_OK(written);
-  ASSERT_EQ(seen.size(), tensor.size_bytes());
-  EXPECT_EQ(std::memcmp(seen.data(), tensor.view().data, seen.size()), 0);
-  EXPECT_TRUE(same_statistics(written->statistics, compute_statistics(tensor)));
+  for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last}) {
+    for (const Tensor& given : {tensor, turned(tensor)}) {
+      std::vector<std::byte> seen;
+      const auto write = [&](uint64_t offset, std::span<const std::byte> part) {
+        EXPECT_EQ(offset, seen.size());
+        seen.insert(seen.end(), part.begin(), part.end());
+        return Status();
+      };
+      const auto written = write_with_statistics(given, write, order);
+      ASSERT_OK(written);
+      ASSERT_EQ(seen.size(), tensor.size_bytes());
+      const Tensor wanted = payload_order(given, order) == ElementOrder::row_major ? tensor : turned(tensor);
+      EXPECT_EQ(std::memcmp(seen.data(), wanted.view().data, seen.size()), 0);
+      EXPECT_EQ(written->crc, crc32c(seen.data(), seen.size()));
+      EXPECT_TRUE(same_statistics(written->statistics, compute_statistics(tensor, order)));
+    }
+  }
 }
 
 TEST(ChannelsLastDumps, EveryLevelKeepsWhatItKeepsOfTheRowMajorTensor) {
@@ -105,6 +133,50 @@ TEST(ChannelsLastDumps, EveryLevelKeepsWhatItKeepsOfTheRowMajorTensor) {
     ASSERT_OK(a);
     ASSERT_OK(b);
     EXPECT_TRUE(same_bits(*a, *b)) << static_cast<int>(level);
+  }
+}
+
+// An image is stored as it lies, and read row-major; it is shared by a value of its shape, and by no other.
+TEST(ChannelsLastDumps, ImagesAreReadAsTheyAreMeant) {
+  const TemporaryFolder folder;
+  const Tensor tensor = random_tensor(DType::float32, {2, 24, 37, 41}, 3);
+  const Tensor flat = Tensor::wrap(DType::float32, {2, 24 * 37 * 41}, tensor.storage());
+  for (const bool by_calls : {false, true}) {
+    DumpWriterOptions options;
+    options.level = CaptureLevel::all;
+    if (by_calls) options.ring_bytes = 0;
+    const std::string path = folder / (by_calls ? "calls.plx" : "ring.plx");
+    auto writer = DumpWriter::create(path, options).take();
+    Producer producer(*writer);
+    ASSERT_OK(producer.begin());
+    for (const char* name : {"rows", "turned"}) producer.site(name).is_image = true;
+    ASSERT_OK(producer.show("rows", tensor));
+    ASSERT_OK(producer.show("turned", turned(tensor)));
+    ASSERT_OK(producer.show("flat", flat, "turned"));
+    producer.site("again").is_image = true;
+    ASSERT_OK(producer.show("again", tensor, "turned"));
+    ASSERT_OK(producer.show("bytes", Tensor::wrap(DType::float32, tensor.shape(), turned(tensor).storage())));
+    ASSERT_OK(producer.end());
+    ASSERT_OK(writer->finish());
+    const auto reader = open_dump(path);
+    for (const int32_t index : {0, 1, 3}) {
+      const auto loaded = reader->load(index), copied = reader->load_copy(index);
+      ASSERT_OK(loaded);
+      ASSERT_OK(copied);
+      EXPECT_TRUE(same_bits(loaded->tensor(), tensor)) << index;
+      EXPECT_TRUE(same_bits(copied->tensor(), tensor)) << index;
+      const TensorStatistics expected = compute_statistics(tensor, ElementOrder::channels_last);
+      EXPECT_TRUE(same_statistics(*reader->entries()[static_cast<size_t>(index)].statistics, expected)) << index;
+    }
+    EXPECT_EQ(reader->entries()[2].alias_of, 0);  // found to be the same bytes as those of "rows"
+    EXPECT_EQ(reader->entries()[3].alias_of, 1);
+    const auto flattened = reader->load(2), bytes = reader->load(4);
+    ASSERT_OK(flattened);
+    ASSERT_OK(bytes);
+    EXPECT_TRUE(same_bits(flattened->tensor(), flat));
+    EXPECT_TRUE(same_statistics(*reader->entries()[2].statistics, compute_statistics(flat)));
+    // The same bytes as an image's that lies channels last are another tensor.
+    EXPECT_EQ(std::memcmp(bytes->tensor().view().data, turned(tensor).view().data, tensor.size_bytes()), 0);
   }
 }
 

@@ -95,7 +95,7 @@ inline bool same_number(double a, double b) { return std::bit_cast<uint64_t>(a) 
 inline bool same_statistics(const TensorStatistics& a, const TensorStatistics& b) {
   return a.count == b.count && same_number(a.min, b.min) && same_number(a.max, b.max) && same_number(a.mean, b.mean) &&
          same_number(a.std, b.std) && same_number(a.l2, b.l2) && a.zeros == b.zeros && a.nan == b.nan &&
-         a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf &&
+         a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf && a.order == b.order &&
          std::ranges::equal(a.projections, b.projections, same_number);
 }
 

@@ -94,6 +94,39 @@ graph { name: "g"
   EXPECT_EQ(constant_like, (std::vector<std::string_view>{"steps", "step", "bias", "twice", "mask", "ones"}));
 }
 
+// What convolutions and pools make, as long as the axes stay; of a body those that it makes or reads from outside.
+TEST(Sites, ImagesAreWhatKeepsTheAxesOfAConvolution) {
+  constexpr std::string_view kImages = R"(
+ir_version: 8 opset_import { domain: "" version: 17 }
+graph { name: "g"
+  node { input: "x" output: "before" op_type: "Neg" }
+  node { input: "before" input: "w" output: "made" op_type: "Conv" }
+  node { input: "made" output: "bent" op_type: "Relu" }
+  node { input: "x" input: "bent" output: "added" op_type: "Add" }
+  node { input: "cond" output: "chosen" name: "if" op_type: "If"
+    attribute { name: "then_branch" type: GRAPH g { name: "t"
+      node { input: "added" output: "t0" op_type: "Sigmoid" }
+      output { name: "t0" type { tensor_type { elem_type: 1 } } } } }
+    attribute { name: "else_branch" type: GRAPH g { name: "e"
+      node { input: "x" output: "e0" op_type: "Neg" }
+      output { name: "e0" type { tensor_type { elem_type: 1 } } } } } }
+  node { input: "added" output: "pooled" op_type: "GlobalAveragePool" }
+  node { input: "pooled" output: "rows" op_type: "Flatten" }
+  node { input: "rows" output: "y" op_type: "Tanh" }
+  initializer { name: "w" data_type: 1 dims: 1 dims: 1 dims: 1 dims: 1 float_data: [1] }
+  input { name: "x" type { tensor_type { elem_type: 1 } } }
+  input { name: "cond" type { tensor_type { elem_type: 9 } } }
+  output { name: "y" type { tensor_type { elem_type: 1 } } } }
+)";
+  const auto model = read_model(kImages);
+  const SiteTable table = SiteTable::build(model).take();
+  std::vector<std::string_view> images;
+  for (const ValueSite& site : table.sites()) {
+    if (site.is_image) images.push_back(site.name);
+  }
+  EXPECT_EQ(images, (std::vector<std::string_view>{"made", "bent", "added", "t0", "pooled"}));
+}
+
 // An If gives a constant where both of its branches do, whatever decides between them.
 TEST(Sites, BranchesThatBothGiveConstants) {
   constexpr std::string_view kBranches = R"(

@@ -1,4 +1,4 @@
-// Channels-last tensors read as row-major ones: whole channels, and pieces that begin and end anywhere.
+// Tensors read in the order that they do not lie in: whole rows of it, and pieces that begin and end anywhere.
 #include "inspector/tensor/channels_last.h"
 
 #include <cstring>
@@ -47,7 +47,7 @@ const std::vector<Shape>& shapes() {
 
 constexpr DType kTypes[] = {DType::uint8, DType::float16, DType::float32, DType::float64, DType::complex128};
 
-TEST(ChannelsLastReader, ReadsWhatMovingOneByOneGives) {
+TEST(TurningReader, ReadsWhatMovingOneByOneGives) {
   for (const int threads : {1, 3}) {
     set_thread_count(threads);
     for (const DType dtype : kTypes) {
@@ -63,10 +63,10 @@ TEST(ChannelsLastReader, ReadsWhatMovingOneByOneGives) {
   set_thread_count(0);
 }
 
-TEST(ChannelsLastReader, LinesEndWithinTheBatch) {
+TEST(TurningReader, LinesEndWithinTheBatch) {
   const Pair given = pair_of(DType::float32, {2, 40, 3});
-  const ChannelsLastReader reader(given.channels_last);
-  ASSERT_EQ(reader.channels_of_line(), 32);
+  const TurningReader reader(given.channels_last);
+  ASSERT_EQ(reader.rows_of_line(), 32);
   EXPECT_EQ(reader.line_end(0), 32);
   EXPECT_EQ(reader.line_end(31), 32);
   EXPECT_EQ(reader.line_end(32), 40);
@@ -74,25 +74,46 @@ TEST(ChannelsLastReader, LinesEndWithinTheBatch) {
   EXPECT_EQ(reader.line_end(79), 80);
 }
 
+TEST(TurningReader, PlacesOfARowMajorTensorAreReadWithTheirChannels) {
+  for (const DType dtype : kTypes) {
+    for (const Shape& shape : shapes()) {
+      const Pair given = pair_of(dtype, shape);
+      Tensor read = Tensor::zeros(dtype, shape).take();
+      TurningReader(given.row_major).read_all(read.mutable_data());
+      EXPECT_EQ(std::memcmp(read.view().data, given.channels_last.view().data, read.size_bytes()), 0)
+          << name_of(dtype) << shape.to_string();
+    }
+  }
+}
+
 // One after another, as they are asked for; overlapping, with gaps, and backwards.
-TEST(RowMajorPieces, AnyPieceInAnyOrder) {
+TEST(OrderedPieces, AnyPieceInAnyOrder) {
   std::mt19937 random(11);
   for (const DType dtype : kTypes) {
     for (const Shape& shape : shapes()) {
       const Pair given = pair_of(dtype, shape);
       const size_t size = given.row_major.size_bytes();
-      RowMajorPieces pieces(given.channels_last), plain(given.row_major);
-      const auto expect_piece = [&](size_t first, size_t end) {
-        const std::byte* const wanted = given.row_major.view().data + first;
-        EXPECT_EQ(plain.read(first, end), wanted);
-        EXPECT_EQ(std::memcmp(pieces.read(first, end), wanted, end - first), 0)
-            << name_of(dtype) << shape.to_string() << " " << first << " " << end;
-      };
-      const size_t step = size / 7 + 1;
-      for (size_t first = 0; first < size; first += step) expect_piece(first, std::min(size, first + step));
-      for (int round = 0; round < 20; ++round) {
-        const size_t first = random() % size;
-        expect_piece(first, first + 1 + random() % (size - first));
+      for (const ElementOrder order : {ElementOrder::row_major, ElementOrder::channels_last}) {
+        const bool is_row_major = order == ElementOrder::row_major;
+        const Tensor& direct = is_row_major ? given.row_major : given.channels_last;
+        const Tensor& other = is_row_major ? given.channels_last : given.row_major;
+        OrderedPieces pieces(other, order), plain(direct, order);
+        const auto expect_piece = [&](OrderedPieces& turned, size_t first, size_t end) {
+          const std::byte* const wanted = direct.view().data + first;
+          EXPECT_EQ(plain.read(first, end), wanted);
+          EXPECT_EQ(std::memcmp(turned.read(first, end), wanted, end - first), 0)
+              << name_of(dtype) << shape.to_string() << " " << first << " " << end;
+        };
+        const size_t step = size / 7 + 1;
+        for (size_t first = 0; first < size; first += step) expect_piece(pieces, first, std::min(size, first + step));
+        for (int round = 0; round < 20; ++round) {
+          const size_t first = random() % size, end = first + 1 + random() % (size - first);
+          expect_piece(pieces, first, end);
+          OrderedPieces ending(other, order, end);  // reads nothing ahead of there
+          const size_t middle = first + (end - first) / 2;
+          if (middle > first) expect_piece(ending, first, middle);
+          expect_piece(ending, middle, end);
+        }
       }
     }
   }

@@ -132,8 +132,8 @@ Status Queue<Emulated>::wait_copied(int64_t ticket) {
   return {};
 }
 
-Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view) {
-  return chunk_statistics_by_kernel(queue, view);
+Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view, ElementOrder order) {
+  return chunk_statistics_by_kernel(queue, view, order);
 }
 
 void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* source, size_t bytes) {

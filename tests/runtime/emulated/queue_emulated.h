@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "inspector/tensor/element_order.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/gpu/queue_gpu.h"
@@ -78,7 +79,8 @@ void launch(Queue<Emulated>& queue, const Kernel& kernel, const gpu::LaunchSize&
   });
 }
 
-Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view);
+Result<Tensor> chunk_statistics(Queue<Emulated>& queue, const TensorView& view,
+                                ElementOrder order = ElementOrder::row_major);
 void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* source, size_t bytes);
 
 // copy_strided, for callers that do not see kernels.

@@ -17,16 +17,16 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-TensorStatistics on_device(const Tensor& host, int64_t numbers) {
+TensorStatistics on_device(const Tensor& host, int64_t numbers, ElementOrder order = ElementOrder::row_major) {
   Queue<Emulated> queue;
   const Tensor device = queue.to_device(host).take();
-  const auto summed = chunk_statistics(queue, device);
+  const auto summed = chunk_statistics(queue, device, order);
   EXPECT_TRUE(summed.ok()) << summed.error().message;
   if (!summed.ok() || !summed->defined()) return {};
   const Tensor bytes = queue.to_host(*summed).take();
   const std::span chunks(reinterpret_cast<const statistics::ChunkStatistics*>(bytes.view().data),
                          bytes.size_bytes() / sizeof(statistics::ChunkStatistics));
-  return joined_statistics(chunks, numbers);
+  return joined_statistics(chunks, numbers, order);
 }
 
 uint64_t bits(double value) {
@@ -35,9 +35,10 @@ uint64_t bits(double value) {
   return result;
 }
 
-void expect_same(const Tensor& tensor, const std::string& what, int64_t parts = 1) {
-  const TensorStatistics host = compute_statistics(tensor);
-  const TensorStatistics device = on_device(tensor, tensor.element_count() * parts);
+void expect_same(const Tensor& tensor, const std::string& what, int64_t parts = 1,
+                 ElementOrder order = ElementOrder::row_major) {
+  const TensorStatistics host = compute_statistics(tensor, order);
+  const TensorStatistics device = on_device(tensor, tensor.element_count() * parts, order);
   EXPECT_EQ(host.count, device.count) << what;
   EXPECT_EQ(host.zeros, device.zeros) << what;
   EXPECT_EQ(host.nan, device.nan) << what;
@@ -60,6 +61,17 @@ Tensor floats(const std::vector<float>& values) { return Tensor::vector<float>(v
 TEST(DeviceStatistics, OfAnyLength) {
   for (const int64_t count : {1, 7, 63, 64, 65, 1000, 1024, 16384, 16385, 50007}) {
     expect_same(floats(random_values<float>(count, 5)), std::to_string(count) + " elements");
+  }
+}
+
+// Images, of several batches, whose chunks begin within a place; complex elements are two numbers.
+TEST(DeviceStatistics, CountedChannelsLast) {
+  for (const Shape& shape : {Shape{1, 3, 5, 7}, Shape{2, 24, 31, 33}, Shape{3, 100, 200}, Shape{1, 2048, 3, 3}}) {
+    const Tensor numbers = floats(random_values<float>(2 * shape.element_count(), 6));
+    expect_same(Tensor::wrap(DType::float32, shape, numbers.storage()), shape.to_string(), 1,
+                ElementOrder::channels_last);
+    expect_same(Tensor::wrap(DType::complex64, shape, numbers.storage()), shape.to_string(), 2,
+                ElementOrder::channels_last);
   }
 }
 

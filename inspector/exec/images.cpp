@@ -1,0 +1,108 @@
+// Operators by name: those that make images, and those that keep their axes.
+#include "inspector/exec/images.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace parallax {
+namespace {
+
+// Their specifications name the axes N, C and spatial ones.
+constexpr std::array<std::string_view, 23> kMakers = {"AveragePool",
+                                                      "BatchNormalization",
+                                                      "Conv",
+                                                      "ConvInteger",
+                                                      "ConvTranspose",
+                                                      "DeformConv",
+                                                      "DepthToSpace",
+                                                      "FusedConv",
+                                                      "GlobalAveragePool",
+                                                      "GlobalLpPool",
+                                                      "GlobalMaxPool",
+                                                      "GroupNormalization",
+                                                      "InstanceNormalization",
+                                                      "LRN",
+                                                      "LpPool",
+                                                      "MaxPool",
+                                                      "MaxUnpool",
+                                                      "QLinearAveragePool",
+                                                      "QLinearConv",
+                                                      "QLinearGlobalAveragePool",
+                                                      "SpaceToDepth",
+                                                      "ConvTransposeWithDynamicPads",
+                                                      "Upsample"};
+
+constexpr std::array<std::string_view, 57> kKeepers = {"Abs",
+                                                       "Add",
+                                                       "BiasGelu",
+                                                       "Cast",
+                                                       "CastLike",
+                                                       "Ceil",
+                                                       "Celu",
+                                                       "Clip",
+                                                       "Concat",
+                                                       "DequantizeLinear",
+                                                       "Div",
+                                                       "Dropout",
+                                                       "Elu",
+                                                       "Erf",
+                                                       "Exp",
+                                                       "FastGelu",
+                                                       "Floor",
+                                                       "Gelu",
+                                                       "HardSigmoid",
+                                                       "HardSwish",
+                                                       "Identity",
+                                                       "LeakyRelu",
+                                                       "Log",
+                                                       "Max",
+                                                       "Mean",
+                                                       "Min",
+                                                       "Mish",
+                                                       "Mul",
+                                                       "Neg",
+                                                       "PRelu",
+                                                       "Pad",
+                                                       "Pow",
+                                                       "QLinearAdd",
+                                                       "QLinearConcat",
+                                                       "QLinearLeakyRelu",
+                                                       "QLinearMul",
+                                                       "QLinearSigmoid",
+                                                       "QuantizeLinear",
+                                                       "QuickGelu",
+                                                       "Reciprocal",
+                                                       "Relu",
+                                                       "Resize",
+                                                       "Round",
+                                                       "Selu",
+                                                       "Sigmoid",
+                                                       "Sign",
+                                                       "Slice",
+                                                       "Softplus",
+                                                       "Softsign",
+                                                       "Split",
+                                                       "Sqrt",
+                                                       "Sub",
+                                                       "Sum",
+                                                       "Swish",
+                                                       "Tanh",
+                                                       "ThresholdedRelu",
+                                                       "Where"};
+
+}  // namespace
+
+bool gives_images(const Node& node, const std::function<bool(ValueId)>& is_image) {
+  if (node.function != nullptr) return false;
+  if (std::ranges::find(kMakers, node.op_type) != kMakers.end()) return true;
+  const bool keeps = std::ranges::find(kKeepers, node.op_type) != kKeepers.end();
+  return keeps && std::ranges::any_of(node.inputs, [&](ValueId input) { return input != kNoValue && is_image(input); });
+}
+
+ElementOrder counting_order(const ValueSite& site, const TensorView& tensor) {
+  const bool can_turn = tensor.dtype != DType::string && !is_sub_byte(tensor.dtype) && tensor.shape.rank() >= 3;
+  return site.is_image && can_turn ? ElementOrder::channels_last : ElementOrder::row_major;
+}
+
+}  // namespace parallax
