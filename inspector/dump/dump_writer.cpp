@@ -56,6 +56,18 @@ class DumpWriter::Impl {
     Stored stored;
   };
 
+  // What is written of a weight with every call, and differs by the call alone.
+  struct WeightRecord {
+    const std::byte* data = nullptr;
+    std::vector<std::byte> body;
+    uint64_t payload_of = 0;
+    Stored stored;
+  };
+
+  Status observe_anew(const Observation& observation, CaptureLevel wanted);
+  WeightRecord* known_weight(const Observation& observation);
+  Status repeat(const Observation& observation, WeightRecord& weight);
+  void keep_weight(const Observation& observation, const Stored& stored);
   Result<Value> on_host(const Value& value, void* stream) const;
   Status store(const Observation& observation, const Value& value, CaptureLevel level);
   static std::optional<TensorStatistics> known_statistics(const Stored& stored, const Tensor& tensor,
@@ -76,6 +88,7 @@ class DumpWriter::Impl {
   std::unordered_map<std::string, uint64_t> graphs_;      // of the current run, by name
   std::vector<LastRecord> last_records_;                  // by site id
   std::shared_ptr<const Model> model_;                    // keeps the keys of weights_ meaningful
+  std::vector<WeightRecord> weight_records_;              // by site id
   std::unordered_map<const std::byte*, Stored> weights_;  // the model's own payloads; id 0 until one is captured
 };
 
@@ -98,6 +111,7 @@ Status DumpWriter::Impl::begin_run(const RunInfo& run) {
   run_begin_ = Clock::now();
   graphs_.clear();
   weights_.clear();
+  weight_records_.clear();
   last_records_.clear();
   place_ = {};
   dump::ExecutionRecord record{run.executor,
@@ -198,6 +212,39 @@ Status DumpWriter::Impl::absent(const ValueSite& site, const Absence& absence) {
 Status DumpWriter::Impl::observe(const Observation& observation) {
   const CaptureLevel wanted = wants(observation.site);
   if (wanted == CaptureLevel::none) return {};
+  if (WeightRecord* const weight = known_weight(observation)) return repeat(observation, *weight);
+  return observe_anew(observation, wanted);
+}
+
+DumpWriter::Impl::WeightRecord* DumpWriter::Impl::known_weight(const Observation& observation) {
+  const auto site = static_cast<size_t>(observation.site.id);
+  if (site >= weight_records_.size() || weight_records_[site].data == nullptr) return nullptr;
+  WeightRecord& known = weight_records_[site];
+  const bool is_same = observation.value.is_tensor() && observation.value.tensor().view().data == known.data &&
+                       observation.value.tensor().size_bytes() == known.stored.size_bytes;
+  return is_same ? &known : nullptr;
+}
+
+Status DumpWriter::Impl::repeat(const Observation& observation, WeightRecord& weight) {
+  dump::replace_place(weight.body, place_);
+  RecordLog::Draft draft = PX_TRY(log_->begin(Kind::tensor, weight.body.size(), 0));
+  log_->commit(draft, weight.body, weight.payload_of);
+  remember(observation, weight.stored);
+  return {};
+}
+
+// After it was written; with its payload it is the first that later ones share.
+void DumpWriter::Impl::keep_weight(const Observation& observation, const Stored& stored) {
+  const bool is_weight = observation.site.role == ValueSite::Role::initializer && observation.frames.prefix().empty();
+  const std::byte* const data = observation.value.tensor().view().data;
+  if (!is_weight || !weights_.contains(data)) return;
+  const auto site = static_cast<size_t>(observation.site.id);
+  if (site >= weight_records_.size()) weight_records_.resize(site + 1);
+  const auto body = body_.body();
+  weight_records_[site] = {data, {body.begin(), body.end()}, stored.id, stored};
+}
+
+Status DumpWriter::Impl::observe_anew(const Observation& observation, CaptureLevel wanted) {
   path_ = observation.path();
   if (!observation.site.is_graph_output && !is_wanted(path_)) return {};
   const bool is_summed_up = wanted == CaptureLevel::stats && observation.statistics != nullptr;
@@ -265,6 +312,7 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
   } else {
     PX_TRY(store_tensor(record, tensor, order, stored));
   }
+  keep_weight(observation, stored);
   remember(observation, stored);
   return {};
 }
@@ -339,6 +387,7 @@ Status DumpWriter::Impl::store_summary(const Observation& observation, dump::Ten
   PX_TRY(store_other(record, sample));
   const Stored summary{seen.id,          tensor.dtype(), tensor.shape(), tensor.size_bytes(), seen.payload_order,
                        record.statistics};
+  if (record.value.level == CaptureLevel::stats && seen.id == 0) keep_weight(observation, summary);
   remember(observation, summary);
   return {};
 }

@@ -68,6 +68,8 @@ TypeInfo read_type(ByteReader& reader, int depth = 0);  // fails the reader on n
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
+constexpr size_t kFieldHeaderBytes = 8;  // of each field: u16 tag, u16 0, u32 size
+
 // Builds a body, field by field.
 class FieldWriter {
  public:

@@ -243,19 +243,46 @@ void RecordLog::stop_thread() {
   thread_.join();
 }
 
+namespace {
+
+// Bytes of a file here and there, most of them close to the ones before.
+class NearbyBytes {
+ public:
+  NearbyBytes(const GrowingFile& file, uint64_t end) : file_(file), end_(end) {}
+
+  // Valid until the next call.
+  Result<std::span<const std::byte>> read(uint64_t offset, size_t size_bytes) {
+    constexpr uint64_t kReadAheadBytes = 16 << 10;
+    if (offset < begin_ || offset + size_bytes > begin_ + bytes_.size()) {
+      bytes_.resize(std::max<size_t>(size_bytes, std::min(kReadAheadBytes, end_ - offset)));
+      begin_ = offset;
+      PX_TRY(file_.read(offset, bytes_));
+    }
+    return std::span<const std::byte>(bytes_).subspan(offset - begin_, size_bytes);
+  }
+
+ private:
+  const GrowingFile& file_;
+  uint64_t end_;
+  uint64_t begin_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
 // The index repeats headers and bodies as they lie in the file, so it is collected from there: memory holds no second
 // copy while capturing. Not through a mapping, of which every header would bring its neighbours into memory, up to a
 // huge page.
 Result<std::string> RecordLog::collect_index() const {
   std::string index;
+  NearbyBytes bytes(*file_, next_offset_);
   for (uint64_t offset = kFileHeaderBytes; offset < next_offset_;) {
     RecordHeader header;
-    PX_TRY(file_->read(offset, std::as_writable_bytes(std::span(&header, 1))));
+    std::memcpy(&header, PX_TRY(bytes.read(offset, sizeof header)).data(), sizeof header);
     PX_CHECK(inspect_header(header, next_offset_ - offset) == HeaderState::valid);
+    const std::span record = PX_TRY(bytes.read(offset, kRecordHeaderBytes + header.body_bytes));
     index.append(reinterpret_cast<const char*>(&offset), sizeof offset);
-    const size_t begin = index.size();
-    index.resize(begin + kRecordHeaderBytes + header.body_bytes);
-    PX_TRY(file_->read(offset, std::as_writable_bytes(std::span(index).subspan(begin))));
+    index.append(reinterpret_cast<const char*>(record.data()), record.size());
     index.resize(round_up(index.size(), 8));
     offset += header.record_bytes;
   }

@@ -153,6 +153,10 @@ void encode_statistics(const TensorStatistics& statistics, char* target) {
   std::memcpy(target, content.data(), kStatisticsBytes);
 }
 
+void replace_place(std::span<std::byte> body, const Place& place) {
+  std::memcpy(body.subspan(kFieldHeaderBytes).data(), &place, sizeof place);  // the first of the fields
+}
+
 std::optional<ExecutionRecord> decode_execution(const Fields& fields) {
   auto settings = read_pairs(fields.raw(kSettings));
   if (!settings.has_value()) return std::nullopt;

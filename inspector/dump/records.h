@@ -91,6 +91,8 @@ void encode(const EventRecord& record, FieldWriter& out);
 // them.
 size_t encode(const TensorRecord& record, FieldWriter& out);
 void encode_statistics(const TensorStatistics& statistics, char* target);
+// In an encoded TensorRecord.
+void replace_place(std::span<std::byte> body, const Place& place);
 constexpr size_t kStatisticsBytes = (10 + kProjectionCount) * 8;
 
 // Nothing when the body breaks its format.
