@@ -74,21 +74,57 @@ Status where(Context& op) {
   return set_quantised(op, z, 7, 8, op.input(1).dtype());
 }
 
+// From the codes of an input to those with a scale and a zero point at these inputs.
+struct Recoding {
+  QuantisedInput from;
+  int64_t scale, zero_point;
+  DType to;
+};
+
+// What all 256 codes become, through an operator where there is one.
+Result<ByteTable> table_of(Context& op, const Recoding& recoding, const InnerOp* inner) {
+  const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{256}));
+  for (int64_t code = 0; code < 256; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
+  Tensor real = PX_TRY(real_values(op, codes, recoding.from));
+  if (inner != nullptr) real = PX_TRY(run_inner(op, *inner, {real}));
+  const Tensor quantised = PX_TRY(quantised_values(op, real, recoding.scale, recoding.zero_point, recoding.to));
+  ByteTable table;
+  std::memcpy(table.data(), quantised.view().data, table.size());
+  return table;
+}
+
+// A part of QLinearConcat as codes of the result, looked up.
+Result<Tensor> recoded(Context& op, int64_t input, DType to) {
+  const ByteTable table = PX_TRY(table_of(op, {{input, input + 1, input + 2}, 0, 1, to}, nullptr));
+  const TensorView x = op.input(input).view();
+  Tensor part = PX_TRY(op.queue().allocate(to, x.shape));
+  look_up_bytes(table, x.element_count(), x.data, writable(part).data);
+  return part;
+}
+
 // After Y's scale and zero point, three inputs for each tensor.
 Status concat(Context& op) {
   const int64_t count = op.input_count();
   if (count < 5 || count % 3 != 2) return execution_error("each tensor needs a scale and a zero point");
   std::vector<Value> parts;
+  const DType dtype = op.input(1).dtype();
+  const auto is_of_bytes = [](DType each) { return each == DType::int8 || each == DType::uint8; };
+  bool are_codes = kOnHost && is_of_bytes(dtype) && are_single(op, {0, 1});
+  for (int64_t index = 2; index < count; index += 3)
+    are_codes = are_codes && op.has_input(index) && is_of_bytes(op.input(index).dtype()) && are_single(op, {index + 2});
   for (int64_t index = 2; index < count; index += 3) {
     if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
     if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
     if ((dtype_bit(op.input(index).dtype()) & kInts) == 0)
       return execution_error("a tensor to be joined is not quantised");
-    Tensor part = PX_TRY(real_values(op, {index, index + 1, index + 2}));
+    Tensor part =
+        are_codes ? PX_TRY(recoded(op, index, dtype)) : PX_TRY(real_values(op, {index, index + 1, index + 2}));
     parts.emplace_back(std::move(part));
   }
-  const Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", op.integer("axis"))}}, parts));
-  return set_quantised(op, y, 0, 1, op.input(1).dtype());
+  Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", op.integer("axis"))}}, parts));
+  if (!are_codes) return set_quantised(op, y, 0, 1, dtype);
+  op.set_output(0, std::move(y));
+  return {};
 }
 
 Status multiply_integers(Context& op) {
@@ -102,19 +138,6 @@ Status multiply_integers(Context& op) {
 
 // ---- One operand: X, its scale and zero point, those of Y ----
 
-// The inner operator of all 256 codes.
-Result<ByteTable> table_of(Context& op, const InnerOp& inner) {
-  const DType dtype = op.input(0).dtype();
-  const Tensor codes = PX_TRY(op.queue().allocate(dtype, Shape{256}));
-  for (int64_t code = 0; code < 256; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
-  const Tensor x = PX_TRY(real_values(op, codes, {0, 1, 2}));
-  const Tensor y = PX_TRY(run_inner(op, inner, {x}));
-  const Tensor quantised = PX_TRY(quantised_values(op, y, 3, 4, dtype));
-  ByteTable table;
-  std::memcpy(table.data(), quantised.view().data, table.size());
-  return table;
-}
-
 Status through(Context& op, const InnerOp& inner) {
   const Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor y = PX_TRY(run_inner(op, inner, {x}));
@@ -125,7 +148,7 @@ Status through(Context& op, const InnerOp& inner) {
 Status pointwise(Context& op, const InnerOp& inner) {
   const Tensor& x = op.input(0);
   if (!kOnHost || !are_single(op, {1, 2, 3, 4})) return through(op, inner);
-  const ByteTable table = PX_TRY(table_of(op, inner));
+  const ByteTable table = PX_TRY(table_of(op, {{0, 1, 2}, 3, 4, x.dtype()}, &inner));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   look_up_bytes(table, x.element_count(), x.view().data, y.data);
   return {};
