@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "inspector/base/thread_pool.h"
 #include "runtime/device/byte_table.h"
 #include "runtime/device/code_pairs.h"
 #include "runtime/ops/contributed.h"
@@ -35,25 +37,69 @@ bool are_single(const Context& op, std::initializer_list<int64_t> inputs) {
 
 constexpr bool kOnHost = std::is_same_v<CompiledDevice, Cpu>;
 
-// Of two tensors of codes on the host, one of which has the result's shape and the other has it, too, or is one number.
-// False: nothing was done.
+// How a smaller tensor is repeated along a larger one, which is [outer, its elements, inner].
+struct Repeated {
+  int64_t outer = 1, inner = 1;
+};
+std::optional<Repeated> repeated_along(const Shape& larger, const Shape& smaller) {
+  const int64_t rank = rank_of(larger), missing = rank - rank_of(smaller);
+  if (missing < 0) return std::nullopt;
+  Repeated repeated{1, larger.element_count()};
+  for (int64_t axis = rank - 1, rest = 1; axis >= missing; --axis) {  // up to the first that is not 1, from behind
+    if (dim_of(smaller, axis - missing) != 1) {
+      repeated.inner = rest;
+      break;
+    }
+    rest *= dim_of(larger, axis);
+  }
+  const int64_t both = repeated.inner * smaller.element_count();
+  repeated.outer = both == 0 ? 0 : larger.element_count() / both;
+  int64_t seen = 1;  // of the smaller one, from behind
+  for (int64_t axis = rank - 1; axis >= missing; --axis) {
+    const int64_t own = dim_of(smaller, axis - missing);
+    const bool is_between = seen > 1 && seen < smaller.element_count();
+    if (own != dim_of(larger, axis) && (own != 1 || is_between)) return std::nullopt;
+    seen *= own;
+  }
+  return repeated;
+}
+
+// Of two tensors of codes on the host, one of which has the result's shape and the other is repeated along it in runs
+// that are worth it. False: nothing was done.
 Result<bool> combine_on_host(Context& op, bool is_product) {
+  constexpr int64_t kShortestRun = 16;
   const DType dtype = op.input(0).dtype();
   if (!kOnHost || dtype != op.input(3).dtype() || !are_single(op, {1, 2, 4, 5, 6, 7})) return false;
-  const bool a_is_one = op.input(0).element_count() == 1;
-  const Tensor& a = op.input(a_is_one ? 3 : 0);
-  const Tensor& b = op.input(a_is_one ? 0 : 3);
-  const bool b_is_one = b.element_count() == 1 && b.shape().rank() <= a.shape().rank();
-  if (!b_is_one && !(a.shape() == b.shape())) return false;
+  const bool a_is_smaller = op.input(0).element_count() < op.input(3).element_count();
+  const Tensor& a = op.input(a_is_smaller ? 3 : 0);
+  const Tensor& b = op.input(a_is_smaller ? 0 : 3);
+  const auto repeated = repeated_along(a.shape(), b.shape());
+  if (!repeated.has_value()) return false;
+  const bool b_is_one = repeated->inner > 1;
+  const int64_t length = b_is_one ? repeated->inner : b.element_count();
+  if (length < kShortestRun && length < a.element_count()) return false;
   const auto scale_of = [&](int64_t scale, int64_t zero) -> Result<CodeScale> {
     return CodeScale{PX_TRY(op.real_of_input(scale)), op.has_input(zero) ? PX_TRY(op.real_of_input(zero)) : 0.0};
   };
-  CodePairs pairs{is_product, {}, {}, PX_TRY(scale_of(6, 7)), a.element_count(), b_is_one};
-  pairs.a = PX_TRY(scale_of(a_is_one ? 4 : 1, a_is_one ? 5 : 2));
-  pairs.b = PX_TRY(scale_of(a_is_one ? 1 : 4, a_is_one ? 2 : 5));
+  CodePairs pairs{is_product, {}, {}, PX_TRY(scale_of(6, 7)), length, b_is_one};
+  pairs.a = PX_TRY(scale_of(a_is_smaller ? 4 : 1, a_is_smaller ? 5 : 2));
+  pairs.b = PX_TRY(scale_of(a_is_smaller ? 1 : 4, a_is_smaller ? 2 : 5));
   if (!suits_code_pairs(pairs)) return false;
   const MutableView y = PX_TRY(op.make_output(0, dtype, a.shape()));
-  if (pairs.count > 0) combine_codes(pairs, dtype, a.view().data, b.view().data, y.data);
+  if (a.element_count() == 0) return true;
+  const std::byte *const left = a.view().data, *const right = b.view().data;
+  const auto run = [&](int64_t index) {
+    const std::byte* const own = b_is_one ? right + index % b.element_count() : right;
+    combine_codes(pairs, dtype, left + index * length, own, y.data + index * length);
+  };
+  const int64_t runs = a.element_count() / length;
+  if (runs == 1) {
+    run(0);
+  } else {
+    parallel_for(runs, length, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) run(index);
+    });
+  }
   return true;
 }
 

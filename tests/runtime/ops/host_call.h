@@ -21,10 +21,11 @@ struct Call {
   Node node;
   std::vector<Value> inputs;
 
-  Call(std::string op, int64_t opset, std::vector<Value> values) : inputs(std::move(values)) {
+  Call(std::string op, int64_t opset, std::vector<Value> values, std::string domain = "") : inputs(std::move(values)) {
     node.op_type = node.display_name = std::move(op);
     node.opset_version = opset;
-    node.schema = OpsetRegistry::standard().find("", node.op_type, opset);
+    node.domain = std::move(domain);
+    node.schema = OpsetRegistry::standard().find(node.domain, node.op_type, opset);
     for (size_t i = 0; i < inputs.size(); ++i) node.inputs.push_back(static_cast<ValueId>(i));
     node.outputs.push_back(static_cast<ValueId>(inputs.size()));
   }

@@ -152,5 +152,54 @@ TEST(Einsum, TurnsAndSumsOneOperand) {
   expect_everywhere<float>(diagonal, trace, 1e-4, "ii->");
 }
 
+// ---- Codes of which one tensor is repeated along the other ----
+
+Tensor repeated_as(const Tensor& codes, const Shape& shape) {
+  Tensor whole = Tensor::allocate(codes.dtype(), shape).take();
+  for (int64_t i = 0; i < whole.element_count(); ++i) {
+    int64_t rest = i, from = 0, step = 1;
+    for (int64_t axis = rank_of(shape) - 1; axis >= 0; --axis) {
+      const int64_t missing = rank_of(shape) - rank_of(codes.shape());
+      const int64_t own = axis < missing ? 1 : codes.shape()[static_cast<size_t>(axis - missing)];
+      const int64_t dim = shape[static_cast<size_t>(axis)];
+      from += (own == 1 ? 0 : rest % dim) * step;
+      step *= own;
+      rest /= dim;
+    }
+    whole.storage().get()[i] = codes.view().data[from];
+  }
+  return whole;
+}
+
+TEST(QLinearMul, RepeatsTheSmallerTensor) {
+  const Shape shape{2, 3, 5, 18};
+  const auto codes = [](const Shape& own, uint32_t seed) {
+    return stored<int64_t>(DType::uint8, own, random_values<int64_t>(own.element_count(), seed, 0, 255));
+  };
+  const Tensor x = codes(shape, 14);
+  const auto parameters = [](float scale, int64_t zero) {
+    return std::vector<Value>{tensor_of<float>(Shape{}, {scale}), stored<int64_t>(DType::uint8, Shape{}, {zero})};
+  };
+  const auto run = [&](const std::string& op, const Tensor& a, const Tensor& b) {
+    std::vector<Value> inputs{a};
+    for (const Value& each : parameters(0.02F, 3)) inputs.push_back(each);
+    inputs.emplace_back(b);
+    for (const Value& each : parameters(0.03F, 9)) inputs.push_back(each);
+    for (const Value& each : parameters(0.9F, 100)) inputs.push_back(each);
+    return Call(op, 1, inputs, "com.microsoft").run();
+  };
+  for (const Shape& own : {Shape{}, Shape{18}, Shape{3, 1, 1}, Shape{1, 3, 5, 1}, Shape{2, 1, 1, 1}, Shape{2, 1, 5, 1},
+                           Shape{3, 5, 18}, Shape{1, 1, 1, 1}}) {
+    const Tensor y = codes(own, 15);
+    for (const std::string& op : {std::string("QLinearMul"), std::string("QLinearAdd")}) {
+      const Tensor wanted = run(op, x, repeated_as(y, shape)), found = run(op, x, y);
+      ASSERT_EQ(found.shape(), shape);
+      EXPECT_EQ(std::memcmp(found.view().data, wanted.view().data, x.view().size_bytes()), 0) << op << own.to_string();
+    }
+    const Tensor turned = run("QLinearMul", y, x);
+    EXPECT_EQ(turned.shape(), shape) << own.to_string();
+  }
+}
+
 }  // namespace host_paths_test
 }  // namespace parallax::runtime
