@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "inspector/base/thread_pool.h"
@@ -14,40 +15,57 @@ namespace {
 
 constexpr int64_t kPairs = 1024;             // of a block
 constexpr float kRoundsPairs = 12582912.0F;  // added, it rounds magnitudes below 2^22 to integers
+// The same in double of magnitudes below 2^51: what suits is far below that.
+constexpr double kRoundsInDouble = 6755399441055744.0;
+
+constexpr int64_t kMarks = 8;  // are looked at together
+
+bool none_marked(const uint8_t* marks) {
+  uint64_t all = 0;
+  std::memcpy(&all, marks, sizeof(all));
+  return all == 0;
+}
 
 // The most that the quotient before it is rounded can be.
 double most_of(const CodePairs& pairs) {
   const double a = 255.0 * pairs.a.scale, b = 255.0 * pairs.b.scale;
   return (pairs.is_product ? a * b : a + b) / pairs.y.scale;
 }
-// By which float may err: some roundings, each of half a unit of 2^-23.
+// By which float may err: five roundings at most, each of half a unit of 2^-23.
 double error_of(const CodePairs& pairs) { return most_of(pairs) * 0x1p-21; }
 
+// The scales of a and b over y's; of a product a has both.
 struct PairFactors {
-  float a, b, a_zero, b_zero, y_scale, low, high, zero, near;
+  float a, b, a_zero, b_zero, low, high, zero, near;
 };
 
 template <class T>
 PairFactors factors_of(const CodePairs& pairs) {
   const double low = static_cast<double>(std::numeric_limits<T>::lowest()) - pairs.y.zero;
   const auto narrow = [](double value) { return static_cast<float>(value); };
-  return {narrow(pairs.a.scale), narrow(pairs.b.scale), narrow(pairs.a.zero),
-          narrow(pairs.b.zero),  narrow(pairs.y.scale), narrow(low),
-          narrow(low + 255.0),   narrow(pairs.y.zero),  narrow(0.5 - error_of(pairs))};
+  const double both = pairs.is_product ? pairs.b.scale : 1.0;
+  return {narrow(pairs.a.scale * both / pairs.y.scale),
+          narrow(pairs.b.scale / pairs.y.scale),
+          narrow(pairs.a.zero),
+          narrow(pairs.b.zero),
+          narrow(low),
+          narrow(low + 255.0),
+          narrow(pairs.y.zero),
+          narrow(0.5 - error_of(pairs))};
 }
 
 template <bool kProduct>
 float quotient_of(float a, float b, const PairFactors& factors) {
-  const float left = (a - factors.a_zero) * factors.a, right = (b - factors.b_zero) * factors.b;
-  return (kProduct ? left * right : left + right) / factors.y_scale;
+  const float left = a - factors.a_zero, right = b - factors.b_zero;
+  return kProduct ? left * right * factors.a : left * factors.a + right * factors.b;
 }
 
 template <class T>
 T in_double(const CodePairs& pairs, T a, T b) {
   const double left = (static_cast<double>(a) - pairs.a.zero) * pairs.a.scale;
   const double right = (static_cast<double>(b) - pairs.b.zero) * pairs.b.scale;
-  const double rounded =
-      std::nearbyint((pairs.is_product ? left * right : left + right) / pairs.y.scale) + pairs.y.zero;
+  const double number = (pairs.is_product ? left * right : left + right) / pairs.y.scale;
+  const double rounded = (number + kRoundsInDouble) - kRoundsInDouble + pairs.y.zero;
   const double low = std::numeric_limits<T>::lowest();
   return static_cast<T>(static_cast<int32_t>(std::clamp(rounded, low, low + 255.0)));
 }
@@ -87,12 +105,13 @@ void combine_all(const CodePairs& pairs, const T* a, const T* b, T* y) {
   const PairFactors factors = factors_of<T>(pairs);
   parallel_for(pairs.count, 1, [&](int64_t begin, int64_t end) {
     T codes[kPairs];
-    uint8_t marks[kPairs];
+    alignas(kMarks) uint8_t marks[kPairs] = {};
     for (int64_t first = begin; first < end; first += kPairs) {
       const int64_t count = std::min(kPairs, end - first);
       const T* const right = kOne ? b : b + first;
       int32_t left = combine_block<T, kProduct, kOne>(factors, count, a + first, right, codes, marks);
       for (int64_t i = 0; left > 0; ++i) {
+        for (; i % kMarks == 0 && none_marked(marks + i); i += kMarks) continue;
         if (marks[i] == 0) continue;
         codes[i] = in_double(pairs, a[first + i], kOne ? b[0] : right[i]);
         --left;

@@ -60,6 +60,12 @@ struct Dequantize {
   }
 };
 
+struct DequantizeWide {  // the difference and the product are exact in double, or nearly so
+  float operator()(int32_t code, float scale, float zero) const {
+    return static_cast<float>((static_cast<double>(code) - static_cast<double>(zero)) * static_cast<double>(scale));
+  }
+};
+
 // Of elements [begin, end) that share a scale.
 template <class F, class From, class To>
 void run_line(const F& f, const From* x, To* y, int64_t begin, int64_t end, float scale, float zero) {
@@ -131,8 +137,8 @@ void requantize_rows(const QuantizedColumns& columns, const int32_t* sums, T* y)
 }  // namespace
 
 bool suits_lines(DType codes, const QuantizedLines& lines) {
-  const bool is_known =
-      codes == DType::uint8 || codes == DType::int8 || codes == DType::uint16 || codes == DType::int16;
+  const bool is_known = codes == DType::uint8 || codes == DType::int8 || codes == DType::uint16 ||
+                        codes == DType::int16 || codes == DType::int32;
   const auto dim = static_cast<int64_t>(lines.scales.size());
   const bool is_long = dim == 1 || (lines.inner == 1 ? dim : lines.inner) >= kLeastLine;
   return is_known && is_long && lines.count > 0;
@@ -164,6 +170,7 @@ void requantize_columns(const QuantizedColumns& columns, const int32_t* sums, DT
 }
 
 void dequantize_lines(Queue<Cpu>& /*queue*/, const QuantizedLines& lines, DType codes, const std::byte* x, float* y) {
+  if (codes == DType::int32) return run(lines, DequantizeWide{}, reinterpret_cast<const int32_t*>(x), y);
   visit_codes(codes, [&](auto type) { run(lines, Dequantize{}, reinterpret_cast<const decltype(type)*>(x), y); });
 }
 

@@ -19,7 +19,8 @@ struct QuantizedLines {
   std::vector<float> zeros;  // as many; whole numbers that a code can be
 };
 
-// Codes of these types, and lines long enough to be worth it.
+// Codes of these types, and lines long enough to be worth it. Nothing is quantised to int32, which is dequantised
+// alone.
 bool suits_lines(DType codes, const QuantizedLines& lines);
 
 // code = saturate(round(x / scale) + zero), halves to even; NaN counts as 0, whose code is `zero`.

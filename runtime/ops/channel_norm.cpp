@@ -40,14 +40,41 @@ struct BatchNormRow {
   int64_t channels;
   C epsilon;
   Elements<Device, const C> scale, bias, mean, variance;
+  PX_HD Linear<C> linear_of(int64_t channel) const {
+    const C factor = scale[channel] / std::sqrt(variance[channel] + epsilon);
+    return {factor, bias[channel] - mean[channel] * factor};
+  }
   template <class Team>
   PX_HD void operator()(Team& team, int64_t row) const {
-    const int64_t channel = row % channels;
-    const C factor = scale[channel] / std::sqrt(variance[channel] + epsilon);
-    const Linear<C> linear{factor, bias[channel] - mean[channel] * factor};
+    const Linear<C> linear = linear_of(row % channels);
     team.emit_runs(team.length(), [=](int64_t) { return linear; });
   }
 };
+
+struct TimesPlus {
+  template <class C>
+  PX_HD C operator()(C x, C factor, C offset) const {
+    return x * factor + offset;
+  }
+};
+
+// Planes of one element on the host: whole rows of channels, each with a factor and an offset of its own.
+template <class C>
+void batch_norm_of_rows(Queue<Cpu>& queue, const BatchNormRow<Cpu, C>& row, const MutableView& y, TensorView x) {
+  std::vector<C> factors, offsets;
+  for (int64_t channel = 0; channel < row.channels; ++channel) {
+    const Linear<C> linear = row.linear_of(channel);
+    factors.push_back(linear.factor);
+    offsets.push_back(linear.offset);
+  }
+  const auto view_of = [](const std::vector<C>& values) {
+    const Shape shape{static_cast<int64_t>(values.size())};
+    return TensorView{storage_of<C>(), shape, reinterpret_cast<const std::byte*>(values.data()), {}};
+  };
+  x.shape = Shape{x.element_count() / row.channels, row.channels};
+  const MutableView rows{y.dtype, x.shape, y.data};
+  map_as<C, C>(queue, TimesPlus{}, rows, std::array<TensorView, 3>{x, view_of(factors), view_of(offsets)});
+}
 
 template <class C, class Device>
 Status batch_norm_as(OpContext<Device>& op, const MutableView& y) {
@@ -61,6 +88,9 @@ Status batch_norm_as(OpContext<Device>& op, const MutableView& y) {
   const RowLayout rows{x.shape()[0] * channels, product(dims, 2, dims.size()), 1};
   const BatchNormRow<Device, C> row{
       channels, static_cast<C>(op.real("epsilon")), {scale.get()}, {bias.get()}, {mean.get()}, {variance.get()}};
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    if (rows.length == 1 && channels > 1) return batch_norm_of_rows(op.queue(), row, y, x.view()), Status{};
+  }
   scan_rows<C, C>(op.queue(), row, rows, y, x.view());
   return {};
 }

@@ -8,9 +8,11 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
+#include "runtime/device/rows.h"
 #include "runtime/device/tabulate.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
+#include "runtime/ops/row_folds.h"
 
 namespace parallax::runtime {
 namespace {
@@ -177,6 +179,41 @@ Status multiply(OpContext<Device>& op, const Equation& equation, const ProductLe
   return {};
 }
 
+// ---- One operand: turned, and summed along what is not in the result ----
+
+template <class C, class Device>
+Status reduce_operand(OpContext<Device>& op, const Equation& equation, const std::map<char, int64_t>& sizes,
+                      const MutableView& y) {
+  const Tensor& x = op.input(0);
+  const std::string& own = equation.terms[0];
+  std::string summed;
+  for (char letter : own) {
+    if ((equation.result + summed).find(letter) == std::string::npos) summed += letter;
+  }
+  if (summed.empty()) {
+    const StridedSource from{x.view().data, strides_along(x.shape(), own, equation.result), 0};
+    return copy_strided(op.queue(), element_bytes(y.dtype), y.shape, {y.data, row_major_strides(y.shape), 0}, from),
+           Status{};
+  }
+  // As it lies where the summed letters stand together and the others in the result's order, else with those last.
+  const size_t at = own.find(summed);
+  const bool is_in_order =
+      at != std::string::npos && own.substr(0, at) + own.substr(at + summed.size()) == equation.result;
+  const size_t before = is_in_order ? at : equation.result.size();
+  const int64_t outer = product(sizes_of(sizes, equation.result.substr(0, before)));
+  const RowLayout rows{outer, product(sizes_of(sizes, summed)),
+                       product(sizes_of(sizes, equation.result.substr(before)))};
+  TensorView in = x.view();
+  if (!is_in_order) {
+    const Ints dims = sizes_of(sizes, equation.result + summed);
+    const MutableView packed = PX_TRY(op.scratch(x.dtype(), shape_of(dims)));
+    copy_strided(op.queue(), element_bytes(x.dtype()), dims, {packed.data, row_major_strides(dims), 0},
+                 {in.data, strides_along(x.shape(), own, equation.result + summed), 0});
+    in = TensorView(packed);
+  }
+  return fold_rows<C>(op.queue(), FoldSum{}, rows, y, in), Status{};
+}
+
 // ---- Any number of operands ----
 
 // The sum of the products at one place of the result. Operands are known by address.
@@ -219,6 +256,7 @@ struct Contraction {
 template <class C, class Device>
 Status contract(OpContext<Device>& op, const Equation& equation, const std::map<char, int64_t>& sizes,
                 const MutableView& y) {
+  if (equation.terms.size() == 1) return reduce_operand<C>(op, equation, sizes, y);
   if (const auto letters = product_letters(equation, sizes)) return multiply<C>(op, equation, *letters, sizes, y);
   std::string summed;
   for (const auto& [letter, size] : sizes) {

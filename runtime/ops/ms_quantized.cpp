@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "inspector/base/thread_pool.h"
 #include "runtime/device/byte_table.h"
 #include "runtime/device/code_pairs.h"
 #include "runtime/ops/contributed.h"
@@ -35,25 +37,69 @@ bool are_single(const Context& op, std::initializer_list<int64_t> inputs) {
 
 constexpr bool kOnHost = std::is_same_v<CompiledDevice, Cpu>;
 
-// Of two tensors of codes on the host, one of which has the result's shape and the other has it, too, or is one number.
-// False: nothing was done.
+// How a smaller tensor is repeated along a larger one, which is [outer, its elements, inner].
+struct Repeated {
+  int64_t outer = 1, inner = 1;
+};
+std::optional<Repeated> repeated_along(const Shape& larger, const Shape& smaller) {
+  const int64_t rank = rank_of(larger), missing = rank - rank_of(smaller);
+  if (missing < 0) return std::nullopt;
+  Repeated repeated{1, larger.element_count()};
+  for (int64_t axis = rank - 1, rest = 1; axis >= missing; --axis) {  // up to the first that is not 1, from behind
+    if (dim_of(smaller, axis - missing) != 1) {
+      repeated.inner = rest;
+      break;
+    }
+    rest *= dim_of(larger, axis);
+  }
+  const int64_t both = repeated.inner * smaller.element_count();
+  repeated.outer = both == 0 ? 0 : larger.element_count() / both;
+  int64_t seen = 1;  // of the smaller one, from behind
+  for (int64_t axis = rank - 1; axis >= missing; --axis) {
+    const int64_t own = dim_of(smaller, axis - missing);
+    const bool is_between = seen > 1 && seen < smaller.element_count();
+    if (own != dim_of(larger, axis) && (own != 1 || is_between)) return std::nullopt;
+    seen *= own;
+  }
+  return repeated;
+}
+
+// Of two tensors of codes on the host, one of which has the result's shape and the other is repeated along it in runs
+// that are worth it. False: nothing was done.
 Result<bool> combine_on_host(Context& op, bool is_product) {
+  constexpr int64_t kShortestRun = 16;
   const DType dtype = op.input(0).dtype();
   if (!kOnHost || dtype != op.input(3).dtype() || !are_single(op, {1, 2, 4, 5, 6, 7})) return false;
-  const bool a_is_one = op.input(0).element_count() == 1;
-  const Tensor& a = op.input(a_is_one ? 3 : 0);
-  const Tensor& b = op.input(a_is_one ? 0 : 3);
-  const bool b_is_one = b.element_count() == 1 && b.shape().rank() <= a.shape().rank();
-  if (!b_is_one && !(a.shape() == b.shape())) return false;
+  const bool a_is_smaller = op.input(0).element_count() < op.input(3).element_count();
+  const Tensor& a = op.input(a_is_smaller ? 3 : 0);
+  const Tensor& b = op.input(a_is_smaller ? 0 : 3);
+  const auto repeated = repeated_along(a.shape(), b.shape());
+  if (!repeated.has_value()) return false;
+  const bool b_is_one = repeated->inner > 1;
+  const int64_t length = b_is_one ? repeated->inner : b.element_count();
+  if (length < kShortestRun && length < a.element_count()) return false;
   const auto scale_of = [&](int64_t scale, int64_t zero) -> Result<CodeScale> {
     return CodeScale{PX_TRY(op.real_of_input(scale)), op.has_input(zero) ? PX_TRY(op.real_of_input(zero)) : 0.0};
   };
-  CodePairs pairs{is_product, {}, {}, PX_TRY(scale_of(6, 7)), a.element_count(), b_is_one};
-  pairs.a = PX_TRY(scale_of(a_is_one ? 4 : 1, a_is_one ? 5 : 2));
-  pairs.b = PX_TRY(scale_of(a_is_one ? 1 : 4, a_is_one ? 2 : 5));
+  CodePairs pairs{is_product, {}, {}, PX_TRY(scale_of(6, 7)), length, b_is_one};
+  pairs.a = PX_TRY(scale_of(a_is_smaller ? 4 : 1, a_is_smaller ? 5 : 2));
+  pairs.b = PX_TRY(scale_of(a_is_smaller ? 1 : 4, a_is_smaller ? 2 : 5));
   if (!suits_code_pairs(pairs)) return false;
   const MutableView y = PX_TRY(op.make_output(0, dtype, a.shape()));
-  if (pairs.count > 0) combine_codes(pairs, dtype, a.view().data, b.view().data, y.data);
+  if (a.element_count() == 0) return true;
+  const std::byte *const left = a.view().data, *const right = b.view().data;
+  const auto run = [&](int64_t index) {
+    const std::byte* const own = b_is_one ? right + index % b.element_count() : right;
+    combine_codes(pairs, dtype, left + index * length, own, y.data + index * length);
+  };
+  const int64_t runs = a.element_count() / length;
+  if (runs == 1) {
+    run(0);
+  } else {
+    parallel_for(runs, length, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) run(index);
+    });
+  }
   return true;
 }
 
@@ -74,21 +120,57 @@ Status where(Context& op) {
   return set_quantised(op, z, 7, 8, op.input(1).dtype());
 }
 
+// From the codes of an input to those with a scale and a zero point at these inputs.
+struct Recoding {
+  QuantisedInput from;
+  int64_t scale, zero_point;
+  DType to;
+};
+
+// What all 256 codes become, through an operator where there is one.
+Result<ByteTable> table_of(Context& op, const Recoding& recoding, const InnerOp* inner) {
+  const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{256}));
+  for (int64_t code = 0; code < 256; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
+  Tensor real = PX_TRY(real_values(op, codes, recoding.from));
+  if (inner != nullptr) real = PX_TRY(run_inner(op, *inner, {real}));
+  const Tensor quantised = PX_TRY(quantised_values(op, real, recoding.scale, recoding.zero_point, recoding.to));
+  ByteTable table;
+  std::memcpy(table.data(), quantised.view().data, table.size());
+  return table;
+}
+
+// A part of QLinearConcat as codes of the result, looked up.
+Result<Tensor> recoded(Context& op, int64_t input, DType to) {
+  const ByteTable table = PX_TRY(table_of(op, {{input, input + 1, input + 2}, 0, 1, to}, nullptr));
+  const TensorView x = op.input(input).view();
+  Tensor part = PX_TRY(op.queue().allocate(to, x.shape));
+  look_up_bytes(table, x.element_count(), x.data, writable(part).data);
+  return part;
+}
+
 // After Y's scale and zero point, three inputs for each tensor.
 Status concat(Context& op) {
   const int64_t count = op.input_count();
   if (count < 5 || count % 3 != 2) return execution_error("each tensor needs a scale and a zero point");
   std::vector<Value> parts;
+  const DType dtype = op.input(1).dtype();
+  const auto is_of_bytes = [](DType each) { return each == DType::int8 || each == DType::uint8; };
+  bool are_codes = kOnHost && is_of_bytes(dtype) && are_single(op, {0, 1});
+  for (int64_t index = 2; index < count; index += 3)
+    are_codes = are_codes && op.has_input(index) && is_of_bytes(op.input(index).dtype()) && are_single(op, {index + 2});
   for (int64_t index = 2; index < count; index += 3) {
     if (!op.has_input(index) || !op.has_input(index + 1)) return execution_error("a tensor or its scale is missing");
     if (op.input(index + 1).element_count() != 1) return execution_error("a scale must be one number");
     if ((dtype_bit(op.input(index).dtype()) & kInts) == 0)
       return execution_error("a tensor to be joined is not quantised");
-    Tensor part = PX_TRY(real_values(op, {index, index + 1, index + 2}));
+    Tensor part =
+        are_codes ? PX_TRY(recoded(op, index, dtype)) : PX_TRY(real_values(op, {index, index + 1, index + 2}));
     parts.emplace_back(std::move(part));
   }
-  const Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", op.integer("axis"))}}, parts));
-  return set_quantised(op, y, 0, 1, op.input(1).dtype());
+  Tensor y = PX_TRY(run_inner(op, {"Concat", 13, {int_attribute("axis", op.integer("axis"))}}, parts));
+  if (!are_codes) return set_quantised(op, y, 0, 1, dtype);
+  op.set_output(0, std::move(y));
+  return {};
 }
 
 Status multiply_integers(Context& op) {
@@ -102,19 +184,6 @@ Status multiply_integers(Context& op) {
 
 // ---- One operand: X, its scale and zero point, those of Y ----
 
-// The inner operator of all 256 codes.
-Result<ByteTable> table_of(Context& op, const InnerOp& inner) {
-  const DType dtype = op.input(0).dtype();
-  const Tensor codes = PX_TRY(op.queue().allocate(dtype, Shape{256}));
-  for (int64_t code = 0; code < 256; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
-  const Tensor x = PX_TRY(real_values(op, codes, {0, 1, 2}));
-  const Tensor y = PX_TRY(run_inner(op, inner, {x}));
-  const Tensor quantised = PX_TRY(quantised_values(op, y, 3, 4, dtype));
-  ByteTable table;
-  std::memcpy(table.data(), quantised.view().data, table.size());
-  return table;
-}
-
 Status through(Context& op, const InnerOp& inner) {
   const Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor y = PX_TRY(run_inner(op, inner, {x}));
@@ -125,7 +194,7 @@ Status through(Context& op, const InnerOp& inner) {
 Status pointwise(Context& op, const InnerOp& inner) {
   const Tensor& x = op.input(0);
   if (!kOnHost || !are_single(op, {1, 2, 3, 4})) return through(op, inner);
-  const ByteTable table = PX_TRY(table_of(op, inner));
+  const ByteTable table = PX_TRY(table_of(op, {{0, 1, 2}, 3, 4, x.dtype()}, &inner));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   look_up_bytes(table, x.element_count(), x.view().data, y.data);
   return {};

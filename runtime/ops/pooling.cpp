@@ -7,6 +7,7 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/element_of.h"
 #include "runtime/device/find.h"
+#include "runtime/device/gemm.h"
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/scatter.h"
@@ -62,17 +63,23 @@ Status pool_channels_last(OpContext<Cpu>& op, const Pooling& pooling, const Fold
   return {};
 }
 
-// Floats in rows on the host, which are folded a row at a time.
+// Rows on the host of floats, or of numbers that are floats exactly: some rows are folded at a time.
 template <class Device>
 bool pools_rows(const Tensor& x, const Pooling& pooling) {
-  return std::is_same_v<Device, Cpu> && x.dtype() == DType::float32 && pooling.in_spatial.size() <= 2;
+  constexpr uint32_t kExact = dtype_bits(
+      {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::uint8, DType::int16, DType::uint16});
+  return std::is_same_v<Device, Cpu> && (dtype_bit(x.dtype()) & kExact) != 0 && suits_planes(pooling.geometry());
 }
 
 template <class Fold>
 Status pool_rows(OpContext<Cpu>& op, const Tensor& x, const Pooling& pooling, const Fold& fold) {
-  const MutableView y = PX_TRY(op.make_output(0, DType::float32, shape_of(pooling.out_dims)));
-  window_fold_planes(op.queue(), fold, pooling.geometry(), pooling.planes, reinterpret_cast<float*>(y.data),
-                     x.as<float>().data());
+  const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(pooling.out_dims)));
+  const auto x_floats = PX_TRY(converted<float>(op.queue(), x.view(), false));
+  const bool is_direct = x.dtype() == DType::float32;
+  const MutableView floats = is_direct ? y : PX_TRY(op.scratch(DType::float32, y.shape));
+  window_fold_planes(op.queue(), fold, pooling.geometry(), pooling.planes, reinterpret_cast<float*>(floats.data),
+                     x_floats.get());
+  if (!is_direct) map_as<float, float>(op.queue(), Same{}, y, std::array<TensorView, 1>{TensorView(floats)});
   return {};
 }
 
@@ -121,7 +128,6 @@ struct WindowMax {
 };
 
 struct LargestOfPlaces {
-  static constexpr bool kInAnyOrder = true;
   float first() const { return -std::numeric_limits<float>::infinity(); }
   float step(float best, float value) const {  // NaN wins
     const float larger = value > best ? value : best;

@@ -146,6 +146,45 @@ struct Dequantized {
   }
 };
 
+// Neighbouring elements whose scales are one, or stand side by side.
+struct ScaleRun {
+  int64_t at = 0;      // of the first element's scale
+  int64_t stride = 0;  // 0: one for all
+  int64_t length = 0;
+};
+inline ScaleRun scale_run(const ScaleIndex& index, int64_t element) {
+  if (index.single) return {0, 0, std::numeric_limits<int64_t>::max()};
+  const int64_t at = index(element);
+  if (index.inner > 1) return {at, index.blocked ? 1 : 0, index.inner - element % index.inner};
+  const int64_t along = element % index.dim, left = index.dim - along;
+  if (!index.blocked) return {at, 1, left};
+  return {at, 0, std::min(left, index.block - along % index.block)};
+}
+
+// What Dequantized gives for each element, with whole blocks on their way between the types, on the host.
+template <class Device>
+void dequantize_blocks(const TensorView& x, const TensorView& scale, const TensorView* zero, const ScaleIndex& index,
+                       const MutableView& y) {
+  parallel_for(x.element_count(), 3, [&](int64_t begin, int64_t end) {
+    alignas(64) double numbers[kBlockElements], scales[kBlockElements], zeros[kBlockElements] = {};
+    for (int64_t first = begin; first < end; first += kBlockElements) {
+      const int64_t count = std::min(kBlockElements, end - first);
+      load_block<double>(x.dtype, x.data, first, 1, count, numbers);
+      for (int64_t done = 0; done < count;) {
+        const ScaleRun run = scale_run(index, first + done);
+        const int64_t length = std::min(run.length, count - done);
+        load_block<double>(scale.dtype, scale.data, run.at, run.stride, length, scales + done);
+        if (zero != nullptr) load_block<double>(zero->dtype, zero->data, run.at, run.stride, length, zeros + done);
+        done += length;
+      }
+      vectorised(0, count, [to = numbers, its_scales = scales, its_zeros = zeros](int64_t, int64_t last) {
+        for (int64_t i = 0; i < last; ++i) to[i] = (to[i] - its_zeros[i]) * its_scales[i];
+      });
+      store_block<double>(y.dtype, y.data, first, count, numbers);
+    }
+  });
+}
+
 // The scales and zero points of lines, where the host has a loop for them: none for blocks and other types.
 template <class Device>
 std::optional<QuantizedLines> lines_of(const OpContext<Device>& op, const ScaleIndex& index, DType real, DType codes) {
@@ -158,8 +197,11 @@ std::optional<QuantizedLines> lines_of(const OpContext<Device>& op, const ScaleI
   lines.scales.assign(scale.as<float>().begin(), scale.as<float>().end());
   lines.zeros.assign(lines.scales.size(), 0.0F);
   if (!suits_lines(codes, lines)) return std::nullopt;
-  for (size_t line = 0; op.has_input(2) && line < lines.zeros.size(); ++line)
-    lines.zeros[line] = load_element<float>(codes, op.input(2).view().data, static_cast<int64_t>(line));
+  for (size_t line = 0; op.has_input(2) && line < lines.zeros.size(); ++line) {
+    const auto zero = load_element<double>(codes, op.input(2).view().data, static_cast<int64_t>(line));
+    lines.zeros[line] = static_cast<float>(zero);
+    if (static_cast<double>(lines.zeros[line]) != zero) return std::nullopt;
+  }
   return lines;
 }
 
@@ -181,7 +223,8 @@ Status quantize_linear(OpContext<Device>& op) {
       PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)), index, range, division};
   const MutableView y = PX_TRY(op.make_output(0, target, x.shape()));
   if constexpr (!GpuDevice<Device>) {
-    const auto lines = division == DType::float32 ? lines_of(op, index, x.dtype(), target) : std::nullopt;
+    const bool suits = division == DType::float32 && target != DType::int32;
+    const auto lines = suits ? lines_of(op, index, x.dtype(), target) : std::nullopt;
     if (lines.has_value()) return quantize_lines(op.queue(), *lines, x.as<float>().data(), target, y.data), Status{};
   }
   if (!to_float && !is_sub_byte(target)) return tabulate<int64_t>(op.queue(), quantized, y), Status{};
@@ -224,9 +267,15 @@ Status dequantize_linear(OpContext<Device>& op) {
       return {};
     }
   }
-  const Dequantized<Device> dequantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)),
-                                        index};
-  return tabulate<double>(op.queue(), dequantized, y), Status{};
+  if constexpr (GpuDevice<Device>) {
+    const Dequantized<Device> dequantized{PX_TRY(readable(op, 0)), PX_TRY(readable(op, 1)), PX_TRY(readable(op, 2)),
+                                          index};
+    tabulate<double>(op.queue(), dequantized, y);
+  } else {
+    const TensorView zero = op.has_input(2) ? op.input(2).view() : TensorView{};
+    dequantize_blocks<Device>(x.view(), scale.view(), op.has_input(2) ? &zero : nullptr, index, y);
+  }
+  return {};
 }
 
 // ---- DynamicQuantizeLinear: scale = (max - min) / 255 over a range that holds 0; zero point = round(-min / scale)

@@ -1,5 +1,7 @@
 // ScatterElements (and Scatter, its old name), ScatterND, OneHot, Compress, NonZero: operators that place by computed
 // indices.
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include "runtime/device/element_of.h"
@@ -117,6 +119,26 @@ struct OneHotIndex {
   }
 };
 
+// On the host all are off first.
+template <class Device>
+void mark_one_hot(const OneHotIndex<Device>& index, int64_t count, const std::byte* on, const MutableView& y) {
+  const int64_t bytes = element_bytes(y.dtype);
+  parallel_for(count, 4, [&](int64_t begin, int64_t end) {
+    int64_t places[kBlockElements];
+    for (int64_t first = begin; first < end; first += kBlockElements) {
+      const int64_t size = std::min(kBlockElements, end - first);
+      load_block<int64_t>(index.indices.dtype, index.indices.data, first, 1, size, places);
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t at = places[i] < 0 ? places[i] + index.depth : places[i];
+        if (at < 0 || at >= index.depth) continue;
+        const int64_t outer = (first + i) / index.inner, within = (first + i) % index.inner;
+        std::memcpy(y.data + ((outer * index.depth + at) * index.inner + within) * bytes, on,
+                    static_cast<size_t>(bytes));
+      }
+    }
+  });
+}
+
 template <class Device>
 Status one_hot(OpContext<Device>& op) {
   const Tensor& indices = op.input(0);
@@ -131,7 +153,13 @@ Status one_hot(OpContext<Device>& op) {
   dims.insert(axis, depth);
   const MutableView y = PX_TRY(op.make_output(0, values.dtype(), shape_of(dims)));
   const OneHotIndex<Device> index{source_of(indices.view()), depth, inner};
-  index_map(op.queue(), index, y, values.view().data, 1);
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    const std::byte* const off_and_on = values.view().data;
+    fill(op.queue(), y, off_and_on);
+    mark_one_hot(index, indices.element_count(), off_and_on + element_bytes(y.dtype), y);
+  } else {
+    index_map(op.queue(), index, y, values.view().data, 1);
+  }
   return {};
 }
 

@@ -98,7 +98,64 @@ struct FloatSoftmaxRow {
     return lanes[0];
   }
 };
-// The same for rows that stand beside each other: some at a time are turned, and turned back, by squares.
+// Short rows, sixteen side by side: their maxima and sums need no merging of lanes.
+struct ShortSoftmaxRows {
+  static constexpr int64_t kRows = 16, kLongest = 48;
+  static constexpr int64_t kBlock = 8 * kRows;  // a sum has eight parts
+  int64_t length;
+
+  // values[place][row]
+  void operator()(float* values) const {
+    vectorised(0, length, [values](int64_t, int64_t end) {
+      const HighestNumber fold;
+      alignas(64) float highest[kBlock], sums[kBlock] = {};
+      for (float& each : highest) each = fold.init<float>();
+      for (int64_t i = 0; i < end; ++i) {
+        for (int64_t row = 0; row < kRows; ++row) highest[row] = fold.step(highest[row], values[i * kRows + row]);
+      }
+      for (int64_t i = kRows; i < kBlock; ++i) highest[i] = highest[i - kRows];
+      for (int64_t first = 0; first < end * kRows; first += kBlock) {
+        float* const block = values + first;
+        const int64_t size = std::min(kBlock, end * kRows - first);
+        PX_INDEPENDENT_ITERATIONS
+        for (int64_t i = 0; i < size; ++i) {
+          const float value = scaled_exponential(block[i] - highest[i]);
+          block[i] = value;
+          sums[i] += value;
+        }
+      }
+      for (int64_t width = kBlock / 2; width >= kRows; width /= 2) {
+        for (int64_t i = 0; i < width; ++i) sums[i] += sums[i + width];
+      }
+      for (int64_t row = 0; row < kRows; ++row) sums[row] = 1.0F / sums[row];
+      for (int64_t i = 0; i < end; ++i) {
+        for (int64_t row = 0; row < kRows; ++row) values[i * kRows + row] *= sums[row];
+      }
+    });
+  }
+};
+// Rows one behind the other are turned; of those beside each other, lines are taken as they lie.
+template <class Softmax>
+void softmax_short(const Softmax& softmax, const RowLayout& layout, const float* x, float* y) {
+  constexpr int64_t kRows = Softmax::kRows;
+  const int64_t length = layout.length, inner = layout.inner;
+  const int64_t beside = inner == 1 ? layout.outer : inner;
+  const int64_t groups = (beside + kRows - 1) / kRows;
+  parallel_for(layout.row_count() / beside * groups, length * 2 * kRows, [&](int64_t begin, int64_t end) {
+    alignas(64) float values[Softmax::kLongest * kRows];
+    for (int64_t index = begin; index < end; ++index) {
+      const int64_t first = index % groups * kRows, count = std::min(kRows, beside - first);
+      const int64_t start = inner == 1 ? first * length : index / groups * length * inner + first;
+      if (count < kRows) std::fill_n(values, length * kRows, 0.0F);
+      if (inner == 1) turn(values, kRows, x + start, length, length, count);
+      for (int64_t i = 0; i < length && inner > 1; ++i) std::copy_n(x + start + i * inner, count, values + i * kRows);
+      softmax(values);
+      if (inner == 1) turn(y + start, length, values, kRows, count, length);
+      for (int64_t i = 0; i < length && inner > 1; ++i) std::copy_n(values + i * kRows, count, y + start + i * inner);
+    }
+  });
+}
+// The same for longer rows that stand beside each other: some at a time are turned, and turned back, by squares.
 template <class Row>
 void softmax_beside(const Row& softmax, const RowLayout& layout, const float* x, float* y) {
   constexpr int64_t kMostRows = 16, kMostElements = int64_t{1} << 18;
@@ -187,8 +244,13 @@ Status softmax_like(OpContext<Device>& op) {
     using C = decltype(zero);
     if constexpr (std::is_same_v<Device, Cpu> && std::is_same_v<Row, SoftmaxRow> && std::is_same_v<C, float>) {
       const FloatSoftmaxRow row{rows.length};
-      if (rows.inner > 1 && x.dtype() == DType::float32) {
-        softmax_beside(row, rows, reinterpret_cast<const float*>(x.view().data), reinterpret_cast<float*>(y.data));
+      const auto* const from = reinterpret_cast<const float*>(x.view().data);
+      auto* const to = reinterpret_cast<float*>(y.data);
+      const bool is_float = x.dtype() == DType::float32 && rows.row_count() > 0;
+      if (is_float && rows.length <= ShortSoftmaxRows::kLongest) {
+        softmax_short(ShortSoftmaxRows{rows.length}, rows, from, to);
+      } else if (is_float && rows.inner > 1) {
+        softmax_beside(row, rows, from, to);
       } else {
         scan_rows<C, C>(op.queue(), row, rows, y, x.view(), 4);
       }

@@ -72,7 +72,7 @@ TEST(QuantizeLines, FollowTheDefinition) {
 
 TEST(QuantizeLines, OthersAreLeftToTheGeneralCase) {
   EXPECT_FALSE(suits_lines(DType::int4, {8, 8, {1.0F}, {0.0F}}));
-  EXPECT_FALSE(suits_lines(DType::int32, {8, 8, {1.0F}, {0.0F}}));
+  EXPECT_FALSE(suits_lines(DType::int64, {8, 8, {1.0F}, {0.0F}}));
   EXPECT_FALSE(suits_lines(DType::int8, {8, 2, {1.0F, 2.0F}, {0.0F, 0.0F}}));
 }
 

@@ -1,4 +1,4 @@
-// Windows folded a row at a time against the fold of one window after the other.
+// Windows folded many side by side against the fold of one window after the other.
 #include "runtime/device/window_planes.h"
 
 #include <limits>
@@ -20,9 +20,6 @@ struct Largest {
   }
   float empty() const { return std::numeric_limits<float>::lowest(); }
   float divisor(int64_t, const int64_t*) const { return 1.0F; }
-};
-struct LargestInAnyOrder : Largest {
-  static constexpr bool kInAnyOrder = true;
 };
 struct Average {
   float first() const { return 0; }
@@ -47,12 +44,15 @@ void check(const WindowGeometry& window, const Fold& fold) {
   for (int64_t index = 0; index < kPlanes * out_plane; ++index) {
     int64_t position[Shape::kMaxRank] = {};
     unravel(index % out_plane, window.out_spatial, position);
-    float state = fold.first();
+    std::vector<float> columns(static_cast<size_t>(window.kernel.back()), fold.first());
     int64_t taps = 0;
-    for_each_tap(window, position, [&](int64_t offset, int64_t) {
-      state = fold.step(state, x[static_cast<size_t>(index / out_plane * in_plane + offset)]);
+    for_each_tap(window, position, [&](int64_t offset, int64_t tap) {
+      float& column = columns[static_cast<size_t>(tap % window.kernel.back())];
+      column = fold.step(column, x[static_cast<size_t>(index / out_plane * in_plane + offset)]);
       ++taps;
     });
+    float state = fold.first();
+    for (const float column : columns) state = fold.step(state, column);
     const float expected = taps == 0 ? fold.empty() : state / fold.divisor(taps, position);
     const float found = y[static_cast<size_t>(index)];
     EXPECT_TRUE(found == expected || (found != found && expected != expected))
@@ -69,6 +69,9 @@ TEST(WindowPlanes, EqualWindowsOneByOne) {
       {{4, 4}, {3, 3}, {2, 2}, {3, 3}, {1, 1}, {2, 2}},  // whole windows in the padding
       {{2, 3}, {4, 5}, {5, 5}, {1, 1}, {1, 1}, {3, 3}},  // larger than the plane
       {{31}, {16}, {3}, {2}, {1}, {1}},
+      {{9000}, {3001}, {4}, {3}, {2}, {5}},
+      {{3, 5000}, {3, 5000}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},  // a line is longer than a strip
+      {{70, 112}, {34, 55}, {3, 3}, {2, 2}, {1, 1}, {0, 0}},   // read where it lies
       {{40, 50}, {20, 25}, {2, 2}, {2, 2}, {1, 1}, {0, 0}},
       {{40, 50}, {40, 50}, {5, 5}, {1, 1}, {1, 1}, {2, 2}},
       {{40, 50}, {37, 47}, {4, 4}, {1, 1}, {1, 1}, {0, 0}},
@@ -77,9 +80,15 @@ TEST(WindowPlanes, EqualWindowsOneByOne) {
   };
   for (const WindowGeometry& window : windows) {
     check(window, Largest{});
-    check(window, LargestInAnyOrder{});
     check(window, Average{});
   }
+}
+
+TEST(WindowPlanes, LeavesFarReachesToOthers) {
+  EXPECT_TRUE(suits_planes({{4, 4}, {3, 3}, {2, 2}, {3, 3}, {1, 1}, {2, 2}}));
+  EXPECT_FALSE(suits_planes({{4, 4, 4}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}}));
+  EXPECT_FALSE(suits_planes({{4, 4}, {1, 3}, {2, 2}, {1, 1}, {1 << 30, 1}, {1 << 30, 0}}));
+  EXPECT_FALSE(suits_planes({{4, 4}, {3, 1}, {2, 2}, {1, 1 << 30}, {1, 1}, {0, 0}}));
 }
 
 }  // namespace window_planes_test
