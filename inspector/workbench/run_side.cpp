@@ -263,7 +263,8 @@ std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vect
       summary.shape.assign(tensor.shape().begin(), tensor.shape().end());
       if (tensor.dtype() != DType::string) {
         summary.statistics = compute_statistics(tensor);
-        std::tie(summary.min, summary.max) = extremes_text(&tensor.view(), *summary.statistics, tensor.dtype(), 6);
+        summary.integers = integer_extremes(tensor.view(), *summary.statistics);
+        std::tie(summary.min, summary.max) = extremes_text(summary.integers, *summary.statistics, tensor.dtype(), 6);
       }
     } else {
       summary.type = outputs[index].is_absent() ? "absent" : to_string(type_of(outputs[index]));

@@ -246,6 +246,15 @@ class Advice(ProgramTest):
         self.assertIn("it is 7 in B and 9223372036854775807 in A", told)
         self.ended("run one.textproto --with cpu --dump out")
         self.assertIn("min 9223372036854775807  max 9223372036854775807  mean", self.ended("tensor out/cpu.plx k").stdout)
+        for dtype, name, given in ((7, "int64", (-2**63, 2**53 + 1)), (13, "uint64", (2**53 + 1, 2**64 - 1)), (7, "int64", (-3, 7))):
+            data = " ".join(f"{'uint64' if dtype == 13 else 'int64'}_data: {value}" for value in given)
+            self.write_model("big.textproto", node("Identity", "x", "y") + node("Identity", "k", "z"), more=
+                             f"initializer {{ name: 'k' data_type: {dtype} dims: 2 {data} }} output {{ name: 'z' {TENSOR.format(dtype, whole_dims(2))} }} ")
+            outputs = json.loads(self.ended("run big.textproto --with cpu --json").stdout)["outputs"]
+            self.ended("run big.textproto --with cpu --dump big")
+            for document in (next(output for output in outputs if output["name"] == "z"), json.loads(self.ended("tensor big/cpu.plx z --json").stdout)):
+                self.assertEqual((document["dtype"], document["stats"]["min"], document["stats"]["max"]), (name, *given))
+                self.assertIsInstance(document["stats"]["min"], int if max(map(abs, given)) > 2**53 else float)
 
     def test_branches_that_were_not_taken(self):
         cond = f"input {{ name: 'cond' {TENSOR.format(9, '')} }} "
