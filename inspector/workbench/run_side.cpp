@@ -57,11 +57,7 @@ Status check_options(const RunRequest& request, const ExecutorFactory& make_exec
   if (!request.fallback.empty() && !has_fast) return needs("--fallback", "cpu and cuda");
   for (const std::string& name : request.executors) {
     const auto executor = PX_TRY(make_executor(name));
-    // A model without nodes asks nothing of an executor: what is refused is an option.
-    RunOptions options = options_for(request, name);
-    options.overrides.clear();
-    const auto prepared = executor->prepare(std::make_shared<const Model>(), options);
-    if (!prepared.ok() && prepared.error().code == ErrorCode::usage) return prepared.error();
+    PX_TRY(executor->check_options(options_for(request, name)));
   }
   return {};
 }
