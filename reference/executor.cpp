@@ -81,16 +81,6 @@ class ReferenceSession final : public Session {
   int64_t weight_bytes_ = 0;
 };
 
-Status check_options(const RunOptions& options) {
-  if (options.tf32) return usage_error("the reference computes without TF32: leave --tf32 off");
-  if (options.accumulate != Accumulate::default_)
-    return usage_error("the reference sums in double: leave --accumulate at default");
-  for (const auto& [pattern, on] : options.rewrite.changes) {
-    if (on) return usage_error(fmt::format("the reference rewrites nothing: it has no pattern '{}'", pattern));
-  }
-  return {};
-}
-
 class ReferenceExecutor final : public Executor {
  public:
   explicit ReferenceExecutor(ReferencePrecision precision) : precision_(precision) {}
@@ -105,6 +95,16 @@ class ReferenceExecutor final : public Executor {
     return {{"precision", carries_double ? "double" : "declared"},
             {"accumulate", "double"},
             {"casts", carries_double && !options.keep_casts ? "identity between floats" : "kept"}};
+  }
+
+  Status check_options(const RunOptions& options) const override {
+    if (options.tf32) return usage_error("the reference computes without TF32: leave --tf32 off");
+    if (options.accumulate != Accumulate::default_)
+      return usage_error("the reference sums in double: leave --accumulate at default");
+    for (const auto& [pattern, on] : options.rewrite.changes) {
+      if (on) return usage_error(fmt::format("the reference rewrites nothing: it has no pattern '{}'", pattern));
+    }
+    return {};
   }
 
   Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kMostBytes = static_cast<size_t>(std::numeric_limits<ptrdiff_t>::max()) - 2 * kPage;  // asked for
 
 // The sanitizers watch only the heap.
 #ifdef PARALLAX_SANITIZED
@@ -50,12 +51,12 @@ class FreedMappings {
 
   void give(std::byte* memory, size_t bytes) {
     const std::lock_guard lock(mutex_);
-    while (!kept_.empty() && bytes <= kMostBytes && kept_bytes_ + bytes > kMostBytes) {
+    while (!kept_.empty() && bytes <= kMostKept && kept_bytes_ + bytes > kMostKept) {
       ::munmap(kept_.front().data(), kept_.front().size());
       kept_bytes_ -= kept_.front().size();
       kept_.erase(kept_.begin());
     }
-    if (bytes > kMostBytes) {
+    if (bytes > kMostKept) {
       ::munmap(memory, bytes);
       return;
     }
@@ -64,7 +65,7 @@ class FreedMappings {
   }
 
  private:
-  static constexpr size_t kMostBytes = size_t{16} << 20;
+  static constexpr size_t kMostKept = size_t{16} << 20;
   std::mutex mutex_;
   std::vector<std::span<std::byte>> kept_;  // the last freed at the end
   size_t kept_bytes_ = 0;
@@ -113,7 +114,7 @@ size_t whole_lines(size_t bytes) { return (bytes / kPayloadAlignment + 1) * kPay
 }  // namespace
 
 std::byte* allocate_payload(size_t bytes) {
-  if (bytes > static_cast<size_t>(std::numeric_limits<ptrdiff_t>::max()) - 2 * kPage) return nullptr;
+  if (bytes > kMostBytes) return nullptr;
   const size_t lines = whole_lines(bytes);
   if (lines >= kMappedBytes) {
     if (std::byte* memory = map_pages(whole_pages(lines)))
@@ -121,6 +122,8 @@ std::byte* allocate_payload(size_t bytes) {
   }
   return take_from_heap(lines);
 }
+
+std::byte* allocate_scratch(size_t bytes) { return bytes > kMostBytes ? nullptr : take_from_heap(whole_lines(bytes)); }
 
 void free_payload(std::byte* memory, size_t bytes) {
   if (memory == nullptr) return;

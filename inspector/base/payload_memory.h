@@ -13,7 +13,10 @@ constexpr size_t kPayloadAlignment = 64;  // a cache line, a vector of AVX-512
 // At least `bytes` bytes, up to the end of the cache line behind them, so that a vector may read past the last element.
 // Not set to anything. Null where the system has no more.
 std::byte* allocate_payload(size_t bytes);
-void free_payload(std::byte* memory, size_t bytes);  // the `bytes` that were asked for; null is let pass
+// The same from the thread's own heap, however many: for what threads make and drop at the same time, again and again.
+std::byte* allocate_scratch(size_t bytes);
+// What one of the two gave for `bytes`; null is let pass.
+void free_payload(std::byte* memory, size_t bytes);
 
 std::shared_ptr<std::byte> shared_payload(size_t bytes);
 

@@ -73,6 +73,8 @@ class Executor {
   virtual std::map<std::string, std::string> settings(
       const RunOptions& options) const = 0;  // all that can change a result
 
+  // Whether it can honour them, whatever the model: prepare() asks this first. Errors: usage, naming the option.
+  virtual Status check_options(const RunOptions& /*options*/) const { return {}; }
   // Errors: usage (an option it cannot honour), unsupported (naming the first node without a kernel), out_of_memory.
   virtual Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) = 0;
 };

@@ -37,11 +37,13 @@ std::string card(std::string_view title, int64_t count, std::string_view verdict
 std::string execution_row(const ComparedExecution& execution) {
   std::string settings;
   for (const auto& [key, value] : execution.settings) settings += fmt::format("{}={} ", key, value);
+  // Nothing of a side that did not run, or did not end.
+  const std::string time = execution.wall_ms > 0 ? fmt::format("{:.1f} ms", execution.wall_ms) : "";
   return fmt::format(
-      "<tr><th>{}</th><td><b>{}</b></td><td class=\"mono\">{}</td><td>{}</td><td class=\"time\">{:.1f} ms</td>"
+      "<tr><th>{}</th><td><b>{}</b></td><td class=\"mono\">{}</td><td>{}</td><td class=\"time\">{}</td>"
       "<td class=\"dim mono\">{}</td></tr>\n",
-      name_of(execution.side), html_text(execution.name), html_text(execution.model), html_text(execution.device),
-      execution.wall_ms, html_text(settings));
+      name_of(execution.side), html_text(execution.name), html_text(execution.model), html_text(execution.device), time,
+      html_text(settings));
 }
 
 const ValueComparison* find_value(const Comparison& comparison, std::string_view path) {

@@ -1,17 +1,34 @@
-// The least and the greatest element as people read them: of integers every digit.
+// The least and the greatest element: of integers every digit.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "inspector/tensor/statistics.h"
 #include "inspector/tensor/tensor.h"
 
 namespace parallax {
 
-// `all` (may be null) holds the elements of which `statistics` tells: integers beyond 2^53, which statistics round, are
-// read there. Other numbers have `digits` digits.
-std::pair<std::string, std::string> extremes_text(const TensorView* all, const TensorStatistics& statistics,
-                                                  DType dtype, int digits);
+// Of uint64 the bits.
+struct IntegerExtremes {
+  int64_t least = 0;
+  int64_t greatest = 0;
+  bool is_unsigned = false;
+};
+
+// Of integers beyond 2^53, which statistics round; nothing where these say it all. `statistics` tell of all elements.
+std::optional<IntegerExtremes> integer_extremes(const TensorView& all, const TensorStatistics& statistics);
+
+// As people read them. Numbers that are no integers, and those that are rounded, have `digits` digits.
+std::pair<std::string, std::string> extremes_text(const std::optional<IntegerExtremes>& integers,
+                                                  const TensorStatistics& statistics, DType dtype, int digits);
+
+// statistics_json() with these integers, where there are any.
+nlohmann::ordered_json exact_statistics_json(const std::optional<IntegerExtremes>& integers,
+                                             const TensorStatistics& statistics);
 
 }  // namespace parallax

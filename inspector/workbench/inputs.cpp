@@ -130,6 +130,21 @@ Status bind_dims_of_shapes(const Graph& graph, const InputRequest& request, DimS
   return {};
 }
 
+// What the other model fixes, for dimensions that have no size yet. Those without a name are told here and set where
+// their input is generated.
+void take_other_sizes(const ValueDef& input, const InputRequest& request, DimSizes& sizes,
+                      std::vector<std::string>& notes) {
+  const auto wanted = request.other.inputs.find(input.name);
+  if (wanted == request.other.inputs.end() || request.shapes.contains(input.name)) return;
+  for (size_t axis = 0; axis < wanted->second.size(); ++axis) {
+    const Dim& dim = (*input.type.dims)[axis];
+    const int64_t size = wanted->second[axis];
+    if (dim.is_known() || size < 0 || (!dim.name.empty() && !sizes.try_emplace(dim.name, size).second)) continue;
+    notes.push_back(
+        fmt::format("input '{}' has {} in dimension {}, as '{}' has it", input.name, size, axis, request.other.model));
+  }
+}
+
 class Generator {
  public:
   Generator(const Graph& graph, const InputRequest& request, DimSizes sizes)
@@ -182,7 +197,7 @@ class Generator {
     ValueDef typed = input;
     typed.type = type;
     const auto given = request_.shapes.find(input.name);
-    const auto dims = given != request_.shapes.end() ? given->second : PX_TRY(concrete_shape(typed, sizes_));
+    const auto dims = given != request_.shapes.end() ? given->second : PX_TRY(shape_of_input(typed));
     const Shape shape = PX_TRY_CONTEXT(fmt::format("input '{}'", input.name), Shape::create(dims));
     InputUse use = find_input_use(graph_, target.id);
     if (use.kind == InputUse::Kind::lengths && use.limit < 0) use.limit = longest_sequence();
@@ -193,6 +208,17 @@ class Generator {
     notes.push_back(fmt::format("input '{}' {}{}: {}{}", target.name, name_of(type.dtype), shape.to_string(), data.how,
                                 use.reason.empty() ? "" : " (" + use.reason + ")"));
     return Value(std::move(data.tensor));
+  }
+
+  Result<std::vector<int64_t>> shape_of_input(const ValueDef& input) const {
+    std::vector<int64_t> shape = PX_TRY(concrete_shape(input, sizes_));
+    const auto other = request_.other.inputs.find(input.name);
+    if (other == request_.other.inputs.end() || other->second.size() != shape.size()) return shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      const Dim& dim = (*input.type.dims)[axis];
+      if (!dim.is_known() && dim.name.empty() && other->second[axis] >= 0) shape[axis] = other->second[axis];
+    }
+    return shape;
   }
 
   // The first dimension of the first floating input of rank 3: the time axis of ONNX's recurrent operators.
@@ -246,6 +272,10 @@ Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName
     for (size_t axis = 0; axis < std::min(shape.rank(), input.type.dims->size()); ++axis) {
       if (!(*input.type.dims)[axis].name.empty()) sizes.try_emplace((*input.type.dims)[axis].name, shape[axis]);
     }
+  }
+  for (ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    if (!given.contains(input.name)) take_other_sizes(input, request, sizes, set.notes);
   }
   const Generator generator(graph, request, choose_dimensions(graph, sizes));
   for (ValueId id : graph.inputs) {

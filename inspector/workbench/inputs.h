@@ -13,6 +13,13 @@
 
 namespace parallax {
 
+// Sizes that another model fixes for the same data, by names of this model's inputs; -1 where it fixes none. They serve
+// where nothing else gives a free dimension its size.
+struct OtherSizes {
+  std::string model;
+  std::map<std::string, std::vector<int64_t>> inputs;
+};
+
 struct InputRequest {
   std::string source;  // --inputs: a test_data_set_N folder, a .npz or a .safetensors file; empty: generate
   std::vector<std::pair<std::string, std::string>> files;  // --input name=F.npy, taking precedence
@@ -20,6 +27,7 @@ struct InputRequest {
   std::map<std::string, std::vector<int64_t>> shapes;       // --shape
   DimSizes dims;                                            // --dim
   std::map<std::string, std::pair<double, double>> ranges;  // --range name=lo..hi, both ends included for integers
+  OtherSizes other;                                         // --against
 };
 
 struct InputSet {

@@ -89,7 +89,7 @@ class Reduction {
     PX_TRY(check_options(request_.run, context_.make_executor));
     context_.model_a = PX_TRY(import_model(request_.run.model));
     if (!request_.run.against.empty()) context_.model_b = PX_TRY(import_model(request_.run.against));
-    InputSet inputs = PX_TRY(make_told_inputs(*context_.model_a, request_.run));
+    InputSet inputs = PX_TRY(make_told_inputs(*context_.model_a, request_.run, context_.model_b.get()));
     result_.notes = inputs.notes;
     inputs_ = std::move(inputs.values);
     std::error_code error;

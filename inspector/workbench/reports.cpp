@@ -20,7 +20,8 @@ using nlohmann::ordered_json;
 
 ordered_json to_json(const OutputSummary& output) {
   ordered_json json{{"name", output.name}, {"dtype", output.type}, {"shape", output.shape}};
-  json["stats"] = output.statistics.has_value() ? statistics_json(*output.statistics) : ordered_json(nullptr);
+  json["stats"] = output.statistics.has_value() ? exact_statistics_json(output.integers, *output.statistics)
+                                                : ordered_json(nullptr);
   return json;
 }
 

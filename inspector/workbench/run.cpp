@@ -42,7 +42,8 @@ Result<Prepared> prepare_models(const RunRequest& request) {
   prepared.model_a = PX_TRY(import_model(request.model, options));
   prepared.model_b = request.against.empty() ? prepared.model_a : PX_TRY(import_model(request.against, options));
   prepared.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  prepared.inputs = PX_TRY(make_told_inputs(*prepared.model_a, request));
+  const Model* other = request.against.empty() ? nullptr : prepared.model_b.get();
+  prepared.inputs = PX_TRY(make_told_inputs(*prepared.model_a, request, other));
   return prepared;
 }
 
@@ -243,8 +244,6 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.notes = prepared.inputs.notes;
   result.model_a = prepared.model_a;
   result.model_b = prepared.model_b;
-  if (!request.against.empty())
-    PX_TRY(check_sizes_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b, request.inputs));
   const auto inputs_b =
       request.against.empty()
           ? prepared.inputs.values

@@ -13,6 +13,7 @@
 #include "inspector/dump/statistics.h"
 #include "inspector/exec/executor.h"
 #include "inspector/exec/planned_memory.h"
+#include "inspector/workbench/extremes.h"
 #include "inspector/workbench/inputs.h"
 
 namespace parallax {
@@ -55,6 +56,7 @@ struct OutputSummary {
   std::vector<int64_t> shape;
   std::optional<TensorStatistics> statistics;
   std::string min, max;  // for people: of integers every digit
+  std::optional<IntegerExtremes> integers;
 };
 
 struct RunResult {

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "inspector/diff/compare.h"
 #include "inspector/diff/matching.h"
@@ -14,6 +13,7 @@
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/extremes.h"
 #include "inspector/workbench/index_hint.h"
+#include "inspector/workbench/other_sizes.h"
 
 namespace parallax {
 namespace {
@@ -57,11 +57,7 @@ Status check_options(const RunRequest& request, const ExecutorFactory& make_exec
   if (!request.fallback.empty() && !has_fast) return needs("--fallback", "cpu and cuda");
   for (const std::string& name : request.executors) {
     const auto executor = PX_TRY(make_executor(name));
-    // A model without nodes asks nothing of an executor: what is refused is an option.
-    RunOptions options = options_for(request, name);
-    options.overrides.clear();
-    const auto prepared = executor->prepare(std::make_shared<const Model>(), options);
-    if (!prepared.ok() && prepared.error().code == ErrorCode::usage) return prepared.error();
+    PX_TRY(executor->check_options(options_for(request, name)));
   }
   return {};
 }
@@ -78,8 +74,11 @@ RunOptions options_for(const RunRequest& request, const std::string& executor_na
   return options;
 }
 
-Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request) {
-  InputSet set = PX_TRY(make_inputs(model, request.inputs));
+Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request, const Model* other) {
+  InputRequest inputs = request.inputs;
+  if (other != nullptr) inputs.other = PX_TRY(sizes_of_other(model, *other));
+  InputSet set = PX_TRY(make_inputs(model, inputs));
+  if (other != nullptr) PX_TRY(check_sizes_for_other(model, set.values, *other, inputs));
   if (!request.message) return set;
   for (const std::string& note : set.notes) request.message(note);
   set.notes.clear();
@@ -180,50 +179,6 @@ Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Va
   return result;
 }
 
-namespace {
-
-// The option that gives a dimension of A's input the size that B's has; empty where A's is not free.
-std::string option_for(const ValueDef& in_a, size_t axis, const std::vector<Dim>& wanted) {
-  const Dim& dim = (*in_a.type.dims)[axis];
-  if (dim.is_known()) return {};
-  if (!dim.name.empty()) return fmt::format("--dim {}={}", dim.name, wanted[axis].value);
-  std::vector<std::string> sizes;
-  sizes.reserve(wanted.size());
-  for (const Dim& size : wanted) sizes.push_back(size.is_known() ? std::to_string(size.value) : "N");
-  return fmt::format("--shape {}={}", in_a.name, fmt::join(sizes, "x"));
-}
-
-}  // namespace
-
-Status check_sizes_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
-                             const InputRequest& request) {
-  if (!request.source.empty()) return {};
-  const SignatureMatch match = match_inputs(a.graph, b.graph);
-  std::vector<std::string> options;
-  std::string first;
-  for (size_t index = 0; index < b.graph.inputs.size(); ++index) {
-    if (match.a_of_b[index] < 0) continue;
-    const auto number = static_cast<size_t>(match.a_of_b[index]);
-    const ValueDef &in_a = value_at(a.graph, a.graph.inputs[number]), &in_b = value_at(b.graph, b.graph.inputs[index]);
-    const bool is_given = std::ranges::any_of(request.files, [&](const auto& file) { return file.first == in_a.name; });
-    if (is_given || !values[number].is_tensor() || !in_a.type.dims.has_value() || !in_b.type.dims.has_value()) continue;
-    const Shape& shape = values[number].tensor().shape();
-    const std::vector<Dim>& wanted = *in_b.type.dims;
-    if (shape.rank() != wanted.size() || in_a.type.dims->size() != wanted.size()) continue;
-    for (size_t axis = 0; axis < wanted.size(); ++axis) {
-      if (!wanted[axis].is_known() || wanted[axis].value == shape[axis]) continue;
-      const std::string option = option_for(in_a, axis, wanted);
-      if (option.empty() || std::ranges::find(options, option) != options.end()) continue;
-      if (options.empty())
-        first = fmt::format("input '{}' of '{}' has {} in dimension {}, and {} was generated for '{}'", in_b.name,
-                            b.path, wanted[axis].value, axis, shape[axis], a.path);
-      options.push_back(option);
-    }
-  }
-  if (options.empty()) return {};
-  return usage_error(fmt::format("{}: give {}", first, fmt::join(options, " ")));
-}
-
 Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a,
                                            const std::shared_ptr<const Model>& b) {
   const SiteTable sites_a = PX_TRY(SiteTable::build(a));
@@ -304,7 +259,8 @@ std::vector<OutputSummary> summarise_outputs(const Graph& graph, const std::vect
       summary.shape.assign(tensor.shape().begin(), tensor.shape().end());
       if (tensor.dtype() != DType::string) {
         summary.statistics = compute_statistics(tensor);
-        std::tie(summary.min, summary.max) = extremes_text(&tensor.view(), *summary.statistics, tensor.dtype(), 6);
+        summary.integers = integer_extremes(tensor.view(), *summary.statistics);
+        std::tie(summary.min, summary.max) = extremes_text(summary.integers, *summary.statistics, tensor.dtype(), 6);
       }
     } else {
       summary.type = outputs[index].is_absent() ? "absent" : to_string(type_of(outputs[index]));

@@ -38,9 +38,10 @@ Status check_options(const RunRequest& request, const ExecutorFactory& make_exec
 // The options this executor understands.
 RunOptions options_for(const RunRequest& request, const std::string& executor_name);
 
-// The inputs that the request asks for. What was chosen for them goes to request.message where that is set, at once: a
-// run that fails has no result that could tell. Else it stays in the notes.
-Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request);
+// The inputs that the request asks for, of sizes that suit `other`, too (null: there is none). What was chosen
+// for them goes to request.message where that is set, at once: a run that fails has no result that could tell. Else it
+// stays in the notes.
+Result<InputSet> make_told_inputs(const Model& model, const RunRequest& request, const Model* other = nullptr);
 
 Result<RunSide> prepare_side(const RunRequest& request, const std::string& executor_name,
                              std::shared_ptr<const Model> model, std::vector<Value> inputs,
@@ -50,11 +51,6 @@ Result<RunSide> prepare_side(const RunRequest& request, const std::string& execu
 // floats in the type that B declares; `notes` then say so. Errors: usage, when B has an input that A lacks.
 Result<std::vector<Value>> inputs_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
                                             std::vector<std::string>& notes);
-
-// Whether the data generated for A's free dimensions fit B's fixed ones. Errors: usage, naming the options that make
-// it.
-Status check_sizes_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
-                             const InputRequest& request);
 
 // Which values of two models stand for each other.
 Result<std::vector<PathMatch>> match_paths(const std::shared_ptr<const Model>& a,

@@ -82,7 +82,11 @@ ordered_json histogram_json(const TensorView& tensor) {
 ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& options) {
   ordered_json json{{"dtype", name_of(tensor.dtype)},
                     {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}};
-  json["stats"] = tensor.dtype == DType::string ? ordered_json(nullptr) : statistics_json(compute_statistics(tensor));
+  json["stats"] = nullptr;
+  if (tensor.dtype != DType::string) {
+    const TensorStatistics statistics = compute_statistics(tensor);
+    json["stats"] = exact_statistics_json(integer_extremes(tensor, statistics), statistics);
+  }
   if (options.histogram) json["histogram"] = histogram_json(tensor);
   if (options.statistics_only) return json;
   json["values"] = ordered_json::array();
@@ -94,7 +98,8 @@ ordered_json tensor_document(const TensorView& tensor, const TensorViewOptions& 
 // `all`: the elements, where they are at hand.
 std::string statistics_text(const TensorStatistics& stats, DType dtype, const TensorView* all = nullptr) {
   if (stats.count == 0) return "empty: it has no elements\n";
-  const auto [min, max] = extremes_text(all, stats, dtype, 7);
+  const auto integers = all == nullptr ? std::nullopt : integer_extremes(*all, stats);
+  const auto [min, max] = extremes_text(integers, stats, dtype, 7);
   std::string text =
       fmt::format("min {}  max {}  mean {:.7g}  std {:.7g}  zeros {}", min, max, stats.mean, stats.std, stats.zeros);
   if (stats.nan > 0) text += fmt::format("  NaN {}", stats.nan);

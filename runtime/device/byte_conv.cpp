@@ -199,7 +199,7 @@ void multiply_group(const ConvProblem& problem, const ReadyByteConv& ready, cons
           sums.data = y.data + ((image * places + row) * problem.out_channels + group * n + column) * size;
           return multiply_bytes(left, panels, starts.data(), row, last_row, panel, last_panel, sums);
         }
-        AlignedBytes rows((last_row - row) * columns * size);
+        auto rows = AlignedBytes::of_task((last_row - row) * columns * size);
         sums.data = reinterpret_cast<std::byte*>(rows.data());
         multiply_bytes(left, panels, starts.data(), row, last_row, panel, last_panel, sums);
         turn_rows(problem, y, image, group * n + column, columns, row, last_row, sums.data);
@@ -218,7 +218,7 @@ void filter_image(const ConvProblem& problem, const ReadyByteConv& ready, const 
   const int64_t at_once = (kPlacesTurned + width - 1) / width, groups = (lines + at_once - 1) / at_once;
   const bool finite = are_finite(scales);
   parallel_for(groups, at_once * width * channels * product(problem.kernel) / 32 + 1, [&](int64_t begin, int64_t end) {
-    AlignedBytes rows(problem.y_channels_last ? 0 : at_once * width * channels * size);
+    auto rows = AlignedBytes::of_task(problem.y_channels_last ? 0 : at_once * width * channels * size);
     ByteFilterLine line(filters, width);
     for (int64_t first = begin * at_once; first < std::min(lines, end * at_once); first += at_once) {
       const int64_t last = std::min(lines, first + at_once);

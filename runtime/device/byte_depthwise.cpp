@@ -77,8 +77,8 @@ ByteFilterLine::ByteFilterLine(const ByteFilters& filters, int64_t width)
     : filters_(filters),
       width_(width),
       image_columns_((width - 1) * filters.column_step + (filters.columns - 1) * filters.column_reach + 1),
-      laced_(filters.fours() * image_columns_ * kLaced),
-      sums_(width * filters.blocks() * kChannelBlock * static_cast<int64_t>(sizeof(int32_t))) {}
+      laced_(AlignedBytes::of_task(filters.fours() * image_columns_ * kLaced)),
+      sums_(AlignedNumbers<int32_t>::of_task(width * filters.blocks() * kChannelBlock)) {}
 
 #if defined(__x86_64__)
 
@@ -154,7 +154,7 @@ PX_BYTE_LINES void filter_line(const LacedLine& line) {
 void ByteFilterLine::run(const uint8_t* first, const int32_t* starts, const ByteSums& target) {
   const ByteFilters& filters = filters_;
   const int64_t fours = filters.fours(), padded = filters.blocks() * kChannelBlock;
-  auto* const sums = reinterpret_cast<int32_t*>(sums_.data());
+  int32_t* const sums = sums_.data();
   for (int64_t block = 0; block < filters.blocks(); ++block) {
     for (int64_t four = 0; four < fours; ++four) {
       const uint8_t* lines[4];

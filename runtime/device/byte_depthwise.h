@@ -36,8 +36,8 @@ class ByteFilterLine {
  private:
   const ByteFilters& filters_;
   int64_t width_, image_columns_;
-  AlignedBytes laced_;  // [fours, columns of the image, 256]
-  AlignedBytes sums_;   // int32 [places, channels filled up]
+  AlignedBytes laced_;            // [fours, columns of the image, 256]
+  AlignedNumbers<int32_t> sums_;  // [places, channels filled up]
 };
 
 }  // namespace parallax::runtime

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "inspector/tensor/dtype.h"
+#include "runtime/device/aligned_numbers.h"
 
 namespace parallax::runtime {
 
@@ -16,21 +17,6 @@ bool has_byte_panels();
 
 constexpr int64_t kBytePanelColumns = 16;
 constexpr int64_t kByteSlack = 64;  // that can be read behind the left side's last byte
-
-// Bytes aligned to the lines of the cache, which begin without values.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(int64_t count)
-      : lines_(std::make_unique_for_overwrite<Line[]>(static_cast<size_t>(count / 64 + 1))) {}
-  uint8_t* data() { return lines_[0].values; }
-  const uint8_t* data() const { return lines_[0].values; }
-
- private:
-  struct alignas(64) Line {
-    uint8_t values[64];
-  };
-  std::unique_ptr<Line[]> lines_;
-};
 
 // The right side b [segments * depth, n] of int8 numbers: for each panel, segment and every four rows of it the
 // columns' fours, filled up with zeros. What a code stands for is number - zero.

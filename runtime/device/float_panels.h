@@ -5,25 +5,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <new>
 
-#include "inspector/base/payload_memory.h"
+#include "runtime/device/aligned_numbers.h"
 
 namespace parallax::runtime {
-
-// Floats aligned to the lines of the cache, which begin without values.
-class AlignedFloats {
- public:
-  explicit AlignedFloats(int64_t count) : payload_(shared_payload(static_cast<size_t>(count) * sizeof(float))) {
-    if (payload_ == nullptr) throw std::bad_alloc();
-  }
-  float* data() { return reinterpret_cast<float*>(payload_.get()); }
-  const float* data() const { return reinterpret_cast<const float*>(payload_.get()); }
-
- private:
-  std::shared_ptr<std::byte> payload_;
-};
 
 // Whether vector_level() is AVX2, and FMA there.
 bool has_float_panels();

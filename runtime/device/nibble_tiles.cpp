@@ -12,7 +12,7 @@
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/base/transpose_block.h"
-#include "runtime/device/float_panels.h"
+#include "runtime/device/aligned_numbers.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/device/nibble_products.h"
 
@@ -213,7 +213,7 @@ void multiply_unpacked_nibbles(int64_t m, const float* a, const NibbleMatrix& b,
   const PanelKernels kernels = panel_kernels();
   const int64_t parts = (b.n + kPartColumns - 1) / kPartColumns;
   parallel_for(parts, kPartColumns * b.k * m / 16 + 1, [&](int64_t begin, int64_t end) {
-    AlignedFloats panels(kPartColumns * kNibbleRunDepth);
+    auto panels = AlignedFloats::of_task(kPartColumns * kNibbleRunDepth);
     for (int64_t part = begin; part < end; ++part) {
       const int64_t last = std::min(b.n, (part + 1) * kPartColumns);
       for (int64_t k = 0; k < b.k; k += kNibbleRunDepth) {

@@ -11,6 +11,7 @@
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/byte_table.h"
 #include "runtime/device/code_pairs.h"
+#include "runtime/device/weight_cache.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/inner_op.h"
@@ -127,10 +128,12 @@ struct Recoding {
   DType to;
 };
 
-// What all 256 codes become, through an operator where there is one.
+constexpr int64_t kCodes = 256;
+
+// What all codes become, through an operator where there is one.
 Result<ByteTable> table_of(Context& op, const Recoding& recoding, const InnerOp* inner) {
-  const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{256}));
-  for (int64_t code = 0; code < 256; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
+  const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{kCodes}));
+  for (int64_t code = 0; code < kCodes; ++code) writable(codes).data[code] = static_cast<std::byte>(code);
   Tensor real = PX_TRY(real_values(op, codes, recoding.from));
   if (inner != nullptr) real = PX_TRY(run_inner(op, *inner, {real}));
   const Tensor quantised = PX_TRY(quantised_values(op, real, recoding.scale, recoding.zero_point, recoding.to));
@@ -184,24 +187,55 @@ Status multiply_integers(Context& op) {
 
 // ---- One operand: X, its scale and zero point, those of Y ----
 
+constexpr std::initializer_list<int64_t> kParameters = {1, 2, 3, 4};  // inputs
+
+struct KeptTable {
+  bool is_made = false;
+  ByteTable codes;
+};
+
+// The table of an operator, made once where scales and zero points never change. `parameter` is what the inner operator
+// has beside its input.
+template <class Device>
+Result<ByteTable> kept_table(OpContext<Device>& op, const Recoding& recoding, const InnerOp& inner, float parameter) {
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    CacheKey key("code table");
+    key.add_all(inner.op).add(parameter).add(recoding.to);
+    for (const int64_t input : kParameters) key.add(op.has_input(input) ? op.input(input).view().data : nullptr);
+    const auto kept =
+        op.queue().weights().template get<KeptTable>(key.text(), [] { return std::make_shared<KeptTable>(); });
+    if (!kept->is_made) {
+      *kept = {true, PX_TRY(table_of(op, recoding, &inner))};
+      op.queue().weights().add_bytes(kCodes);
+    }
+    return kept->codes;
+  }
+  return table_of(op, recoding, &inner);
+}
+
 Status through(Context& op, const InnerOp& inner) {
   const Tensor x = PX_TRY(real_values(op, {0, 1, 2}));
   const Tensor y = PX_TRY(run_inner(op, inner, {x}));
   return set_quantised(op, y, 3, 4, op.input(0).dtype());
 }
 
-// An operator whose results depend on one code each: on the host they are looked up.
-Status pointwise(Context& op, const InnerOp& inner) {
+// An operator whose results depend on one code each: on the host they are looked up, unless a table would hold more of
+// them than are asked for and serve this call alone.
+Status pointwise(Context& op, const InnerOp& inner, float parameter = 0) {
   const Tensor& x = op.input(0);
-  if (!kOnHost || !are_single(op, {1, 2, 3, 4})) return through(op, inner);
-  const ByteTable table = PX_TRY(table_of(op, {{0, 1, 2}, 3, 4, x.dtype()}, &inner));
+  const bool is_kept = std::all_of(kParameters.begin(), kParameters.end(),
+                                   [&](int64_t input) { return !op.has_input(input) || op.is_constant(input); });
+  if (!kOnHost || !are_single(op, kParameters) || (!is_kept && x.element_count() < kCodes)) return through(op, inner);
+  const Recoding recoding{{0, 1, 2}, 3, 4, x.dtype()};
+  const ByteTable table = PX_TRY(is_kept ? kept_table(op, recoding, inner, parameter) : table_of(op, recoding, &inner));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), x.shape()));
   look_up_bytes(table, x.element_count(), x.view().data, y.data);
   return {};
 }
 
 Status leaky_relu(Context& op) {
-  return pointwise(op, {"LeakyRelu", 16, {float_attribute("alpha", op.real("alpha"))}});
+  const double alpha = op.real("alpha");
+  return pointwise(op, {"LeakyRelu", 16, {float_attribute("alpha", alpha)}}, static_cast<float>(alpha));
 }
 Status sigmoid(Context& op) { return pointwise(op, {"Sigmoid", 13}); }
 Status softmax(Context& op) {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
+#include "runtime/device/aligned_numbers.h"
 #include "runtime/device/blocks.h"
-#include "runtime/device/float_panels.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/nibble_products.h"
 #include "runtime/device/weight_cache.h"
@@ -113,7 +113,7 @@ Status multiply_packed(Context& op, const NBitsBlocks& blocks) {
       multiply_unpacked_nibbles(rows, a, weights, sums);
       return {};
     }
-    AlignedFloats left(rows * weights.row_step());
+    auto left = AlignedFloats::of_task(rows * weights.row_step());
     lay_out_units(rows, blocks.k, a, weights.row_step(), left.data());
     multiply_nibbles(rows, left.data(), weights, sums);
     return {};

@@ -5,6 +5,7 @@
 #include "runtime/device/host_info.h"
 #include "runtime/device/multiversion.h"
 #include "runtime/plan/host_platform.h"
+#include "runtime/plan/plan.h"
 #include "runtime/plan/runtime.h"
 #include "runtime/plan/session.h"
 
@@ -41,9 +42,15 @@ class CpuExecutor final : public Executor {
             {"vectors", std::string(name_of(vector_level()))}};
   }
 
-  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+  Status check_options(const RunOptions& options) const override {
     if (options.tf32) return usage_error("executor 'cpu' has no TF32: leave --tf32 off");
     if (options.keep_casts) return usage_error("--keep-casts is for reference:double; executor 'cpu' keeps all casts");
+    PX_TRY(chosen_patterns(options, true));
+    return {};
+  }
+
+  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+    PX_TRY(check_options(options));
     BufferPoolOptions pool_options;
     pool_options.poison = options_.poison_buffers;
     return make_session(std::move(model), options, make_host_platform(BufferPool::create(pool_options)));

@@ -10,6 +10,7 @@
 #include "runtime/device/copies_cuda.h"
 #include "runtime/device/epilogue_settings.h"
 #include "runtime/plan/gpu_platform.h"
+#include "runtime/plan/plan.h"
 #include "runtime/plan/session.h"
 #endif
 
@@ -61,8 +62,14 @@ class CudaExecutor final : public Executor {
             {"tf32", options.tf32 ? "on" : "off"}};
   }
 
-  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+  Status check_options(const RunOptions& options) const override {
     if (options.keep_casts) return usage_error("--keep-casts is for reference:double; executor 'cuda' keeps all casts");
+    PX_TRY(chosen_patterns(options, false));
+    return {};
+  }
+
+  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+    PX_TRY(check_options(options));
     CudaQueueOptions queue_options;
     queue_options.tf32 = options.tf32;
     auto queue = PX_TRY(Queue<Cuda>::create(queue_options));

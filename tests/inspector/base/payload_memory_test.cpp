@@ -18,8 +18,8 @@ constexpr std::array<size_t, 10> kSizes = {0, 1, 63, 64, 65, 4096, 100'000, 262'
 
 TEST(PayloadMemory, BeginsACacheLineAndMayBeUsedToItsEnd) {
   for (const size_t bytes : kSizes) {
-    for (int round = 0; round < 3; ++round) {
-      std::byte* memory = allocate_payload(bytes);
+    for (int round = 0; round < 6; ++round) {  // blocks of both kinds in turn, each given back as what it is
+      std::byte* memory = round % 2 == 0 ? allocate_payload(bytes) : allocate_scratch(bytes);
       ASSERT_NE(memory, nullptr);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % kPayloadAlignment, 0U);
       std::memset(memory, 0xA5, (bytes / kPayloadAlignment + 1) * kPayloadAlignment);
@@ -33,6 +33,7 @@ TEST(PayloadMemory, WhatTheSystemLacksIsNull) {
   EXPECT_EQ(allocate_payload(std::numeric_limits<size_t>::max()), nullptr);
   EXPECT_EQ(allocate_payload(std::numeric_limits<size_t>::max() / 2), nullptr);
   EXPECT_EQ(shared_payload(std::numeric_limits<size_t>::max()), nullptr);
+  EXPECT_EQ(allocate_scratch(std::numeric_limits<size_t>::max()), nullptr);
 }
 
 TEST(PayloadMemory, BlocksOfSeveralThreadsAreApart) {

@@ -197,16 +197,45 @@ class Advice(ProgramTest):
             total, within, between = map(float, re.search(r": (\S+) ms a run[\s\S]*of the (\S+) ms within nodes; (\S+) ms of a run pass", text).groups())
             self.assertAlmostEqual(total, within + between, delta=0.002)
 
-    def test_a_fixed_size_of_the_other_model_names_the_option(self):
+    def test_a_size_that_one_model_fixes_holds_for_both(self):
         free = 'dim { dim_param: "batch" } dim { dim_value: 8 }'
         self.write_model("free.textproto", node("Neg", "x", "y"), dims=free)
         self.write_model("nameless.textproto", node("Neg", "x", "y"), dims="dim { } dim { dim_value: 8 }")
         self.write_model("fixed.textproto", node("Neg", "x", "y"), dims=whole_dims(4, 8))
-        for model, option in (("free", "--dim batch=4"), ("nameless", "--shape x=4x8")):
-            told = self.ended(f"run {model}.textproto --against fixed.textproto", code=2).stderr
-            self.assertIn(f"input 'x' of 'fixed.textproto' has 4 in dimension 0, and 1 was generated for '{model}.textproto': give {option}\n", told)
-            self.ended(f"run {model}.textproto --against fixed.textproto {option}")
-        self.ended("run fixed.textproto --against free.textproto")
+        for model, other, agreed in (("free", "--dim batch=2", "--dim batch=4"), ("nameless", "--shape x=2x8", "--shape x=4x8")):
+            for line in (f"{model}.textproto --against fixed.textproto", f"fixed.textproto --against {model}.textproto"):
+                values = json.loads(self.ended(f"run {line} --json").stdout)["values"]
+                self.assertEqual([value["shape"] for value in values], [[4, 8], [4, 8]], line)
+            told = self.ended(f"run {model}.textproto --against fixed.textproto").stderr
+            self.assertIn("input 'x' has 4 in dimension 0, as 'fixed.textproto' has it", told)
+            told = self.ended(f"run {model}.textproto --against fixed.textproto {agreed}").stderr
+            self.assertNotIn("has it", told)
+            told = self.ended(f"run {model}.textproto --against fixed.textproto {other}", code=2).stderr
+            self.assertIn(f"input 'x' of 'fixed.textproto' has 4 in dimension 0, and 2 was generated for '{model}.textproto': give {agreed}\n", told)
+        self.assertNotIn("has it", self.ended("run fixed.textproto --against fixed.textproto").stderr)
+        told = self.ended("reduce free.textproto --against fixed.textproto -o part", code=1).stderr
+        self.assertIn("input 'x' has 4 in dimension 0, as 'fixed.textproto' has it", told)
+
+    def test_sizes_of_two_models_that_no_data_has(self):
+        def write(name, first, second):
+            mask = f"input {{ name: 'm' {TENSOR.format(1, second)} }} "
+            self.write_model(f"{name}.textproto", node("Neg", "x", "n") + node("Add", "n m", "y"), dims=first, more=mask)
+        named = 'dim { dim_param: "n" }'
+        write("free", named, named)
+        write("half", whole_dims(4), named)
+        write("apart", named, whole_dims(1))
+        write("four", whole_dims(4), whole_dims(4))
+        write("five", whole_dims(5), whole_dims(5))
+        write("uneven", whole_dims(4), whole_dims(1))
+        for pair in ("free four", "half free", "free half", "half four", "four half"):  # names of either model tie inputs together
+            a, b = pair.split()
+            values = json.loads(self.ended(f"run {a}.textproto --against {b}.textproto --json").stdout)["values"]
+            self.assertEqual({tuple(value["shape"]) for value in values}, {(4,)}, pair)
+        told = self.ended("run four.textproto --against five.textproto", code=2).stderr
+        self.assertIn("dimension 0 of input 'm' is 4 in 'four.textproto' and 5 in 'five.textproto': no data suits both\n", told)
+        told = self.ended("run free.textproto --against uneven.textproto", code=2).stderr
+        self.assertIn("'n' is one dimension in 'free.textproto', and in 'uneven.textproto' 1 of input 'm' and 4 of input 'x': no data suits both\n", told)
+        self.ended("run apart.textproto --against uneven.textproto")
 
     def test_integers_are_told_as_integers(self):
         ids = f"input {{ name: 'ids' {TENSOR.format(7, '')} }} "
@@ -217,6 +246,15 @@ class Advice(ProgramTest):
         self.assertIn("it is 7 in B and 9223372036854775807 in A", told)
         self.ended("run one.textproto --with cpu --dump out")
         self.assertIn("min 9223372036854775807  max 9223372036854775807  mean", self.ended("tensor out/cpu.plx k").stdout)
+        for dtype, name, given in ((7, "int64", (-2**63, 2**53 + 1)), (13, "uint64", (2**53 + 1, 2**64 - 1)), (7, "int64", (-3, 7))):
+            data = " ".join(f"{'uint64' if dtype == 13 else 'int64'}_data: {value}" for value in given)
+            self.write_model("big.textproto", node("Identity", "x", "y") + node("Identity", "k", "z"), more=
+                             f"initializer {{ name: 'k' data_type: {dtype} dims: 2 {data} }} output {{ name: 'z' {TENSOR.format(dtype, whole_dims(2))} }} ")
+            outputs = json.loads(self.ended("run big.textproto --with cpu --json").stdout)["outputs"]
+            self.ended("run big.textproto --with cpu --dump big")
+            for document in (next(output for output in outputs if output["name"] == "z"), json.loads(self.ended("tensor big/cpu.plx z --json").stdout)):
+                self.assertEqual((document["dtype"], document["stats"]["min"], document["stats"]["max"]), (name, *given))
+                self.assertIsInstance(document["stats"]["min"], int if max(map(abs, given)) > 2**53 else float)
 
     def test_branches_that_were_not_taken(self):
         cond = f"input {{ name: 'cond' {TENSOR.format(9, '')} }} "

@@ -151,5 +151,22 @@ TEST_P(EmptyOperands, AConstantMayBeSparse) {
 INSTANTIATE_TEST_SUITE_P(Executors, EmptyOperands, testing::ValuesIn(kExecutors),
                          [](const auto& test) { return std::string(test.param); });
 
+TEST(Refusals, OptionsAreRefusedWithoutAModel) {
+  RunOptions tf32, keeps_casts, no_pattern;
+  tf32.tf32 = true;
+  keeps_casts.keep_casts = true;
+  no_pattern.rewrite.changes = {{"nothing", true}};
+  for (const char* name : {"reference", "cpu"}) {
+    const auto executor = make_executor(name).take();
+    EXPECT_TRUE(executor->check_options({}).ok()) << name;
+    for (const RunOptions& options : {tf32, no_pattern}) {
+      const Status refused = executor->check_options(options);
+      ASSERT_FALSE(refused.ok()) << name;
+      EXPECT_EQ(refused.error().code, ErrorCode::usage) << name;
+    }
+  }
+  EXPECT_FALSE(make_executor("cpu").take()->check_options(keeps_casts).ok());
+}
+
 }  // namespace
 }  // namespace parallax

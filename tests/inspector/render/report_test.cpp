@@ -161,6 +161,16 @@ TEST(ReportHtml, IsOneFileWithTheSameDocument) {
   EXPECT_EQ(data["styles"].size(), 2U);
 }
 
+TEST(ReportHtml, HasNoTimeOfASideThatDidNotRun) {
+  Comparison comparison = example();
+  EXPECT_NE(comparison_to_html(comparison, {}).find("<td class=\"time\">0.5 ms</td>"), std::string::npos);
+  comparison.executions[1] = {"imported", Side::b, "", {}, "", 0, ""};
+  const std::string page = comparison_to_html(comparison, {});
+  EXPECT_NE(page.find("<td class=\"time\">1.5 ms</td>"), std::string::npos);
+  EXPECT_NE(page.find("<td class=\"time\"></td>"), std::string::npos);
+  EXPECT_EQ(page.find("0.0 ms"), std::string::npos);
+}
+
 // JSON has the integers themselves; a browser, which would round them, gets their digits.
 TEST(ReportHtml, IntegersBeyondDoubleAreTexts) {
   Comparison comparison = example();

@@ -10,6 +10,7 @@
 #include "runtime/device/byte_panels.h"
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/gemm_kernels.h"
+#include "tests/runtime/device/conv_cases.h"
 
 namespace parallax::runtime {
 namespace byte_conv_test {
@@ -103,63 +104,21 @@ TEST(ByteConv, MatricesEqualTheLoops) {
   }
 }
 
-ConvProblem image(int64_t channels, int64_t filters, int64_t groups) {
-  ConvProblem problem;
-  problem.batch = 2;
-  problem.in_channels = channels;
-  problem.out_channels = filters;
-  problem.groups = groups;
-  problem.in_spatial = {11, 19};
-  problem.kernel = {3, 3};
-  problem.strides = {2, 1};
-  problem.dilations = {1, 1};
-  problem.pads_begin = {1, 2};
-  problem.pads_end = {1, 0};
-  problem.out_spatial = {6, 19};
-  return problem;
-}
-
-ConvProblem dilated(int64_t channels, int64_t filters, int64_t groups) {
-  ConvProblem problem = image(channels, filters, groups);
-  problem.kernel = {5, 2};
-  problem.dilations = {2, 3};
-  problem.strides = {1, 2};
-  problem.pads_begin = {4, 3};
-  problem.pads_end = {4, 0};
-  problem.out_spatial = {11, 10};
-  return problem;
-}
-
-ConvProblem pointwise() {
-  ConvProblem problem = image(20, 24, 1);
-  problem.kernel = problem.strides = {1, 1};
-  problem.pads_begin = problem.pads_end = {0, 0};
-  problem.out_spatial = problem.in_spatial;
-  return problem;
-}
-
-ConvProblem line(int64_t channels, int64_t groups) {
-  ConvProblem problem = image(channels, channels, groups);
-  problem.in_spatial = {40};
-  problem.kernel = {4};
-  problem.strides = problem.dilations = {1};
-  problem.pads_begin = {2};
-  problem.pads_end = {1};
-  problem.out_spatial = {40};
-  return problem;
-}
-
-ConvProblem volume() {
-  ConvProblem problem = image(6, 32, 2);
-  problem.in_spatial = {4, 5, 6};
-  problem.kernel = {2, 3, 1};
-  problem.strides = {1, 1, 3};
-  problem.dilations = {2, 1, 1};
-  problem.pads_begin = {1, 0, 2};
-  problem.pads_end = {0, 2, 0};
-  problem.out_spatial = {3, 5, 3};
-  return problem;
-}
+// clang-format off
+const std::vector<ConvCase> kConvolutions = {
+    {"plain", 2, 16, 20, 1, {11, 19}, {3, 3}, {2, 1}, {1, 1}, {1, 2}, {1, 0}},
+    {"few_channels", 2, 3, 70, 1, {11, 19}, {3, 3}, {2, 1}, {1, 1}, {1, 2}, {1, 0}},
+    {"groups", 2, 24, 64, 4, {11, 19}, {3, 3}, {2, 1}, {1, 1}, {1, 2}, {1, 0}},
+    {"depthwise", 2, 80, 80, 80, {11, 19}, {3, 3}, {2, 1}, {1, 1}, {1, 2}, {1, 0}},
+    {"dilated", 2, 8, 8, 1, {11, 19}, {5, 2}, {1, 2}, {2, 3}, {4, 3}, {4, 0}},
+    {"dilated_depthwise", 2, 30, 30, 30, {11, 19}, {5, 2}, {1, 2}, {2, 3}, {4, 3}, {4, 0}},
+    {"dilated_groups", 2, 8, 34, 2, {11, 19}, {5, 2}, {1, 2}, {2, 3}, {4, 3}, {4, 0}},
+    {"pointwise", 2, 20, 24, 1, {11, 19}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+    {"one_axis", 2, 12, 12, 1, {40}, {4}, {1}, {1}, {2}, {1}},
+    {"one_axis_depthwise", 2, 70, 70, 70, {40}, {4}, {1}, {1}, {2}, {1}},
+    {"volume", 2, 6, 32, 2, {4, 5, 6}, {2, 3, 1}, {1, 1, 3}, {2, 1, 1}, {1, 0, 2}, {0, 2, 0}},
+};
+// clang-format on
 
 // The same numbers with the channels last, and back.
 std::vector<std::byte> turned(const std::vector<std::byte>& from, int64_t size, int64_t batch, int64_t rows,
@@ -208,15 +167,11 @@ void expect_conv(const ConvProblem& given, bool x_signed, bool filters_signed, i
 
 TEST(ByteConv, ConvolutionsEqualTheLoops) {
   if (!has_byte_panels()) GTEST_SKIP() << "this processor has no products of bytes on panels";
-  for (const ConvProblem& problem :
-       {image(16, 20, 1), image(3, 70, 1), image(24, 64, 4), image(80, 80, 80), dilated(8, 8, 1), dilated(30, 30, 30),
-        dilated(8, 34, 2), pointwise(), line(12, 1), line(70, 70), volume()}) {
+  for (const ConvCase& each : kConvolutions) {
     for (const bool x_signed : {false, true}) {
       for (const auto& [filters_signed, zero] : {std::pair{true, 0}, std::pair{true, 9}, std::pair{false, 128}}) {
-        SCOPED_TRACE(testing::Message() << problem.in_channels << " channels, " << problem.groups
-                                        << " groups, kernel of " << problem.kernel[0] << ", " << x_signed
-                                        << filters_signed << zero);
-        expect_conv(problem, x_signed, filters_signed, zero);
+        SCOPED_TRACE(testing::Message() << each << ", " << x_signed << filters_signed << zero);
+        expect_conv(problem_of(each), x_signed, filters_signed, zero);
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/gemm_kernels.h"
+#include "tests/runtime/device/conv_cases.h"
 
 namespace parallax::runtime {
 namespace byte_products_test {
@@ -66,67 +67,22 @@ TEST(ByteProducts, MatricesEqualTheLoops) {
   }
 }
 
-ConvProblem image(int64_t groups) {
-  ConvProblem problem;
-  problem.batch = 2;
-  problem.in_channels = problem.out_channels = 16;
-  problem.groups = groups;
-  problem.in_spatial = {11, 9};
-  problem.kernel = {3, 3};
-  problem.strides = {2, 1};
-  problem.dilations = {1, 2};
-  problem.pads_begin = {1, 3};
-  problem.pads_end = {1, 2};
-  problem.out_spatial = {6, 10};
-  return problem;
-}
-
-ConvProblem pointwise() {
-  ConvProblem problem = image(1);
-  problem.kernel = problem.strides = problem.dilations = {1, 1};
-  problem.pads_begin = problem.pads_end = {0, 0};
-  problem.out_spatial = problem.in_spatial;
-  return problem;
-}
-
-ConvProblem volume() {
-  ConvProblem problem = image(2);
-  problem.in_spatial = {4, 5, 6};
-  problem.kernel = {2, 3, 1};
-  problem.strides = {1, 1, 3};
-  problem.dilations = {2, 1, 1};
-  problem.pads_begin = {1, 0, 2};
-  problem.pads_end = {0, 2, 0};
-  problem.out_spatial = {3, 5, 3};
-  return problem;
-}
-
-ConvProblem line_of_padding() {  // more padding than the filters are long
-  ConvProblem problem = image(1);
-  problem.in_spatial = {4};
-  problem.kernel = {2};
-  problem.strides = {3};
-  problem.dilations = {1};
-  problem.pads_begin = {7};
-  problem.pads_end = {9};
-  problem.out_spatial = {7};
-  return problem;
-}
-
-ConvProblem equally_wide() {  // some taps meet nothing but padding
-  ConvProblem problem = image(1);
-  problem.in_spatial = problem.out_spatial = {4, 7};
-  problem.kernel = {5, 3};
-  problem.strides = {1, 1};
-  problem.dilations = {3, 2};
-  problem.pads_begin = problem.pads_end = {6, 2};
-  return problem;
-}
+// clang-format off
+const std::vector<ConvCase> kConvolutions = {
+    {"strides", 2, 16, 16, 1, {11, 9}, {3, 3}, {2, 1}, {1, 2}, {1, 3}, {1, 2}},
+    {"groups", 2, 16, 16, 4, {11, 9}, {3, 3}, {2, 1}, {1, 2}, {1, 3}, {1, 2}},
+    {"pointwise", 2, 16, 16, 1, {11, 9}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+    {"volume", 2, 16, 16, 2, {4, 5, 6}, {2, 3, 1}, {1, 1, 3}, {2, 1, 1}, {1, 0, 2}, {0, 2, 0}},
+    {"taps_in_padding_alone", 2, 16, 16, 1, {4, 7}, {5, 3}, {1, 1}, {3, 2}, {6, 2}, {6, 2}},
+    {"more_padding_than_filter", 2, 16, 16, 1, {4}, {2}, {3}, {1}, {7}, {9}},
+};
+// clang-format on
 
 TEST(ByteProducts, ConvolutionsEqualTheLoops) {
   if (!suits_byte_products(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
   Queue<Cpu> queue(BufferPool::create({}));
-  for (const ConvProblem& problem : {image(1), image(4), pointwise(), volume(), equally_wide(), line_of_padding()}) {
+  for (const ConvCase& each : kConvolutions) {
+    const ConvProblem problem = problem_of(each);
     const int64_t channels = problem.in_channels / problem.groups;
     for (const bool x_signed : {false, true}) {
       for (const bool filters_signed : {false, true}) {
@@ -139,7 +95,7 @@ TEST(ByteProducts, ConvolutionsEqualTheLoops) {
         ASSERT_TRUE(done.ok()) << done.error().message;
         conv_loops(problem, x.numbers.data(), filters.numbers.data(), static_cast<const int64_t*>(nullptr),
                    expected.data());
-        EXPECT_EQ(widened(y), expected) << problem.groups << " " << x_signed << filters_signed;
+        EXPECT_EQ(widened(y), expected) << each << " " << x_signed << filters_signed;
       }
     }
   }

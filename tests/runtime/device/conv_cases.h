@@ -1,4 +1,4 @@
-// Convolutions that libraries are tried with: one for each thing that can be told wrongly.
+// Convolutions in short, and those that libraries are tried with: one for each thing that can be told wrongly.
 #pragma once
 
 #include <ostream>

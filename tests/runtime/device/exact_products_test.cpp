@@ -8,6 +8,7 @@
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/conv_loops.h"
 #include "runtime/device/gemm_kernels.h"
+#include "tests/runtime/device/conv_cases.h"
 
 namespace parallax::runtime {
 namespace exact_products_test {
@@ -59,17 +60,8 @@ TEST(ExactProducts, ConvolutionsEqualTheLoops) {
   Queue<Cpu> queue(BufferPool::create({}));
   for (const int64_t groups : {1, 4, 64}) {
     for (const int64_t largest : {20, 255}) {
-      ConvProblem problem;
-      problem.batch = 2;
-      problem.in_channels = problem.out_channels = 64;
-      problem.groups = groups;
-      problem.in_spatial = {11, 9};
-      problem.kernel = {3, 3};
-      problem.strides = {2, 1};
-      problem.dilations = {1, 1};
-      problem.pads_begin = {1, 0};
-      problem.pads_end = {1, 2};
-      problem.out_spatial = {6, 9};
+      const ConvProblem problem =
+          problem_of({"strides", 2, 64, 64, groups, {11, 9}, {3, 3}, {2, 1}, {1, 1}, {1, 0}, {1, 2}});
       const auto x = integers(2 * 64 * 99, largest, 3), filters = integers(64 * 64 / groups * 9, largest, 4);
       const auto bias = integers(64, 100000, 5);
       std::vector<int64_t> y(2 * 64 * 54, -1), expected(y.size());
