@@ -58,6 +58,7 @@ class DumpWriter::Impl {
 
   // What is written of a weight with every call, and differs by the call alone.
   struct WeightRecord {
+    std::string name;
     const std::byte* data = nullptr;
     std::vector<std::byte> body;
     uint64_t payload_of = 0;
@@ -220,7 +221,8 @@ DumpWriter::Impl::WeightRecord* DumpWriter::Impl::known_weight(const Observation
   const auto site = static_cast<size_t>(observation.site.id);
   if (site >= weight_records_.size() || weight_records_[site].data == nullptr) return nullptr;
   WeightRecord& known = weight_records_[site];
-  const bool is_same = observation.value.is_tensor() && observation.value.tensor().view().data == known.data &&
+  const bool is_same = observation.site.name == known.name && observation.value.is_tensor() &&
+                       observation.value.tensor().view().data == known.data &&
                        observation.value.tensor().size_bytes() == known.stored.size_bytes;
   return is_same ? &known : nullptr;
 }
@@ -241,7 +243,7 @@ void DumpWriter::Impl::keep_weight(const Observation& observation, const Stored&
   const auto site = static_cast<size_t>(observation.site.id);
   if (site >= weight_records_.size()) weight_records_.resize(site + 1);
   const auto body = body_.body();
-  weight_records_[site] = {data, {body.begin(), body.end()}, stored.id, stored};
+  weight_records_[site] = {std::string(observation.site.name), data, {body.begin(), body.end()}, stored.id, stored};
 }
 
 Status DumpWriter::Impl::observe_anew(const Observation& observation, CaptureLevel wanted) {

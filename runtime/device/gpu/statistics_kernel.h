@@ -2,6 +2,8 @@
 // (inspector/dump/statistics_kernel_body.h) in the same order, so that it gives the same bits.
 #pragma once
 
+#include <limits>
+
 #include "inspector/tensor/chunk_statistics.h"
 #include "inspector/tensor/element_order.h"
 #include "runtime/device/gpu/launch.h"
@@ -27,12 +29,20 @@ struct CountedElements {
   int64_t channels = 0;  // 0: in order
   int64_t places = 0;
   int parts = 1;  // numbers of an element: complex ones have two
+  bool is_narrow = false;  // all positions fit into 32 bits, which a GPU divides in a fraction of the time
 
   PX_HD int64_t position(int64_t index) const {
     if (channels == 0) return index;
-    const int64_t element = index / parts, row = element / channels;
-    const int64_t batch = row / places;
-    return ((batch * channels + element % channels) * places + row % places) * parts + index % parts;
+    return is_narrow ? position_as<uint32_t>(index) : position_as<int64_t>(index);
+  }
+
+ private:
+  template <class Index>
+  PX_HD int64_t position_as(int64_t at) const {
+    const auto index = static_cast<Index>(at), numbers = static_cast<Index>(parts), all = static_cast<Index>(channels);
+    const Index element = index / numbers, row = element / all, batch = row / static_cast<Index>(places);
+    const Index channel = batch * all + element % all, place = row % static_cast<Index>(places);
+    return (channel * static_cast<Index>(places) + place) * numbers + index % numbers;
   }
 };
 
@@ -316,6 +326,7 @@ inline StatisticsSource statistics_source(const TensorView& view, ElementOrder o
   if (order == ElementOrder::row_major || source.count == 0) return source;
   source.counted.channels = view.shape[1];
   source.counted.places = view.element_count() / (view.shape[0] * view.shape[1]);
+  source.counted.is_narrow = source.count <= std::numeric_limits<uint32_t>::max();
   return source;
 }
 

@@ -70,5 +70,28 @@ TEST(Weights, EveryCallHasThemAndOneHoldsTheElements) {
   }
 }
 
+// Sessions of two graphs number their sites each for itself.
+TEST(Weights, AnotherGraphsWeightIsItsOwn) {
+  const TemporaryFolder folder;
+  const Tensor weight = random_tensor(DType::float32, {20, 3}, 1);
+  auto writer = DumpWriter::create(folder / "graphs.plx", {}).take();
+  Producer encoder(*writer), decoder(*writer);
+  encoder.site("w").role = ValueSite::Role::initializer;
+  decoder.site("tied").role = ValueSite::Role::initializer;
+  ASSERT_OK(writer->begin_run({"reference", "a CPU", {}, model_with(weight), ""}));
+  for (int64_t step = 0; step < 2; ++step) {
+    ASSERT_OK(writer->begin_call({"", step}, {}));
+    ASSERT_OK(encoder.show("w", weight));
+    ASSERT_OK(decoder.show("tied", weight));
+    ASSERT_OK(writer->end_call({"", step}));
+  }
+  ASSERT_OK(writer->end_run(true));
+  ASSERT_OK(writer->finish());
+  const auto reader = open_dump(folder / "graphs.plx");
+  std::vector<std::string> paths;
+  for (const DumpEntry& entry : reader->entries()) paths.push_back(entry.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"w", "tied", "w", "tied"}));
+}
+
 }  // namespace
 }  // namespace parallax::test

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/device/gpu/statistics_kernel.h"
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 
@@ -72,6 +73,10 @@ TEST(DeviceStatistics, CountedChannelsLast) {
                 ElementOrder::channels_last);
     expect_same(Tensor::wrap(DType::complex64, shape, numbers.storage()), shape.to_string(), 2,
                 ElementOrder::channels_last);
+    gpu::CountedElements narrow{shape[1], shape.element_count() / (shape[0] * shape[1]), 2, true}, wide = narrow;
+    wide.is_narrow = false;
+    for (int64_t index = 0; index < 2 * shape.element_count(); ++index)
+      ASSERT_EQ(narrow.position(index), wide.position(index)) << shape.to_string();
   }
 }
 
