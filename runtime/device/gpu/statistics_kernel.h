@@ -28,7 +28,7 @@ PX_HD inline bool is_finite(double x) { return x - x == 0.0; }
 struct CountedElements {
   int64_t channels = 0;  // 0: in order
   int64_t places = 0;
-  int parts = 1;  // numbers of an element: complex ones have two
+  int parts = 1;           // numbers of an element: complex ones have two
   bool is_narrow = false;  // all positions fit into 32 bits, which a GPU divides in a fraction of the time
 
   PX_HD int64_t position(int64_t index) const {
