@@ -13,18 +13,17 @@
 namespace parallax {
 namespace {
 
-using nlohmann::json;
-
-Result<double> tolerance_from_json(const json& object, const char* key, const std::string& where) {
+Result<double> tolerance_from_json(const nlohmann::json& object, const char* key, const std::string& where) {
   if (!object.contains(key)) return 0.0;
-  const json& value = object[key];
+  const nlohmann::json& value = object[key];
   if (value.is_string()) return parse_tolerance(value.get<std::string>(), where + "." + key);
   if (!value.is_number() || !(value.get<double>() >= 0))
     return usage_error(fmt::format("{}.{}: expected a number of 0 or more", where, key));
   return value.get<double>();
 }
 
-Status check_keys(const json& object, std::initializer_list<std::string_view> known, const std::string& where) {
+Status check_keys(const nlohmann::json& object, std::initializer_list<std::string_view> known,
+                  const std::string& where) {
   for (const auto& item : object.items()) {
     bool is_known = false;
     for (const std::string_view key : known) is_known = is_known || key == item.key();
@@ -34,7 +33,7 @@ Status check_keys(const json& object, std::initializer_list<std::string_view> kn
   return {};
 }
 
-Result<Tolerance> tolerances_from_json(const json& object, const std::string& where) {
+Result<Tolerance> tolerances_from_json(const nlohmann::json& object, const std::string& where) {
   if (!object.contains("rtol") && !object.contains("atol"))
     return usage_error(where + ": expected \"rtol\", \"atol\", or both");
   Tolerance tolerance;
@@ -43,19 +42,19 @@ Result<Tolerance> tolerances_from_json(const json& object, const std::string& wh
   return tolerance;
 }
 
-Result<PolicyRule> rule_from_json(const json& rule, const std::string& where) {
+Result<PolicyRule> rule_from_json(const nlohmann::json& rule, const std::string& where) {
   if (!rule.is_object() || !rule.contains("glob") || !rule["glob"].is_string())
     return usage_error(where + ": expected an object with \"glob\"");
   PX_TRY(check_keys(rule, {"glob", "rtol", "atol"}, where));
   return PolicyRule{rule["glob"].get<std::string>(), PX_TRY(tolerances_from_json(rule, where))};
 }
 
-Result<Policy> policy_from_json(const json& document) {
+Result<Policy> policy_from_json(const nlohmann::json& document) {
   if (!document.is_object()) return usage_error("expected a JSON object");
   PX_TRY(check_keys(document, {"default", "per"}, "the policy"));
   Policy policy;
   if (document.contains("default")) {
-    const json& fallback = document["default"];
+    const nlohmann::json& fallback = document["default"];
     if (fallback.is_object()) {
       PX_TRY(check_keys(fallback, {"rtol", "atol"}, "default"));
       policy.tolerance = PX_TRY(tolerances_from_json(fallback, "default"));
@@ -118,7 +117,7 @@ Result<PolicyRule> parse_policy_rule(std::string_view text) {
 
 Result<Policy> read_policy_file(const std::string& path) {
   const std::string text = PX_TRY(read_file(path));
-  const json document = json::parse(text, nullptr, false);
+  const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (document.is_discarded()) return usage_error(fmt::format("policy file '{}': not valid JSON", path));
   return add_context(policy_from_json(document), fmt::format("policy file '{}'", path));
 }

@@ -20,7 +20,8 @@ struct CompareContext {
 void judge_values(const Value& a, const Value& b, const CompareContext& context, ValueComparison& result);
 
 // The same from statistics alone (of equal dtype and shape, checked by the caller): sums, extremes and signed
-// projections within what elements at their limit give; counts of NaN and infinities equal. Metrics stay empty.
+// projections within what elements at their limit give; counts of NaN and infinities equal. Metrics stay empty. Where
+// the two count in different orders, which leaves no projections, values that agree are mistrusted.
 void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool is_exact,
                       const CompareContext& context, ValueComparison& result);
 

@@ -15,21 +15,21 @@
 namespace parallax {
 namespace {
 
-using nlohmann::json;
+nlohmann::json parse_line(std::string_view line) { return nlohmann::json::parse(line, nullptr, false); }
 
-json parse_line(std::string_view line) { return json::parse(line, nullptr, false); }
-
-std::string dump_line(const json& line) { return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; }
+std::string dump_line(const nlohmann::json& line) {
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 // The finished lines of a journal; empty where there is none, or it is of another subject.
-std::vector<json> lines_of(const std::string& path, const std::string& subject) {
-  std::vector<json> lines;
+std::vector<nlohmann::json> lines_of(const std::string& path, const std::string& subject) {
+  std::vector<nlohmann::json> lines;
   const auto text = std::filesystem::exists(path) ? read_file(path) : Result<std::string>(std::string());
   if (!text.ok()) return lines;
   const std::string_view finished = std::string_view(*text).substr(0, text->rfind('\n') + 1);
   for (const std::string_view line : split(finished, '\n')) {
     if (line.empty()) continue;
-    json parsed = parse_line(line);
+    nlohmann::json parsed = parse_line(line);
     if (!parsed.is_object()) return {};
     if (lines.empty() && parsed.value("subject", "") != subject) return {};
     lines.push_back(std::move(parsed));
@@ -40,13 +40,13 @@ std::vector<json> lines_of(const std::string& path, const std::string& subject) 
 }  // namespace
 
 Result<std::unique_ptr<ReduceJournal>> ReduceJournal::open(const std::string& path, const std::string& subject) {
-  std::vector<json> lines = lines_of(path, subject);
+  std::vector<nlohmann::json> lines = lines_of(path, subject);
   if (lines.empty()) lines.push_back({{"subject", subject}});
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
   if (file == nullptr) return io_error(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
   std::unique_ptr<ReduceJournal> journal(new ReduceJournal(path, std::move(file)));
   note_output(path, true);  // each of its lines is
-  for (const json& line : lines) {
+  for (const nlohmann::json& line : lines) {
     PX_TRY(journal->write_line(dump_line(line)));
     const auto candidate = line.find("candidate"), fails = line.find("fails");
     if (candidate != line.end() && candidate->is_string() && fails != line.end() && fails->is_boolean())

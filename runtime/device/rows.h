@@ -126,14 +126,15 @@ bool are_short_rows(const RowLayout& layout, const TensorView& in) {
          in.dtype == storage_of<C>();
 }
 
-// Folds `count` neighbouring rows at once, walking along the payload.
+// Folds the elements [begin, end) of `count` neighbouring rows, walking along the payload.
 template <class C, class Fold>
-void fold_columns(const Fold& fold, const TensorView& in, const RowLayout& layout, int64_t row, int64_t count, C* out) {
+void fold_part_of_columns(const Fold& fold, const TensorView& in, const RowLayout& layout, int64_t row, int64_t begin,
+                          int64_t end, int64_t count, C* out) {
   alignas(64) C accumulators[kBlockElements];
   alignas(64) C buffer[kBlockElements];
   for (int64_t i = 0; i < count; ++i) accumulators[i] = fold.template init<C>();
   const int64_t start = layout.start(row);
-  for (int64_t position = 0; position < layout.length; ++position) {
+  for (int64_t position = begin; position < end; ++position) {
     const int64_t index = start + position * layout.inner;
     const C* values = buffer;
     if (in.dtype == storage_of<C>()) {
@@ -141,12 +142,24 @@ void fold_columns(const Fold& fold, const TensorView& in, const RowLayout& layou
     } else {
       load_block<C>(in.dtype, in.data, index, 1, count, buffer);
     }
-    vectorised(0, count, [&fold, &accumulators, values](int64_t begin, int64_t end) {
+    vectorised(0, count, [&fold, &accumulators, values](int64_t first, int64_t last) {
       C* local = accumulators;
-      for (int64_t i = begin; i < end; ++i) local[i] = fold.step(local[i], values[i]);
+      for (int64_t i = first; i < last; ++i) local[i] = fold.step(local[i], values[i]);
     });
   }
   for (int64_t i = 0; i < count; ++i) out[i] = accumulators[i];
+}
+
+// Neighbouring rows at once. Long ones in parts, so that no sum takes its rounding from as many steps.
+template <class C, class Fold>
+void fold_columns(const Fold& fold, const TensorView& in, const RowLayout& layout, int64_t row, int64_t count, C* out) {
+  constexpr int64_t kPart = 512;
+  alignas(64) C part[kBlockElements];
+  fold_part_of_columns(fold, in, layout, row, 0, std::min(kPart, layout.length), count, out);
+  for (int64_t begin = kPart; begin < layout.length; begin += kPart) {
+    fold_part_of_columns(fold, in, layout, row, begin, std::min(begin + kPart, layout.length), count, part);
+    for (int64_t i = 0; i < count; ++i) out[i] = fold.merge(out[i], part[i]);
+  }
 }
 
 template <class C, class Fold>
