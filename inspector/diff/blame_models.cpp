@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -91,13 +92,14 @@ class ModelBlame {
     for (const ValueMatch& match : matching_.values) {
       if (roots_.empty() && !match.is_extra && has_diverged(match) && !are_held(match)) PX_TRY(look_at(match));
     }
+    if (roots_.empty()) PX_TRY(look_at_unseen());
     if (roots_.empty() && unjudged_.empty()) {
       std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, effects_, values_);
       return unfelt.empty() ? diff::judge_same_models(request_, *a_, *b_, comparison_) : std::move(unfelt);
     }
     withdrawal_.withdraw_unfelt_constants(same_, comparison_);
     if (comparison_.verdict == OverallVerdict::pass) return std::vector<Cause>{};
-    join_swapped_outputs();
+    diff::join_swapped_outputs(*a_, matching_.names_agree, roots_);
     std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
     diff::add_unexplained_constants(*a_, *b_, matching_, effects_, values_, causes);
     return causes;
@@ -116,6 +118,7 @@ class ModelBlame {
   void add_held(const ValueMatch& match);
   bool reads_another_constant(const PlacedNode& node) const;
   bool may_look_at(const ValueMatch& match);
+  Status look_at_unseen();
   bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
   bool holds_root(const PlacedNode& node) const;
   Status look_at_inputs(const ValueMatch& match, const std::string& path);
@@ -131,7 +134,6 @@ class ModelBlame {
   bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
   std::optional<Limit> known_limit(const std::string& path) const;
   Limit limit_at(const std::string& path) const;
-  void join_swapped_outputs();
   void find_swapped_branches();
   bool is_settled(const ValueMatch& match) const;
   bool has_diverged(int32_t id) const { return values_.has_diverged(id); }
@@ -185,6 +187,30 @@ bool ModelBlame::may_look_at(const ValueMatch& match) {
   if (!a_->captured_paths(match.a).empty()) return true;
   if (effects_.readers(match.a).empty() || effects_.leaves_nothing(match.a, kUnseen)) return false;
   return ++uncaptured_ <= kMostUncaptured;
+}
+
+// What seemed to leave nothing, where a value that differs is made of it nevertheless, in either model: whatever was
+// not seen to be defined alike may be what makes the difference.
+Status ModelBlame::look_at_unseen() {
+  constexpr double kAnyCompared = std::numeric_limits<double>::infinity();
+  const auto differs = [&](int32_t id) { return id >= 0 && has_diverged(id); };
+  const auto in_a = [&](int32_t id) { return matching_.a_of_b[static_cast<size_t>(id)]; };
+  const std::vector<bool> leads_a = effects_.leading_to(differs, kAnyCompared);
+  const diff::Effects effects_b(
+      *b_, [&](int32_t id) { return in_a(id) < 0 ? std::optional<double>() : values_.difference_of(in_a(id)); });
+  const std::vector<bool> leads_b = effects_b.leading_to([&](int32_t id) { return differs(in_a(id)); }, kAnyCompared);
+  for (const ValueMatch& match : matching_.values) {
+    if (!leads_a[static_cast<size_t>(match.a)] && !leads_b[static_cast<size_t>(match.b)]) continue;
+    if (match.is_extra || is_settled(match) || same_.contains(match.a) || !is_suspect(match)) continue;
+    const bool is_captured = !a_->captured_paths(match.a).empty();
+    if (is_captured && !values_.is_taken_back(match.a)) continue;  // it was looked at
+    if (!is_captured && ++uncaptured_ > kMostUncaptured) {
+      unjudged_ = "too many values were fused away";
+      break;
+    }
+    PX_TRY(look_at(match));
+  }
+  return {};
 }
 
 // Not where both sides do the same to the same: such a node can only hand on what it inherits.
@@ -440,44 +466,6 @@ void ModelBlame::find_swapped_branches() {
 
 bool ModelBlame::is_settled(const ValueMatch& match) const {
   return std::ranges::any_of(settled_, [&](const auto& frame) { return a_->site(match.a).scope.starts_with(frame); });
-}
-
-// Two nodes, each reading what the other should: it is the node before both that hands out its results the other way
-// round.
-void ModelBlame::join_swapped_outputs() {
-  for (size_t first = 0; first < roots_.size(); ++first) {
-    const auto origin = diff::common_origin(*a_, roots_[first].wanted, roots_[first].instead);
-    if (!origin.has_value()) continue;
-    const auto is_other_half = [&](const ModelRoot& root) {
-      const auto other = diff::common_origin(*a_, root.wanted, root.instead);
-      return other.has_value() && other->node == origin->node && other->first_output == origin->second_output &&
-             other->second_output == origin->first_output;
-    };
-    const auto second =
-        std::ranges::find_if(roots_.begin() + static_cast<std::ptrdiff_t>(first) + 1, roots_.end(), is_other_half);
-    ModelRoot& root = roots_[first];
-    // By name, the reader reads what it should.
-    const bool is_named_right = matching_.names_agree && root.b_reads == a_->site(root.wanted).name;
-    if (second == roots_.end() && !is_named_right) continue;
-    root.why = fmt::format("its outputs {} and {} are swapped in B: '{}' gets the other's", origin->first_output,
-                           origin->second_output, root.node.node().display_name);
-    root.node = origin->node;
-    root.wanted = root.instead = -1;
-    if (second == roots_.end()) continue;
-    root.introduced = std::max(root.introduced, second->introduced);
-    roots_.erase(second);
-  }
-  std::vector<ModelRoot> roots;
-  for (ModelRoot& root : roots_) {
-    const auto known = std::ranges::find(roots, root.node, &ModelRoot::node);
-    if (known == roots.end()) {
-      roots.push_back(std::move(root));
-    } else {
-      known->introduced = std::max(known->introduced, root.introduced);
-      known->also_seen_at.push_back(std::move(root.path));
-    }
-  }
-  roots_ = std::move(roots);
 }
 
 }  // namespace

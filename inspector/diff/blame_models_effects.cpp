@@ -104,6 +104,27 @@ bool Effects::is_any_made_of(int32_t id, const std::function<bool(int32_t made)>
   return false;
 }
 
+std::vector<bool> Effects::leading_to(const std::function<bool(int32_t id)>& holds, double difference) const {
+  std::vector<std::vector<int32_t>> made_from(made_of_.size());
+  std::vector<int32_t> waiting;
+  for (size_t value = 0; value < made_of_.size(); ++value) {
+    const auto id = static_cast<int32_t>(value);
+    for (const int32_t made : made_of_[value]) made_from[static_cast<size_t>(made)].push_back(id);
+    if (holds(id)) waiting.push_back(id);
+  }
+  std::vector<bool> leads(made_of_.size(), false);
+  while (!waiting.empty()) {
+    const int32_t next = waiting.back();
+    waiting.pop_back();
+    for (const int32_t from : made_from[static_cast<size_t>(next)]) {
+      if (leads[static_cast<size_t>(from)]) continue;
+      leads[static_cast<size_t>(from)] = true;
+      if (!holds(from) && !stops(from, difference)) waiting.push_back(from);  // else it waits, or has waited, already
+    }
+  }
+  return leads;
+}
+
 bool Effects::is_made_up_for(int32_t id, double difference,
                              const std::function<bool(const PlacedNode&)>& is_read_alike) const {
   // What a call does, the nodes of its function do.

@@ -29,6 +29,9 @@ class Effects {
   // Whether this holds of anything that is made of the value, directly or not.
   bool is_any_made_of(int32_t id, const std::function<bool(int32_t made)>& holds) const;
 
+  // The values, by site, from which a way leads to one of which `holds` is true, over none that stops it.
+  std::vector<bool> leading_to(const std::function<bool(int32_t id)>& holds, double difference) const;
+
   // Whether it leaves the model, or goes round in a loop: what it is, is seen, whatever else is made of it.
   bool is_handed_out(int32_t id) const { return is_end_[static_cast<size_t>(id)]; }
 

@@ -2,6 +2,9 @@
 #include "inspector/diff/blame_models_swaps.h"
 
 #include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "inspector/diff/matching_attributes.h"
 #include "inspector/diff/matching_graph.h"
@@ -100,6 +103,44 @@ std::optional<CommonOrigin> common_origin(const ModelSide& side, int32_t first, 
     }
   }
   return std::nullopt;
+}
+
+// Two nodes, each reading what the other should: it is the node before both that hands out its results the other way
+// round.
+void join_swapped_outputs(const ModelSide& a, bool names_agree, std::vector<ModelRoot>& roots) {
+  for (size_t first = 0; first < roots.size(); ++first) {
+    const auto origin = common_origin(a, roots[first].wanted, roots[first].instead);
+    if (!origin.has_value()) continue;
+    const auto is_other_half = [&](const ModelRoot& root) {
+      const auto other = common_origin(a, root.wanted, root.instead);
+      return other.has_value() && other->node == origin->node && other->first_output == origin->second_output &&
+             other->second_output == origin->first_output;
+    };
+    const auto second =
+        std::ranges::find_if(roots.begin() + static_cast<std::ptrdiff_t>(first) + 1, roots.end(), is_other_half);
+    ModelRoot& root = roots[first];
+    // By name, the reader reads what it should.
+    const bool is_named_right = names_agree && root.b_reads == a.site(root.wanted).name;
+    if (second == roots.end() && !is_named_right) continue;
+    root.why = fmt::format("its outputs {} and {} are swapped in B: '{}' gets the other's", origin->first_output,
+                           origin->second_output, root.node.node().display_name);
+    root.node = origin->node;
+    root.wanted = root.instead = -1;
+    if (second == roots.end()) continue;
+    root.introduced = std::max(root.introduced, second->introduced);
+    roots.erase(second);
+  }
+  std::vector<ModelRoot> joined;
+  for (ModelRoot& root : roots) {
+    const auto known = std::ranges::find(joined, root.node, &ModelRoot::node);
+    if (known == joined.end()) {
+      joined.push_back(std::move(root));
+    } else {
+      known->introduced = std::max(known->introduced, root.introduced);
+      known->also_seen_at.push_back(std::move(root.path));
+    }
+  }
+  roots = std::move(joined);
 }
 
 }  // namespace parallax::diff

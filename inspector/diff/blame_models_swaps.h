@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "inspector/diff/blame_models_ranking.h"
 #include "inspector/diff/blame_models_side.h"
 
 namespace parallax::diff {
@@ -16,6 +17,10 @@ struct CommonOrigin {
 
 // Nothing where the values come from different nodes, or from one output.
 std::optional<CommonOrigin> common_origin(const ModelSide& side, int32_t first, int32_t second);
+
+// Two roots, each reading what the other should, become one: the node before both that hands out its results the other
+// way round. Roots that are one node's then are one.
+void join_swapped_outputs(const ModelSide& a, bool names_agree, std::vector<ModelRoot>& roots);
 
 // The Ifs of A each of whose branches holds the nodes of the other one in B.
 std::vector<PlacedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b);

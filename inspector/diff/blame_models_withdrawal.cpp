@@ -101,7 +101,15 @@ bool Withdrawal::withdraw_wrong_pairs(Comparison& comparison) {
       if (applies(match.a)) values_.withdraw(match.a, note);
     }
   };
-  withdraw_where(false, kPairedWrongly, [&](int32_t id) { return leaves_no_trace(id); });
+  std::unordered_set<int32_t> traceless;
+  for (const ValueMatch& match : matching_.values) {
+    if (values_.has_diverged(match.a) && leaves_no_trace(match.a)) traceless.insert(match.a);
+  }
+  // Of one that is no pair nothing is made that is one and differs nevertheless.
+  const std::vector<bool> is_seen =
+      effects_.leading_to([&](int32_t id) { return values_.has_diverged(id) && !traceless.contains(id); }, kNoTrace);
+  withdraw_where(false, kPairedWrongly,
+                 [&](int32_t id) { return traceless.contains(id) && !is_seen[static_cast<size_t>(id)]; });
   withdraw_where(true, kWrittenOtherwise, [&](int32_t id) { return is_written_otherwise(id); });
   if (values_.is_any_withdrawn()) conclude(comparison);
   return values_.is_any_withdrawn() && comparison.verdict == OverallVerdict::pass;

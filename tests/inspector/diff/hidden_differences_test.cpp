@@ -2,6 +2,11 @@
 // codes between two steps; and that looking for causes ends.
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,6 +15,7 @@
 #include "inspector/diff/compare.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"
+#include "inspector/model/import.h"
 #include "tests/inspector/diff/dump_fixture.h"
 
 namespace parallax {
@@ -85,6 +91,62 @@ TEST_F(HiddenDifferences, AMaximumHidesNothing) {
   ASSERT_EQ(comparison.causes.size(), 1U);
   EXPECT_EQ(comparison.causes.front().path, "bent");
   EXPECT_NE(comparison.causes.front().why.find("alpha"), std::string::npos) << comparison.causes.front().why;
+}
+
+// x -> `bends`, one after the other, in the graph or in a function -> Tanh -> `last`, which hides what differs.
+std::shared_ptr<const Model> bent(const std::vector<std::string>& bends, const std::string& last,
+                                  bool in_function = false) {
+  const auto node = [](const std::string& op, const std::string& in, const std::string& out) {
+    return fmt::format("node {{ input: '{}' output: '{}' op_type: '{}' name: '{}_{}' }} ", in, out, op, op, out);
+  };
+  std::string nodes, from = in_function ? "from" : "x";
+  for (size_t index = 0; index < bends.size(); ++index) {
+    const std::string out = index + 1 == bends.size() ? "c" : fmt::format("b{}", index);
+    nodes += node(bends[index], std::exchange(from, out), out);
+  }
+  const std::string opset = "opset_import { version: 17 } ";
+  const std::string call = "node { input: 'x' output: 'c' op_type: 'Bend' domain: 'my' name: 'call' } ";
+  const std::string text =
+      "ir_version: 8 " + opset + "opset_import { domain: 'my' version: 1 } graph { name: 'g' " +
+      (in_function ? call : nodes) + node("Tanh", "c", "r") + node(last, "r", "y") +
+      "input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 9 } dim { dim_value: 9 } } } } } "
+      "output { name: 'y' } } " +
+      (in_function ? "functions { name: 'Bend' domain: 'my' input: 'from' output: 'c' " + opset + nodes + "}" : "");
+  return import_model(std::as_bytes(std::span(text)), "", text).take();
+}
+
+// What was made of a value differs, all beside the outputs: then the value is a pair, and its difference a fault.
+TEST_F(HiddenDifferences, WhatAShapeOrASumHidesIsNoRounding) {
+  const Tensor x = sines(Shape{9, 9}, 1.0, 1.3);
+  const auto plain = bent({"Abs"}, "Shape"), called = bent({"Exp", "Abs"}, "Shape", true);
+  const auto summed = bent({"Abs"}, "ReduceSum"), turned = bent({"Transpose", "Abs"}, "ReduceSum", true);
+  for (const auto& [a, b, guilty] :
+       {std::tuple(plain, called, "Exp"), std::tuple(called, plain, "Exp"), std::tuple(summed, turned, "Transpose"),
+        std::tuple(turned, summed, "Transpose")}) {
+    const Comparison comparison = blame_on(x, a, b);
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged) << guilty;
+    ASSERT_FALSE(comparison.causes.empty()) << guilty;
+    EXPECT_EQ(comparison.causes.front().op, guilty) << comparison.causes.front().why;
+  }
+  EXPECT_EQ(blame_on(x, bent({"Abs"}, "Shape"), bent({"Abs"}, "Shape", true)).verdict, OverallVerdict::pass);
+}
+
+// A Transpose that does nothing vanishes where it is run, and with it what was to be compared.
+TEST_F(HiddenDifferences, WhatVanishedInOneModelIsLookedAt) {
+  const auto turned = [](std::vector<int64_t> perm) {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[8,8]").node("Transpose", {"x"}, {"c"}, {{"perm", std::move(perm)}});
+    builder.node("Relu", {"c"}, {"r"}).node("ReduceSum", {"r"}, {"y"}, {{"keepdims", int64_t{0}}}).output("y");
+    return finished_model(builder);
+  };
+  const Tensor x = sines(Shape{8, 8}, 1.0, 1.3);
+  const auto a = turned({0, 1}), b = turned({1, 0});
+  for (const auto& [first, second] : {std::pair(a, b), std::pair(b, a)}) {
+    const Comparison comparison = blame_on(x, first, second, {}, "cpu");
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+    ASSERT_FALSE(comparison.causes.empty());
+    EXPECT_NE(comparison.causes.front().why.find("attribute perm"), std::string::npos) << comparison.causes.front().why;
+  }
 }
 
 // ---- Behind values that nobody compared ----
