@@ -271,7 +271,7 @@ TEST_F(Dumps, SamplesWhoseStatisticsCountInAnotherOrderPass) {
   EXPECT_EQ(compare(*image, *rows, exact).verdict, OverallVerdict::pass);
   EXPECT_EQ(compare(*rows, *image, exact).verdict, OverallVerdict::pass);
   Tensor other = numbers.clone().take();
-  other.mutable_as<float>()[other.element_count() - 1] += 100;  // not sampled
+  other.mutable_as<float>().back() += 100;  // not sampled
   EXPECT_EQ(compare(*image, *with("other.plx", false, other), exact).verdict, OverallVerdict::diverged);
 }
 
