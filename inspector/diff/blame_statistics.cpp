@@ -58,7 +58,6 @@ size_t farthest_projection(const TensorStatistics& a, const TensorStatistics& b)
 // that were rounded otherwise might, too, but move a signed sum by no more than the sum of what each may be off, which
 // is at most sqrt(count) l2 times that (Cauchy and Schwarz).
 bool must_be_reordered(const TensorStatistics& a, const TensorStatistics& b, DType dtype) {
-  constexpr double kSumsInDouble = 1e-12;
   constexpr double kRoundings = 4;
   const double root = std::sqrt(static_cast<double>(a.count));
   const bool same_elements = a.min == b.min && a.max == b.max && a.zeros == b.zeros &&

@@ -30,9 +30,7 @@ Result<Value> chosen(const Value& value, const std::vector<int64_t>& held, const
 }  // namespace
 
 Shape shape_of(const TypeInfo& captured) {
-  std::vector<int64_t> dims;
-  for (const Dim& dim : captured.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
-  auto shape = Shape::create(dims);
+  auto shape = captured_shape(captured);
   return shape.ok() ? *shape : Shape();
 }
 

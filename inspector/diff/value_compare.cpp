@@ -162,9 +162,7 @@ void judge_statistics(const TensorStatistics& a, const TensorStatistics& b, bool
   const double element = result.limit.atol + result.limit.rtol * rms;  // what a typical element may be off
   const double root = std::sqrt(std::max(1.0, count));
   const bool same_classes = a.nan == b.nan && a.positive_inf == b.positive_inf && a.negative_inf == b.negative_inf;
-  // Sums in another order differ in their last digits.
   const bool is_other_order = a.order != b.order;
-  constexpr double kSumsInDouble = 1e-12;
   const double rounding = is_other_order ? kSumsInDouble * a.l2 : 0;
   double severity = same_classes ? 0 : kInfinity;
   severity = std::max(severity, severity_of(a.min, b.min, result.limit.atol + result.limit.rtol * std::abs(a.min)));

@@ -315,19 +315,12 @@ Result<Reader::Payload> Reader::copied_payload(const Place& place, std::atomic<b
   return Payload{target, copy.storage()};
 }
 
-Result<Shape> shape_of(const TypeInfo& type) {
-  std::vector<int64_t> dims;
-  for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
-  return Shape::create(dims);
-}
-
 // The row-major payload of a tensor of this type, from one that lies channels last.
 Result<Reader::Payload> Reader::turned_payload(const TypeInfo& type, const Payload& payload) {
-  const Shape shape = PX_TRY(shape_of(type));
+  const Shape shape = PX_TRY(captured_shape(type));
   const DType dtype = type.dtype;
-  const bool can_turn = type.kind == TypeInfo::Kind::tensor && shape.rank() >= 3 && dtype != DType::string &&
-                        bits_of(dtype) > 0 && !is_sub_byte(dtype);
-  if (!can_turn) return corrupt_file(fmt::format("a payload of type {} cannot lie channels last", to_string(type)));
+  if (type.kind != TypeInfo::Kind::tensor || !can_lie_channels_last(dtype, shape))
+    return corrupt_file(fmt::format("a payload of type {} cannot lie channels last", to_string(type)));
   const Tensor stored = PX_TRY(dump::read_tensor(dtype, shape, payload.bytes, payload.owner));
   const Tensor turned = PX_TRY(read_row_major(Tensor::wrap(dtype, shape, stored.storage(), kChannelsLast)));
   return Payload{{turned.view().data, turned.size_bytes()}, turned.storage()};
@@ -351,7 +344,8 @@ Result<Value> Reader::load_from(int32_t index, PayloadSource source) const {
   if (own.order == ElementOrder::channels_last) stored = PX_TRY_CONTEXT(in_file, turned_payload(entry.type, stored));
   const auto& [bytes, owner] = stored;
   if (entry.type.kind != TypeInfo::Kind::tensor) return add_context(dump::read_tree(bytes, owner), in_file);
-  const auto shape = entry.level == CaptureLevel::sample ? Shape::create({{own.sample_count}}) : shape_of(entry.type);
+  const auto shape =
+      entry.level == CaptureLevel::sample ? Shape::create({{own.sample_count}}) : captured_shape(entry.type);
   if (!shape.ok()) return corrupt_file(in_file + ": " + shape.error().message);
   return Value(PX_TRY_CONTEXT(in_file, dump::read_tensor(entry.type.dtype, *shape, bytes, owner)));
 }
@@ -364,6 +358,12 @@ Result<std::shared_ptr<const Model>> Reader::model(int32_t graph) const {
 }
 
 }  // namespace
+
+Result<Shape> captured_shape(const TypeInfo& type) {
+  std::vector<int64_t> dims;
+  for (const Dim& dim : type.dims.value_or(std::vector<Dim>{})) dims.push_back(dim.value);
+  return Shape::create(dims);
+}
 
 Result<std::shared_ptr<const DumpReader>> DumpReader::open(const std::string& path) {
   const auto file = PX_TRY(MappedFile::open(path));

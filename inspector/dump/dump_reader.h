@@ -56,6 +56,9 @@ struct DumpEntry {
   int32_t alias_of = -1;                       // index of the entry whose payload this one shares
 };
 
+// Of an entry's tensor. Errors: those of Shape::create, in a damaged dump.
+Result<Shape> captured_shape(const TypeInfo& type);
+
 // What happened between the values: bodies that were entered and left, failures, ends.
 struct DumpEvent {
   enum class Kind : uint8_t { enter_body, leave_body, node_failed, end_call, end_run };

@@ -123,6 +123,12 @@ struct Chunk {
   size_t size_bytes = 0;
 };
 
+uint32_t joined_crc(std::span<const Chunk> chunks) {
+  uint32_t crc = 0;
+  for (const Chunk& chunk : chunks) crc = crc32c_joined(crc, chunk.crc, chunk.size_bytes);
+  return crc;
+}
+
 // What is done with the elements besides statistics.
 enum class Use : uint8_t { nothing, checked, copied };
 
@@ -252,7 +258,7 @@ class Pass {
 
   CheckedCopy joined() const {
     CheckedCopy copy;
-    for (const Chunk& chunk : chunks_) copy.crc = crc32c_joined(copy.crc, chunk.crc, chunk.size_bytes);
+    copy.crc = joined_crc(chunks_);
     copy.statistics = joined_statistics(statistics_, count_, order_);
     const TensorStatistics& joined = copy.statistics;
     const bool has_finite = joined.nan + joined.positive_inf + joined.negative_inf < count_;
@@ -311,9 +317,7 @@ uint32_t copy_payload(const TensorView& view, std::byte* target) {
     }
     fence_stores();
   });
-  uint32_t crc = 0;
-  for (const Chunk& part : parts) crc = crc32c_joined(crc, part.crc, part.size_bytes);
-  return crc;
+  return joined_crc(parts);
 }
 
 // Adds to each projection a number of its own with the sign that it has in bundle `place`.

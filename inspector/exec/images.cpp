@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "inspector/tensor/channels_last.h"
+
 namespace parallax {
 namespace {
 
@@ -101,8 +103,8 @@ bool gives_images(const Node& node, const std::function<bool(ValueId)>& is_image
 }
 
 ElementOrder counting_order(const ValueSite& site, const TensorView& tensor) {
-  const bool can_turn = tensor.dtype != DType::string && !is_sub_byte(tensor.dtype) && tensor.shape.rank() >= 3;
-  return site.is_image && can_turn ? ElementOrder::channels_last : ElementOrder::row_major;
+  const bool is_turned = site.is_image && can_lie_channels_last(tensor.dtype, tensor.shape);
+  return is_turned ? ElementOrder::channels_last : ElementOrder::row_major;
 }
 
 }  // namespace parallax

@@ -52,7 +52,13 @@ void turn(const T* source, int64_t source_stride, int64_t rows, int64_t columns,
 
 }  // namespace
 
-bool is_order_free(const Shape& shape) { return shape[1] == 1 || shape.element_count() == shape[0] * shape[1]; }
+bool is_order_free(std::span<const int64_t> dims) {
+  return dims[1] == 1 || std::ranges::all_of(dims.subspan(2), [](int64_t dim) { return dim == 1; });
+}
+
+bool can_lie_channels_last(DType dtype, const Shape& shape) {
+  return shape.rank() >= 3 && bits_of(dtype) > 0 && bits_of(dtype) % 8 == 0;
+}
 
 bool must_turn(const TensorView& view, ElementOrder order) {
   return is_channels_last(view) != (order == ElementOrder::channels_last) && !is_order_free(view.shape);
@@ -60,7 +66,7 @@ bool must_turn(const TensorView& view, ElementOrder order) {
 
 TurningReader::TurningReader(const TensorView& view)
     : data_(view.data), element_bytes_(static_cast<size_t>(bits_of(view.dtype)) / 8), batch_(view.shape[0]) {
-  PX_CHECK(view.shape.rank() >= 3 && bits_of(view.dtype) % 8 == 0);
+  PX_CHECK(can_lie_channels_last(view.dtype, view.shape));
   const int64_t channels = view.shape[1], all = batch_ * channels;
   const int64_t places = all == 0 ? 0 : view.element_count() / all;
   rows_ = is_channels_last(view) ? channels : places;
@@ -104,8 +110,7 @@ void TurningReader::read_all(std::byte* target) const {
 
 OrderedPieces::OrderedPieces(const TensorView& view, ElementOrder order, size_t end_bytes)
     : data_(view.data), end_bytes_(end_bytes) {
-  const bool is_named = is_channels_last(view) || order == ElementOrder::channels_last;  // else of any rank
-  if (is_named && must_turn(view, order)) reader_.emplace(view);
+  if (must_turn(view, order)) reader_.emplace(view);
 }
 
 const std::byte* OrderedPieces::read(size_t first, size_t end) {

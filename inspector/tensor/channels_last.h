@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "inspector/tensor/element_order.h"
 #include "inspector/tensor/value.h"
@@ -19,8 +20,11 @@ inline bool is_channels_last(const TensorView& view) { return view.device == kCh
 inline bool is_channels_last(const Tensor& tensor) { return tensor.device() == kChannelsLast; }
 inline bool is_channels_last(const Value& value) { return value.is_tensor() && is_channels_last(value.tensor()); }
 
-// Whether both orders are the same: one channel, or one place.
-bool is_order_free(const Shape& shape);
+// Whether both orders are the same: one channel, or one place. Of dimensions [N, C, spatial...].
+bool is_order_free(std::span<const int64_t> dims);
+
+// Whether there are such tensors that lie channels last: of rank 3 and more, and elements of whole bytes.
+bool can_lie_channels_last(DType dtype, const Shape& shape);
 
 // Reads a tensor in the order of the two that it does not lie in, by whole rows of that order: the channels of one that
 // lies channels last, the places of a row-major one. Elements are whole bytes; the rank is 3 or more.

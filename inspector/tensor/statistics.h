@@ -36,6 +36,10 @@ struct TensorStatistics {
   ElementOrder order = ElementOrder::row_major;
 };
 
+// What sums in double of the same elements may differ by, where they are taken in another order, as a part of their
+// norm.
+constexpr double kSumsInDouble = 1e-12;
+
 inline bool have_comparable_projections(const TensorStatistics& a, const TensorStatistics& b) {
   return a.has_projections && b.has_projections && a.order == b.order;
 }

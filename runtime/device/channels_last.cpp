@@ -18,8 +18,6 @@ Ints with_channels_second(const Ints& dims) {
   return order;
 }
 
-bool is_order_free(const Ints& dims) { return dims[1] == 1 || product(dims, 2, dims.size()) == 1; }
-
 std::optional<Tensor> seen_channels_last(const Tensor& tensor) {
   const Ints dims(tensor.shape());
   if (!is_channels_last(tensor) && !is_order_free(dims)) return std::nullopt;

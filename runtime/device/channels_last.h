@@ -14,9 +14,6 @@ namespace parallax::runtime {
 Ints with_channels_last(const Ints& dims);
 Ints with_channels_second(const Ints& dims);
 
-// Whether both orders are the same: one channel, or one place.
-bool is_order_free(const Ints& dims);
-
 // The same payload, row-major under the shape it has; or, for a row-major tensor whose order is free, under that shape
 // with the channels last. Nothing for other row-major tensors.
 std::optional<Tensor> seen_channels_last(const Tensor& tensor);
