@@ -19,9 +19,10 @@ class Executor;
 
 enum class Accumulate : uint8_t { default_, fp32 };
 
-// --rewrite: a base set of patterns, then single ones switched on (true) or off by name.
+// A base set of patterns, then single ones switched on (true) or off by name. `standard` keeps to operators of ai.onnx,
+// `microsoft` to those and com.microsoft's; both leave out what cannot be written with them.
 struct RewriteChoice {
-  enum class Base : uint8_t { default_, none, all };
+  enum class Base : uint8_t { default_, none, all, standard, microsoft };
   Base base = Base::default_;
   std::vector<std::pair<std::string, bool>> changes;
 };
