@@ -2,6 +2,7 @@
 #include "inspector/exec/value_path.h"
 
 #include <charconv>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -38,11 +39,27 @@ int64_t indexed(std::string_view text, std::string_view word) {
   return error == std::errc() && end == text.data() + text.size() ? index : -1;
 }
 
+// "module(a.b)" or "module(a.b).call[2]". Frames of nodes end otherwise, so a module's name may hold parentheses,
+// brackets and dots. Nothing when the text is not of that form.
+std::optional<Frame> module_frame(std::string_view text) {
+  constexpr std::string_view kBegin = "module(";
+  constexpr std::string_view kCall = ").call[";
+  if (!text.starts_with(kBegin)) return std::nullopt;
+  const auto name_until = [&](size_t end) { return unescape_name(text.substr(kBegin.size(), end - kBegin.size())); };
+  if (text.ends_with(')')) return Frame{Frame::Kind::module, name_until(text.size() - 1), -1};
+  const size_t call = text.rfind(kCall);
+  if (call == std::string_view::npos || call < kBegin.size()) return std::nullopt;
+  const int64_t index = indexed(text.substr(call + 2), "call");
+  if (index < 0) return std::nullopt;
+  return Frame{Frame::Kind::module, name_until(call), index};
+}
+
 Result<Frame> parse_frame(std::string_view text, std::string_view whole) {
   if (text.starts_with("graph(") && text.ends_with(')')) {
     return Frame{Frame::Kind::graph, unescape_name(text.substr(6, text.size() - 7)), -1};
   }
   if (const int64_t step = indexed(text, "step"); step >= 0) return Frame{Frame::Kind::step, {}, step};
+  if (auto module = module_frame(text); module.has_value()) return *std::move(module);
   const size_t dot = text.rfind('.');
   if (dot == std::string_view::npos) return bad_path(whole, fmt::format("'{}' is no frame", text));
   const std::string node = unescape_name(text.substr(0, dot));
@@ -107,6 +124,13 @@ void append(std::string& text, const Frame& frame) {
       append_escaped(text, frame.node);
       text += ".call";
       return;
+    case Frame::Kind::module:
+      text += "module(";
+      append_escaped(text, frame.node);
+      text += ')';
+      if (frame.index < 0) return;
+      text += ".call";
+      return append_index(text, frame.index);
   }
 }
 

@@ -1,6 +1,7 @@
 // Value paths: how every value of every execution is named (the grammar is in the command line's contract).
 //   path  = { frame "//" } name
 //   frame = "graph(" name ")" | "step[" n "]" | node ".body[" n "]" | node ".then" | node ".else" | node ".call"
+//         | "module(" name ")" [ ".call[" n "]" ]
 // In a name "//" is written "%2F%2F", and "%" before two hex digits "%25".
 #pragma once
 
@@ -14,10 +15,10 @@
 namespace parallax {
 
 struct Frame {
-  enum class Kind : uint8_t { graph, step, body, then_branch, else_branch, call };
+  enum class Kind : uint8_t { graph, step, body, then_branch, else_branch, call, module };
   Kind kind = Kind::body;
-  std::string node;    // display name of the node whose body this is; the graph's name for Kind::graph
-  int64_t index = -1;  // step or iteration, from 0
+  std::string node;    // display name of the node whose body this is; the graph's or module's name for those kinds
+  int64_t index = -1;  // step, iteration or call of a module, from 0; -1 for a module without calls
   bool operator==(const Frame&) const = default;
 };
 

@@ -30,6 +30,36 @@ TEST(ValuePath, PrintsAndParsesEveryFrame) {
   EXPECT_EQ(path->name, "add_1");
 }
 
+TEST(ValuePath, ModuleNamesRoundTripWhateverTheyHold) {
+  for (const std::string name :
+       {"", "model.decoder", "a).call[0]", "f(x)", "l[3]", "a//b", "%2F", "a.body[1]", "x/", "("}) {
+    for (const int64_t call : {int64_t{-1}, int64_t{0}, int64_t{12}}) {
+      const ValuePath path{{{Frame::Kind::module, name, call}, {Frame::Kind::body, "module(n)", 2}}, "in/args/0"};
+      const auto parsed = parse_value_path(to_string(path));
+      ASSERT_TRUE(parsed.ok()) << to_string(path) << ": " << parsed.error().message;
+      EXPECT_EQ(*parsed, path) << to_string(path);
+    }
+  }
+  const auto path = parse_value_path("module(model.decoder).call[3]//in/kwargs/cache/0/key");
+  ASSERT_TRUE(path.ok());
+  EXPECT_EQ(path->frames, (std::vector<Frame>{{Frame::Kind::module, "model.decoder", 3}}));
+  EXPECT_EQ(path->name, "in/kwargs/cache/0/key");
+  EXPECT_TRUE(glob_matches("module(model.*).call[*]//out", "module(model.decoder).call[3]//out"));
+  EXPECT_FALSE(glob_matches("module(model.*).call[*]//out", "module(model.decoder).call[3]//in/args/0"));
+  EXPECT_EQ(static_glob("module(m).call[3]//out"), "module(m).call[*]//out");
+}
+
+TEST(ValuePath, FramesOfNodesKeepNamesThatLookLikeModules) {
+  for (const Frame::Kind kind : {Frame::Kind::then_branch, Frame::Kind::call}) {
+    const ValuePath path{{{kind, "module(n)", -1}}, "y"};
+    const auto parsed = parse_value_path(to_string(path));
+    ASSERT_TRUE(parsed.ok()) << to_string(path);
+    EXPECT_EQ(*parsed, path);
+  }
+  for (const std::string text : {"module(//x", "module(a).call[]//x", "module(a).call[-1]//x", "module.call[0]//x"})
+    EXPECT_FALSE(parse_value_path(text).ok()) << text;
+}
+
 TEST(ValuePath, NamesAreEscapedOnlyWhereNeeded) {
   for (const std::string name : {"a//b", "50%", "%2F", "x%25y", "///", "%%41", "plain/one", "a//"}) {
     const std::string escaped = escape_name(name);
