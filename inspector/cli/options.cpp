@@ -15,6 +15,7 @@
 #include "inspector/base/text.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/cli/console.h"
+#include "inspector/exec/rewrite_choice.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
@@ -26,95 +27,12 @@ namespace {
 
 constexpr int64_t kDefaultTop = 10;
 
-// "name=value" split at the last '=' (names may hold one; these values never do).
-Result<std::pair<std::string, std::string>> split_pair(std::string_view option, const std::string& text,
-                                                       std::string_view form) {
-  const size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0) return usage_error(fmt::format("{} '{}': expected {}", option, text, form));
-  return std::pair(text.substr(0, at), text.substr(at + 1));
-}
-
-Result<double> parse_number(std::string_view option, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return usage_error(fmt::format("{}: '{}' is not a number", option, text));
-  }
-  return value;
-}
-
-Result<std::vector<int64_t>> parse_shape(const std::string& text) {
-  std::vector<int64_t> dims;
-  if (text.empty()) return dims;  // a scalar
-  for (const std::string_view part : split(text, 'x')) {
-    dims.push_back(PX_TRY(parse_integer("--shape", part)));
-    if (dims.back() < 0) return usage_error(fmt::format("--shape: '{}' has a negative dimension", text));
-  }
-  return dims;
-}
-
-// What an option says of a name, where it says it for the first time or once more.
-template <class Value>
-Status keep_once(std::map<std::string, Value>& known, std::string_view option, const std::string& name, Value value) {
-  const auto [first, is_new] = known.emplace(name, value);
-  if (is_new || first->second == value) return {};
-  return usage_error(fmt::format("{} gives two values of '{}': leave one of them out", option, name));
-}
-
-Result<bool> parse_switch(std::string_view option, const std::string& text) {
-  if (text == "on") return true;
-  if (text == "off") return false;
-  return usage_error(fmt::format("{}: expected on or off, got '{}'", option, text));
-}
-
 }  // namespace
-
-Result<RewriteChoice> parse_rewrite(const std::string& text) {
-  RewriteChoice choice;
-  for (const std::string_view part : split(text, ',')) {
-    if (part == "default") {
-      choice.base = RewriteChoice::Base::default_;
-    } else if (part == "none") {
-      choice.base = RewriteChoice::Base::none;
-    } else if (part == "all") {
-      choice.base = RewriteChoice::Base::all;
-    } else if (part.size() > 1 && (part[0] == '-' || part[0] == '+')) {
-      choice.changes.emplace_back(part.substr(1), part[0] == '+');
-    } else {
-      return usage_error(fmt::format("--rewrite: '{}' is none of default, none, all, -NAME, +NAME", part));
-    }
-  }
-  return choice;
-}
 
 void declare_rewrite(CLI::App& app, std::string& text) {
   app.add_option("--rewrite", text,
                  "patterns applied before planning: those that are on (default), none, all, or one less or more")
       ->type_name("default|none|all|-NAME,+NAME");
-}
-
-Result<int64_t> parse_integer(std::string_view option, std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return usage_error(fmt::format("{}: '{}' is not a whole number", option, text));
-  }
-  return value;
-}
-
-Result<int64_t> parse_bytes(std::string_view option, const std::string& text) {
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const std::string unit = text.substr(digits);
-  constexpr std::pair<std::string_view, int> kUnits[] = {{"", 0},     {"B", 0},   {"K", 10},  {"KB", 10},
-                                                         {"KiB", 10}, {"M", 20},  {"MB", 20}, {"MiB", 20},
-                                                         {"G", 30},   {"GB", 30}, {"GiB", 30}};
-  for (const auto& [name, shift] : kUnits) {
-    if (unit != name) continue;
-    const int64_t number = PX_TRY(parse_integer(option, text.substr(0, digits)));
-    if (number > (INT64_MAX >> shift)) break;
-    return number << shift;
-  }
-  return usage_error(fmt::format("{}: '{}' is no number of bytes (1000000, 512M, 2GiB)", option, text));
 }
 
 CLI::Validator whole_number(int64_t low, uint64_t high) {
@@ -175,53 +93,9 @@ void InputOptions::declare(CLI::App& app) {
       ->allow_extra_args(false);
 }
 
-bool InputOptions::is_given() const {
-  return !source.empty() || !files.empty() || !shapes.empty() || !dims.empty() || !ranges.empty() || seed != 0;
-}
-
-Result<InputRequest> InputOptions::request() const {
-  InputRequest request;
-  std::map<std::string, std::string> file_of;
-  request.source = source;
-  request.seed = seed;
-  for (const std::string& text : files) {
-    const size_t at = text.find('=');
-    if (at == std::string::npos || at == 0) return usage_error(fmt::format("--input '{}': expected NAME=F.npy", text));
-    const std::string name = text.substr(0, at), file = text.substr(at + 1);
-    PX_TRY(keep_once(file_of, "--input", name, file));
-    request.files.emplace_back(name, file);
-  }
-  for (const std::string& text : shapes) {
-    auto [name, value] = PX_TRY(split_pair("--shape", text, "NAME=1x3x224x224"));
-    const std::vector<int64_t> shape = PX_TRY(parse_shape(value));
-    PX_TRY(keep_once(request.shapes, "--shape", name, shape));
-  }
-  for (const std::string& text : dims) {
-    auto [name, value] = PX_TRY(split_pair("--dim", text, "NAME=N"));
-    const int64_t size = PX_TRY(parse_integer("--dim", value));
-    PX_TRY(keep_once(request.dims, "--dim", name, size));
-    if (size < 0) return usage_error(fmt::format("--dim '{}': a dimension cannot be negative", text));
-  }
-  for (const std::string& text : ranges) {
-    auto [name, value] = PX_TRY(split_pair("--range", text, "NAME=LO..HI"));
-    const size_t dots = value.find("..");
-    if (dots == std::string::npos) return usage_error(fmt::format("--range '{}': expected NAME=LO..HI", text));
-    const double low = PX_TRY(parse_number("--range", value.substr(0, dots)));
-    const double high = PX_TRY(parse_number("--range", value.substr(dots + 2)));
-    if (low > high) return usage_error(fmt::format("--range '{}': the lower end is above the upper one", text));
-    PX_TRY(keep_once(request.ranges, "--range", name, {low, high}));
-  }
-  return request;
-}
-
 void declare_fallback(CLI::App& app, std::string& fallback) {
   app.add_option("--fallback", fallback, "executor for nodes that cpu or cuda have no kernel for")
       ->type_name("reference");
-}
-
-Status check_fallback(const std::string& fallback) {
-  if (fallback.empty() || fallback == "reference") return {};
-  return usage_error(fmt::format("--fallback: only 'reference' can be asked for, got '{}'", fallback));
 }
 
 void ModeOptions::declare(CLI::App& app) {
@@ -232,31 +106,6 @@ void ModeOptions::declare(CLI::App& app) {
   declare_fallback(app, fallback);
   app.add_option("--memory-limit", memory_limit, "most memory for weights and values")->type_name("BYTES");
   app.add_flag("--keep-casts", keep_casts, "reference:double honours casts to narrower types");
-}
-
-bool ModeOptions::is_given() const {
-  const ModeOptions defaults;
-  return std::tie(tf32, accumulate, rewrite, fallback, memory_limit, observe_all, keep_casts) !=
-         std::tie(defaults.tf32, defaults.accumulate, defaults.rewrite, defaults.fallback, defaults.memory_limit,
-                  defaults.observe_all, defaults.keep_casts);
-}
-
-Status ModeOptions::apply(RunRequest& request) const {
-  request.options.tf32 = PX_TRY(parse_switch("--tf32", tf32));
-  if (accumulate != "default" && accumulate != "fp32")
-    return usage_error(fmt::format("--accumulate: expected default or fp32, got '{}'", accumulate));
-  request.options.accumulate = accumulate == "fp32" ? Accumulate::fp32 : Accumulate::default_;
-  request.options.rewrite = PX_TRY(parse_rewrite(rewrite));
-  request.options.observe_all = observe_all;
-  request.options.keep_casts = keep_casts;
-  if (!memory_limit.empty()) {
-    request.options.memory_limit_bytes = PX_TRY(parse_bytes("--memory-limit", memory_limit));
-    if (request.options.memory_limit_bytes == 0)
-      return usage_error("--memory-limit: nothing runs in 0 bytes; without the option there is no limit");
-  }
-  PX_TRY(check_fallback(fallback));
-  request.fallback = fallback;
-  return {};
 }
 
 void PolicyOptions::declare(CLI::App& app) {
@@ -271,22 +120,6 @@ void PolicyOptions::declare(CLI::App& app) {
                  "tolerances from a JSON file: {\"default\": {\"rtol\": X, \"atol\": Y}, \"per\": [{\"glob\": G, "
                  "\"rtol\": X, \"atol\": Y}, ...]}")
       ->type_name("F.json");
-}
-
-Result<Policy> PolicyOptions::make() const {
-  if (!policy.empty() && policy != "auto")
-    return usage_error(fmt::format("--policy: only 'auto' is known, got '{}'", policy));
-  const bool has_tolerance = !rtol.empty() || !atol.empty();
-  if (!policy.empty() && has_tolerance) return usage_error("--policy auto excludes --rtol and --atol");
-  Policy made;
-  if (!file.empty()) made = PX_TRY(read_policy_file(file));
-  if (has_tolerance) {
-    made.tolerance = Tolerance{};
-    if (!rtol.empty()) made.tolerance->rtol = PX_TRY(parse_tolerance(rtol, "--rtol"));
-    if (!atol.empty()) made.tolerance->atol = PX_TRY(parse_tolerance(atol, "--atol"));
-  }
-  for (const std::string& rule : per) made.rules.push_back(PX_TRY(parse_policy_rule(rule)));
-  return made;
 }
 
 void ReportOptions::declare(CLI::App& app) {
@@ -342,15 +175,6 @@ Status ReportOptions::keep_inputs(const std::vector<std::string>& inputs) const 
   return {};
 }
 
-Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs) {
-  std::error_code unknown;  // a file that is not there is no other's
-  for (const std::string& input : inputs) {
-    if (output.empty() || input.empty() || !std::filesystem::equivalent(output, input, unknown)) continue;
-    return usage_error(fmt::format("'{}' would be written over '{}', which is read: name another file", output, input));
-  }
-  return {};
-}
-
 Status check_dump_name(std::string_view option, const std::string& output) {
   constexpr std::string_view kOthers[] = {".npz", ".npy", ".safetensors", ".onnx", ".textproto", ".pbtxt", ".pb"};
   for (const std::string_view ending : kOthers) {
@@ -360,13 +184,6 @@ Status check_dump_name(std::string_view option, const std::string& output) {
         option, output, ending));
   }
   return {};
-}
-
-Status refuse_dump(const std::string& model) {
-  const auto is_dump = is_dump_file(model);
-  if (!is_dump.ok() || !*is_dump) return {};  // what cannot be read is said by whoever reads the model
-  return usage_error(fmt::format(
-      "'{}' is a dump, not a model: diff and blame compare two dumps, show and tensor look into one", model));
 }
 
 bool ReportOptions::asks_for_files() const {
