@@ -50,6 +50,7 @@ class Reader final : public DumpReader {
   std::span<const DumpEntry> entries() const override { return entries_; }
   std::span<const DumpEvent> events() const override { return events_; }
   std::span<const NodeFailure> failures() const override { return failures_; }
+  std::span<const DumpStructure> structures() const override { return structures_; }
   int32_t find(std::string_view path, int32_t execution) const override;
   Result<Value> load(int32_t entry) const override { return load_from(entry, &Reader::payload); }
   Result<Value> load_copy(int32_t entry) const override { return load_from(entry, &Reader::copied_payload); }
@@ -90,6 +91,7 @@ class Reader final : public DumpReader {
   std::vector<DumpEntry> entries_;
   std::vector<DumpEvent> events_;
   std::vector<NodeFailure> failures_;
+  std::vector<DumpStructure> structures_;
   std::vector<Place> places_;  // by entry
   std::vector<GraphPlace> graph_places_;
   std::unordered_map<uint64_t, int32_t> execution_ids_;
@@ -215,6 +217,11 @@ Status Reader::add_event(const Record& record, const dump::Fields& fields) {
     entries_.push_back(std::move(entry));
     places_.emplace_back();
     places_.back().id = record.header.id;
+    return {};
+  }
+  if (event->event == dump::EventKind::structure) {
+    structures_.push_back({execution_of(value.place.execution), call_of(value.place.call),
+                           static_cast<int32_t>(entries_.size()), std::string(value.path), event->text});
     return {};
   }
   DumpEvent out{DumpEvent::Kind::enter_body,

@@ -71,6 +71,15 @@ struct DumpEvent {
   std::string text;  // of a body: its frame, "loop.body[3]"; of a failure: its message
 };
 
+// How the tensors of one captured object (a module's inputs, a decoder's cache) stand in its containers.
+struct DumpStructure {
+  int32_t execution = 0;
+  int32_t call = -1;
+  int32_t entry_count = 0;  // entries() that came before: the object's tensors are among them
+  std::string path;         // frames and root of the object's values: "module(decoder).call[0]//in"
+  std::string text;         // the tree, as JSON (FORMAT.md)
+};
+
 struct NodeFailure {
   std::string node;
   std::string op;
@@ -95,6 +104,7 @@ class DumpReader {
   virtual std::span<const DumpEntry> entries() const = 0;
   virtual std::span<const DumpEvent> events() const = 0;
   virtual std::span<const NodeFailure> failures() const = 0;
+  virtual std::span<const DumpStructure> structures() const = 0;
 
   // Index of the last entry with this path (and execution), or -1.
   virtual int32_t find(std::string_view path, int32_t execution = 0) const = 0;

@@ -8,6 +8,7 @@
 
 #include "inspector/base/hash.h"
 #include "inspector/dump/graph_payload.h"
+#include "inspector/dump/host_copy.h"
 #include "inspector/dump/payload.h"
 #include "inspector/dump/record_log.h"
 #include "inspector/dump/records.h"
@@ -31,6 +32,7 @@ class DumpWriter::Impl {
   Status begin_run(const RunInfo& run);
   Status begin_call(const CallInfo& call, std::span<const Value> inputs);
   Status observe(const Observation& observation);
+  Status observe_anew(const Observation& observation, CaptureLevel wanted);
   Status end_call();
   Status end_run(bool completed);
   Status add_graph(const std::string& name, const Model& model, bool is_executed);
@@ -65,11 +67,9 @@ class DumpWriter::Impl {
     Stored stored;
   };
 
-  Status observe_anew(const Observation& observation, CaptureLevel wanted);
   WeightRecord* known_weight(const Observation& observation);
   Status repeat(const Observation& observation, WeightRecord& weight);
   void keep_weight(const Observation& observation, const Stored& stored);
-  Result<Value> on_host(const Value& value, void* stream) const;
   Status store(const Observation& observation, const Value& value, CaptureLevel level);
   static std::optional<TensorStatistics> known_statistics(const Stored& stored, const Tensor& tensor,
                                                           ElementOrder order);
@@ -251,42 +251,11 @@ Status DumpWriter::Impl::observe_anew(const Observation& observation, CaptureLev
   if (!observation.site.is_graph_output && !is_wanted(path_)) return {};
   const bool is_summed_up = wanted == CaptureLevel::stats && observation.statistics != nullptr;
   if (wanted == CaptureLevel::shape || is_summed_up) return store(observation, observation.value, wanted);
-  const Value value = PX_TRY_CONTEXT("value '" + path_ + "'", on_host(observation.value, observation.stream));
+  const Value value = PX_TRY_CONTEXT("value '" + path_ + "'",
+                                     dump::on_host(observation.value, observation.stream, options_.copy_from_device));
   const bool is_large =
       options_.capture_limit_bytes > 0 && payload_bytes(value) > static_cast<size_t>(options_.capture_limit_bytes);
   return store(observation, value, wanted == CaptureLevel::all && is_large ? CaptureLevel::sample : wanted);
-}
-
-Result<Value> DumpWriter::Impl::on_host(const Value& value, void* stream) const {
-  const auto all_on_host = [&](const std::vector<Value>& values) -> Result<std::vector<Value>> {
-    std::vector<Value> copies;
-    for (const Value& item : values) copies.push_back(PX_TRY(on_host(item, stream)));
-    return copies;
-  };
-  if (value.is_tensor()) {
-    const Tensor& tensor = value.tensor();
-    if (tensor.device().is_host() || is_channels_last(tensor)) return value;
-    if (!options_.copy_from_device) return unsupported("it lies on a device that this dump writer cannot read");
-    Tensor copy = PX_TRY(Tensor::allocate(tensor.dtype(), tensor.shape()));
-    PX_TRY(options_.copy_from_device(tensor.view(), stream, copy.mutable_data()));
-    return Value(std::move(copy));
-  }
-  if (value.is_sequence()) {
-    SequenceValue copy{value.sequence().element_type, {}};
-    copy.items = PX_TRY(all_on_host(value.sequence().items));
-    return Value(std::move(copy));
-  }
-  if (value.is_optional()) {
-    OptionalValue copy{value.optional().element_type, {}};
-    copy.item = PX_TRY(all_on_host(value.optional().item));
-    return Value(std::move(copy));
-  }
-  if (value.is_map()) {
-    MapValue copy{value.map().keys, value.map().value_type, {}};
-    copy.values = PX_TRY(all_on_host(value.map().values));
-    return Value(std::move(copy));
-  }
-  return value;
 }
 
 Status DumpWriter::Impl::store(const Observation& observation, const Value& value, CaptureLevel level) {
@@ -480,6 +449,16 @@ Status DumpWriter::node_failed(const NodeSite& node, const FrameStack& frames, c
   fields.node = node.node;
   fields.op = node.op;
   return impl_->event(dump::EventKind::node_failed, fields, error.message);
+}
+
+Status DumpWriter::record(const Observation& observation, CaptureLevel level) {
+  return level == CaptureLevel::none ? Status() : impl_->observe_anew(observation, level);
+}
+
+Status DumpWriter::structure(std::string_view path, std::string_view text) {
+  dump::ValueFields fields;
+  fields.path = path;
+  return impl_->event(dump::EventKind::structure, fields, std::string(text));
 }
 
 Status DumpWriter::add_graph(const std::string& name, const Model& model, bool is_executed) {

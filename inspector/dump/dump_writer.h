@@ -44,6 +44,11 @@ class DumpWriter final : public Observer {
   Status end_call(const CallInfo& call) override;
   Status end_run(bool completed) override;
 
+  // Writes at this level what observe() writes at the level of the options, where their globs let it through.
+  Status record(const Observation& observation, CaptureLevel level);
+  // How the tensors of the object at `path`, which were written before, stand in its containers (FORMAT.md: structure).
+  Status structure(std::string_view path, std::string_view text);
+
   // Adds a graph to the current run beside the model of begin_run: one of several that its calls name, or the executed
   // one.
   Status add_graph(const std::string& name, const Model& model, bool is_executed);

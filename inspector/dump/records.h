@@ -73,7 +73,8 @@ enum class EventKind : uint32_t {
   node_failed = 3,
   absent = 4,
   end_call = 5,
-  end_run = 6
+  end_run = 6,
+  structure = 7
 };
 
 struct EventRecord {

@@ -24,6 +24,7 @@ bool names_value(const SiteTable& sites, const ValuePath& path) {
   const GraphSites* place = &sites.main();
   for (const Frame& frame : path.frames) {
     if (frame.kind == Frame::Kind::graph || frame.kind == Frame::Kind::step) continue;
+    if (frame.kind == Frame::Kind::module) return false;
     place = place->child(place->graph->find_node(frame.node), attribute_of(frame.kind));
     if (place == nullptr) return false;
   }

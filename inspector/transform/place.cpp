@@ -148,6 +148,10 @@ Result<Place> find_place(std::shared_ptr<const Model> model, std::span<const Fra
       return usage_error(
           fmt::format("the frame '{}' stands for one of several calls; a model is run once", to_string(frame)));
     }
+    if (frame.kind == Frame::Kind::module) {
+      return usage_error(fmt::format("the frame '{}' is a captured module's; the nodes of a model have no such frames",
+                                     to_string(frame)));
+    }
     PX_TRY(enter(place, frame, prefix_of(frames.first(index + 1))));
   }
   return place;
