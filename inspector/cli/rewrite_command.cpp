@@ -8,7 +8,6 @@
 #include "inspector/executors/rewrite.h"
 #include "inspector/model/export.h"
 #include "inspector/model/import.h"
-#include "inspector/render/dot.h"
 #include "inspector/workbench/checks.h"
 
 namespace parallax::cli {
@@ -18,8 +17,10 @@ class RewriteCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
     app.add_option("MODEL", model_, "the model")->type_name("MODEL");
-    app.add_option("--patterns", patterns_, "patterns to apply (default: those that --list says are on)")
-        ->type_name("default|all|NAME,...");
+    app.add_option("--patterns", patterns_,
+                   "patterns to apply: a set by target, names, or a set less a name (default: standard+microsoft+own, "
+                   "which are those that --list says are on)")
+        ->type_name("standard[+microsoft[+own]]|default|all|NAME,-NAME");
     app.add_option("-o,--output", output_, "the rewritten model")->type_name("F.onnx");
     app.add_flag("--list", list_, "name the patterns");
     common_.declare(app, true);
@@ -40,29 +41,42 @@ class RewriteCommand final : public Command {
     const std::string patterns = patterns_.empty() ? "default" : patterns_;
     PX_TRY(rewrite_model(Model(), patterns));  // whether there are such patterns, before a model is read
     const auto model = PX_TRY(import_model(model_));
-    const auto rewritten = PX_TRY(rewrite_model(*model, patterns));
-    PX_TRY(export_model(*rewritten, output_));
-    const int64_t nodes = count_nodes(rewritten->graph), before = count_nodes(model->graph);
-    log_info(fmt::format("{}: {} nodes, {} before", output_, nodes, before));
-    if (common_.json)
-      print(fmt::format("{{\"written\": {}, \"nodes\": {}, \"nodes_before\": {}}}\n", quoted_json(output_), nodes,
-                        before));
+    const RewrittenModel rewritten = PX_TRY(rewrite_model(*model, patterns));
+    PX_TRY(export_model(*rewritten.model, output_));
+    log_info(fmt::format("{}: {} nodes, {} before", output_, rewritten.nodes_after, rewritten.nodes_before));
+    if (common_.json) print(as_json(rewritten));
     return 0;
   }
 
  private:
+  std::string as_json(const RewrittenModel& rewritten) const {
+    std::string domains, applied;
+    for (const auto& [domain, count] : rewritten.custom_ops)
+      domains += fmt::format("{}{}: {}", domains.empty() ? "" : ", ", quoted_json(domain), count);
+    for (const AppliedPattern& pattern : rewritten.applied) {
+      applied += fmt::format("{}\n  {{\"pattern\": {}, \"count\": {}}}", applied.empty() ? "" : ",",
+                             quoted_json(pattern.name), pattern.count);
+    }
+    return fmt::format(
+        "{{\"written\": {}, \"nodes\": {{\"before\": {}, \"after\": {}}}, \"custom_ops\": {{{}}}, \"applied\": "
+        "[{}]}}\n",
+        quoted_json(output_), rewritten.nodes_before, rewritten.nodes_after, domains, applied);
+  }
+
   static std::string list_as_text() {
     std::string text;
     for (const RewritePattern& pattern : list_rewrite_patterns())
-      text += fmt::format("{:<18} {:<4} {}\n", pattern.name, pattern.on_by_default ? "on" : "off", pattern.description);
+      text += fmt::format("{:<18} {:<4} {:<9} {}\n", pattern.name, pattern.on_by_default ? "on" : "off", pattern.target,
+                          pattern.description);
     return text;
   }
 
   static std::string list_as_json() {
     std::string rows;
     for (const RewritePattern& pattern : list_rewrite_patterns()) {
-      rows += fmt::format("{}\n  {{\"name\": {}, \"default\": {}, \"description\": {}}}", rows.empty() ? "" : ",",
-                          quoted_json(pattern.name), pattern.on_by_default, quoted_json(pattern.description));
+      rows += fmt::format("{}\n  {{\"name\": {}, \"default\": {}, \"target\": {}, \"description\": {}}}",
+                          rows.empty() ? "" : ",", quoted_json(pattern.name), pattern.on_by_default,
+                          quoted_json(pattern.target), quoted_json(pattern.description));
     }
     return "{\"patterns\": [" + rows + "\n]}\n";
   }

@@ -1,4 +1,5 @@
-// The text form of RewriteChoice: what --rewrite takes on the command line and `rewrite=` in Python.
+// The text forms of RewriteChoice: what --rewrite and --patterns take on the command line, `rewrite=` and `patterns=`
+// in Python.
 #pragma once
 
 #include <string_view>
@@ -10,5 +11,9 @@ namespace parallax {
 // "default", "none", "all", "standard", "standard+microsoft", then "-NAME" and "+NAME", separated by commas. `option`
 // stands in front of messages. Errors: usage, naming the part that is none of them.
 Result<RewriteChoice> parse_rewrite_choice(std::string_view option, std::string_view text);
+
+// The same with a bare "NAME" for one pattern more; without a set, names alone mean that nothing else is on. Executors
+// say whether there is such a pattern. Errors: usage for a text without a pattern or with two sets.
+Result<RewriteChoice> parse_patterns(std::string_view option, std::string_view text);
 
 }  // namespace parallax

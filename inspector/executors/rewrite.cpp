@@ -1,39 +1,56 @@
-// The choice of patterns by their names.
+// The choice of patterns by their names, and the account of what they did.
 #include "inspector/executors/rewrite.h"
-
-#include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 
+#include "inspector/exec/rewrite_choice.h"
+#include "inspector/model/link.h"
 #include "runtime/plan/evaluate.h"
+#include "runtime/plan/plan.h"
 #include "runtime/rewrite/apply.h"
 
 namespace parallax {
+namespace {
+
+// Counts the nodes of a graph and its bodies; those of other domains than ai.onnx by domain, too.
+int64_t count(const Graph& graph, std::map<std::string, int64_t>* custom_ops) {
+  int64_t nodes = 0;
+  for (const Node& node : graph.nodes) {
+    ++nodes;
+    if (custom_ops != nullptr && !node.domain.empty() && node.domain != "ai.onnx") ++(*custom_ops)[node.domain];
+    for (const Graph* body : bodies_of(node)) nodes += count(*body, custom_ops);
+  }
+  return nodes;
+}
+
+}  // namespace
 
 std::vector<RewritePattern> list_rewrite_patterns() {
   std::vector<RewritePattern> patterns;
-  for (const runtime::Pattern& pattern : runtime::rewrite_patterns())
-    patterns.push_back({pattern.name, pattern.on_by_default, pattern.description});
+  for (const runtime::Pattern& pattern : runtime::rewrite_patterns()) {
+    const std::string_view target = runtime::kOperatorSetNames[static_cast<size_t>(pattern.target)];
+    patterns.push_back({pattern.name, pattern.on_by_default, target, pattern.description});
+  }
   return patterns;
 }
 
-Result<std::shared_ptr<const Model>> rewrite_model(const Model& model, const std::string& patterns) {
-  std::set<std::string> names;
-  std::istringstream list(patterns);
-  for (std::string name; std::getline(list, name, ',');) {
-    if (name != "default" && name != "all" && runtime::find_pattern(name) == nullptr)
+Result<RewrittenModel> rewrite_model(const Model& model, const std::string& patterns) {
+  RunOptions options;
+  options.rewrite = PX_TRY(parse_patterns("--patterns", patterns));
+  for (const auto& [name, on] : options.rewrite.changes) {
+    if (runtime::find_pattern(name) == nullptr)
       return usage_error(fmt::format("there is no rewrite pattern '{}'; `parallax rewrite --list` names them", name));
-    names.insert(name);
   }
-  if (names.empty()) return usage_error("--patterns names no pattern");
-  std::vector<const runtime::Pattern*> chosen;
-  for (const runtime::Pattern& pattern : runtime::rewrite_patterns()) {
-    const bool is_on = names.contains("all") || (names.contains("default") && pattern.on_by_default) ||
-                       names.contains(std::string(pattern.name));
-    if (is_on) chosen.push_back(&pattern);
+  const auto chosen = PX_TRY(runtime::chosen_patterns(options, true));
+  std::vector<int64_t> counts;
+  RewrittenModel rewritten;
+  rewritten.model = PX_TRY(runtime::apply_rewrite(model, chosen, {runtime::host_evaluation()}, &counts));
+  rewritten.nodes_before = count(model.graph, nullptr);
+  rewritten.nodes_after = count(rewritten.model->graph, &rewritten.custom_ops);
+  for (size_t at = 0; at < chosen.size(); ++at) {
+    if (counts[at] > 0) rewritten.applied.push_back({chosen[at].pattern->name, counts[at]});
   }
-  return runtime::apply_rewrite(model, chosen, {runtime::host_evaluation()});
+  return rewritten;
 }
 
 }  // namespace parallax

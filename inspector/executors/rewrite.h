@@ -1,6 +1,7 @@
-// The fast executor's rewriting as a verb: the patterns by name, and a model after them.
+// The fast executor's rewriting as a verb: the patterns by name, a model after them, and what they did.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,11 +15,25 @@ namespace parallax {
 struct RewritePattern {
   std::string_view name;
   bool on_by_default = false;
+  std::string_view target;  // "standard", "microsoft" or "own": the first set that has it
   std::string_view description;
 };
 std::vector<RewritePattern> list_rewrite_patterns();  // in the order they are applied
 
-// `patterns`: "default", "all", or names separated by commas. Errors: usage, naming an unknown pattern.
-Result<std::shared_ptr<const Model>> rewrite_model(const Model& model, const std::string& patterns);
+struct AppliedPattern {
+  std::string_view name;
+  int64_t count = 0;  // changes: nodes replaced, dropped or folded
+};
+
+struct RewrittenModel {
+  std::shared_ptr<const Model> model;
+  int64_t nodes_before = 0, nodes_after = 0;  // nodes of bodies included, of functions not
+  std::map<std::string, int64_t> custom_ops;  // by domain, other than ai.onnx: how many nodes
+  std::vector<AppliedPattern> applied;        // patterns that changed something, in the order they are applied
+};
+
+// `patterns`: a set ("standard", "standard+microsoft", "standard+microsoft+own", "default", "all"), names of patterns,
+// or a set with "-NAME" and "+NAME", separated by commas. Errors: usage, naming an unknown pattern.
+Result<RewrittenModel> rewrite_model(const Model& model, const std::string& patterns);
 
 }  // namespace parallax

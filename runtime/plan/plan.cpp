@@ -2,6 +2,7 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -42,6 +43,12 @@ Result<Tensor> densify(const SparseTensor& sparse) {
   return dense;
 }
 
+std::optional<OperatorSet> set_of(RewriteChoice::Base base) {
+  if (base == RewriteChoice::Base::standard) return OperatorSet::standard;
+  if (base == RewriteChoice::Base::microsoft) return OperatorSet::microsoft;
+  return std::nullopt;
+}
+
 class Builder {
  public:
   Builder(const GraphSites& sites, PlanRequest& request) : sites_(sites), graph_(*sites.graph), request_(request) {}
@@ -52,7 +59,7 @@ class Builder {
     plan_->edit = begin_edit(graph_);
     PX_TRY(add_constants());
     pin_overridden();
-    for (const Pattern* pattern : request_.patterns) pattern->apply(plan_->edit, {request_.evaluate});
+    for (const ChosenPattern& pattern : request_.patterns) apply_pattern(pattern, plan_->edit, {request_.evaluate});
     note_constants();
     for (const PlannedNode& planned : plan_->edit.nodes) PX_TRY(add_step(planned));
     find_last_readers();
@@ -272,8 +279,8 @@ Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanReque
   return Builder(sites, request).build();
 }
 
-Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options, bool on_host) {
-  std::vector<const Pattern*> chosen;
+Result<std::vector<ChosenPattern>> chosen_patterns(const RunOptions& options, bool on_host) {
+  std::vector<ChosenPattern> chosen;
   const RewriteChoice& choice = options.rewrite;
   for (const auto& [name, on] : choice.changes) {
     const Pattern* pattern = find_pattern(name);
@@ -284,10 +291,17 @@ Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options, b
   }
   if (options.observe_all) return chosen;
   for (const Pattern& pattern : rewrite_patterns()) {
-    bool on = choice.base == RewriteChoice::Base::all ||
-              (choice.base == RewriteChoice::Base::default_ && pattern.on_by_default);
-    for (const auto& [name, wanted] : choice.changes) on = name == pattern.name ? wanted : on;
-    if (on && (on_host || !pattern.host_only)) chosen.push_back(&pattern);
+    const std::optional<OperatorSet> set = set_of(choice.base);
+    const bool is_in_base =
+        choice.base == RewriteChoice::Base::all || (choice.base != RewriteChoice::Base::none && pattern.on_by_default);
+    bool on = is_in_base && (!set.has_value() || pattern.target <= *set);
+    OperatorSet limit = set.value_or(OperatorSet::own);
+    for (const auto& [name, wanted] : choice.changes) {
+      if (name != pattern.name) continue;
+      on = wanted;
+      limit = OperatorSet::own;
+    }
+    if (on && (on_host || !pattern.host_only)) chosen.push_back({&pattern, limit});
   }
   return chosen;
 }

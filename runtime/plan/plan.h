@@ -76,7 +76,7 @@ struct GraphPlan {
 struct PlanRequest {
   const RunOptions* options = nullptr;
   const Platform* platform = nullptr;
-  std::vector<const Pattern*> patterns;  // to be applied, in order
+  std::vector<ChosenPattern> patterns;  // to be applied, in order
   EvaluateNode evaluate;
   std::vector<std::string> fallback_nodes;  // filled: nodes that another executor runs
   int64_t weight_bytes = 0;                 // filled: bytes of all initializers
@@ -91,8 +91,8 @@ void number_steps(GraphPlan& plan, int32_t& next);
 // Errors: unsupported (naming the first node without a kernel), invalid_model, out_of_memory.
 Result<std::unique_ptr<GraphPlan>> plan_graph(const GraphSites& sites, PlanRequest& request);
 
-// The patterns that `choice` asks for; none when everything is to be observed. Errors: usage, naming an unknown
-// pattern.
-Result<std::vector<const Pattern*>> chosen_patterns(const RunOptions& options, bool on_host);
+// The patterns that the options ask for; none when everything is to be observed. Patterns of a set keep to operators of
+// the set, patterns switched on by name make what they can. Errors: usage, naming an unknown pattern.
+Result<std::vector<ChosenPattern>> chosen_patterns(const RunOptions& options, bool on_host);
 
 }  // namespace parallax::runtime

@@ -158,9 +158,9 @@ std::string pattern_names(const RunOptions& options, bool on_host) {
   std::string names;
   const auto chosen = chosen_patterns(options, on_host);
   if (chosen.ok()) {
-    for (const Pattern* pattern : *chosen) {
+    for (const ChosenPattern& each : *chosen) {
       if (!names.empty()) names += ',';
-      names += pattern->name;
+      names += each.pattern->name;
     }
   }
   return names.empty() ? "none" : names;

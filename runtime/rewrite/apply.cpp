@@ -28,8 +28,8 @@ Attribute constant_attribute(const Tensor& tensor) {
 
 class Rewriter {
  public:
-  Rewriter(Model& model, std::span<const Pattern* const> patterns, const RewriteContext& context)
-      : model_(model), patterns_(patterns), context_(context) {}
+  Rewriter(Model& model, std::span<const ChosenPattern> patterns, const RewriteContext& context)
+      : model_(model), patterns_(patterns), context_(context), counts_(patterns.size(), 0) {}
 
   // Bodies first: what they read of the graph around them is then known by its new name.
   void rewrite(Graph& graph) {
@@ -42,7 +42,7 @@ class Rewriter {
       }
     }
     GraphEdit edit = begin_edit(graph);
-    for (const Pattern* pattern : patterns_) pattern->apply(edit, context_);
+    for (size_t at = 0; at < patterns_.size(); ++at) counts_[at] += apply_pattern(patterns_[at], edit, context_);
     Graph rewritten = assemble(edit);
     graph = std::move(rewritten);
     link_graph(graph);
@@ -53,6 +53,8 @@ class Rewriter {
       if (opset_version_in(model_.opset_imports, domain) == 0) model_.opset_imports.push_back({domain, 1});
     }
   }
+
+  std::vector<int64_t> take_counts() { return std::move(counts_); }
 
  private:
   // ---- The graph ----
@@ -239,20 +241,22 @@ class Rewriter {
   }
 
   Model& model_;
-  std::span<const Pattern* const> patterns_;
+  std::span<const ChosenPattern> patterns_;
   const RewriteContext& context_;
+  std::vector<int64_t> counts_;  // by pattern
   std::set<std::string> domains_;
   int functions_ = 0;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const Model>> apply_rewrite(const Model& model, std::span<const Pattern* const> patterns,
-                                                   const RewriteContext& context) {
+Result<std::shared_ptr<const Model>> apply_rewrite(const Model& model, std::span<const ChosenPattern> patterns,
+                                                   const RewriteContext& context, std::vector<int64_t>* counts) {
   std::shared_ptr<Model> copy = copy_model(model);
   Rewriter rewriter(*copy, patterns, context);
   rewriter.rewrite(copy->graph);
   rewriter.import_domains();
+  if (counts != nullptr) *counts = rewriter.take_counts();
   constexpr int64_t kFunctionsAndMetadata = 10;  // IR versions: functions since 8, a node's metadata since 10
   copy->ir_version = std::max(copy->ir_version, kFunctionsAndMetadata);
   resolve_operators(*copy);

@@ -64,6 +64,7 @@ bool fold_node(GraphEdit& edit, const RewriteContext& context, const Node& node)
   for (size_t index = 0; index < node.outputs.size(); ++index) {
     if (node.outputs[index] != kNoValue) edit.fold(node.outputs[index], std::move((*results)[index]));
   }
+  ++edit.changes;
   return true;
 }
 

@@ -67,6 +67,16 @@ bool is_erf_argument(const Fuser& fuser, ValueId value, ValueId x, std::vector<s
   return is_near(inner.number, kSqrtHalf, fuser.dtype_of(x)) && is_all(inner.factors, x, 1);
 }
 
+// ai.onnx has Gelu since version 20; before, and for what other runtimes fuse further, com.microsoft has two.
+Node gelu_node(const Fuser& fuser, size_t position, ValueId x, bool is_erf) {
+  const std::vector<ValueId> outputs = fuser.at(position)->outputs;
+  if (fuser.edit().limit != OperatorSet::standard)
+    return fuser.make(kMicrosoft, is_erf ? "Gelu" : "FastGelu", position, {x}, outputs);
+  Node made = fuser.make("ai.onnx", "Gelu", position, {x}, outputs);
+  made.attributes = {string_attribute("approximate", is_erf ? "none" : "tanh")};
+  return made;
+}
+
 // 0.5 x (1 + f(...)) at `position`.
 void fuse_gelu(Fuser& fuser, size_t position) {
   const Node* root = fuser.at(position, "Mul");
@@ -85,8 +95,7 @@ void fuse_gelu(Fuser& fuser, size_t position) {
       const bool fits =
           is_erf ? is_erf_argument(fuser, step->input, x, members) : is_tanh_argument(fuser, step->input, x, members);
       if (!fits) continue;
-      fuser.replace(members, position,
-                    fuser.make(kMicrosoft, is_erf ? "Gelu" : "FastGelu", position, {x}, root->outputs));
+      fuser.replace(members, position, gelu_node(fuser, position, x, is_erf));
       return;
     }
   }

@@ -165,8 +165,9 @@ void fuse_rms_norm(Fuser& fuser, size_t position) {
   const GraphEdit& edit = fuser.edit();
   auto norm = norm_at(fuser, edit, position, false);
   if (!norm.has_value()) return;
-  Node made =
-      fuser.make("ai.onnx", "SimplifiedLayerNormalization", norm->place, {norm->x, norm->scale}, {norm->output});
+  // ai.onnx has RMSNormalization since version 23; onnxruntime's extension is there for every version.
+  const std::string_view op = edit.limit == OperatorSet::standard ? "RMSNormalization" : "SimplifiedLayerNormalization";
+  Node made = fuser.make("ai.onnx", op, norm->place, {norm->x, norm->scale}, {norm->output});
   made.attributes = {int_attribute("axis", -1), float_attribute("epsilon", norm->epsilon)};
   fuser.replace(norm->members, norm->place, std::move(made));
 }

@@ -24,6 +24,11 @@ const T* by_default(const Node& node, std::string_view name) {
   return found == nullptr ? nullptr : std::get_if<T>(&found->default_value);
 }
 
+OperatorSet target_of(const Node& made) {
+  if (made.domain == kFusedDomain) return OperatorSet::own;
+  return is_standard(made) && !made.schema->extension ? OperatorSet::standard : OperatorSet::microsoft;
+}
+
 bool contains(std::span<const size_t> positions, size_t position) {
   return std::find(positions.begin(), positions.end(), position) != positions.end();
 }
@@ -116,7 +121,7 @@ bool Fuser::is_free(ValueId value, std::span<const size_t> members) const {
 }
 
 bool Fuser::replace(std::span<const size_t> given, size_t place, Node made) {
-  if (made.schema == nullptr) return false;
+  if (made.schema == nullptr || target_of(made) > edit_.limit) return false;
   const std::set<size_t> unique(given.begin(), given.end());
   const std::vector<size_t> members(unique.begin(), unique.end());
   std::vector<ValueId> lost;
@@ -152,6 +157,7 @@ bool Fuser::replace(std::span<const size_t> given, size_t place, Node made) {
     if (sources.contains(maker)) absence.into = made.display_name;
   }
   edit_.made.push_back(std::move(made));
+  ++edit_.changes;
   nodes_[place].node = &edit_.made.back();
   nodes_[place].sources.assign(sources.begin(), sources.end());
   note(place);
@@ -162,6 +168,7 @@ void Fuser::remove(size_t position, ValueAbsence::Kind kind) {
   for (ValueId output : nodes_[position].node->outputs) {
     if (output != kNoValue) edit_.absences.push_back({output, kind, ""});
   }
+  ++edit_.changes;
   forget(position);
 }
 

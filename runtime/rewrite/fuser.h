@@ -50,8 +50,8 @@ class Fuser {
   Node make(std::string_view domain, std::string_view op, size_t place, std::vector<ValueId> inputs,
             std::vector<ValueId> outputs) const;
   // Puts `made` at `place`, one of `members`, and takes all members out. What they made and `made` does not is
-  // announced as fused into it. False, and nothing is changed, when such a value is needed elsewhere, or when an input
-  // of `made` is not there yet at `place`.
+  // announced as fused into it. False, and nothing is changed, when such a value is needed elsewhere, when an input of
+  // `made` is not there yet at `place`, or when its operator is beyond the edit's limit.
   bool replace(std::span<const size_t> members, size_t place, Node made);
   // Takes out a node whose outputs nothing needs any more; each is announced as `kind`.
   void remove(size_t position, ValueAbsence::Kind kind);

@@ -10,36 +10,47 @@ namespace {
 
 // Clean-up first, so that formulas stand bare; whole formulas before their parts; what uses values up last.
 constexpr Pattern kPatterns[] = {
-    {"identity", true, "Identity is dropped; its readers read what it read", drop_identities},
-    {"dropout", true, "Dropout in inference is dropped like Identity", drop_dropouts},
-    {"constant-folding", true, "nodes that depend on weights alone are computed once, before the first run",
-     fold_constants},
-    {"cast", true, "a Cast to the type its input has, or back from a wider type, is dropped", clean_casts},
-    {"reshape", true, "a Reshape that changes nothing is dropped; a Reshape of a Reshape becomes one", clean_reshapes},
-    {"transpose", true, "two Transposes become one, or none", clean_transposes},
-    {"duplicate", true, "a node that computes what an earlier one has computed is dropped", drop_duplicates},
-    {"gelu", true, "GELU from its parts, with erf (Gelu) or tanh (FastGelu)", fuse_gelus},
-    {"swish", true, "x * Sigmoid(a x) becomes QuickGelu", fuse_swishes},
-    {"rotary", true, "rotary embedding (x * cos + rotate_half(x) * sin) becomes one node", fuse_rotaries, true},
-    {"attention", true, "MatMul, scale, mask, Softmax and MatMul become one node, with what moves their operands about",
-     fuse_attentions},
-    {"layer-norm", true, "LayerNormalization from its parts", fuse_layer_norms},
-    {"rms-norm", true, "SimplifiedLayerNormalization (RMSNorm) from its parts", fuse_rms_norms},
-    {"matmul-transpose", true, "a Transpose of the last two axes goes into the MatMul that reads it (FusedMatMul)",
-     fuse_matmul_transposes},
-    {"matmul-scale", true, "a product times or over one number becomes FusedMatMul", fuse_matmul_scales},
-    {"matmul-bias", true, "MatMul with a constant matrix, and Add of a constant vector, become Linear",
-     fuse_matmul_biases},
-    {"linear-activation", true, "Linear or Gemm and an activation become one", fuse_linear_activations},
-    {"conv-batchnorm", true, "BatchNormalization after Conv goes into its filters and bias", fold_conv_norms},
-    {"conv-add", true, "Conv and Add of a value of the same shape become FusedConv", fuse_conv_residuals, true},
-    {"conv-activation", true, "Conv and an activation become one", fuse_conv_activations, true},
-    {"skip-norm", true, "the sum with a residual goes into the norm that reads it (SkipLayerNormalization)",
-     fuse_skip_norms},
-    {"linear-add", true, "Linear and Add of a value of the same shape become one", fuse_linear_residuals},
-    {"swiglu", true, "an activated value times another (SwiGLU, GeGLU, GLU) becomes one node", fuse_gates},
-    {"pointwise", true, "chains of pointwise nodes become one that walks its tensors once", fuse_chains, true},
-    {"dead", true, "nodes whose results nothing reads are dropped", drop_dead_nodes},
+    {"identity", true, OperatorSet::standard, "Identity is dropped; its readers read what it read", drop_identities},
+    {"dropout", true, OperatorSet::standard, "Dropout in inference is dropped like Identity", drop_dropouts},
+    {"constant-folding", true, OperatorSet::standard,
+     "nodes that depend on weights alone are computed once, before the first run", fold_constants},
+    {"cast", true, OperatorSet::standard, "a Cast to the type its input has, or back from a wider type, is dropped",
+     clean_casts},
+    {"reshape", true, OperatorSet::standard,
+     "a Reshape that changes nothing is dropped; a Reshape of a Reshape becomes one", clean_reshapes},
+    {"transpose", true, OperatorSet::standard, "two Transposes become one, or none", clean_transposes},
+    {"duplicate", true, OperatorSet::standard, "a node that computes what an earlier one has computed is dropped",
+     drop_duplicates},
+    {"gelu", true, OperatorSet::standard, "GELU from its parts, with erf (Gelu) or tanh (FastGelu)", fuse_gelus},
+    {"swish", true, OperatorSet::microsoft, "x * Sigmoid(a x) becomes QuickGelu", fuse_swishes},
+    {"rotary", true, OperatorSet::own, "rotary embedding (x * cos + rotate_half(x) * sin) becomes one node",
+     fuse_rotaries, true},
+    {"attention", true, OperatorSet::own,
+     "MatMul, scale, mask, Softmax and MatMul become one node, with what moves their operands about", fuse_attentions},
+    {"layer-norm", true, OperatorSet::standard, "LayerNormalization from its parts", fuse_layer_norms},
+    {"rms-norm", true, OperatorSet::standard, "SimplifiedLayerNormalization (RMSNorm) from its parts", fuse_rms_norms},
+    {"matmul-transpose", true, OperatorSet::microsoft,
+     "a Transpose of the last two axes goes into the MatMul that reads it (FusedMatMul)", fuse_matmul_transposes},
+    {"matmul-scale", true, OperatorSet::microsoft, "a product times or over one number becomes FusedMatMul",
+     fuse_matmul_scales},
+    {"matmul-bias", true, OperatorSet::own,
+     "MatMul with a constant matrix, and Add of a constant vector, become Linear", fuse_matmul_biases},
+    {"linear-activation", true, OperatorSet::microsoft, "Linear or Gemm and an activation become one",
+     fuse_linear_activations},
+    {"conv-batchnorm", true, OperatorSet::standard, "BatchNormalization after Conv goes into its filters and bias",
+     fold_conv_norms},
+    {"conv-add", true, OperatorSet::microsoft, "Conv and Add of a value of the same shape become FusedConv",
+     fuse_conv_residuals, true},
+    {"conv-activation", true, OperatorSet::microsoft, "Conv and an activation become one", fuse_conv_activations, true},
+    {"skip-norm", true, OperatorSet::microsoft,
+     "the sum with a residual goes into the norm that reads it (SkipLayerNormalization)", fuse_skip_norms},
+    {"linear-add", true, OperatorSet::own, "Linear and Add of a value of the same shape become one",
+     fuse_linear_residuals},
+    {"swiglu", true, OperatorSet::own, "an activated value times another (SwiGLU, GeGLU, GLU) becomes one node",
+     fuse_gates},
+    {"pointwise", true, OperatorSet::own, "chains of pointwise nodes become one that walks its tensors once",
+     fuse_chains, true},
+    {"dead", true, OperatorSet::standard, "nodes whose results nothing reads are dropped", drop_dead_nodes},
 };
 
 }  // namespace
@@ -56,6 +67,7 @@ void GraphEdit::alias(ValueId value, ValueId target) {
   stands_for[static_cast<size_t>(value)] = target;
   if (captured[static_cast<size_t>(value)]) captured[static_cast<size_t>(target)] = true;
   absences.push_back({value, ValueAbsence::Kind::aliased, name_of(target)});
+  ++changes;
 }
 
 void GraphEdit::fold(ValueId value, Value constant) {
@@ -98,6 +110,14 @@ const Pattern* find_pattern(std::string_view name) {
   const auto* found =
       std::find_if(std::begin(kPatterns), std::end(kPatterns), [&](const Pattern& each) { return each.name == name; });
   return found == std::end(kPatterns) ? nullptr : found;
+}
+
+int64_t apply_pattern(const ChosenPattern& chosen, GraphEdit& edit, const RewriteContext& context) {
+  const int64_t before = edit.changes;
+  edit.limit = chosen.limit;
+  chosen.pattern->apply(edit, context);
+  edit.limit = OperatorSet::own;
+  return edit.changes - before;
 }
 
 GraphEdit begin_edit(const Graph& graph) {

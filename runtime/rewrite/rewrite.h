@@ -21,6 +21,14 @@ struct PlannedNode {
   std::vector<NodeId> sources = {};  // of a made node: the source nodes whose work it does
 };
 
+// The operators that a rewritten graph may hold besides those it held before; each level includes the ones above it.
+enum class OperatorSet : uint8_t {
+  standard,   // published operators of ai.onnx
+  microsoft,  // com.microsoft, and what onnxruntime adds to ai.onnx
+  own,        // parallax.fused
+};
+inline constexpr std::string_view kOperatorSetNames[] = {"standard", "microsoft", "own"};
+
 // Why a value of the source graph is not computed.
 struct ValueAbsence {
   enum class Kind : uint8_t { fused, folded, aliased, removed };
@@ -39,6 +47,8 @@ struct GraphEdit {
   std::vector<bool> pinned;         // by ValueId: must be computed (outputs, overridden values)
   std::vector<bool> captured;       // by ValueId: read by a body that a node holds
   std::vector<ValueAbsence> absences;
+  OperatorSet limit = OperatorSet::own;  // nodes beyond it are not made
+  int64_t changes = 0;                   // replacements, aliases, folded and removed nodes so far
 
   ValueId resolve(ValueId value) const;  // follows stands_for
   // Lets every reader of `value` read `target` instead; the node that made it is dropped by the caller.
@@ -63,10 +73,19 @@ struct RewriteContext {
 struct Pattern {
   std::string_view name;
   bool on_by_default = false;
+  OperatorSet target = OperatorSet::standard;  // the first set that has it: below that it can make nothing
   std::string_view description;
   void (*apply)(GraphEdit& edit, const RewriteContext& context) = nullptr;
   bool host_only = false;  // makes operators that only the host has kernels for
 };
+
+struct ChosenPattern {
+  const Pattern* pattern = nullptr;
+  OperatorSet limit = OperatorSet::own;  // a pattern that has several ways to write its result keeps to those within it
+};
+
+// Applies the pattern and returns how often it changed the graph.
+int64_t apply_pattern(const ChosenPattern& chosen, GraphEdit& edit, const RewriteContext& context);
 
 // In the order they are applied.
 std::span<const Pattern> rewrite_patterns();

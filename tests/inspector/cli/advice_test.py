@@ -120,9 +120,9 @@ class Advice(ProgramTest):
         nodes = node("MatMul", "v w0", "m") + node("Add", "m b", "s") + node("Relu", "s", "w")
         self.write_model("loop.textproto", loop(nodes), more=WEIGHTS.replace("'w'", "'w0'") + BIAS + integers("n", 2))
         document = json.loads(self.ended("rewrite loop.textproto -o new.onnx --json").stdout)
-        self.assertEqual(document["nodes_before"], 5)
-        self.assertLess(document["nodes"], 5)
-        self.assertGreater(document["nodes"], 1)
+        self.assertEqual(document["nodes"]["before"], 5)
+        self.assertLess(document["nodes"]["after"], 5)
+        self.assertGreater(document["nodes"]["after"], 1)
 
     def test_times_say_what_they_are_of(self):
         one = self.ended("run m.textproto --with cpu").stdout

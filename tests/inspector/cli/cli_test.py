@@ -221,11 +221,13 @@ class CommandLine(ProgramTest):
 
     def test_rewrite_as_json(self):
         patterns = json.loads(self.run_program("rewrite", "--list", "--json").stdout)["patterns"]
-        rows = [line.split(None, 2) for line in self.run_program("rewrite", "--list").stdout.splitlines()]
+        rows = [line.split(None, 3) for line in self.run_program("rewrite", "--list").stdout.splitlines()]
         self.assertGreater(len(rows), 10)
-        self.assertEqual([[pattern["name"], "on" if pattern["default"] else "off", pattern["description"]] for pattern in patterns], rows)
+        self.assertEqual([[pattern["name"], "on" if pattern["default"] else "off", pattern["target"], pattern["description"]] for pattern in patterns], rows)
         document = json.loads(self.run_program("rewrite", "m.textproto", "-o", "new.onnx", "--json").stdout)
-        self.assertEqual((document["written"], document["nodes_before"]), ("new.onnx", 2))
+        self.assertEqual((document["written"], document["nodes"]["before"]), ("new.onnx", 2))
+        self.assertEqual(sum(document["custom_ops"].values()), document["nodes"]["after"])
+        self.assertTrue(all(row["count"] > 0 for row in document["applied"]))
         self.assertTrue((self.folder / "new.onnx").exists())
 
     def test_rewritten_models_are_valid(self):

@@ -291,8 +291,8 @@ TEST(Fusion, ChainsKeepToOneShapeAndToTheirOwnValues) {
 TEST(Fusion, AppliedModelIsValidAndHoldsItsOwnOperatorsAsFunctions) {
   const auto model = model_text::model_of(linear("Relu"));
   ASSERT_NE(model, nullptr);
-  std::vector<const Pattern*> patterns;
-  for (const Pattern& pattern : rewrite_patterns()) patterns.push_back(&pattern);
+  std::vector<ChosenPattern> patterns;
+  for (const Pattern& pattern : rewrite_patterns()) patterns.push_back({&pattern});
   const auto applied = apply_rewrite(*model, patterns, {});
   ASSERT_TRUE(applied.ok()) << applied.error().message;
   const Model& result = **applied;
