@@ -9,9 +9,11 @@
 namespace parallax {
 
 struct ImportRequest {
-  std::string origin;  // a test_data_set folder, a folder of .npy, or a .npy, .npz, .safetensors or ONNX file
-  std::string model;   // gives the dump its graph; empty: none
-  std::string map;     // JSON object {"foreign name": "value path"}; empty: names stay as they are
+  // A test_data_set folder, a folder of .npy, or a .npy, .npz, .safetensors or ONNX file. An ONNX file of captured
+  // objects (captured_objects.h) keeps their containers, unless a map gives its values other names.
+  std::string origin;
+  std::string model;  // gives the dump its graph; empty: none
+  std::string map;    // JSON object {"foreign name": "value path"}; empty: names stay as they are
 };
 
 struct ImportReport {
@@ -30,7 +32,8 @@ struct ExportReport {
 
 // The ending of `destination` chooses: .npz, .safetensors, .onnx (or a text form: a model of constants), a name that
 // begins with "test_data_set", or else, without an ending, a folder of .npy. Of several values with one path the last
-// is taken. Errors: usage (an unknown ending, or nothing that could be written), io, corrupt_file.
+// is taken. Captured objects keep their containers in an .onnx file (captured_objects.h). Errors: usage (an unknown
+// ending, or nothing that could be written), io, corrupt_file.
 Result<ExportReport> export_dump(const std::string& dump, const std::string& destination);
 
 }  // namespace parallax

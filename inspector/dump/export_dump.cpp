@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/dump/captured_objects.h"
 #include "inspector/dump/convert.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/npy.h"
@@ -198,11 +199,24 @@ std::string why_nothing(const DumpReader& reader, const FileKind& kind, const Ex
              : ": a test_data_set is made of a graph's inputs and outputs, and none of them was captured";
 }
 
+// A dump of captured modules as the model of constants that keeps their containers.
+Result<ExportReport> export_objects(const std::string& dump, const DumpReader& reader, const std::string& destination) {
+  const CapturedObjects objects = PX_TRY(read_captured_objects(dump));
+  PX_TRY(write_captured_objects(objects, destination));
+  ExportReport report;
+  report.values = static_cast<int64_t>(objects.values.size());
+  report.notes = objects.notes;
+  const auto other = static_cast<int64_t>(reader.entries().size() - objects.values.size() - objects.notes.size());
+  if (other > 0) report.notes.push_back(fmt::format("{} values that belong to no captured object are left out", other));
+  return report;
+}
+
 }  // namespace
 
 Result<ExportReport> export_dump(const std::string& dump, const std::string& destination) {
   const FileKind kind = PX_TRY(kind_of(destination));
   const auto reader = PX_TRY(DumpReader::open(dump));
+  if (kind.write == write_as_model && !reader->structures().empty()) return export_objects(dump, *reader, destination);
   ExportReport report;
   std::vector<Chosen> values = PX_TRY(choose(*reader, kind, report));
   if (values.empty() && !reader->is_complete() && reader->entries().empty())

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/mapped_file.h"
+#include "inspector/dump/captured_objects.h"
 #include "inspector/dump/convert.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/dump/execution_order.h"
@@ -85,18 +86,22 @@ Result<std::vector<Planned>> plan(const std::vector<dump::OriginValue>& values, 
   return planned;
 }
 
+RunInfo run_of(const ImportRequest& request, const std::shared_ptr<const Model>& model) {
+  RunInfo run;
+  run.executor = "import";
+  run.device = "none";
+  run.settings = {{"origin", request.origin}};
+  run.model = model;
+  if (model != nullptr) run.model_sha256 = model_sha256(*model);
+  return run;
+}
+
 class Importer {
  public:
   Importer(DumpWriter& writer, std::shared_ptr<const Model> model) : writer_(writer), model_(std::move(model)) {}
 
   Status run(const ImportRequest& request, const std::vector<Planned>& values) {
-    RunInfo run;
-    run.executor = "import";
-    run.device = "none";
-    run.settings = {{"origin", request.origin}};
-    run.model = model_;
-    if (model_ != nullptr) run.model_sha256 = model_sha256(*model_);
-    PX_TRY(writer_.begin_run(run));
+    PX_TRY(writer_.begin_run(run_of(request, model_)));
     for (const Planned& value : values) PX_TRY(show(*value.value, value.path));
     note_strangers();
     return writer_.end_run(true);
@@ -156,11 +161,34 @@ class Importer {
   ImportReport report_;
 };
 
+// The captured objects of an ONNX file in the mini builder's form; nothing for any other origin.
+Result<std::optional<CapturedObjects>> captured_objects_of(const ImportRequest& request) {
+  if (!request.origin.ends_with(".onnx") || !request.map.empty()) return std::optional<CapturedObjects>();
+  const auto model = import_model(request.origin);
+  // What is wrong with the file, the reader of constants says, too.
+  return model.ok() ? read_captured_objects(**model) : std::optional<CapturedObjects>();
+}
+
+Result<ImportReport> import_objects(const CapturedObjects& objects, const RunInfo& run, const std::string& target) {
+  const auto recorder = PX_TRY(TensorRecorder::create(target, {}));
+  PX_TRY(recorder->begin_run(run));
+  PX_TRY(record_objects(objects, *recorder));
+  PX_TRY(recorder->end_run(true));
+  PX_TRY(recorder->finish());
+  ImportReport report;
+  report.values = static_cast<int64_t>(objects.values.size());
+  report.notes = objects.notes;
+  report.notes.push_back(fmt::format("{} captured objects with their containers", objects.objects.size()));
+  return report;
+}
+
 }  // namespace
 
 Result<ImportReport> import_dump(const ImportRequest& request, const std::string& target) {
   std::shared_ptr<const Model> model;
   if (!request.model.empty()) model = PX_TRY(import_model(request.model));
+  if (const auto objects = PX_TRY(captured_objects_of(request)); objects.has_value())
+    return import_objects(*objects, run_of(request, model), target);
   const NameMap names = PX_TRY(read_map(request.map));
   const auto values = PX_TRY(dump::read_origin(request.origin, model == nullptr ? nullptr : &model->graph));
   std::set<std::string> present;
