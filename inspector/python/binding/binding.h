@@ -1,0 +1,15 @@
+// What each file of the module binds: module.cpp calls them in this order.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace parallax::python {
+
+namespace nb = nanobind;
+
+void bind_errors(nb::module_& module);
+void bind_tensor(nb::module_& module);
+void bind_model(nb::module_& module);
+void bind_session(nb::module_& module);
+
+}  // namespace parallax::python

@@ -1,0 +1,40 @@
+// The module parallax._core: the order in which its parts are bound, and what belongs to the process as a whole.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "inspector/base/thread_pool.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/python/binding/binding.h"
+#include "inspector/python/binding/errors.h"
+#include "runtime/device/library_threads.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+  using namespace parallax;
+  module.doc() = "The compiled part of Parallax.";
+#ifdef NDEBUG
+  nb::set_leak_warnings(false);
+#endif
+  python::bind_errors(module);
+  python::bind_tensor(module);
+  python::bind_model(module);
+  python::bind_session(module);
+
+  module.attr("__version__") = PARALLAX_VERSION;
+  module.def(
+      "set_threads", [](int count) { set_thread_count(count); }, nb::arg("count"),
+      "Sets how many threads work on one loop, in the whole process. 0: one per hardware thread.");
+  module.def(
+      "threads", [] { return thread_count(); }, "Returns how many threads work on one loop.");
+  module.def(
+      "executors",
+      [] {
+        nb::list rows;
+        for (const ExecutorAvailability& row : list_executors())
+          rows.append(nb::make_tuple(row.name, row.available, row.detail));
+        return rows;
+      },
+      nb::sig("def executors() -> list[tuple[str, bool, str]]"),
+      "Returns (name, available, device or reason) of every executor.");
+}

@@ -1,0 +1,336 @@
+// The class Session of Python: a model made ready on an executor, called with arrays.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "inspector/exec/executor.h"
+#include "inspector/exec/outputs_apart.h"
+#include "inspector/exec/rewrite_choice.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/python/binding/errors.h"
+#include "inspector/python/binding/model.h"
+#include "inspector/python/binding/observer.h"
+#include "inspector/python/binding/values.h"
+
+namespace parallax::python {
+namespace {
+
+struct CallOptions {
+  ArrayKind kind = ArrayKind::numpy;
+  nb::handle observer;  // None, or an object with wants() and observe()
+  CallInfo call;
+  bool alias_outputs = false;
+};
+
+void set_option(RunOptions& options, const std::string& name, nb::handle value) {
+  if (name == "rewrite") {
+    options.rewrite = unwrap(parse_rewrite_choice("rewrite", nb::cast<std::string>(value)));
+  } else if (name == "tf32") {
+    options.tf32 = nb::cast<bool>(value);
+  } else if (name == "keep_casts") {
+    options.keep_casts = nb::cast<bool>(value);
+  } else if (name == "observe_all") {
+    options.observe_all = nb::cast<bool>(value);
+  } else if (name == "seed") {
+    options.seed = nb::cast<uint64_t>(value);
+  } else if (name == "memory_limit") {
+    options.memory_limit_bytes = nb::cast<int64_t>(value);
+    if (options.memory_limit_bytes <= 0)
+      raise(usage_error(fmt::format("memory_limit is {}; it must be a positive number of bytes, or None for no limit",
+                                    options.memory_limit_bytes)));
+  } else if (name == "accumulate") {
+    const auto text = nb::cast<std::string>(value);
+    if (text != "default" && text != "fp32")
+      raise(usage_error(fmt::format("accumulate is '{}'; it must be 'default' or 'fp32'", text)));
+    options.accumulate = text == "fp32" ? Accumulate::fp32 : Accumulate::default_;
+  } else if (name == "fallback") {
+    options.fallback = unwrap(make_executor(nb::cast<std::string>(value)));
+  } else {
+    raise(
+        usage_error(fmt::format("there is no option '{}' (known: accumulate, fallback, keep_casts, memory_limit, "
+                                "observe_all, rewrite, seed, tf32)",
+                                name)));
+  }
+}
+
+RunOptions options_from(const nb::dict& given) {
+  RunOptions options;
+  for (auto [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (value.is_none()) continue;
+    try {
+      set_option(options, name, value);
+    } catch (const nb::cast_error&) {
+      raise(usage_error(fmt::format("option {} is {}; that is of the wrong type", name, nb::repr(value).c_str())));
+    }
+  }
+  return options;
+}
+
+// A model on an executor. Calls are made one after another, whichever threads they come from.
+class PythonSession {
+ public:
+  PythonSession(const ModelHandle& model, const std::string& executor, const nb::dict& options)
+      : PythonSession(model.model, nullptr, executor, options_from(options)) {}
+
+  PythonSession(std::shared_ptr<const Model> model, std::shared_ptr<Executor> executor, const std::string& name,
+                RunOptions options)
+      : model_(std::move(model)), executor_(std::move(executor)), options_(std::move(options)) {
+    {
+      const nb::gil_scoped_release nogil;
+      if (executor_ == nullptr) executor_ = unwrap(make_executor(name));
+      session_ = unwrap(executor_->prepare(model_, options_));
+    }
+    const Graph& graph = model_->graph;
+    for (const ValueId id : graph.inputs) input_names_.push_back(interned(value_at(graph, id).name));
+    for (const ValueId id : graph.outputs) output_names_.push_back(interned(value_at(graph, id).name));
+  }
+
+  std::unique_ptr<PythonSession> clone() const {
+    return std::make_unique<PythonSession>(model_, executor_, std::string(), options_);
+  }
+
+  const std::vector<nb::object>& input_names() const { return input_names_; }
+  const std::vector<nb::object>& output_names() const { return output_names_; }
+  std::string executor_name() const { return executor_->name(); }
+  ModelHandle model() const { return {model_}; }
+
+  nb::list run_list(nb::handle inputs, const CallOptions& options) {
+    std::vector<Value> outputs = run(values_in_order(inputs), options);
+    nb::list result;
+    for (size_t index = 0; index < outputs.size(); ++index) result.append(output(outputs, index, options));
+    return result;
+  }
+
+  // From and to dictionaries by name. Without a kind, results are arrays as the inputs are.
+  nb::dict run_dict(nb::handle inputs, std::optional<ArrayKind> kind, CallOptions options) {
+    std::vector<Value> values = PyDict_Check(inputs.ptr()) != 0 ? values_by_name(inputs) : values_in_order(inputs);
+    options.kind = kind.has_value() ? *kind : kind_of(inputs);
+    std::vector<Value> outputs = run(std::move(values), options);
+    nb::dict result;
+    for (size_t index = 0; index < outputs.size(); ++index)
+      if (PyDict_SetItem(result.ptr(), output_names_[index].ptr(), output(outputs, index, options).ptr()) != 0)
+        throw nb::python_error();
+    return result;
+  }
+
+  nb::dict statistics() {
+    SessionStatistics found;
+    {
+      const nb::gil_scoped_release nogil;
+      const std::scoped_lock lock(mutex_);
+      found = session_->statistics();
+    }
+    nb::dict result;
+    result["peak_bytes"] = found.peak_bytes;
+    result["weight_bytes"] = found.weight_bytes;
+    result["arena_bytes"] = found.arena_bytes;
+    result["plan_count"] = found.plan_count;
+    result["fallback_nodes"] = found.fallback_nodes;
+    return result;
+  }
+
+ private:
+  static nb::object interned(const std::string& name) {
+    PyObject* text = PyUnicode_InternFromString(name.c_str());
+    if (text == nullptr) throw nb::python_error();
+    return nb::steal(text);
+  }
+
+  const TypeInfo& input_type(size_t index) const { return value_at(model_->graph, model_->graph.inputs[index]).type; }
+  std::string input_name(size_t index) const { return nb::cast<std::string>(input_names_[index]); }
+
+  Value input(size_t index, nb::handle object) const {
+    if (input_type(index).kind == TypeInfo::Kind::tensor && is_array(object)) return tensor_from(object).tensor;
+    return value_from(object, input_type(index), fmt::format("input '{}'", input_name(index)));
+  }
+
+  std::string known_names() const {
+    std::string names;
+    for (const nb::object& name : input_names_)
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", nb::cast<std::string>(name));
+    return names.empty() ? "none" : names;
+  }
+
+  std::vector<Value> values_in_order(nb::handle inputs) const {
+    if (PyUnicode_Check(inputs.ptr()) != 0 || PySequence_Check(inputs.ptr()) == 0 || is_array(inputs))
+      raise(
+          usage_error(fmt::format("inputs are a {}; they must be a mapping by name, or a list or tuple in the order "
+                                  "of the model's inputs: {}",
+                                  nb::type_name(inputs.type()).c_str(), known_names())));
+    const size_t count = nb::len(inputs);
+    if (count > input_names_.size())
+      raise(usage_error(
+          fmt::format("{} inputs are given; the model has {}: {}", count, input_names_.size(), known_names())));
+    std::vector<Value> values(input_names_.size());
+    for (size_t index = 0; index < count; ++index) values[index] = input(index, nb::object(inputs[index]));
+    for (size_t index = count; index < values.size(); ++index) need_default(index);
+    return values;
+  }
+
+  // An initializer of that name stands in for an input that is not given.
+  void need_default(size_t index) const {
+    const ValueDef& definition = value_at(model_->graph, model_->graph.inputs[index]);
+    if (definition.initializer_index >= 0 || definition.type.kind == TypeInfo::Kind::optional) return;
+    raise(usage_error(fmt::format("input '{}' is missing; it must be {} (inputs: {})", definition.name,
+                                  to_string(definition.type), known_names())));
+  }
+
+  std::vector<Value> values_by_name(nb::handle inputs) const {
+    std::vector<Value> values(input_names_.size());
+    size_t found = 0;
+    for (size_t index = 0; index < input_names_.size(); ++index) {
+      PyObject* given = PyDict_GetItemWithError(inputs.ptr(), input_names_[index].ptr());
+      if (given != nullptr) {
+        const nb::object held = nb::borrow(given);
+        values[index] = input(index, held);
+        ++found;
+      } else if (PyErr_Occurred() != nullptr) {
+        throw nb::python_error();
+      } else {
+        need_default(index);
+        if (input_type(index).kind == TypeInfo::Kind::optional)
+          values[index] = value_from(nb::none(), input_type(index), "");
+      }
+    }
+    if (found != static_cast<size_t>(PyDict_Size(inputs.ptr()))) refuse_unknown(inputs);
+    return values;
+  }
+
+  void refuse_unknown(nb::handle inputs) const {
+    for (auto [key, value] : nb::borrow<nb::dict>(inputs)) {
+      const bool is_known = std::ranges::any_of(input_names_, [&](const nb::object& name) { return name.equal(key); });
+      if (!is_known)
+        raise(usage_error(fmt::format("the model has no input {} (inputs: {})", nb::repr(key).c_str(), known_names())));
+    }
+  }
+
+  static ArrayKind kind_of_value(nb::handle object) {
+    if (is_torch_tensor(object)) return ArrayKind::torch;
+    if (nb::isinstance<TensorHandle>(object)) return ArrayKind::tensor;
+    return ArrayKind::numpy;
+  }
+
+  // As the first of them that says something: torch before Tensor before numpy.
+  static ArrayKind kind_of(nb::handle inputs) {
+    ArrayKind kind = ArrayKind::numpy;
+    const nb::object values =
+        PyDict_Check(inputs.ptr()) != 0 ? nb::object(nb::borrow<nb::dict>(inputs).values()) : nb::borrow(inputs);
+    for (nb::handle value : values) {
+      const ArrayKind own = kind_of_value(value);
+      if (own == ArrayKind::torch) return own;
+      if (own == ArrayKind::tensor) kind = own;
+    }
+    return kind;
+  }
+
+  std::vector<Value> run(std::vector<Value> inputs, const CallOptions& options) {
+    const nb::gil_scoped_release nogil;
+    const std::scoped_lock lock(mutex_);
+    std::vector<Value> outputs = unwrap(run_watched(inputs, options));
+    if (!options.alias_outputs) unwrap(separate_outputs(outputs));
+    return outputs;
+  }
+
+  Result<std::vector<Value>> run_watched(const std::vector<Value>& inputs, const CallOptions& options) {
+    if (options.observer.is_none()) return session_->run(inputs, unwatched_, options.call);
+    observe_with(options.observer);
+    auto outputs = session_->run(inputs, *watching_, options.call);
+    const nb::gil_scoped_acquire gil;
+    auto failure = watching_->take_failure();
+    if (!failure.has_value()) return outputs;
+    watching_.reset();  // its answers were not all given
+    throw nb::python_error(std::move(*failure));
+  }
+
+  // The same object is the same observer, which has been asked what it wants; nothing keeps it alive between runs.
+  void observe_with(nb::handle object) {
+    const nb::gil_scoped_acquire gil;
+    const bool is_known = watching_ != nullptr && watched_by_.is_valid() && watched_by_().is(object);
+    if (!is_known) {
+      watching_ = std::make_unique<PythonObserver>();
+      PyObject* reference = PyWeakref_NewRef(object.ptr(), nullptr);
+      if (reference == nullptr) PyErr_Clear();  // an object that knows no weak references is asked each time
+      watched_by_ = nb::steal(reference);
+    }
+    watching_->watch_with(object);
+  }
+
+  static nb::object output(std::vector<Value>& outputs, size_t index, const CallOptions& options) {
+    const bool writable = !options.alias_outputs || options.kind == ArrayKind::torch;
+    nb::object object = value_to_python(outputs[index], options.kind, writable);
+    outputs[index] = Value();
+    return object;
+  }
+
+  std::shared_ptr<const Model> model_;
+  std::shared_ptr<Executor> executor_;
+  RunOptions options_;
+  std::unique_ptr<Session> session_;
+  std::vector<nb::object> input_names_, output_names_;
+  std::mutex mutex_;
+  NullObserver unwatched_;
+  std::unique_ptr<PythonObserver> watching_;
+  nb::object watched_by_;  // a weak reference
+};
+
+nb::list names_list(const std::vector<nb::object>& names) {
+  nb::list list;
+  for (const nb::object& name : names) list.append(name);
+  return list;
+}
+
+nb::list run_list(PythonSession& self, nb::handle inputs, const std::string& kind, nb::handle observer,
+                  const std::string& graph, int64_t step, bool alias_outputs) {
+  return self.run_list(inputs, {array_kind_of(kind), observer, {graph, step}, alias_outputs});
+}
+
+nb::dict run_dict(PythonSession& self, nb::handle inputs, nb::handle kind, nb::handle observer, bool alias_outputs) {
+  std::optional<ArrayKind> wanted;
+  if (!kind.is_none()) wanted = array_kind_of(nb::cast<std::string>(kind));
+  return self.run_dict(inputs, wanted, {ArrayKind::numpy, observer, {}, alias_outputs});
+}
+
+}  // namespace
+
+void bind_session(nb::module_& module) {
+  bind_sites(module);
+  nb::class_<PythonSession>(module, "Session", nb::is_weak_referenceable(), "A model made ready on an executor.")
+      .def(nb::init<const ModelHandle&, const std::string&, const nb::dict&>(), nb::arg("model"),
+           nb::arg("executor") = "cpu", nb::arg("options") = nb::dict(),
+           nb::sig(
+               "def __init__(self, model: Model, executor: str = 'cpu', options: dict[str, typing.Any] = {}) -> None"),
+           "Options: accumulate, fallback, keep_casts, memory_limit, observe_all, rewrite, seed, tf32.")
+      .def("run", run_list, nb::arg("inputs"), nb::arg("kind") = "numpy", nb::arg("observer") = nb::none(),
+           nb::arg("graph") = "", nb::arg("step") = -1, nb::arg("alias_outputs") = false,
+           nb::sig("def run(self, inputs: collections.abc.Sequence[typing.Any], kind: str = 'numpy', observer: "
+                   "typing.Any = None, "
+                   "graph: str = '', step: int = -1, alias_outputs: bool = False) -> list[typing.Any]"),
+           "Runs the model on inputs in order and returns its outputs in order.")
+      .def("run_named", run_dict, nb::arg("inputs"), nb::arg("kind") = nb::none(), nb::arg("observer") = nb::none(),
+           nb::arg("alias_outputs") = false,
+           nb::sig("def run_named(self, inputs: dict[str, typing.Any] | collections.abc.Sequence[typing.Any], "
+                   "kind: str | None = None, observer: typing.Any = None, alias_outputs: bool = False) -> "
+                   "dict[str, typing.Any]"),
+           "The same with outputs by name; without a kind, they are arrays as the inputs are.")
+      .def("clone", &PythonSession::clone, "Returns a session of the same model and options with memory of its own.")
+      .def("statistics", &PythonSession::statistics, nb::sig("def statistics(self) -> dict[str, typing.Any]"),
+           "Returns peak_bytes, weight_bytes, arena_bytes, plan_count and fallback_nodes.")
+      .def_prop_ro("model", &PythonSession::model)
+      .def_prop_ro("executor", &PythonSession::executor_name)
+      .def_prop_ro(
+          "input_names", [](const PythonSession& self) { return names_list(self.input_names()); },
+          nb::sig("def input_names(self) -> list[str]"))
+      .def_prop_ro(
+          "output_names", [](const PythonSession& self) { return names_list(self.output_names()); },
+          nb::sig("def output_names(self) -> list[str]"));
+}
+
+}  // namespace parallax::python

@@ -1,0 +1,43 @@
+"""Loading of the compiled module, so that its parallel regions are its own and there is one copy in the process."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from types import ModuleType
+
+# Whoever loads the module leaves "pid:file" here, for a second copy of the package to see.
+_MARKER = "PARALLAX_LOADED_CORE"
+
+
+def _refuse_second_copy(path: str) -> None:
+    pid, _, other = os.environ.get(_MARKER, "").partition(":")
+    if pid == str(os.getpid()) and other != path:
+        raise ImportError(
+            f"parallax is loaded from {other} already; a second copy of it ({path}) cannot be loaded into this process. "
+            "Remove one of the two from sys.path"
+        )
+    os.environ[_MARKER] = f"{os.getpid()}:{path}"
+
+
+def load_core() -> ModuleType:
+    """Imports ``parallax._core`` with its own symbols before those of other libraries in the process.
+
+    oneDNN calls OpenMP by name, and torch brings an OpenMP runtime under the same names. RTLD_DEEPBIND makes the
+    module's own functions win, whatever was imported before. Raises ImportError.
+    """
+    name = f"{__package__}._core"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ImportError(f"{name} is missing: the package has not been built; pip install ./inspector/python builds it")
+    _refuse_second_copy(os.path.realpath(spec.origin))
+    before = sys.getdlopenflags()
+    sys.setdlopenflags(os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.setdlopenflags(before)

@@ -1,0 +1,5 @@
+"""``Tensor``: a tensor of any ONNX type, shared with the array that it was made of."""
+
+from parallax._core import Tensor
+
+__all__ = ["Tensor"]
