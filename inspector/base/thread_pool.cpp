@@ -8,9 +8,12 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
 
 #include "inspector/base/thread_team.h"
 
@@ -97,11 +100,10 @@ struct Job {
 
 class Pool {
  public:
-  static Pool& instance() {
-    static Pool pool;
-    return pool;
-  }
+  // The process's pool. A forked child has one of its own, for threads are not forked.
+  static Pool& instance();
 
+  Pool() { set_count(0); }
   ~Pool() {
     {
       const std::lock_guard lock(mutex_);
@@ -132,8 +134,6 @@ class Pool {
   }
 
  private:
-  Pool() { set_count(0); }
-
   void add_worker() {
     ++idle_;
     workers_.emplace_back([this] { worker_main(); });
@@ -194,6 +194,30 @@ class Pool {
   std::atomic<int64_t> jobs_begun_{0};
   bool stopping_ = false;
 };
+
+std::atomic<Pool*> the_pool{nullptr};
+std::atomic<int> forked_count{0};  // threads wanted before the fork; 0: not forked
+
+// In the child: the parent's pool is left as it is, perhaps locked, with the handles of threads that are not there.
+void leave_pool_to_parent() {
+  Pool* const abandoned = the_pool.exchange(nullptr);
+  if (abandoned != nullptr) forked_count = abandoned->count();
+}
+
+struct PoolAtExit {
+  PoolAtExit() { pthread_atfork(nullptr, nullptr, leave_pool_to_parent); }
+  ~PoolAtExit() { delete the_pool.exchange(nullptr); }
+};
+
+Pool& Pool::instance() {
+  if (Pool* const pool = the_pool.load(std::memory_order_acquire)) return *pool;
+  static const PoolAtExit at_exit;
+  auto made = std::make_unique<Pool>();
+  if (const int count = forked_count; count > 0) made->set_count(count);
+  Pool* expected = nullptr;
+  if (!the_pool.compare_exchange_strong(expected, made.get())) return *expected;  // another thread was first
+  return *made.release();
+}
 
 }  // namespace
 

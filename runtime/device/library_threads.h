@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace parallax::runtime {
 
@@ -26,6 +27,10 @@ inline constexpr bool kInvalidTellsNan = true;
 inline constexpr bool kInvalidTellsNan = false;
 #endif
 
+// Whether oneDNN's parallel regions run on our pool. In a program they always do; in a module that was loaded into a
+// process with another OpenMP runtime they may not. The first call tries it, with a small operation of oneDNN.
+bool has_own_library_threads();
+
 // While it lives, notices whether this thread, or another one in a parallel region of oneDNN that this one begins,
 // raises "invalid operation".
 class InvalidOperations {
@@ -34,12 +39,14 @@ class InvalidOperations {
   ~InvalidOperations();
   InvalidOperations(const InvalidOperations&) = delete;
   InvalidOperations& operator=(const InvalidOperations&) = delete;
-  bool seen() const;
+  bool seen() const;  // true where regions do not run on our pool: what their threads do cannot be noticed
 
  private:
   std::atomic<bool> elsewhere_ = false;
   std::atomic<bool>* before_;
 };
+
+int64_t library_regions();  // parallel regions begun so far
 
 // How many threads a parallel region of oneDNN with `work` multiply-adds is worth.
 int library_thread_count(double work);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inspector/base/payload_memory.h"
+#include "runtime/device/library_threads.h"
 #include "runtime/device/weight_cache.h"
 
 namespace parallax::runtime {
@@ -27,7 +28,30 @@ void reorder(dnnl::memory& source, dnnl::memory& target) {
   onednn_stream().wait();
 }
 
+// Runs a primitive that is worth two threads, and tells whether a region of ours was begun for it.
+bool try_library_threads() {
+  constexpr int64_t kElements = int64_t{1} << 16;
+  const LibraryThreads two(2);
+  const int64_t before = library_regions();
+  const Status ran = guard_onednn([] {
+    std::vector<float> data(kElements, 1.0F);
+    const dnnl::memory::desc layout({kElements}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a);
+    const dnnl::memory memory(layout, onednn_engine(), data.data());
+    const dnnl::eltwise_forward::desc relu(dnnl::prop_kind::forward_inference, dnnl::algorithm::eltwise_relu, layout,
+                                           0.0F);
+    const dnnl::eltwise_forward forward(dnnl::eltwise_forward::primitive_desc(relu, onednn_engine()));
+    forward.execute(onednn_stream(), {{DNNL_ARG_SRC, memory}, {DNNL_ARG_DST, memory}});
+    onednn_stream().wait();
+  });
+  return ran.ok() && library_regions() > before;
+}
+
 }  // namespace
+
+bool has_own_library_threads() {
+  static const bool is_own = try_library_threads();
+  return is_own;
+}
 
 dnnl::memory onednn_reordered(const dnnl::memory::desc& from, const float* data, const dnnl::memory::desc& to) {
   dnnl::memory source(from, onednn_engine(), const_cast<float*>(data));

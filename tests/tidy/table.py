@@ -3,7 +3,7 @@
 # The top level of the tree; dot files are free.
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md",
-    "gui", "inspector", "runtime", "reference", "tests", "samples", "assets", "python",
+    "gui", "inspector", "runtime", "reference", "tests", "samples", "assets",
 }
 
 # Folder -> the folders it may include besides itself. The relation is closed transitively by the check.
@@ -19,6 +19,7 @@ INCLUDES = {
     "inspector/workbench": ["inspector/transform", "inspector/render"],
     "inspector/executors": ["reference", "runtime/plan"],
     "inspector/cli": ["inspector/workbench", "inspector/executors"],
+    "inspector/python": ["inspector/workbench", "inspector/executors"],
     "reference": ["inspector/exec"],
     "runtime/device": ["inspector/tensor"],
     "runtime/ops": ["runtime/device", "inspector/model"],
@@ -26,9 +27,8 @@ INCLUDES = {
     "runtime/plan": ["runtime/ops", "runtime/rewrite", "inspector/exec"],
     "gui/panels": ["inspector/workbench"],
     "gui/app": ["gui/panels", "inspector/executors"],
-    "python": ["inspector/workbench", "inspector/executors"],
     "samples": ["inspector/workbench", "inspector/executors"],
-    "tests": ["inspector/cli", "gui/app", "samples"],
+    "tests": ["inspector/cli", "inspector/python", "gui/app", "samples"],
 }
 
 # Third-party headers: a pattern -> the folders that wrap the library. The tests' own libraries stand first.
@@ -48,9 +48,9 @@ LIBRARIES = [
     (r"CLI/", ["inspector/cli"]),
     (r"(oneapi/|dnnl|omp\.h|cblas|openblas|lapacke|sleef)", ["runtime/device"]),
     (r"(cuda|cublas|cudnn|cub/|nvrtc|nvml|nvtx|cooperative_groups|thrust/)", ["runtime/device"]),
-    (r"(dlpack/)", ["inspector/tensor", "runtime/device", "python"]),
+    (r"(dlpack/)", ["inspector/tensor", "runtime/device", "inspector/python"]),
     (r"(GLFW/|GL/|EGL/|imgui|backends/imgui|implot)", ["gui", "tests/gui"]),
-    (r"pybind11/", ["python"]),
+    (r"(nanobind/|Python\.h)", ["inspector/python"]),
 ]
 
 # Headers of the operating system and the compiler; C++'s own have no ending and need no entry.
