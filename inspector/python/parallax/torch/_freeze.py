@@ -17,19 +17,19 @@ _STRIKES = 3
 _SOON = 8  # calls
 
 
-def static_positions(gm: torch.fx.GraphModule) -> tuple[int, ...]:
-    """The inputs of an inference graph that are weights or buffers and that the graph does not change.
+def static_inputs(gm: torch.fx.GraphModule) -> frozenset[str]:
+    """Names of an inference graph's inputs that are weights or buffers and that the graph does not change.
 
     aot_autograd says so while it compiles; outside of it there are none.
     """
     context = torch._guards.TracingContext.try_get()
     metadata = None if context is None else context.fw_metadata
     if metadata is None:
-        return ()
+        return frozenset()
     placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
     changed = {p for p, info in enumerate(metadata.input_info) if info.mutates_data or info.mutates_metadata}
-    return tuple(
-        position for position in metadata.static_input_indices
+    return frozenset(
+        placeholders[position].name for position in metadata.static_input_indices
         if position < len(placeholders) and position not in changed
         and isinstance(placeholders[position].meta.get("val"), torch.Tensor))
 

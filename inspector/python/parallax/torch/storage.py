@@ -57,7 +57,7 @@ class CompiledGraph(Mapping[str, Any]):
     def _after_patterns(self) -> tuple[Model, Model, dict[str, Any]]:
         source = self.prepared_model or self.converted_model
         if self._rewritten is None or self._rewritten[0] is not source:
-            model, report = source.rewrite(self.patterns)
+            model, report = source.rewrite_report(self.patterns)
             self._rewritten = (source, model, report)
         return self._rewritten
 

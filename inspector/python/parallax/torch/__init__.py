@@ -1,0 +1,71 @@
+"""Parallax behind torch: torch.compile backends, capture of modules, checks of conversions.
+
+Importing this package registers the backends "parallax" and "parallax_debug" of torch.compile. Names are loaded when
+they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._decompositions import decompositions, filter_decomposition_table, get_decomposition_table
+    from .backend import Backend, backend, fx_compiler
+    from .debug import DivergenceError, DivergenceWarning, debug_backend
+    from .storage import CompiledGraph, Storage
+
+# Name -> the module that defines it.
+_DEFINED_IN = {
+    "Backend": "backend", "backend": "backend", "fx_compiler": "backend",
+    "debug_backend": "debug", "DivergenceError": "debug", "DivergenceWarning": "debug",
+    "Storage": "storage", "CompiledGraph": "storage",
+    "decompositions": "_decompositions", "get_decomposition_table": "_decompositions",
+    "filter_decomposition_table": "_decompositions",
+}
+
+__all__ = [
+    "Backend", "CompiledGraph", "DivergenceError", "DivergenceWarning", "Storage", "backend", "debug_backend",
+    "decompositions", "filter_decomposition_table", "fx_compiler", "get_decomposition_table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _DEFINED_IN.get(name)
+    if module is None:
+        raise AttributeError(f"module 'parallax.torch' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
+
+
+def _register() -> None:
+    """Makes the backends known to torch.compile by name where the package is not installed.
+
+    Of an installed package torch finds the entry points by itself, and would refuse a second registration.
+    """
+    from importlib.metadata import entry_points
+
+    if "parallax" in entry_points(group="torch_dynamo_backends").names:
+        return
+    from torch._dynamo.backends.registry import register_backend
+
+    def parallax(gm: Any, example_inputs: Any, **options: Any) -> Any:
+        from .backend import parallax_backend
+
+        return parallax_backend(gm, example_inputs, **options)
+
+    def parallax_debug(gm: Any, example_inputs: Any, **options: Any) -> Any:
+        from .debug import parallax_debug_backend
+
+        return parallax_debug_backend(gm, example_inputs, **options)
+
+    register_backend(parallax, name="parallax")
+    register_backend(parallax_debug, name="parallax_debug")
+
+
+_register()
