@@ -234,7 +234,8 @@ void draw_causes(Ui& ui) {
     ImGui::PopStyleColor();
     if (!cause.why.empty()) wrapped_text(cause.why, width);
     ImGui::PushStyleColor(ImGuiCol_Text, ui.theme().dim);
-    if (!cause.source_module.empty()) wrapped_text(cause.source_module + " " + cause.source_line, width);
+    if (cause.has_source())
+      wrapped_text(fmt::format("{} {} {}", cause.source_module, cause.source_line, cause.source_operator), width);
     ImGui::PopStyleColor();
     ImGui::Separator();
     ImGui::PopID();

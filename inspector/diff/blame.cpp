@@ -9,6 +9,7 @@
 
 #include "inspector/diff/blame_models.h"
 #include "inspector/diff/blame_statistics.h"
+#include "inspector/model/scope_tree.h"
 
 namespace parallax {
 namespace {
@@ -55,6 +56,13 @@ bool run_one_model(const BlameRequest& request) {
   if (request.a.model != nullptr && request.a.model == request.b.model) return true;
   const std::string a = model_hash(request.a), b = model_hash(request.b);
   return a.empty() || b.empty() || a == b;
+}
+
+void set_source(const Node& node, Cause& cause) {
+  SourceLocation source = source_of(node);
+  cause.source_module = std::move(source.module);
+  cause.source_line = std::move(source.line);
+  cause.source_operator = std::move(source.operator_name);
 }
 
 Status find_causes(const BlameRequest& request, Comparison& comparison) {

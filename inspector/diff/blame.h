@@ -37,6 +37,9 @@ struct BlameRequest {
 // the oracle refuses) is no error: a cause of unknown side says so.
 Status find_causes(const BlameRequest& request, Comparison& comparison);
 
+// Writes the origin of `node`, as the exporter tells it, into the cause.
+void set_source(const Node& node, Cause& cause);
+
 // Whether both sides ran the same model file.
 bool run_one_model(const BlameRequest& request);
 

@@ -10,7 +10,6 @@
 #include "inspector/diff/why.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
-#include "inspector/model/scope_tree.h"
 
 namespace parallax {
 namespace {
@@ -26,9 +25,7 @@ constexpr size_t kExplained = 8;  // causes that rules are asked about, best fir
 void fill_node(const Node& node, Cause& cause) {
   cause.node = node.display_name;
   cause.op = node.op_type;
-  const SourceLocation source = source_of(node);
-  cause.source_module = source.module;
-  cause.source_line = source.line;
+  set_source(node, cause);
 }
 
 // The first node that computes with a value: where a node's bodies read it, one of theirs.
@@ -208,6 +205,10 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
   if (!judgement.is_judged) {
     cause.why = "its result is wrong, and could not be looked at again: " + judgement.reason;
     return cause;
+  }
+  if (judgement.group != nullptr) {
+    for (const auto& member : judgement.group->members())
+      cause.group.push_back(member.instance.definition().display_name);
   }
   std::vector<std::string> earlier;
   for (int64_t index = 0; index < root.order; ++index) {

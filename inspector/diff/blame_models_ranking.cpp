@@ -14,7 +14,6 @@
 #include "inspector/diff/grown_rounding.h"
 #include "inspector/diff/paths.h"
 #include "inspector/exec/value_path.h"
-#include "inspector/model/scope_tree.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -106,9 +105,7 @@ Cause cause_of(const ModelRoot& root) {
   cause.side = root.is_draw ? Side::unknown : Side::b;
   cause.why = root.why;
   if (root.first_iteration >= 0) cause.why += fmt::format(" (from iteration {} on)", root.first_iteration);
-  const SourceLocation source = source_of(node);
-  cause.source_module = source.module;
-  cause.source_line = source.line;
+  set_source(node, cause);
   return cause;
 }
 

@@ -17,7 +17,6 @@
 #include "inspector/diff/quantisation.h"
 #include "inspector/diff/why.h"
 #include "inspector/exec/value_path.h"
-#include "inspector/model/scope_tree.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax::diff {
@@ -74,9 +73,7 @@ class JudgedSide {
     cause.path = value.path;
     cause.introduced = judgement.introduced;
     cause.side = letter_;
-    const SourceLocation source = source_of(instance.definition());
-    cause.source_module = source.module;
-    cause.source_line = source.line;
+    set_source(instance.definition(), cause);
     const WhyEvidence evidence(captured_, instance, judgement, letter_ == Side::a ? "A" : "B", {}, Alone::unknown);
     cause.why = "both models define it alike, but it is computed wrongly: " + explain(evidence);
     return cause;

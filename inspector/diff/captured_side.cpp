@@ -155,6 +155,10 @@ Result<CapturedSide::Computed> CapturedSide::compute(const NodeInstance& instanc
   return computed;
 }
 
+std::unique_ptr<NodeReplay> CapturedSide::make_replay(const NodeInstance& instance, const Node& node) const {
+  return std::make_unique<NodeReplay>(model_, *instance.place->graph, node, oracle_, oracle_options_);
+}
+
 Result<std::vector<Value>> CapturedSide::replay(const NodeInstance& instance, const Node& node,
                                                 std::span<const Value> values) const {
   if (&node == &instance.definition()) return replay_of(instance).run(values);

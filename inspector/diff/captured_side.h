@@ -58,6 +58,10 @@ class CapturedSide {
   Result<Computed> compute(const NodeInstance& instance) const;
   // The inputs alone.
   Result<Computed> gather(const NodeInstance& instance) const;
+  // The same for a node that is looked at next to another one, whose session stays.
+  Result<Computed> gather_beside(const NodeInstance& instance) const { return gather(instance, 1); }
+  // The oracle on a node at the place of `instance`, ready to run on any values.
+  std::unique_ptr<NodeReplay> make_replay(const NodeInstance& instance, const Node& node) const;
   // The oracle on other values than those captured, or another node in its place.
   Result<std::vector<Value>> replay(const NodeInstance& instance, const Node& node,
                                     std::span<const Value> values) const;

@@ -87,8 +87,14 @@ struct Cause {
   double inherited = 0;
   Side side = Side::unknown;
   std::string why;
-  std::string source_module;  // both empty when the exporter wrote none
+  std::string source_module;  // all three are empty when the exporter wrote none
   std::string source_line;
+  std::string source_operator;  // of the exported program: "aten.softmax.int"
+  // The nodes that were judged as one because values between them were not captured, in execution order, `node` the
+  // last; empty for a node that was judged on captured inputs.
+  std::vector<std::string> group;
+
+  bool has_source() const { return !source_module.empty() || !source_line.empty() || !source_operator.empty(); }
 };
 
 struct ComparisonSummary {

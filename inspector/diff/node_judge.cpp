@@ -113,8 +113,10 @@ void allow_backward_error(const CapturedSide& side, const NodeInstance& instance
   if (judgement.computed.inputs.empty()) return;
   std::vector<Value> others;
   for (uint32_t round = 0; round < kRounds; ++round) {
-    const auto outputs = side.replay(instance, instance.definition(),
-                                     nudged(judgement.computed.inputs, 0x9E3779B9U * (round + 1), kUlps));
+    const uint32_t seed = 0x9E3779B9U * (round + 1);
+    const auto outputs = judgement.group != nullptr ? judgement.group->run_nudged(seed, kUlps)
+                                                    : side.replay(instance, instance.definition(),
+                                                                  nudged(judgement.computed.inputs, seed, kUlps));
     if (!outputs.ok() || judgement.output >= outputs->size()) return;
     others.push_back(rounded_like((*outputs)[judgement.output], judgement.actual));
     if (round > 0 || is_exact(judgement.actual)) continue;
@@ -230,6 +232,7 @@ Result<NodeJudgement> judge_node(const CapturedSide& side, const NodeInstance& i
   }
   judgement.computed = computed.take();
   judgement.is_judged = true;
+  judgement.group = PX_TRY(NodeGroup::around(side, instance, judgement.computed));
   for (size_t index = 0; index < captured.size(); ++index) {
     if (captured[index].is_absent()) continue;
     Limit limit = own_rounding_limit(instance, judgement.computed.reads, judgement.computed.inputs, node.outputs[index],

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "inspector/diff/captured_side.h"
+#include "inspector/diff/node_group.h"
 #include "inspector/diff/value_compare.h"
 
 namespace parallax::diff {
@@ -32,8 +33,9 @@ struct NodeJudgement {
   size_t output = 0;   // the one that is furthest off
   double introduced = 0;
   Limit limit;
-  CapturedSide::Computed computed;  // inputs, and the oracle's outputs
-  Value expected;                   // of that output, rounded as captured
+  CapturedSide::Computed computed;         // inputs, and the oracle's outputs
+  std::shared_ptr<const NodeGroup> group;  // the nodes judged with it; null where all its inputs were captured
+  Value expected;                          // of that output, rounded as captured
   Value actual;
   std::string hand_over;  // of a node with bodies: what it handed on wrongly; empty where that is not known
 };

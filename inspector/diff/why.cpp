@@ -1,6 +1,8 @@
 // The list of rules, and what they ask of the evidence.
 #include "inspector/diff/why.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 
@@ -11,13 +13,14 @@
 namespace parallax::diff {
 namespace {
 
-constexpr double kBudgetMs = 400;  // for trying out explanations of one cause
+constexpr double kBudgetMs = 400;  // for trying out explanations of one node
+constexpr double kGroupMs = 1600;  // and for all other nodes of its group
 constexpr double kNear = 1.5;      // severities: within rounding, with room for that of a second computation
 
 // From what proves most to what only describes.
 constexpr WhyRule kRules[] = {
-    {"hand-over", why_handed_on},
-    {"shape", why_shape},
+    {"hand-over", why_handed_on, RuleKind::value},
+    {"shape", why_shape, RuleKind::value},
     {"half precision overflow", why_overflow},
     {"not a number", why_not_finite},
     {"flushed to zero", why_flushed},
@@ -25,13 +28,15 @@ constexpr WhyRule kRules[] = {
     {"never written", why_unwritten},
     {"an input unchanged", why_is_an_input},
     {"stored in half precision", why_stored_narrow},
-    {"attribute", why_attribute},
-    {"operands", why_operands},
-    {"operator", why_operator},
-    {"unbiased variance", why_unbiased_variance},
+    {"attribute", why_attribute, RuleKind::definition},
+    {"operands", why_operands, RuleKind::definition},
+    {"operator", why_operator, RuleKind::definition},
+    {"unbiased variance", why_unbiased_variance, RuleKind::definition},
     {"constant factor", why_scaled},
     {"constant offset", why_offset},
     {"moved elements", why_moved},
+    {"another number", explain_by_number, RuleKind::definition},
+    {"other integers", explain_by_integers, RuleKind::definition},
     {"stale input", why_stale_input},
     {"stale output", why_stale_output},
     {"computed in half precision", why_computed_narrow},
@@ -78,7 +83,73 @@ std::string context_of(const WhyEvidence& evidence) {
   }
 }
 
-std::string fused_with(const WhyEvidence& evidence) {
+// The first answer among the rules that `is_asked` admits.
+template <class IsAsked>
+std::string answer_of(const WhyEvidence& evidence, const IsAsked& is_asked) {
+  for (const WhyRule& rule : kRules) {
+    if (!is_asked(rule)) continue;
+    if (auto answer = rule.explain(evidence)) return *std::move(answer);
+  }
+  return {};
+}
+
+std::string answer_of_definition(const WhyEvidence& evidence) {
+  return answer_of(evidence, [](const WhyRule& rule) { return rule.kind == RuleKind::definition; });
+}
+
+// What the group's result would be if the node handed on what it reads.
+std::string bypassed(const WhyEvidence& member) {
+  for (size_t index = 0; index < member.inputs().size(); ++index) {
+    const auto candidate = member.result_of(member.inputs()[index].value);
+    if (candidate.has_value() && member.is_reproduced_by(*candidate))
+      return fmt::format("its result is what '{}' gives without this node", member.input_name(index));
+  }
+  return {};
+}
+
+// What a change of another node of the group explains, the latest node first.
+std::string answer_of_members(const WhyEvidence& evidence) {
+  if (evidence.group() == nullptr) return {};
+  constexpr std::string_view kOwn = "its result";
+  double left_ms = kGroupMs;
+  for (size_t member = evidence.group()->members().size() - 1; member-- > 0 && left_ms > 0;) {
+    const WhyEvidence inner(evidence, member, std::min(left_ms, kBudgetMs));
+    if (inner.node().op_type == "Constant") continue;
+    std::string answer = answer_of_definition(inner);
+    if (answer.empty()) answer = bypassed(inner);
+    left_ms -= inner.spent_ms();
+    if (answer.empty()) continue;
+    if (answer.starts_with(kOwn)) answer = "the group's result" + answer.substr(kOwn.size());
+    return fmt::format("by its node '{}' ({}): {}", inner.node().display_name, inner.node().op_type, answer);
+  }
+  return {};
+}
+
+std::string sentence_for(const WhyEvidence& evidence) {
+  std::string sentence;
+  if (evidence.is_foreign()) {
+    sentence = answer_of(evidence, [](const WhyRule& rule) { return rule.kind == RuleKind::value; });
+    if (sentence.empty()) sentence = answer_of_definition(evidence);
+    if (sentence.empty()) sentence = answer_of_members(evidence);
+  }
+  if (sentence.empty()) sentence = answer_of(evidence, [](const WhyRule&) { return true; });
+  if (sentence.empty() && !evidence.is_foreign()) sentence = answer_of_members(evidence);
+  return sentence.empty() ? describe(evidence) : sentence;
+}
+
+bool is_fused(const WhyEvidence& evidence) {
+  return std::ranges::any_of(evidence.dump().entries(), [](const DumpEntry& entry) {
+    return entry.absence.has_value() && entry.absence->kind == Absence::Kind::fused;
+  });
+}
+
+// The nodes whose results were not captured, and were computed by the oracle on the way.
+std::string judged_with(const WhyEvidence& evidence) {
+  if (evidence.group() != nullptr && !is_fused(evidence)) {
+    const auto members = evidence.group()->members();
+    return fmt::format("; judged as one group of {} nodes from '{}' on, whose values in between were not captured",
+                       members.size(), members.front().instance.definition().display_name);
+  }
   std::vector<std::string> names;
   for (const FoundValue& input : evidence.inputs()) {
     for (const Node* node : input.computed_by)
@@ -95,12 +166,42 @@ std::span<const WhyRule> why_rules() { return kRules; }
 
 WhyEvidence::WhyEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
                          std::string_view letter, std::span<const std::string> earlier, Alone alone)
-    : side_(side), instance_(instance), judgement_(judgement), letter_(letter), earlier_(earlier), alone_(alone) {
+    : side_(side),
+      instance_(&instance),
+      judgement_(judgement),
+      reads_(&judgement.computed.reads),
+      inputs_(&judgement.computed.inputs),
+      letter_(letter),
+      earlier_(earlier),
+      alone_(alone),
+      budget_ms_(kBudgetMs) {
   const Value& expected = judgement.expected;
   const Value& actual = judgement.actual;
   if (!expected.is_tensor() || !actual.is_tensor() || !(expected.tensor().shape() == actual.tensor().shape())) return;
   expected_doubles_ = doubles_of(expected);
   actual_doubles_ = doubles_of(actual);
+}
+
+WhyEvidence::WhyEvidence(const WhyEvidence& whole, size_t member, double budget_ms)
+    : side_(whole.side_),
+      instance_(&whole.group()->members()[member].instance),
+      judgement_(whole.judgement_),
+      reads_(&whole.group()->members()[member].reads),
+      inputs_(&whole.group()->members()[member].inputs),
+      member_(member),
+      letter_(whole.letter_),
+      earlier_(whole.earlier_),
+      alone_(whole.alone_),
+      expected_doubles_(whole.expected_doubles_),
+      actual_doubles_(whole.actual_doubles_),
+      budget_ms_(budget_ms) {}
+
+bool WhyEvidence::is_foreign() const {
+  constexpr std::array<std::string_view, 3> kOurs = {"reference", "cpu", "cuda"};
+  const auto executions = side_.dump().executions();
+  if (executions.empty() || side_.side().executor != nullptr) return executions.empty();
+  return std::ranges::none_of(kOurs,
+                              [&](std::string_view name) { return executions.front().executor.starts_with(name); });
 }
 
 std::vector<Value> WhyEvidence::input_values() const {
@@ -110,7 +211,7 @@ std::vector<Value> WhyEvidence::input_values() const {
 }
 
 std::string WhyEvidence::input_name(size_t read) const {
-  return instance_.place->graph->values[static_cast<size_t>(judgement_.computed.reads[read])].name;
+  return value_at(*instance_->place->graph, (*reads_)[read]).name;
 }
 
 Value WhyEvidence::captured(const std::string& path) const {
@@ -133,24 +234,28 @@ bool WhyEvidence::is_reproduced_by(std::span<const double> elements) const {
 }
 
 std::optional<Value> WhyEvidence::rerun(const Node& node, std::span<const Value> inputs) const {
-  if (spent_ms_ > kBudgetMs) return std::nullopt;
+  if (spent_ms_ > budget_ms_) return std::nullopt;
   const auto start = std::chrono::steady_clock::now();
-  auto outputs = side_.replay(instance_, node, inputs);
+  auto outputs = member_.has_value() ? run_member(node, inputs) : side_.replay(*instance_, node, inputs);
   spent_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!outputs.ok() || judgement_.output >= outputs->size()) return std::nullopt;
   return std::move((*outputs)[judgement_.output]);
 }
 
+Result<std::vector<Value>> WhyEvidence::run_member(const Node& node, std::span<const Value> inputs) const {
+  auto outputs = PX_TRY(side_.make_replay(*instance_, node)->run(inputs));
+  return group()->run_from(*member_, std::move(outputs));
+}
+
+std::optional<Value> WhyEvidence::result_of(const Value& result) const {
+  if (!member_.has_value() || node().outputs.size() != 1 || result.is_absent()) return std::nullopt;
+  auto outputs = group()->run_from(*member_, {result});
+  if (!outputs.ok() || judgement_.output >= outputs->size()) return std::nullopt;
+  return std::move((*outputs)[judgement_.output]);
+}
+
 std::string explain(const WhyEvidence& evidence) {
-  std::string sentence;
-  for (const WhyRule& rule : kRules) {
-    auto answer = rule.explain(evidence);
-    if (!answer.has_value()) continue;
-    sentence = std::move(*answer);
-    break;
-  }
-  if (sentence.empty()) sentence = describe(evidence);
-  return context_of(evidence) + sentence + fused_with(evidence);
+  return context_of(evidence) + sentence_for(evidence) + judged_with(evidence);
 }
 
 }  // namespace parallax::diff

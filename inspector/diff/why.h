@@ -20,16 +20,24 @@ class WhyEvidence {
  public:
   WhyEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
               std::string_view letter, std::span<const std::string> earlier, Alone alone);
+  // The same finding as seen from a member of the group that was judged: `node` and `inputs` are the member's, and
+  // `rerun` passes the member's results on through the rest of the group.
+  WhyEvidence(const WhyEvidence& whole, size_t member, double budget_ms);
 
-  const NodeInstance& instance() const { return instance_; }
-  const Node& node() const { return instance_.definition(); }
+  const NodeInstance& instance() const { return *instance_; }
+  const Node& node() const { return instance_->definition(); }
   const NodeJudgement& judgement() const { return judgement_; }
   const Value& expected() const { return judgement_.expected; }
   const Value& actual() const { return judgement_.actual; }
   std::string_view letter() const { return letter_; }  // "A" or "B"
   Alone alone() const { return alone_; }
 
-  const std::vector<FoundValue>& inputs() const { return judgement_.computed.inputs; }
+  // Whether another framework made the values, so that the graph, and no kernel of ours, is what may be wrong.
+  bool is_foreign() const;
+  const DumpReader& dump() const { return side_.dump(); }
+  const NodeGroup* group() const { return judgement_.group.get(); }
+
+  const std::vector<FoundValue>& inputs() const { return *inputs_; }
   std::vector<Value> input_values() const;
   std::string input_name(size_t read) const;
 
@@ -47,24 +55,39 @@ class WhyEvidence {
   // The oracle's answer for the judged output, of a changed node or changed inputs. Nothing once the time for
   // trying is spent or where the oracle refuses.
   std::optional<Value> rerun(const Node& node, std::span<const Value> inputs) const;
+  // The same where the member of a group yields `result` as its only output.
+  std::optional<Value> result_of(const Value& result) const;
+  double spent_ms() const { return spent_ms_; }
 
  private:
+  Result<std::vector<Value>> run_member(const Node& node, std::span<const Value> inputs) const;
+
   const CapturedSide& side_;
-  const NodeInstance& instance_;
+  const NodeInstance* instance_;
   const NodeJudgement& judgement_;
+  const std::vector<ValueId>* reads_;
+  const std::vector<FoundValue>* inputs_;
+  std::optional<size_t> member_;
   std::string_view letter_;
   std::span<const std::string> earlier_;
   Alone alone_;
   std::vector<double> expected_doubles_, actual_doubles_;
   mutable double spent_ms_ = 0;
+  double budget_ms_ = 0;
 };
+
+// What a rule's answer is about: the values alone, how they were computed, or what the graph says of the node.
+enum class RuleKind : uint8_t { value, computation, definition };
 
 struct WhyRule {
   std::string_view name;
   std::optional<std::string> (*explain)(const WhyEvidence& evidence);
+  RuleKind kind = RuleKind::computation;
 };
 
-// In the order in which they are asked; the first that answers speaks.
+// In the order in which they are asked; the first that answers speaks. Of values of another framework those that look
+// at the definition are asked before those that look at the computation. Where a group was judged, each of its other
+// nodes is asked about its definition, too.
 std::span<const WhyRule> why_rules();
 
 // The sentence: what the rules say, or that none of them does; and whether the node alone is right.
@@ -98,6 +121,10 @@ std::optional<std::string> why_unbiased_variance(const WhyEvidence& evidence);
 std::optional<std::string> why_operands(const WhyEvidence& evidence);
 std::optional<std::string> why_inputs_flushed(const WhyEvidence& evidence);
 std::optional<std::string> why_stale_input(const WhyEvidence& evidence);
+
+// The oracle run again with another number in place of a constant (explain_constants.cpp).
+std::optional<std::string> explain_by_number(const WhyEvidence& evidence);
+std::optional<std::string> explain_by_integers(const WhyEvidence& evidence);
 
 // `tensor` with its axes in another order, as float64.
 std::optional<Tensor> transposed(const Tensor& tensor, std::span<const int64_t> permutation);

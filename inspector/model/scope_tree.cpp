@@ -161,6 +161,41 @@ class TreeBuilder {
   std::unordered_map<std::string, int32_t> by_path_;
 };
 
+// ---- The traced operation ------------------------------------------------------------------------------------------
+
+// "aten.softmax.int" and "prims.var.default"; not "<built-in function getitem>" nor the name of a module.
+bool is_operator_name(std::string_view text) {
+  if (text.empty() || text.find('.') == std::string_view::npos) return false;
+  if (text.starts_with('.') || text.ends_with('.') || is_number(text.substr(0, 1))) return false;
+  return std::ranges::all_of(text, [](char c) {
+    return c == '_' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+}
+
+// The target in "%softmax : [num_users=1] = call_function[target=torch.ops.aten.softmax.int](args = ...)".
+std::string_view target_of_fx_node(std::string_view text) {
+  constexpr std::string_view kTarget = "call_function[target=", kOps = "torch.ops.";
+  const size_t begin = text.find(kTarget);
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin + kTarget.size());
+  text = text.substr(0, text.find(']'));
+  if (text.starts_with(kOps)) text.remove_prefix(kOps.size());
+  return text;
+}
+
+// The last entry of `namespace` is "softmax: aten.softmax.int", that of class_hierarchy the operator alone.
+std::string operator_of(const Metadata& metadata) {
+  const std::string_view scopes = find_metadata(metadata, "namespace");
+  const std::string_view last = scopes.substr(scopes.rfind('/') + 1);
+  if (const size_t colon = last.rfind(": ");
+      colon != std::string_view::npos && is_operator_name(last.substr(colon + 2)))
+    return std::string(last.substr(colon + 2));
+  const auto classes = parse_string_list(find_metadata(metadata, "pkg.torch.onnx.class_hierarchy"));
+  if (classes && !classes->empty() && is_operator_name(classes->back())) return classes->back();
+  const std::string_view target = target_of_fx_node(find_metadata(metadata, "pkg.torch.onnx.fx_node"));
+  return is_operator_name(target) ? std::string(target) : std::string();
+}
+
 // ---- Source lines --------------------------------------------------------------------------------------------------
 
 // A line `File "path", line N, in function` of a stack trace as "name.py:N"; nothing for other lines, for code that
@@ -191,7 +226,27 @@ SourceLocation source_of(const Node& node) {
   for (std::string_view line : split(find_metadata(node.metadata, "pkg.torch.onnx.stack_trace"), '\n')) {
     if (auto frame = frame_of(line)) source.line = *std::move(frame);  // the innermost comes last
   }
+  source.operator_name = operator_of(node.metadata);
   return source;
+}
+
+std::vector<std::string> torch_modules_of(const Node& node) {
+  auto modules = modules_from_lists(node.metadata);
+  if (!modules) modules = modules_from_namespace(node.metadata);
+  std::vector<std::string> paths;
+  if (!modules) return paths;
+  for (Module& module : *modules) paths.push_back(std::move(module.path));
+  return paths;
+}
+
+std::string fx_name_of(const Node& node) {
+  std::string_view text = find_metadata(node.metadata, "pkg.torch.onnx.fx_node");
+  if (text.starts_with('%')) {
+    text.remove_prefix(1);
+    return std::string(text.substr(0, text.find(' ')));
+  }
+  const auto scopes = parse_string_list(find_metadata(node.metadata, "pkg.torch.onnx.name_scopes"));
+  return scopes && !scopes->empty() ? scopes->back() : std::string();
 }
 
 }  // namespace parallax

@@ -25,11 +25,20 @@ struct ScopeTree {
 
 ScopeTree build_scope_tree(const Graph& graph);
 
-// Where a node came from, as far as the exporter wrote it: module path and "model.py:11" (file name only).
+// The origin of a node, as far as the exporter wrote it: module path, "model.py:11" (file name only), and the operator
+// of the exported program that the node is a part of ("aten.softmax.int").
 struct SourceLocation {
   std::string module;
   std::string line;
+  std::string operator_name;
 };
 SourceLocation source_of(const Node& node);
+
+// The modules whose calls contain the node, from the outside in, the traced module itself ("") included; only what
+// torch's metadata say, so that it is empty for a node that an optimizer inserted.
+std::vector<std::string> torch_modules_of(const Node& node);
+
+// The name of the node of the exported program (FX) that an ONNX node is a part of: "softmax_1"; empty when unknown.
+std::string fx_name_of(const Node& node);
 
 }  // namespace parallax

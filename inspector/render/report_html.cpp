@@ -70,9 +70,12 @@ std::vector<Finding> findings(const Comparison& comparison) {
         "<p>{}</p><p class=\"dim\">introduced {:.3g}, inherited {:.3g} (1 is the limit); side {}; value "
         "<code>{}</code>",
         html_text(cause.why), cause.introduced, cause.inherited, name_of(cause.side), html_text(cause.path));
-    if (!cause.source_module.empty() || !cause.source_line.empty())
+    if (cause.has_source()) {
       finding.text +=
           fmt::format("; from <code>{}</code> {}", html_text(cause.source_module), html_text(cause.source_line));
+      if (!cause.source_operator.empty())
+        finding.text += fmt::format(" <code>{}</code>", html_text(cause.source_operator));
+    }
     finding.text += "</p>";
     finding.path = cause.path;
   }

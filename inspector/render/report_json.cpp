@@ -65,6 +65,11 @@ ordered_json to_json(const ValueComparison& value) {
 
 ordered_json to_json(const ComparedExecution& execution) { return execution_json(execution); }
 
+ordered_json source_json(const Cause& cause) {
+  if (!cause.has_source()) return nullptr;
+  return {{"module", cause.source_module}, {"line", cause.source_line}, {"operator", cause.source_operator}};
+}
+
 ordered_json to_json(const Cause& cause) {
   ordered_json json{{"rank", cause.rank},
                     {"node", cause.node},
@@ -74,9 +79,8 @@ ordered_json to_json(const Cause& cause) {
                     {"inherited", number_json(cause.inherited)},
                     {"side", name_of(cause.side)},
                     {"why", cause.why}};
-  const bool has_source = !cause.source_module.empty() || !cause.source_line.empty();
-  json["source"] =
-      has_source ? ordered_json{{"module", cause.source_module}, {"line", cause.source_line}} : ordered_json(nullptr);
+  json["source"] = source_json(cause);
+  if (!cause.group.empty()) json["group"] = cause.group;
   return json;
 }
 

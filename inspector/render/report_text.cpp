@@ -105,6 +105,14 @@ std::string divergence_lines(const Comparison& comparison, const Colours& colour
                             metrics.count, is_by_sample ? "sampled " : "");
 }
 
+// "aten.softmax.int in decoder.attention, model.py:13", as much of it as is known.
+std::string source_text(const Cause& cause) {
+  std::string text = printable(cause.source_operator);
+  if (!cause.source_module.empty()) text += (text.empty() ? "" : " in ") + printable(cause.source_module);
+  if (!cause.source_line.empty()) text += (text.empty() ? "" : ", ") + printable(cause.source_line);
+  return text;
+}
+
 std::string cause_lines(const Comparison& comparison) {
   constexpr size_t kListed = 10;
   std::string text;
@@ -114,10 +122,7 @@ std::string cause_lines(const Comparison& comparison) {
         cause.node.empty() ? fmt::format("value '{}'", cause.path) : fmt::format("{} '{}'", cause.op, cause.node);
     text += fmt::format("cause {}: {}, side {}, introduced {:.3g} (inherited {:.3g}): {}\n", cause.rank,
                         printable(place), name_of(cause.side), cause.introduced, cause.inherited, printable(cause.why));
-    if (!cause.source_module.empty() || !cause.source_line.empty())
-      text += fmt::format("  from {}{}{}\n", printable(cause.source_module),
-                          cause.source_module.empty() || cause.source_line.empty() ? "" : ", ",
-                          printable(cause.source_line));
+    if (cause.has_source()) text += fmt::format("  from {}\n", source_text(cause));
   }
   if (comparison.causes.size() > kListed)
     text += fmt::format("and {} more causes (--json lists them all)\n", comparison.causes.size() - kListed);

@@ -101,6 +101,33 @@ TEST(SourceOf, GivesTheModuleAndTheInnermostLineOfTheModelsOwnCode) {
   EXPECT_EQ(source.line, "model.py:11");
 }
 
+TEST(SourceOf, GivesTheOperatorOfTheExportedProgram) {
+  const auto operator_name = [](Metadata metadata) {
+    return source_of(node_with("n", std::move(metadata))).operator_name;
+  };
+  EXPECT_EQ(operator_name({{"namespace", ": m.Net/attn: m.Attention/softmax_1: aten.softmax.int"}}),
+            "aten.softmax.int");
+  EXPECT_EQ(operator_name({{kClasses, "['m.Net', 'torch.nn.Linear', 'aten.linear.default']"}}), "aten.linear.default");
+  EXPECT_EQ(operator_name({{"pkg.torch.onnx.fx_node",
+                            "%var : [num_users=1] = call_function[target=torch.ops.prims.var.default](args = (%x,))"}}),
+            "prims.var.default");
+  EXPECT_EQ(operator_name({{"namespace", ": m.Net/getitem: <built-in function getitem>"}}), "");
+  EXPECT_EQ(operator_name({{"namespace", ""}, {kClasses, "[]"}, {"pkg.torch.onnx.fx_node", "%x : placeholder"}}), "");
+}
+
+TEST(TorchModulesOf, ListsTheModulesAroundANodeAndNothingForOthers) {
+  EXPECT_EQ(torch_modules_of(node_with("n", {{kScopes, "['', 'decoder', 'shared', 'embedding']"}})),
+            (std::vector<std::string>{"", "decoder", "shared"}));
+  EXPECT_TRUE(torch_modules_of(node_with("a/b/Split_3")).empty());
+}
+
+TEST(FxNameOf, ReadsTheNodeOrTheLastScope) {
+  EXPECT_EQ(fx_name_of(node_with("n", {{"pkg.torch.onnx.fx_node", "%linear_3 : [num_users=1] = call_function[...]"}})),
+            "linear_3");
+  EXPECT_EQ(fx_name_of(node_with("n", {{kScopes, "['', 'fc', 'linear_3']"}})), "linear_3");
+  EXPECT_EQ(fx_name_of(node_with("plain")), "");
+}
+
 TEST(SourceOf, IsEmptyWhereNothingIsKnown) {
   const SourceLocation made_up =
       source_of(node_with("n", {{"pkg.torch.onnx.stack_trace", "File \"<eval_with_key>.4\", line 5, in forward"}}));
