@@ -9,17 +9,19 @@
 namespace parallax {
 
 struct ImportRequest {
-  // A test_data_set folder, a folder of .npy, or a .npy, .npz, .safetensors or ONNX file. An ONNX file of captured
-  // objects (captured_objects.h) keeps their containers, unless a map gives its values other names.
+  // A test_data_set folder, a folder of .npy, or a .npy, .npz, .safetensors, .plx or ONNX file. An ONNX file of
+  // captured objects (captured_objects.h) keeps their containers, unless a map gives its values other names.
   std::string origin;
-  std::string model;  // gives the dump its graph; empty: none
-  std::string map;    // JSON object {"foreign name": "value path"}; empty: names stay as they are
+  // Gives the dump its graph; empty: none. Names of torch's modules and nodes are looked up in its exporter's metadata.
+  std::string model;
+  std::string map;  // JSON object {"foreign name": "value path"}; empty: names stay as they are
 };
 
 struct ImportReport {
   int64_t values = 0;
-  int64_t matched = 0;             // of those, names that the model has (0 without a model)
-  std::vector<std::string> notes;  // sentences for the person who asked
+  int64_t matched = 0;              // of those, names that the model has (0 without a model)
+  int64_t matched_by_metadata = 0;  // of those, names of torch that its exporter's metadata led to
+  std::vector<std::string> notes;   // sentences for the person who asked
 };
 
 // Errors: usage (an origin of no known kind, an unusable map), io, corrupt_file, invalid_model.

@@ -13,6 +13,7 @@
 #include "inspector/dump/dump_writer.h"
 #include "inspector/dump/execution_order.h"
 #include "inspector/dump/origin.h"
+#include "inspector/dump/torch_names.h"
 
 namespace parallax {
 namespace {
@@ -59,10 +60,30 @@ Error same_path(const std::string& first, const std::string& second, const std::
   return names.contains(first) || names.contains(second) ? usage_error(sentence) : unsupported(sentence);
 }
 
+// The names that neither the map nor the model knows, through the metadata of the model's exporter.
+dump::TorchMatches match_by_metadata(const std::vector<dump::OriginValue>& values, const NameMap& names,
+                                     const Model& model) {
+  std::vector<dump::ForeignName> unknown;
+  std::vector<std::string> taken;
+  for (const dump::OriginValue& value : values) {
+    const std::string& foreign = value.named.name;
+    const auto renamed = names.find(foreign);
+    const ValuePath path = path_of(renamed != names.end() ? renamed->second : foreign);
+    const bool is_of_module = !path.frames.empty() && path.frames.back().kind == Frame::Kind::module;
+    const bool is_known = !is_of_module && model.graph.find_value(path.name) != kNoValue;
+    if (is_known || renamed != names.end()) {
+      if (path.frames.empty()) taken.push_back(path.name);
+    } else {
+      unknown.push_back({foreign, type_of(value.named.value)});
+    }
+  }
+  return dump::match_torch_names(model.graph, unknown, taken);
+}
+
 // The values under their paths, in the order in which a run of the model would have shown them; without a model, and
 // where it does not know them, in the origin's.
 Result<std::vector<Planned>> plan(const std::vector<dump::OriginValue>& values, const NameMap& names,
-                                  const std::shared_ptr<const Model>& model) {
+                                  const NameMap& by_metadata, const std::shared_ptr<const Model>& model) {
   std::optional<dump::ExecutionOrder> order;
   if (model != nullptr) order = PX_TRY(dump::ExecutionOrder::of(model));
   std::vector<Planned> planned;
@@ -72,6 +93,8 @@ Result<std::vector<Planned>> plan(const std::vector<dump::OriginValue>& values, 
     Planned& next = planned.emplace_back(Planned{&value, {}, {}});
     if (const auto renamed = names.find(foreign); renamed != names.end()) {
       next.path = PX_TRY_CONTEXT("'" + renamed->second + "' is no value path", parse_value_path(renamed->second));
+    } else if (const auto found = by_metadata.find(foreign); found != by_metadata.end()) {
+      next.path = {{}, found->second};
     } else {
       next.path = path_of(foreign);
     }
@@ -197,12 +220,17 @@ Result<ImportReport> import_dump(const ImportRequest& request, const std::string
     if (!present.contains(foreign))
       return usage_error(fmt::format("'{}' maps '{}', which '{}' does not hold", request.map, foreign, request.origin));
   }
-  const std::vector<Planned> planned = PX_TRY(plan(values, names, model));
+  dump::TorchMatches by_metadata;
+  if (model != nullptr) by_metadata = match_by_metadata(values, names, *model);
+  const std::vector<Planned> planned = PX_TRY(plan(values, names, by_metadata.value_of, model));
   const auto writer = PX_TRY(DumpWriter::create(target, {}));
   Importer importer(*writer, model);
   PX_TRY(importer.run(request, planned));
   PX_TRY(writer->finish());
-  return importer.report();
+  ImportReport report = importer.report();
+  report.matched_by_metadata = static_cast<int64_t>(by_metadata.value_of.size());
+  std::ranges::move(by_metadata.notes, std::back_inserter(report.notes));
+  return report;
 }
 
 }  // namespace parallax

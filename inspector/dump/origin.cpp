@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "inspector/dump/dump_reader.h"
 #include "inspector/dump/npy.h"
 
 namespace parallax::dump {
@@ -56,11 +57,26 @@ Result<Values> read_constants(const std::string& path) {
   return values;
 }
 
+// The values of a dump's first execution that were captured in full, under their paths.
+Result<Values> read_dump_values(const std::string& path) {
+  const auto dump = PX_TRY(DumpReader::open(path));
+  Values values;
+  const auto entries = dump->entries();
+  for (size_t index = 0; index < entries.size(); ++index) {
+    const DumpEntry& entry = entries[index];
+    if (entry.execution > 0 || entry.absence.has_value() || entry.level != CaptureLevel::all) continue;
+    values.push_back(
+        {{entry.path, PX_TRY(dump->load(static_cast<int32_t>(index)))}, entry.role, entry.is_graph_output});
+  }
+  return values;
+}
+
 struct FileReader {
   std::string_view ending;
   Result<Values> (*read)(const std::string&);
 };
-constexpr std::array<FileReader, 7> kFileReaders = {{
+constexpr std::array<FileReader, 8> kFileReaders = {{
+    {".plx", read_dump_values},
     {".npz", read_npz_values},
     {".safetensors", read_safetensors_values},
     {".npy", read_npy_value},
@@ -149,7 +165,7 @@ Result<std::vector<OriginValue>> read_origin(const std::string& origin, const Gr
   if (!fs::exists(origin, error)) return io_error("there is no '" + origin + "'");
   return usage_error("'" + origin +
                      "' is of no kind that can be imported: a test_data_set folder, a folder of .npy, a .npy, .npz, "
-                     ".safetensors or .onnx file");
+                     ".safetensors, .plx or .onnx file");
 }
 
 std::string file_name_of(std::string_view value_name) {
