@@ -150,6 +150,7 @@ class Exposer {
     if (options_.shapes_only && !is_tensor) return leave_out(path, "it is no tensor of a known type");
     Channel channel;
     channel.layout.path = path;
+    if (is_tensor) channel.layout.dtype = type.dtype;
     channel.value = id;
     channel.type = type;
     if (options_.shapes_only) {
@@ -264,7 +265,7 @@ class Exposer {
       }
       return empty_sequence(graph, graph.nodes, channel.type, name);
     }
-    const size_t rank = channel.type.dims ? channel.type.dims->size() : 1;
+    const size_t rank = channel.type.dims ? std::min(channel.type.dims->size(), Shape::kMaxRank) : 1;
     StoredTensor stored;
     stored.tensor = Tensor::zeros(channel.type.dtype, Shape(std::vector<int64_t>(rank, 0))).take();
     return made_in(graph, graph.nodes, "Constant", {}, channel.type, name,

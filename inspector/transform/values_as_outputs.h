@@ -30,7 +30,8 @@ struct BranchFlag {
 struct ExposedValue {
   std::string path;  // "loop.body[*]//x": iterations of any number are written [*]
   std::string output;
-  bool is_sequence = false;  // of executions of a Loop's body
+  DType dtype = DType::undefined;  // of the value's elements; undefined where it is no tensor
+  bool is_sequence = false;        // of executions of a Loop's body
   int stacked_axes = 0;
   std::string index;  // an output's name; empty outside of Loops
   std::vector<BranchFlag> branches;

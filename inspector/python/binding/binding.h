@@ -11,5 +11,6 @@ void bind_errors(nb::module_& module);
 void bind_tensor(nb::module_& module);
 void bind_model(nb::module_& module);
 void bind_session(nb::module_& module);
+void bind_transforms(nb::module_& module);
 
 }  // namespace parallax::python
