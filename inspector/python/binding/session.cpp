@@ -13,6 +13,7 @@
 #include "inspector/exec/executor.h"
 #include "inspector/exec/outputs_apart.h"
 #include "inspector/exec/rewrite_choice.h"
+#include "inspector/exec/session_cloning.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
@@ -81,9 +82,12 @@ class PythonSession {
       : PythonSession(model.model, nullptr, executor, options_from(options)) {}
 
   PythonSession(std::shared_ptr<const Model> model, std::shared_ptr<Executor> executor, const std::string& name,
-                RunOptions options)
-      : model_(std::move(model)), executor_(std::move(executor)), options_(std::move(options)) {
-    {
+                RunOptions options, std::unique_ptr<Session> session = nullptr)
+      : model_(std::move(model)),
+        executor_(std::move(executor)),
+        options_(std::move(options)),
+        session_(std::move(session)) {
+    if (session_ == nullptr) {
       const nb::gil_scoped_release nogil;
       if (executor_ == nullptr) executor_ = unwrap(make_executor(name));
       session_ = unwrap(executor_->prepare(model_, options_));
@@ -93,8 +97,14 @@ class PythonSession {
     for (const ValueId id : graph.outputs) output_names_.push_back(interned(value_at(graph, id).name));
   }
 
-  std::unique_ptr<PythonSession> clone() const {
-    return std::make_unique<PythonSession>(model_, executor_, std::string(), options_);
+  std::unique_ptr<PythonSession> clone() {
+    std::unique_ptr<Session> copy;
+    if (const auto* cloning = dynamic_cast<const SessionCloning*>(session_.get())) {
+      const nb::gil_scoped_release nogil;
+      const std::scoped_lock lock(mutex_);
+      copy = unwrap(cloning->clone());
+    }
+    return std::make_unique<PythonSession>(model_, executor_, std::string(), options_, std::move(copy));
   }
 
   const std::vector<nb::object>& input_names() const { return input_names_; }

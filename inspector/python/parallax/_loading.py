@@ -22,6 +22,12 @@ def _refuse_second_copy(path: str) -> None:
     os.environ[_MARKER] = f"{os.getpid()}:{path}"
 
 
+def _own_symbols_first() -> int:
+    """RTLD_DEEPBIND; nothing under a sanitizer, whose own functions must win and which ends the process otherwise."""
+    preloaded = os.environ.get("LD_PRELOAD", "")
+    return 0 if "asan" in preloaded or "tsan" in preloaded else getattr(os, "RTLD_DEEPBIND", 0)
+
+
 def load_core() -> ModuleType:
     """Imports ``parallax._core`` with its own symbols before those of other libraries in the process.
 
@@ -36,7 +42,7 @@ def load_core() -> ModuleType:
         raise ImportError(f"{name} is missing: the package has not been built; pip install ./inspector/python builds it")
     _refuse_second_copy(os.path.realpath(spec.origin))
     before = sys.getdlopenflags()
-    sys.setdlopenflags(os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0))
+    sys.setdlopenflags(os.RTLD_NOW | os.RTLD_LOCAL | _own_symbols_first())
     try:
         return importlib.import_module(name)
     finally:
