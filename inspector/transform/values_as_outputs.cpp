@@ -233,8 +233,10 @@ class Exposer {
     node.outputs.resize(declared, kNoValue);
     std::vector<Channel> channels;
     const std::string flag = place + ".then";
-    const auto enter = [&](Graph& graph, const char* frame, Graph& other, int64_t taken) {
-      for (Channel& channel : walk(inside(around, graph), place + frame)) {
+    auto of_then = walk(inside(around, *then_graph), place + ".then//");
+    auto of_else = walk(inside(around, *else_graph), place + ".else//");
+    const auto pass = [&](std::vector<Channel>& inner, Graph& graph, Graph& other, int64_t taken) {
+      for (Channel& channel : inner) {
         graph.outputs.push_back(channel.value);
         other.outputs.push_back(stand_in(inside(around, other), channel));
         if (channel.type.kind == TypeInfo::Kind::tensor && !channel.is_bookkeeping)
@@ -243,8 +245,8 @@ class Exposer {
         channels.push_back(std::move(channel));
       }
     };
-    enter(*then_graph, ".then//", *else_graph, 1);
-    enter(*else_graph, ".else//", *then_graph, 0);
+    pass(of_then, *then_graph, *else_graph, 1);
+    pass(of_else, *else_graph, *then_graph, 0);
     const bool has_tensors = std::ranges::any_of(
         channels, [](const Channel& channel) { return channel.type.kind == TypeInfo::Kind::tensor; });
     if (has_tensors) channels.push_back(branch_flag(flag, *then_graph, *else_graph));

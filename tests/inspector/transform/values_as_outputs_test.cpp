@@ -77,6 +77,19 @@ std::string loop_of_branches(int opset) {
       opset);
 }
 
+// A Loop of three iterations that holds another of as many iterations as its number says.
+std::string loop_in_loop(int opset) {
+  const std::string inner = "input " + scalar_of("j", 7) + "input " + scalar_of("inner_on", 9) + "input " +
+                            vector_of("inner_state") + node("Identity", {"inner_on"}, {"inner_still"}) +
+                            node("Add", {"inner_state", "x"}, {"inner_sum"}) + "output " + scalar_of("inner_still", 9) +
+                            "output " + vector_of("inner_sum");
+  const std::string outer =
+      "input " + scalar_of("i", 7) + "input " + scalar_of("on", 9) + "input " + vector_of("state") +
+      node("Identity", {"on"}, {"still"}) + node("Loop", {"i", "go", "state"}, {"summed"}, body("body", inner)) +
+      node("Mul", {"summed", "x"}, {"next"}) + "output " + scalar_of("still", 9) + "output " + vector_of("next");
+  return model(node("Loop", {"three", "go", "x"}, {"y"}, body("body", outer)) + "output " + vector_of("y"), opset);
+}
+
 std::string scan_in_branch() {
   const std::string scan_body = "input " + scalar_of("carried", 1) + "input " + scalar_of("item", 1) +
                                 node("Add", {"carried", "item"}, {"sum"}) + node("Mul", {"sum", "item"}, {"product"}) +
@@ -220,6 +233,12 @@ TEST(ValuesAsOutputs, HoldsValuesOfLoopsAndOfCallsInThem) { expect_observed_valu
 
 TEST(ValuesAsOutputs, HoldsIterationsWhoseShapesDifferAndBranchesInThem) {
   expect_observed_values(loop_of_branches(16));
+}
+
+TEST(ValuesAsOutputs, CountsTheIterationsOfALoopInALoop) { expect_observed_values(loop_in_loop(17)); }
+
+TEST(ValuesAsOutputs, StacksIterationsWhereALoopCarriesNoSequences) {
+  expect_observed_values(loop_in_loop(12), {"y_node.body[1]//summed_node.body", "y_node.body[2]//summed_node.body"});
 }
 
 TEST(ValuesAsOutputs, HoldsAScanOfTheBranchThatRan) { expect_observed_values(scan_in_branch()); }
