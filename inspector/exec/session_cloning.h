@@ -11,9 +11,9 @@ namespace parallax {
 class SessionCloning {
  public:
   virtual ~SessionCloning() = default;
-  // A session of the same model and options that runs at the same time as this one: it shares what never changes (the
+  // A session of the same model and options that may run at the same time as this one: it shares what never changes (the
   // plan, folded constants, packed weights) and has memory of its own. Null where nothing can be shared: then the
-  // executor prepares the model again. Not while this session runs.
+  // executor prepares the model again. Not called during a run.
   virtual Result<std::unique_ptr<Session>> clone() const = 0;
 };
 
