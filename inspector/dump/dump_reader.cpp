@@ -160,7 +160,7 @@ Status Reader::add_graph(const Record& record, const dump::Fields& fields) {
   auto graph = decode_graph(fields);
   if (!graph.has_value()) return broken(record);
   graph_ids_[record.header.id] = static_cast<int32_t>(graphs_.size());
-  graphs_.push_back({graph->name, graph->is_executed});
+  graphs_.push_back({graph->name, graph->is_executed, graph->provenance});
   graph_places_.push_back({place_of(record), std::move(*graph)});
   return {};
 }

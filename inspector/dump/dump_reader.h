@@ -30,6 +30,8 @@ struct DumpExecution {
 struct DumpGraph {
   std::string name;          // "decoder"; empty for the only one
   bool is_executed = false;  // executed (after fusion) rather than source
+  // Of an executed graph: a node of it and a source node that it stands for, as often as there are such.
+  std::vector<std::pair<std::string, std::string>> provenance;
 };
 
 struct DumpCall {

@@ -35,7 +35,7 @@ class DumpWriter::Impl {
   Status observe_anew(const Observation& observation, CaptureLevel wanted);
   Status end_call();
   Status end_run(bool completed);
-  Status add_graph(const std::string& name, const Model& model, bool is_executed);
+  Status add_graph(const std::string& name, const Model& model, bool is_executed, const dump::TextPairs& provenance);
   Status event(dump::EventKind kind, const dump::ValueFields& value, std::string text, double number = 0);
   Status absent(const ValueSite& site, const Absence& absence);
   dump::ValueFields fields_of(const ValueSite& site, std::string_view path) const;
@@ -135,13 +135,14 @@ Status DumpWriter::Impl::begin_run(const RunInfo& run) {
   }
   if (options_.level == CaptureLevel::all && options_.only.empty() && options_.capture_limit_bytes == 0)
     log_->expect(weight_bytes);
-  return options_.include_graph ? add_graph("", *model_, false) : Status();
+  return options_.include_graph ? add_graph("", *model_, false, {}) : Status();
 }
 
-Status DumpWriter::Impl::add_graph(const std::string& name, const Model& model, bool is_executed) {
+Status DumpWriter::Impl::add_graph(const std::string& name, const Model& model, bool is_executed,
+                                   const dump::TextPairs& provenance) {
   const dump::GraphPayload payload = PX_TRY_CONTEXT("the graph for the dump", dump::encode_graph(model));
   body_.clear();
-  encode(dump::GraphRecord{place_, name, is_executed, {}, payload.left_out}, body_);
+  encode(dump::GraphRecord{place_, name, is_executed, provenance, payload.left_out}, body_);
   const uint64_t id = PX_TRY(log_->append(Kind::graph, body_.body(), std::as_bytes(std::span(payload.bytes))));
   if (!is_executed) graphs_[name] = id;
   return {};
@@ -461,8 +462,9 @@ Status DumpWriter::structure(std::string_view path, std::string_view text) {
   return impl_->event(dump::EventKind::structure, fields, std::string(text));
 }
 
-Status DumpWriter::add_graph(const std::string& name, const Model& model, bool is_executed) {
-  return impl_->add_graph(name, model, is_executed);
+Status DumpWriter::add_graph(const std::string& name, const Model& model, bool is_executed,
+                             const std::vector<std::pair<std::string, std::string>>& provenance) {
+  return impl_->add_graph(name, model, is_executed, provenance);
 }
 
 void DumpWriter::prepare(size_t bytes) { impl_->log().prepare(bytes); }

@@ -50,8 +50,9 @@ class DumpWriter final : public Observer {
   Status structure(std::string_view path, std::string_view text);
 
   // Adds a graph to the current run beside the model of begin_run: one of several that its calls name, or the executed
-  // one.
-  Status add_graph(const std::string& name, const Model& model, bool is_executed);
+  // one. `provenance`: of an executed one, pairs of its nodes and the source nodes that they stand for.
+  Status add_graph(const std::string& name, const Model& model, bool is_executed,
+                   const std::vector<std::pair<std::string, std::string>>& provenance = {});
 
   // Of a file in memory: gets and touches `bytes` now, where the amount to come is known, so that the run need not wait
   // for Linux to clear pages. Never needed; what is left over is given back in the end.

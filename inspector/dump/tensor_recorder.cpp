@@ -18,7 +18,18 @@ Result<std::unique_ptr<TensorRecorder>> TensorRecorder::create(const std::string
 
 Status TensorRecorder::begin_run(const RunInfo& run) {
   model_ = run.model;
+  sites_.clear();
+  table_.reset();
+  if (model_ != nullptr) {
+    table_ = PX_TRY(SiteTable::build(model_));
+    for (const ValueSite& site : table_->sites()) sites_.emplace(site.scope + site.escaped_name, &site);
+  }
   return writer_->begin_run(run);
+}
+
+Status TensorRecorder::add_executed_graph(const Model& model,
+                                          const std::vector<std::pair<std::string, std::string>>& provenance) {
+  return writer_->add_graph("", model, true, provenance);
 }
 
 Status TensorRecorder::begin_call(const CallInfo& call) {
@@ -34,28 +45,18 @@ Status TensorRecorder::leave_module(const std::string& name, int64_t call, const
   return writer_->leave_body({name, class_name}, {Frame::Kind::module, name, call});
 }
 
-// The facts that the model of the run knows about a value of its main graph.
-bool TensorRecorder::describe(ValueSite& site) const {
+// What the model of the run knows about a value; false where it has no such value.
+bool TensorRecorder::describe(const ValuePath& path, ValueSite& site) {
   if (model_ == nullptr) return true;
-  const Graph& graph = model_->graph;
-  const ValueId id = graph.find_value(site.name);
-  if (id == kNoValue) return false;
-  const ValueDef& value = value_at(graph, id);
-  const bool is_weight = value.initializer_index >= 0 && value.input_index < 0;
-  site.graph = &graph;
-  site.value = id;
-  site.is_graph_output = value.is_graph_output;
-  if (value.producer == kNoNode) {
-    site.role = is_weight ? ValueSite::Role::initializer : ValueSite::Role::input;
-    return true;
+  std::string place;
+  for (const Frame& frame : path.frames) {
+    if (frame.kind == Frame::Kind::step || frame.kind == Frame::Kind::graph) continue;
+    place += frame.kind == Frame::Kind::body ? escape_name(frame.node) + ".body[*]" : to_string(frame);
+    place += "//";
   }
-  const Node& node = graph.nodes[static_cast<size_t>(value.producer)];
-  site.role = ValueSite::Role::node_output;
-  site.node = node.display_name;
-  site.op = node.op_type;
-  site.domain = node.domain;
-  site.output_index = value.output_index;
-  return true;
+  const auto found = sites_.find(place + site.escaped_name);
+  if (found != sites_.end()) site = *found->second;
+  return found != sites_.end();
 }
 
 Result<bool> TensorRecorder::write(const ValuePath& path, const Value& value, const RecordOptions& options) {
@@ -64,10 +65,9 @@ Result<bool> TensorRecorder::write(const ValuePath& path, const Value& value, co
   site.is_graph_output = options.is_graph_output;
   site.name = path.name;
   site.escaped_name = escape_name(path.name);
-  const bool is_outer = std::ranges::all_of(path.frames, [](const Frame& frame) {
-    return frame.kind == Frame::Kind::step || frame.kind == Frame::Kind::graph;
-  });
-  const bool is_known = !is_outer || describe(site);
+  const bool is_of_module =
+      std::ranges::any_of(path.frames, [](const Frame& frame) { return frame.kind == Frame::Kind::module; });
+  const bool is_known = is_of_module || describe(path, site);
   FrameStack frames;
   for (const Frame& frame : path.frames) frames.push(frame);
   PX_TRY(writer_->record({site, frames, value}, options.level.value_or(options_.level)));

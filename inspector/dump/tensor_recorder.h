@@ -6,8 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "inspector/dump/dump_writer.h"
+#include "inspector/exec/sites.h"
 
 namespace parallax {
 
@@ -22,13 +26,15 @@ class TensorRecorder {
   // Errors: those of DumpWriter::create.
   static Result<std::unique_ptr<TensorRecorder>> create(const std::string& path, const DumpWriterOptions& options);
 
-  // `run.model` gives the dump its graph, and the values without frames of a body their nodes and roles.
+  // `run.model` gives the dump its graph, and the values their nodes and roles.
   Status begin_run(const RunInfo& run);
+  // Adds the graph that was executed in place of the run's model. `provenance`: see DumpWriter::add_graph.
+  Status add_executed_graph(const Model& model, const std::vector<std::pair<std::string, std::string>>& provenance);
   Status begin_call(const CallInfo& call);
   Status enter_module(const std::string& name, int64_t call, const std::string& class_name);
   Status leave_module(const std::string& name, int64_t call, const std::string& class_name);
   // The value may be changed once the call has returned: what is in the dump is a copy. Answers whether the model of
-  // the run has a value of this name (true without a model, and for values in frames of bodies and modules).
+  // the run has a value of this name (true without a model, and for values in frames of modules).
   Result<bool> write(const ValuePath& path, const Value& value, const RecordOptions& options = {});
   // Errors: usage when `path` is no value path or `tree` no JSON.
   Status structure(const std::string& path, const std::string& tree);
@@ -39,10 +45,12 @@ class TensorRecorder {
 
  private:
   explicit TensorRecorder(std::unique_ptr<DumpWriter> writer) : writer_(std::move(writer)) {}
-  bool describe(ValueSite& site) const;
+  bool describe(const ValuePath& path, ValueSite& site);
   DumpWriterOptions options_;
   std::unique_ptr<DumpWriter> writer_;
   std::shared_ptr<const Model> model_;
+  std::optional<SiteTable> table_;                           // of `model_`
+  std::unordered_map<std::string, const ValueSite*> sites_;  // by scope and name
   CallInfo call_;
 };
 

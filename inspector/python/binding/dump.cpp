@@ -21,6 +21,9 @@
 namespace parallax::python {
 namespace {
 
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
+using ObjectRows = TextPairs;  // path and structure
+
 constexpr std::array<const char*, 5> kLevels = {"none", "shape", "stats", "sample", "all"};
 constexpr std::array<const char*, 3> kRoles = {"input", "initializer", "output"};
 constexpr std::array<const char*, 5> kEvents = {"enter_body", "leave_body", "node_failed", "end_call", "end_run"};
@@ -112,6 +115,7 @@ nb::list graphs_of(const DumpHandle& self) {
     nb::dict row;
     row["name"] = graph.name;
     row["executed"] = graph.is_executed;
+    row["provenance"] = graph.provenance;
     rows.append(row);
   }
   return rows;
@@ -327,6 +331,12 @@ void bind_dump_writer(nb::module_& module) {
       .def("begin_run", begin_run, nb::arg("executor"), nb::arg("device") = "",
            nb::arg("settings") = std::map<std::string, std::string>(), nb::arg("model") = nb::none())
       .def(
+          "add_executed_graph",
+          [](WriterHandle& self, const ModelHandle& model, const TextPairs& provenance) {
+            self.call([&](TensorRecorder& recorder) { return recorder.add_executed_graph(*model.model, provenance); });
+          },
+          nb::arg("model"), nb::arg("provenance") = TextPairs())
+      .def(
           "begin_call",
           [](WriterHandle& self, const std::string& graph, int64_t step) {
             self.call([&](TensorRecorder& recorder) { return recorder.begin_call({graph, step}); });
@@ -367,7 +377,6 @@ void bind_dump_writer(nb::module_& module) {
 
 // ---- Captured objects ----------------------------------------------------------------------------------------------
 
-using ObjectRows = std::vector<std::pair<std::string, std::string>>;
 
 nb::tuple read_objects(const std::string& path) {
   CapturedObjects objects;
