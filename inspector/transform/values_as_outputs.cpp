@@ -46,6 +46,9 @@ bool is_plain_tensor(const TypeInfo& type) {
   return type.kind == TypeInfo::Kind::tensor && type.dtype != DType::undefined;
 }
 
+// The types of SequenceInsert: those that ONNX 1.2 had.
+bool may_be_in_sequence(DType dtype) { return static_cast<int>(dtype) <= static_cast<int>(DType::complex128); }
+
 std::string static_path(const std::string& path) {
   std::string text;
   for (size_t at = 0; at < path.size(); ++at) {
@@ -146,6 +149,10 @@ class Exposer {
     if (around.depth() > 0 && !is_tensor) {
       return leave_out(
           path, type.kind == TypeInfo::Kind::unknown ? "its type is unknown" : "it is no tensor and belongs to a body");
+    }
+    if (around.loop != 0 && !may_be_in_sequence(type.dtype)) {
+      return leave_out(path,
+                       fmt::format("no sequence holds {}, and it belongs to the body of a Loop", name_of(type.dtype)));
     }
     if (options_.shapes_only && !is_tensor) return leave_out(path, "it is no tensor of a known type");
     Channel channel;

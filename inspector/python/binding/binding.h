@@ -12,6 +12,7 @@ void bind_tensor(nb::module_& module);
 void bind_model(nb::module_& module);
 void bind_session(nb::module_& module);
 void bind_transforms(nb::module_& module);
+void bind_inputs(nb::module_& module);
 void bind_dump(nb::module_& module);
 
 }  // namespace parallax::python

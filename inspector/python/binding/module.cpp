@@ -21,6 +21,7 @@ NB_MODULE(_core, module) {
   python::bind_model(module);
   python::bind_session(module);
   python::bind_transforms(module);
+  python::bind_inputs(module);
   python::bind_dump(module);
 
   module.attr("__version__") = PARALLAX_VERSION;
