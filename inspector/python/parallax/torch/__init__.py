@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._decompositions import decompositions, filter_decomposition_table, get_decomposition_table
-    from .backend import Backend, backend, fx_compiler
+    from .backends import Backend, backend, fx_compiler
     from .debug import DivergenceError, DivergenceWarning, debug_backend
     from .storage import CompiledGraph, Storage
 
-# Name -> the module that defines it.
+# Name -> the module that defines it. No module here has the name of a function: its import would hide the function.
 _DEFINED_IN = {
-    "Backend": "backend", "backend": "backend", "fx_compiler": "backend",
+    "Backend": "backends", "backend": "backends", "fx_compiler": "backends",
     "debug_backend": "debug", "DivergenceError": "debug", "DivergenceWarning": "debug",
     "Storage": "storage", "CompiledGraph": "storage",
     "decompositions": "_decompositions", "get_decomposition_table": "_decompositions",
@@ -55,7 +55,7 @@ def _register() -> None:
     from torch._dynamo.backends.registry import register_backend
 
     def parallax(gm: Any, example_inputs: Any, **options: Any) -> Any:
-        from .backend import parallax_backend
+        from .backends import parallax_backend
 
         return parallax_backend(gm, example_inputs, **options)
 

@@ -193,9 +193,22 @@ def _step(traced: Any) -> Callable[[Any], Any] | None:
     if not isinstance(traced, torch.Tensor):
         return torch.Tensor.item
     order = memory_order(traced)
+    strides = _unusual_strides(traced)
     if traced.dtype.is_complex:
-        return lambda result: _permuted(torch.view_as_complex(result), order)
-    return None if order is None else lambda result: _permuted(result, order)
+        return lambda result: _arranged(torch.view_as_complex(result), order, strides)
+    return None if order is None and strides is None else lambda result: _arranged(result, order, strides)
+
+
+def _unusual_strides(traced: torch.Tensor) -> tuple[int, ...] | None:
+    """The strides, where they are known and not those of row-major memory."""
+    strides, shape = traced.stride(), traced.shape
+    if not all(isinstance(number, int) for number in (*strides, *shape)):
+        return None
+    expected, dense = 1, []
+    for size in reversed(shape):
+        dense.append(expected)
+        expected *= max(size, 1)
+    return None if strides == tuple(reversed(dense)) else strides
 
 
 def memory_order(traced: torch.Tensor) -> tuple[int, ...] | None:
@@ -210,10 +223,14 @@ def memory_order(traced: torch.Tensor) -> tuple[int, ...] | None:
     return None if order == tuple(range(traced.dim())) else order
 
 
-def _permuted(result: torch.Tensor, order: tuple[int, ...] | None) -> torch.Tensor:
-    if order is None:
-        return result
-    back = [0] * len(order)
-    for position, axis in enumerate(order):
-        back[axis] = position
-    return result.permute(order).contiguous().permute(back)
+def _arranged(
+    result: torch.Tensor, order: tuple[int, ...] | None, strides: tuple[int, ...] | None,
+) -> torch.Tensor:
+    if order is not None:
+        back = [0] * len(order)
+        for position, axis in enumerate(order):
+            back[axis] = position
+        result = result.permute(order).contiguous().permute(back)
+    if strides is not None and result.stride() != strides:  # axes of one element may have any
+        result = result.as_strided(result.shape, strides)
+    return result

@@ -13,7 +13,7 @@ import parallax
 from parallax.model import Model
 
 from . import _fx
-from ._calls import Finish, feeder, restorer, split
+from ._calls import Finish, feeder, outputs_of, restorer, split
 from ._converted import Converted
 from ._decompositions import decompositions
 from ._freeze import FrozenInputs, static_inputs
@@ -63,15 +63,26 @@ def compile_whole(
     """The same for a graph that is converted as one. Raises `ConversionError`."""
     parts = split(gm)
     started = time.perf_counter()
-    converted = _fx.convert(parts.core, opset=options.opset, fallback_hint='the option fallback="eager"')
+    table = None if isinstance(options.decompositions, str) else options.decompositions
+    converted = _fx.convert(
+        parts.core, opset=options.opset, decompositions=table, fallback_hint='the option fallback="eager"')
     graph = CompiledGraph(
         index=0, kind=origin.kind, graph_module=gm, converted_model=_transformed(converted, options.transforms),
         executor=_executor_of(options), patterns=options.pattern_text, inputs=converted.input_names,
-        outputs=converted.output_names, break_reason=origin.break_reason, fallback_ops=dict(fallback_ops or {}))
+        outputs=_output_names(gm), break_reason=origin.break_reason, fallback_ops=dict(fallback_ops or {}))
     graph.seconds["to_onnx"] = time.perf_counter() - started
     _record(graph, options)
     runner = _runner(graph, converted, origin.static, options) if parts.computed else None
     return _boxed(graph, runner, restorer(parts.computed), parts.finish)
+
+
+def _output_names(gm: torch.fx.GraphModule) -> list[str]:
+    """A name for each output of the graph: of its node, `output_NONE_<position>` for None, "" for a number."""
+    names = []
+    for position, value in enumerate(outputs_of(gm.graph)):
+        none = f"output_NONE_{position}" if value is None else ""
+        names.append(value.name if isinstance(value, torch.fx.Node) else none)
+    return names
 
 
 def _transformed(converted: Converted, transforms: Sequence[Callable[[Any], Any]]) -> Model:
@@ -132,7 +143,7 @@ def _runner(graph: CompiledGraph, converted: Converted, static: frozenset[str], 
 
 
 def _session_maker(options: Options) -> Callable[[Model], Engine]:
-    return lambda model: SessionEngine(model, options.executor, options.rewrite)
+    return lambda model: SessionEngine(model, options.executor, options.rewrite, options.observer)
 
 
 def _dumping_first(runner: Runner, graph: CompiledGraph, converted: Converted, options: Options) -> Runner:

@@ -29,6 +29,7 @@ class Options:
     fallback: Literal["error", "eager"] = "error"
     randomness: Literal["torch", "executor"] = "torch"
     transforms: Sequence[Transform] = ()
+    observer: Any = None
     verbose: int = 0
 
     def __post_init__(self) -> None:

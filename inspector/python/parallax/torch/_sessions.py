@@ -89,11 +89,12 @@ class FrozenRunner:
 class SessionEngine:
     """A session that gives torch tensors."""
 
-    def __init__(self, model: Model, executor: str, rewrite: str) -> None:
+    def __init__(self, model: Model, executor: str, rewrite: str, observer: Any = None) -> None:
         self._run = make_session(model, executor, rewrite).run
+        self._observer = observer
 
     def __call__(self, feeds: list[Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
-        return self._run(feeds, "torch")
+        return self._run(feeds, "torch", self._observer)
 
 
 def make_session(model: Model, executor: str, rewrite: str) -> _core.Session:

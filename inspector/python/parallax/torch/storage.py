@@ -28,7 +28,7 @@ class CompiledGraph(Mapping[str, Any]):
     - `onnx`: `model` as a protobuf message;
     - `applied_patterns` {name: count} and `custom_ops` {domain: count of nodes} of `model`;
     - `fallback_ops`: ATen operators that torch runs (`fallback="eager"`);
-    - `inputs`, `outputs`: names of the model's, in order;
+    - `inputs`: names of the model's inputs; `outputs`: of the graph's outputs, `output_NONE_<i>` where one is None;
     - `executor`: the name of the executor; `frozen`: how many inputs are initializers;
     - `calls`, and `seconds` {"to_onnx", "prepare", "run"}: run is the sum over the calls;
     - `comparisons`: of the debug backend, the last `Storage.keep_comparisons` of them;

@@ -39,7 +39,7 @@ def backend(
     storage: MutableMapping[Any, Any] | None = None, dump_prefix: str | Path | None = None, opset: int = 20,
     decompositions: str | Mapping[Any, Callable[..., Any]] = "default", freeze: Literal["auto", "never"] = "auto",
     fallback: Literal["error", "eager"] = "error", randomness: Literal["torch", "executor"] = "torch",
-    transforms: Sequence[Transform] = (), verbose: int = 0,
+    transforms: Sequence[Transform] = (), observer: Any = None, verbose: int = 0,
 ) -> Backend:
     """A backend for `torch.compile(model, backend=...)` that converts each graph to ONNX and runs it on an executor.
 
@@ -57,6 +57,8 @@ def backend(
     - `randomness`: "torch" draws dropout masks and random numbers as eager does, so that `torch.manual_seed` governs them;
       "executor" leaves the drawing to the model;
     - `transforms`: functions that are applied to each converted model (`parallax.Model`) in order;
+    - `observer`: an object with `observe(path, value)`, and `wants(site)` or not, that sees the values of each run, as
+      `parallax.Session.run(observe=...)` has it;
     - `verbose`: 1 prints a line for each graph, 2 its nodes, too.
 
     The same backend by name takes them as `torch.compile(model, backend="parallax", options={...})`. An unknown option
@@ -71,7 +73,7 @@ def backend(
     return Backend(Options(
         executor=executor, patterns=patterns, storage=storage, dump_prefix=dump_prefix, opset=opset,
         decompositions=decompositions, freeze=freeze, fallback=fallback, randomness=randomness,
-        transforms=tuple(transforms), verbose=verbose), "parallax")
+        transforms=tuple(transforms), observer=observer, verbose=verbose), "parallax")
 
 
 parallax_backend = Backend(Options(), "parallax")
