@@ -116,13 +116,10 @@ class BlameCommand final : public Command {
     RunRequest request;
     request.model = files_[0];
     request.against = against_;
-    request.executors = PX_TRY(parse_executors(executors_, !against_.empty()));
+    request.executors = PX_TRY(executors_of(executors_, !against_.empty()));
     if (request.executors.size() < 2 && against_.empty())
       return usage_error("blame compares two sides: give --with two executors, or --against a second model");
-    request.inputs = PX_TRY(inputs_.request());
-    request.options.seed = inputs_.seed;
-    PX_TRY(mode_.apply(request));
-    request.policy = PX_TRY(policy_.make());
+    PX_TRY(apply_arguments(inputs_, mode_, policy_, request));
     request.error_pictures = reports_.needs_error_pictures();
     request.message = [](const std::string& sentence) { log_info(sentence); };
     const RunResult result = PX_TRY(run_models(request, executor_factory()));

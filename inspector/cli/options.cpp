@@ -1,4 +1,4 @@
-// Declaring and reading the shared options.
+// Declaring the shared options, and writing reports.
 #include "inspector/cli/options.h"
 
 #include <algorithm>
@@ -7,19 +7,16 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <tuple>
 
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
-#include "inspector/base/text.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/cli/console.h"
-#include "inspector/exec/rewrite_choice.h"
+#include "inspector/executors/default_executors.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/render/report_json.h"
 #include "inspector/render/report_text.h"
-#include "inspector/workbench/open.h"
 #include "inspector/workbench/report_files.h"
 
 namespace parallax::cli {
@@ -163,7 +160,7 @@ Status ReportOptions::keep_inputs(const std::vector<std::string>& inputs) const 
                                                                    {"--model-explorer", &model_explorer}};
   for (const auto& [option, file] : files) {
     if (file->empty()) continue;
-    PX_TRY(cli::keep_inputs(*file, inputs));
+    PX_TRY(parallax::keep_inputs(*file, inputs));
     std::error_code unknown;  // what cannot be resolved is compared as it is written
     const std::filesystem::path path =
         std::filesystem::weakly_canonical(std::filesystem::absolute(*file, unknown), unknown);
@@ -195,14 +192,6 @@ ExecutorFactory executor_factory() {
   return [](const std::string& name) { return make_executor(name); };
 }
 
-std::vector<std::string> default_executors(bool against) {
-  if (against) return {"reference"};
-  for (const ExecutorAvailability& executor : list_executors()) {
-    if (executor.name == "cuda" && executor.available) return {"reference", "cuda"};
-  }
-  return {"reference", "cpu"};
-}
-
 int exit_code_of(const Comparison& comparison) { return comparison.verdict == OverallVerdict::pass ? 0 : 1; }
 
 Result<int> end_of(const Comparison& comparison, bool json) {
@@ -212,17 +201,14 @@ Result<int> end_of(const Comparison& comparison, bool json) {
   return *std::move(damage);
 }
 
-Result<std::string> parse_executor(std::string_view verb, const std::string& text) {
-  if (text.find(',') != std::string::npos)
-    return usage_error(fmt::format("--with '{}': {} runs one executor, so name one", text, verb));
-  return text.empty() ? default_executors(false).back() : text;
+Result<std::string> one_executor(std::string_view verb, const std::string& text) {
+  std::string name = PX_TRY(parse_executor(verb, text));
+  return name.empty() ? default_executors(false).back() : name;
 }
 
-Result<std::vector<std::string>> parse_executors(const std::string& text, bool against) {
+Result<std::vector<std::string>> executors_of(const std::string& text, bool against) {
   if (text.empty()) return default_executors(against);
-  const auto names = split(text, ',');
-  if (names.size() > 2) return usage_error(fmt::format("--with '{}': one or two executors", text));
-  return std::vector<std::string>(names.begin(), names.end());
+  return parse_executors(text);
 }
 
 }  // namespace parallax::cli

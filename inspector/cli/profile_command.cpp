@@ -34,7 +34,7 @@ class ProfileCommand final : public Command {
     RunRequest request;
     PX_TRY(refuse_dump(model_));
     request.model = model_;
-    request.executors = {PX_TRY(parse_executor("profile", executor_))};
+    request.executors = {PX_TRY(one_executor("profile", executor_))};
     request.inputs = PX_TRY(inputs_.request());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));

@@ -15,18 +15,6 @@
 namespace parallax::cli {
 namespace {
 
-Result<CaptureLevel> parse_capture(const std::string& text) {
-  constexpr std::pair<std::string_view, CaptureLevel> kLevels[] = {{"none", CaptureLevel::none},
-                                                                   {"shape", CaptureLevel::shape},
-                                                                   {"stats", CaptureLevel::stats},
-                                                                   {"sample", CaptureLevel::sample},
-                                                                   {"all", CaptureLevel::all}};
-  for (const auto& [name, level] : kLevels) {
-    if (name == text) return level;
-  }
-  return usage_error(fmt::format("--capture: '{}' is none of none, shape, stats, sample, all", text));
-}
-
 class RunCommand final : public Command {
  public:
   void declare(CLI::App& app) override {
@@ -64,7 +52,7 @@ class RunCommand final : public Command {
     PX_TRY(reports_.keep_inputs({model_, against_}));
     for (const std::string* model : {&model_, &against_}) PX_TRY(refuse_dump(*model));
     RunRequest request = PX_TRY(make_request());
-    PX_TRY(check_effects(request));
+    PX_TRY(check_all_effects(request));
     ProgressBar bar("comparing");
     request.progress = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
     request.message = [](const std::string& sentence) { log_info(sentence); };
@@ -82,15 +70,10 @@ class RunCommand final : public Command {
   }
 
  private:
-  // Options that would change nothing are refused: whoever gives one expects something of it.
-  Status check_effects(const RunRequest& request) const {
-    const bool keeps_values =
-        !request.dump_directory.empty() || !request.save_baseline.empty() || !request.baseline.empty();
-    if (request.capture_limit_bytes > 0 && request.dump_directory.empty() && request.baseline.empty())
-      return usage_error("--capture-limit says what a dump keeps: give --dump, too");
+  // Options that would change nothing are refused, those of reports, too.
+  Status check_all_effects(const RunRequest& request) const {
+    PX_TRY(check_effects(request));
     if (has_two_sides(request)) return {};
-    if (!request.only.empty() && !keeps_values)
-      return usage_error("--only chooses what is captured and compared, and here is one side: give --dump, too");
     if (reports_.top.has_value())
       return usage_error("--top lists the worst values of two sides, and here is one (parallax run --help)");
     std::error_code unknown;  // what is no folder holds no outputs
@@ -127,7 +110,7 @@ class RunCommand final : public Command {
     request.model = model_;
     request.against = against_;
     request.executors = PX_TRY(
-        parse_executors(executors_, !against_.empty() || repeat_ > 0 || !baseline_.empty() || !save_baseline_.empty()));
+        executors_of(executors_, !against_.empty() || repeat_ > 0 || !baseline_.empty() || !save_baseline_.empty()));
     request.inputs = PX_TRY(inputs_.request());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));
@@ -172,7 +155,7 @@ class BenchCommand final : public Command {
     RunRequest request;
     PX_TRY(refuse_dump(model_));
     request.model = model_;
-    request.executors = {PX_TRY(parse_executor("bench", executor_))};
+    request.executors = {PX_TRY(one_executor("bench", executor_))};
     request.inputs = PX_TRY(inputs_.request());
     request.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request));

@@ -6,6 +6,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
+#include "inspector/executors/default_executors.h"
 #include "inspector/executors/rewrite.h"
 #include "inspector/workbench/backend_test.h"
 #include "inspector/workbench/reports.h"

@@ -1,25 +1,16 @@
 // `parallax extract` and `reduce`: models made from models.
-#include <cstdio>
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "inspector/base/log.h"
-#include "inspector/base/text.h"
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
+#include "inspector/executors/default_executors.h"
 #include "inspector/workbench/extract.h"
 #include "inspector/workbench/reduce.h"
-#include "inspector/workbench/reduce_shell.h"
 
 namespace parallax::cli {
 namespace {
-
-// "cnn/model.onnx" -> "model-part", in the folder the program was called in.
-std::string default_folder(const std::string& model, const char* kind) {
-  return fmt::format("{}-{}", std::filesystem::path(model).stem().string(), kind);
-}
 
 class ExtractCommand final : public Command {
  public:
@@ -40,7 +31,7 @@ class ExtractCommand final : public Command {
     common_.apply();
     PX_TRY(refuse_dump(model_));
     request_.run.model = model_;
-    request_.run.executors = {PX_TRY(parse_executor("extract", executor_))};
+    request_.run.executors = {PX_TRY(one_executor("extract", executor_))};
     request_.run.inputs = PX_TRY(inputs_.request());
     request_.run.options.seed = inputs_.seed;
     PX_TRY(mode_.apply(request_.run));
@@ -58,24 +49,6 @@ class ExtractCommand final : public Command {
   InputOptions inputs_;
   ModeOptions mode_;
   CommonOptions common_;
-};
-
-// Options as they stand behind `parallax run` in a script.
-class ScriptOptions {
- public:
-  void add(std::string_view option, const std::string& value, std::string_view default_value = "") {
-    if (value != default_value) text_ += fmt::format(" {} {}", option, shell_quoted(value));
-  }
-  void add_file(std::string_view option, const std::string& path) {
-    if (!path.empty()) add(option, std::filesystem::absolute(path).string());
-  }
-  void add_flag(std::string_view option, bool is_set) {
-    if (is_set) text_ += fmt::format(" {}", option);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
 };
 
 class ReduceCommand final : public Command {
@@ -128,37 +101,14 @@ class ReduceCommand final : public Command {
     for (const std::string* model : {&model_, &run.against}) PX_TRY(refuse_dump(*model));
     run.model = model_;
     if (!executors_.empty()) {
-      const auto names = split(executors_, ',');
-      if (names.size() > 2) return usage_error(fmt::format("--with '{}': one or two executors", executors_));
-      run.executors.assign(names.begin(), names.end());
+      run.executors = PX_TRY(parse_executors(executors_));
     } else if (!request_.check.text.empty() || !run.against.empty()) {
       run.executors = default_executors(true);
     }
-    run.inputs = PX_TRY(inputs_.request());
-    run.options.seed = inputs_.seed;
-    PX_TRY(mode_.apply(run));
-    run.policy = PX_TRY(policy_.make());
+    PX_TRY(apply_arguments(inputs_, mode_, policy_, run));
     if (request_.directory.empty()) request_.directory = default_folder(model_, "reduced");
-    request_.script_options = script_options();
+    request_.script_options = script_options(inputs_.seed, mode_, policy_);
     return {};
-  }
-
-  std::string script_options() const {
-    ScriptOptions options;
-    options.add("--seed", std::to_string(inputs_.seed), "0");
-    options.add("--tf32", mode_.tf32, "off");
-    options.add("--accumulate", mode_.accumulate, "default");
-    options.add("--rewrite", mode_.rewrite, "default");
-    options.add("--fallback", mode_.fallback);
-    options.add("--memory-limit", mode_.memory_limit);
-    options.add_flag("--observe-all", mode_.observe_all);
-    options.add_flag("--keep-casts", mode_.keep_casts);
-    options.add("--policy", policy_.policy);
-    options.add("--rtol", policy_.rtol);
-    options.add("--atol", policy_.atol);
-    for (const std::string& rule : policy_.per) options.add("--per", rule);
-    options.add_file("--policy-file", policy_.file);
-    return options.text();
   }
 
   std::string model_, executors_;
