@@ -189,7 +189,9 @@ Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide
   BlameRequest unfused = request;
   if (has_fused_values(request.a.dump)) unfused.a.dump = PX_TRY(capture_unfused(a, folder.file("A-unfused.plx")));
   if (has_fused_values(request.b.dump)) unfused.b.dump = PX_TRY(capture_unfused(b, folder.file("B-unfused.plx")));
-  Comparison seen = PX_TRY(compare_dumps(*unfused.a.dump, *unfused.b.dump, request.policy, {}));
+  CompareOptions compare;
+  compare.cancel = request.cancel;
+  Comparison seen = PX_TRY(compare_dumps(*unfused.a.dump, *unfused.b.dump, request.policy, compare));
   PX_TRY(find_causes(unfused, seen));
   std::erase_if(seen.causes, [](const Cause& cause) { return !(cause.introduced > 1); });
   if (seen.causes.empty()) {
@@ -261,12 +263,14 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
         folder->path()));
   }
   const DumpPair dumps = PX_TRY(capture_both(a, b, *folder, "first"));
-  Comparison seen = PX_TRY(compare_dumps(*dumps.a, *dumps.b, request.policy, {}));
+  CompareOptions compare;
+  compare.cancel = request.options.cancel;
+  Comparison seen = PX_TRY(compare_dumps(*dumps.a, *dumps.b, request.policy, compare));
   std::vector<Cause> variations;
   if (!is_repeated(comparison, seen)) variations = PX_TRY(find_variations(a, b, *folder, dumps));
   if (variations.empty()) adopt_verdicts(comparison, seen);
-  const BlameRequest blame{
-      side_of(a, dumps.a), side_of(b, dumps.b), PX_TRY(make_executor("reference:double")), request.policy, {}};
+  const BlameRequest blame{side_of(a, dumps.a), side_of(b, dumps.b), PX_TRY(make_executor("reference:double")),
+                           request.policy, request.options.cancel};
   PX_TRY(find_causes(blame, seen));
   const bool is_fused = has_fused_values(dumps.a) || has_fused_values(dumps.b);
   // Definitions that differ inside a fused node show only once it is taken apart.
@@ -288,7 +292,7 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
 }
 
 Status blame_files(const std::string& a, const std::string& b, const Policy& policy,
-                   const ExecutorFactory& make_executor, Comparison& comparison) {
+                   const ExecutorFactory& make_executor, Comparison& comparison, const CancelToken& cancel) {
   comparison.causes.clear();
   if (comparison.verdict == OverallVerdict::pass) return {};
   BlameRequest request;
@@ -303,6 +307,7 @@ Status blame_files(const std::string& a, const std::string& b, const Policy& pol
   }
   request.oracle = PX_TRY(make_executor("reference:double"));
   request.policy = policy;
+  request.cancel = cancel;
   return find_causes(request, comparison);
 }
 

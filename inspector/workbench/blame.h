@@ -20,6 +20,6 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
 // The causes of two dumps' differences. Executors are made again where they are at hand and have the dump's settings;
 // the model is read again where it lies where the dump says, and is the same.
 Status blame_files(const std::string& a, const std::string& b, const Policy& policy,
-                   const ExecutorFactory& make_executor, Comparison& comparison);
+                   const ExecutorFactory& make_executor, Comparison& comparison, const CancelToken& cancel = {});
 
 }  // namespace parallax

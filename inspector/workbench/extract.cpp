@@ -146,7 +146,7 @@ Result<PartData> load_part_data(const Part& part, const DumpReader& dump) {
 
 Result<ExtractResult> extract_part(const ExtractRequest& request, const ExecutorFactory& make_executor) {
   PX_TRY(check_options(request.run, make_executor));
-  auto model = PX_TRY(import_model(request.run.model));
+  auto model = PX_TRY(load_model(request.run));
   const Part asked = PX_TRY(transform::find_part(model, request.from, request.to));  // before any time is spent
   InputSet inputs = PX_TRY(make_told_inputs(*model, request.run));
   model = with_given_defaults(model, inputs.values);

@@ -237,11 +237,15 @@ class Generator {
   DimSizes sizes_;
 };
 
+std::string_view how_given(const InputRequest& request, const std::string& name) {
+  return request.values.contains(name) ? "given as an array" : "read from a file";
+}
+
 // What was read is not made over: --shape and --dim may repeat its sizes, not contradict them.
 Status check_asked_shape(const ValueDef& input, const Shape& read, const InputRequest& request) {
   const auto contradiction = [&](const std::string& asked) {
-    return usage_error(fmt::format("{}, but input '{}' is read from a file with shape {}: leave one of the two out",
-                                   asked, input.name, read.to_string()));
+    return usage_error(fmt::format("{}, but input '{}' is {} with shape {}: leave one of the two out", asked,
+                                   input.name, how_given(request, input.name), read.to_string()));
   };
   const auto asked = request.shapes.find(input.name);
   if (asked != request.shapes.end() && Shape(std::span<const int64_t>(asked->second)) != read)
@@ -264,7 +268,8 @@ Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName
     const auto found = given.find(input.name);
     if (found == given.end()) continue;
     if (request.ranges.contains(input.name))
-      set.notes.push_back(fmt::format("input '{}' is read from a file: its --range is not used", input.name));
+      set.notes.push_back(
+          fmt::format("input '{}' is {}: its --range is not used", input.name, how_given(request, input.name)));
     if (!found->second.is_tensor()) continue;
     const Shape& shape = found->second.tensor().shape();
     PX_TRY(check_asked_shape(input, shape, request));
@@ -310,23 +315,30 @@ const Tensor* tensor_of_data_set(const Graph& graph, const ValuesByName& given, 
   return initializer < 0 ? nullptr : &graph.initializers[static_cast<size_t>(initializer)].tensor;
 }
 
-// Reads --input over what the source gave. Outputs of a data set belong to its own inputs: they are left out where an
-// input gets other data. One that the set does not hold, and that has no default, completes it.
-Status read_files(const Graph& graph, const InputRequest& request, ValuesByName& given, InputSet& set) {
+// What --input and the values in memory put over what the source gave. Outputs of a data set belong to its own inputs:
+// they are left out where an input gets other data. One that the set does not hold, and that has no default, completes
+// it.
+Status read_single_inputs(const Graph& graph, const InputRequest& request, ValuesByName& given, InputSet& set) {
   std::string other;
-  for (const auto& [name, file] : request.files) {
-    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--input", name);
-    Tensor tensor = PX_TRY(read_npy(file));
+  const auto put = [&](const std::string& name, Value value) {
     const bool is_known = given.contains(name) || value_at(graph, graph.find_value(name)).initializer_index >= 0;
     const Tensor* replaced = tensor_of_data_set(graph, given, name);
-    if (is_known && (replaced == nullptr || !is_same(tensor, *replaced)))
+    if (is_known && (replaced == nullptr || !value.is_tensor() || !is_same(value.tensor(), *replaced)))
       other += (other.empty() ? "'" : ", '") + name + "'";
-    given[name] = Value(std::move(tensor));
+    given[name] = std::move(value);
+  };
+  for (const auto& [name, file] : request.files) {
+    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--input", name);
+    put(name, PX_TRY(read_npy(file)));
+  }
+  for (const auto& [name, value] : request.values) {
+    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "the mapping of inputs", name);
+    put(name, value);
   }
   if (other.empty() || set.expected.empty()) return {};
   set.notes.push_back(
-      fmt::format("the outputs in '{}' are not compared: --input gives {} other data than they were computed from",
-                  request.source, other));
+      fmt::format("the outputs in '{}' are not compared: {} gives {} other data than they were computed from",
+                  request.source, request.values.empty() ? "--input" : "the mapping of inputs", other));
   set.expected.clear();
   return {};
 }
@@ -345,7 +357,7 @@ Result<InputSet> make_inputs(const Model& model, const InputRequest& request) {
       given[value.name] = std::move(value.value);
     }
   }
-  PX_TRY(read_files(graph, request, given, set));
+  PX_TRY(read_single_inputs(graph, request, given, set));
   PX_TRY(fill_inputs(graph, request, given, set));
   return set;
 }

@@ -23,6 +23,7 @@ struct OtherSizes {
 struct InputRequest {
   std::string source;  // --inputs: a test_data_set_N folder, a .npz or a .safetensors file; empty: generate
   std::vector<std::pair<std::string, std::string>> files;  // --input name=F.npy, taking precedence
+  std::map<std::string, Value> values;  // in memory, by the input's name; precedence as of `files`, and over these
   uint64_t seed = 0;
   std::map<std::string, std::vector<int64_t>> shapes;       // --shape
   DimSizes dims;                                            // --dim

@@ -2,6 +2,7 @@
 #include "inspector/workbench/reduce.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <list>
 #include <set>
@@ -69,7 +70,9 @@ class Reduction {
 
   Result<ReduceResult> run() {
     PX_TRY(open());
-    std::optional<Part> part = request_.check.text.empty() ? PX_TRY(find_difference()) : PX_TRY(find_by_command());
+    std::optional<Part> part = request_.candidate_check      ? PX_TRY(find_by_candidate_check())
+                               : request_.check.text.empty() ? PX_TRY(find_difference())
+                                                             : PX_TRY(find_by_command());
     if (!part.has_value()) {
       result_.fails = false;
       return std::move(result_);
@@ -87,8 +90,9 @@ class Reduction {
  private:
   Status open() {
     PX_TRY(check_options(request_.run, context_.make_executor));
-    context_.model_a = PX_TRY(import_model(request_.run.model));
-    if (!request_.run.against.empty()) context_.model_b = PX_TRY(import_model(request_.run.against));
+    context_.model_a = PX_TRY(load_model(request_.run));
+    context_.model_b = PX_TRY(load_against(request_.run));
+    name_ = request_.run.model.empty() ? context_.model_a->path : request_.run.model;
     InputSet inputs = PX_TRY(make_told_inputs(*context_.model_a, request_.run, context_.model_b.get()));
     result_.notes = inputs.notes;
     inputs_ = std::move(inputs.values);
@@ -99,7 +103,7 @@ class Reduction {
     return {};
   }
 
-  // All that decides a verdict.
+  // All that decides a verdict. A function cannot be told from another by what it does: its verdicts are forgotten.
   std::string subject() const {
     const RunRequest& run = request_.run;
     const CheckCommand& check = request_.check;
@@ -108,6 +112,8 @@ class Reduction {
                     context_.model_b == nullptr ? "" : model_sha256(*context_.model_b), fmt::join(run.executors, ","),
                     request_.script_options, check.text, fmt::join(check.fail_codes, ","), check.fail_regex,
                     check.timeout_s, run.inputs.seed);
+    if (request_.candidate_check)
+      text += fmt::format(" {}", std::chrono::steady_clock::now().time_since_epoch().count());
     for (const Value& value : inputs_) {
       if (!value.is_tensor() || value.tensor().dtype() == DType::string) continue;
       const auto bytes = value.tensor().view().bytes();
@@ -126,8 +132,8 @@ class Reduction {
     RunSide side = PX_TRY(prepare_side(run, executor, model, std::move(inputs), context_.make_executor));
     const std::string& path = scratch_.emplace_back(request_.directory + "/" + file).path();
     const Status captured = capture_values(side, {}, path);
-    const bool may_go_on =
-        !request_.check.text.empty() && !captured.ok() && captured.error().code == ErrorCode::execution;
+    const bool has_check = !request_.check.text.empty() || request_.candidate_check;
+    const bool may_go_on = has_check && !captured.ok() && captured.error().code == ErrorCode::execution;
     if (!captured.ok() && !may_go_on) return captured.error();
     if (may_go_on) log_warning(captured.error().message + "; going on with the values that were computed before");
     return DumpReader::open(path);
@@ -157,8 +163,8 @@ class Reduction {
       const bool is_pass = comparison_.verdict == OverallVerdict::pass;
       const std::string why =
           comparison_.reason.empty() ? "outputs are not as the data set expects" : comparison_.reason;
-      return nothing(fmt::format("'{}' does not fail: no value diverges{}", request_.run.model,
-                                 is_pass ? "" : fmt::format(" (yet {})", why)));
+      return nothing(
+          fmt::format("'{}' does not fail: no value diverges{}", name_, is_pass ? "" : fmt::format(" (yet {})", why)));
     }
     for (const ValueComparison& value : comparison_.values) {
       const bool is_matched = !value.a.empty() && !value.b.empty();
@@ -179,7 +185,7 @@ class Reduction {
     }
     Part whole = whole_of(PX_TRY(transform::find_place(context_.model_a, {})));
     if (PX_TRY(judge(whole))) return std::optional(std::move(whole));
-    return nothing(fmt::format("'{}' fails as a whole, but no part of it fails on its own", request_.run.model));
+    return nothing(fmt::format("'{}' fails as a whole, but no part of it fails on its own", name_));
   }
 
   // Causes by rank, then where the sides part, in execution order.
@@ -206,15 +212,26 @@ class Reduction {
     criterion_ = command_fails(context_);
     Part whole = whole_of(PX_TRY(transform::find_place(context_.model_a, {})));
     if (!PX_TRY(command_fails_on_model(context_, whole)))
-      return nothing(
-          fmt::format("'{}' does not fail: the command passes on it, or takes too long", request_.run.model));
+      return nothing(fmt::format("'{}' does not fail: the command passes on it, or takes too long", name_));
     if (PX_TRY(judge(whole))) return std::optional(std::move(whole));
-    return nothing(
-        fmt::format("the command fails on '{}', but not on the same model written with the shapes of these inputs",
-                    request_.run.model));
+    return nothing(fmt::format(
+        "the command fails on '{}', but not on the same model written with the shapes of these inputs", name_));
   }
 
-  // ---- both ----
+  // ---- what fails is judged by a function ----
+
+  Result<std::optional<Part>> find_by_candidate_check() {
+    PX_TRY(capture_sides());
+    criterion_ = candidate_check_fails(context_);
+    Part whole = whole_of(PX_TRY(transform::find_place(context_.model_a, {})));
+    if (!PX_TRY(candidate_check_fails_on_model(context_, whole)))
+      return nothing(fmt::format("'{}' does not fail: the check passes on it", name_));
+    if (PX_TRY(judge(whole))) return std::optional(std::move(whole));
+    return nothing(fmt::format(
+        "the check fails on '{}', but not on the same model written with the shapes of these inputs", name_));
+  }
+
+  // ---- all of them ----
 
   std::optional<Part> nothing(std::string why_not) {
     result_.why_not = std::move(why_not);
@@ -222,6 +239,8 @@ class Reduction {
   }
 
   Result<bool> judge(const Part& part) {
+    if (request_.run.options.cancel.is_cancelled())
+      return make_error(ErrorCode::cancelled, "the search for a smaller part was cancelled");
     const std::string key = key_of(part);
     if (const auto known = verdicts_.find(key); known != verdicts_.end()) return known->second;
     if (result_.checks >= request_.max_checks) {
@@ -291,6 +310,7 @@ class Reduction {
   }
 
   const ReduceRequest& request_;
+  std::string name_;                  // of the model, in sentences
   std::list<TemporaryPath> scratch_;  // of values
   ReduceContext context_;
   ReduceResult result_;
@@ -304,13 +324,15 @@ class Reduction {
 
 Status check_request(const ReduceRequest& request) {
   PX_TRY(check_fail_regex(request.check.fail_regex));
-  const bool has_check = !request.check.text.empty();
+  if (request.candidate_check && !request.check.text.empty())
+    return usage_error("a function and a command exclude each other as --check");
+  const bool has_check = !request.check.text.empty() || request.candidate_check;
   const size_t executors = request.run.executors.size();
-  if (has_check && !request.run.against.empty()) return usage_error("--check and --against exclude each other");
+  if (has_check && request.run.has_against()) return usage_error("--check and --against exclude each other");
   if (has_check && executors != 1) return usage_error("--check takes one executor by --with: it computes the values");
-  if (has_check && request.check.text.find("{model}") == std::string::npos)
+  if (!request.check.text.empty() && request.check.text.find("{model}") == std::string::npos)
     return usage_error("--check: the command must hold {model}, which stands for the candidate's file");
-  if (!has_check && request.run.against.empty() && executors != 2)
+  if (!has_check && !request.run.has_against() && executors != 2)
     return usage_error("say what fails: --check 'CMD {model}', --with A,B or --against B.onnx");
   return {};
 }

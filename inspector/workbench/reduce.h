@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,9 +20,14 @@ struct CheckCommand {
   double timeout_s = 0;         // 0: none; a command that takes longer has not failed
 };
 
+// Judges a candidate in memory: true where it fails. An error ends the search.
+using CandidateCheck =
+    std::function<Result<bool>(const std::shared_ptr<const Model>& candidate, const std::vector<NamedValue>& inputs)>;
+
 struct ReduceRequest {
-  RunRequest run;      // with `against`: both models; with `check`: one executor, which computes the values
-  CheckCommand check;  // no text: what fails is the comparison
+  RunRequest run;                  // with `against`: both models; with a check: one executor, which computes the values
+  CheckCommand check;              // no text: what fails is the comparison, or
+  CandidateCheck candidate_check;  // this, where there is one
   std::string directory;
   std::string script_options;  // further options of `parallax run`, as the script repeats them
   int64_t max_checks = 5000;
@@ -37,8 +44,9 @@ struct ReduceResult {
   std::vector<std::string> notes;
 };
 
-// Writes DIR/model.onnx (DIR/A.onnx and DIR/B.onnx with two models), DIR/test_data_set_0, DIR/repeat.sh and
-// DIR/journal.jsonl, by which a search that was killed goes on where it was. Errors: as of runs; usage; io.
+// Writes DIR/model.onnx (DIR/A.onnx and DIR/B.onnx with two models), DIR/test_data_set_0, DIR/repeat.sh (not for a
+// candidate_check, which no script can repeat) and DIR/journal.jsonl, by which a search that was killed goes on where
+// it was. Errors: as of runs; usage; io; cancelled.
 Result<ReduceResult> reduce_model(const ReduceRequest& request, const ExecutorFactory& make_executor);
 
 std::string reduce_to_json(const ReduceResult& result);

@@ -90,7 +90,10 @@ class CommandFails final : public FailureCriterion {
   Result<bool> fails_at_first(const Part& whole) {
     const PartData data = PX_TRY(load_part_data(whole, *context_.values));
     PX_TRY(transform::write_data_set(whole, data, folder_.path()));
-    const ShellOutcome outcome = PX_TRY(run(context_.request.run.model));
+    std::string model = context_.request.run.model;
+    if (context_.request.run.model_in_memory != nullptr)
+      model = PX_TRY(transform::write_model(*context_.request.run.model_in_memory, folder_.path(), "whole.onnx"));
+    const ShellOutcome outcome = PX_TRY(run(model));
     const bool is_asked = std::ranges::find(check().fail_codes, outcome.exit_code) != check().fail_codes.end();
     if ((outcome.exit_code == kCannotRun || outcome.exit_code == kCannotFind) && !is_asked) {
       return usage_error(fmt::format("--check: the command cannot be run (exit code {}): {}", outcome.exit_code,
@@ -118,7 +121,7 @@ class CommandFails final : public FailureCriterion {
   Result<ShellOutcome> run(const std::string& model) const {
     std::string command = filled_in(check().text, "{model}", shell_quoted(absolute(model)));
     command = filled_in(command, "{inputs}", shell_quoted(absolute(folder_.file("test_data_set_0"))));
-    return run_shell(command, check().timeout_s, folder_.file("output.txt"));
+    return run_shell(command, check().timeout_s, folder_.file("output.txt"), context_.request.run.options.cancel);
   }
 
   const ReduceContext& context_;

@@ -52,14 +52,20 @@ class ComparingCriterion : public FailureCriterion {
 
   Result<bool> diverges(std::shared_ptr<const Model> model_a, std::shared_ptr<const Model> model_b,
                         const PartData& data, const StreamOptions& options) const {
-    const RunRequest& run = context_.request.run;
+    RunRequest run = context_.request.run;
+    run.options.cancel = {};  // this candidate's own: a side that fails stops the other, not the search
+    StreamOptions stream = options;
+    stream.on_value = [all = context_.request.run.options.cancel,
+                       own = run.options.cancel](const ValueComparison&) mutable {
+      if (all.is_cancelled()) own.cancel();
+    };
     std::vector<std::string> notes;  // none: both parts have A's names
     const auto inputs_b =
         model_a == model_b ? data.inputs : PX_TRY(inputs_for_other(*model_a, data.inputs, *model_b, notes));
     RunSide a =
         PX_TRY(prepare_side(run, run.executors.front(), std::move(model_a), data.inputs, context_.make_executor));
     RunSide b = PX_TRY(prepare_side(run, run.executors.back(), std::move(model_b), inputs_b, context_.make_executor));
-    StreamComparer comparer(run.policy, options);
+    StreamComparer comparer(run.policy, std::move(stream));
     PX_TRY(run_both(a, b, comparer));
     return is_apart(comparer.finish());
   }

@@ -34,6 +34,11 @@ std::unique_ptr<FailureCriterion> executors_differ(const ReduceContext& context)
 std::unique_ptr<FailureCriterion> models_differ(const ReduceContext& context);
 std::unique_ptr<FailureCriterion> command_fails(const ReduceContext& context);
 
+std::unique_ptr<FailureCriterion> candidate_check_fails(const ReduceContext& context);
+
+// The candidate_check on the model as it is, with the data set that `part`, the whole of it, has.
+Result<bool> candidate_check_fails_on_model(const ReduceContext& context, const transform::Part& part);
+
 // The command on the model as it is, with the data set that `part`, the whole of it, has. Errors: usage, where the
 // command cannot be run.
 Result<bool> command_fails_on_model(const ReduceContext& context, const transform::Part& part);

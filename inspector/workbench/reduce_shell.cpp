@@ -18,7 +18,7 @@
 namespace parallax {
 namespace {
 
-constexpr int kPollMs = 10;
+constexpr int kPollMs = 2;
 
 Error failed(const char* what) { return io_error(fmt::format("--check: cannot {}: {}", what, std::strerror(errno))); }
 
@@ -33,14 +33,11 @@ Error failed(const char* what) { return io_error(fmt::format("--check: cannot {}
   ::_exit(127);
 }
 
-// Waits for the child, but no longer than the limit; answers whether it ended by itself.
-bool wait_for(pid_t child, double timeout_s, int& status) {
-  if (timeout_s <= 0) {
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    return true;
-  }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
-  while (std::chrono::steady_clock::now() < end) {
+// Waits for the child, but no longer than the limit, and not once `cancel` is set; answers whether it ended by itself.
+bool wait_for(pid_t child, double timeout_s, const CancelToken& cancel, int& status) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(timeout_s);
+  while (!cancel.is_cancelled() && (timeout_s <= 0 || Clock::now() < end)) {
     if (::waitpid(child, &status, WNOHANG) == child) return true;
     ::poll(nullptr, 0, kPollMs);
   }
@@ -51,7 +48,8 @@ bool wait_for(pid_t child, double timeout_s, int& status) {
 
 }  // namespace
 
-Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, const std::string& log) {
+Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, const std::string& log,
+                               const CancelToken& cancel) {
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return failed("write its output");
   const pid_t child = ::fork();
@@ -62,7 +60,8 @@ Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, con
   const OwnedProcessGroup group(child);
   ShellOutcome outcome;
   int status = 0;
-  outcome.timed_out = !wait_for(child, timeout_s, status);
+  outcome.timed_out = !wait_for(child, timeout_s, cancel, status);
+  if (cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the search was cancelled");
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   outcome.output = PX_TRY(read_file(log));
   return outcome;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "inspector/base/cancel.h"
 #include "inspector/base/result.h"
 
 namespace parallax {
@@ -13,9 +14,10 @@ struct ShellOutcome {
   std::string output;  // stdout and stderr
 };
 
-// Runs `command` by /bin/sh, its output going through the file `log`. After `timeout_s` (0: never) it is killed with
-// all it started. Errors: io.
-Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, const std::string& log);
+// Runs `command` by /bin/sh, its output going through the file `log`. After `timeout_s` (0: never), and where `cancel`
+// is set, it is killed with all it started. Errors: io, cancelled.
+Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, const std::string& log,
+                               const CancelToken& cancel = {});
 
 // One word for the shell, whatever it holds.
 std::string shell_quoted(const std::string& text);

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -19,8 +18,8 @@
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/dump_size.h"
 #include "inspector/workbench/open.h"
-#include "inspector/workbench/progress_observer.h"
 #include "inspector/workbench/run_side.h"
+#include "inspector/workbench/side_by_side.h"
 
 namespace parallax {
 namespace {
@@ -39,11 +38,11 @@ Result<Prepared> prepare_models(const RunRequest& request) {
   options.hash = true;
   Prepared prepared;
   const auto start = std::chrono::steady_clock::now();
-  prepared.model_a = PX_TRY(import_model(request.model, options));
-  prepared.model_b = request.against.empty() ? prepared.model_a : PX_TRY(import_model(request.against, options));
+  prepared.model_a = PX_TRY(load_model(request, options));
+  const auto against = PX_TRY(load_against(request, options));
+  prepared.model_b = against == nullptr ? prepared.model_a : against;
   prepared.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  const Model* other = request.against.empty() ? nullptr : prepared.model_b.get();
-  prepared.inputs = PX_TRY(make_told_inputs(*prepared.model_a, request, other));
+  prepared.inputs = PX_TRY(make_told_inputs(*prepared.model_a, request, against.get()));
   return prepared;
 }
 
@@ -105,34 +104,6 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
   conclude(comparison);
 }
 
-// Runs both sides at once, the comparer between them. Both are told of each other's end, so neither waits for ever.
-// Where a node of one fails, the other goes on to its end, so that what is said of where they parted does not depend on
-// which was quicker; where A ends otherwise (no memory, a full disk), B is cut short. Where both fail, it is always the
-// error of A, the expected side, that is told.
-Status run_side_by_side(RunSide& a, RunSide& b, StreamComparer& comparer, const ProgressCallback& progress) {
-  ProgressObserver counted(comparer.side_a(), progress);
-  Status status_b;
-  std::thread other([&] { status_b = b.run(&comparer.side_b()); });
-  Status status_a = a.run(&counted);
-  if (!status_a.ok() && status_a.error().code != ErrorCode::execution) b.options.cancel.cancel();
-  other.join();
-  if (!status_a.ok()) return status_a;
-  return status_b;
-}
-
-// A side's failure, and what led to it as far as the comparison has come: a node often fails at what one before it made
-// wrong.
-Error with_first_divergence(Error error, StreamComparer& comparer, const std::vector<std::string>& dumps) {
-  if (error.code == ErrorCode::cancelled) return error;
-  if (const Comparison before = comparer.finish(); before.first_divergence.has_value()) {
-    error.message += fmt::format("; the two sides had parted before, first at '{}' ({})", before.first_divergence->path,
-                                 origin_of_divergence(before));
-  }
-  if (dumps.size() == 2)
-    error.message += fmt::format("; what ran is kept: parallax diff '{}' '{}'", dumps[0], dumps[1]);
-  return error;
-}
-
 // What the comparison of two sides allowed each output. Nothing when they diverged: what follows a fault is allowed the
 // fault's own size, which is no rounding.
 LimitsByPath output_limits(const Comparison& comparison) {
@@ -192,6 +163,7 @@ Result<RunResult> run_single(const RunRequest& request, const ExecutorFactory& m
   result.execution = describe_side(side, Side::a);
   add_capture_note(result.execution, result.notes);
   result.outputs = summarise_outputs(side.model->graph, side.outputs);
+  result.output_values = named_outputs(side.model->graph, side.outputs, false);
   if (!prepared.inputs.expected.empty()) {
     result.comparison.emplace();
     add_expected(request, prepared, {&side}, {}, *result.comparison);
@@ -245,15 +217,15 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
   result.model_a = prepared.model_a;
   result.model_b = prepared.model_b;
   const auto inputs_b =
-      request.against.empty()
-          ? prepared.inputs.values
-          : PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b, result.notes));
+      request.has_against()
+          ? PX_TRY(inputs_for_other(*prepared.model_a, prepared.inputs.values, *prepared.model_b, result.notes))
+          : prepared.inputs.values;
   RunSide a =
       PX_TRY(prepare_side(request, request.executors.front(), prepared.model_a, prepared.inputs.values, make_executor));
   RunSide b = PX_TRY(prepare_side(request, request.executors.back(), prepared.model_b, inputs_b, make_executor));
   PX_TRY(open_dumps(request, a, b, result));
   StreamOptions stream = stream_options(request);
-  if (!request.against.empty()) {
+  if (request.has_against()) {
     stream.matches = PX_TRY(match_paths(prepared.model_a, prepared.model_b));
     note_outputs(prepared.model_a->graph, prepared.model_b->graph, result.notes);
   }
@@ -275,7 +247,7 @@ Result<RunResult> run_pair(const RunRequest& request, const ExecutorFactory& mak
 Result<RunResult> run_repeated(RunRequest request, const ExecutorFactory& make_executor) {
   if (request.executors.size() != 1)
     return usage_error("--repeat compares one executor with itself: give --with one name");
-  if (!request.against.empty()) return usage_error("--repeat and --against exclude each other");
+  if (request.has_against()) return usage_error("--repeat and --against exclude each other");
   if (!request.baseline.empty())
     return usage_error("--repeat and --baseline exclude each other: one compares an executor with itself");
   request.executors.push_back(request.executors.front());
@@ -307,7 +279,7 @@ CaptureLevel level_of(const DumpReader& dump) {
 Result<RunResult> run_against_baseline(const RunRequest& request, const ExecutorFactory& make_executor) {
   if (request.executors.size() != 1)
     return usage_error("--baseline compares one executor's run with the kept one: give --with one name");
-  if (!request.against.empty()) return usage_error("--baseline and --against exclude each other");
+  if (request.has_against()) return usage_error("--baseline and --against exclude each other");
   const auto baseline = PX_TRY(DumpReader::open(request.baseline));
   PX_TRY(check_graphs(*baseline));
   RunRequest today = request;
@@ -322,10 +294,11 @@ Result<RunResult> run_against_baseline(const RunRequest& request, const Executor
   std::optional<Comparison> expected = std::move(result.comparison);
   CompareOptions compare;
   compare.error_pictures = request.error_pictures;
+  compare.cancel = request.options.cancel;
   result.comparison = PX_TRY(compare_dumps(*baseline, *dump, request.policy, compare));
   result.comparison->executions.back().capture = result.execution.capture;
-  const Status blamed =
-      blame_files(request.baseline, result.written.front(), request.policy, make_executor, *result.comparison);
+  const Status blamed = blame_files(request.baseline, result.written.front(), request.policy, make_executor,
+                                    *result.comparison, request.options.cancel);
   if (!blamed.ok()) result.notes.push_back("the causes could not be found: " + blamed.error().message);
   if (expected.has_value()) {
     result.comparison->expected = std::move(expected->expected);
@@ -351,7 +324,7 @@ std::vector<std::string> idle_globs(const std::vector<std::string>& only, const 
 }
 
 bool has_two_sides(const RunRequest& request) {
-  return request.executors.size() == 2 || !request.against.empty() || request.repeat > 0 || !request.baseline.empty();
+  return request.executors.size() == 2 || request.has_against() || request.repeat > 0 || !request.baseline.empty();
 }
 
 namespace {
@@ -371,7 +344,7 @@ Status check_destinations(const RunRequest& request) {
     return usage_error(fmt::format("--save-baseline and {} exclude each other: {}", option, why));
   };
   if (!request.baseline.empty()) return excludes("--baseline", "one writes what the other compares with");
-  if (!request.against.empty()) return excludes("--against", "a baseline is one model's run");
+  if (request.has_against()) return excludes("--against", "a baseline is one model's run");
   if (request.repeat > 0) return excludes("--repeat", "a baseline is one run");
   if (!request.dump_directory.empty()) return excludes("--dump", "each writes the run's values");
   if (request.capture.has_value()) return excludes("--capture", "a baseline holds statistics");
@@ -396,7 +369,7 @@ Result<BenchResult> bench_model(const RunRequest& request, int64_t iterations, c
   };
   PX_TRY(check_options(request, make_executor));
   const auto load_start = Clock::now();
-  const auto model = PX_TRY(import_model(request.model));
+  const auto model = PX_TRY(load_model(request));
   const double import_ms = elapsed_ms(load_start);
   InputSet inputs = PX_TRY(make_told_inputs(*model, request));
   const auto prepare_start = Clock::now();

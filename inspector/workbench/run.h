@@ -30,7 +30,9 @@ using MessageCallback = std::function<void(const std::string& sentence)>;
 
 struct RunRequest {
   std::string model;
-  std::string against;                 // second model; empty: one model
+  std::string against;  // second model; empty: one model
+  // Models in memory. They run in place of the files, whose names then serve messages alone and may be empty.
+  std::shared_ptr<const Model> model_in_memory, against_in_memory;
   std::vector<std::string> executors;  // one or two
   InputRequest inputs;
   RunOptions options;                   // fallback is set from `fallback`
@@ -48,6 +50,8 @@ struct RunRequest {
   // Two sides: each value as soon as it has been compared, one after the other, from whichever side's thread came last.
   std::function<void(const ValueComparison&)> on_value;
   MessageCallback message;
+
+  bool has_against() const { return !against.empty() || against_in_memory != nullptr; }
 };
 
 struct OutputSummary {
@@ -65,7 +69,8 @@ struct RunResult {
   std::optional<Comparison> comparison;  // with two sides, a baseline, or expected outputs
   ComparedExecution execution;           // of a run with one side
   std::vector<OutputSummary> outputs;
-  double load_ms = 0;  // of the models
+  std::vector<NamedValue> output_values;  // of a run with one side, as the executor made them
+  double load_ms = 0;                     // of the models
   std::shared_ptr<const Model> model_a;
   std::shared_ptr<const Model> model_b;
 };

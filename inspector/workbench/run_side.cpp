@@ -37,13 +37,25 @@ std::vector<std::string> generated_integers(const Graph& graph, const InputReque
     const bool is_integer = input.type.kind == TypeInfo::Kind::tensor && parallax::is_integer(input.type.dtype);
     const bool is_given =
         std::ranges::any_of(request.files, [&](const auto& file) { return file.first == input.name; });
-    if (is_integer && input.initializer_index < 0 && !is_given && !request.ranges.contains(input.name))
+    if (is_integer && input.initializer_index < 0 && !is_given && !request.values.contains(input.name) &&
+        !request.ranges.contains(input.name))
       names.push_back(input.name);
   }
   return names;
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options) {
+  if (request.model_in_memory != nullptr) return request.model_in_memory;
+  return import_model(request.model, options);
+}
+
+Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options) {
+  if (!request.has_against()) return std::shared_ptr<const Model>();
+  if (request.against_in_memory != nullptr) return request.against_in_memory;
+  return import_model(request.against, options);
+}
 
 Status check_options(const RunRequest& request, const ExecutorFactory& make_executor) {
   const bool has_double = any_executor(request, [](const std::string& name) { return name == "reference:double"; });

@@ -32,6 +32,10 @@ struct RunSide {
   Status run(Observer* watcher);
 };
 
+// The model of the request, and the second one (null: there is none). Errors: as of import_model.
+Result<std::shared_ptr<const Model>> load_model(const RunRequest& request, const ImportOptions& options = {});
+Result<std::shared_ptr<const Model>> load_against(const RunRequest& request, const ImportOptions& options = {});
+
 // What can be told before a model is read: whether there are these executors, and each option means something to one of
 // them. Errors: usage.
 Status check_options(const RunRequest& request, const ExecutorFactory& make_executor);
