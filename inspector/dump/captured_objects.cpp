@@ -167,7 +167,8 @@ class ModelBuilder {
 
   Status add(const CapturedObject& object, const std::string& prefix) {
     const ValuePath root = PX_TRY(parse_value_path(object.path));
-    const Json tree = Json::parse(object.structure, nullptr, false);
+    Json tree = Json::parse(object.structure, nullptr, false);
+    mark_missing(tree, root);
     const auto add_leaf = [&](const std::string& name, std::string_view form, const Json& leaf) -> Status {
       return output(name, PX_TRY_CONTEXT("output '" + name + "'", tensor_of(form, leaf, root)));
     };
@@ -186,10 +187,7 @@ class ModelBuilder {
     if (form == "empty") return Tensor::zeros(DType::float64, {0});
     const std::string kind = leaf.value("kind", "");
     if (kind == "tensor") {
-      const auto found = values_.find(to_string(ValuePath{root.frames, leaf.value("name", "")}));
-      // Captured without its elements: as a value that is not there.
-      if (found == values_.end() || !found->second->is_tensor()) return Tensor::zeros(DType::float64, {0});
-      return found->second->tensor();
+      return find(leaf, root)->tensor();
     }
     const Json value = leaf.value("value", Json());
     if (form == "bool" && value.is_boolean()) return Tensor::from<bool>({1}, {{value.get<bool>()}});
@@ -204,6 +202,21 @@ class ModelBuilder {
   // Identity takes 8-bit floats from opset 19 on, and narrower types from later ones.
   static bool is_known_to_opset_18(DType dtype) {
     return !is_sub_byte(dtype) && (bits_of(dtype) != 8 || !is_floating(dtype));
+  }
+
+  const Value* find(const Json& leaf, const ValuePath& root) const {
+    const auto found = values_.find(to_string(ValuePath{root.frames, leaf.value("name", "")}));
+    return found != values_.end() && found->second->is_tensor() ? found->second : nullptr;
+  }
+
+  // Tensors that were captured without their elements are values that were not kept.
+  void mark_missing(Json& node, const ValuePath& root) const {
+    if (!node.is_structured()) return;
+    if (node.is_object() && node.value("kind", Json()) == "tensor" && find(node, root) == nullptr) {
+      node = {{"kind", "left_out"}, {"reason", "captured without its elements"}, {"text", node.value("name", "")}};
+      return;
+    }
+    for (Json& part : node) mark_missing(part, root);
   }
 
   static double special(const std::string& text) {

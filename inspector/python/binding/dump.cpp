@@ -377,6 +377,14 @@ void bind_dump_writer(nb::module_& module) {
 
 // ---- Captured objects ----------------------------------------------------------------------------------------------
 
+nb::tuple objects_to_python(const CapturedObjects& objects) {
+  ObjectRows rows;
+  for (const CapturedObject& object : objects.objects) rows.emplace_back(object.path, object.structure);
+  nb::dict values;
+  for (const NamedValue& value : objects.values)
+    values[nb::cast(value.name)] = value_to_python(value.value, ArrayKind::tensor, false);
+  return nb::make_tuple(rows, values, objects.notes);
+}
 
 nb::tuple read_objects(const std::string& path) {
   CapturedObjects objects;
@@ -384,12 +392,48 @@ nb::tuple read_objects(const std::string& path) {
     const nb::gil_scoped_release nogil;
     objects = unwrap(read_captured_objects(path));
   }
-  ObjectRows rows;
-  for (const CapturedObject& object : objects.objects) rows.emplace_back(object.path, object.structure);
-  nb::dict values;
-  for (const NamedValue& value : objects.values)
-    values[nb::cast(value.name)] = value_to_python(value.value, ArrayKind::tensor, false);
-  return nb::make_tuple(rows, values, objects.notes);
+  return objects_to_python(objects);
+}
+
+nb::tuple read_objects_of_bytes(const nb::bytes& data) {
+  const std::span bytes(reinterpret_cast<const std::byte*>(data.c_str()), data.size());
+  const auto model = unwrap(import_model(bytes, "", "model"));
+  const auto objects = unwrap(read_captured_objects(*model));
+  if (!objects.has_value())
+    raise(
+        usage_error("the model holds no captured objects; its outputs must be Identity nodes "
+                    "over initializers, with names like 'dict_x___tuple_0___tensor'"));
+  return objects_to_python(*objects);
+}
+
+void export_objects(const std::string& source, const std::string& target, bool external_data) {
+  const nb::gil_scoped_release nogil;
+  unwrap(write_captured_objects(unwrap(read_captured_objects(source)), target, {external_data}));
+}
+
+// ---- Value paths ---------------------------------------------------------------------------------------------------
+
+constexpr std::array<const char*, 7> kFrames = {"graph", "step", "body", "then", "else", "call", "module"};
+
+nb::tuple path_to_python(const std::string& text) {
+  const ValuePath path = unwrap(parse_value_path(text));
+  nb::list frames;
+  for (const Frame& frame : path.frames)
+    frames.append(nb::make_tuple(name_in(kFrames, frame.kind), frame.node, frame.index));
+  return nb::make_tuple(frames, path.name);
+}
+
+std::string module_frames(const std::string& name, int64_t call) {
+  return to_string(Frame{Frame::Kind::module, name, call}) + "//";
+}
+
+void bind_paths(nb::module_& module) {
+  module.def("escape_name", &escape_name, nb::arg("name"), "Returns a value's name as it stands in value paths.");
+  module.def("module_frames", module_frames, nb::arg("name"), nb::arg("call") = -1,
+             "Returns the frames of the values of a module's call, or of an appended object (call -1).");
+  module.def("parse_value_path", path_to_python, nb::arg("path"),
+             nb::sig("def parse_value_path(path: str) -> tuple[list[tuple[str, str, int]], str]"),
+             "Returns the frames (kind, node, index) of a value path, and the value's name. Raises UsageError.");
 }
 
 void write_objects(const ObjectRows& rows, const nb::dict& values, const std::string& path, bool external_data) {
@@ -413,6 +457,14 @@ void bind_dump(nb::module_& module) {
                      "list[str]]"),
              "Returns (path, structure) of every captured object of a dump or an ONNX file of captured objects, the\n"
              "values by path, and notes. Raises UsageError where there are none.");
+  module.def("read_captured_model", read_objects_of_bytes, nb::arg("data"),
+             nb::sig("def read_captured_model(data: bytes) -> tuple[list[tuple[str, str]], dict[str, typing.Any], "
+                     "list[str]]"),
+             "The same of the bytes of an ONNX model.");
+  module.def("export_captured_objects", export_objects, nb::arg("source"), nb::arg("target"),
+             nb::arg("external_data") = false,
+             "Writes the captured objects of one file as an ONNX model of constants.");
+  bind_paths(module);
   module.def("write_captured_objects", write_objects, nb::arg("objects"), nb::arg("values"), nb::arg("path"),
              nb::arg("external_data") = false,
              nb::sig("def write_captured_objects(objects: collections.abc.Sequence[tuple[str, str]], "

@@ -166,6 +166,15 @@ TEST_F(CapturedObjectsTest, LargeTensorsCanLieBesideTheModel) {
   EXPECT_TRUE(same_bits(back->values.back().value, Value(large)));
 }
 
+TEST_F(CapturedObjectsTest, ValuesWithoutElementsAreLeftOutOfAModel) {
+  const CapturedObjects objects{
+      {{"module(m).call[0]//out", R"({"kind":"list","items":[{"kind":"tensor","name":"out/0"}]})"}}, {}, {}};
+  ASSERT_OK(write_captured_objects(objects, folder_ / "a.onnx"));
+  const auto back = read_captured_objects(folder_ / "a.onnx");
+  ASSERT_OK(back);
+  EXPECT_EQ(Json::parse(back->objects[0].structure)["items"][0]["kind"], "left_out");
+}
+
 TEST_F(CapturedObjectsTest, ForeignNamesBecomePathsAndTrees) {
   const auto objects = read({{"dict_((m.n,1,I))___tuple_0___tuple_0.___tensor", Value(y_)},
                              {"dict_((m.n,1,I))___tuple_1.___dict.___empty", nothing()},
@@ -249,7 +258,9 @@ TEST_F(CapturedObjectsTest, AStructureIsJsonUnderAPath) {
 
 TEST_F(CapturedObjectsTest, LevelsAreChosenValueByValue) {
   const std::string file = folder_ / "levels.plx";
-  auto recorder = TensorRecorder::create(file, {.capture_limit_bytes = 64}).take();
+  DumpWriterOptions options;
+  options.capture_limit_bytes = 64;
+  auto recorder = TensorRecorder::create(file, options).take();
   ASSERT_OK(recorder->begin_run({}));
   ASSERT_OK(recorder->write({{}, "a"}, Value(y_), {.level = CaptureLevel::stats}));
   ASSERT_OK(recorder->write({{}, "b"}, Value(y_)));
