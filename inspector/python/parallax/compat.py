@@ -184,23 +184,23 @@ def plot_dot(model: Any, ax: Any = None) -> Any:
 
 def steal_forward(*arguments: Any, **options: Any) -> Any:
     """Captures the inputs and outputs of modules inside a `with`: see `parallax.torch.steal_forward`."""
-    from parallax.torch import capture
+    from parallax.torch import steal
 
-    return capture.steal_forward(*arguments, **options)
+    return steal.steal_forward(*arguments, **options)
 
 
 def steal_append(name: str, value: Any) -> None:
     """Adds a value to what `steal_forward` captures."""
-    from parallax.torch import capture
+    from parallax.torch import steal
 
-    capture.append(name, value)
+    steal.steal_append(name, value)
 
 
 def create_input_tensors_from_onnx_model(*arguments: Any, **options: Any) -> Any:
     """Tensors for a model's inputs from a file of captured values."""
-    from parallax.torch import capture
+    from parallax.torch import steal
 
-    return capture.create_input_tensors_from_onnx_model(*arguments, **options)
+    return steal.create_input_tensors_from_onnx_model(*arguments, **options)
 
 
 def get_parsed_args(

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._capture import Capture, CaptureWarning, append, capture, restore, save_onnx
     from ._decompositions import decompositions, filter_decomposition_table, get_decomposition_table
     from .backends import Backend, backend, fx_compiler
     from .debug import DivergenceError, DivergenceWarning, debug_backend
@@ -20,13 +21,16 @@ _DEFINED_IN = {
     "Backend": "backends", "backend": "backends", "fx_compiler": "backends",
     "debug_backend": "debug", "DivergenceError": "debug", "DivergenceWarning": "debug",
     "Storage": "storage", "CompiledGraph": "storage",
+    "capture": "_capture", "append": "_capture", "restore": "_capture", "save_onnx": "_capture", "Capture": "_capture",
+    "CaptureWarning": "_capture",
     "decompositions": "_decompositions", "get_decomposition_table": "_decompositions",
     "filter_decomposition_table": "_decompositions",
 }
 
 __all__ = [
-    "Backend", "CompiledGraph", "DivergenceError", "DivergenceWarning", "Storage", "backend", "debug_backend",
-    "decompositions", "filter_decomposition_table", "fx_compiler", "get_decomposition_table",
+    "Backend", "Capture", "CaptureWarning", "CompiledGraph", "DivergenceError", "DivergenceWarning", "Storage", "append",
+    "backend", "capture", "debug_backend", "decompositions", "filter_decomposition_table", "fx_compiler",
+    "get_decomposition_table", "restore", "save_onnx",
 ]
 
 
