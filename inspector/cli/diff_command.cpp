@@ -29,19 +29,13 @@ Result<OpenedComparison> compare_and_blame(std::string_view verb, const std::str
                                            const Policy& policy, const ReportOptions& reports) {
   CompareOptions options;
   options.error_pictures = reports.needs_error_pictures();
-  auto compared = compare_files(a, b, policy, options);
+  auto compared = compare_and_blame_files(a, b, policy, options, executor_factory());
   if (!compared.ok()) {
     point_to_models(verb, a, b);
     return std::move(compared).error();
   }
   OpenedComparison opened = std::move(compared).take();
   for (const std::string& remark : opened.remarks) log_warning(remark);
-  Status blamed = blame_files(a, b, policy, executor_factory(), opened.comparison);
-  if (blamed.ok()) return opened;
-  // A value that no other side has, so that only the search for causes has read it: what was compared is shown.
-  if (blamed.error().code != ErrorCode::corrupt_file) return std::move(blamed).error();
-  opened.comparison.causes.clear();
-  opened.comparison.damages.push_back({Side::unknown, "", "looking for causes: " + blamed.error().message});
   return opened;
 }
 

@@ -189,6 +189,7 @@ CaseResult run_case(const Case& test, const BackendTestRequest& request, const E
   for (const Node& node : (*model)->graph.nodes) operators.insert(node.op_type);
   RunOptions options;
   options.rewrite = request.rewrite;
+  options.cancel = request.cancel;
   if (!request.fallback.empty()) {
     auto fallback = make_executor(request.fallback);
     if (!fallback.ok()) return from_error(fallback.error());
@@ -252,6 +253,7 @@ Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, c
   if (cases.empty()) return usage_error(fmt::format("no case matches '{}'", request.glob));
   BackendTestResult result;
   for (const Case& test : cases) {
+    if (request.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the tests were cancelled");
     result.cases.push_back(run_case(test, request, make_executor));
     result.cases.back().name = test.name;
     if (request.on_case)

@@ -27,6 +27,7 @@ struct BackendTestRequest {
   std::string fallback;  // the executor of nodes that `executor` has no kernel for; empty: such a case is `unsupported`
   bool strict = false;   // our policy table instead of rtol 1e-3, atol 1e-7
   std::function<void(const CaseResult&, int64_t done, int64_t total)> on_case;
+  CancelToken cancel;
 };
 
 struct BackendTestResult {
@@ -37,7 +38,7 @@ struct BackendTestResult {
 // Comparison as ONNX's backend test does it: dtype and shape equal, |a-b| <= atol + rtol |a| with rtol 1e-3
 // (2^-6 for bfloat16), atol 1e-7. What follows from numbers drawn at random is `unsupported` where it differs in more
 // than type and shape.
-// Errors: usage (a folder without any case), io. What goes wrong in a case is that case's result.
+// Errors: usage (a folder without any case), io, cancelled. What goes wrong in a case is that case's result.
 Result<BackendTestResult> run_backend_tests(const BackendTestRequest& request, const ExecutorFactory& make_executor);
 
 }  // namespace parallax

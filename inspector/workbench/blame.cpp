@@ -311,4 +311,16 @@ Status blame_files(const std::string& a, const std::string& b, const Policy& pol
   return find_causes(request, comparison);
 }
 
+Result<OpenedComparison> compare_and_blame_files(const std::string& a, const std::string& b, const Policy& policy,
+                                                 const CompareOptions& options, const ExecutorFactory& make_executor) {
+  OpenedComparison opened = PX_TRY(compare_files(a, b, policy, options));
+  Status blamed = blame_files(a, b, policy, make_executor, opened.comparison, options.cancel);
+  if (blamed.ok()) return opened;
+  // A value that no other side has, so that only the search for causes has read it: what was compared is shown.
+  if (blamed.error().code != ErrorCode::corrupt_file) return std::move(blamed).error();
+  opened.comparison.causes.clear();
+  opened.comparison.damages.push_back({Side::unknown, "", "looking for causes: " + blamed.error().message});
+  return opened;
+}
+
 }  // namespace parallax

@@ -22,4 +22,9 @@ Status blame_sides(const RunRequest& request, const ExecutorFactory& make_execut
 Status blame_files(const std::string& a, const std::string& b, const Policy& policy,
                    const ExecutorFactory& make_executor, Comparison& comparison, const CancelToken& cancel = {});
 
+// Compares two dumps and looks for causes. Where only the search for causes meets a damaged value, what was compared is
+// kept and the damage is told in it. Errors: as of compare_files, cancelled.
+Result<OpenedComparison> compare_and_blame_files(const std::string& a, const std::string& b, const Policy& policy,
+                                                 const CompareOptions& options, const ExecutorFactory& make_executor);
+
 }  // namespace parallax

@@ -69,6 +69,12 @@ std::string single_run_to_json(const RunResult& result, const Error* failure) {
   return json_text(json);
 }
 
+std::string value_to_json(const ValueComparison& value) {
+  ordered_json json = expected_json({value}).front();
+  json.erase("side");
+  return json_text(json);
+}
+
 std::string single_run_to_text(const RunResult& result) {
   std::string text = fmt::format("{} on {}: first run {:.2f} ms, after {:.1f} ms of loading", result.execution.name,
                                  result.execution.device, result.execution.wall_ms, result.load_ms);

@@ -14,5 +14,8 @@ void bind_session(nb::module_& module);
 void bind_transforms(nb::module_& module);
 void bind_inputs(nb::module_& module);
 void bind_dump(nb::module_& module);
+void bind_jobs(nb::module_& module);
+void bind_comparison(nb::module_& module);
+void bind_comparer(nb::module_& module);
 
 }  // namespace parallax::python

@@ -23,6 +23,7 @@ NB_MODULE(_core, module) {
   python::bind_transforms(module);
   python::bind_inputs(module);
   python::bind_dump(module);
+  python::bind_jobs(module);
 
   module.attr("__version__") = PARALLAX_VERSION;
   module.def(
