@@ -161,19 +161,23 @@ Tensor tensor_from_torch(nb::object tensor) {
 
 }  // namespace
 
+bool is_numpy_array(nb::handle object) { return object.type().is(packages().numpy_array()); }
+
 bool is_torch_tensor(nb::handle object) {
+  if (is_numpy_array(object)) return false;
   const nb::handle type = packages().loaded_torch_tensor();
   return type.is_valid() && PyObject_IsInstance(object.ptr(), type.ptr()) == 1;
 }
 
 bool is_array(nb::handle object) {
-  return nb::isinstance<TensorHandle>(object) || nb::hasattr(object, "__dlpack__") || nb::hasattr(object, "__array__");
+  return is_numpy_array(object) || nb::isinstance<TensorHandle>(object) || nb::hasattr(object, "__dlpack__") ||
+         nb::hasattr(object, "__array__");
 }
 
 TensorHandle tensor_from(nb::handle object) {
-  if (nb::isinstance<TensorHandle>(object)) return *nb::inst_ptr<TensorHandle>(object);
-  if (is_torch_tensor(object)) return {tensor_from_torch(nb::borrow(object)), true};
-  const bool is_numpy = object.type().is(packages().numpy_array());
+  const bool is_numpy = is_numpy_array(object);
+  if (!is_numpy && nb::isinstance<TensorHandle>(object)) return *nb::inst_ptr<TensorHandle>(object);
+  if (!is_numpy && is_torch_tensor(object)) return {tensor_from_torch(nb::borrow(object)), true};
   if (is_numpy || nb::hasattr(object, "__dlpack__"))
     if (auto tensor = try_wrap(object)) return {*std::move(tensor), false};
   const nb::object array = packages().numpy("asarray")(object);

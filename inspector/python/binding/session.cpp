@@ -223,6 +223,7 @@ class PythonSession {
   }
 
   static ArrayKind kind_of_value(nb::handle object) {
+    if (is_numpy_array(object)) return ArrayKind::numpy;
     if (is_torch_tensor(object)) return ArrayKind::torch;
     if (nb::isinstance<TensorHandle>(object)) return ArrayKind::tensor;
     return ArrayKind::numpy;

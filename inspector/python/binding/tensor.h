@@ -25,6 +25,7 @@ ArrayKind array_kind_of(std::string_view name);
 TensorHandle tensor_from(nb::handle object);
 // Whether `object` is something that tensor_from takes without numpy making an array of it first.
 bool is_array(nb::handle object);
+bool is_numpy_array(nb::handle object);
 bool is_torch_tensor(nb::handle object);
 
 // As an array of that kind that shares the payload and keeps it alive.
