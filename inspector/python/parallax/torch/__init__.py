@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._capture import Capture, CaptureWarning, append, capture, restore, save_onnx
+    from .conversion import ConversionCause, Explanation, explain_conversion, export_capture
     from ._decompositions import decompositions, filter_decomposition_table, get_decomposition_table
     from .backends import Backend, backend, fx_compiler
     from .debug import DivergenceError, DivergenceWarning, debug_backend
@@ -23,14 +24,16 @@ _DEFINED_IN = {
     "Storage": "storage", "CompiledGraph": "storage",
     "capture": "_capture", "append": "_capture", "restore": "_capture", "save_onnx": "_capture", "Capture": "_capture",
     "CaptureWarning": "_capture",
+    "export_capture": "conversion", "explain_conversion": "conversion", "Explanation": "conversion",
+    "ConversionCause": "conversion",
     "decompositions": "_decompositions", "get_decomposition_table": "_decompositions",
     "filter_decomposition_table": "_decompositions",
 }
 
 __all__ = [
-    "Backend", "Capture", "CaptureWarning", "CompiledGraph", "DivergenceError", "DivergenceWarning", "Storage", "append",
-    "backend", "capture", "debug_backend", "decompositions", "filter_decomposition_table", "fx_compiler",
-    "get_decomposition_table", "restore", "save_onnx",
+    "Backend", "Capture", "CaptureWarning", "CompiledGraph", "ConversionCause", "DivergenceError", "DivergenceWarning",
+    "Explanation", "Storage", "append", "backend", "capture", "debug_backend", "decompositions", "explain_conversion",
+    "export_capture", "filter_decomposition_table", "fx_compiler", "get_decomposition_table", "restore", "save_onnx",
 ]
 
 
