@@ -122,16 +122,14 @@ class Converted:
     def assemble(self, results: Sequence[torch.Tensor], inputs: Sequence[Any]) -> list[Any]:
         """The graph's outputs from the model's (torch tensors in the order of `output_names`) and the call's inputs.
 
-        Puts back None, numbers, passed-through inputs and repeated outputs; gives each tensor the strides of the
-        traced one.
+        Puts back None, numbers, passed-through inputs and repeated outputs. Tensors are contiguous.
         """
         assembled: list[Any] = []
-        bindings: dict[str, int] | None = None
         for spec in self.outputs:
             if spec.kind == "tensor":
-                if bindings is None and any(isinstance(s, torch.SymInt) for s in spec.value.stride()):
-                    bindings = self.symbols.bind(inputs)
-                assembled.append(self._restride(results[spec.index], spec.value, bindings))
+                result = results[spec.index]
+                is_pair = spec.value.dtype.is_complex and not result.dtype.is_complex
+                assembled.append(torch.view_as_complex(result.contiguous()) if is_pair else result)
             elif spec.kind in ("size", "float", "bool"):
                 assembled.append(results[spec.index].item())
             elif spec.kind == "input":
@@ -141,17 +139,6 @@ class Converted:
             else:
                 assembled.append(spec.value)
         return assembled
-
-    def _restride(self, result: torch.Tensor, traced: torch.Tensor, bindings: dict[str, int] | None) -> torch.Tensor:
-        if traced.dtype.is_complex and not result.dtype.is_complex:
-            result = torch.view_as_complex(result.contiguous())
-        strides = traced.stride()
-        if bindings is not None:
-            strides = tuple(self.symbols.evaluator(s)(bindings) for s in strides)
-        if result.stride() == strides or result.numel() < 2 or not _is_dense(result.shape, strides):
-            return result
-        restrided = torch.empty_strided(result.shape, strides, dtype=result.dtype, device=result.device)
-        return restrided.copy_(result)
 
 
 def input_of(node: torch.fx.Node, position: int) -> Input:
@@ -175,13 +162,3 @@ def _feed(value: Any, spec: Input) -> torch.Tensor:
     if value.dtype.is_complex:
         return torch.view_as_real(value.resolve_conj()).contiguous()
     return value.resolve_neg().contiguous()
-
-
-def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether the elements fill their memory without gaps or overlap, in some order of the dimensions."""
-    expected = 1
-    for stride, size in sorted((st, si) for st, si in zip(strides, shape) if si != 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True

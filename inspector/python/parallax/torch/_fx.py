@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import onnx_ir
 
 __all__ = [
-    "SUPPORTED_TORCH", "ConversionError", "UnsupportedOperator", "convert", "exporter_table", "route",
+    "SUPPORTED_TORCH", "ConversionError", "UnsupportedOperator", "convert", "core_table", "exporter_table", "route",
     "tracing_context", "unsupported_operators",
 ]
 
@@ -189,7 +189,7 @@ def route() -> str:
 @lru_cache(maxsize=4)
 def _registry(opset: int) -> Any:
     """The registry of translations, built once for an opset: the exporter's, less the wrong ones, plus ours."""
-    from ._operators import WRONG_TRANSLATIONS, custom_translations
+    from ._operators import WRONG_TRANSLATIONS, complex_translations, custom_translations
 
     exporter = _exporter()
     assert exporter is not None
@@ -199,6 +199,8 @@ def _registry(opset: int) -> Any:
             registry.functions.pop(operator, None)
         for target, function in custom_translations().items():
             registry.register_op(target, function)
+        for target, function in complex_translations().items():
+            registry.register_op(target, function, is_complex=True)
     return registry
 
 
@@ -208,6 +210,13 @@ def exporter_table(opset: int = 20) -> dict[Any, Callable[..., Any]]:
     if exporter is None:
         return dict(torch.export.default_decompositions().items())
     return exporter.friendly_table(set(exporter.implemented(_registry(opset))))
+
+
+def core_table() -> dict[Any, Callable[..., Any]]:
+    """torch's decompositions into its core operators."""
+    from torch._decomp import core_aten_decompositions
+
+    return dict(core_aten_decompositions().items())
 
 
 def _why_untranslatable(node: torch.fx.Node, opset: int) -> str:
@@ -241,14 +250,16 @@ def _outside_of_tracing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_logging() -> Iterator[None]:
-    """torch.onnx warns of what is meant here: missing torchvision, None outputs, unnamed modules."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """The exporter warns of what is meant here: missing torchvision, constants that stay outputs."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)
 
 
 # --- from graph to program ----------------------------------------------------------------------------------------
@@ -293,7 +304,7 @@ def _decompose(gm: torch.fx.GraphModule, table: Mapping[Any, Callable[..., Any]]
     from torch.fx.traceback import preserve_node_meta
 
     values = [n.meta.get("val") for n in gm.graph.nodes if n.op == "placeholder"]
-    mode = _fake_mode(gm)
+    mode = fake_mode_of(gm)
 
     def run(*arguments: Any) -> Any:
         with preserve_node_meta():
@@ -307,7 +318,8 @@ def _decompose(gm: torch.fx.GraphModule, table: Mapping[Any, Callable[..., Any]]
     return traced
 
 
-def _fake_mode(gm: torch.fx.GraphModule) -> Any:
+def fake_mode_of(gm: torch.fx.GraphModule) -> Any:
+    """The fake mode in which the graph was traced; a new one where it has no tensors."""
     from torch._guards import detect_fake_mode
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -353,7 +365,7 @@ def _lift_constants(gm: torch.fx.GraphModule, graph: torch.fx.Graph) -> dict[str
                 placeholder = graph.placeholder(node.name)
             placeholder.meta = dict(node.meta)
             if not isinstance(placeholder.meta.get("val"), torch.Tensor):
-                placeholder.meta["val"] = _fake_mode(gm).from_tensor(tensor, static_shapes=True)
+                placeholder.meta["val"] = fake_mode_of(gm).from_tensor(tensor, static_shapes=True)
             lifted[node.target] = placeholder
             constants = {placeholder.name: tensor.detach(), **constants}
         node.replace_all_uses_with(lifted[node.target])
@@ -479,11 +491,28 @@ def _translate(
     except Exception as error:  # the translator raises whatever a translation raises: told with the node it was at
         raise _failed_translation(error, hint) from error
     watch.lap("translate")
-    program.model = exporter.convert_version(program.model, opset)
-    if optimize:
-        program.optimize()
+    with _quiet_logging():
+        model = exporter.convert_version(program.model, opset)
+        if optimize:
+            _optimize(model)
     watch.lap("optimize")
-    return program.model, "translator"
+    return model, "translator"
+
+
+def _optimize(model: onnx_ir.Model) -> None:
+    """The exporter's clean-up without its rewrite rules, which take most of its time; our own patterns come later."""
+    from onnx_ir import passes
+    from onnx_ir.passes import common
+    from onnxscript import optimizer
+
+    common.InlinePass()(model)
+    optimizer.fold_constants(model, onnx_shape_inference=True)
+    passes.Sequential(
+        common.RemoveUnusedNodesPass(), common.RemoveUnusedFunctionsPass(), common.RemoveUnusedOpsetsPass(),
+        common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        common.LiftSubgraphInitializersToMainGraphPass(), common.DeduplicateInitializersPass(),
+        common.CommonSubexpressionEliminationPass(), common.OutputFixPass(), common.NameFixPass(),
+    )(model)
 
 
 def _public_export(wrapped: _Wrapped, opset: int, optimize: bool, hint: str) -> onnx_ir.Model:
