@@ -9,6 +9,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include "inspector/dump/captured_objects.h"
@@ -310,13 +311,27 @@ void begin_run(WriterHandle& self, const std::string& executor, const std::strin
   });
 }
 
+// What a list or a dict of arrays is: a sequence or a map of what its first one is; numbers alone are a tensor.
+TypeInfo type_of_containers(nb::handle object) {
+  const bool is_list = nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
+  const auto type_of_first = [](nb::handle first) {
+    TypeInfo type = type_of(value_from(first, {}, "the first element"));
+    type.dims.reset();  // those that follow may have others
+    return type;
+  };
+  if (is_list && nb::len(object) > 0 && is_array(object[0])) return TypeInfo::sequence(type_of_first(object[0]));
+  if (!nb::isinstance<nb::dict>(object) || nb::len(object) == 0) return {};
+  const auto [key, value] = *nb::borrow<nb::dict>(object).begin();
+  return TypeInfo::map(nb::isinstance<nb::str>(key) ? DType::string : DType::int64, type_of_first(value));
+}
+
 bool write_value(WriterHandle& self, const std::string& path, nb::handle array, const std::optional<std::string>& level,
                  const std::string& role, bool is_graph_output) {
   RecordOptions options;
   options.role = named<ValueSite::Role>(kRoles, role, "role");
   options.is_graph_output = is_graph_output;
   if (level.has_value()) options.level = named<CaptureLevel>(kLevels, *level, "level");
-  const Value value = value_from(array, {}, "value '" + path + "'");
+  const Value value = value_from(array, type_of_containers(array), "value '" + path + "'");
   return self.call([&](TensorRecorder& recorder) -> Result<bool> {
     return recorder.write(PX_TRY(parse_value_path(path)), value, options);
   });
