@@ -1,0 +1,200 @@
+"""A comparison as HTML for a notebook: verdict, causes, the graph around the first cause, the worst values.
+
+The page stands in an ``<iframe srcdoc sandbox>``: its styles and its script stay within, and it fetches nothing.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from parallax.comparison import Cause, ComparedValue, Comparison
+
+_MOST_ROWS = 200
+_MOST_CAUSES = 10
+_LONGEST_TEXT = 300
+# Bytes of the whole frame, whose quoting makes a page longer.
+_LARGEST_FRAME = 2_900_000
+_LARGEST_PICTURE = 1_200_000
+
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1d2129;--dim:#5d6673;--line:#d9dee5;--back:#fff;--band:#f5f7f9;
+--pass:#1a7f4b;--diverged:#c2372e;--inconclusive:#9a6700}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--dim:#9aa4b2;--line:#3a414c;--back:#16191e;--band:#20252c;
+--pass:#4cc38a;--diverged:#ff7b72;--inconclusive:#e0b04c}}
+*{box-sizing:border-box}
+body{margin:0;padding:12px;background:var(--back);color:var(--ink);font:13px/1.45 system-ui,sans-serif}
+h1{font-size:15px;margin:0 0 4px}h2{font-size:13px;margin:16px 0 6px}
+.verdict{display:inline-block;padding:1px 9px;border-radius:10px;border:1.5px solid currentColor;margin-right:8px}
+.pass{color:var(--pass)}.diverged{color:var(--diverged)}.inconclusive,.mistrusted{color:var(--inconclusive)}
+.not_compared,.dim{color:var(--dim)}
+code{font:12px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
+ol{margin:0;padding:0;list-style:none}
+li{padding:6px 10px;margin:0 0 6px;border-left:3px solid var(--diverged);background:var(--band)}
+figure{margin:0;padding:8px;background:#fff;border:1px solid var(--line);border-radius:4px;overflow:auto;max-height:420px}
+svg{max-width:none}
+input{font:inherit;color:inherit;background:var(--back);border:1px solid var(--line);border-radius:4px;padding:3px 7px;
+width:min(320px,100%)}
+.table{overflow:auto;max-height:420px;margin-top:6px;border:1px solid var(--line);border-radius:4px}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;padding:3px 8px;border-bottom:1px solid var(--line);white-space:nowrap}
+td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
+th{position:sticky;top:0;background:var(--band);padding:0}
+th button{all:unset;cursor:pointer;padding:4px 8px;font-weight:600}
+th button:focus-visible,input:focus-visible{outline:2px solid var(--ink);outline-offset:-2px}
+th[aria-sort=ascending] button::after{content:" \\2191"}th[aria-sort=descending] button::after{content:" \\2193"}
+"""
+
+# Numbers sort by data-number, everything else as text; rows that have none come last either way.
+_SCRIPT = """
+const table=document.querySelector('table'),body=table&&table.tBodies[0];
+function key(row,at){const cell=row.cells[at],number=cell.dataset.number;
+return number===undefined?cell.textContent:number===''?null:Number(number)}
+if(table){table.querySelectorAll('th button').forEach((button,at)=>button.onclick=()=>{
+const head=button.parentNode,down=head.getAttribute('aria-sort')!=='descending';
+table.querySelectorAll('th').forEach(other=>other.removeAttribute('aria-sort'));
+head.setAttribute('aria-sort',down?'descending':'ascending');
+const rows=[...body.rows];rows.sort((a,b)=>{const x=key(a,at),y=key(b,at);
+if(x===null||y===null)return(x===null)-(y===null);
+const order=typeof x==='number'?x-y:x.localeCompare(y);return down?-order:order});
+rows.forEach(row=>body.append(row))});
+document.querySelector('input').oninput=event=>{const wanted=event.target.value.toLowerCase();
+for(const row of body.rows)row.hidden=!row.textContent.toLowerCase().includes(wanted)}}
+"""
+
+
+def frame_of(comparison: Comparison) -> str:
+    """The page in a frame of its own, below 3 MB whatever the model."""
+    picture = comparison.svg()
+    rows = _MOST_ROWS
+    while True:
+        page = page_of(comparison, picture, rows)
+        frame = (
+            f'<iframe title="Comparison" sandbox="allow-scripts" srcdoc="{html.escape(page)}" '
+            f'style="width:100%;height:{_height(comparison, bool(picture))}px;border:0"></iframe>'
+        )
+        if len(frame.encode()) <= _LARGEST_FRAME or (not picture and rows == 0):
+            return frame
+        picture, rows = "", rows if picture else rows // 2
+
+
+def page_of(comparison: Comparison, picture: str, rows: int) -> str:
+    """A whole HTML document; ``picture`` is SVG or "", ``rows`` how many values it lists."""
+    picture = picture if len(picture) <= _LARGEST_PICTURE else ""
+    parts = [_head(comparison), _causes(comparison.causes), _figure(picture), _table(comparison, rows)]
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title><style>{_STYLE}</style></head>'
+        f'<body>{"".join(parts)}<script>{_SCRIPT}</script></body></html>'
+    )
+
+
+def _height(comparison: Comparison, has_picture: bool) -> int:
+    listed = min(_MOST_ROWS, comparison.summary.values)
+    table = 110 + min(420, 26 * (listed + 1)) if listed else 0
+    causes = 40 + 62 * min(_MOST_CAUSES, len(comparison.causes)) if comparison.causes else 0
+    return 90 + causes + (420 if has_picture else 0) + table
+
+
+def _text(text: object) -> str:
+    """Text for HTML: bounded, and never an address that a page could fetch."""
+    plain = "" if text is None else str(text)
+    return html.escape(plain if len(plain) <= _LONGEST_TEXT else plain[: _LONGEST_TEXT - 1] + "…")
+
+
+def _figures(value: object) -> str:
+    if not isinstance(value, (int, float)):
+        return "" if value is None else str(value)
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.4g}" if math.isfinite(value) else str(value)
+
+
+def _head(comparison: Comparison) -> str:
+    summary, verdict = comparison.summary, comparison.verdict
+    sides = " · ".join(f"{row.side}: {row.name}" + (f" on {row.device}" if row.device else "") for row in comparison.executions)
+    counts = [f"{summary.values} values", f"{summary.passed} passed", f"{summary.diverged} diverged"]
+    counts += [f"{summary.mistrusted} mistrusted"] if summary.mistrusted else []
+    counts += [f"{summary.not_compared} not compared"] if summary.not_compared else []
+    told = f"<div>{_text(comparison.reason)}</div>" if comparison.reason else ""
+    first = comparison.first_divergence
+    if first is not None:
+        told += f"<div>first: <code>{_text(first.path)}</code> {_text(first.op or '')}</div>"
+    return (
+        f'<h1><span class="verdict {verdict}">{verdict}</span>{", ".join(counts)}</h1>'
+        f'<div class="dim">{_text(sides)}</div>{told}'
+    )
+
+
+def _causes(causes: list[Cause]) -> str:
+    if not causes:
+        return ""
+    items = []
+    for cause in causes[:_MOST_CAUSES]:
+        source = ""
+        if cause.source is not None:
+            told = " · ".join(part for part in (cause.source.operator, cause.source.module, cause.source.line) if part)
+            source = f'<div class="dim">{_text(told)}</div>' if told else ""
+        items.append(
+            f"<li><b>{cause.rank}. <code>{_text(cause.node)}</code></b> {_text(cause.op)} "
+            f'<span class="dim">side {_text(cause.side)} · introduced {_figures(cause.introduced)} · '
+            f"inherited {_figures(cause.inherited)}</span><div>{_text(cause.why)}</div>{source}</li>"
+        )
+    more = f'<div class="dim">and {len(causes) - _MOST_CAUSES} more</div>' if len(causes) > _MOST_CAUSES else ""
+    return f"<h2>Causes</h2><ol>{''.join(items)}</ol>{more}"
+
+
+def _figure(picture: str) -> str:
+    if not picture:
+        return ""
+    # A namespace is for files of their own; in a page it would be the only address.
+    inline = picture[picture.find("<svg") :].replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
+    return f"<h2>Around it</h2><figure>{inline}</figure>"
+
+
+_COLUMNS = ("verdict", "value", "node", "op", "type", "severity", "max |d|", "max rel", "rel L2", "A", "B", "reason")
+_NUMBERS = frozenset(("severity", "max |d|", "max rel", "rel L2", "A", "B"))
+
+
+def _table(comparison: Comparison, rows: int) -> str:
+    worst = sorted(comparison.values, key=_rank)[:rows]
+    if not worst:
+        return ""
+    heads = "".join(
+        f'<th scope="col"{" class=number" if name in _NUMBERS else ""}><button>{_text(name)}</button></th>' for name in _COLUMNS
+    )
+    body = "".join(_row(value) for value in worst)
+    return (
+        f"<h2>The worst {len(worst)} of {comparison.summary.values} values</h2>"
+        '<input type="search" placeholder="filter" aria-label="filter values">'
+        f'<div class="table"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _rank(value: ComparedValue) -> tuple[bool, float]:
+    """Compared ones first, by severity; NaN counts as the worst."""
+    severity = value.severity
+    if severity is None:
+        return True, 0.0
+    return False, -math.inf if math.isnan(severity) else -severity
+
+
+def _row(value: ComparedValue) -> str:
+    metrics = value.metrics or {}
+    numbers = [value.severity, *(metrics.get(name) for name in ("max_abs", "max_rel", "rel_l2", "worst_a", "worst_b"))]
+    dims = ",".join(str(size) for size in value.shape)
+    reason = value.reason or (value.accepted or {}).get("reason", "")
+    return (
+        f'<tr><td class="{value.verdict}">{_text(value.verdict)}</td><td><code>{_text(value.path)}</code></td>'
+        f"<td>{_text(value.node)}</td><td>{_text(value.op)}</td><td>{_text(value.dtype)}[{dims}]</td>"
+        + "".join(_number_cell(number) for number in numbers)
+        + f"<td>{_text(reason)}</td></tr>"
+    )
+
+
+def _number_cell(number: object) -> str:
+    known = number if isinstance(number, (int, float)) else None
+    key = "" if known is None else "Infinity" if math.isnan(known) or known == math.inf else repr(float(known))
+    key = "-Infinity" if known == -math.inf else key
+    return f'<td class="number" data-number="{key}">{_text(_figures(number))}</td>'
