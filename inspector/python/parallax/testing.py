@@ -143,7 +143,7 @@ def assert_close_dumps(a: str | os.PathLike[str], b: str | os.PathLike[str], **o
         raise _failure(f"{os.fspath(a)} and {os.fspath(b)}", comparison, command)
 
 
-def _seeds(inputs: Inputs, count: int) -> list[dict[str, int]]:
+def _seeds(inputs: Inputs, count: int) -> list[dict[str, Any]]:
     if count < 1:
         raise UsageError(f"seeds is {count}; it must be at least 1")
     if inputs is not None and count > 1:
