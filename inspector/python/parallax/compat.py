@@ -20,11 +20,12 @@ from parallax.errors import UsageError
 if TYPE_CHECKING:
     from parallax.helpers import pretty_onnx, string_type
     from parallax.torch._decompositions import filter_decomposition_table, get_decomposition_table
+    from parallax.torch.steal import create_input_tensors_from_onnx_model, is_stealing, steal_append, steal_forward
 
 __all__ = [
     "ExportOptions", "OptimizationOptions", "create_input_tensors_from_onnx_model", "filter_decomposition_table",
-    "get_decomposition_table", "get_parsed_args", "onnx_custom_backend", "onnx_debug_backend", "plot_dot", "pretty_onnx",
-    "steal_append", "steal_forward", "string_type",
+    "get_decomposition_table", "get_parsed_args", "is_stealing", "onnx_custom_backend", "onnx_debug_backend",
+    "plot_dot", "pretty_onnx", "steal_append", "steal_forward", "string_type",
 ]
 
 # Names that other modules have under the same name or another one.
@@ -32,6 +33,10 @@ _DEFINED_IN = {
     "pretty_onnx": ("parallax.helpers", "pretty_onnx"), "string_type": ("parallax.helpers", "string_type"),
     "get_decomposition_table": ("parallax.torch", "get_decomposition_table"),
     "filter_decomposition_table": ("parallax.torch", "filter_decomposition_table"),
+    "steal_forward": ("parallax.torch.steal", "steal_forward"),
+    "steal_append": ("parallax.torch.steal", "steal_append"),
+    "is_stealing": ("parallax.torch.steal", "is_stealing"),
+    "create_input_tensors_from_onnx_model": ("parallax.torch.steal", "create_input_tensors_from_onnx_model"),
 }
 
 _PATTERN_SETS = {
@@ -92,8 +97,8 @@ def onnx_custom_backend(
     graph_module: Any, args: Sequence[Any], target_opset: int | None = None, *, verbose: int | tuple[int, int] = 0,
     dump_prefix: str | None = None, providers: Sequence[str] | None = None,
     storage: MutableMapping[Any, Any] | None = None, options: OptimizationOptions | None = None,
-    export_options: ExportOptions | None = None, optimize: bool = True, enable_pattern: str | Sequence[str] | None = None,
-    disable_pattern: str | Sequence[str] | None = None,
+    export_options: ExportOptions | None = None, optimize: bool = True,
+    enable_pattern: str | Sequence[str] | None = None, disable_pattern: str | Sequence[str] | None = None,
     pre_ort_model_transforms: Callable[[Any], Any] | Sequence[Callable[[Any], Any]] | None = None,
 ) -> Callable[..., Any]:
     """Compiles a graph of torch.compile or of aot_autograd: converts it to ONNX, fuses, runs it on the fast executor.
@@ -104,7 +109,8 @@ def onnx_custom_backend(
 
     >>> import torch
     >>> from parallax.compat import onnx_custom_backend
-    >>> net = torch.compile(torch.nn.Linear(4, 2), backend=lambda *a, **k: onnx_custom_backend(*a, target_opset=18, **k))
+    >>> backend = lambda *a, **k: onnx_custom_backend(*a, target_opset=18, **k)
+    >>> net = torch.compile(torch.nn.Linear(4, 2), backend=backend)
     >>> net(torch.ones(3, 4)).shape
     torch.Size([3, 2])
     """
@@ -139,8 +145,9 @@ def _compile(
     table = export_options.decomposition_table if export_options is not None else None
     given = [] if transforms is None else [transforms] if callable(transforms) else list(transforms)
     return fx_compiler(
-        graph_module, args, opset=20 if target_opset is None else target_opset, dump_prefix=dump_prefix, storage=storage,
-        decompositions="default" if table is None else table, verbose=verbose[0] if isinstance(verbose, tuple) else verbose,
+        graph_module, args, opset=20 if target_opset is None else target_opset, dump_prefix=dump_prefix,
+        storage=storage, decompositions="default" if table is None else table,
+        verbose=verbose[0] if isinstance(verbose, tuple) else verbose,
         transforms=[_on_protos(transform) for transform in given], **more)
 
 
@@ -180,27 +187,6 @@ def plot_dot(model: Any, ax: Any = None) -> Any:
     from parallax import plot
 
     return plot.dot(model, ax=ax)
-
-
-def steal_forward(*arguments: Any, **options: Any) -> Any:
-    """Captures the inputs and outputs of modules inside a `with`: see `parallax.torch.steal_forward`."""
-    from parallax.torch import steal
-
-    return steal.steal_forward(*arguments, **options)
-
-
-def steal_append(name: str, value: Any) -> None:
-    """Adds a value to what `steal_forward` captures."""
-    from parallax.torch import steal
-
-    steal.steal_append(name, value)
-
-
-def create_input_tensors_from_onnx_model(*arguments: Any, **options: Any) -> Any:
-    """Tensors for a model's inputs from a file of captured values."""
-    from parallax.torch import steal
-
-    return steal.create_input_tensors_from_onnx_model(*arguments, **options)
 
 
 def get_parsed_args(

@@ -172,12 +172,18 @@ def _is_complex(spec: Input) -> bool:
 
 # ---- Results ----
 
-def restorer(computed: Sequence[torch.fx.Node]) -> Callable[[list[Any]], list[Any]] | None:
+def restorer(
+    computed: Sequence[torch.fx.Node], *, is_double: bool = False,
+) -> Callable[[list[Any]], list[Any]] | None:
     """A function that gives the model's results, dense and row-major, the form that the traced values have.
 
-    None where there is nothing to do. The function changes the list that it is given.
+    None where there is nothing to do. The function changes the list that it is given. `is_double`: floats come in
+    float64, as executor `reference:double` has them.
     """
-    steps = [(index, step) for index, node in enumerate(computed) if (step := _step(node.meta.get("val"))) is not None]
+    found = [_step(node.meta.get("val")) for node in computed]
+    if is_double:
+        found = [_narrowing(node.meta.get("val"), step) for node, step in zip(computed, found)]
+    steps = [(index, step) for index, step in enumerate(found) if step is not None]
     if not steps:
         return None
 
@@ -197,6 +203,13 @@ def _step(traced: Any) -> Callable[[Any], Any] | None:
     if traced.dtype.is_complex:
         return lambda result: _arranged(torch.view_as_complex(result), order, strides)
     return None if order is None and strides is None else lambda result: _arranged(result, order, strides)
+
+
+def _narrowing(traced: Any, step: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    if not isinstance(traced, torch.Tensor):
+        return step
+    dtype = traced.dtype.to_real() if traced.dtype.is_complex else traced.dtype
+    return lambda result: result.to(dtype) if step is None else step(result.to(dtype))
 
 
 def _unusual_strides(traced: torch.Tensor) -> tuple[int, ...] | None:

@@ -18,6 +18,7 @@ from ._converted import Converted
 from ._decompositions import decompositions
 from ._freeze import FrozenInputs, static_inputs
 from ._options import DebugOptions, Options
+from ._random import Lifted, lift_randomness
 from ._sessions import Engine, FrozenRunner, Runner, SessionEngine
 from .storage import CompiledGraph, Kind, dump_path
 
@@ -50,11 +51,45 @@ def table_of(options: Options) -> dict[Any, Callable[..., Any]]:
 def compile_graph(gm: torch.fx.GraphModule, options: Options, kind: Kind, break_reason: str = "") -> Boxed:
     """The graph as a function that takes a list of inputs, which it empties, and returns a list of outputs."""
     origin = Origin(kind, break_reason, static_inputs(gm) if kind == "inference" else frozenset())
-    if options.fallback == "eager":
-        from ._fallback import compile_with_fallback
+    if options.randomness == "executor":
+        return _compile(gm, options, origin)
+    try:
+        lifted = lift_randomness(gm)
+    except _fx.ConversionError:
+        if options.fallback == "error":
+            raise
+        return _compile(gm, options, origin, random_operators(gm))
+    return _drawing(_compile(lifted.graph_module, options, origin), lifted)
 
-        return compile_with_fallback(gm, options, origin)
-    return compile_whole(gm, options, origin)
+
+def _compile(
+    gm: torch.fx.GraphModule, options: Options, origin: Origin, eager: frozenset[str] = frozenset(),
+) -> Boxed:
+    if options.fallback == "error":
+        return compile_whole(gm, options, origin)
+    from ._fallback import compile_with_fallback
+
+    return compile_with_fallback(gm, options, origin, eager)
+
+
+def _drawing(call: Boxed, lifted: Lifted) -> Boxed:
+    """The call with random numbers that torch draws before it, as inputs after the others."""
+    if not lifted.draws:
+        return call
+
+    def draw_and_call(boxed: list[Any]) -> list[Any]:
+        boxed.extend(lifted.draw(boxed))
+        return call(boxed)
+
+    draw_and_call._boxed_call = True  # type: ignore[attr-defined]
+    return draw_and_call
+
+
+def random_operators(gm: torch.fx.GraphModule) -> frozenset[str]:
+    """Names of the nodes that draw random numbers: where torch draws some of them inside the graph, it draws all."""
+    return frozenset(
+        node.name for node in gm.graph.nodes
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()))
 
 
 def compile_whole(
@@ -73,7 +108,7 @@ def compile_whole(
     graph.seconds["to_onnx"] = time.perf_counter() - started
     _record(graph, options)
     runner = _runner(graph, converted, origin.static, options) if parts.computed else None
-    return _boxed(graph, runner, restorer(parts.computed), parts.finish)
+    return _boxed(graph, runner, restorer(parts.computed, is_double=graph.executor.endswith(":double")), parts.finish)
 
 
 def _output_names(gm: torch.fx.GraphModule) -> list[str]:
@@ -108,8 +143,8 @@ def _record(graph: CompiledGraph, options: Options) -> None:
         dump_path(options.dump_prefix, graph, ".txt").write_text(text)
     if options.verbose:
         nodes = len(graph.converted_model.nodes)
-        print(f"parallax: graph {graph.index} ({graph.kind}), {len(graph.inputs)} inputs, {len(graph.outputs)} outputs, "
-              f"{nodes} nodes, converted in {graph.seconds['to_onnx']:.2f} s")
+        print(f"parallax: graph {graph.index} ({graph.kind}), {len(graph.inputs)} inputs, {len(graph.outputs)} outputs,"
+              f" {nodes} nodes, converted in {graph.seconds['to_onnx']:.2f} s")
     if options.verbose > 1:
         print(graph.converted_model.text(shapes=True))
 
@@ -171,7 +206,8 @@ def _write_inputs(graph: CompiledGraph, converted: Converted, inputs: Sequence[A
 
 
 def _boxed(
-    graph: CompiledGraph, runner: Runner | None, restore: Callable[[list[Any]], list[Any]] | None, finish: Finish | None,
+    graph: CompiledGraph, runner: Runner | None, restore: Callable[[list[Any]], list[Any]] | None,
+    finish: Finish | None,
 ) -> Boxed:
     """The call as aot_autograd makes it: the list of inputs is emptied, so that they are freed as soon as may be."""
 

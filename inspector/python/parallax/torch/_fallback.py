@@ -20,9 +20,11 @@ _MOST_ROUNDS = 50
 """Each round learns of at least one more node; a graph that needs more is given to torch as a whole."""
 
 
-def compile_with_fallback(gm: torch.fx.GraphModule, options: Options, origin: Origin) -> Boxed:
-    """The graph as one model where it converts, else in parts."""
-    eager = _unsupported_in(gm, options)
+def compile_with_fallback(
+    gm: torch.fx.GraphModule, options: Options, origin: Origin, for_torch: frozenset[str],
+) -> Boxed:
+    """The graph as one model where it converts, else in parts; torch runs the nodes named `for_torch` in any case."""
+    eager = _unsupported_in(gm, options) | for_torch
     for _ in range(_MOST_ROUNDS):
         try:
             if not eager:
@@ -66,7 +68,8 @@ class _Convertible(OperatorSupportBase):
         if node.op != "call_function" or node.name in self._eager:
             return False
         source = node.args[0] if node.args else None
-        return not (node.target is operator.getitem and isinstance(source, torch.fx.Node) and source.name in self._eager)
+        is_part = node.target is operator.getitem and isinstance(source, torch.fx.Node)
+        return not (is_part and source.name in self._eager)
 
 
 def _compile_parts(gm: torch.fx.GraphModule, eager: set[str], options: Options, origin: Origin) -> Boxed:

@@ -39,7 +39,8 @@ class Options:
         if isinstance(self.decompositions, str):
             _check_choice("decompositions", self.decompositions, ("default", "core", "none"))
         if self.storage is not None and not isinstance(self.storage, MutableMapping):
-            raise UsageError(f"storage is a {type(self.storage).__name__}; it must be a parallax.torch.Storage or a dict")
+            kind = type(self.storage).__name__
+            raise UsageError(f"storage is a {kind}; it must be a parallax.torch.Storage or a dict")
 
     @property
     def rewrite(self) -> str:

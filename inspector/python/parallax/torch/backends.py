@@ -44,18 +44,18 @@ def backend(
     """A backend for `torch.compile(model, backend=...)` that converts each graph to ONNX and runs it on an executor.
 
     - `executor`: "cpu", "cuda", "reference" or "reference:double";
-    - `patterns`: what is fused: a set ("standard", "standard+microsoft", "standard+microsoft+own" = "default"), names of
-      patterns, a set less a name ("default,-attention"), or "none";
+    - `patterns`: what is fused: a set ("standard", "standard+microsoft", "standard+microsoft+own" = "default"), names
+      of patterns, a set less a name ("default,-attention"), or "none";
     - `storage`: a `Storage`, or a dict, that gets a `CompiledGraph` for each graph;
     - `dump_prefix`: for each graph `PREFIX_<index>_<kind>` with the endings `.onnx` (converted, before any pattern),
       `.txt` (the ATen graph) and `.npz` (inputs of the first call) are written;
     - `opset`: of the models, 18 or later;
     - `decompositions`: "default", "core", "none", or a table for aot_autograd;
-    - `freeze`: "auto" makes weights of inference graphs initializers, and packs them anew when one changes (edits through
-      `.data` are not seen); "never" leaves them inputs;
-    - `fallback`: "error" refuses a graph with an operator that has no conversion; "eager" lets torch run such operators;
-    - `randomness`: "torch" draws dropout masks and random numbers as eager does, so that `torch.manual_seed` governs them;
-      "executor" leaves the drawing to the model;
+    - `freeze`: "auto" makes weights of inference graphs initializers, and packs them anew when one changes (edits
+      through `.data` are not seen); "never" leaves them inputs;
+    - `fallback`: "error" refuses a graph with an operator that has no conversion; "eager" lets torch run it;
+    - `randomness`: "torch" draws dropout masks and random numbers as eager does, so that `torch.manual_seed` governs
+      them; "executor" leaves the drawing to the model;
     - `transforms`: functions that are applied to each converted model (`parallax.Model`) in order;
     - `observer`: an object with `observe(path, value)`, and `wants(site)` or not, that sees the values of each run, as
       `parallax.Session.run(observe=...)` has it;

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 import parallax
+from parallax.comparison import Cause, Comparer, Comparison
 from parallax.errors import ExecutionError
 from parallax.model import Model
 
 from ._converted import Converted
+from ._opinion import policy_of
 from ._options import DebugOptions, Transform
 from ._sessions import Engine, SessionEngine
 from .backends import Backend
 from .storage import CompiledGraph, Storage, dump_path
 
 if TYPE_CHECKING:
-    from parallax.comparison import Comparison
-
     from ._opinion import Opinion
 
 
@@ -61,8 +61,9 @@ class DivergenceWarning(UserWarning):
 def debug_backend(
     *, executors: tuple[str, str] = ("reference", "cpu"), eager: bool = False, policy: str | Mapping[str, Any] = "auto",
     on_divergence: Literal["warn", "raise"] | Callable[[Divergence], Any] = "warn", every: int = 1,
-    dump: str | Path | None = None, fast_transforms: Sequence[Transform] = (), patterns: str | Sequence[str] = "default",
-    storage: MutableMapping[Any, Any] | None = None, dump_prefix: str | Path | None = None, opset: int = 20,
+    dump: str | Path | None = None, fast_transforms: Sequence[Transform] = (),
+    patterns: str | Sequence[str] = "default", storage: MutableMapping[Any, Any] | None = None,
+    dump_prefix: str | Path | None = None, opset: int = 20,
     decompositions: str | Mapping[Any, Callable[..., Any]] = "default", freeze: Literal["auto", "never"] = "auto",
     fallback: Literal["error", "eager"] = "error", randomness: Literal["torch", "executor"] = "torch",
     transforms: Sequence[Transform] = (), verbose: int = 0,
@@ -108,28 +109,26 @@ class DebugEngine:
     """Runs a model on both executors, or in between on the second alone."""
 
     def __init__(self, graph: CompiledGraph, converted: Converted, options: DebugOptions, model: Model) -> None:
-        from parallax.comparison import Comparer
-
         fast = model
         for transform in options.fast_transforms:
             fast = parallax.load(transform(fast))
         self._graph = graph
         self._options = options
         self._model, self._fast = model, fast
-        self._compare = Comparer(
-            model, fast, executors=options.executors, rewrite=options.rewrite, policy=options.policy)
+        self._comparer = Comparer(
+            model, fast, executors=options.executors, rewrite=options.rewrite, **policy_of(options.policy))
         self._session = SessionEngine(fast, options.executors[1], options.rewrite, options.observer)
         self._opinion: Opinion | None = None
         if options.eager:
             from ._opinion import Opinion
 
-            self._opinion = Opinion(converted, options)
+            self._opinion = Opinion(converted, graph.converted_model, options)
 
     def __call__(self, feeds: list[Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
         call = self._graph.calls
         if call % self._options.every:
             return self._session(feeds, inputs)
-        results, comparison = self._compare.run(feeds, kind="torch")
+        results, comparison = self._comparer.run(feeds, kind="torch", blame=True)
         self._keep(comparison)
         conversion = None if self._opinion is None else self._opinion.disagreement(inputs)
         if conversion is not None:
@@ -147,22 +146,11 @@ class DebugEngine:
 
     def _divergence(self, fault: Literal["kernel", "conversion"], call: int, comparison: Comparison) -> Divergence:
         graph = self._graph
-        found = comparison.first_divergence
-        cause = comparison.causes[0] if comparison.causes else None
-        name = cause.node if cause is not None and cause.node else found.node if found is not None else ""
-        node = next((each for each in graph.converted_model.nodes if each.name == name), None)
-        operator = _operator_of(node)
-        where = f" in {node.scope}" if node is not None and node.scope else ""
-        where += f" ({node.source})" if node is not None and node.source else ""
-        made = f", made of {operator}{where}," if operator else where
-        op = f" ({node.op})" if node is not None else ""
-        a, b = ("torch", self._options.executors[0]) if fault == "conversion" else self._options.executors
-        why = f": {cause.why}" if cause is not None and cause.why else ""
-        worst = f" {found.reason}" if found is not None and not why and getattr(found, "reason", "") else ""
-        text = (f"call {call} of graph {graph.index} ({graph.kind}): node '{name}'{op}{made} differs between {a} and {b}"
-                f"{why}{worst}. At fault is the {_FAULTS[fault].format(b)}")
-        return Divergence(graph, call, fault, comparison, name, operator, node.scope if node is not None else "",
-                          node.source if node is not None else "", text)
+        sides = ("torch", self._options.executors[0]) if fault == "conversion" else self._options.executors
+        place = _place(graph.converted_model, comparison)
+        text = (f"call {call} of graph {graph.index} ({graph.kind}): {place} differs between {sides[0]} and {sides[1]}"
+                f"{place.why}. At fault is the {_FAULTS[fault].format(sides[1])}")
+        return Divergence(graph, call, fault, comparison, place.node, place.operator, place.module, place.line, text)
 
     def _tell(self, divergence: Divergence, feeds: list[Any]) -> None:
         if self._options.dump is not None:
@@ -187,9 +175,43 @@ class DebugEngine:
 _FAULTS = {"kernel": "kernel of executor '{}'", "conversion": "conversion to ONNX"}
 
 
-def _operator_of(node: Any) -> str:
-    """The ATen operator that an ONNX node was made of, from the metadata that torch.onnx writes; "" where unknown."""
-    namespace = "" if node is None else node.metadata.get("namespace", "")
-    last = namespace.rsplit("/", 1)[-1]
-    name, _, kind = last.partition(": ")
-    return kind if kind.startswith("aten.") else name if name.startswith("aten.") else ""
+@dataclass(frozen=True)
+class _Place:
+    """The node that a comparison names first, with its origin in torch."""
+
+    node: str
+    op: str
+    operator: str
+    module: str
+    line: str
+    why: str
+
+    def __str__(self) -> str:
+        made = f", made of {self.operator}" if self.operator else ""
+        where = (f" in {self.module}" if self.module else "") + (f" ({self.line})" if self.line else "")
+        return f"node '{self.node}' ({self.op}){made}{where}{',' if made or where else ''}"
+
+
+def _place(model: Model, comparison: Comparison) -> _Place:
+    if comparison.causes:
+        cause = comparison.causes[0]
+        operator, module, line = _origin(model, cause)
+        return _Place(cause.node, cause.op, operator, module, line, f": {cause.why}" if cause.why else "")
+    first = comparison.first_divergence
+    node = "" if first is None or first.node is None else first.node
+    worst = max(comparison.values, key=lambda value: value.severity or 0.0, default=None)
+    why = "" if worst is None else f": value '{worst.path}' is {worst.severity or 0.0:.3g} times its limit apart"
+    return _Place(node, "" if first is None or first.op is None else first.op, "", "", "", why)
+
+
+def _origin(model: Model, cause: Cause) -> tuple[str, str, str]:
+    """ATen operator, module and source line of a cause; "" where the conversion did not say."""
+    found = next((node for node in model.nodes if node.name == cause.node), None)
+    source = cause.source
+    module = source.module if source is not None else found.scope if found is not None else ""
+    line = source.line if source is not None else found.source if found is not None else ""
+    operator = source.operator if source is not None else ""
+    if not operator and found is not None:
+        kinds = [part.rpartition(": ")[2] for part in found.metadata.get("namespace", "").split("/")]
+        operator = next((kind for kind in reversed(kinds) if kind.startswith("aten.")), "")
+    return operator, module, line

@@ -68,7 +68,7 @@ class CompiledGraph(Mapping[str, Any]):
 
     @property
     def onnx(self) -> onnx.ModelProto:
-        """`model` as a protobuf message. Raises `Unsupported` where its weights exceed 2 GB: `model.save(path)` then."""
+        """`model` as a protobuf message. Raises `Unsupported` above 2 GB of weights: `model.save(path)` then."""
         import onnx
 
         return onnx.ModelProto.FromString(self.model.to_bytes())

@@ -43,7 +43,7 @@ def test_torch_runs_what_does_not_convert():
     with torch.no_grad(), pytest.warns(UserWarning, match=r"aten.linalg_inv_ex.default \(1 node\)"):
         assert_same(ours(x), model(x))
     assert len(storage.graphs) == 2
-    assert all(graph.fallback_ops == {"aten.linalg_inv_ex.default": 1} for graph in storage.graphs)
+    assert all(graph.fallback_ops["aten.linalg_inv_ex.default"] == 1 for graph in storage.graphs)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("error")  # told once
         assert_same(ours(x), model(x))
