@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import tempfile
@@ -89,26 +88,36 @@ def capture(
 def provenance_by_name(executed: Any, source: Any) -> list[tuple[str, str]]:
     """Pairs (node of ``executed``, node of ``source``): what each node of an optimized graph stands for.
 
-    A node stands for the source nodes that compute its outputs from values that both graphs have.
+    Nodes between values that both graphs have stand for the source nodes between them.
 
     >>> from parallax.ort import provenance_by_name
     >>> pairs = provenance_by_name("optimized.onnx", "model.onnx")                               # doctest: +SKIP
     """
     made, given = Model(executed), load(source)
     producers = {name: node for node in given.nodes for name in node.outputs if name}
-    common = {name for node in made.nodes for name in (*node.inputs, *node.outputs) if name}
-    pairs = []
+    executed_by = {name: node for node in made.nodes for name in node.outputs if name}
+    common = {name for node in made.nodes for name in (*node.inputs, *node.outputs) if name in producers}
+    pairs: dict[tuple[str, str], None] = {}
     for node in made.nodes:
-        waiting = [name for name in node.outputs if name in producers]
-        found: dict[str, None] = {}
-        while waiting:
-            origin = producers[waiting.pop()]
-            if origin.name in found:
-                continue
-            found[origin.name] = None
-            waiting += [name for name in origin.inputs if name in producers and name not in common]
-        pairs += [(node.name, name) for name in found]
-    return pairs
+        named = [name for name in node.outputs if name in common]
+        if named:
+            group = _between(named, executed_by, common)
+            stands_for = _between(named, producers, common)
+            pairs.update(dict.fromkeys((one, other) for one in group for other in stands_for))
+    return list(pairs)
+
+
+def _between(outputs: Sequence[str], producers: Mapping[str, Any], known: set[str]) -> list[str]:
+    """The nodes that compute ``outputs`` from values among ``known``, the last one first."""
+    waiting = list(outputs)
+    found: dict[str, None] = {}
+    while waiting:
+        node = producers.get(waiting.pop())
+        if node is None or node.name in found:
+            continue
+        found[node.name] = None
+        waiting += [name for name in node.inputs if name not in known]
+    return list(found)
 
 
 def _inputs(model: Model, inputs: Any, seed: int) -> tuple[dict[str, Any], list[str]]:
@@ -145,10 +154,10 @@ class _Run:
     def write(self, dump: DumpWriter, memory_limit: int | None) -> None:
         """Runs the model and writes inputs, weights and values."""
         for name, value in self._inputs.items():
-            dump.write(_escaped(name), value, role="input")
+            dump.write(_core.escape_name(name), value, role="input")
         for weight in self._source.initializers:
             if weight.name not in self._inputs:
-                dump.write(_escaped(weight.name), weight.tensor, role="initializer")
+                dump.write(_core.escape_name(weight.name), weight.tensor, role="initializer")
         outputs = [value.name for value in self._source.outputs]
         groups = [[]] if memory_limit is None else self._groups(memory_limit)
         for group in groups:
@@ -204,21 +213,11 @@ class _Run:
         self._captured.update((name, results[name]) for name in outputs)
 
 
-def _escaped(name: str) -> str:
-    """A value's name as it stands in paths."""
-    text = name.replace("//", "%2F%2F")
-    return text
-
-
 def _bytes_of(layout: dict[str, Any], shapes: Any) -> int:
     """Bytes of all executions of a value, from their shapes."""
-    size = _SIZES.get(layout["dtype"], 8)
-    stacked = [np.asarray(shape) for shape in shapes] if layout["is_sequence"] else [np.asarray(shapes)]
-    return sum(
-        int(math.prod(int(dim) for dim in row) * size)
-        for shape in stacked
-        for row in shape.reshape(-1, shape.shape[-1] if shape.ndim else 1)
-    )
+    rows = shapes if layout["is_sequence"] else [shapes]
+    count = sum(int(np.prod(np.asarray(row, np.int64), axis=-1).sum()) for row in rows)
+    return count * _SIZES.get(layout["dtype"], 8)
 
 
 _SIZES = {
