@@ -106,12 +106,20 @@ class NameWriter {
                 depth + 1);
   }
 
-  // Keys and values of all layers; as a DynamicCache where it is one that has no other state.
+  static void collect_tensors(const Json& node, Json& items) {
+    if (!node.is_structured()) return;
+    if (node.is_object() && text_of(node, "kind") == "tensor") return items.push_back(node);
+    for (const Json& part : node) collect_tensors(part, items);
+  }
+
+  // Keys and values of all layers, and what other tensors it has; as a DynamicCache where it is one without others.
   Status cache(const Json& tree, const std::string& prefix, size_t depth) const {
     const auto layers = tree.find("layers");
     if (layers == tree.end() || !layers->is_array()) return broken_tree("a cache has no layers");
     Json keys{{"kind", "list"}, {"items", Json::array()}};
     Json values = keys;
+    Json others = keys;
+    if (tree.contains("fields")) collect_tensors(tree["fields"], others["items"]);
     bool is_plain = text_of(tree, "class").ends_with(":DynamicCache");
     for (const Json& layer : *layers) {
       const auto key = layer.find("keys");
@@ -119,12 +127,15 @@ class NameWriter {
       if (key == layer.end() || value == layer.end()) return broken_tree("a layer of a cache has no keys or values");
       is_plain = is_plain && text_of(layer, "class") == "DynamicLayer" && text_of(*key, "kind") == "tensor" &&
                  text_of(*value, "kind") == "tensor";
+      if (layer.contains("fields")) collect_tensors(layer["fields"], others["items"]);
       keys["items"].push_back(*key);
       values["items"].push_back(*value);
     }
+    is_plain = is_plain && others["items"].empty();
     const std::string_view container = is_plain ? "DynamicCache" : "dict";
     PX_TRY(entry(prefix, container, "key_cache", false, keys, depth));
-    return entry(prefix, container, "value_cache", true, values, depth);
+    PX_TRY(entry(prefix, container, "value_cache", others["items"].empty(), values, depth));
+    return others["items"].empty() ? Status() : entry(prefix, container, "other_tensors", true, others, depth);
   }
 
   const LeafVisitor& visit_;

@@ -166,6 +166,27 @@ TEST_F(CapturedObjectsTest, LargeTensorsCanLieBesideTheModel) {
   EXPECT_TRUE(same_bits(back->values.back().value, Value(large)));
 }
 
+TEST_F(CapturedObjectsTest, OtherTensorsOfACacheAreKept) {
+  const std::string layer =
+      R"({"class":"StaticLayer","keys":{"kind":"tensor","name":"out/0/key"},"values":)"
+      R"({"kind":"tensor","name":"out/0/value"},"fields":{"n":{"kind":"tensor","name":"out/0/n"}}})";
+  const CapturedObjects objects{
+      {{"module(m).call[0]//out", R"({"kind":"cache","class":"t:StaticCache","layers":[)" + layer + "]}"}},
+      {{"module(m).call[0]//out/0/key", Value(key_)},
+       {"module(m).call[0]//out/0/value", Value(value_)},
+       {"module(m).call[0]//out/0/n", Value(y_)}},
+      {}};
+  ASSERT_OK(write_captured_objects(objects, folder_ / "a.onnx"));
+  const auto back = read_captured_objects(folder_ / "a.onnx");
+  ASSERT_OK(back);
+  EXPECT_EQ(back->objects[0].structure, Json::parse(objects.objects[0].structure).dump());
+  ASSERT_EQ(back->values.size(), 3U);
+  for (size_t index = 0; index < 3; ++index) {
+    EXPECT_EQ(back->values[index].name, objects.values[index].name);
+    EXPECT_TRUE(same_bits(back->values[index].value, objects.values[index].value));
+  }
+}
+
 TEST_F(CapturedObjectsTest, ValuesWithoutElementsAreLeftOutOfAModel) {
   const CapturedObjects objects{
       {{"module(m).call[0]//out", R"({"kind":"list","items":[{"kind":"tensor","name":"out/0"}]})"}}, {}, {}};
