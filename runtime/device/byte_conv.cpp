@@ -69,7 +69,7 @@ struct PanelTasks {
 std::shared_ptr<BytePanels> panels_of_matrix(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& b) {
   CacheKey key("byte panels");
   key.add(b.data).add(problem.n).add(problem.k).add(b.is_signed).add(b.zero);
-  return queue.weights().get<BytePanels>(key.text(), [&] {
+  return queue.weights().get_shared<BytePanels>(key.text(), [&] {
     ByteSource source{b.data, b.is_signed, b.zero, problem.n * problem.k};
     source.row_step = problem.n;
     source.column_step = 1;

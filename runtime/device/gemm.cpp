@@ -172,7 +172,7 @@ Status plain_product(const GemmProblem& problem, const float* a, const float* b,
 Status panel_product(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c) {
   CacheKey key("panels");
   key.add(b).add(problem.k).add(problem.n).add(problem.transpose_b);
-  const auto panels = queue.weights().get<AlignedFloats>(key.text(), [&] {
+  const auto panels = queue.weights().get_shared<AlignedFloats>(key.text(), [&] {
     const int64_t count = panel_floats(problem.n, problem.k);
     auto made = std::make_shared<AlignedFloats>(count);
     pack_panels(problem.n, problem.k, b, problem.transpose_b, made->data());
@@ -187,7 +187,7 @@ Status packed_product(Queue<Cpu>& queue, const GemmProblem& problem, const float
   if (has_float_panels()) {
     CacheKey key("float panels");
     key.add(b).add(problem.k).add(problem.n).add(problem.transpose_b);
-    const auto panels = queue.weights().get<AlignedFloats>(key.text(), [&] {
+    const auto panels = queue.weights().get_shared<AlignedFloats>(key.text(), [&] {
       queue.weights().add_bytes(float_panel_numbers(problem.n, problem.k) * static_cast<int64_t>(sizeof(float)));
       return std::make_shared<AlignedFloats>(float_panels_of(problem, b));
     });

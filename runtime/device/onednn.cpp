@@ -2,6 +2,7 @@
 #include "runtime/device/onednn.h"
 
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -68,20 +69,26 @@ dnnl::memory onednn_packed(Queue<Cpu>& queue, const dnnl::memory::desc& from, co
     std::shared_ptr<std::byte> payload;
     dnnl::memory weights;
   };
+  // One weight's layouts, which sessions share.
+  struct Layouts {
+    std::mutex mutex;
+    std::vector<Packed> known;
+  };
   WeightCache& cache = queue.weights();
-  const auto known = cache.get<std::vector<Packed>>(CacheKey("packed").add(data).text(),
-                                                    [] { return std::make_shared<std::vector<Packed>>(); });
-  for (const Packed& packed : *known) {
+  const auto layouts =
+      cache.get_shared<Layouts>(CacheKey("packed").add(data).text(), [] { return std::make_shared<Layouts>(); });
+  const std::lock_guard lock(layouts->mutex);
+  for (const Packed& packed : layouts->known) {
     if (packed.from == from && packed.weights.get_desc() == to) return packed.weights;
   }
   dnnl::memory source(from, onednn_engine(), const_cast<float*>(data));
-  if (from == to) return known->emplace_back(Packed{from, nullptr, source}).weights;
+  if (from == to) return layouts->known.emplace_back(Packed{from, nullptr, source}).weights;
   const auto payload = shared_payload(to.get_size());
   if (payload == nullptr) throw std::bad_alloc();
   dnnl::memory target(to, onednn_engine(), payload.get());
   reorder(source, target);
   cache.add_bytes(static_cast<int64_t>(to.get_size()));
-  return known->emplace_back(Packed{from, payload, target}).weights;
+  return layouts->known.emplace_back(Packed{from, payload, target}).weights;
 }
 
 }  // namespace parallax::runtime

@@ -84,7 +84,7 @@ AlignedFloats packed_filters(const ConvProblem& problem, const float* filters) {
 std::shared_ptr<const AlignedFloats> kept_filters(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters) {
   CacheKey key("conv panels");
   key.add(filters).add(problem.out_channels).add(problem.in_channels).add(taps_of(problem));
-  return queue.weights().get<AlignedFloats>(key.text(), [&] {
+  return queue.weights().get_shared<AlignedFloats>(key.text(), [&] {
     const int64_t numbers = float_panel_numbers(problem.out_channels, problem.in_channels * taps_of(problem));
     queue.weights().add_bytes(numbers * static_cast<int64_t>(sizeof(float)));
     return std::make_shared<AlignedFloats>(packed_filters(problem, filters));

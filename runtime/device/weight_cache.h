@@ -1,16 +1,51 @@
 // WeightCache: what a session prepares once from constant weights (packed matrices, reordered filters, primitives), by
-// key.
+// key. What never changes once it is made is shared with clones of the session.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 
 namespace parallax::runtime {
 
+// Entries of several sessions of one plan, whose constants their keys name by address.
+class SharedWeights {
+ public:
+  // As WeightCache::get. Others wait while an entry is made, so that each is made once.
+  std::shared_ptr<void> get(const std::string& key, const std::function<std::shared_ptr<void>()>& make) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(key);
+    if (found != entries_.end()) return found->second;
+    std::shared_ptr<void> made = make();
+    if (entries_.size() >= kMaxEntries) entries_.clear();
+    entries_.emplace(key, made);
+    return made;
+  }
+
+ private:
+  static constexpr size_t kMaxEntries = 8192;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<void>> entries_;
+};
+
 class WeightCache {
  public:
+  // Entries of get_shared() are those of `other`, too, from now on.
+  void share_with(const WeightCache& other) { shared_ = other.shared_; }
+
+  // The same as get() for an entry that is not changed once it is made, whichever sessions use it.
+  template <class T, class Make>
+  std::shared_ptr<T> get_shared(const std::string& key, const Make& make) {
+    return get<T>(key, [&] {
+      return std::static_pointer_cast<T>(shared_->get(
+          key, [&] { return std::const_pointer_cast<std::remove_const_t<T>>(std::shared_ptr<T>(make())); }));
+    });
+  }
+
   // The entry under `key`, made by `make` when there is none. T is fixed by the key's prefix.
   template <class T, class Make>
   std::shared_ptr<T> get(const std::string& key, const Make& make) {
@@ -31,6 +66,7 @@ class WeightCache {
 
  private:
   static constexpr size_t kMaxEntries = 8192;
+  std::shared_ptr<SharedWeights> shared_ = std::make_shared<SharedWeights>();
   int64_t bytes_ = 0;
   std::unordered_map<std::string, std::shared_ptr<void>> entries_;
 };

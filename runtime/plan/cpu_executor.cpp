@@ -53,7 +53,7 @@ class CpuExecutor final : public Executor {
     PX_TRY(check_options(options));
     BufferPoolOptions pool_options;
     pool_options.poison = options_.poison_buffers;
-    return make_session(std::move(model), options, make_host_platform(BufferPool::create(pool_options)));
+    return make_session(std::move(model), options, make_host_platform(pool_options));
   }
 
  private:

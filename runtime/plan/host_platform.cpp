@@ -11,7 +11,14 @@ namespace {
 
 class HostPlatform final : public Platform {
  public:
-  explicit HostPlatform(std::shared_ptr<BufferPool> pool) : pool_(pool), queue_(std::move(pool)) {}
+  explicit HostPlatform(const BufferPoolOptions& options)
+      : options_(options), pool_(BufferPool::create(options)), queue_(pool_) {}
+
+  std::unique_ptr<Platform> clone() const override {
+    auto copy = std::make_unique<HostPlatform>(options_);
+    copy->queue_.weights().share_with(queue_.weights());
+    return copy;
+  }
 
   std::string_view name() const override { return "cpu"; }
   bool is_host() const override { return true; }
@@ -52,14 +59,15 @@ class HostPlatform final : public Platform {
   Queue<Cpu>& host_queue() override { return queue_; }
 
  private:
+  const BufferPoolOptions options_;
   std::shared_ptr<BufferPool> pool_;
   Queue<Cpu> queue_;
 };
 
 }  // namespace
 
-std::unique_ptr<Platform> make_host_platform(std::shared_ptr<BufferPool> pool) {
-  return std::make_unique<HostPlatform>(std::move(pool));
+std::unique_ptr<Platform> make_host_platform(const BufferPoolOptions& options) {
+  return std::make_unique<HostPlatform>(options);
 }
 
 }  // namespace parallax::runtime

@@ -8,7 +8,7 @@
 
 namespace parallax::runtime {
 
-std::unique_ptr<Platform> make_host_platform(std::shared_ptr<BufferPool> pool);
+std::unique_ptr<Platform> make_host_platform(const BufferPoolOptions& options);
 
 // A call of one row: what every platform does with its own context.
 template <class Device>

@@ -31,6 +31,9 @@ class Platform {
  public:
   virtual ~Platform() = default;
 
+  // Another one for the same plan, with memory of its own and packed weights in common; null: there is none.
+  virtual std::unique_ptr<Platform> clone() const { return nullptr; }
+
   virtual std::string_view name() const = 0;  // of the executor, for messages
   virtual bool is_host() const = 0;           // values never need to be moved
 

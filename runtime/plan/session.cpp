@@ -7,6 +7,7 @@
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/exec/overrides.h"
 #include "inspector/exec/planned_memory.h"
+#include "inspector/exec/session_cloning.h"
 #include "inspector/exec/wanted_levels.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/memory_plans.h"
@@ -21,7 +22,7 @@ int64_t input_bytes(std::span<const Value> inputs) {
   return bytes;
 }
 
-class RuntimeSession final : public Session, public PlannedMemory, public CaptureTraffic {
+class RuntimeSession final : public Session, public PlannedMemory, public CaptureTraffic, public SessionCloning {
  public:
   RuntimeSession(std::shared_ptr<const Model> model, RunOptions options, std::unique_ptr<Platform> platform)
       : model_(std::move(model)),
@@ -31,15 +32,16 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
         memory_plans_(platform_->buffer_alignment()) {}
 
   Status prepare() {
-    sites_ = std::make_unique<SiteTable>(PX_TRY(SiteTable::build(model_)));
+    sites_ = std::make_shared<const SiteTable>(PX_TRY(SiteTable::build(model_)));
     PX_TRY(check_override_paths(*sites_, options_.overrides));
     PlanRequest request;
     request.options = &options_;
     request.platform = platform_.get();
     request.patterns = PX_TRY(chosen_patterns(options_, platform_->is_host()));
     request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
-    plan_ = PX_TRY(plan_graph(sites_->main(), request));
-    number_steps(*plan_, memory_steps_);
+    std::unique_ptr<GraphPlan> plan = PX_TRY(plan_graph(sites_->main(), request));
+    number_steps(*plan, memory_steps_);
+    plan_ = std::move(plan);
     weight_bytes_ = request.weight_bytes;
     fallback_nodes_ = std::move(request.fallback_nodes);
     if (options_.memory_limit_bytes > 0 && weight_bytes_ > options_.memory_limit_bytes)
@@ -69,6 +71,19 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
         peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
     if (may_replay && outputs.ok()) learn_replay(inputs, *outputs, levels);
     return outputs;
+  }
+
+  // Nodes of other executors have sessions of their own, which cannot be shared.
+  Result<std::unique_ptr<Session>> clone() const override {
+    std::unique_ptr<Platform> platform = fallback_nodes_.empty() ? platform_->clone() : nullptr;
+    if (platform == nullptr) return std::unique_ptr<Session>();
+    auto copy = std::make_unique<RuntimeSession>(model_, options_, std::move(platform));
+    copy->sites_ = sites_;
+    copy->plan_ = plan_;
+    copy->memory_steps_ = memory_steps_;
+    copy->weight_bytes_ = weight_bytes_;
+    copy->platform_->set_limit(options_.memory_limit_bytes, weight_bytes_);
+    return std::unique_ptr<Session>(std::move(copy));
   }
 
   SessionStatistics statistics() const override {
@@ -119,7 +134,7 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
     std::vector<OpInput> operands;
     std::vector<DType> dtypes;
     for (const Value& input : inputs) {
-      operands.push_back({&input, true, false});
+      operands.push_back({&input, false, false});  // it may be gone after folding: nothing of it is kept
       dtypes.push_back(input.is_tensor() ? input.tensor().dtype() : DType::undefined);
       if (!input.is_tensor() && !input.is_absent()) return unsupported("only tensors are folded");
     }
@@ -132,8 +147,8 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
   std::shared_ptr<const Model> model_;
   RunOptions options_;
   std::unique_ptr<Platform> platform_;
-  std::unique_ptr<SiteTable> sites_;
-  std::unique_ptr<GraphPlan> plan_;
+  std::shared_ptr<const SiteTable> sites_;
+  std::shared_ptr<const GraphPlan> plan_;  // shared with clones
   Runner runner_;
   MemoryPlans memory_plans_;
   Replays replays_;

@@ -127,7 +127,7 @@ Tensor tensor_from_unusual(nb::object array) {
   const auto kind = nb::cast<std::string>(type.attr("kind"));
   const auto name = nb::cast<std::string>(type.attr("name"));
   if (kind == "O" || kind == "U" || kind == "S" || kind == "T") return strings_from(array);
-  if (!nb::cast<bool>(type.attr("isnative"))) {
+  if (!is_true(type.attr("isnative"))) {
     array = array.attr("astype")(type.attr("newbyteorder")("="));
     if (auto tensor = try_wrap(array)) return *std::move(tensor);
   }
@@ -145,7 +145,7 @@ Tensor tensor_from_unusual(nb::object array) {
 }
 
 Tensor tensor_from_torch(nb::object tensor) {
-  if (nb::cast<bool>(tensor.attr("requires_grad"))) tensor = tensor.attr("detach")();
+  if (is_true(tensor.attr("requires_grad"))) tensor = tensor.attr("detach")();
   if (auto wrapped = try_wrap(tensor)) return *std::move(wrapped);
   try {
     tensor = tensor.attr("resolve_conj")().attr("resolve_neg")().attr("contiguous")();

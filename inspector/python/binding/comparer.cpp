@@ -43,8 +43,8 @@ class PythonComparer {
       const nb::gil_scoped_release nogil;  // whoever holds the lock may want it
       lock.lock();
     }
-    CallbackFailure failure(comparer_->cancel_token());
-    ComparedCall call = run_interruptible(comparer_->cancel_token(), failure, [&]() -> Result<ComparedCall> {
+    Caller caller(comparer_->cancel_token());
+    ComparedCall call = caller.run([&]() -> Result<ComparedCall> {
       ComparedCall made = PX_TRY(comparer_->run(values, find_causes));
       PX_TRY(separate_outputs(made.outputs_a));
       PX_TRY(separate_outputs(made.outputs_b));

@@ -53,6 +53,12 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 
 }  // namespace
 
+bool is_true(nb::handle object) {
+  const int truth = PyObject_IsTrue(object.ptr());
+  if (truth < 0) throw nb::python_error();
+  return truth == 1;
+}
+
 Error error_of(const nb::python_error& raised) { return execution_error(raised.what()); }
 
 void bind_errors(nb::module_& /*module*/) { nb::register_exception_translator(translate); }

@@ -32,6 +32,9 @@ inline void unwrap(Status status) {
   if (!status.ok()) raise(std::move(status).error());
 }
 
+// The truth of an object, as `if` sees it: numpy's own bool is no bool. Raises what it raises.
+bool is_true(nanobind::handle object);
+
 // The Error of an exception that Python code raised (an observer's, say): its type and text. Clears the exception.
 Error error_of(const nanobind::python_error& raised);
 

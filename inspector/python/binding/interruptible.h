@@ -1,9 +1,12 @@
-// Long work in a thread of its own, so that Ctrl-C ends it.
+// Long work in a thread of its own, so that Ctrl-C ends it and Python functions that it calls run where it was asked
+// for.
 #pragma once
 
-#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
 #include <future>
-#include <optional>
+#include <mutex>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -14,54 +17,47 @@
 
 namespace parallax::python {
 
-// Exceptions that Python functions raised which the work calls: the first one is kept, and cancels the work. To be used
-// with the GIL.
-class CallbackFailure {
+// The thread that asked for the work. It has the GIL when it makes a Caller and calls run().
+class Caller {
  public:
-  explicit CallbackFailure(CancelToken cancel) : cancel_(std::move(cancel)) {}
-  Error keep(nb::python_error&& raised) {
-    if (!raised_.has_value()) raised_.emplace(std::move(raised));
-    cancel_.cancel();
-    return make_error(ErrorCode::cancelled, "a function of the caller's raised an exception");
+  explicit Caller(CancelToken cancel) : cancel_(std::move(cancel)) {}
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+  // Runs `work`, which answers a Result, without the GIL in another thread. Signals are asked for every 50 ms: what
+  // their handler raises (KeyboardInterrupt) cancels the work, and is raised once that has ended; so is what a function
+  // raised, and the Error of the work.
+  template <class Work>
+  auto run(Work work) {
+    auto running = std::async(std::launch::async, [&] {
+      const Ending ending{*this};
+      return work();
+    });
+    serve();
+    auto result = running.get();
+    if (raised_ != nullptr) std::rethrow_exception(std::exchange(raised_, nullptr));
+    return unwrap(std::move(result));
   }
-  void rethrow() {
-    if (!raised_.has_value()) return;
-    nb::python_error raised = std::move(*raised_);
-    raised_.reset();
-    throw raised;
-  }
+
+  // From the work: runs `function`, which may raise, in the caller's thread with the GIL, and waits for it. Errors:
+  // cancelled, where it raised or the work has been cancelled.
+  Status call(const std::function<void()>& function);
 
  private:
-  CancelToken cancel_;
-  std::optional<nb::python_error> raised_;
-};
+  struct Ending {
+    Caller& caller;
+    ~Ending() { caller.end(); }
+  };
+  void end();
+  void serve();      // until the work has ended
+  void interrupt();  // keeps the exception that is handled
 
-// Called with the GIL; `work` runs without it and answers a Result. Signals are asked for every 50 ms: what their
-// handler raises (KeyboardInterrupt) cancels the work and is raised once that has ended. Errors are raised, too.
-template <class Work>
-auto run_interruptible(CancelToken cancel, CallbackFailure& failure, Work work) {
-  constexpr std::chrono::milliseconds kBetweenSignals{50};
-  auto running = std::async(std::launch::async, std::move(work));
-  std::optional<nb::python_error> interrupted;
-  {
-    std::optional<nb::gil_scoped_release> nogil(std::in_place);
-    while (running.wait_for(kBetweenSignals) != std::future_status::ready) {
-      nogil.reset();
-      if (!interrupted.has_value() && PyErr_CheckSignals() != 0) {
-        interrupted.emplace();
-        cancel.cancel();
-      }
-      nogil.emplace();
-    }
-  }
-  auto result = running.get();
-  if (interrupted.has_value()) {
-    nb::python_error raised = std::move(*interrupted);
-    interrupted.reset();
-    throw raised;
-  }
-  failure.rethrow();
-  return unwrap(std::move(result));
-}
+  CancelToken cancel_;
+  std::exception_ptr raised_;  // the first
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void()>* wanted_ = nullptr;
+  bool has_ended_ = false;
+};
 
 }  // namespace parallax::python

@@ -1,6 +1,8 @@
 // Keyword arguments into requests.
 #include "inspector/python/binding/job_request.h"
 
+#include <chrono>
+
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
@@ -35,7 +37,9 @@ void take_values(nb::handle mapping, JobRequest& job) {
     const nb::gil_scoped_release nogil;
     ImportOptions options;
     options.hash = true;
+    const auto start = std::chrono::steady_clock::now();
     job.run.model_in_memory = unwrap(import_model(job.run.model, options));
+    job.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
   job.run.inputs.values = values_by_name(*job.run.model_in_memory, mapping);
   job.kind = kind_of_arrays(nb::borrow<nb::dict>(mapping).values());

@@ -39,12 +39,13 @@ nb::object run_one(Fields& fields) {
   take_policy(fields, job);
   fields.finish();
   unwrap(check_effects(job.run));
-  CallbackFailure failure(job.run.options.cancel);
-  RunResult result = run_interruptible(job.run.options.cancel, failure, [&]() -> Result<RunResult> {
+  Caller caller(job.run.options.cancel);
+  RunResult result = caller.run([&]() -> Result<RunResult> {
     RunResult ran = PX_TRY(run_models(job.run, executor_factory()));
     for (NamedValue& output : ran.output_values) PX_TRY(separate_outputs({&output.value, 1}));
     return ran;
   });
+  result.load_ms += job.load_ms;
   nb::dict answer, outputs;
   for (const NamedValue& output : result.output_values)
     outputs[nb::cast(output.name)] = value_to_python(output.value, job.kind, true);
@@ -63,15 +64,11 @@ nb::object run_one(Fields& fields) {
 }
 
 // `on_value` is called with each value's document, as soon as it has been compared.
-void watch(RunRequest& run, const nb::object& on_value, CallbackFailure& failure) {
+void watch(RunRequest& run, const nb::object& on_value, Caller& caller) {
   if (on_value.is_none()) return;
-  run.on_value = [&failure, function = on_value.ptr()](const ValueComparison& value) {
-    const nb::gil_scoped_acquire gil;
-    try {
-      nb::borrow(function)(value_to_json(value));
-    } catch (nb::python_error& raised) {
-      failure.keep(std::move(raised));
-    }
+  run.on_value = [&caller, function = on_value.ptr()](const ValueComparison& value) {
+    // What it raises ends the run.
+    static_cast<void>(caller.call([&] { nb::borrow(function)(value_to_json(value)); }));
   };
 }
 
@@ -96,10 +93,9 @@ nb::object compare(Fields& fields) {
   fields.finish();
   unwrap(check_effects(run));
   run.error_pictures = true;
-  CallbackFailure failure(run.options.cancel);
-  watch(run, on_value, failure);
-  RunResult result =
-      run_interruptible(run.options.cancel, failure, [&] { return run_models(run, executor_factory()); });
+  Caller caller(run.options.cancel);
+  watch(run, on_value, caller);
+  RunResult result = caller.run([&] { return run_models(run, executor_factory()); });
   for (const std::string& note : result.notes) job.notes->push_back(note);
   std::vector<std::string> warnings;
   for (const std::string& glob : idle_globs(run.only, run.policy, *result.comparison))
@@ -115,10 +111,9 @@ nb::object compare_dumps_at(Fields& fields) {
   fields.finish();
   CompareOptions options;
   options.error_pictures = true;
-  CallbackFailure failure(options.cancel);
-  OpenedComparison opened = run_interruptible(options.cancel, failure, [&] {
-    return compare_and_blame_files(a, b, job.run.policy, options, executor_factory());
-  });
+  Caller caller(options.cancel);
+  OpenedComparison opened =
+      caller.run([&] { return compare_and_blame_files(a, b, job.run.policy, options, executor_factory()); });
   std::vector<std::string> warnings = opened.remarks;
   for (const std::string& glob : idle_globs({}, job.run.policy, opened.comparison))
     warnings.push_back(fmt::format("'{}' matches no value", glob));
@@ -134,9 +129,9 @@ nb::object bench(Fields& fields) {
   const int64_t iterations = fields.number("iterations", 10);
   fields.finish();
   if (iterations < 1) raise(usage_error(fmt::format("iterations is {}; it must be 1 or more", iterations)));
-  CallbackFailure failure(job.run.options.cancel);
-  const BenchResult result = run_interruptible(job.run.options.cancel, failure,
-                                               [&] { return bench_model(job.run, iterations, executor_factory()); });
+  Caller caller(job.run.options.cancel);
+  BenchResult result = caller.run([&] { return bench_model(job.run, iterations, executor_factory()); });
+  result.load_ms += job.load_ms;
   nb::dict answer;
   answer["json"] = bench_to_json(result);
   answer["text"] = bench_to_text(result);
@@ -152,9 +147,8 @@ nb::object profile(Fields& fields) {
   const int64_t iterations = fields.number("iterations", 5);
   fields.finish();
   if (iterations < 1) raise(usage_error(fmt::format("iterations is {}; it must be 1 or more", iterations)));
-  CallbackFailure failure(job.run.options.cancel);
-  const ProfileResult result = run_interruptible(
-      job.run.options.cancel, failure, [&] { return profile_model(job.run, iterations, executor_factory()); });
+  Caller caller(job.run.options.cancel);
+  const ProfileResult result = caller.run([&] { return profile_model(job.run, iterations, executor_factory()); });
   nb::dict answer;
   for (const std::string& note : result.notes) job.notes->push_back(note);
   answer["json"] = profile_to_json(result);
@@ -181,9 +175,8 @@ nb::object extract(Fields& fields) {
   take_inputs_and_mode(fields, job);
   fields.finish();
   request.run = job.run;
-  CallbackFailure failure(job.run.options.cancel);
-  const ExtractResult result =
-      run_interruptible(job.run.options.cancel, failure, [&] { return extract_part(request, executor_factory()); });
+  Caller caller(job.run.options.cancel);
+  const ExtractResult result = caller.run([&] { return extract_part(request, executor_factory()); });
   for (const std::string& note : result.notes) job.notes->push_back(note);
   nb::dict answer;
   answer["json"] = extract_to_json(result);
@@ -194,22 +187,21 @@ nb::object extract(Fields& fields) {
 }
 
 // A Python function that is given a Model and its inputs by name, and says whether the candidate fails.
-CandidateCheck candidate_check_of(const nb::object& function, CallbackFailure& failure) {
+CandidateCheck candidate_check_of(const nb::object& function, Caller& caller) {
   if (function.is_none()) return {};
-  return [&failure, check = function.ptr()](const std::shared_ptr<const Model>& model,
-                                            const std::vector<NamedValue>& inputs) -> Result<bool> {
-    const nb::gil_scoped_acquire gil;
-    try {
+  return [&caller, check = function.ptr()](const std::shared_ptr<const Model>& model,
+                                           const std::vector<NamedValue>& inputs) -> Result<bool> {
+    bool fails = false;
+    PX_TRY(caller.call([&] {
       nb::dict arrays;
       for (const NamedValue& input : inputs)
         arrays[nb::cast(input.name)] = value_to_python(input.value, ArrayKind::numpy, false);
-      const nb::object fails = nb::borrow(check)(ModelHandle{model}, arrays);
-      const int truth = PyObject_IsTrue(fails.ptr());
+      const nb::object answer = nb::borrow(check)(ModelHandle{model}, arrays);
+      const int truth = PyObject_IsTrue(answer.ptr());
       if (truth < 0) throw nb::python_error();
-      return truth == 1;
-    } catch (nb::python_error& raised) {
-      return failure.keep(std::move(raised));
-    }
+      fails = truth == 1;
+    }));
+    return fails;
   };
 }
 
@@ -237,10 +229,9 @@ nb::object reduce(Fields& fields) {
   fields.finish();
   request.script_options = script_options(job.inputs.seed, job.mode, job.policy);
   request.run = job.run;
-  CallbackFailure failure(job.run.options.cancel);
-  request.candidate_check = candidate_check_of(function, failure);
-  const ReduceResult result =
-      run_interruptible(job.run.options.cancel, failure, [&] { return reduce_model(request, executor_factory()); });
+  Caller caller(job.run.options.cancel);
+  request.candidate_check = candidate_check_of(function, caller);
+  const ReduceResult result = caller.run([&] { return reduce_model(request, executor_factory()); });
   for (const std::string& note : result.notes) job.notes->push_back(note);
   nb::dict answer;
   answer["fails"] = result.fails;
@@ -262,9 +253,8 @@ nb::object run_tests(Fields& fields) {
   request.fallback = fields.text("fallback");
   fields.finish();
   unwrap(check_fallback(request.fallback));
-  CallbackFailure failure(request.cancel);
-  const BackendTestResult result =
-      run_interruptible(request.cancel, failure, [&] { return run_backend_tests(request, executor_factory()); });
+  Caller caller(request.cancel);
+  const BackendTestResult result = caller.run([&] { return run_backend_tests(request, executor_factory()); });
   nb::dict answer;
   answer["json"] = backend_tests_to_json(result);
   answer["text"] = backend_tests_to_text(result);

@@ -4,7 +4,7 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

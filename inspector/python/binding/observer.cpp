@@ -46,9 +46,7 @@ CaptureLevel PythonObserver::wants(const ValueSite& site) {
     const nb::object answer = object_.attr("wants")(
         Site{site.scope + site.escaped_name, std::string(site.name), std::string(site.node), site.op, site.domain,
              role_name(site.role), site.output_index, site.is_graph_output});
-    const int is_wanted = PyObject_IsTrue(answer.ptr());
-    if (is_wanted < 0) throw nb::python_error();
-    return is_wanted == 1 ? CaptureLevel::all : CaptureLevel::none;
+    return is_true(answer) ? CaptureLevel::all : CaptureLevel::none;
   } catch (nb::python_error& raised) {
     failure_.emplace(std::move(raised));  // begin_call tells of it
     return CaptureLevel::none;

@@ -39,7 +39,7 @@ Tensor reinterpreted(const Tensor& tensor, DType dtype) {
 void make_tensor(TensorHandle* self, nb::handle array, const std::optional<std::string>& dtype) {
   TensorHandle handle = tensor_from(array);
   if (array.type().is(packages().numpy_array()) && handle.tensor.storage().get() != nullptr)
-    handle.writable = nb::cast<bool>(array.attr("flags").attr("writeable"));
+    handle.writable = is_true(array.attr("flags").attr("writeable"));
   if (dtype) handle.tensor = reinterpreted(handle.tensor, dtype_named(*dtype));
   new (self) TensorHandle(std::move(handle));
 }
@@ -119,9 +119,9 @@ nb::object dlpack(const TensorHandle& self, const nb::object& /*stream*/, const 
   }
   const bool versioned = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
   TensorHandle exported = self;
-  if (!copy.is_none() && nb::cast<bool>(copy)) exported = clone(self);
+  if (!copy.is_none() && is_true(copy)) exported = clone(self);
   if (!versioned && !exported.writable) {
-    if (!copy.is_none() && !nb::cast<bool>(copy))
+    if (!copy.is_none() && !is_true(copy))
       throw nb::buffer_error(
           "the tensor is read-only, which DLPack before 1.0 cannot say; copy=None or True copies it");
     exported = clone(exported);
@@ -131,8 +131,8 @@ nb::object dlpack(const TensorHandle& self, const nb::object& /*stream*/, const 
 
 nb::object to_array(const TensorHandle& self, const nb::object& dtype, const nb::object& copy) {
   nb::object array = array_from(self, ArrayKind::numpy);
-  const bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
-  const bool is_other = !dtype.is_none() && !nb::cast<bool>(array.attr("dtype").attr("__eq__")(dtype));
+  const bool must_copy = !copy.is_none() && is_true(copy);
+  const bool is_other = !dtype.is_none() && !array.attr("dtype").equal(packages().numpy("dtype")(dtype));
   if (is_other && !copy.is_none() && !must_copy)
     throw nb::value_error("another dtype needs a copy, which copy=False refuses");
   if (is_other) return array.attr("astype")(dtype);

@@ -17,7 +17,7 @@ FLOAT = TensorProto.FLOAT
 def linear() -> bytes:
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["m"], name="product"),
-        helper.make_node("Add", ["m", "b"], ["y"], alpha=None) if False else helper.make_node("Add", ["m", "b"], ["s"]),
+        helper.make_node("Add", ["m", "b"], ["s"]),
         helper.make_node("LeakyRelu", ["s"], ["y"], alpha=0.5),
     ]
     nodes[0].metadata_props.add(key="pkg.torch.onnx.stack_trace", value='File "/x/model.py", line 11, in forward')
@@ -58,14 +58,14 @@ def test_text_and_pictures() -> None:
     assert "MatMul" in model.text() and "float32[batch,2]" in model.text(shapes=True)
     assert model.svg().lstrip().startswith("<svg") and model.dot().startswith("digraph")
     assert "<img" in model._repr_html_()
-    assert model.to_dict()["nodes"][0]["name"] == "product"
+    assert model.to_dict()["nodes"][0]["node"] == "product"
     assert "3 nodes" in repr(model)
 
 
 def test_written_models_are_the_same(tmp_path: Path) -> None:
     model = parallax.load(linear())
     assert onnx.load_from_string(model.to_bytes()) == onnx.load_from_string(linear())
-    assert parallax.load(model.save(tmp_path / "copy.onnx")).text() == model.text()
+    assert parallax.load(model.save(tmp_path / "copy.onnx")).to_bytes() == model.to_bytes()
     assert model.to_onnx().graph.node[0].name == "product"
 
 
@@ -97,7 +97,7 @@ def test_freezing_checks_names_and_shapes() -> None:
 def test_rewriting_reports_what_it_did() -> None:
     model = parallax.load(linear())
     rewritten, report = model.rewrite_report()
-    assert report["nodes"]["before"] == [3][0] and report["nodes"]["after"] == rewritten.core.node_count
+    assert report["nodes"]["before"] == 3 and report["nodes"]["after"] == rewritten.core.node_count
     with pytest.raises(parallax.UsageError, match="no rewrite pattern 'nothing'"):
         model.rewrite("nothing")
 

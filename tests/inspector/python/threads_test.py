@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,11 +106,13 @@ def test_children_of_fork_run_sessions_of_their_parent(executor: str) -> None:
     assert session.run([x])["y"].tobytes() == expected
 
 
-def test_children_end_by_themselves() -> None:
+def test_children_end_by_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "network.onnx"
+    path.write_bytes(network())
     assert "ended" in run_python(
         f"""
 import multiprocessing, numpy as np, parallax
-session = parallax.Session({network()!r})
+session = parallax.Session({str(path)!r})
 x = np.ones((64, 192), np.float32)
 expected = session.run([x])["y"]
 def work(queue): queue.put(session.run([x])["y"])

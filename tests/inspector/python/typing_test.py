@@ -58,8 +58,10 @@ def test_every_public_name_is_documented() -> None:
 def test_a_users_program_passes_mypy_strict(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(USER)
+    settings = tmp_path / "mypy.ini"  # packages that the user's program does not use are not read
+    settings.write_text("[mypy]\nstrict = True\n[mypy-torch.*,onnx.*,transformers.*,pandas.*,matplotlib.*,onnx_ir.*]\nfollow_imports = skip\n")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(program)],
+        [sys.executable, "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"), str(program)],
         capture_output=True, text=True, timeout=280, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)}, cwd=tmp_path,
     )
     assert done.returncode == 0, done.stdout + done.stderr
