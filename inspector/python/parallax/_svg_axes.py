@@ -28,14 +28,14 @@ def draw_svg(svg: str, ax: Any) -> tuple[float, float]:
     """
     root = ElementTree.fromstring(svg)
     width, height = (float(number) for number in root.get("viewBox", "0 0 1 1").split()[2:])
-    for element in root.iter():
+    for order, element in enumerate(root.iter()):  # what comes later covers what came before
         kind = element.tag.removeprefix(_NAMESPACE)
         if kind == "path":
-            _draw_line(element, ax)
+            _draw_line(element, ax, order)
         elif kind == "rect" and not element.get("width", "").endswith("%"):
-            _draw_box(element, ax)
+            _draw_box(element, ax, order)
         elif kind == "text":
-            _draw_text(element, ax)
+            _draw_text(element, ax, order)
     ax.set_xlim(0, width)
     ax.set_ylim(height, 0)
     ax.set_aspect("equal")
@@ -43,13 +43,13 @@ def draw_svg(svg: str, ax: Any) -> tuple[float, float]:
     return width, height
 
 
-def _draw_line(element: ElementTree.Element, ax: Any) -> None:
+def _draw_line(element: ElementTree.Element, ax: Any, order: int) -> None:
     numbers = [float(text) for text in re.findall(r"-?[\d.]+", element.get("d", ""))]
     dashed = "s" in element.get("class", "").split()
-    ax.plot(numbers[::2], numbers[1::2], color="#777777", linewidth=0.8, linestyle=":" if dashed else "-", zorder=1)
+    ax.plot(numbers[::2], numbers[1::2], color="#777777", linewidth=0.8, linestyle=":" if dashed else "-", zorder=2 + 1e-4 * order)
 
 
-def _draw_box(element: ElementTree.Element, ax: Any) -> None:
+def _draw_box(element: ElementTree.Element, ax: Any, order: int) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     radius = _number(element, "rx")
@@ -61,12 +61,12 @@ def _draw_box(element: ElementTree.Element, ax: Any) -> None:
             boxstyle=f"round,pad=0,rounding_size={radius}" if radius else "square,pad=0",
             facecolor="#FFFFFFBF" if is_body else element.get("fill", "#FFFFFF"),
             edgecolor="#4477AA" if is_body else element.get("stroke", "#333333"),
-            linewidth=0.8 * float(element.get("stroke-width", "1")), linestyle="--" if dashed else "-", zorder=2,
+            linewidth=0.8 * float(element.get("stroke-width", "1")), linestyle="--" if dashed else "-", zorder=2 + 1e-4 * order,
         )  # fmt: skip
     )
 
 
-def _draw_text(element: ElementTree.Element, ax: Any) -> None:
+def _draw_text(element: ElementTree.Element, ax: Any, order: int) -> None:
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import PathPatch
     from matplotlib.textpath import TextPath
@@ -83,4 +83,4 @@ def _draw_text(element: ElementTree.Element, ax: Any) -> None:
     left = -extents.width * narrowed / 2 if anchor == "middle" else 0.0
     placed = Affine2D().scale(narrowed, -1).translate(_number(element, "x") + left, _number(element, "y"))
     ink = color or element.get("fill", "#000000")
-    ax.add_patch(PathPatch(placed.transform_path(path), facecolor=ink, edgecolor="none", zorder=3))
+    ax.add_patch(PathPatch(placed.transform_path(path), facecolor=ink, edgecolor="none", zorder=2 + 1e-4 * order))
