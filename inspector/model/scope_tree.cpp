@@ -199,7 +199,7 @@ std::string operator_of(const Metadata& metadata) {
 // ---- Source lines --------------------------------------------------------------------------------------------------
 
 // A line `File "path", line N, in function` of a stack trace as "name.py:N"; nothing for other lines, for code that
-// tracing made up ("<eval_with_key>.4") and for torch itself.
+// tracing made up ("<eval_with_key>.4") and for the installed torch itself.
 std::optional<std::string> frame_of(std::string_view line) {
   constexpr std::string_view kFile = "File \"", kLine = "\", line ";
   const size_t begin = line.find(kFile);
@@ -208,7 +208,7 @@ std::optional<std::string> frame_of(std::string_view line) {
   const size_t end = line.find(kLine);
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view path = line.substr(0, end);
-  if (path.starts_with('<') || path.starts_with("torch/") || path.find("/torch/") != std::string_view::npos)
+  if (path.starts_with('<') || path.starts_with("torch/") || path.find("-packages/torch/") != std::string_view::npos)
     return std::nullopt;
   const std::string_view number = line.substr(end + kLine.size());
   const size_t digits = std::min(number.find_first_not_of("0123456789"), number.size());

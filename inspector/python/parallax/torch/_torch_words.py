@@ -195,7 +195,7 @@ def _origin(node: torch.fx.Node) -> _Place:
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     module = str(stack[-1][0]).removeprefix("L['self']").lstrip(".") if stack else ""
     frames = [found for found in _FRAME.findall(node.meta.get("stack_trace") or "")
-              if "/torch/" not in found[0] and not found[0].startswith("<")]
+              if "-packages/torch/" not in found[0] and not found[0].startswith("<")]
     line = re.split(r"[/\\]", frames[-1][0])[-1] + ":" + frames[-1][1] if frames else ""
     return _Place(operator, module, line)
 
