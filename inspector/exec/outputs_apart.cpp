@@ -2,11 +2,15 @@
 // means that nobody else can reach the memory.
 #include "inspector/exec/outputs_apart.h"
 
+#include <algorithm>
+
 namespace parallax {
 namespace {
 
+bool owns_memory(const Tensor& tensor) { return tensor.storage().use_count() <= 1; }
+
 Status separate_tensor(Tensor& tensor) {
-  if (tensor.device().is_host() && tensor.storage().use_count() > 1) tensor = PX_TRY(tensor.clone());
+  if (tensor.device().is_host() && !owns_memory(tensor)) tensor = PX_TRY(tensor.clone());
   return {};
 }
 
@@ -29,6 +33,14 @@ Status separate_value(Value& value) {
 }
 
 }  // namespace
+
+bool owns_memory(const Value& value) {
+  const auto owns = [](const Value& item) { return owns_memory(item); };
+  if (value.is_tensor()) return owns_memory(value.tensor());
+  if (value.is_sequence()) return std::ranges::all_of(value.sequence().items, owns);
+  if (value.is_optional()) return std::ranges::all_of(value.optional().item, owns);
+  return !value.is_map() || (owns_memory(value.map().keys) && std::ranges::all_of(value.map().values, owns));
+}
 
 Status separate_outputs(std::span<Value> outputs) {
   for (Value& output : outputs) PX_TRY(separate_value(output));

@@ -146,6 +146,9 @@ Tensor tensor_from_unusual(nb::object array) {
 
 Tensor tensor_from_torch(nb::object tensor) {
   if (is_true(tensor.attr("requires_grad"))) tensor = tensor.attr("detach")();
+  // Whoever reads the memory does so on a stream of its own, or on the host: what computes it has to be done.
+  if (is_true(tensor.attr("is_cuda")))
+    nb::module_::import_("torch").attr("cuda").attr("current_stream")(tensor.attr("device")).attr("synchronize")();
   if (auto wrapped = try_wrap(tensor)) return *std::move(wrapped);
   try {
     tensor = tensor.attr("resolve_conj")().attr("resolve_neg")().attr("contiguous")();
@@ -153,10 +156,10 @@ Tensor tensor_from_torch(nb::object tensor) {
     raise(usage_error(fmt::format("the torch tensor has no dense memory: {}", error_of(refused).message)));
   }
   if (auto wrapped = try_wrap(tensor)) return *std::move(wrapped);
-  raise(usage_error(fmt::format(
-      "a torch tensor of {} on {} cannot be taken; it must be dense, on the host or on CUDA, "
-      "and of a type that ONNX has",
-      nb::cast<std::string>(nb::str(tensor.attr("dtype"))), nb::cast<std::string>(nb::str(tensor.attr("device"))))));
+  raise(
+      usage_error(fmt::format("a torch tensor of {} on {} cannot be taken; it must be dense, on the host or on CUDA, "
+                              "and of a type that ONNX has",
+                              text_of(tensor.attr("dtype")), text_of(tensor.attr("device")))));
 }
 
 }  // namespace

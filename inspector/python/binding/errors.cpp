@@ -53,6 +53,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 
 }  // namespace
 
+std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
 bool is_true(nb::handle object) {
   const int truth = PyObject_IsTrue(object.ptr());
   if (truth < 0) throw nb::python_error();

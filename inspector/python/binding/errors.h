@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <utility>
 
 #include <nanobind/nanobind.h>
@@ -31,6 +32,9 @@ T unwrap(Result<T> result) {
 inline void unwrap(Status status) {
   if (!status.ok()) raise(std::move(status).error());
 }
+
+// What str() makes of an object.
+std::string text_of(nanobind::handle object);
 
 // The truth of an object, as `if` sees it: numpy's own bool is no bool. Raises what it raises.
 bool is_true(nanobind::handle object);

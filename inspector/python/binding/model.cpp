@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

@@ -93,6 +93,7 @@ class PythonSession {
       if (executor_ == nullptr) executor_ = unwrap(make_executor(name));
       session_ = unwrap(executor_->prepare(model_, options_));
     }
+    takes_device_memory_ = executor_->name() == "cuda";
     const Graph& graph = model_->graph;
     for (const ValueId id : graph.inputs) input_names_.push_back(interned(value_at(graph, id).name));
     for (const ValueId id : graph.outputs) output_names_.push_back(interned(value_at(graph, id).name));
@@ -114,9 +115,9 @@ class PythonSession {
   ModelHandle model() const { return {model_}; }
 
   nb::list run_list(nb::handle inputs, const CallOptions& options) {
-    std::vector<Value> outputs = run(values_in_order(inputs), options);
+    std::vector<Output> outputs = run(values_in_order(inputs), options);
     nb::list result;
-    for (size_t index = 0; index < outputs.size(); ++index) result.append(output(outputs, index, options));
+    for (Output& output : outputs) result.append(to_python(output, options));
     return result;
   }
 
@@ -124,10 +125,10 @@ class PythonSession {
   nb::dict run_dict(nb::handle inputs, std::optional<ArrayKind> kind, CallOptions options) {
     std::vector<Value> values = PyDict_Check(inputs.ptr()) != 0 ? values_by_name(inputs) : values_in_order(inputs);
     options.kind = kind.has_value() ? *kind : kind_of(inputs);
-    std::vector<Value> outputs = run(std::move(values), options);
+    std::vector<Output> outputs = run(std::move(values), options);
     nb::dict result;
     for (size_t index = 0; index < outputs.size(); ++index)
-      if (PyDict_SetItem(result.ptr(), output_names_[index].ptr(), output(outputs, index, options).ptr()) != 0)
+      if (PyDict_SetItem(result.ptr(), output_names_[index].ptr(), to_python(outputs[index], options).ptr()) != 0)
         throw nb::python_error();
     return result;
   }
@@ -159,8 +160,13 @@ class PythonSession {
   std::string input_name(size_t index) const { return nb::cast<std::string>(input_names_[index]); }
 
   Value input(size_t index, nb::handle object) const {
-    if (input_type(index).kind == TypeInfo::Kind::tensor && is_array(object)) return tensor_from(object).tensor;
-    return value_from(object, input_type(index), fmt::format("input '{}'", input_name(index)));
+    Value value = input_type(index).kind == TypeInfo::Kind::tensor && is_array(object)
+                      ? Value(tensor_from(object).tensor)
+                      : value_from(object, input_type(index), fmt::format("input '{}'", input_name(index)));
+    if (value.is_tensor() && !value.tensor().device().is_host() && !takes_device_memory_)
+      raise(usage_error(fmt::format("input '{}' is on CUDA; executor '{}' reads memory of the host: x.cpu() copies it",
+                                    input_name(index), executor_->name())));
+    return value;
   }
 
   std::string known_names() const {
@@ -243,11 +249,20 @@ class PythonSession {
     return kind;
   }
 
-  std::vector<Value> run(std::vector<Value> inputs, const CallOptions& options) {
+  struct Output {
+    Value value;
+    bool is_owned = true;  // by nobody else
+  };
+
+  // Ends while the inputs are still there: an output that shares memory with one has two owners.
+  std::vector<Output> run(std::vector<Value> inputs, const CallOptions& options) {
     const nb::gil_scoped_release nogil;
     const std::scoped_lock lock(mutex_);
-    std::vector<Value> outputs = unwrap(run_watched(inputs, options));
-    if (!options.alias_outputs) unwrap(separate_outputs(outputs));
+    std::vector<Value> values = unwrap(run_watched(inputs, options));
+    if (!options.alias_outputs) unwrap(separate_outputs(values));
+    std::vector<Output> outputs(values.size());
+    for (size_t index = 0; index < values.size(); ++index) outputs[index].is_owned = owns_memory(values[index]);
+    for (size_t index = 0; index < values.size(); ++index) outputs[index].value = std::move(values[index]);
     return outputs;
   }
 
@@ -275,10 +290,11 @@ class PythonSession {
     watching_->watch_with(object);
   }
 
-  static nb::object output(std::vector<Value>& outputs, size_t index, const CallOptions& options) {
-    const bool writable = !options.alias_outputs || options.kind == ArrayKind::torch;
-    nb::object object = value_to_python(outputs[index], options.kind, writable);
-    outputs[index] = Value();
+  // Shared memory is read-only but for torch, which has none that is: who asked for sharing gets it.
+  static nb::object to_python(Output& output, const CallOptions& options) {
+    const bool writable = output.is_owned || options.kind == ArrayKind::torch;
+    nb::object object = value_to_python(output.value, options.kind, writable);
+    output.value = Value();
     return object;
   }
 
@@ -287,6 +303,7 @@ class PythonSession {
   RunOptions options_;
   std::unique_ptr<Session> session_;
   std::vector<nb::object> input_names_, output_names_;
+  bool takes_device_memory_ = false;
   std::mutex mutex_;
   NullObserver unwatched_;
   std::unique_ptr<PythonObserver> watching_;

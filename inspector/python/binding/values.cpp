@@ -34,8 +34,8 @@ Tensor tensor_from_numbers(nb::handle object, const TypeInfo& declared, std::str
     const nb::object target = packages().numpy("dtype")(packages().numpy(name));
     const bool fits = is_true(packages().numpy("can_cast")(array.attr("dtype"), target, "same_kind"));
     if (!fits && nb::cast<int64_t>(array.attr("size")) > 0)
-      raise(usage_error(fmt::format("{} is given numbers of {}; it must be {}", what,
-                                    nb::cast<std::string>(nb::str(array.attr("dtype"))), to_string(declared))));
+      raise(usage_error(fmt::format("{} is given numbers of {}; it must be {}", what, text_of(array.attr("dtype")),
+                                    to_string(declared))));
     array = array.attr("astype")(target);
   }
   return tensor_from(array).tensor;
@@ -72,7 +72,6 @@ Value map_from(nb::handle object, const TypeInfo& declared, std::string_view wha
 nb::object tensor_to_python(const Tensor& tensor, ArrayKind kind, bool writable) {
   const bool has_array = kind == ArrayKind::tensor || (bits_of(tensor.dtype()) >= 8 || tensor.dtype() == DType::string);
   if (kind == ArrayKind::torch && tensor.dtype() == DType::string) kind = ArrayKind::numpy;
-  writable = writable || tensor.storage().use_count() == 1;  // nobody else has it
   return array_from({tensor, writable}, has_array ? kind : ArrayKind::tensor);
 }
 

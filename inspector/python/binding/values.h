@@ -12,7 +12,7 @@ namespace parallax::python {
 // `what` names it in messages: "input 'x'".
 Value value_from(nb::handle object, const TypeInfo& declared, std::string_view what);
 
-// `writable`: whether Python may write to the payloads, also to those that have another owner. 4- and 2-bit tensors are Tensors for every kind: no other
+// `writable`: whether Python may write to the payloads, 4- and 2-bit tensors are Tensors for every kind: no other
 // package has the types.
 nb::object value_to_python(const Value& value, ArrayKind kind, bool writable);
 
