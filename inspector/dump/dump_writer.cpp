@@ -52,6 +52,10 @@ class DumpWriter::Impl {
     ElementOrder payload_order = ElementOrder::row_major;
     std::optional<TensorStatistics> statistics = {};
   };
+  struct ContentHash {
+    size_t operator()(const Hash128& content) const { return static_cast<size_t>(content.low); }
+  };
+
   // The last record of a site in the current call, by which later values can say that they share its payload.
   struct LastRecord {
     std::string prefix;
@@ -78,6 +82,7 @@ class DumpWriter::Impl {
   Status store_other(dump::TensorRecord& record, const Value& value);
   Status store_alias(dump::TensorRecord& record, const Tensor& tensor, ElementOrder order, const Stored& original);
   Stored seen_before(const Observation& observation, const Tensor& tensor) const;
+  std::optional<Hash128> content_of(const Tensor& tensor) const;
   void remember(const Observation& observation, const Stored& stored);
 
   std::unique_ptr<RecordLog> log_;
@@ -86,11 +91,12 @@ class DumpWriter::Impl {
   std::string path_;
   dump::Place place_;
   Clock::time_point run_begin_;
-  std::unordered_map<std::string, uint64_t> graphs_;      // of the current run, by name
-  std::vector<LastRecord> last_records_;                  // by site id
-  std::shared_ptr<const Model> model_;                    // keeps the keys of weights_ meaningful
-  std::vector<WeightRecord> weight_records_;              // by site id
-  std::unordered_map<const std::byte*, Stored> weights_;  // the model's own payloads; id 0 until one is captured
+  std::unordered_map<std::string, uint64_t> graphs_;           // of the current run, by name
+  std::vector<LastRecord> last_records_;                       // by site id
+  std::unordered_map<Hash128, Stored, ContentHash> contents_;  // of values to be looked up by content
+  std::shared_ptr<const Model> model_;                         // keeps the keys of weights_ meaningful
+  std::vector<WeightRecord> weight_records_;                   // by site id
+  std::unordered_map<const std::byte*, Stored> weights_;       // the model's own payloads; id 0 until one is captured
 };
 
 CaptureLevel DumpWriter::Impl::wants(const ValueSite& site) {
@@ -272,6 +278,8 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
   const Tensor& tensor = value.tensor();
   if (level != CaptureLevel::all) return store_summary(observation, record, tensor);
   Stored stored = seen_before(observation, tensor);
+  const auto content = stored.id == 0 ? content_of(tensor) : std::nullopt;
+  if (content.has_value() && contents_.contains(*content)) stored = contents_[*content];
   const ElementOrder order = counting_order(observation.site, tensor);
   // Under another shape, bytes that lie channels last are no tensor's.
   const bool is_sharable = stored.payload_order == ElementOrder::row_major ||
@@ -283,6 +291,7 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
     stored.statistics = record.statistics;
   } else {
     PX_TRY(store_tensor(record, tensor, order, stored));
+    if (content.has_value()) contents_[*content] = stored;
   }
   keep_weight(observation, stored);
   remember(observation, stored);
@@ -396,6 +405,14 @@ DumpWriter::Impl::Stored DumpWriter::Impl::seen_before(const Observation& observ
   // alive.
   const auto weight = weights_.find(tensor.view().data);
   return weight != weights_.end() && weight->second.size_bytes == tensor.size_bytes() ? weight->second : Stored();
+}
+
+// Small payloads are not worth the look; nothing for them.
+std::optional<Hash128> DumpWriter::Impl::content_of(const Tensor& tensor) const {
+  constexpr size_t kLeastShared = 4096;
+  const bool is_plain = tensor.dtype() != DType::string && tensor.device().is_host() && !is_channels_last(tensor);
+  if (!options_.share_equal || !is_plain || tensor.size_bytes() < kLeastShared) return std::nullopt;
+  return hash128(tensor.view().data, tensor.size_bytes());
 }
 
 void DumpWriter::Impl::remember(const Observation& observation, const Stored& stored) {

@@ -18,7 +18,10 @@ struct DumpWriterOptions {
   int64_t sample_elements = 1024;
   size_t ring_bytes = size_t{48} << 20;  // most space that is kept reserved and touched ahead of what is written
   bool include_graph = true;             // the model without weights
-  bool sync = false;                     // finish() waits until the disk has everything
+  // Looks each payload up by its content (XXH3-128) before it is copied. For values that come several times from memory
+  // of their own: what one module gives is what the next one takes.
+  bool share_equal = false;
+  bool sync = false;  // finish() waits until the disk has everything
   // Brings a payload from a device into host memory of the same size, waiting for `stream`. Without it, device values
   // are refused.
   std::function<Status(const TensorView& source, void* stream, std::byte* target)> copy_from_device;

@@ -10,7 +10,9 @@ namespace parallax {
 
 Result<std::unique_ptr<TensorRecorder>> TensorRecorder::create(const std::string& path,
                                                                const DumpWriterOptions& options) {
-  auto writer = PX_TRY(DumpWriter::create(path, options));
+  DumpWriterOptions own = options;
+  own.share_equal = true;
+  auto writer = PX_TRY(DumpWriter::create(path, own));
   std::unique_ptr<TensorRecorder> recorder(new TensorRecorder(std::move(writer)));
   recorder->options_ = options;
   return recorder;

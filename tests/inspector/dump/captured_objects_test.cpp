@@ -277,6 +277,26 @@ TEST_F(CapturedObjectsTest, AStructureIsJsonUnderAPath) {
   EXPECT_FALSE(recorder->structure("nonsense//in", "{}").ok());
 }
 
+TEST_F(CapturedObjectsTest, EqualPayloadsAreWrittenOnce) {
+  const std::string file = folder_ / "shared.plx";
+  const Tensor large = random_tensor(DType::float32, {10000}, 7);
+  auto recorder = TensorRecorder::create(file, {}).take();
+  ASSERT_OK(recorder->begin_run({}));
+  ASSERT_OK(recorder->write({{}, "given"}, Value(large)));
+  ASSERT_OK(recorder->write({{}, "taken"}, Value(large.clone().take())));
+  Tensor other = large.clone().take();
+  other.mutable_as<float>()[9999] += 1;
+  ASSERT_OK(recorder->write({{}, "changed"}, Value(other)));
+  ASSERT_OK(recorder->finish());
+  const auto reader = open_dump(file);
+  EXPECT_EQ(reader->entries()[1].alias_of, 0);
+  EXPECT_EQ(reader->entries()[2].alias_of, -1);
+  EXPECT_TRUE(same_bits(load(*reader, "taken"), Value(large)));
+  EXPECT_TRUE(same_bits(load(*reader, "changed"), Value(other)));
+  EXPECT_TRUE(same_statistics(*reader->entries()[0].statistics, *reader->entries()[1].statistics));
+  EXPECT_TRUE(check_dump(file)->empty());
+}
+
 TEST_F(CapturedObjectsTest, LevelsAreChosenValueByValue) {
   const std::string file = folder_ / "levels.plx";
   DumpWriterOptions options;
