@@ -161,4 +161,5 @@ def _feed(value: Any, spec: Input) -> torch.Tensor:
     value = value.detach()
     if value.dtype.is_complex:
         return torch.view_as_real(value.resolve_conj()).contiguous()
-    return value.resolve_neg().contiguous()
+    plain: torch.Tensor = value.resolve_neg().contiguous()
+    return plain

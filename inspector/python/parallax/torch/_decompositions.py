@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._fx import core_table, exporter_table
 from ._gradients import gradient_decompositions
+from ._private import core_table, exporter_table
 
 __all__ = ["decompositions", "filter_decomposition_table", "get_decomposition_table"]
 

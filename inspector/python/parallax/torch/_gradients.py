@@ -58,16 +58,34 @@ def convolution_backward(
         grad_x = aten.convolution(grad, weight, None, stride, padding, dilation, False, [0] * rank, groups)
         grad_x = _head(grad_x, x.shape[2:])
     elif output_mask[0]:
-        missing = [
-            s - ((o - 1) * step - 2 * p + d * (k - 1) + 1) for s, o, k, step, p, d in
-            zip(x.shape[2:], grad.shape[2:], weight.shape[2:], stride, padding, dilation)]
-        grad_x = aten.convolution(grad, weight, None, stride, padding, dilation, True, missing, groups)
+        grad_x = _convolution_input(grad, x.shape[2:], weight, stride, padding, dilation, groups)
     if output_mask[1]:
         source, filters = (grad, x) if transposed else (x, grad)
         grad_weight = _convolution_weight(source, filters, weight.shape[2:], stride, padding, dilation, groups)
     if output_mask[2]:
         grad_bias = grad.sum([0, *range(2, rank + 2)])
     return grad_x, grad_weight, grad_bias
+
+
+def _convolution_input(
+    grad: Tensor, sizes: Sizes, weight: Tensor, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
+) -> Tensor:
+    """The gradient of a convolution's input [N,C,*S], a transposed convolution."""
+    zeros = [0] * len(sizes)
+    reach = [
+        (o - 1) * step + d * (k - 1) + 1
+        for o, k, step, d in zip(grad.shape[2:], weight.shape[2:], stride, dilation)]
+    missing = [s + 2 * p - r for s, p, r in zip(sizes, padding, reach)]
+    if all(isinstance(m, int) for m in missing):
+        exact: Tensor = aten.convolution(grad, weight, None, stride, padding, dilation, True, missing, groups)
+        return exact
+    # The size of the output is no attribute where it is unknown: all of it, cut to the input's size.
+    full = aten.convolution(grad, weight, None, stride, zeros, dilation, True, zeros, groups)
+    pads: list[int] = []
+    for s, p, r in reversed(list(zip(sizes, padding, reach))):
+        pads += [-p, s + p - r]
+    cut: Tensor = aten.constant_pad_nd(full, pads)
+    return cut
 
 
 def _convolution_weight(
@@ -125,7 +143,8 @@ def avg_pool_backward(
     pads: list[int] = []
     for s, o, k, step, p in reversed(list(zip(sizes, outs, kernel, stride, padding))):
         pads += [-p, s + p - ((o - 1) * step + k)]
-    return aten.constant_pad_nd(spread, pads).reshape(x.shape)
+    result: Tensor = aten.constant_pad_nd(spread, pads)
+    return result.reshape(x.shape)
 
 
 def adaptive_avg_pool_backward(grad: Tensor, x: Tensor) -> Tensor:
@@ -187,8 +206,7 @@ def embedding_bag(
     """Rows of weight [V,D] by indices [n], reduced over bags [B]: (result, bag of each index, bag sizes, maxima)."""
     if include_last_offset:
         offsets = offsets[:-1]
-    position = torch.arange(indices.shape[0], device=indices.device)
-    bag = (position.unsqueeze(1) >= offsets.unsqueeze(0)).to(torch.int64).sum(1) - 1
+    bag = _bag_of_each(indices, offsets)
     counted = (indices != padding_idx) if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
     sizes = torch.zeros_like(offsets, dtype=torch.int64).index_add(0, bag, counted.to(torch.int64))
     rows = weight.index_select(0, indices)
@@ -209,11 +227,19 @@ def embedding_bag(
     return result, bag, sizes, torch.zeros_like(sizes)
 
 
+def _bag_of_each(indices: Tensor, offsets: Tensor) -> Tensor:
+    """The bag that each index is in: the last one that starts at or before its position."""
+    position = torch.arange(indices.shape[0], device=indices.device)
+    return (position.unsqueeze(1) >= offsets.unsqueeze(0)).to(torch.int64).sum(1) - 1
+
+
 def embedding_bag_backward(
     grad: Tensor, indices: Tensor, offsets: Tensor, bag: Tensor, sizes: Tensor, maxima: Tensor, num_weights: int,
     scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:
-    """The gradient of the weight, dense."""
+    """The gradient of the weight, dense. Eager's forward leaves `bag` empty for sums: it is counted again."""
+    if bag.shape[0] == 0:
+        bag = _bag_of_each(indices, offsets)
     return embedding_bag_dense_backward(
         grad, indices, bag, sizes, maxima, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx)
 
@@ -254,7 +280,8 @@ def embedding_bag_weights_backward(
 
 def cdist_forward(x: Tensor, y: Tensor, p: float, compute_mode: int | None) -> Tensor:
     """Distances of the rows of x [..,P,M] and y [..,R,M] in the p-norm: [..,P,R]."""
-    return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), ord=p, dim=-1)
+    distances: Tensor = torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), ord=p, dim=-1)
+    return distances
 
 
 def cdist_backward(grad: Tensor, x: Tensor, y: Tensor, p: float, distances: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ def custom_translations() -> dict[Any, Callable[..., Any]]:
         aten.max.dim: lambda x, dim, keepdim=False: extreme("Max", x, dim, keepdim),
         aten.min.dim: lambda x, dim, keepdim=False: extreme("Min", x, dim, keepdim),
         aten.sort.stable: stable_sort,
+        aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
     }
 
 
@@ -93,6 +94,20 @@ def stable_sort(x: Any, *, stable: bool | None = None, dim: int = -1, descending
     return values, positions
 
 
+def batch_norm_inference(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float,
+) -> tuple[Any, Any, Any]:
+    """Normalization by the running statistics; the saved ones are empty, as torch says."""
+    op = _op()
+    if weight is None:
+        weight = op.Expand(op.CastLike(op.Constant(value_float=1.0), mean), op.Shape(mean))
+    if bias is None:
+        bias = op.Expand(op.CastLike(op.Constant(value_float=0.0), mean), op.Shape(mean))
+    result = op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps, momentum=1.0 - momentum)
+    empty = [op.CastLike(op.Constant(value_floats=[]), mean) for _ in range(2)]
+    return result, empty[0], empty[1]
+
+
 def complex_mul_scalar(x: Any, other: float | complex) -> Any:
     """Both parts times a real number, or the product with a complex one."""
     op = _op()
@@ -122,10 +137,21 @@ def complex_select(x: Any, dim: int, index: Any) -> Any:
 
 def complex_expand(x: Any, size: Sequence[Any], implicit: bool = False) -> Any:
     """Dimensions of size 1 repeated; -1 leaves one as it is."""
+    return _op().Expand(x, _pair_shape([1 if isinstance(s, int) and s == -1 else s for s in size]))
+
+
+def _pair_shape(size: Sequence[Any]) -> Any:
+    """Sizes, each a number or a value, and the 2 of the pair."""
     op = _op()
-    one = op.Constant(value_ints=[-1])
-    parts = [op.Constant(value_ints=[1 if s == -1 else s]) if isinstance(s, int) else op.Reshape(s, one) for s in size]
-    return op.Expand(x, op.Concat(*parts, op.Constant(value_ints=[2]), axis=0))
+    if all(isinstance(s, int) for s in size):
+        return op.Constant(value_ints=[*size, 2])
+    return op.Concat(*(_one_size(s) for s in size), op.Constant(value_ints=[2]), axis=0)
+
+
+def _one_size(size: Any) -> Any:
+    """A number or a value as a vector of one element."""
+    op = _op()
+    return op.Constant(value_ints=[size]) if isinstance(size, int) else op.Reshape(size, op.Constant(value_ints=[-1]))
 
 
 def complex_new_zeros(
@@ -133,7 +159,7 @@ def complex_new_zeros(
 ) -> Any:
     """Zeros of the given size, in pairs."""
     op = _op()
-    return op.CastLike(op.Expand(op.Constant(value_float=0.0), op.Constant(value_ints=[*size, 2])), x)
+    return op.CastLike(op.Expand(op.Constant(value_float=0.0), _pair_shape(size)), x)
 
 
 def complex_copy(x: Any, source: Any, non_blocking: bool = False) -> Any:
@@ -151,7 +177,7 @@ def complex_slice_scatter(
         dim += len(x.shape) - 1
     length = op.Shape(x, start=dim, end=dim + 1)
     positions = op.Range(op.Constant(value_int=0), op.Squeeze(length), op.Constant(value_int=1))
-    first, last = op.Constant(value_ints=[start or 0]), op.Constant(value_ints=[end if end is not None else 2**62])
+    first, last = _one_size(0 if start is None else start), _one_size(2**62 if end is None else end)
     chosen = op.Slice(positions, first, last, op.Constant(value_ints=[0]), op.Constant(value_ints=[step]))
     shape = [1] * len(x.shape)
     shape[dim] = -1

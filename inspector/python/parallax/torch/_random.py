@@ -13,7 +13,9 @@ from typing import Any
 
 import torch
 
-from ._fx import ConversionError, UnsupportedOperator, fake_mode_of, module_path, source_line
+from ._fx import ConversionError, UnsupportedOperator
+from ._private import fake_mode_of
+from ._program import module_path, source_line
 from ._symbols import Symbols
 
 __all__ = ["Draw", "Lifted", "lift_randomness"]

@@ -11,15 +11,10 @@ from typing import Any
 
 import torch
 
+from ._private import expression
+
 Size = int | torch.SymInt
 Bindings = dict[str, int]
-
-
-def expression(size: Any) -> Any:
-    """The sympy expression of an integer, float or bool that may be symbolic; a plain number stays as it is."""
-    if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return size.node.expr
-    return size
 
 
 def describe(size: Any) -> int | str:
