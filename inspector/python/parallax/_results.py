@@ -242,7 +242,7 @@ class BackendTests(_Document):
         return int(self._document["passed"])
 
     def __bool__(self) -> bool:
-        return self._document["failed"] == 0 and self._document["errors"] == 0
+        return not self._document["failed"] and not self._document["errors"]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self._document[name]} {name}" for name in ("passed", "failed", "unsupported", "errors"))

@@ -7,7 +7,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from parallax import _arguments as arguments
 from parallax import _core
@@ -25,6 +25,7 @@ __all__ = [
     "doctor", "extract", "profile", "reduce", "run",
 ]  # fmt: skip
 
+_Result = TypeVar("_Result")
 _log = logging.getLogger("parallax")
 
 
@@ -103,7 +104,7 @@ def compare(
       reference for both);
     - ``only``: globs over value paths to compare; graph outputs are always compared;
     - ``dump``: a folder for both sides' values, as A-EXECUTOR.plx and B-EXECUTOR.plx;
-    - ``on_value``: called with each value's part of the document as soon as it is compared, from another thread;
+    - ``on_value``: called with each value's part of the document as soon as it is compared; what it raises ends the runs;
     - ``inputs``, ``capture``, ``capture_limit``, ``options``: as of run().
 
     Raises UsageError, InvalidModel, Unsupported, ExecutionError, KeyboardInterrupt (Ctrl-C ends the runs).
@@ -349,7 +350,7 @@ def _comparison(job: str, verb: str, request: dict[str, Any]) -> Comparison:
     return _told(Comparison(core, arguments.command_of(verb, request)), core.notes)
 
 
-def _told(result: Any, notes: Sequence[str]) -> Any:
+def _told(result: _Result, notes: Sequence[str]) -> _Result:
     for note in notes:
         _log.info(note)
     return result

@@ -1,6 +1,7 @@
 // Whole reductions: what is left of models that fail between executors, between models, and by a command's word; what
 // is left must still fail.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -313,6 +314,49 @@ TEST(RunShell, KillsWhatTakesTooLong) {
   EXPECT_EQ(outcome->output, "begun\n");
   EXPECT_EQ(run_shell("exit 9", 5, folder.file("log"))->exit_code, 9);
   EXPECT_EQ(run_shell("printf %s " + shell_quoted("it's $HOME"), 0, folder.file("log"))->output, "it's $HOME");
+}
+
+// ---- a function says what fails ----
+
+TEST(Reduce, AsksAFunctionAboutCandidatesInMemory) {
+  const Folder folder("function");
+  ReduceRequest request = request_for_sample("cnn", folder);
+  request.run.model_in_memory = import_model(request.run.model).take();
+  request.run.model.clear();
+  request.run.executors = {"reference"};
+  size_t largest = 0;
+  request.candidate_check = [&](const std::shared_ptr<const Model>& candidate,
+                                const std::vector<NamedValue>& inputs) -> Result<bool> {
+    largest = std::max(largest, candidate->graph.nodes.size());
+    EXPECT_FALSE(inputs.empty());
+    return std::ranges::any_of(candidate->graph.nodes, [](const Node& node) { return node.op_type == "Sigmoid"; });
+  };
+  const auto result = reduce_model(request, executors());
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  ASSERT_TRUE(result->fails) << result->why_not;
+  EXPECT_EQ(result->part.nodes.size(), 1U);
+  EXPECT_EQ(largest, request.run.model_in_memory->graph.nodes.size());
+  EXPECT_FALSE(std::filesystem::exists(folder.file("small/repeat.sh")));
+  // Another function on the same model: the journal's verdicts are not its own.
+  request.candidate_check = [](const auto&, const auto&) -> Result<bool> { return false; };
+  const auto passes = reduce_model(request, executors());
+  ASSERT_TRUE(passes.ok()) << passes.error().message;
+  EXPECT_FALSE(passes->fails);
+}
+
+TEST(Reduce, EndsWhereItIsCancelled) {
+  const Folder folder("cancelled");
+  ReduceRequest request = request_for_sample("cnn", folder);
+  request.run.executors = {"reference"};
+  CancelToken cancel = request.run.options.cancel;
+  request.candidate_check = [&](const auto&, const auto&) -> Result<bool> {
+    cancel.cancel();
+    return true;
+  };
+  EXPECT_EQ(reduce_model(request, executors()).error().code, ErrorCode::cancelled);
+  const auto shell = run_shell("sleep 600", 0, folder.file("log"), cancel);
+  ASSERT_FALSE(shell.ok());
+  EXPECT_EQ(shell.error().code, ErrorCode::cancelled);
 }
 
 }  // namespace

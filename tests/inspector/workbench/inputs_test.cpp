@@ -255,5 +255,35 @@ TEST(Inputs, UnknownNamesAreUsageErrorsThatListTheKnownOnes) {
   }
 }
 
+Tensor floats_of_shape(Shape shape) {
+  Tensor tensor = Tensor::zeros(DType::float32, shape).take();
+  if (tensor.element_count() > 0) tensor.mutable_as<float>()[0] = 42;
+  return tensor;
+}
+
+TEST(Inputs, InMemoryComeBeforeGeneratedOnesAndGiveThemTheirSizes) {
+  const auto model = model_of(kEmbedding);
+  InputRequest request;
+  request.values["x"] = Value(floats_of_shape(Shape{2, 5, 2}));
+  const auto set = make_inputs(*model, request);
+  ASSERT_TRUE(set.ok()) << set.error().message;
+  EXPECT_EQ(set->values[2].tensor().as<float>()[0], 42);
+  EXPECT_EQ(set->values[0].tensor().shape(), (Shape{2, 5}));
+  EXPECT_EQ(set->notes.size(), 2U);
+}
+
+TEST(Inputs, InMemoryAreCheckedAsFilesAre) {
+  const auto model = model_of(kEmbedding);
+  InputRequest request;
+  request.values["z"] = Value(floats_of_shape(Shape{1}));
+  EXPECT_EQ(
+      make_inputs(*model, request).error().message,
+      "the mapping of inputs names 'z', which is no input of the model (its inputs: 'ids', 'attention_mask', 'x')");
+  request.values = {{"x", Value(floats_of_shape(Shape{2, 5, 2}))}};
+  request.shapes["x"] = {1, 5, 2};
+  EXPECT_EQ(make_inputs(*model, request).error().message,
+            "--shape x=1x5x2, but input 'x' is given as an array with shape [2,5,2]: leave one of the two out");
+}
+
 }  // namespace
 }  // namespace parallax
