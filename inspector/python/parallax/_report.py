@@ -167,7 +167,7 @@ def _table(comparison: Comparison, rows: int) -> str:
     body = "".join(_row(value) for value in worst)
     return (
         f"<h2>The worst {len(worst)} of {comparison.summary.values} values</h2>"
-        '<input type="search" placeholder="filter" aria-label="filter values">'
+        '<label class="dim">filter <input type="search"></label>'
         f'<div class="table"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 

@@ -302,12 +302,12 @@ def test_control_c_ends_a_job_and_leaves_nothing(job: str, tmp_path: Path) -> No
     scratch.mkdir()
     os.mkfifo(tmp_path / "working")
     code = textwrap.dedent(f"""
-        import time, parallax
+        import os, time, parallax
         loop, small = "loop.onnx", "small.onnx"
         told = []
         def at_work(value=None):
             if not told:
-                told.append(open("working", "w").write("x"))
+                told.append(os.write(os.open("working", os.O_WRONLY), b"x"))
         try:
             {LONG_JOBS[job]}
         except KeyboardInterrupt:
