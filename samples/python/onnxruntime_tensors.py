@@ -17,7 +17,7 @@ parallax.run(arguments.model, arguments.inputs, executor="reference", dump="refe
 captured = parallax.ort.capture(arguments.model, arguments.inputs, "onnxruntime.plx", optimization="all")
 comparison = parallax.diff("reference.plx", "onnxruntime.plx")
 
-print(f"{comparison.verdict}: {captured.value_count} values of onnxruntime, {comparison.summary['compared']} compared")
+print(f"{comparison.verdict}: {captured.value_count} values of onnxruntime, {comparison.summary.compared} compared")
 for cause in comparison.causes:
     print(f"  {cause.node} ({cause.op}): {cause.why}")
 raise SystemExit(0 if comparison else 1)

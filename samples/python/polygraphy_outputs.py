@@ -39,7 +39,7 @@ with parallax.Dump.create("polygraphy.plx", executor=runner, model=arguments.mod
 
 parallax.run(arguments.model, arguments.inputs, executor="reference", dump="reference.plx", capture="all")
 comparison = parallax.diff("reference.plx", "polygraphy.plx")
-print(f"{runner}: {comparison.verdict}, {comparison.summary['compared']} values compared")
+print(f"{runner}: {comparison.verdict}, {comparison.summary.compared} values compared")
 for cause in comparison.causes:
     print(f"  {cause.node} ({cause.op}): {cause.why}")
 raise SystemExit(0 if comparison else 1)

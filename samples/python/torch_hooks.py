@@ -16,9 +16,13 @@ model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.LayerNorm(16), torc
 x = torch.randn(2, 8)
 
 seen = {}
-for name, module in model.named_children():
+hooks = [
     module.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: output.detach().numpy()}))
+    for name, module in model.named_children()
+]
 model(x)
+for hook in hooks:
+    hook.remove()
 
 program = torch.onnx.export(model, (x,), verbose=False)
 program.save("model.onnx")
@@ -29,5 +33,5 @@ np.savez("inputs.npz", **{parallax.load(program).inputs[0].name: x.numpy()})
 subprocess.run(["parallax", "import", "hooks.npz", "--model", "model.onnx", "-o", "torch.plx"], check=True)
 parallax.run("model.onnx", "inputs.npz", executor="reference", dump="reference.plx", capture="all")
 comparison = parallax.diff("torch.plx", "reference.plx")
-print(f"{comparison.verdict}: {comparison.summary['compared']} of {len(seen)} modules compared")
+print(f"{comparison.verdict}: {comparison.summary.compared} of {len(seen)} modules compared")
 raise SystemExit(0 if comparison else 1)
