@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from parallax import _core
 from parallax.comparison import Comparison
 
 __all__ = ["BackendCase", "BackendTests", "Bench", "Doctor", "DoctorItem", "Latency", "NodeTime", "OperatorTime", "Part",
@@ -260,12 +263,17 @@ class DoctorItem:
 
 
 class Doctor(_Document):
-    """What this machine offers; ``doctor()["cuda"]`` is an item by its topic."""
+    """What this machine and this Python offer; ``doctor()["executor cuda"]`` is an item by its topic."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__(answer)
+        self.python = _python_items()
+        """What this Python adds: its version, the module's threads, optional packages. Not in the document."""
 
     @property
     def items(self) -> list[DoctorItem]:
-        """Every item."""
-        return [DoctorItem(**row) for row in self._document["items"]]
+        """Every item, this Python's last."""
+        return [*(DoctorItem(**row) for row in self._document["items"]), *self.python]
 
     def __getitem__(self, topic: str) -> DoctorItem:
         for item in self.items:
@@ -276,5 +284,33 @@ class Doctor(_Document):
     def __iter__(self) -> Iterator[DoctorItem]:
         return iter(self.items)
 
+    def __str__(self) -> str:
+        lines = []
+        for item in self.python:
+            lines.append(f"{'ok' if item.available else 'missing':<7} {item.topic:<15} {item.detail}")
+            lines += [f"{'-> ':>24}{item.advice}"] if item.advice else []
+        return self._text + "\n".join(lines)
+
     def __repr__(self) -> str:
         return str(self)
+
+
+# Package -> the extra that installs it.
+_OPTIONAL = {"onnx": "torch", "torch": "torch", "onnxruntime": "ort", "transformers": "hf", "matplotlib": "plot", "pandas": "tables"}
+
+
+def _python_items() -> list[DoctorItem]:
+    version = f"Python {platform.python_version()}, numpy {metadata.version('numpy')}"
+    items = [DoctorItem("python", True, version, None)]
+    if _core.has_own_library_threads():
+        items.append(DoctorItem("threads", True, "oneDNN runs on the threads of Parallax", None))
+    else:
+        items.append(DoctorItem(
+            "threads", False, "oneDNN runs on threads of another OpenMP runtime: convolutions that may lose a NaN run twice",
+            "import parallax before the package that brings that runtime"))  # fmt: skip
+    for name, extra in _OPTIONAL.items():
+        try:
+            items.append(DoctorItem(name, True, metadata.version(name), None))
+        except metadata.PackageNotFoundError:
+            items.append(DoctorItem(name, False, f"the package {name} is not installed", f"pip install 'parallax-onnx[{extra}]'"))
+    return items

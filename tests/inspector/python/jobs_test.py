@@ -139,6 +139,8 @@ def test_backend_tests_and_doctor() -> None:
     assert ours
     assert parallax.doctor().to_dict() == program("doctor")
     assert parallax.doctor()["executor cpu"].available
+    assert parallax.doctor()["threads"].available
+    assert "python" in str(parallax.doctor())
 
 
 def test_models_of_every_kind_are_one_model(tmp_path: Path) -> None:
