@@ -167,7 +167,9 @@ def kernel_shares(profile: Any, ax: Any = None, *, top: int = 10, leave_out: Seq
 
 
 def errors(comparison: Any, ax: Any = None, *, top: int = 5, title: str = "") -> Any:
-    """Draws each value's difference as a multiple of its limit, in the order of execution; the ``top`` worst are named, worst first.
+    """Draws each value's difference as a multiple of its limit, in the order of execution.
+
+    The first value beyond its limit and the ``top`` worst are named.
 
     ``comparison``: what compare() and diff() return, or their document.
 
@@ -191,14 +193,16 @@ def errors(comparison: Any, ax: Any = None, *, top: int = 5, title: str = "") ->
             ax.scatter(order[chosen], drawn[chosen], s=16, color=color, label=f"{verdict} ({chosen.sum()})", linewidths=0, zorder=3)
     ax.axhline(1, color="#333333", linewidth=1, linestyle="--")
     ax.text(0, 1.1, "limit", fontsize=8, color="#333333", va="bottom")
-    worst = [at for at in sorted(range(len(values)), key=lambda at: -severities[at])[:top] if severities[at] > 1]
-    for row, at in enumerate(worst):
+    beyond = [at for at in range(len(values)) if severities[at] > 1]
+    named = dict.fromkeys(beyond[:1] + sorted(beyond, key=lambda at: -severities[at])[:top])
+    for row, at in enumerate(named):
         line = {"arrowstyle": "-", "color": "#999999", "linewidth": 0.7, "shrinkB": 3}
         ax.annotate(
             str(values[at]["path"]), (order[at], drawn[at]), xytext=(1.02, 0.94 - 0.09 * row), textcoords="axes fraction",
             fontsize=8, va="center", arrowprops=line,
         )  # fmt: skip
     ax.set_yscale("log")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_ylim(floor / 2, ceiling * 4)
     ax.set_xlabel("value, in the order of execution")
     ax.set_ylabel("difference / limit")
