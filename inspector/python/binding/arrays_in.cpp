@@ -146,12 +146,15 @@ Tensor tensor_from_unusual(nb::object array) {
 
 Tensor tensor_from_torch(nb::object tensor) {
   if (is_true(tensor.attr("requires_grad"))) tensor = tensor.attr("detach")();
+  // Views that conjugate or negate as they are read hold the memory of what they are views of.
+  if (is_true(tensor.attr("is_conj")()) || is_true(tensor.attr("is_neg")()))
+    tensor = tensor.attr("resolve_conj")().attr("resolve_neg")();
   // Whoever reads the memory does so on a stream of its own, or on the host: what computes it has to be done.
   if (is_true(tensor.attr("is_cuda")))
     nb::module_::import_("torch").attr("cuda").attr("current_stream")(tensor.attr("device")).attr("synchronize")();
   if (auto wrapped = try_wrap(tensor)) return *std::move(wrapped);
   try {
-    tensor = tensor.attr("resolve_conj")().attr("resolve_neg")().attr("contiguous")();
+    tensor = tensor.attr("contiguous")();
   } catch (nb::python_error& refused) {  // sparse, quantized, meta: the text says which
     raise(usage_error(fmt::format("the torch tensor has no dense memory: {}", error_of(refused).message)));
   }

@@ -76,6 +76,13 @@ RunOptions options_from(const nb::dict& given) {
   return options;
 }
 
+bool is_on_host(const Value& value) {
+  if (value.is_tensor()) return value.tensor().device().is_host();
+  if (value.is_sequence()) return std::ranges::all_of(value.sequence().items, is_on_host);
+  if (value.is_optional()) return std::ranges::all_of(value.optional().item, is_on_host);
+  return !value.is_map() || std::ranges::all_of(value.map().values, is_on_host);
+}
+
 // A model on an executor. Calls are made one after another, whichever threads they come from.
 class PythonSession {
  public:
@@ -163,7 +170,7 @@ class PythonSession {
     Value value = input_type(index).kind == TypeInfo::Kind::tensor && is_array(object)
                       ? Value(tensor_from(object).tensor)
                       : value_from(object, input_type(index), fmt::format("input '{}'", input_name(index)));
-    if (value.is_tensor() && !value.tensor().device().is_host() && !takes_device_memory_)
+    if (!takes_device_memory_ && !is_on_host(value))
       raise(usage_error(fmt::format("input '{}' is on CUDA; executor '{}' reads memory of the host: x.cpu() copies it",
                                     input_name(index), executor_->name())));
     return value;
