@@ -102,7 +102,7 @@ def convert(
         model=model,
         inputs=wrapped.inputs,
         outputs=_with_output_names(wrapped.outputs, names),
-        values=_surviving_values(model, wrapped),
+        values=_surviving_values(model, wrapped) if way == "translator" else {},  # the public way traces again
         constants=wrapped.constants,
         operators=dict(Counter(node.domain for node in model.graph.all_nodes())),
         graph_module=gm,

@@ -165,6 +165,17 @@ def decompose(gm: torch.fx.GraphModule, table: Mapping[Any, Callable[..., Any]])
     return traced
 
 
+def whole_call(signature: torch.export.ExportGraphSignature) -> torch.export.ModuleCallEntry:
+    """The entry of an ExportedProgram's only call: flat tuples of inputs and outputs."""
+    from torch.utils import _pytree
+
+    inputs = [s.arg for s in signature.input_specs if s.kind == torch.export.graph_signature.InputKind.USER_INPUT]
+    outputs = [s.arg for s in signature.output_specs]
+    return torch.export.ModuleCallEntry("", torch.export.ModuleCallSignature(
+        inputs=inputs, outputs=outputs, in_spec=_pytree.tree_structure((tuple(inputs), {})),
+        out_spec=_pytree.tree_structure(tuple(outputs))))
+
+
 def fake_mode_of(gm: torch.fx.GraphModule) -> Any:
     """The fake mode in which the graph was traced; a new one where it has no tensors."""
     from torch._guards import detect_fake_mode

@@ -15,7 +15,7 @@ import torch
 from torch.export import graph_signature as signatures
 
 from ._converted import Input, Output, input_of
-from ._private import fake_mode_of
+from ._private import fake_mode_of, whole_call
 from ._simplify import simplify
 
 _OUTPUT_KINDS = {torch.SymInt: "size", torch.SymFloat: "float", torch.SymBool: "bool"}
@@ -53,7 +53,7 @@ def wrap(gm: torch.fx.GraphModule) -> Wrapped:
     signature = signatures.ExportGraphSignature(
         specs, [signatures.OutputSpec(signatures.OutputKind.USER_OUTPUT, _argument(n), None) for n in computed])
     program = torch.export.ExportedProgram(
-        gm, graph, signature, {}, {}, [torch.export.ModuleCallEntry("", None)], constants=dict(constants))
+        gm, graph, signature, {}, {}, [whole_call(signature)], constants=dict(constants))
     names = {old.name: equal.get(new.name, new.name) for old, new in copies.items()}
     dtypes = {new.name: dtype_of(new) for new in copies.values()}
     return Wrapped(program, inputs, outputs, constants, names, dtypes)
