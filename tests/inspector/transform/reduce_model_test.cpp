@@ -316,6 +316,55 @@ TEST(RunShell, KillsWhatTakesTooLong) {
   EXPECT_EQ(run_shell("printf %s " + shell_quoted("it's $HOME"), 0, folder.file("log"))->output, "it's $HOME");
 }
 
+// A session that runs no graph of fewer than three nodes.
+class BrittleSession final : public Session {
+ public:
+  BrittleSession(std::unique_ptr<Session> inner, size_t nodes) : inner_(std::move(inner)), nodes_(nodes) {}
+  Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
+    if (nodes_ < 3) return execution_error("too few nodes");
+    return inner_->run(inputs, observer, call);
+  }
+  SessionStatistics statistics() const override { return inner_->statistics(); }
+
+ private:
+  std::unique_ptr<Session> inner_;
+  size_t nodes_;
+};
+
+class BrittleExecutor final : public Executor {
+ public:
+  explicit BrittleExecutor(std::shared_ptr<Executor> inner) : inner_(std::move(inner)) {}
+  std::string name() const override { return inner_->name(); }
+  std::string device() const override { return inner_->device(); }
+  std::map<std::string, std::string> settings(const RunOptions& options) const override {
+    return inner_->settings(options);
+  }
+  Result<std::unique_ptr<Session>> prepare(std::shared_ptr<const Model> model, const RunOptions& options) override {
+    const size_t nodes = model->graph.nodes.size();
+    auto session = PX_TRY(inner_->prepare(std::move(model), options));
+    return std::unique_ptr<Session>(std::make_unique<BrittleSession>(std::move(session), nodes));
+  }
+
+ private:
+  std::shared_ptr<Executor> inner_;
+};
+
+TEST(Reduce, GoesOnAfterACandidateThatOneSideCannotRun) {
+  const Folder folder("brittle");
+  ReduceRequest request = request_for_sample("resnet", folder);
+  request.run.executors = {"reference", "faulty"};
+  const ExecutorFactory faulty = executors_with(swapped("Relu", "Neg"));
+  const ExecutorFactory factory = [&](const std::string& name) -> Result<std::shared_ptr<Executor>> {
+    auto executor = PX_TRY(faulty(name));
+    if (name != "faulty") return executor;
+    return std::shared_ptr<Executor>(std::make_shared<BrittleExecutor>(std::move(executor)));
+  };
+  const auto result = reduce_model(request, factory);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  ASSERT_TRUE(result->fails) << result->why_not;
+  EXPECT_EQ(result->part.nodes.size(), 3U);
+}
+
 // ---- a function says what fails ----
 
 TEST(Reduce, AsksAFunctionAboutCandidatesInMemory) {
