@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from ._capture import Capture, CaptureWarning, append, capture, restore, save_onnx
     from .conversion import ConversionCause, Explanation, explain_conversion, export_capture
     from ._decompositions import decompositions, filter_decomposition_table, get_decomposition_table
-    from .backends import Backend, backend, fx_compiler
-    from .debug import DivergenceError, DivergenceWarning, debug_backend
+    from .backends import Backend, backend, fx_compiler, parallax
+    from .debug import Divergence, DivergenceError, DivergenceWarning, debug_backend, parallax_debug
     from .storage import CompiledGraph, Storage
 
 # Name -> the module that defines it. No module here has the name of a function: its import would hide the function.
 _DEFINED_IN = {
-    "Backend": "backends", "backend": "backends", "fx_compiler": "backends",
-    "debug_backend": "debug", "DivergenceError": "debug", "DivergenceWarning": "debug",
+    "Backend": "backends", "backend": "backends", "fx_compiler": "backends", "parallax": "backends",
+    "debug_backend": "debug", "parallax_debug": "debug",
+    "Divergence": "debug", "DivergenceError": "debug", "DivergenceWarning": "debug",
     "Storage": "storage", "CompiledGraph": "storage",
     "capture": "_capture", "append": "_capture", "restore": "_capture", "save_onnx": "_capture", "Capture": "_capture",
     "CaptureWarning": "_capture",
@@ -31,9 +32,10 @@ _DEFINED_IN = {
 }
 
 __all__ = [
-    "Backend", "Capture", "CaptureWarning", "CompiledGraph", "ConversionCause", "DivergenceError", "DivergenceWarning",
-    "Explanation", "Storage", "append", "backend", "capture", "debug_backend", "decompositions", "explain_conversion",
-    "export_capture", "filter_decomposition_table", "fx_compiler", "get_decomposition_table", "restore", "save_onnx",
+    "Backend", "Capture", "CaptureWarning", "CompiledGraph", "ConversionCause", "Divergence", "DivergenceError",
+    "DivergenceWarning", "Explanation", "Storage", "append", "backend", "capture", "debug_backend", "decompositions",
+    "explain_conversion", "export_capture", "filter_decomposition_table", "fx_compiler", "get_decomposition_table",
+    "parallax", "parallax_debug", "restore", "save_onnx",
 ]
 
 
@@ -61,18 +63,18 @@ def _register() -> None:
         return
     from torch._dynamo.backends.registry import register_backend
 
-    def parallax(gm: Any, example_inputs: Any, **options: Any) -> Any:
-        from .backends import parallax_backend
+    def compile_fast(gm: Any, example_inputs: Any, **options: Any) -> Any:
+        from .backends import parallax
 
-        return parallax_backend(gm, example_inputs, **options)
+        return parallax(gm, example_inputs, **options)
 
-    def parallax_debug(gm: Any, example_inputs: Any, **options: Any) -> Any:
-        from .debug import parallax_debug_backend
+    def compile_compared(gm: Any, example_inputs: Any, **options: Any) -> Any:
+        from .debug import parallax_debug
 
-        return parallax_debug_backend(gm, example_inputs, **options)
+        return parallax_debug(gm, example_inputs, **options)
 
-    register_backend(parallax, name="parallax")
-    register_backend(parallax_debug, name="parallax_debug")
+    register_backend(compile_fast, name="parallax")
+    register_backend(compile_compared, name="parallax_debug")
 
 
 _register()

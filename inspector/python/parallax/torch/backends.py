@@ -76,7 +76,7 @@ def backend(
         transforms=tuple(transforms), observer=observer, verbose=verbose), "parallax")
 
 
-parallax_backend = Backend(Options(), "parallax")
+parallax = Backend(Options(), "parallax")
 """The backend "parallax" of torch.compile."""
 
 

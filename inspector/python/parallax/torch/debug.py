@@ -96,7 +96,7 @@ def debug_backend(
         fallback=fallback, randomness=randomness, transforms=tuple(transforms), verbose=verbose), "parallax_debug")
 
 
-parallax_debug_backend = Backend(DebugOptions(), "parallax_debug")
+parallax_debug = Backend(DebugOptions(), "parallax_debug")
 """The backend "parallax_debug" of torch.compile."""
 
 

@@ -130,17 +130,10 @@ def test_command_line_of_scripts():
     assert vars(parse(expose="number,config", number=7)) == {"number": 7, "config": "medium", "layers": 1}
 
 
-def test_sample_of_fusion(capsys):
-    rows = sample("llama_fusion").main(["--number", "2", "--warmup", "1"])
-    assert [row["custom_ops"] > 0 for row in rows] == [False, True, True]
-    assert "speedup" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("more", "graphs"), [([], 4), (["--dynamic"], 2)])
-def test_sample_of_training(capsys, tmp_path, more, graphs):
-    assert sample("train_mlp").main(["--epochs", "2", "--dot", str(tmp_path / "graph"), *more]) == 0
-    assert f"{graphs} graphs were compiled" in capsys.readouterr().out
-    assert len(list(tmp_path.glob("graph_*.dot"))) == graphs
+def test_sample_of_training_with_free_shapes(capsys, tmp_path):
+    assert sample("train_mlp").main(["--epochs", "2", "--dot", str(tmp_path / "graph"), "--dynamic"]) == 0
+    assert "2 graphs were compiled" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("graph_*.dot"))) == 2
 
 
 @pytest.mark.skipif(EXAMPLES is None, reason="PARALLAX_EXAMPLES names no folder with the examples' pages")

@@ -72,7 +72,7 @@ def test_a_seeded_fault_of_a_kernel_is_named_at_its_call_and_node(tmp_path):
         assert not torch.allclose(result, module(torch.randn(4, 6)))  # the fast side's results go on
     found = seen[0]
     assert (found.fault, found.call, found.graph) == ("kernel", 0, graphs[0])
-    assert found.operator == "aten._softmax.default" and found.line.endswith("debug_test.py:35")
+    assert found.operator == "aten._softmax.default" and found.line.startswith("debug_test.py:")
     assert "call 0 of graph 0 (inference)" in found.text and "Softmax" in found.text and "executor 'cpu'" in found.text
     assert "axis" in found.text
     folder = tmp_path / "found_0_inference_call0"

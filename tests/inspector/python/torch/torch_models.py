@@ -59,11 +59,11 @@ def llama(implementation="sdpa", layers=2):
     return LlamaModel(config)
 
 
-def gpt2():
+def gpt2(layers=1):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     return GPT2LMHeadModel(GPT2Config(
-        vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        vocab_size=64, n_positions=32, n_embd=32, n_layer=layers, n_head=2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
         use_cache=False))
 
 
@@ -71,7 +71,7 @@ def vit():
     from transformers import ViTConfig, ViTForImageClassification
 
     return ViTForImageClassification(ViTConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48, image_size=16, patch_size=8,
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=48, image_size=16, patch_size=8,
         num_labels=3))
 
 
