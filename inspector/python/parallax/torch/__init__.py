@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._capture import Capture, CaptureWarning, append, capture, restore, save_onnx
     from .conversion import ConversionCause, Explanation, explain_conversion, export_capture
+    from ._contract import check_torch_contract, supported_torch
     from ._decompositions import decompositions, filter_decomposition_table, get_decomposition_table
+    from ._fx import ConversionError, tracing_context
     from .backends import Backend, backend, fx_compiler, parallax
     from .debug import Divergence, DivergenceError, DivergenceWarning, debug_backend, parallax_debug
     from .storage import CompiledGraph, Storage
@@ -28,14 +30,16 @@ _DEFINED_IN = {
     "export_capture": "conversion", "explain_conversion": "conversion", "Explanation": "conversion",
     "ConversionCause": "conversion",
     "decompositions": "_decompositions", "get_decomposition_table": "_decompositions",
-    "filter_decomposition_table": "_decompositions",
+    "filter_decomposition_table": "_decompositions", "tracing_context": "_fx", "ConversionError": "_fx",
+    "check_torch_contract": "_contract", "supported_torch": "_contract",
 }
 
 __all__ = [
-    "Backend", "Capture", "CaptureWarning", "CompiledGraph", "ConversionCause", "Divergence", "DivergenceError",
-    "DivergenceWarning", "Explanation", "Storage", "append", "backend", "capture", "debug_backend", "decompositions",
-    "explain_conversion", "export_capture", "filter_decomposition_table", "fx_compiler", "get_decomposition_table",
-    "parallax", "parallax_debug", "restore", "save_onnx",
+    "Backend", "Capture", "CaptureWarning", "CompiledGraph", "ConversionCause", "ConversionError", "Divergence",
+    "DivergenceError", "DivergenceWarning", "Explanation", "Storage", "append", "backend", "capture",
+    "check_torch_contract", "debug_backend", "decompositions", "explain_conversion", "export_capture",
+    "filter_decomposition_table", "fx_compiler", "get_decomposition_table", "parallax", "parallax_debug", "restore",
+    "save_onnx", "supported_torch", "tracing_context",
 ]
 
 

@@ -25,11 +25,15 @@ def simplify(graph: torch.fx.Graph, results: Sequence[Any]) -> tuple[list[Any], 
     Returns the results, and the names of removed nodes with those of the nodes that have their values now.
     """
     equal: dict[Node, Node] = {}
-    outputs = frozenset(r for r in results if isinstance(r, Node))
+    outputs = {r for r in results if isinstance(r, Node)}
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
-        found = None if node in outputs else _same_value(node)
+        found = _same_value(node)
+        if found is not None and node in outputs:
+            if found.op != "call_function" or found in outputs or node.target in _RESHAPES:
+                continue  # it stays a value of its own
+            outputs.add(found)
         if found is not None:
             _replace(graph, node, found, equal)
         elif node.target in _TENSOR_OVERLOADS:
