@@ -180,6 +180,7 @@ class Exported:
         model = onnx.ModelProto()
         model.CopyFrom(_proto(self))
         edit(model)
+        del model.graph.value_info[:]  # shapes may be others now
         onnx.save(model, path)
         return path, self.program.exported_program
 
