@@ -25,6 +25,14 @@ bool has_failure(const DumpReader& dump, const NodeFailure& failure) {
   });
 }
 
+// The origin of a node of the main graph that the dump's run failed at.
+void set_failed_source(const DumpReader& failed, Cause& cause) {
+  if (failed.graphs().empty()) return;
+  const auto model = failed.model(0);
+  const NodeId node = model.ok() ? (*model)->graph.find_node(cause.node) : kNoNode;
+  if (node != kNoNode) set_source((*model)->graph.nodes[static_cast<size_t>(node)], cause);
+}
+
 // Where one side's run broke off and the other's did not, last: what made it break may have been found before.
 void add_failures(const DumpReader& failed, Side side, const DumpReader& other, Comparison& comparison) {
   for (const NodeFailure& failure : failed.failures()) {
@@ -37,6 +45,7 @@ void add_failures(const DumpReader& failed, Side side, const DumpReader& other, 
     cause.introduced = std::numeric_limits<double>::infinity();
     cause.side = side;
     cause.why = fmt::format("{}'s run broke off here: {}", side == Side::a ? "A" : "B", failure.message);
+    set_failed_source(failed, cause);
     comparison.causes.push_back(std::move(cause));
   }
 }

@@ -218,7 +218,9 @@ Result<Cause> ExecutionBlame::cause_of(const Root& root, bool with_why) {
   }
   const diff::WhyEvidence evidence(side, instance, judgement, in_a ? "A" : "B", earlier,
                                    run_alone(side, instance, judgement));
-  cause.why = diff::explain(evidence) + extent_of(root);
+  const diff::NodeExplanation explanation = diff::explain(evidence);
+  cause.why = explanation.sentence + extent_of(root);
+  if (explanation.told_of != &node) set_source(*explanation.told_of, cause);  // a group may be of several operators
   if (root.side == Side::both) cause.why += "; both sides are wrong, each in its own way";
   return cause;
 }

@@ -75,7 +75,7 @@ class JudgedSide {
     cause.side = letter_;
     set_source(instance.definition(), cause);
     const WhyEvidence evidence(captured_, instance, judgement, letter_ == Side::a ? "A" : "B", {}, Alone::unknown);
-    cause.why = "both models define it alike, but it is computed wrongly: " + explain(evidence);
+    cause.why = "both models define it alike, but it is computed wrongly: " + explain(evidence).sentence;
     return cause;
   }
 

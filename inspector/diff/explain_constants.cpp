@@ -39,9 +39,7 @@ void add_inputs(const WhyEvidence& evidence, std::vector<Number>& numbers) {
       auto other = Tensor::allocate(DType::float64, shape);
       if (!other.ok()) return std::nullopt;
       other->mutable_as<double>()[0] = number;
-      std::vector<Value> values = evidence.input_values();
-      values[index] = other.take();
-      return evidence.rerun(evidence.node(), values);
+      return evidence.rerun_with(index, other.take());
     };
     numbers.push_back({fmt::format("'{}'", evidence.input_name(index)), element_as_double(tensor, 0), result_with});
   }
@@ -75,12 +73,13 @@ void add_attributes(const WhyEvidence& evidence, std::vector<Number>& numbers) {
 std::vector<double> usual_numbers(const WhyEvidence& evidence, double now) {
   std::vector<double> numbers = {-now, now * now, 2 * now, now / 2};
   if (now != 0) numbers.insert(numbers.end(), {1 / now, std::sqrt(std::abs(now))});
-  if (std::abs(now) > 1000) {
+  const bool has_infinities = std::ranges::any_of(evidence.actual_doubles(), [](double x) { return std::isinf(x); });
+  if (std::abs(now) > 1000 || has_infinities) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const double lowest = std::numeric_limits<float>::lowest();
     numbers.insert(numbers.end(), {-kInfinity, kInfinity, lowest, -65504, -1e9, -1e4});
   }
-  if (std::abs(now) < 0.1) {
+  if (std::abs(now) < 0.11) {
     for (int digits = 1; digits <= 12; ++digits) numbers.push_back(std::pow(10.0, -digits));
   }
   for (const FoundValue& input : evidence.inputs()) {
@@ -182,9 +181,7 @@ std::optional<std::string> explain_integers(const WhyEvidence& evidence, size_t 
                       });
     if (other == now || !fits || !changed.ok()) continue;
     store_int64s(*changed, 0, other);
-    std::vector<Value> values = evidence.input_values();
-    values[index] = changed.take();
-    const auto candidate = evidence.rerun(evidence.node(), values);
+    const auto candidate = evidence.rerun_with(index, changed.take());
     if (!candidate.has_value() || !evidence.is_reproduced_by(*candidate)) continue;
     return fmt::format("its result is what '{}'=[{}] gives; the node has '{}'=[{}]", evidence.input_name(index),
                        fmt::join(other, ","), evidence.input_name(index), fmt::join(now, ","));
@@ -192,7 +189,67 @@ std::optional<std::string> explain_integers(const WhyEvidence& evidence, size_t 
   return std::nullopt;
 }
 
+// ---- operands that the node does not have ----
+
+// The tensor's elements as broadcasting repeats them in a result of shape `whole`; nothing where it does not fit.
+std::optional<std::vector<double>> broadcast(const Tensor& tensor, const Shape& whole) {
+  const Shape& shape = tensor.shape();
+  if (shape.rank() > whole.rank()) return std::nullopt;
+  const size_t missing = whole.rank() - shape.rank();
+  for (size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] != 1 && shape[axis] != whole[axis + missing]) return std::nullopt;
+  }
+  std::vector<double> own(static_cast<size_t>(tensor.element_count())), result;
+  load_doubles(tensor, 0, own);
+  result.reserve(static_cast<size_t>(whole.element_count()));
+  for (int64_t linear = 0; linear < whole.element_count(); ++linear) {
+    const auto index = whole.index_of(linear);
+    int64_t at = 0;
+    for (size_t axis = 0; axis < shape.rank(); ++axis)
+      at = at * shape[axis] + (shape[axis] == 1 ? 0 : index[axis + missing]);
+    result.push_back(own[static_cast<size_t>(at)]);
+  }
+  return result;
+}
+
+std::optional<std::string> explain_with(const WhyEvidence& evidence, const std::string& name, const Tensor& tensor) {
+  const Shape& whole = evidence.actual().tensor().shape();
+  if (!is_floating(tensor.dtype()) || tensor.element_count() < 2 || tensor.element_count() > whole.element_count())
+    return std::nullopt;
+  const auto operand = broadcast(tensor, whole);
+  if (!operand.has_value()) return std::nullopt;
+  const auto& expected = evidence.expected_doubles();
+  std::vector<double> sum(expected.size()), product(expected.size());
+  for (size_t index = 0; index < expected.size(); ++index) {
+    sum[index] = expected[index] + (*operand)[index];
+    product[index] = expected[index] * (*operand)[index];
+  }
+  if (evidence.is_reproduced_by(sum)) return fmt::format("its result is the node's plus '{}', which is missing", name);
+  if (evidence.is_reproduced_by(product))
+    return fmt::format("its result is the node's times '{}', which is missing", name);
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<std::string> explain_by_missing_operand(const WhyEvidence& evidence) {
+  constexpr size_t kLookedBack = 64;
+  constexpr size_t kMostElements = 1U << 20U;
+  const size_t count = evidence.expected_doubles().size();
+  if (!evidence.is_foreign() || evidence.is_member() || count < 2 || count > kMostElements) return std::nullopt;
+  for (const StoredTensor& stored : evidence.instance().place->graph->initializers) {
+    if (stored.external_location == kLeftOutOfDump) continue;
+    if (auto answer = explain_with(evidence, stored.name, stored.tensor)) return answer;
+  }
+  const auto earlier = evidence.earlier();
+  for (size_t back = 1; back <= std::min(kLookedBack, earlier.size()); ++back) {
+    const std::string& path = earlier[earlier.size() - back];
+    const Value value = evidence.captured(path);
+    if (!value.is_tensor()) continue;
+    if (auto answer = explain_with(evidence, path, value.tensor())) return answer;
+  }
+  return std::nullopt;
+}
 
 std::optional<std::string> explain_by_number(const WhyEvidence& evidence) {
   std::vector<Number> numbers;

@@ -15,6 +15,12 @@ bool is_inner(const Graph& graph, ValueId id, const FoundValue& found) {
   return !found.computed_by.empty() && value_at(graph, id).producer != kNoNode;
 }
 
+void keep_outputs(const Node& node, const std::vector<Value>& made, std::unordered_map<ValueId, Value>& values) {
+  for (size_t output = 0; output < std::min(made.size(), node.outputs.size()); ++output) {
+    if (node.outputs[output] != kNoValue) values[node.outputs[output]] = made[output];
+  }
+}
+
 }  // namespace
 
 Result<std::shared_ptr<NodeGroup>> NodeGroup::around(const CapturedSide& side, const NodeInstance& root,
@@ -78,22 +84,25 @@ Result<std::vector<Value>> NodeGroup::run_member(size_t index, const Values& cha
   return replays_[index]->run(values);
 }
 
-Result<std::vector<Value>> NodeGroup::run_from(size_t index, std::vector<Value> outputs) const {
-  Values changed;
-  const auto keep = [&](const Node& node, std::vector<Value>& made) {
-    for (size_t output = 0; output < std::min(made.size(), node.outputs.size()); ++output) {
-      if (node.outputs[output] != kNoValue) changed[node.outputs[output]] = made[output];
-    }
-  };
-  keep(members_[index].instance.definition(), outputs);
-  for (size_t later = index + 1; later < members_.size(); ++later) {
-    const Member& member = members_[later];
+Result<std::vector<Value>> NodeGroup::run_changed(size_t first, Values changed, std::vector<Value> outputs) const {
+  for (size_t index = first; index < members_.size(); ++index) {
+    const Member& member = members_[index];
     const bool is_affected = std::ranges::any_of(member.reads, [&](ValueId id) { return changed.contains(id); });
     if (!is_affected) continue;
-    outputs = PX_TRY(run_member(later, changed));
-    keep(member.instance.definition(), outputs);
+    outputs = PX_TRY(run_member(index, changed));
+    keep_outputs(member.instance.definition(), outputs, changed);
   }
   return outputs;
+}
+
+Result<std::vector<Value>> NodeGroup::run_from(size_t index, std::vector<Value> outputs) const {
+  Values changed;
+  keep_outputs(members_[index].instance.definition(), outputs, changed);
+  return run_changed(index + 1, std::move(changed), std::move(outputs));
+}
+
+Result<std::vector<Value>> NodeGroup::run_with(ValueId id, const Value& value) const {
+  return run_changed(0, {{id, value}}, {});
 }
 
 // The unit in the last place of a value's declared type, in those of float32.

@@ -33,6 +33,9 @@ class NodeGroup {
   // The root's outputs when member `index` yields `outputs` instead of its own. Errors: those of the oracle.
   Result<std::vector<Value>> run_from(size_t index, std::vector<Value> outputs) const;
 
+  // The root's outputs when all members read `value` for `id`, which no member makes. Errors: those of the oracle.
+  Result<std::vector<Value>> run_with(ValueId id, const Value& value) const;
+
   // The root's outputs when every floating-point value that a member reads is moved by about `ulps` units in the last
   // place of its declared type (float32 at least), captured values once for all members.
   Result<std::vector<Value>> run_nudged(uint32_t seed, double ulps) const;
@@ -44,6 +47,7 @@ class NodeGroup {
   Status collect(const NodeInstance& root, const CapturedSide::Computed& computed);
   Status add(NodeId node, std::unordered_map<NodeId, Member>& found) const;
   Result<std::vector<Value>> run_member(size_t index, const Values& changed) const;
+  Result<std::vector<Value>> run_changed(size_t first, Values changed, std::vector<Value> outputs) const;
   double units_of(ValueId id) const;
 
   const CapturedSide& side_;

@@ -19,8 +19,8 @@ constexpr double kNear = 1.5;      // severities: within rounding, with room for
 
 // From what proves most to what only describes.
 constexpr WhyRule kRules[] = {
-    {"hand-over", why_handed_on, RuleKind::value},
-    {"shape", why_shape, RuleKind::value},
+    {"hand-over", why_handed_on},
+    {"shape", why_shape},
     {"half precision overflow", why_overflow},
     {"not a number", why_not_finite},
     {"flushed to zero", why_flushed},
@@ -37,6 +37,7 @@ constexpr WhyRule kRules[] = {
     {"moved elements", why_moved},
     {"another number", explain_by_number, RuleKind::definition},
     {"other integers", explain_by_integers, RuleKind::definition},
+    {"missing operand", explain_by_missing_operand, RuleKind::definition},
     {"stale input", why_stale_input},
     {"stale output", why_stale_output},
     {"computed in half precision", why_computed_narrow},
@@ -107,34 +108,44 @@ std::string bypassed(const WhyEvidence& member) {
   return {};
 }
 
-// What a change of another node of the group explains, the latest node first.
-std::string answer_of_members(const WhyEvidence& evidence) {
+// What another node of the group explains by itself, the latest node first.
+template <class Answer>
+NodeExplanation answer_of_members(const WhyEvidence& evidence, const Answer& answer_for) {
   if (evidence.group() == nullptr) return {};
   constexpr std::string_view kOwn = "its result";
   double left_ms = kGroupMs;
   for (size_t member = evidence.group()->members().size() - 1; member-- > 0 && left_ms > 0;) {
     const WhyEvidence inner(evidence, member, std::min(left_ms, kBudgetMs));
-    if (inner.node().op_type == "Constant") continue;
-    std::string answer = answer_of_definition(inner);
-    if (answer.empty()) answer = bypassed(inner);
+    const Node& node = inner.node();
+    if (node.op_type == "Constant") continue;
+    std::string answer = answer_for(inner);
     left_ms -= inner.spent_ms();
     if (answer.empty()) continue;
     if (answer.starts_with(kOwn)) answer = "the group's result" + answer.substr(kOwn.size());
-    return fmt::format("by its node '{}' ({}): {}", inner.node().display_name, inner.node().op_type, answer);
+    return {fmt::format("by its node '{}' ({}): {}", node.display_name, node.op_type, answer), &node};
   }
   return {};
 }
 
-std::string sentence_for(const WhyEvidence& evidence) {
-  std::string sentence;
-  if (evidence.is_foreign()) {
-    sentence = answer_of(evidence, [](const WhyRule& rule) { return rule.kind == RuleKind::value; });
-    if (sentence.empty()) sentence = answer_of_definition(evidence);
-    if (sentence.empty()) sentence = answer_of_members(evidence);
+std::string stale_input_of(const WhyEvidence& member) { return why_stale_input(member).value_or(""); }
+
+// A node's definition, those of the other nodes of its group, and whether a node should not be there.
+NodeExplanation explain_by_definition(const WhyEvidence& evidence) {
+  if (std::string own = answer_of_definition(evidence); !own.empty()) return {std::move(own), &evidence.node()};
+  NodeExplanation found = answer_of_members(evidence, answer_of_definition);
+  return found.sentence.empty() ? answer_of_members(evidence, bypassed) : found;
+}
+
+NodeExplanation sentence_for(const WhyEvidence& evidence) {
+  NodeExplanation found;
+  if (evidence.is_foreign()) found = explain_by_definition(evidence);
+  if (found.sentence.empty() && evidence.is_foreign()) {
+    if (auto other = why_stale_input(evidence)) found = {*std::move(other), &evidence.node()};
+    if (found.sentence.empty()) found = answer_of_members(evidence, stale_input_of);
   }
-  if (sentence.empty()) sentence = answer_of(evidence, [](const WhyRule&) { return true; });
-  if (sentence.empty() && !evidence.is_foreign()) sentence = answer_of_members(evidence);
-  return sentence.empty() ? describe(evidence) : sentence;
+  if (found.sentence.empty()) found = {answer_of(evidence, [](const WhyRule&) { return true; }), &evidence.node()};
+  if (found.sentence.empty() && !evidence.is_foreign()) found = answer_of_members(evidence, answer_of_definition);
+  return found.sentence.empty() ? NodeExplanation{describe(evidence), &evidence.node()} : found;
 }
 
 bool is_fused(const WhyEvidence& evidence) {
@@ -233,29 +244,40 @@ bool WhyEvidence::is_reproduced_by(std::span<const double> elements) const {
   return is_reproduced_by(candidate.take());
 }
 
-std::optional<Value> WhyEvidence::rerun(const Node& node, std::span<const Value> inputs) const {
+template <class Run>
+std::optional<Value> WhyEvidence::timed(Run&& run) const {
   if (spent_ms_ > budget_ms_) return std::nullopt;
   const auto start = std::chrono::steady_clock::now();
-  auto outputs = member_.has_value() ? run_member(node, inputs) : side_.replay(*instance_, node, inputs);
+  Result<std::vector<Value>> outputs = run();
   spent_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!outputs.ok() || judgement_.output >= outputs->size()) return std::nullopt;
   return std::move((*outputs)[judgement_.output]);
 }
 
-Result<std::vector<Value>> WhyEvidence::run_member(const Node& node, std::span<const Value> inputs) const {
-  auto outputs = PX_TRY(side_.make_replay(*instance_, node)->run(inputs));
-  return group()->run_from(*member_, std::move(outputs));
+std::optional<Value> WhyEvidence::rerun(const Node& node, std::span<const Value> inputs) const {
+  return timed([&]() -> Result<std::vector<Value>> {
+    if (!member_.has_value()) return side_.replay(*instance_, node, inputs);
+    auto outputs = PX_TRY(side_.make_replay(*instance_, node)->run(inputs));
+    return group()->run_from(*member_, std::move(outputs));
+  });
+}
+
+std::optional<Value> WhyEvidence::rerun_with(size_t read, const Value& value) const {
+  if (group() != nullptr) return timed([&] { return group()->run_with((*reads_)[read], value); });
+  std::vector<Value> values = input_values();
+  values[read] = value;
+  return rerun(node(), values);
 }
 
 std::optional<Value> WhyEvidence::result_of(const Value& result) const {
   if (!member_.has_value() || node().outputs.size() != 1 || result.is_absent()) return std::nullopt;
-  auto outputs = group()->run_from(*member_, {result});
-  if (!outputs.ok() || judgement_.output >= outputs->size()) return std::nullopt;
-  return std::move((*outputs)[judgement_.output]);
+  return timed([&] { return group()->run_from(*member_, {result}); });
 }
 
-std::string explain(const WhyEvidence& evidence) {
-  return context_of(evidence) + sentence_for(evidence) + judged_with(evidence);
+NodeExplanation explain(const WhyEvidence& evidence) {
+  NodeExplanation found = sentence_for(evidence);
+  found.sentence = context_of(evidence) + found.sentence + judged_with(evidence);
+  return found;
 }
 
 }  // namespace parallax::diff

@@ -34,6 +34,7 @@ class WhyEvidence {
 
   // Whether another framework made the values, so that the graph, and no kernel of ours, is what may be wrong.
   bool is_foreign() const;
+  bool is_member() const { return member_.has_value(); }
   const DumpReader& dump() const { return side_.dump(); }
   const NodeGroup* group() const { return judgement_.group.get(); }
 
@@ -55,12 +56,15 @@ class WhyEvidence {
   // The oracle's answer for the judged output, of a changed node or changed inputs. Nothing once the time for
   // trying is spent or where the oracle refuses.
   std::optional<Value> rerun(const Node& node, std::span<const Value> inputs) const;
+  // The same with another value of one input; in a group every member that reads it gets the other value.
+  std::optional<Value> rerun_with(size_t read, const Value& value) const;
   // The same where the member of a group yields `result` as its only output.
   std::optional<Value> result_of(const Value& result) const;
   double spent_ms() const { return spent_ms_; }
 
  private:
-  Result<std::vector<Value>> run_member(const Node& node, std::span<const Value> inputs) const;
+  template <class Run>
+  std::optional<Value> timed(Run&& run) const;
 
   const CapturedSide& side_;
   const NodeInstance* instance_;
@@ -76,8 +80,8 @@ class WhyEvidence {
   double budget_ms_ = 0;
 };
 
-// What a rule's answer is about: the values alone, how they were computed, or what the graph says of the node.
-enum class RuleKind : uint8_t { value, computation, definition };
+// What a rule's answer is about: how the result was computed, or what the graph says of the node.
+enum class RuleKind : uint8_t { computation, definition };
 
 struct WhyRule {
   std::string_view name;
@@ -90,8 +94,13 @@ struct WhyRule {
 // nodes is asked about its definition, too.
 std::span<const WhyRule> why_rules();
 
-// The sentence: what the rules say, or that none of them does; and whether the node alone is right.
-std::string explain(const WhyEvidence& evidence);
+// The sentence: what the rules say, or that none of them does; and whether the node alone is right. `told_of`: the node
+// that the sentence is about, which may be another one of the group.
+struct NodeExplanation {
+  std::string sentence;
+  const Node* told_of = nullptr;
+};
+NodeExplanation explain(const WhyEvidence& evidence);
 
 // ---- the rules, by what they look at ----
 
@@ -125,6 +134,8 @@ std::optional<std::string> why_stale_input(const WhyEvidence& evidence);
 // The oracle run again with another number in place of a constant (explain_constants.cpp).
 std::optional<std::string> explain_by_number(const WhyEvidence& evidence);
 std::optional<std::string> explain_by_integers(const WhyEvidence& evidence);
+// A term or a factor that the graph has elsewhere.
+std::optional<std::string> explain_by_missing_operand(const WhyEvidence& evidence);
 
 // `tensor` with its axes in another order, as float64.
 std::optional<Tensor> transposed(const Tensor& tensor, std::span<const int64_t> permutation);

@@ -127,6 +127,7 @@ std::optional<std::string> shifted(const WhyEvidence& evidence) {
     const Tensor* tensor = tensor_at(evidence, input);
     if (tensor == nullptr) continue;
     if (is_integer(tensor->dtype()) && !is_sub_byte(tensor->dtype())) {
+      if (evidence.is_foreign() && evidence.inputs()[input].is_constant) continue;  // explain_by_integers says which
       for (const int64_t by : {1, -1}) {
         std::vector<int64_t> numbers(static_cast<size_t>(tensor->element_count()));
         load_int64s(*tensor, 0, numbers);

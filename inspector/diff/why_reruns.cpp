@@ -73,13 +73,13 @@ void add_integers(std::string_view name, const std::optional<AttributeValue>& cu
 
 void add_reals(std::string_view name, const std::optional<AttributeValue>& current, const AttributeSchema& schema,
                std::vector<AttributeValue>& values) {
+  if (const auto* usual = std::get_if<float>(&schema.default_value)) values.emplace_back(*usual);
   if (name.find("eps") != std::string_view::npos) {
     for (const float value : {0.0F, 1e-12F, 1e-8F, 1e-7F, 1e-6F, 1e-5F, 1e-4F, 1e-3F, 1e-2F, 0.1F, 1.0F})
       values.emplace_back(value);
     return;
   }
   for (const float value : {0.0F, 1.0F, 0.01F, 0.1F, 0.2F, 0.5F}) values.emplace_back(value);
-  if (const auto* usual = std::get_if<float>(&schema.default_value)) values.emplace_back(*usual);
   const auto* now = current.has_value() ? std::get_if<float>(&*current) : nullptr;
   if (now != nullptr) values.emplace_back(-*now);
 }
@@ -100,6 +100,7 @@ void add_lists(std::string_view name, const std::optional<AttributeValue>& curre
     return;
   }
   values.emplace_back(std::vector<int64_t>(length, name == "pads" ? 0 : 1));
+  if (name == "pads") values.emplace_back(std::vector<int64_t>(length, 1));
   if (now == nullptr) return;
   std::vector<int64_t> turned = *now;
   std::reverse(turned.begin(), turned.end());
@@ -195,7 +196,11 @@ std::optional<std::string> why_attribute(const WhyEvidence& evidence) {
   const Node& node = evidence.node();
   if (node.schema == nullptr) return std::nullopt;
   const std::vector<Value> values = evidence.input_values();
-  for (const AttributeSchema& schema : node.schema->attributes) {
+  std::vector<const AttributeSchema*> schemas;  // modes last: of what explains the result a number says more
+  for (const AttributeSchema& schema : node.schema->attributes) schemas.push_back(&schema);
+  std::ranges::stable_partition(schemas, [](const auto* schema) { return schema->type != AttributeType::string; });
+  for (const AttributeSchema* const described : schemas) {
+    const AttributeSchema& schema = *described;
     const auto current = current_value(node, schema);
     for (const AttributeValue& value : other_values(schema, current, first_rank(evidence))) {
       if (current.has_value() && *current == value) continue;

@@ -146,13 +146,16 @@ void each_cut(const std::string& path, Visit&& visit) {
   if (!path.empty()) visit(path, std::string());
 }
 
-// The prefix under which most modules are found; of equals the shortest.
+// The prefix under which most modules are found; of equals the shortest. That a module is the root itself is believed
+// where modules within it were captured, too.
 Prefix best_prefix(const std::set<std::string>& captured, const ModuleCalls& calls) {
   std::map<Prefix, size_t> found;
   for (const std::string& module : captured) {
     if (calls.has(module)) ++found[{}];
     each_cut(module, [&](const std::string& goes, const std::string& stays) {
-      if (calls.has(stays)) ++found[{goes, ""}];
+      const auto within = captured.lower_bound(goes + ".");
+      const bool is_outer = within != captured.end() && within->starts_with(goes + ".");
+      if (calls.has(stays) && (!stays.empty() || is_outer)) ++found[{goes, ""}];
     });
   }
   calls.each_module([&](const std::string& module) {
@@ -212,7 +215,8 @@ class Matcher {
   void match_modules(std::vector<ModuleName>& names) {
     std::set<std::string> captured;
     for (const ModuleName& name : names) captured.insert(name.module);
-    const Prefix prefix = best_prefix(captured, calls_);
+    Prefix prefix = best_prefix(captured, calls_);
+    if (captured.size() == 1 && !calls_.has(*captured.begin()) && is_root(names)) prefix = {*captured.begin(), ""};
     std::map<std::pair<std::string, int64_t>, std::vector<ModuleName>> outputs;
     std::map<std::string, int64_t> counts;
     for (ModuleName& name : names) {
@@ -239,12 +243,17 @@ class Matcher {
     for (const auto& key : order) match_call(key.first, key.second, counts[key.first], outputs[key]);
   }
 
-  void match_input(const ModuleName& name, const std::optional<std::string>& module) {
-    const std::string& foreign = names_[name.index].name;
-    if (!module.has_value() || !module->empty() || name.call > 0) {
-      ++inner_inputs_;
-      return;
-    }
+  // Whether the only module that was captured is the graph's own: it was given the graph's inputs and made as many
+  // outputs.
+  bool is_root(const std::vector<ModuleName>& names) const {
+    const auto inputs = std::ranges::count_if(names, &ModuleName::is_input);
+    const bool fit = std::ranges::all_of(
+        names, [&](const ModuleName& name) { return !name.is_input || input_of(name) != kNoValue; });
+    return inputs > 0 && fit && names.size() - static_cast<size_t>(inputs) == graph_.outputs.size();
+  }
+
+  // The graph's input with the name or at the position of a module's argument, where its type fits.
+  ValueId input_of(const ModuleName& name) const {
     const std::string last = name.item.substr(name.item.rfind('/') + 1);
     ValueId input = graph_.find_value(last);
     const bool is_number =
@@ -253,10 +262,21 @@ class Matcher {
       input = graph_.inputs[static_cast<size_t>(std::stoi(last))];
     const bool fits = input != kNoValue && value_at(graph_, input).input_index >= 0 &&
                       is_compatible(value_at(graph_, input).type, names_[name.index].type);
-    if (fits)
+    return fits ? input : kNoValue;
+  }
+
+  void match_input(const ModuleName& name, const std::optional<std::string>& module) {
+    const std::string& foreign = names_[name.index].name;
+    if (!module.has_value() || !module->empty() || name.call > 0) {
+      ++inner_inputs_;
+      return;
+    }
+    const ValueId input = input_of(name);
+    if (input != kNoValue) {
       give(input, foreign);
-    else
+    } else {
       note(foreign, "no input of the graph has its name or position, and its type");
+    }
   }
 
   void match_call(const std::string& module, int64_t call, int64_t count, const std::vector<ModuleName>& names) {

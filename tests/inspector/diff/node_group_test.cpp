@@ -159,7 +159,7 @@ TEST_F(Groups, OtherNumbersAndIntegersAreFitted) {
     return builder.output("y");
   };
   EXPECT_EQ(blame(reduced({1}, 0.2F), reduced({2}, 0.2F), {"x", "bent", "y"}).causes.at(0).why,
-            "its result has shape [2,1,4] instead of [2,4,1]");
+            "its result is what 'axes'=[1] gives; the node has 'axes'=[2]");
   EXPECT_EQ(blame(reduced({1}, 0.37F), reduced({1}, 0.2F), {"x", "bent", "y"}).causes.at(0).why,
             "its result is what alpha=0.37 gives; the node has alpha=0.2");
   const auto gathered = [](int64_t index) {
