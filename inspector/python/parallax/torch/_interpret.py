@@ -118,12 +118,13 @@ class _ShownGraph(_Shown):
     def __init__(self, program: ExportedProgram, show: Show, names: GraphNames) -> None:
         super().__init__(program.graph_module, show, names.bodies)
         self._names = names
+        self._known = {*names.renamed, *names.mismatched, *names.taken_out}
         self._nodes = {node.name for node in program.graph.nodes}
 
     def paths(self, fx_name: str) -> list[str]:
         found = self._names.paths(fx_name)
-        known = fx_name in self._names.renamed or fx_name in self._names.mismatched or fx_name not in self._nodes
-        return [escaped(name) for name in found] if found or known else [fx_name]
+        is_known = fx_name in self._known or fx_name not in self._nodes
+        return [escaped(name) for name in found] if found or is_known else [fx_name]
 
 
 class _ShownBody(_Shown):

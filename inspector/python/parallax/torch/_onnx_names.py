@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,8 @@ class GraphNames:
     """FX name -> the names of inputs, weights and outputs, which go by position or by the program's signature."""
     mismatched: dict[str, str] = field(default_factory=dict)
     """Name of an output, which is also an FX node's -> the FX node that torch returns there instead."""
+    taken_out: dict[str, str] = field(default_factory=dict)
+    """FX name of a getitem -> the graph's value of that item, which is named after the operation and a position."""
     bodies: dict[str, list[Body]] = field(default_factory=dict)
     """FX name of a control-flow operation -> the bodies of its ONNX node, in the order of its attributes."""
 
@@ -92,6 +96,7 @@ def names_of(model: onnx.ModelProto, program: ExportedProgram) -> GraphNames:
     has_bodies = any(node.op == "get_attr" for node in program.graph.nodes)
     names.values = {name for name in constants if not (has_bodies and _NUMBERED.search(name))}
     names.values.update(name for node in graph.node for name in node.output if name)
+    names.taken_out = dict(_items(program, names))
     for spec in signature.input_specs:
         if spec.kind != InputKind.USER_INPUT:
             names.renamed[spec.arg.name] = []  # under a weight's name may be what an optimizer folded into it
@@ -99,6 +104,15 @@ def names_of(model: onnx.ModelProto, program: ExportedProgram) -> GraphNames:
         names.renamed[fx_name] = [name]
     _place_outputs(names, {node.name for node in program.graph.nodes}, made)
     return names
+
+
+def _items(program: ExportedProgram, names: GraphNames) -> Iterator[tuple[str, str]]:
+    for node in program.graph.nodes:
+        if node.target is operator.getitem and node.name not in names.values:
+            source, index = node.args[0].name, node.args[1]
+            for name in (f"{source}__{index}", f"{source}_split_{index}"):
+                if name in names.values:
+                    yield node.name, name
 
 
 def _place_outputs(names: GraphNames, known: set[str], made: list[str]) -> None:

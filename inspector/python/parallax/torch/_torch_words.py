@@ -5,25 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from parallax.torch._onnx_names import GraphNames
 
 if TYPE_CHECKING:
     import onnx
-    import torch
     from torch.export import ExportedProgram
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_OTHER_INPUT = re.compile(r"its result is what it gives when '(.+?)' holds the value of '(.+?)'")
+_OTHER_INPUT = re.compile(r"result is what it gives when '(.+?)' holds the value of '(.+?)'")
 _EARLIER = re.compile(r"its result is the earlier value '(.+?)'")
+_BROKE_OFF = re.compile(r"^B's run broke off here: (.+)$")
+_CONSTANT = re.compile(r"the constant '(.+?)' that it reads is not the same on both sides: (.+)$")
 _UNCHANGED = re.compile(r"its result is its input '(.+?)' unchanged")
-_MEMBER = re.compile(r"by its node '(.+?)' \((\w+)\): the group's result is what (.+?)(?:; the node has (.+))?$")
-_CHANGED = re.compile(r"its result is what (.+?) gives; the node (?:has|is) (.+)$")
+_MEMBER = re.compile(r"by its node '(.+?)' \((\w+)\): the group's (result .+)$")
+_HAS = re.compile(r"; the node (has|is) (.+)$")
 _MOST_OPS = 9
-
+_TORCH = str(Path(torch.__file__).parent)
 
 @dataclass(frozen=True)
 class ConversionCause:
@@ -72,22 +75,11 @@ class Words:
         self._names = names
         self._nodes = {node.name: node for node in _nodes_of(model.graph) if node.name}
         self._constants = {tensor.name: tensor for tensor in model.graph.initializer}
-        self._made = {name: node for node in _nodes_of(model.graph) for name in node.output if name}
+        self._opset = {entry.domain: entry.version for entry in model.opset_import}
         self._fx = {node.name: node for node in program.graph.nodes}
         self._fx_of = {path: node.name for node in program.graph.nodes for path in names.paths(node.name)}
-        self._fx_of.update(self._split_values())
-
-    def _split_values(self) -> dict[str, str]:
-        """The values of several results, which are named by their position: ``split_split_0``."""
-        found = {}
-        for node in self._program.graph.nodes:
-            if node.op == "call_function" and "getitem" in str(node.target):
-                source, index = node.args[0].name, node.args[1]
-                found.update({f"{source}__{index}": source, f"{source}_split_{index}": source})
-            for path in self._names.paths(node.name):
-                if node.op == "call_function" and "getitem" in str(node.target):
-                    found[path] = node.args[0].name
-        return found
+        for name, value in names.taken_out.items():
+            self._fx_of[value] = self._fx[name].args[0].name
 
     def cause(self, cause: Mapping[str, Any]) -> ConversionCause:
         """Returns the cause with its sentence in torch's words."""
@@ -113,31 +105,32 @@ class Words:
                       str(source.get("line") or known.line))
 
     def _told(self, cause: Mapping[str, Any], place: _Place, why: str) -> tuple[_Place, str]:
-        exported = self._exported(cause)
-        value = str(cause["path"])
+        exported, value = self._exported(cause, why), str(cause["path"])
         if value in self._names.mismatched:
             return place, (f"the ONNX graph gives '{value}' as output {self._names.outputs.index(value)}, where torch "
                            f"returns '{self._names.mismatched[value]}'")
         if (found := _OTHER_INPUT.search(why)) is not None:
             read, right = found.group(1), found.group(2)
             if right in self._fx and not self._names.paths(right):
-                reader = f"{exported}, which reads '{read}' where torch reads '{right}'"
-                return _origin(self._fx[right]), f"missing from the ONNX graph: its result '{right}' is not used by {reader}"
+                return _origin(self._fx[right]), (f"missing from the ONNX graph: {exported} reads '{read}' where torch "
+                                                  f"reads its result '{right}'")
             return place, f"exported as {exported} of '{read}', torch computes it of '{right}'"
+        if (found := _BROKE_OFF.search(why)) is not None:
+            return place, f"exported as {exported}, which fails: {found.group(1)}"
+        if (found := _CONSTANT.search(why)) is not None:
+            return place, f"exported as another constant '{found.group(1)}': {_of_sides(found.group(2))}"
         if (found := _EARLIER.search(why)) is not None:
             return place, f"exported as {exported}, torch's result is '{found.group(1)}'"
         if (found := _UNCHANGED.search(why)) is not None:
             return place, f"exported as {exported}, torch passes '{found.group(1)}' on unchanged"
         if (found := _MEMBER.search(why)) is not None:
-            node, op, other, has = found.groups()
-            other = re.sub(r" gives$", "", other)
-            instead = f", which has {has}" if has else ""
-            return place, f"exported as {exported}, torch computes what {other} gives in node '{node}' ({op}){instead}"
-        if (found := _CHANGED.search(why)) is not None:
-            return place, f"exported as {exported}, torch computes what {found.group(1)} gives"
-        return place, f"exported as {exported}, torch computes another result: " + why.replace("its result", "torch's")
+            has = _HAS.search(why)
+            instead = "" if has is None else f", which {has.group(1)} {has.group(2)}"
+            said = _computes(_HAS.sub("", found.group(3)))
+            return place, f"exported as {exported}, {said} in its node '{found.group(1)}' ({found.group(2)}){instead}"
+        return place, f"exported as {exported}, {_computes(_HAS.sub('', why).removeprefix('its '))}"
 
-    def _exported(self, cause: Mapping[str, Any]) -> str:
+    def _exported(self, cause: Mapping[str, Any], why: str) -> str:
         """Returns the ONNX nodes in short: ``Softmax(axis=1)``, or ``4 nodes (Mul, Add, Softmax, MatMul)``."""
         ops = [self._nodes[name].op_type for name in cause.get("group", ()) if name in self._nodes]
         if len(ops) > 1:
@@ -146,8 +139,19 @@ class Words:
         node = self._nodes.get(str(cause["node"]))
         if node is None or str(cause["path"]) in self._constants:
             return f"constant '{cause['path']}'" if str(cause["path"]) in self._constants else str(cause["op"])
-        attributes = [text for attribute in node.attribute if (text := _text_of(attribute))]
+        attributes = [text for attribute in node.attribute
+                      if (attribute.name in why or not self._is_default(node, attribute)) and (text := _text_of(attribute))]
         return f"{node.op_type}({', '.join(attributes)})" if attributes else node.op_type
+
+    def _is_default(self, node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:
+        import onnx
+
+        try:
+            schema = onnx.defs.get_schema(node.op_type, self._opset.get(node.domain, 1), node.domain)
+        except onnx.defs.SchemaError:
+            return False
+        known = schema.attributes.get(attribute.name)
+        return known is not None and _text_of(known.default_value) == _text_of(attribute)
 
     def _other_weights(self, cause: Mapping[str, Any]) -> str:
         """Names weights that the nodes read, and that hold other numbers than the program's of the same name.
@@ -177,6 +181,21 @@ class Words:
             if apart > 0:
                 return f"; its weight '{name}' is not torch's: elements differ by up to {apart:.3g}"
         return ""
+
+
+def _of_sides(said: str) -> str:
+    return said.replace(" in A and ", " in torch and ").replace(" in B", " in the ONNX graph")
+
+
+def _computes(said: str) -> str:
+    """Says what torch's result is; the program's sentence calls torch A and takes the ONNX graph for right."""
+    said = re.sub(r", where (\S+) is right", r", where the ONNX graph gives \1", said)
+    said = _of_sides(said)
+    if said.startswith("result is what "):
+        return "torch computes " + said.removeprefix("result is ")
+    if said.startswith("result "):
+        return "torch's " + said
+    return "torch computes another result: " + said
 
 
 def _nodes_of(graph: onnx.GraphProto) -> list[onnx.NodeProto]:

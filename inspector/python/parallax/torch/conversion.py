@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parallax.errors import UsageError
+from parallax.errors import ExecutionError, UsageError
 from parallax.torch._interpret import run_program
 from parallax.torch._onnx_names import GraphNames, names_of
 from parallax.torch._torch_words import ConversionCause, Words, summary
@@ -98,9 +98,9 @@ def explain_conversion(
     """Compares an exported ONNX graph with the program it was made from, value by value, and explains differences.
 
     ``program``, ``args`` and ``kwargs`` are those of export_capture. The graph runs on ``executor``; with "reference" what
-    differs is the conversion, with another one also that executor's kernels. ``policy``, ``rtol``, ``atol`` and ``per`` are
-    those of parallax.diff. ``folder`` keeps model and dumps (``torch.plx``, ``EXECUTOR.plx``), which are temporary without
-    it. Cost: one run of each side and a disk copy of every value.
+    differs is the conversion, with another one also that executor's kernels. Where a node fails, what it read is compared. ``policy``, ``rtol``, ``atol`` and ``per`` are
+    those of parallax.diff. ``folder`` keeps model and dumps (``torch.plx``, ``onnx/EXECUTOR.plx``), which are temporary
+    without it. Cost: one run of each side and a disk copy of every value.
 
     >>> explanation = pt.explain_conversion(program, (torch.ones(2, 4),))                    # doctest: +SKIP
     >>> print(explanation)                                                                   # doctest: +SKIP
@@ -116,9 +116,14 @@ def explain_conversion(
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     export = _opened(program, where / "model.onnx")
-    torch_side, onnx_side = where / "torch.plx", where / f"{executor.replace(':', '-')}.plx"
+    torch_side, runs = where / "torch.plx", where / "onnx"
     feeds = _capture(export, args, kwargs, torch_side)
-    parallax.run(export.path, feeds, executor=executor, dump=onnx_side, capture="all")
+    try:
+        parallax.run(export.path, feeds, executor=executor, dump=runs, capture="all")
+    except ExecutionError:
+        if not any(runs.glob("*.plx")):
+            raise  # else the values up to the node that fails, and its error, are in the dump
+    onnx_side = next(runs.glob("*.plx"))
     comparison = parallax.blame(torch_side, onnx_side, policy=policy, rtol=rtol, atol=atol, per=per)
     document = comparison.to_dict()
     words = Words(export.model, export.program, export.names)
