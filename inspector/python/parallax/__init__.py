@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from parallax import _loading
 
 if TYPE_CHECKING:
-    from parallax import compat, helpers, hf, ort, plot, tables, testing, torch
+    from parallax import compat, helpers, ort, plot, tables, testing, torch
     from parallax._core import Tensor, __version__
     from parallax.comparison import Comparison
     from parallax.dump import Dump, DumpWriter, open
@@ -40,12 +40,12 @@ _DEFINED_IN = {
     "profile": "jobs", "bench": "jobs", "doctor": "jobs", "Comparison": "comparison",
     "open": "dump", "Dump": "dump", "DumpWriter": "dump",
 }
-_SUBMODULES = ("helpers", "torch", "ort", "testing", "plot", "tables", "compat", "hf")
+_SUBMODULES = ("helpers", "torch", "ort", "testing", "plot", "tables", "compat")
 
 __all__ = [
     "Cancelled", "Comparison", "CorruptFile", "Dump", "DumpWriter", "Error", "ExecutionError", "InvalidModel", "IoError",
     "Model", "OutOfMemory", "Session", "Tensor", "Unsupported", "UsageError", "__version__", "bench", "blame", "compare",
-    "compat", "diff", "doctor", "executors", "extract", "helpers", "hf", "load", "open", "ort", "plot", "profile",
+    "compat", "diff", "doctor", "executors", "extract", "helpers", "load", "open", "ort", "plot", "profile",
     "reduce", "run", "set_threads", "tables", "testing", "threads", "torch",
 ]
 
