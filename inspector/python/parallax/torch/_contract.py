@@ -203,7 +203,8 @@ def _backend(graphs: Graphs) -> Callable[..., Any]:
 
 
 def _train(
-    function: Callable[..., Tensor], arguments: Sequence[Tensor], wanted: Sequence[Tensor], *, plain_attention: bool = True,
+    function: Callable[..., Tensor], arguments: Sequence[Tensor], wanted: Sequence[Tensor], *,
+    plain_attention: bool = True,
 ) -> tuple[Graphs, list[str]]:
     """The graphs of a function or module compiled, and where its result or gradients differ from eager's."""
     torch._dynamo.reset()
@@ -214,7 +215,8 @@ def _train(
 
 
 def _compare(
-    function: Callable[..., Tensor], compiled: Callable[..., Any], arguments: Sequence[Tensor], wanted: Sequence[Tensor],
+    function: Callable[..., Tensor], compiled: Callable[..., Any], arguments: Sequence[Tensor],
+    wanted: Sequence[Tensor],
 ) -> list[str]:
     found, expected = compiled(*arguments), function(*arguments)
     weights = torch.linspace(0.5, 1.5, expected.numel()).reshape(expected.shape)

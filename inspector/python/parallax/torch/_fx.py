@@ -1,8 +1,8 @@
-"""FX graphs to ONNX: the ATen graph that aot_autograd hands to a compiler becomes an ONNX model, without a second trace.
+"""FX graphs to ONNX: the ATen graph that aot_autograd hands to a compiler becomes a model, without a second trace.
 
-The graph is put, as it is, into a `torch.export.ExportedProgram` (`_program.py`) and goes through torch.onnx's own passes
-and translator (`_private.py`), with the registry of translations built once in a process and without its decompositions,
-which aot_autograd has applied already.
+The graph is put, as it is, into a `torch.export.ExportedProgram` (`_program.py`) and goes through torch.onnx's own
+passes and translator (`_private.py`), with the registry of translations built once in a process and without its
+decompositions, which aot_autograd has applied already.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def unsupported_operators(gm: torch.fx.GraphModule, opset: int = 20) -> list[Uns
         for node in module.graph.nodes:
             reason = _why_untranslatable(node, opset)
             if reason:
-                found.append(UnsupportedOperator(node.name, str(node.target), module_path(node), source_line(node), reason))
+                found.append(_described(node, reason))
     return found
 
 
@@ -147,6 +147,10 @@ _TAKEN_AWAY = frozenset({
     "sym_constrain_range_for_size", "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_stride",
 })
 """Operators without a translation that are removed or replaced before: assertions, and what `simplify` spells out."""
+
+
+def _described(node: torch.fx.Node, reason: str) -> UnsupportedOperator:
+    return UnsupportedOperator(node.name, str(node.target), module_path(node), source_line(node), reason)
 
 
 def _why_untranslatable(node: torch.fx.Node, opset: int) -> str:
@@ -236,13 +240,15 @@ def _optimize(model: onnx_ir.Model) -> None:
     from onnx_ir.passes import common
     from onnxscript import optimizer
 
+    # Two masks of random bits are not one, which the pass for common subexpressions does not know of these.
+    draws = any(node.op_type in ("Bernoulli", "Dropout") for node in model.graph.all_nodes())
     common.InlinePass()(model)
     optimizer.fold_constants(model, onnx_shape_inference=True)
     passes.Sequential(
         common.RemoveUnusedNodesPass(), common.RemoveUnusedFunctionsPass(),  # type: ignore[no-untyped-call]
         common.RemoveUnusedOpsetsPass(), common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         common.LiftSubgraphInitializersToMainGraphPass(), common.DeduplicateInitializersPass(),
-        common.CommonSubexpressionEliminationPass(), common.OutputFixPass(), common.NameFixPass(),
+        *([] if draws else [common.CommonSubexpressionEliminationPass()]), common.OutputFixPass(), common.NameFixPass(),
     )(model)
 
 
@@ -272,11 +278,10 @@ def _failed_translation(error: BaseException, hint: str) -> ConversionError:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    reason = f"its translation fails: {type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else ''}"
+    reason = f"{type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else ''}"
     if node is None:
-        return ConversionError(f"the graph cannot be converted to ONNX: {reason.removeprefix('its translation fails: ')}")
-    return _refusal([UnsupportedOperator(
-        node.name, str(node.target), module_path(node), source_line(node), reason)], hint)
+        return ConversionError(f"the graph cannot be converted to ONNX: {reason}")
+    return _refusal([_described(node, f"its translation fails: {reason}")], hint)
 
 
 def _refusal(missing: Sequence[UnsupportedOperator], hint: str) -> ConversionError:
@@ -291,7 +296,8 @@ def _name_inputs_and_outputs(model: onnx_ir.Model, wrapped: Wrapped) -> list[str
     """Gives the inputs their names by position; returns the names of the outputs in order."""
     expected = [i for i in wrapped.inputs if i.kind != "absent"]
     if len(model.graph.inputs) != len(expected):
-        raise ConversionError(f"the converted model has {len(model.graph.inputs)} inputs; the graph has {len(expected)}")
+        raise ConversionError(
+            f"the converted model has {len(model.graph.inputs)} inputs; the graph has {len(expected)}")
     for value, spec in zip(model.graph.inputs, expected):
         value.name = spec.name
     computed = [o for o in wrapped.outputs if o.kind in ("tensor", "size", "float", "bool")]

@@ -1,8 +1,8 @@
 """The private names of torch that the conversion uses, all of them.
 
 `SUPPORTED_TORCH` is the range of versions in which they were found to do what is expected of them here; what they do
-in the installed one, `parallax.torch.check_torch_contract()` tells. Where a name is missing, `exporter()` is None and the
-public `torch.onnx.export` does the work, which is slower; a warning says so once.
+in the installed one, `parallax.torch.check_torch_contract()` tells. Where a name is missing, `exporter()` is None and
+the public `torch.onnx.export` does the work, which is slower; a warning says so once.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def zero_and_one_as_other_sizes() -> contextlib.AbstractContextManager[None]:
     """Sizes that were free while tracing are not taken for 0 or 1 by what the translator asks of them."""
     from torch.fx.experimental import _config
 
-    patched: contextlib.AbstractContextManager[None] = _config.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
+    patch: Any = _config.patch  # type: ignore[attr-defined]
+    patched: contextlib.AbstractContextManager[None] = patch(backed_size_oblivious=True)
     return patched
 
 

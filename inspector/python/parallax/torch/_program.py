@@ -1,7 +1,7 @@
 """An ATen graph inside a torch.export.ExportedProgram, as the exporter's translator takes it.
 
-The graph is copied as it is, without a trace; tensors that its module holds become constant inputs, outputs that need no
-computing (None, numbers, inputs, repeats) are left out, every node gets the path of its module.
+The graph is copied as it is, without a trace; tensors that its module holds become constant inputs, outputs that need
+no computing (None, numbers, inputs, repeats) are left out, every node gets the path of its module.
 """
 
 from __future__ import annotations

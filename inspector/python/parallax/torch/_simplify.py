@@ -1,4 +1,4 @@
-"""Changes to the copy of an ATen graph before it is translated: what changes nothing goes, what is symbolic is spelled out.
+"""Changes to the copy of an ATen graph before its translation: what does nothing goes, what is symbolic is spelled out.
 
 The exporter's translations expect numbers in some arguments that are symbolic in graphs with free shapes: scalars of
 `mul.Scalar`, sizes of `split`, strides.
@@ -185,5 +185,5 @@ def _stride(graph: torch.fx.Graph, node: Node) -> Node:
                 size.meta["val"] = value.shape[later]
             product = _arithmetic(graph, operator.mul, product, size)
     if not isinstance(product, Node) or describe(product.meta["val"]) != wanted:
-        raise ValueError(f"the stride {wanted} of {source.name} is not a product of its sizes; its layout is not contiguous")
+        raise ValueError(f"the stride {wanted} of {source.name} is not a product of its sizes: it is not contiguous")
     return product

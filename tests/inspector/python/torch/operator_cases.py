@@ -146,7 +146,7 @@ CASES: dict[str, Case] = {
     "masked_fill_where": (lambda x, m: x.masked_fill(m, 0.5) * torch.where(m, x, 2 * x), [g(3, 4), MASK]),
     "slice_assignment": (_assign, [g(3, 4), g(3, 2)]),
     "cat_stack_split": (
-        lambda x, y: torch.stack(torch.cat([x, y], 1).split([3, 3, 2], 1)[:2]) + torch.cat([x, y], 1).chunk(4, 1)[0].sum(),
+        lambda x, y: torch.stack(torch.cat([x, y], 1).split([3, 3, 2], 1)[:2]) + torch.cat([x, y]).chunk(4, 1)[0].sum(),
         [g(3, 4), g(3, 4, seed=1)]),
     "pad_reflect": (lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), [g(2, 3, 4, 5)]),
     "pad_replicate": (lambda x: F.pad(x, (1, 2, 2, 1), mode="replicate"), [g(2, 3, 4, 5)]),
