@@ -130,6 +130,21 @@ class Model:
         """Returns what computes the values ``to`` from the values ``from_`` as a model of its own."""
         return Model(self._core.extract(list(from_), list(to)))
 
+    def values_as_outputs(self, paths: Sequence[str] = (), *, bodies: bool = True) -> Model:
+        """Returns a model that gives back inner values, too: those at ``paths``, or all that nodes compute.
+
+        A value of the main graph is an output of its name. Those of bodies have the name of their path with ``[*]`` for
+        the iteration: of a Loop a sequence with an item for each iteration, of a Scan a tensor with one more axis, of an If
+        an empty tensor where the branch did not run. What no output can hold is left out; ort.capture() says what.
+        Raises UsageError for a path that names no value.
+
+        >>> import parallax
+        >>> model = parallax.load("samples/cnn/model.onnx").values_as_outputs(["linear"])         # doctest: +SKIP
+        >>> [value.name for value in model.outputs]                                               # doctest: +SKIP
+        ['log_probabilities', 'linear']
+        """
+        return Model(_core.values_as_outputs(self._core, list(paths), bodies)[0])
+
     def check(self) -> None:
         """Raises InvalidModel, naming everything that breaks the specification."""
         problems = self._core.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -30,18 +31,26 @@ SCRIPTS = {
 }  # fmt: skip
 
 
-def run(command: list[str], folder: Path) -> str:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder of a script, which finds the program `parallax`."""
     program = Path(os.environ["PARALLAX_PROGRAM"]).parent
-    environment = {**os.environ, "PATH": f"{program}{os.pathsep}{os.environ['PATH']}", "MPLBACKEND": "Agg"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    monkeypatch.setenv("PATH", f"{program}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_script(script: str, tmp_path: Path) -> None:
+def test_script(script: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """In this process, which has imported torch already."""
     arguments, pattern = SCRIPTS[script]
-    output = run([sys.executable, "-B", str(SAMPLES / script), *arguments], tmp_path)
+    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    try:
+        runpy.run_path(str(SAMPLES / script), run_name="__main__")
+    except SystemExit as end:
+        assert not end.code, capfd.readouterr()
+    output = capfd.readouterr().out
     assert re.search(pattern, output), output
 
 
@@ -49,7 +58,8 @@ def test_every_script_is_run() -> None:
     assert {path.name for path in SAMPLES.glob("*.py")} == {*SCRIPTS, "test_exported_models.py"}
 
 
-def test_the_pytest_suite(tmp_path: Path) -> None:
+def test_the_pytest_suite(folder: Path) -> None:
     command = [sys.executable, "-B", "-m", "pytest", "-p", "parallax.pytest_plugin", "-p", "no:cacheprovider", "-rx"]
-    output = run([*command, str(SAMPLES / "test_exported_models.py"), f"--parallax-report={tmp_path}/reports"], tmp_path)
-    assert "3 passed, 1 xfailed" in output, output
+    command += [str(SAMPLES / "test_exported_models.py"), f"--parallax-report={folder}/reports"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    assert "3 passed, 1 xfailed" in done.stdout, done.stdout + done.stderr
