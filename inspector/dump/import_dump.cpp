@@ -201,7 +201,6 @@ Result<ImportReport> import_objects(const CapturedObjects& objects, const RunInf
   ImportReport report;
   report.values = static_cast<int64_t>(objects.values.size());
   report.notes = objects.notes;
-  report.notes.push_back(fmt::format("{} captured objects with their containers", objects.objects.size()));
   return report;
 }
 

@@ -3,7 +3,7 @@
 
     capture_modules.py [--folder DIR] [--verbose]
 
-1. A small decoder runs inside `parallax.torch.capture`, which writes what each module is given and gives back into a dump.
+1. A small decoder runs inside `parallax.torch.capture`, which writes what each module is given and gives into a dump.
 2. The dump is restored with its containers, and saved as one ONNX file of constants for other tools.
 3. The model is exported. `exported_outputs` says which values of the ONNX graph are the modules' results: the exporter
    leaves each node's module path in its metadata. The graph runs with all values observed, and each result is compared.

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """What a capture of modules costs: the forward with it, compared with the forward alone, in interleaved rounds.
 
-capture_modules_bench.py [ROUNDS] [FOLDER]    needs PYTHONPATH=<build folder>/python and torch. The dumps go to FOLDER (/dev/shm).
+capture_modules_bench.py [ROUNDS] [FOLDER]    needs PYTHONPATH=<build folder>/python and torch. Dumps go to FOLDER (/dev/shm).
+
+Only the ratios mean something. A capture copies memory while a forward computes: the fewer operations a module does for each of
+its values, the more it shows.
 """
 
 import os
@@ -14,21 +17,44 @@ import torch
 import parallax.torch as pt
 
 
-def transformer():
-    """Four encoder layers and a head: inputs and results of all modules are some 100 MB."""
-    layer = torch.nn.TransformerEncoderLayer(512, 8, 1024, batch_first=True, dropout=0.0)
-    return torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(), torch.randn(2, 512, 512)
+class Block(torch.nn.Module):
+    """A layer of a decoder as language models have it."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm_1, self.norm_2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.query, self.key, self.value, self.output = (torch.nn.Linear(width, width) for _ in range(4))
+        self.up, self.act, self.down = torch.nn.Linear(width, 4 * width), torch.nn.SiLU(), torch.nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        normed = self.norm_1(x)
+        query, key, value = (each(normed).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                             for each in (self.query, self.key, self.value))
+        mixed = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.output(mixed.transpose(1, 2).flatten(-2))
+        return x + self.down(self.act(self.up(self.norm_2(x))))
+
+
+def decoder():
+    """Two layers of width 1024 over a prompt of 384 tokens."""
+    return torch.nn.Sequential(Block(1024, 16), Block(1024, 16)).eval(), torch.randn(1, 384, 1024)
+
+
+def wide_decoder():
+    """One layer of width 2048, as a model of a billion weights has it."""
+    return torch.nn.Sequential(Block(2048, 32)).eval(), torch.randn(1, 384, 2048)
 
 
 def convolutions():
-    """A stack of convolutions with norms."""
-    layers = [module for width in ((3, 64), (64, 64), (64, 64))
-              for module in (torch.nn.Conv2d(*width, 3, padding=1), torch.nn.BatchNorm2d(width[1]), torch.nn.ReLU())]
-    return torch.nn.Sequential(*layers).eval(), torch.randn(2, 3, 96, 96)
+    """3x3 convolutions of 256 channels, each with its norm and its activation."""
+    layers = [module for _ in range(5)
+              for module in (torch.nn.Conv2d(256, 256, 3, padding=1), torch.nn.BatchNorm2d(256), torch.nn.ReLU())]
+    return torch.nn.Sequential(*layers).eval(), torch.randn(1, 256, 56, 56)
 
 
 def perceptron():
-    """Linear layers."""
+    """Linear layers of width 1024 and their activations."""
     layers = [module for _ in range(4) for module in (torch.nn.Linear(1024, 1024), torch.nn.GELU())]
     return torch.nn.Sequential(*layers).eval(), torch.randn(1536, 1024)
 
@@ -70,7 +96,7 @@ def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
     folder = sys.argv[2] if len(sys.argv) > 2 else "/dev/shm"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}, dumps in {folder}")
-    for make in (transformer, convolutions, perceptron):
+    for make in (decoder, wide_decoder, convolutions, perceptron):
         measure(make, rounds, folder)
 
 

@@ -84,7 +84,8 @@ def _body_lines(bodies: list[tuple[str, onnx.GraphProto]]) -> list[str]:
 def _graph_lines(graph: onnx.GraphProto, bodies: list[tuple[str, onnx.GraphProto]]) -> list[str]:
     lines = [f"input: {_value_info(value)}" for value in graph.input]
     lines += [_initializer(tensor) for tensor in graph.initializer]
-    lines += [f"sparse init: name={tensor.values.name!r} shape={tuple(tensor.dims)}" for tensor in graph.sparse_initializer]
+    for sparse in graph.sparse_initializer:
+        lines.append(f"sparse init: name={sparse.values.name!r} shape={tuple(sparse.dims)}")
     lines += _node_lines(graph.node, bodies)
     return lines + [f"output: {_value_info(value)}" for value in graph.output]
 

@@ -215,7 +215,7 @@ def _cache(obj: Any, notation: Notation) -> str:
         rows = (f"{type(layer).__name__}({notation.of(layer.keys)}, {notation.of(layer.values)})" for layer in layers)
         return f"{name}({', '.join(rows)})"
     else:
-        filled = [layer for layer in layers if layer is not None and layer.keys is not None and layer.values is not None]
+        filled = [each for each in layers if each is not None and each.keys is not None and each.values is not None]
         keys, values = [layer.keys for layer in filled], [layer.values for layer in filled]
     return f"{name}(key_cache={notation.of(keys)}, value_cache={notation.of(values)})"
 

@@ -191,10 +191,10 @@ class Dump(Mapping[str, Any]):
 class DumpWriter:
     """Writes a dump from Python: each value is in the file when ``write`` returns, so a crash keeps what was written.
 
-    ``executor``, ``device`` and ``settings`` describe the run; ``model`` (whatever load() takes) gives the dump its graph
-    and the values their nodes. ``level`` is what is kept of every value: "all", "sample", "stats" or "shape"; of one
-    above ``limit`` bytes (0: no limit) only a sample. ``only``: globs of the paths to keep. A context manager: leaving it
-    ends the run and finishes the file. Raises IoError.
+    ``executor``, ``device`` and ``settings`` describe the run; ``model`` (whatever load() takes) gives the dump its
+    graph and the values their nodes. ``level`` is what is kept of every value: "all", "sample", "stats" or "shape"; of
+    one above ``limit`` bytes (0: no limit) only a sample. ``only``: globs of the paths to keep. A context manager:
+    leaving it ends the run and finishes the file. Raises IoError.
 
     >>> import os, tempfile, numpy as np, parallax
     >>> path = os.path.join(tempfile.mkdtemp(), "steps.plx")
@@ -243,8 +243,8 @@ class DumpWriter:
     ) -> bool:
         """Writes a value (an array, a list or a dict of arrays) under its value path.
 
-        ``role`` is "input", "initializer" or "output"; a model of the run decides for values of its own. Returns whether
-        that model has a value of this name (True without a model). Raises UsageError for what is no value path.
+        ``role`` is "input", "initializer" or "output"; a model of the run decides for values of its own. Returns
+        whether that model has a value of this name (True without a model). Raises UsageError for what is no value path.
         """
         return self._core.write(path, value, level, role, is_graph_output)
 

@@ -13,12 +13,12 @@ __all__ = ["pretty_onnx", "string_type"]
 def string_type(
     obj: Any, with_shape: bool = False, with_min_max: bool = False, with_device: bool = False, limit: int = 20
 ) -> str:
-    """Returns what an object is in one line: element types, shapes, containers, and on demand the range of values.
+    """Returns what an object is in one line: element types, shapes, containers, on demand the range of values.
 
     ``T1s2x3`` is a torch tensor of TensorProto type 1 (float) with shape 2x3, ``A`` a numpy array, ``F`` torch's fake
     tensor, ``P`` a Tensor of Parallax; without ``with_shape`` the rank stands in its place (``T1r2``). ``with_min_max``
-    adds ``[min,max:Amean]`` and the values of numbers, ``with_device`` puts ``C`` or ``G`` in front. Lists and tuples of
-    ``limit`` and more elements show the first. Never raises for a class that it does not know: ``Name(...)``.
+    adds ``[min,max:Amean]`` and the values of numbers, ``with_device`` puts ``C`` or ``G`` in front. Lists and tuples
+    of ``limit`` and more elements show the first. Never raises for a class that it does not know: ``Name(...)``.
 
     >>> import numpy as np
     >>> from parallax.helpers import string_type

@@ -60,7 +60,7 @@ class Pair:
         (object(), {}, "object(...)"),
         (parallax.Tensor(FLOATS), {"with_shape": True, "with_min_max": True}, "P1s2x3[0.0,5.0:A2.5]"),
         (parallax.Tensor(FLOATS), {"with_device": True}, "CP1r2"),
-        (parallax.Tensor.from_bytes(b"\x21\x03", "int4", (3,)), {"with_shape": True, "with_min_max": True}, "P22s3[1,3:A2.0]"),
+        (parallax.Tensor.from_bytes(b"\x21\x03", "int4", (3,)), {"with_min_max": True}, "P22r1[1,3:A2.0]"),
         (value("x", TensorProto.INT64, [1]), {}, "OT7"),
     ],
 )
@@ -69,8 +69,10 @@ def test_string_type(obj: Any, options: dict[str, Any], text: str) -> None:
 
 
 def test_string_type_loads_no_torch() -> None:
-    code = "import sys; from parallax.helpers import string_type; string_type({'a': [1]}); assert 'torch' not in sys.modules"
-    run_python(code)
+    run_python(
+        "import sys; from parallax.helpers import string_type\n"
+        "string_type({'a': [1]}); assert 'torch' not in sys.modules"
+    )
 
 
 def _model() -> Any:
@@ -88,7 +90,8 @@ def _model() -> Any:
         nodes, "g", [value("x", TensorProto.FLOAT, ["n", 3]), value("c", TensorProto.BOOL, [])],
         [value("z", TensorProto.FLOAT, None)],
         [weight, numpy_helper.from_array(np.zeros((7, 3), np.float32), "w")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets)
 
 
 def test_pretty_onnx_shows_a_model_line_by_line() -> None:
@@ -119,7 +122,8 @@ def test_pretty_onnx_takes_parts_of_a_model() -> None:
     assert pretty_onnx(model.graph.node[0]) == "Gemm(x, w, alpha=0.50, transB=1) -> g"
     assert pretty_onnx(model.graph.input[0]) == "name='x' type=dtype('float32') shape=['n', 3]"
     assert pretty_onnx(model.graph.initializer[0]).startswith("name='shape' type=int64")
-    function = helper.make_function("my", "f", ["a"], ["b"], [helper.make_node("Abs", ["a"], ["b"])], [helper.make_opsetid("", 18)])
+    nodes, opsets = [helper.make_node("Abs", ["a"], ["b"])], [helper.make_opsetid("", 18)]
+    function = helper.make_function("my", "f", ["a"], ["b"], nodes, opsets)
     assert "Abs(a) -> b" in pretty_onnx(function) and "name=f domain=my" in pretty_onnx(function)
 
 

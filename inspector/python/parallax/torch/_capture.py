@@ -40,8 +40,8 @@ def capture(
 ) -> contextlib.AbstractContextManager[Capture]:
     """Captures what goes into modules and what comes out of them, in every call inside the context.
 
-    ``modules``: a module, (name, module), a list of both, or a mapping; ``submodules`` adds all modules within them. The
-    values are copies: in memory, or in the dump ``path`` (.plx), where each is written when it is seen; ``onnx`` writes
+    ``modules``: a module, (name, module), a list of both, or a mapping; ``submodules`` adds all modules within them.
+    The values are copies: in memory, or in the dump ``path`` (.plx), where each is written when it is seen; ``onnx`` writes
     them at the end as one ONNX file of constants. Of a value above ``limit`` bytes a sample and statistics are kept (a
     CaptureWarning says so), with ``level="stats"`` statistics alone. ``drop``: keyword arguments that are not captured.
     ``verbose=1`` prints every call. The modules are as before afterwards, whatever happens; where one raises, what was
@@ -77,7 +77,7 @@ def append(name: str, obj: Any) -> str:
     [tensor([0., 0.]), None]
     """
     if not _active:
-        raise UsageError(f"append({name!r}) is called outside of a capture; it adds to what `with capture(...)` captures")
+        raise UsageError(f"append({name!r}) is called outside of a capture; it must be inside `with capture(...)`")
     return _active[-1].append(name, obj)
 
 
@@ -114,7 +114,8 @@ def _pairs(modules: Modules) -> list[tuple[str, torch.nn.Module]]:
     if isinstance(modules, Mapping):
         return [_checked(name, module) for name, module in modules.items()]
     if not isinstance(modules, Iterable):
-        raise UsageError(f"modules is a {type(modules).__name__}; it must be a module, (name, module), or a list of both")
+        kind = type(modules).__name__
+        raise UsageError(f"modules is a {kind}; it must be a module, (name, module), or a list of both")
     given = list(modules)
     pairs = []
     for item in given:

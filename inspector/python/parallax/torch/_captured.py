@@ -30,7 +30,7 @@ class CaptureWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What was kept of a value whose elements were not: type, shape, statistics, and a sample where that is the level."""
+    """What was kept of a value whose elements were not: type, shape, statistics, and a sample at that level."""
 
     type: str
     shape: tuple[int, ...]

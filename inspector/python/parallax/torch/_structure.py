@@ -280,7 +280,8 @@ class _Builder:
             return record
         layers = [self._layer(layer) for layer in tree["layers"]]
         if "fields" in tree:
-            return _with_fields(kind, {**{key: self.node(item) for key, item in tree["fields"].items()}, "layers": layers})
+            fields = {key: self.node(item) for key, item in tree["fields"].items()}
+            return _with_fields(kind, {**fields, "layers": layers})
         if kind.__name__ == "DynamicCache":  # read from names alone, which say keys and values
             cache = kind()
             cache.layers = layers

@@ -80,10 +80,10 @@ def is_stealing() -> bool:
 def create_input_tensors_from_onnx_model(
     proto: Any, device: str = "cpu", engine: str = "parallax", sep: str = "___"
 ) -> Any:
-    """Restores what a file of captured objects holds: a dict of ``steal_forward``'s keys, or the one object of the file.
+    """Restores what a file of captured objects holds: a dict of ``steal_forward``'s keys, or its one object.
 
-    ``proto`` is a path or a ModelProto; ``device`` is where torch's tensors go. ``engine`` is accepted and not needed: no
-    model is run. Raises UsageError for another ``sep`` and for a file of another form.
+    ``proto`` is a path or a ModelProto; ``device`` is where torch's tensors go. ``engine`` is accepted and not needed:
+    no model is run. Raises UsageError for another ``sep`` and for a file of another form.
     """
     if sep != "___":
         raise UsageError(f"sep is {sep!r}; the names of such files are separated by '___'")

@@ -78,7 +78,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 OBJECTS: list[Any] = [
-    None, True, -3, 2.5, float("nan"), float("-inf"), "text", (), [], {}, (1,), [None, (2, [3.0])], {1: "a", True: None},
+    None, True, -3, 2.5, float("nan"), float("-inf"), "text", (), [], {}, (1,), [None, (2, [3.0])], {1: "a", "b": None},
     {"a/b": torch.ones(2), "~": [torch.zeros(1)], ("k", 1): 2}, {3, 1}, torch.Size([2, 3]), Point(torch.ones(1), None),
     OrderedDict(b=1, a=torch.ones(2)), Result(torch.ones(2, 3), {"states": (torch.zeros(1), None)}),
     torch.float16, np.arange(3), np.array(["a", "bc"], object), np.array(2.5, np.float32),
@@ -240,8 +240,9 @@ def test_a_killed_program_leaves_what_it_captured(tmp_path: Path) -> None:
 def test_large_values_keep_a_sample_and_it_is_said(tmp_path: Path) -> None:
     echo = Echo()
     for options in ({}, {"path": tmp_path / "a.plx"}):
-        with pytest.warns(pt.CaptureWarning, match=r"limit=100 bytes") as seen, pt.capture(echo, limit=100, **options) as got:
-            echo([torch.arange(2000.0), torch.ones(2)])
+        with pytest.warns(pt.CaptureWarning, match=r"limit=100 bytes") as seen:
+            with pt.capture(echo, limit=100, **options) as got:
+                echo([torch.arange(2000.0), torch.ones(2)])
         assert len(seen) == 1, "once"
         large, small = got[("", 0, "O")]
         assert isinstance(large, Summary) and large.shape == (2000,) and large.type == "float32"

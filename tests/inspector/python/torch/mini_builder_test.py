@@ -55,11 +55,13 @@ def test_we_read_its_caches(tmp_path: Path) -> None:
     proto = theirs.create_onnx_model_from_input_tensors(({"cache": cache, "n": 1}, torch.ones(1)))
     back = create_input_tensors_from_onnx_model(proto)[0]["cache"]
     assert type(back) is type(cache) and back.get_seq_length() == 3
-    assert all(torch.equal(a.keys, b.keys) and torch.equal(a.values, b.values) for a, b in zip(cache.layers, back.layers))
+    for a, b in zip(cache.layers, back.layers):
+        assert torch.equal(a.keys, b.keys) and torch.equal(a.values, b.values)
 
 
 def test_missing_items_read_as_none() -> None:
-    proto = theirs.create_onnx_model_from_input_tensors({("m", 0, "O"): (None, torch.ones(1)), ("n", 0, "O"): torch.ones(2)})
+    objects = {("m", 0, "O"): (None, torch.ones(1)), ("n", 0, "O"): torch.ones(2)}
+    proto = theirs.create_onnx_model_from_input_tensors(objects)
     back = create_input_tensors_from_onnx_model(proto)
     assert same(back[("m", 0, "O")], (None, torch.ones(1))) and same(back[("n", 0, "O")], torch.ones(2))
 
