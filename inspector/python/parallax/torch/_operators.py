@@ -36,6 +36,7 @@ def custom_translations() -> dict[Any, Callable[..., Any]]:
         aten.min.dim: lambda x, dim, keepdim=False: extreme("Min", x, dim, keepdim),
         aten.sort.stable: stable_sort,
         aten._native_batch_norm_legit_no_training.default: batch_norm_inference,
+        aten.sym_numel.default: lambda x: _op().Size(x),
     }
 
 
