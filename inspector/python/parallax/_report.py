@@ -33,7 +33,8 @@ h1{font-size:15px;margin:0 0 4px}h2{font-size:13px;margin:16px 0 6px}
 code{font:12px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
 ol{margin:0;padding:0;list-style:none}
 li{padding:6px 10px;margin:0 0 6px;border-left:3px solid var(--diverged);background:var(--band)}
-figure{margin:0;padding:8px;background:#fff;border:1px solid var(--line);border-radius:4px;overflow:auto;max-height:420px}
+figure{margin:0;padding:8px;background:#fff;border:1px solid var(--line);border-radius:4px;overflow:auto;max-height:420px;
+text-align:center}
 svg{max-width:none}
 input{font:inherit;color:inherit;background:var(--back);border:1px solid var(--line);border-radius:4px;padding:3px 7px;
 width:min(320px,100%)}
@@ -49,6 +50,8 @@ th[aria-sort=ascending] button::after{content:" \\2191"}th[aria-sort=descending]
 
 # Numbers sort by data-number, everything else as text; rows that have none come last either way.
 _SCRIPT = """
+const figure=document.querySelector('figure');
+if(figure)figure.scrollTop=(figure.scrollHeight-figure.clientHeight)/2;
 const table=document.querySelector('table'),body=table&&table.tBodies[0];
 function key(row,at){const cell=row.cells[at],number=cell.dataset.number;
 return number===undefined?cell.textContent:number===''?null:Number(number)}
@@ -92,9 +95,9 @@ def page_of(comparison: Comparison, picture: str, rows: int) -> str:
 
 def _height(comparison: Comparison, has_picture: bool) -> int:
     listed = min(_MOST_ROWS, comparison.summary.values)
-    table = 110 + min(420, 26 * (listed + 1)) if listed else 0
-    causes = 40 + 62 * min(_MOST_CAUSES, len(comparison.causes)) if comparison.causes else 0
-    return 90 + causes + (420 if has_picture else 0) + table
+    table = 130 + min(420, 26 * (listed + 1)) if listed else 0
+    causes = 40 + 76 * min(_MOST_CAUSES, len(comparison.causes)) if comparison.causes else 0
+    return 110 + causes + (470 if has_picture else 0) + table
 
 
 def _text(text: object) -> str:
@@ -150,10 +153,10 @@ def _figure(picture: str) -> str:
         return ""
     # A namespace is for files of their own; in a page it would be the only address.
     inline = picture[picture.find("<svg") :].replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
-    return f"<h2>Around it</h2><figure>{inline}</figure>"
+    return f"<h2>Around the first cause</h2><figure>{inline}</figure>"
 
 
-_COLUMNS = ("verdict", "value", "node", "op", "type", "severity", "max |d|", "max rel", "rel L2", "A", "B", "reason")
+_COLUMNS = ("verdict", "value", "severity", "max |d|", "max rel", "rel L2", "A", "B", "node", "op", "type", "reason")
 _NUMBERS = frozenset(("severity", "max |d|", "max rel", "rel L2", "A", "B"))
 
 
@@ -187,9 +190,9 @@ def _row(value: ComparedValue) -> str:
     reason = value.reason or (value.accepted or {}).get("reason", "")
     return (
         f'<tr><td class="{value.verdict}">{_text(value.verdict)}</td><td><code>{_text(value.path)}</code></td>'
-        f"<td>{_text(value.node)}</td><td>{_text(value.op)}</td><td>{_text(value.dtype)}[{dims}]</td>"
         + "".join(_number_cell(number) for number in numbers)
-        + f"<td>{_text(reason)}</td></tr>"
+        + f"<td>{_text(value.node)}</td><td>{_text(value.op)}</td><td>{_text(value.dtype)}[{dims}]</td>"
+        f"<td>{_text(reason)}</td></tr>"
     )
 
 
