@@ -1,4 +1,4 @@
-"""Keyword arguments of jobs as the texts that the program's readers take, and as the command line that says the same."""
+"""Keyword arguments of jobs as the texts that the program's readers take, and as the command line that says them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Inputs = Union[Mapping[str, Any], str, "os.PathLike[str]", None]
 class InputOptions(TypedDict, total=False):
     """How inputs are generated that are not given.
 
-    ``seed``: of generated inputs and random operators. ``shapes``: {"image": (1, 3, 224, 224)}. ``dims``: sizes of named
-    dimensions, {"batch": 2}. ``ranges``: {"x": (-1.0, 1.0)}, both ends included for integers.
+    ``seed``: of generated inputs and random operators. ``shapes``: {"image": (1, 3, 224, 224)}. ``dims``: sizes of
+    named dimensions, {"batch": 2}. ``ranges``: {"x": (-1.0, 1.0)}, both ends included for integers.
     """
 
     seed: int
@@ -34,8 +34,9 @@ class ModeOptions(TypedDict, total=False):
 
     ``rewrite``: patterns applied before planning ("default", "none", "all", "standard", "-NAME", "+NAME").
     ``observe_all``: nothing is fused or folded away. ``fallback``: "reference" runs nodes without a kernel. ``tf32``:
-    matrix products of float32 may use TF32 on cuda. ``accumulate``: "default" or "fp32". ``keep_casts``: reference:double
-    honours casts to narrower types. ``memory_limit``: bytes, or "2GiB". ``threads``: of the whole process.
+    matrix products of float32 may use TF32 on cuda. ``accumulate``: "default" or "fp32". ``keep_casts``:
+    reference:double honours casts to narrower types. ``memory_limit``: bytes, or "2GiB". ``threads``: of the whole
+    process.
     """
 
     rewrite: str
@@ -52,8 +53,8 @@ class PolicyOptions(TypedDict, total=False):
     """How far apart values may be.
 
     ``policy``: "auto" (limits by operator, type and length of sums), a policy file (.json), or {"rtol": x, "atol": y,
-    "per": ...}. ``rtol``, ``atol``: of every value. ``per``: of the values that a glob matches, {"decoder*": (1e-3, 1e-5)}
-    or {"decoder*": {"rtol": 1e-3}}; the last that matches counts.
+    "per": ...}. ``rtol``, ``atol``: of every value. ``per``: of the values that a glob matches,
+    {"decoder*": (1e-3, 1e-5)} or {"decoder*": {"rtol": 1e-3}}; the last that matches counts.
     """
 
     policy: str | os.PathLike[str] | Mapping[str, Any]
@@ -251,9 +252,9 @@ def _limit(request: dict[str, Any], name: str, value: Any) -> None:
 # Field of a request -> option of the program, in the order of its help.
 _FLAGS = {
     "against": "--against", "capture": "--capture", "capture_limit": "--capture-limit", "only": "--only",
-    "repeat": "--repeat", "baseline": "--baseline", "inputs_source": "--inputs", "input_files": "--input", "seed": "--seed",
-    "shapes": "--shape", "dims": "--dim", "ranges": "--range", "tf32": "--tf32", "accumulate": "--accumulate",
-    "rewrite": "--rewrite", "observe_all": "--observe-all", "fallback": "--fallback", "memory_limit": "--memory-limit",
+    "repeat": "--repeat", "baseline": "--baseline", "inputs_source": "--inputs", "input_files": "--input",
+    "seed": "--seed", "shapes": "--shape", "dims": "--dim", "ranges": "--range", "tf32": "--tf32",
+    "accumulate": "--accumulate", "rewrite": "--rewrite", "observe_all": "--observe-all", "fallback": "--fallback", "memory_limit": "--memory-limit",
     "keep_casts": "--keep-casts", "rtol": "--rtol", "atol": "--atol", "per": "--per", "policy_file": "--policy-file",
 }  # fmt: skip
 

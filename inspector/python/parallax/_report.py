@@ -33,8 +33,8 @@ h1{font-size:15px;margin:0 0 4px}h2{font-size:13px;margin:16px 0 6px}
 code{font:12px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
 ol{margin:0;padding:0;list-style:none}
 li{padding:6px 10px;margin:0 0 6px;border-left:3px solid var(--diverged);background:var(--band)}
-figure{margin:0;padding:8px;background:#fff;border:1px solid var(--line);border-radius:4px;overflow:auto;max-height:420px;
-text-align:center}
+figure{margin:0;padding:8px;background:#fff;border:1px solid var(--line);border-radius:4px;overflow:auto;
+max-height:420px;text-align:center}
 svg{max-width:none}
 input{font:inherit;color:inherit;background:var(--back);border:1px solid var(--line);border-radius:4px;padding:3px 7px;
 width:min(320px,100%)}
@@ -88,7 +88,8 @@ def page_of(comparison: Comparison, picture: str, rows: int) -> str:
     picture = picture if len(picture) <= _LARGEST_PICTURE else ""
     parts = [_head(comparison), _causes(comparison.causes), _figure(picture), _table(comparison, rows)]
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title><style>{_STYLE}</style></head>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title>'
+        f"<style>{_STYLE}</style></head>"
         f'<body>{"".join(parts)}<script>{_SCRIPT}</script></body></html>'
     )
 
@@ -116,7 +117,8 @@ def _figures(value: object) -> str:
 
 def _head(comparison: Comparison) -> str:
     summary, verdict = comparison.summary, comparison.verdict
-    sides = " · ".join(f"{row.side}: {row.name}" + (f" on {row.device}" if row.device else "") for row in comparison.executions)
+    devices = [f" on {row.device}" if row.device else "" for row in comparison.executions]
+    sides = " · ".join(f"{row.side}: {row.name}{on}" for row, on in zip(comparison.executions, devices))
     counts = [f"{summary.values} values", f"{summary.passed} passed", f"{summary.diverged} diverged"]
     counts += [f"{summary.mistrusted} mistrusted"] if summary.mistrusted else []
     counts += [f"{summary.not_compared} not compared"] if summary.not_compared else []
@@ -165,7 +167,8 @@ def _table(comparison: Comparison, rows: int) -> str:
     if not worst:
         return ""
     heads = "".join(
-        f'<th scope="col"{" class=number" if name in _NUMBERS else ""}><button>{_text(name)}</button></th>' for name in _COLUMNS
+        f'<th scope="col"{" class=number" if name in _NUMBERS else ""}><button>{_text(name)}</button></th>'
+        for name in _COLUMNS
     )
     body = "".join(_row(value) for value in worst)
     return (

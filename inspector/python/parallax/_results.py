@@ -14,8 +14,10 @@ from typing import Any
 from parallax import _core
 from parallax.comparison import Comparison
 
-__all__ = ["BackendCase", "BackendTests", "Bench", "Doctor", "DoctorItem", "Latency", "NodeTime", "OperatorTime", "Part",
-           "Profile", "RunResult"]  # fmt: skip
+__all__ = [
+    "BackendCase", "BackendTests", "Bench", "Doctor", "DoctorItem", "Latency", "NodeTime", "OperatorTime", "Part",
+    "Profile", "RunResult",
+]  # fmt: skip
 
 
 class _Document:
@@ -296,7 +298,10 @@ class Doctor(_Document):
 
 
 # Package -> the extra that installs it.
-_OPTIONAL = {"onnx": "torch", "torch": "torch", "onnxruntime": "ort", "transformers": "hf", "matplotlib": "plot", "pandas": "tables"}
+_OPTIONAL = {
+    "onnx": "torch", "torch": "torch", "onnxruntime": "ort", "transformers": "hf", "matplotlib": "plot",
+    "pandas": "tables",
+}  # fmt: skip
 
 
 def _python_items() -> list[DoctorItem]:
@@ -306,11 +311,13 @@ def _python_items() -> list[DoctorItem]:
         items.append(DoctorItem("threads", True, "oneDNN runs on the threads of Parallax", None))
     else:
         items.append(DoctorItem(
-            "threads", False, "oneDNN runs on threads of another OpenMP runtime: convolutions that may lose a NaN run twice",
+            "threads", False,
+            "oneDNN runs on threads of another OpenMP runtime: convolutions that may lose a NaN run twice",
             "import parallax before the package that brings that runtime"))  # fmt: skip
     for name, extra in _OPTIONAL.items():
         try:
             items.append(DoctorItem(name, True, metadata.version(name), None))
         except metadata.PackageNotFoundError:
-            items.append(DoctorItem(name, False, f"the package {name} is not installed", f"pip install 'parallax-onnx[{extra}]'"))
+            advice = f"pip install 'parallax-onnx[{extra}]'"
+            items.append(DoctorItem(name, False, f"the package {name} is not installed", advice))
     return items

@@ -38,8 +38,8 @@ class Source:
 class Cause:
     """A node that is to blame, with the severity that it introduced and the one that it inherited.
 
-    ``side``: "A", "B", "both" or "unknown". ``node`` is the node in A's model, ``node_b`` B's where it is known. ``group``:
-    the nodes judged as one piece, where values between them were not captured.
+    ``side``: "A", "B", "both" or "unknown". ``node`` is the node in A's model, ``node_b`` B's where it is known.
+    ``group``: the nodes judged as one piece, where values between them were not captured.
     """
 
     rank: int
@@ -92,8 +92,8 @@ class Summary:
 class ComparedValue:
     """A value on both sides. ``a`` and ``b`` are its paths, None where a side lacks it.
 
-    ``verdict``: "pass", "diverged", "mistrusted" or "not_compared" with a ``reason``. ``severity`` is 1 at the limit; None
-    where nothing was compared, as are ``limit`` and ``metrics`` (max_abs, max_rel, rel_l2, worst_index, ...).
+    ``verdict``: "pass", "diverged", "mistrusted" or "not_compared" with a ``reason``. ``severity`` is 1 at the limit;
+    None where nothing was compared, as are ``limit`` and ``metrics`` (max_abs, max_rel, rel_l2, worst_index, ...).
     """
 
     path: str
@@ -272,8 +272,8 @@ class Comparison:
 class Comparer:
     """Two sides that are prepared once and compared at every call: for who calls a model again and again.
 
-    ``against``: a second model as side B, which gets the same inputs. Other arguments are compare()'s. A call costs what
-    a comparison costs; nothing is kept. Calls from several threads are made one after another.
+    ``against``: a second model as side B, which gets the same inputs. Other arguments are compare()'s. A call costs
+    what a comparison costs; nothing is kept. Calls from several threads are made one after another.
 
     >>> import numpy as np, parallax
     >>> from parallax.comparison import Comparer

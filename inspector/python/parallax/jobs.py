@@ -1,4 +1,4 @@
-"""The program's jobs as functions: they answer with its documents, so that Python never says anything else than it does."""
+"""The program's jobs as functions, which answer with its documents: Python never says anything else than it does."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
-    "Bench", "Comparison", "Doctor", "Part", "Profile", "RunResult", "backend_tests", "bench", "blame", "compare", "diff",
-    "doctor", "extract", "profile", "reduce", "run",
+    "Bench", "Comparison", "Doctor", "Part", "Profile", "RunResult", "backend_tests", "bench", "blame", "compare",
+    "diff", "doctor", "extract", "profile", "reduce", "run",
 ]  # fmt: skip
 
 _Result = TypeVar("_Result")
@@ -44,14 +44,14 @@ def run(
     """Runs a model once on one executor.
 
     - ``model``: a path, Model, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram;
-    - ``inputs``: arrays by name (a ``pathlib.Path`` for a .npy file), the path of a test_data_set folder (its outputs are
-      compared, too), .npz or .safetensors file, or None: generated, as what is left out of a mapping is;
+    - ``inputs``: arrays by name (a ``pathlib.Path`` for a .npy file), the path of a test_data_set folder (its outputs
+      are compared, too), .npz or .safetensors file, or None: generated, as what is left out of a mapping is;
     - ``dump``: keeps the values, in this folder as EXECUTOR.plx, or in this file where the name ends with .plx;
-    - ``capture``: "shape", "stats", "sample" or "all" of each value; those beyond ``capture_limit`` bytes keep a sample;
-      ``only``: globs over value paths;
+    - ``capture``: "shape", "stats", "sample" or "all" of each value; those beyond ``capture_limit`` bytes keep a
+      sample; ``only``: globs over value paths;
     - ``save_baseline``: writes a dump of statistics for compare(baseline=...);
-    - ``options``: seed, shapes, dims, ranges, rewrite, observe_all, fallback, tf32, accumulate, keep_casts, memory_limit,
-      threads, policy, rtol, atol, per.
+    - ``options``: seed, shapes, dims, ranges, rewrite, observe_all, fallback, tf32, accumulate, keep_casts,
+      memory_limit, threads, policy, rtol, atol, per.
 
     Raises UsageError, InvalidModel, Unsupported, ExecutionError with the node at fault, KeyboardInterrupt.
 
@@ -104,7 +104,8 @@ def compare(
       reference for both);
     - ``only``: globs over value paths to compare; graph outputs are always compared;
     - ``dump``: a folder for both sides' values, as A-EXECUTOR.plx and B-EXECUTOR.plx;
-    - ``on_value``: called with each value's part of the document as soon as it is compared; what it raises ends the runs;
+    - ``on_value``: called with each value's part of the document as soon as it is compared; what it raises ends the
+      runs;
     - ``inputs``, ``capture``, ``capture_limit``, ``options``: as of run().
 
     Raises UsageError, InvalidModel, Unsupported, ExecutionError, KeyboardInterrupt (Ctrl-C ends the runs).
@@ -165,8 +166,10 @@ def blame(
     """
     if model is None:
         if a is None or b is None:
-            raise UsageError("blame takes two dumps, or model=: a model to run on two executors or against another model")
-        given = [name for name, value in (("against", against), ("inputs", inputs), ("executors", executors)) if value is not None]
+            raise UsageError(
+                "blame takes two dumps, or model=: a model to run on two executors or against another model")
+        of_a_run = {"against": against, "inputs": inputs, "executors": executors}
+        given = [name for name, value in of_a_run.items() if value is not None]
         if given:
             raise UsageError(f"{given[0]} belongs to a model that is run: two dumps are judged as they are")
         request = arguments.request_of("blame", options, (PolicyOptions,))
@@ -197,15 +200,16 @@ def reduce(
 
     What fails is ``check``, a function that is given a candidate (a Model) and its inputs (numpy arrays by name) and
     answers whether it fails, or a command ("CMD {model} {inputs}", see ``parallax reduce --help`` for ``fail_codes``,
-    ``fail_regex`` and ``timeout`` in seconds); or the comparison with ``against`` or of two ``executors``. ``directory``
-    (default: MODEL-reduced) gets model.onnx (A.onnx and B.onnx), test_data_set_0 and repeat.sh. An exception of a
-    function ends the search.
+    ``fail_regex`` and ``timeout`` in seconds); or the comparison with ``against`` or of two ``executors``.
+    ``directory`` (default: MODEL-reduced) gets model.onnx (A.onnx and B.onnx), test_data_set_0 and repeat.sh. An
+    exception of a function ends the search.
 
     Raises Error with code 1 where the model as it is does not fail; UsageError, ExecutionError, KeyboardInterrupt (the
     verdicts so far stay in journal.jsonl: a later call goes on from there).
 
     >>> import parallax
-    >>> part = parallax.reduce("samples/fault_pair/A.onnx", "samples/fault_pair/B.onnx", directory="small")  # doctest: +SKIP
+    >>> a, b = "samples/fault_pair/A.onnx", "samples/fault_pair/B.onnx"
+    >>> part = parallax.reduce(a, b, directory="small")                                             # doctest: +SKIP
     >>> part.nodes, (part / "A.onnx").exists()                                                      # doctest: +SKIP
     (['block1/depthwise_bn'], True)
     """

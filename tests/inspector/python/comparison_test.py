@@ -30,7 +30,9 @@ def diverged() -> Comparison:
 
 def chain(length: int, name: str = "v", last: str = "Tanh") -> bytes:
     """length nodes Sin, then one other."""
-    nodes = [helper.make_node("Sin", [f"{name}{i}" if i else "x"], [f"{name}{i + 1}"], name=f"n{i}") for i in range(length)]
+    nodes = [
+        helper.make_node("Sin", [f"{name}{i}" if i else "x"], [f"{name}{i + 1}"], name=f"n{i}") for i in range(length)
+    ]
     nodes.append(helper.make_node(last, [f"{name}{length}"], ["y"], name="last"))
     return build(nodes, [value("x", TensorProto.FLOAT, ["n"])], [value("y", TensorProto.FLOAT, None)])
 
@@ -126,7 +128,8 @@ def test_the_picture_is_around_the_first_cause(diverged: Comparison) -> None:
 def test_the_page_is_small_offline_and_closed(diverged: Comparison) -> None:
     frame = diverged._repr_html_()
     assert len(frame.encode()) < 3_000_000
-    assert re.fullmatch(r'<iframe title="Comparison" sandbox="allow-scripts" srcdoc="[^"]*" style="[^"]*"></iframe>', frame)
+    closed = r'<iframe title="Comparison" sandbox="allow-scripts" srcdoc="[^"]*" style="[^"]*"></iframe>'
+    assert re.fullmatch(closed, frame)
     page = html.unescape(frame[frame.index('srcdoc="') + 8 : frame.index('" style=')])
     assert page.startswith("<!doctype html>") and page.endswith("</html>")
     for outside in ("http", "//cdn", "src=", "href=", "@import", "url("):
@@ -213,8 +216,8 @@ def test_a_comparer_goes_on_after_an_error() -> None:
 
 
 @pytest.mark.parametrize(("inputs", "sentence"), [
-    ({}, "input 'x' is missing"), ({"x": X, "z": X}, "names 'z', which is no input"), ([X, X], "2 inputs are given; the model has 1"),
-    ([], "input 'x' is missing"),
+    ({}, "input 'x' is missing"), ({"x": X, "z": X}, "names 'z', which is no input"),
+    ([X, X], "2 inputs are given; the model has 1"), ([], "input 'x' is missing"),
 ])  # fmt: skip
 def test_wrong_inputs_of_a_comparer_are_refused(inputs: Any, sentence: str) -> None:
     with pytest.raises(parallax.UsageError, match=re.escape(sentence)):

@@ -76,20 +76,22 @@ def test_compare_is_run_with_two_sides() -> None:
     assert timeless(parallax.compare(A, against=B, seed=3).to_dict()) == timeless(
         program("run", A, "--against", B, "--seed", "3"))
     ours = parallax.compare(
-        CNN, executors=("reference", "cpu"), dims={"batch": 3}, ranges={"image": (-2, 2)}, only="linear*", rtol=1e-3, atol=1e-4,
-        per={"linear": (1e-5, 1e-6)}, rewrite="none")
+        CNN, executors=("reference", "cpu"), dims={"batch": 3}, ranges={"image": (-2, 2)}, only="linear*",
+        rtol=1e-3, atol=1e-4, per={"linear": (1e-5, 1e-6)}, rewrite="none")
     assert timeless(ours.to_dict()) == timeless(program(
-        "run", CNN, "--with", "reference,cpu", "--dim", "batch=3", "--range", "image=-2..2", "--only", "linear*", "--rtol",
-        "1e-3", "--atol", "1e-4", "--per", "linear@rtol=1e-5,atol=1e-6", "--rewrite", "none"))
+        "run", CNN, "--with", "reference,cpu", "--dim", "batch=3", "--range", "image=-2..2", "--only", "linear*",
+        "--rtol", "1e-3", "--atol", "1e-4", "--per", "linear@rtol=1e-5,atol=1e-6", "--rewrite", "none"))
 
 
 def test_the_command_of_a_comparison_repeats_it() -> None:
     ours = parallax.compare(
-        CNN, executors="reference,cpu", inputs=CNN_DATA, policy={"rtol": 1e-3, "per": {"log*": {"atol": 2}}}, observe_all=True)
+        CNN, executors="reference,cpu", inputs=CNN_DATA, observe_all=True,
+        policy={"rtol": 1e-3, "per": {"log*": {"atol": 2}}})
     words = shlex.split(ours.command)
     assert words[0] == "parallax"
     assert timeless(program(*words[1:])) == timeless(ours.to_dict())
-    assert parallax.compare(CNN, inputs={"image": np.zeros((1, 3, 32, 32), np.float32)}, executors="reference,cpu").command == ""
+    in_memory = {"image": np.zeros((1, 3, 32, 32), np.float32)}
+    assert parallax.compare(CNN, inputs=in_memory, executors="reference,cpu").command == ""
 
 
 def test_one_side_is_run(tmp_path: Path) -> None:
@@ -120,7 +122,8 @@ def test_blame_of_a_model() -> None:
 
 
 def test_bench_and_profile_have_the_programs_keys() -> None:
-    benched, theirs = parallax.bench(CNN, iterations=2, executor="cpu"), program("bench", CNN, "--with", "cpu", "--iterations", "2")
+    benched = parallax.bench(CNN, iterations=2, executor="cpu")
+    theirs = program("bench", CNN, "--with", "cpu", "--iterations", "2")
     assert timeless(benched.to_dict()) == timeless(theirs)
     assert benched.to_dict().keys() == theirs.keys()
     assert 0 < benched.latency_ms.min <= benched.latency_ms.median <= benched.latency_ms.p95
@@ -165,7 +168,8 @@ def test_models_in_memory_in_every_job(tmp_path: Path) -> None:
     inputs = {"x": X}
     assert parallax.run(a, inputs)["z"].shape == (3, 4)
     assert parallax.bench(a, inputs, iterations=1).iterations == 1
-    assert [node.node for node in parallax.profile(a, inputs, iterations=1, rewrite="none").nodes] == ["first", "middle", "second"]
+    profiled = parallax.profile(a, inputs, iterations=1, rewrite="none")
+    assert [node.node for node in profiled.nodes] == ["first", "middle", "second"]
     assert parallax.blame(model=a, against=b, inputs=inputs).causes[0].node == "second"
     parallax.run(a, inputs, save_baseline=tmp_path / "base.plx")
     assert parallax.compare(a, baseline=tmp_path / "base.plx", executors="cpu", inputs=inputs).verdict == "pass"
@@ -191,7 +195,8 @@ def test_reduce_by_a_function_and_by_a_command(tmp_path: Path) -> None:
     assert part.nodes == ["middle"]
     assert seen[0] == (3, ["x"])
     assert sorted(path.name for path in part.path.iterdir()) == ["journal.jsonl", "model.onnx", "test_data_set_0"]
-    part = parallax.reduce(a, check="grep -q Sub {model}", fail_codes=[0], inputs={"x": X}, directory=tmp_path / "by_command")
+    part = parallax.reduce(
+        a, check="grep -q Sub {model}", fail_codes=[0], inputs={"x": X}, directory=tmp_path / "by_command")
     assert part.nodes == ["middle"]
     with pytest.raises(parallax.Error, match="does not fail") as caught:
         parallax.reduce(a, check=lambda model, inputs: False, inputs={"x": X}, directory=tmp_path / "passes")
@@ -208,7 +213,8 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
     np.save(tmp_path / "image.npy", image)
     wanted = parallax.run(CNN, {"image": image})["log_probabilities"]
     assert isinstance(wanted, np.ndarray)
-    for inputs in (tmp_path / "inputs.npz", {"image": tmp_path / "image.npy"}, {"image": Tensor(image)}, {"image": image.tolist()}):
+    ways = {"file": tmp_path / "image.npy", "tensor": Tensor(image), "numbers": image.tolist()}
+    for inputs in (tmp_path / "inputs.npz", *({"image": way} for way in ways.values())):
         np.testing.assert_array_equal(np.asarray(parallax.run(CNN, inputs)["log_probabilities"]), wanted)
     assert isinstance(parallax.run(CNN, {"image": Tensor(image)})["log_probabilities"], Tensor)
     generated = parallax.run(CNN, None, shapes={"image": (4, 3, 32, 32)})
@@ -218,7 +224,8 @@ def test_inputs_of_every_kind(tmp_path: Path) -> None:
 
 def test_outputs_are_apart_from_inputs() -> None:
     model = build(
-        [helper.make_node("Identity", ["x"], ["y"])], [value("x", TensorProto.FLOAT, [3])], [value("y", TensorProto.FLOAT, [3])])
+        [helper.make_node("Identity", ["x"], ["y"])], [value("x", TensorProto.FLOAT, [3])],
+        [value("y", TensorProto.FLOAT, [3])])
     x = np.arange(3, dtype=np.float32)
     y = parallax.run(model, {"x": x})["y"]
     y += 1
@@ -231,7 +238,8 @@ def test_outputs_are_apart_from_inputs() -> None:
     (lambda: parallax.compare(CNN, executors=("cpu",)), "compare needs two sides"),
     (lambda: parallax.compare(CNN, executors="a,b,c"), "one or two executors"),
     (lambda: parallax.run(CNN, executor="tpu"), "tpu"),
-    (lambda: parallax.run(CNN, {"picture": np.zeros(3)}), "names 'picture', which is no input of the model (its inputs: 'image')"),
+    (lambda: parallax.run(CNN, {"picture": np.zeros(3)}),
+     "names 'picture', which is no input of the model (its inputs: 'image')"),
     (lambda: parallax.run(CNN, {"image": np.zeros((1, 3, 32, 32))}), "float64"),
     (lambda: parallax.run(CNN, dims={"bach": 2}), "--dim names 'bach'"),
     (lambda: parallax.run(CNN, dims={"batch": 2.5}), "dims['batch'] is 2.5; it must be a whole number"),
@@ -252,7 +260,9 @@ def test_outputs_are_apart_from_inputs() -> None:
     (lambda: parallax.compare(CNN, policy="strict"), "only 'auto' is known"),
     (lambda: parallax.compare(CNN, policy={"tol": 1}), "policy has the key 'tol'"),
 ])  # fmt: skip
-def test_usage_errors_name_what_is_wrong(call: Any, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usage_errors_name_what_is_wrong(
+    call: Any, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(parallax.UsageError) as caught:
         call()
