@@ -255,7 +255,8 @@ _FLAGS = {
     "repeat": "--repeat", "baseline": "--baseline", "inputs_source": "--inputs", "input_files": "--input",
     "seed": "--seed", "shapes": "--shape", "dims": "--dim", "ranges": "--range", "tf32": "--tf32",
     "accumulate": "--accumulate", "rewrite": "--rewrite", "observe_all": "--observe-all", "fallback": "--fallback",
-    "memory_limit": "--memory-limit", "keep_casts": "--keep-casts", "rtol": "--rtol", "atol": "--atol", "per": "--per", "policy_file": "--policy-file",
+    "memory_limit": "--memory-limit", "keep_casts": "--keep-casts", "rtol": "--rtol", "atol": "--atol",
+    "per": "--per", "policy_file": "--policy-file",
 }  # fmt: skip
 
 
