@@ -11,8 +11,8 @@ namespace parallax {
 class SessionCloning {
  public:
   virtual ~SessionCloning() = default;
-  // A session of the same model and options that may run at the same time as this one: it shares what never changes (the
-  // plan, folded constants, packed weights) and has memory of its own. Null where nothing can be shared: then the
+  // A session of the same model and options that may run at the same time as this one: it shares what never changes
+  // (the plan, folded constants, packed weights) and has memory of its own. Null where nothing can be shared: then the
   // executor prepares the model again. Not called during a run.
   virtual Result<std::unique_ptr<Session>> clone() const = 0;
 };
