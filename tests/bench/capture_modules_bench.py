@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a capture of modules costs: the forward with it, compared with the forward alone, in interleaved rounds.
 
-capture_modules_bench.py [ROUNDS] [FOLDER]    needs PYTHONPATH=<build folder>/python and torch. Dumps go to FOLDER (/dev/shm).
+capture_modules_bench.py [ROUNDS [FOLDER [MODEL...]]]    needs PYTHONPATH=<build folder>/python and torch. Dumps go to FOLDER (/dev/shm).
 
 Only the ratios mean something. A capture copies memory while a forward computes: the fewer operations a module does for each of
 its values, the more it shows.
@@ -97,7 +97,8 @@ def main():
     folder = sys.argv[2] if len(sys.argv) > 2 else "/dev/shm"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}, dumps in {folder}")
     for make in (decoder, wide_decoder, convolutions, perceptron):
-        measure(make, rounds, folder)
+        if not sys.argv[3:] or make.__name__ in sys.argv[3:]:
+            measure(make, rounds, folder)
 
 
 if __name__ == "__main__":
