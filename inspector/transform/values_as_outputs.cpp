@@ -68,8 +68,8 @@ class Exposer {
       : model_(model), options_(options), result_(result), names_(model) {
     for (const std::string& path : paths) wanted_.insert(static_path(path));
     missing_ = wanted_;
-    for (const auto& [call, reason] : result.left_out)
-      std::erase_if(missing_, [&](const std::string& path) { return path.starts_with(call + "."); });
+    for (const auto& stayed : result.left_out)
+      std::erase_if(missing_, [&](const std::string& path) { return path.starts_with(stayed.first + "."); });
   }
 
   void run() {
