@@ -30,10 +30,11 @@ struct Attention {
   std::string last = "MatMul";
 };
 
-// softmax(x * x' * scale) * x, as an exporter writes one operator, and what reads it.
+// softmax((x * x' + bias) * scale) * x, as an exporter writes one operator, and what reads it.
 GraphBuilder attention(const Attention& how) {
   GraphBuilder builder(21);
   builder.input("x", "float32[2,4,4]").initializer("scale", Tensor::scalar(how.scale));
+  builder.initializer("bias", sines({4}, 1, 1.3));
   const auto of_operator = [&] {
     builder.last_node().metadata = {
         {"namespace", ": m.Net/block: m.Block/sdpa: aten.scaled_dot_product_attention.default"}};
@@ -43,7 +44,9 @@ GraphBuilder attention(const Attention& how) {
   of_operator();
   builder.node("MatMul", {"x", "xt"}, {"scores"});
   of_operator();
-  builder.node("Mul", {"scores", "scale"}, {"scaled"});
+  builder.node("Add", {"scores", "bias"}, {"biased"});
+  of_operator();
+  builder.node("Mul", {"biased", "scale"}, {"scaled"});
   of_operator();
   builder.node("Softmax", {"scaled"}, {"weights"}, {{"axis", how.axis}});
   of_operator();
@@ -103,14 +106,15 @@ TEST_F(Groups, AWrongGroupIsNamedByItsLastNodeAndItsOperator) {
   const Comparison comparison = blame(attention({}), attention(wrong), kEnds);
   ASSERT_EQ(comparison.causes.size(), 1U);
   const Cause& cause = comparison.causes[0];
-  EXPECT_EQ(cause.node, "MatMul_4");
+  EXPECT_EQ(cause.node, "MatMul_5");
   EXPECT_EQ(cause.path, "attention");
   EXPECT_EQ(cause.side, Side::a);
   EXPECT_EQ(cause.source_operator, "aten.scaled_dot_product_attention.default");
   EXPECT_EQ(cause.source_module, "block");
-  EXPECT_EQ(cause.group, (std::vector<std::string>{"Transpose_0", "MatMul_1", "Mul_2", "Softmax_3", "MatMul_4"}));
+  EXPECT_EQ(cause.group,
+            (std::vector<std::string>{"Transpose_0", "MatMul_1", "Add_2", "Mul_3", "Softmax_4", "MatMul_5"}));
   EXPECT_TRUE(
-      cause.why.starts_with("by its node 'Softmax_3' (Softmax): the group's result is what axis=2 gives; the node "
+      cause.why.starts_with("by its node 'Softmax_4' (Softmax): the group's result is what axis=2 gives; the node "
                             "has axis=1"))
       << cause.why;
 }
@@ -120,7 +124,7 @@ TEST_F(Groups, AConstantWithinTheGroupIsFound) {
   wrong.scale = 0.31F;
   const Cause cause = blame(attention({}), attention(wrong), kEnds).causes.at(0);
   EXPECT_TRUE(
-      cause.why.starts_with("by its node 'Mul_2' (Mul): the group's result is what 'scale'=0.5 gives; the node has "
+      cause.why.starts_with("by its node 'Mul_3' (Mul): the group's result is what 'scale'=0.5 gives; the node has "
                             "'scale'=0.31"))
       << cause.why;
 }
@@ -143,8 +147,9 @@ TEST_F(Groups, WhatIsCapturedIsJudgedAlone) {
   Attention wrong;
   wrong.axis = 1;
   const Cause cause =
-      blame(attention({}), attention(wrong), {"x", "xt", "scores", "scaled", "weights", "attention", "y"}).causes.at(0);
-  EXPECT_EQ(cause.node, "Softmax_3");
+      blame(attention({}), attention(wrong), {"x", "xt", "scores", "biased", "scaled", "weights", "attention", "y"})
+          .causes.at(0);
+  EXPECT_EQ(cause.node, "Softmax_4");
   EXPECT_TRUE(cause.group.empty());
   EXPECT_EQ(cause.why, "its result is what axis=2 gives; the node has axis=1");
 }
@@ -180,14 +185,14 @@ TEST_F(Groups, RunAgainWithTheirOwnResultsTheyRepeatTheOracle) {
   options.only = {"x", "attention"};
   side.dump = run_into_dump(model, "only.plx", x_, "reference", options);
   const CapturedSide captured(side, model, make_executor("reference:double").take());
-  const NodeInstance root{&sites.main(), 4, ""};
+  const NodeInstance root{&sites.main(), 5, ""};
   const auto computed = captured.compute(root).take();
   const auto group = NodeGroup::around(captured, root, computed).take();
   ASSERT_NE(group, nullptr);
-  ASSERT_EQ(group->members().size(), 5U);
+  ASSERT_EQ(group->members().size(), 6U);
   const Value usual = computed.outputs.at(0);
-  const auto of_member = group->members()[3].inputs.at(0).value;  // what the Softmax reads
-  const auto again = group->run_from(2, {of_member}).take();
+  const auto of_member = group->members()[4].inputs.at(0).value;  // what the Softmax reads
+  const auto again = group->run_from(3, {of_member}).take();
   EXPECT_EQ(diff::distance_between(usual, again.at(0), {}).severity, 0);
   const auto nudged = group->run_nudged(1, 2).take();
   const auto apart = diff::distance_between(usual, nudged.at(0), {}).metrics;

@@ -164,7 +164,7 @@ FAULTS = [
     ("recurrent", "activation", operator("tanh_1", "Sigmoid"), "aten.tanh.default", "what Tanh gives"),
     ("mixed", "smallest for largest", attribute("getitem_2", "largest", 0), "aten.topk.default", "largest=1 gives"),
     ("mixed", "rounding", operator("round_1", "Floor"), "aten.round.default", "what Round gives"),
-    ("mixed", "type of a cast", attribute("_to_copy", "to", onnx.TensorProto.INT32), "aten._to_copy.default", "to=7 gives"),
+    ("mixed", "cast before it is rounded", rewired("_to_copy", round_1="mul"), "aten._to_copy.default", "of 'round_1'"),
     ("mixed", "axis of a gather", attribute("index_select", "axis", 0), "aten.index_select.default", "axis=1 gives"),
     ("mixed", "operands of a difference", swapped("sub"), "aten.sub.Tensor", "swapped"),
     ("mixed", "operands of a quotient", swapped("div"), "aten.div.Tensor", "swapped"),
