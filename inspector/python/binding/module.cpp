@@ -25,7 +25,9 @@ NB_MODULE(_core, module) {
   python::bind_dump(module);
   python::bind_jobs(module);
 
-  module.attr("__version__") = PARALLAX_VERSION;
+  module.def(
+      "version", [] { return std::string(PARALLAX_VERSION); },
+      "Returns the version of the program and of the package.");
   module.def(
       "set_threads", [](int count) { set_thread_count(count); }, nb::arg("count"),
       "Sets how many threads work on one loop, in the whole process. 0: one per hardware thread.");

@@ -153,7 +153,6 @@ nb::tuple shape_tuple(const TensorHandle& self) {
 void bind_exchange(nb::class_<TensorHandle>& type) {
   type.def(
           "numpy", [](const TensorHandle& self) { return array_from(self, ArrayKind::numpy); },
-          nb::sig("def numpy(self) -> numpy.typing.NDArray[typing.Any]"),
           "Returns a numpy array that shares the memory, read-only where the tensor is. 4- and 2-bit types: the "
           "packed\n"
           "bytes, see unpack(). Strings: an array of objects. bfloat16 and float8: ml_dtypes' types.")
@@ -162,7 +161,7 @@ void bind_exchange(nb::class_<TensorHandle>& type) {
           nb::sig("def torch(self) -> typing.Any"),
           "Returns a torch.Tensor that shares the memory; a copy where the tensor is read-only, which torch cannot "
           "say.")
-      .def("unpack", unpack, nb::sig("def unpack(self) -> numpy.typing.NDArray[typing.Any]"),
+      .def("unpack", unpack,
            "Returns a numpy array with an element each: int8 or uint8 for 4- and 2-bit integers, float32 for "
            "float4e2m1.")
       .def("__dlpack__", dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
@@ -175,8 +174,7 @@ void bind_exchange(nb::class_<TensorHandle>& type) {
              return std::tuple(device.device_type, device.device_id);
            })
       .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
-                   "numpy.typing.NDArray[typing.Any]"));
+           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> typing.Any"));
 }
 
 }  // namespace

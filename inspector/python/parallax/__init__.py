@@ -16,7 +16,7 @@ from parallax import _loading
 
 if TYPE_CHECKING:
     from parallax import compat, helpers, ort, plot, tables, testing, torch
-    from parallax._core import Tensor, __version__
+    from parallax._core import Tensor
     from parallax.comparison import Comparison
     from parallax.dump import Dump, DumpWriter, open
     from parallax.errors import (
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     )
     from parallax.jobs import bench, blame, compare, diff, doctor, extract, profile, reduce, run
     from parallax.model import Model, load
-    from parallax.process import executors, set_threads, threads
+    from parallax.process import __version__, executors, set_threads, threads
     from parallax.session import Session
 
 _loading.load_core()  # before anybody imports it without the flags that it needs
 
 # Name -> the module that defines it.
 _DEFINED_IN = {
-    "load": "model", "Model": "model", "Session": "session", "Tensor": "_core", "__version__": "_core",
+    "load": "model", "Model": "model", "Session": "session", "Tensor": "_core", "__version__": "process",
     "executors": "process", "set_threads": "process", "threads": "process",
     "Error": "errors", "UsageError": "errors", "InvalidModel": "errors", "Unsupported": "errors",
     "ExecutionError": "errors", "OutOfMemory": "errors", "CorruptFile": "errors", "IoError": "errors",

@@ -1,5 +1,7 @@
-"""What belongs to the process as a whole: threads and executors."""
+"""What belongs to the process as a whole: the version, threads and executors."""
 
-from parallax._core import executors, set_threads, threads
+from parallax._core import executors, set_threads, threads, version
 
-__all__ = ["executors", "set_threads", "threads"]
+__all__ = ["__version__", "executors", "set_threads", "threads"]
+
+__version__ = version()

@@ -12,6 +12,7 @@ import parallax
 import pytest
 
 PACKAGE = Path(parallax.__file__).parent
+PATTERNS = Path(__file__).parents[3] / "inspector" / "python" / "binding" / "stubs.pattern"
 
 USER = '''
 import numpy as np
@@ -36,7 +37,7 @@ def test_stubs_are_those_of_the_module(tmp_path: Path) -> None:
     nanobind = pytest.importorskip("nanobind", reason="nanobind makes the stubs")
     made = tmp_path / "_core.pyi"
     subprocess.run(
-        [sys.executable, str(Path(nanobind.__file__).parent / "stubgen.py"), "-q", "-m", "parallax._core", "-o", str(made)],
+        [sys.executable, str(Path(nanobind.__file__).parent / "stubgen.py"), "-q", "-m", "parallax._core", "-p", str(PATTERNS), "-o", str(made)],
         check=True, timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
     )
     assert made.read_text() == (PACKAGE / "_core.pyi").read_text()

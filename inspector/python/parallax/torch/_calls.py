@@ -25,6 +25,10 @@ _VIEWS = frozenset({
     _aten._unsafe_view.default, _aten.view_as_complex.default, _aten.view_as_real.default,
 })
 """Operators whose result is the memory of their first argument."""
+_SPLITS = frozenset({
+    _aten.split.Tensor, _aten.split_with_sizes.default, _aten.unbind.int, _aten.chunk.default, _aten.tensor_split.sections,
+})
+"""Operators whose results are parts of the memory of their first argument."""
 
 Finish = Callable[[Sequence[Any], Sequence[torch.Tensor]], list[Any]]
 
@@ -107,8 +111,16 @@ class _FinishMaker:
         return self._graph.call_function(operator.getitem, (self._results, self.computed.index(node)))
 
     def _view(self, node: torch.fx.Node) -> torch.fx.Node | None:
-        if node.op != "call_function" or node.target not in _VIEWS or not isinstance(node.args[0], torch.fx.Node):
+        """A view of another value; a part of a split one, too."""
+        if node.op != "call_function" or not node.args or not isinstance(node.args[0], torch.fx.Node):
             return None
+        if node.target is operator.getitem and node.args[0].target in _SPLITS:
+            parts = self._made.get(node.args[0]) or self._call(node.args[0])
+            return None if parts is None else self._graph.call_function(operator.getitem, (parts, node.args[1]))
+        return self._call(node) if node.target in _VIEWS else None
+
+    def _call(self, node: torch.fx.Node) -> torch.fx.Node | None:
+        """The operator on the memory of its first argument; None where another argument is not known beforehand."""
         sizes: dict[torch.fx.Node, Any] = {}
         for argument in node.all_input_nodes:
             if argument is node.args[0]:
@@ -116,10 +128,13 @@ class _FinishMaker:
             sizes[argument] = self._size(argument)
             if sizes[argument] is None:
                 return None
-        base = self._tensor(node.args[0])
+        first = node.args[0]
+        assert isinstance(first, torch.fx.Node)
+        base = self._tensor(first)
         arguments = torch.fx.map_arg(node.args[1:], lambda n: sizes[n])
         keywords = torch.fx.map_arg(node.kwargs, lambda n: sizes[n])
-        return self._graph.call_function(node.target, (base, *arguments), dict(keywords))
+        self._made[node] = self._graph.call_function(node.target, (base, *arguments), dict(keywords))
+        return self._made[node]
 
     def _size(self, node: torch.fx.Node) -> Any:
         """A number that is known before the model runs; None for another value."""
@@ -244,6 +259,10 @@ def _arranged(
         for position, axis in enumerate(order):
             back[axis] = position
         result = result.permute(order).contiguous().permute(back)
-    if strides is not None and result.stride() != strides:  # axes of one element may have any
-        result = result.as_strided(result.shape, strides)
-    return result
+    if strides is None or result.stride() == strides:
+        return result
+    if all(size < 2 or a == b for size, a, b in zip(result.shape, result.stride(), strides)) or not result.numel():
+        return result.as_strided(result.shape, strides)  # axes of one element may have any
+    if 0 in strides:  # a value that was computed and whose elements share memory: eager's may not be written to
+        return result
+    return result.new_empty_strided(result.shape, strides).copy_(result)
