@@ -26,7 +26,8 @@ _VIEWS = frozenset({
 })
 """Operators whose result is the memory of their first argument."""
 _SPLITS = frozenset({
-    _aten.split.Tensor, _aten.split_with_sizes.default, _aten.unbind.int, _aten.chunk.default, _aten.tensor_split.sections,
+    _aten.chunk.default, _aten.split.Tensor, _aten.split_with_sizes.default, _aten.tensor_split.sections,
+    _aten.unbind.int,
 })
 """Operators whose results are parts of the memory of their first argument."""
 

@@ -178,6 +178,16 @@ def test_views_share_memory_as_eagers_do():
     assert torch.equal(got[3], got[2].view(-1))
 
 
+def test_parts_of_a_split_value_share_its_memory():
+    def parts(x):
+        a, b, c = (x * 2).split(4, dim=1)
+        return a, b + 1, c
+
+    got, _, graphs = check(parts, torch.randn(1, 2, 12).squeeze(0))
+    assert got[0].untyped_storage().data_ptr() == got[2].untyped_storage().data_ptr()
+    assert got[0].stride() == (12, 1)
+
+
 def test_results_do_not_share_memory_where_eagers_do_not():
     got, _, _ = check(lambda x: (x + 1, x + 1, x.clone(), x.reshape(-1) * 1), torch.randn(3, 4))
     addresses = [tensor.untyped_storage().data_ptr() for tensor in got]
