@@ -151,7 +151,8 @@ std::vector<int64_t> other_integers(int64_t now, int64_t rank) {
   std::vector<int64_t> numbers = {now + 1, now - 1, -now, now + 2, now - 2, 0, std::numeric_limits<int64_t>::max()};
   for (int64_t axis = -rank; axis < rank; ++axis) numbers.push_back(axis);
   // An axis or an index may be counted from either end; as the node counts it comes first.
-  std::ranges::stable_partition(numbers, [now](int64_t number) { return (number < 0) == (now < 0); });
+  const auto counts_alike = [now](int64_t number) { return (number < 0) == (now < 0); };
+  std::stable_partition(numbers.begin(), numbers.end(), counts_alike);
   return numbers;
 }
 

@@ -198,7 +198,8 @@ std::optional<std::string> why_attribute(const WhyEvidence& evidence) {
   const std::vector<Value> values = evidence.input_values();
   std::vector<const AttributeSchema*> schemas;  // modes last: of what explains the result a number says more
   for (const AttributeSchema& schema : node.schema->attributes) schemas.push_back(&schema);
-  std::ranges::stable_partition(schemas, [](const auto* schema) { return schema->type != AttributeType::string; });
+  const auto is_number = [](const AttributeSchema* schema) { return schema->type != AttributeType::string; };
+  std::stable_partition(schemas.begin(), schemas.end(), is_number);
   for (const AttributeSchema* const described : schemas) {
     const AttributeSchema& schema = *described;
     const auto current = current_value(node, schema);
