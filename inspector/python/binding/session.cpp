@@ -229,7 +229,7 @@ class PythonSession {
   }
 
   void refuse_unknown(nb::handle inputs) const {
-    for (auto [key, value] : nb::borrow<nb::dict>(inputs)) {
+    for (nb::handle key : nb::borrow<nb::dict>(inputs).keys()) {
       const bool is_known = std::ranges::any_of(input_names_, [&](const nb::object& name) { return name.equal(key); });
       if (!is_known)
         raise(usage_error(fmt::format("the model has no input {} (inputs: {})", nb::repr(key).c_str(), known_names())));
