@@ -49,3 +49,8 @@ ORDERS = [
 def test_nan_is_kept_in_every_order_of_imports(imports: str) -> None:
     assert run_python(CODE.format(imports=imports)).strip() == "lost 0 own threads True"
 
+
+def test_nan_is_kept_where_another_runtime_runs_the_regions() -> None:
+    """Without RTLD_DEEPBIND oneDNN finds torch's OpenMP runtime: what its threads do cannot be noticed."""
+    printed = run_python(CODE.format(imports="import os, torch; del os.RTLD_DEEPBIND"))
+    assert printed.strip() == "lost 0 own threads False"
