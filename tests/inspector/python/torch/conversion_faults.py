@@ -142,7 +142,7 @@ FAULTS = [
      "aten._native_batch_norm_legit_no_training.default", "epsilon=1e-05"),
     ("cnn", "norm folded wrongly", constant("conv.bias", lambda old: old * 0),
      "aten._native_batch_norm_legit_no_training.default", ""),
-    ("cnn", "axes of a mean", operand("mean", 1, lambda old: np.array([1, 2])), "aten.mean.dim", "=[2,3] gives"),
+    ("cnn", "axes of a mean", operand("mean", 1, lambda old: np.array([1, 2])), "aten.mean.dim", "=[3,2] gives"),
     ("cnn", "keepdims of a mean", attribute("mean", "keepdims", 1), "aten.mean.dim", "keepdims=0 gives"),
     ("cnn", "softmax without log", operator("log_softmax", "Softmax"), "aten.log_softmax.int", "what LogSoftmax gives"),
     ("fused", "softmax within attention", attribute("val_70", "axis", 2), SDPA, "what axis=3 gives in its node"),
