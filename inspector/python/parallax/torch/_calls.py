@@ -134,6 +134,7 @@ class _FinishMaker:
         base = self._tensor(first)
         arguments = torch.fx.map_arg(node.args[1:], lambda n: sizes[n])
         keywords = torch.fx.map_arg(node.kwargs, lambda n: sizes[n])
+        assert callable(node.target)
         self._made[node] = self._graph.call_function(node.target, (base, *arguments), dict(keywords))
         return self._made[node]
 

@@ -162,8 +162,7 @@ def _next_index(options: Options) -> int:
 def _runner(graph: CompiledGraph, converted: Converted, static: frozenset[str], options: Options) -> Runner:
     is_frozen = options.freeze == "auto"
     positions = [p for p, spec in enumerate(converted.inputs) if is_frozen and spec.placeholder in static and spec.name]
-    is_debug = isinstance(options, DebugOptions)
-    if is_debug:
+    if isinstance(options, DebugOptions):
         from .debug import make_engine
 
         make = make_engine(graph, converted, options)
@@ -171,7 +170,7 @@ def _runner(graph: CompiledGraph, converted: Converted, static: frozenset[str], 
         make = _session_maker(options)
     runner: Runner = FrozenRunner(
         graph, FrozenInputs(positions), [spec.name for spec in converted.inputs], feeder(converted.inputs), make,
-        watch_numbers=is_debug)
+        watch_numbers=isinstance(options, DebugOptions))
     if options.dump_prefix is not None:
         runner = _dumping_first(runner, graph, converted, options)
     return runner

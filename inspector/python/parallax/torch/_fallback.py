@@ -67,9 +67,8 @@ class _Convertible(OperatorSupportBase):
     def is_node_supported(self, submodules: Any, node: torch.fx.Node) -> bool:
         if node.op != "call_function" or node.name in self._eager:
             return False
-        source = node.args[0] if node.args else None
-        is_part = node.target is operator.getitem and isinstance(source, torch.fx.Node)
-        return not (is_part and source.name in self._eager)
+        source = node.args[0] if node.args and node.target is operator.getitem else None
+        return not isinstance(source, torch.fx.Node) or source.name not in self._eager
 
 
 def _compile_parts(gm: torch.fx.GraphModule, eager: set[str], options: Options, origin: Origin) -> Boxed:

@@ -128,6 +128,7 @@ class DebugEngine:
         call = self._graph.calls
         if call % self._options.every:
             return self._session(feeds, inputs)
+        results: list[torch.Tensor]
         results, comparison = self._comparer.run(feeds, kind="torch", blame=True)
         self._keep(comparison)
         conversion = None if self._opinion is None else self._opinion.disagreement(inputs)

@@ -71,7 +71,7 @@ class CompiledGraph(Mapping[str, Any]):
         """`model` as a protobuf message. Raises `Unsupported` above 2 GB of weights: `model.save(path)` then."""
         import onnx
 
-        return onnx.ModelProto.FromString(self.model.to_bytes())
+        return onnx.load_from_string(self.model.to_bytes())
 
     @property
     def applied_patterns(self) -> dict[str, int]:
