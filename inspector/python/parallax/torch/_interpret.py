@@ -31,6 +31,7 @@ def flat_arguments(program: ExportedProgram, args: Sequence[Any], kwargs: Mappin
     order = expected.children()[1].context if expected.type is tuple and len(expected.children()) == 2 else None
     if isinstance(order, list) and set(order) == set(given):
         given = {name: given[name] for name in order}  # keyword arguments may come in any order
+    leaves: list[Any]
     leaves, found = pytree.tree_flatten((tuple(args), given))
     if found != expected:
         raise UsageError(f"the arguments have the structure {found}; it must be that of the export, {expected}. "

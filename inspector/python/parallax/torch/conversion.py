@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parallax.errors import ExecutionError, UsageError
 from parallax.torch._interpret import run_program
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from parallax.comparison import Comparison
 
-    Exported = ONNXProgram | tuple[str | os.PathLike[str], ExportedProgram]
+    Exported: TypeAlias = ONNXProgram | tuple[str | os.PathLike[str], ExportedProgram]
 
 __all__ = ["ConversionCause", "Explanation", "explain_conversion", "export_capture"]
 
