@@ -289,6 +289,11 @@ class Matcher {
             fmt::format("the graph has {} calls of the module, and does not tell which this is", calls_.count(module)));
       return;
     }
+    if (module.empty() && are_outputs(names)) {
+      for (size_t index = 0; index < names.size(); ++index)
+        give(graph_.outputs[index], names_[names[index].index].name);
+      return;
+    }
     const std::vector<ValueId> leaving = leaving_values(*nodes);
     for (const ModuleName& name : names) {
       const ForeignName& foreign = names_[name.index];
@@ -311,6 +316,15 @@ class Matcher {
         give(values.back(), foreign.name);
       }
     }
+  }
+
+  // Whether the values of the graph's own module are its outputs, one by one.
+  bool are_outputs(const std::vector<ModuleName>& names) const {
+    if (names.size() != graph_.outputs.size()) return false;
+    for (size_t index = 0; index < names.size(); ++index) {
+      if (!is_compatible(value_at(graph_, graph_.outputs[index]).type, names_[names[index].index].type)) return false;
+    }
+    return true;
   }
 
   // What nodes outside read, or the graph gives, in order.
@@ -352,12 +366,11 @@ class Matcher {
                                            more > 0 ? fmt::format(" and {} more", more) : ""));
     }
     if (same_values_ > 0)
-      matches_.notes.push_back(
-          fmt::format("{} names stand for values that have another name in the origin, too, and keep their own paths",
-                      same_values_));
+      matches_.notes.push_back(fmt::format(
+          "names of values that have another name in the origin, too, keep their own paths: {}", same_values_));
     if (inner_inputs_ > 0)
       matches_.notes.push_back(
-          fmt::format("{} inputs of modules keep their own paths: they are outputs of others", inner_inputs_));
+          fmt::format("inputs of modules, which are outputs of others, keep their own paths: {}", inner_inputs_));
   }
 
   const Graph& graph_;

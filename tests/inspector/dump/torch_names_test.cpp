@@ -126,6 +126,21 @@ TEST(TorchNames, SeveralOutputsAreFoundByTheirTypes) {
   EXPECT_NE(alike.notes[0].find("2 outputs of the module have its type"), std::string::npos) << alike.notes[0];
 }
 
+TEST(TorchNames, OutputsOfTheWholeModelGoByPosition) {
+  Exported exported;
+  exported.node("Exp", {"x"}, "exp", "", "exp").node("Tanh", {"x"}, "tanh", " act", "tanh");
+  exported.output("tanh").output("exp");
+  EXPECT_EQ(matched(exported, {{"module(net).call[0]//in/args/0", kType},
+                               {"module(net).call[0]//out/0", kType},
+                               {"module(net).call[0]//out/1", kType}})
+                .value_of,
+            (Names{{"module(net).call[0]//in/args/0", "x"},
+                   {"module(net).call[0]//out/0", "tanh"},
+                   {"module(net).call[0]//out/1", "exp"}}));
+  EXPECT_TRUE(matched(exported, {{"module(net).call[0]//out", kType}}).value_of.empty())
+      << "nothing says it is the whole";
+}
+
 TEST(TorchNames, NodesOfTheExportedProgramAreFoundWhereTheirValueWasRenamed) {
   Exported exported;
   exported.node("MatMul", {"x"}, "val_1", " fc", "linear_3").node("Add", {"val_1"}, "logits", " fc", "linear_3");

@@ -201,7 +201,8 @@ def run_program(program: ExportedProgram, names: GraphNames, args: Sequence[Any]
             continue
         tensor = as_recorded(value)
         if tensor is None:
-            raise Unsupported(f"argument '{spec.arg.name}' is a {type(value).__name__}; a model takes tensors and numbers")
+            raise Unsupported(f"argument '{spec.arg.name}' is a {type(value).__name__}; it must be a dense tensor or a "
+                              "number, as a model takes them")
         feeds[names.inputs[position]] = tensor.contiguous()
         position += 1
     with torch.no_grad():

@@ -144,8 +144,8 @@ def _body_of(node: str, attribute: onnx.AttributeProto) -> Body:
         last[fx_name_of(inner)] = [name for name in inner.output if name]
     values = {fx_name: outputs[0] for fx_name, outputs in last.items()
               if len(outputs) == 1 and (outputs[0] == fx_name or outputs[0].startswith(fx_name + "_"))}
-    inputs = [value.name for value in attribute.g.input]
-    return Body(f"{escaped(node)}.{_BODIES.get(attribute.name, attribute.name)}", inputs, values, _bodies_of(attribute.g))
+    frame = f"{escaped(node)}.{_BODIES.get(attribute.name, attribute.name)}"
+    return Body(frame, [value.name for value in attribute.g.input], values, _bodies_of(attribute.g))
 
 
 def escaped(name: str) -> str:

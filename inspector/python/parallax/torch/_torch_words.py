@@ -1,4 +1,4 @@
-"""Says what a comparison of torch with an exported graph found in torch's words: operator, module, line of the model."""
+"""Says in torch's words what a comparison with an exported graph found: operator, module, line of the model."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _TORCH = str(Path(torch.__file__).parent)
 class ConversionCause:
     """A place where the ONNX graph says something else than torch computes; ``text`` is the sentence about it.
 
-    ``operator`` ("aten.softmax.int"), ``module`` and ``line`` ("model.py:13") are "" where nothing tells them. ``value``,
-    ``node`` and ``op`` are the ONNX graph's, ``group`` names the nodes of an operator that was exported as several,
-    ``introduced`` is a severity (1 is the limit), ``why`` the program's sentence.
+    ``operator`` ("aten.softmax.int"), ``module`` and ``line`` ("model.py:13") are "" where nothing tells them.
+    ``value``, ``node`` and ``op`` are the ONNX graph's, ``group`` names the nodes of an operator that was exported as
+    several, ``introduced`` is a severity (1 is the limit), ``why`` the program's sentence.
     """
 
     rank: int
@@ -139,8 +139,9 @@ class Words:
         node = self._nodes.get(str(cause["node"]))
         if node is None or str(cause["path"]) in self._constants:
             return f"constant '{cause['path']}'" if str(cause["path"]) in self._constants else str(cause["op"])
-        attributes = [text for attribute in node.attribute
-                      if (attribute.name in why or not self._is_default(node, attribute)) and (text := _text_of(attribute))]
+        told = [attribute for attribute in node.attribute
+                if attribute.name in why or not self._is_default(node, attribute)]
+        attributes = [text for attribute in told if (text := _text_of(attribute))]
         return f"{node.op_type}({', '.join(attributes)})" if attributes else node.op_type
 
     def _is_default(self, node: onnx.NodeProto, attribute: onnx.AttributeProto) -> bool:

@@ -1,4 +1,4 @@
-"""Is the conversion right? Every value of an exported program next to the value of the ONNX graph that stands for it."""
+"""Is the conversion right? Every value of an exported program next to its value in the ONNX graph."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ class _Export:
 def export_capture(
     program: Exported, args: Sequence[Any], path: str | os.PathLike[str], kwargs: Mapping[str, Any] | None = None
 ) -> dict[str, torch.Tensor]:
-    """Runs an exported program with torch, node by node, into a dump that has the ONNX graph; returns the model's inputs.
+    """Runs an exported program node by node into a dump that has the ONNX graph; returns the model's inputs.
 
     ``program`` is what ``torch.onnx.export(..., dynamo=True)`` gave, whose model is written next to the dump
-    (``F.onnx`` for ``F.plx``), or a pair of a model's file and the ``ExportedProgram`` that it was made from. ``args`` and
-    ``kwargs`` are a call's, of any sizes that the export allows. Values have the names that the exporter gave them: those
-    of the nodes of the program, inputs and outputs by position, results of control flow in the frames of its bodies. What
-    the graph does not have (an optimizer removed it) is in the dump under the node's name. No gradient is kept.
+    (``F.onnx`` for ``F.plx``), or a pair of a model's file and the ``ExportedProgram`` that it was made from.
+    ``args`` and ``kwargs`` are a call's, of any sizes that the export allows. Values have the names that the
+    exporter gave them: those of the nodes of the program, inputs and outputs by position, results of control flow
+    in the frames of its bodies. What the graph does not have (an optimizer removed it) is in the dump under the
+    node's name. No gradient is kept.
 
-    The dump compares with one of an executor: ``parallax blame F.plx reference.plx``. Raises UsageError where model and
-    program, or program and arguments do not belong together.
+    The dump compares with one of an executor: ``parallax blame F.plx reference.plx``. Raises UsageError where model
+    and program, or program and arguments do not belong together.
 
     >>> import torch, parallax.torch as pt
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Softmax(-1)).eval()
@@ -97,10 +98,11 @@ def explain_conversion(
 ) -> Explanation:
     """Compares an exported ONNX graph with the program it was made from, value by value, and explains differences.
 
-    ``program``, ``args`` and ``kwargs`` are those of export_capture. The graph runs on ``executor``; with "reference" what
-    differs is the conversion, with another one also that executor's kernels. Where a node fails, what it read is compared. ``policy``, ``rtol``, ``atol`` and ``per`` are
-    those of parallax.diff. ``folder`` keeps model and dumps (``torch.plx``, ``onnx/EXECUTOR.plx``), which are temporary
-    without it. Cost: one run of each side and a disk copy of every value.
+    ``program``, ``args`` and ``kwargs`` are those of export_capture. The graph runs on ``executor``; with
+    "reference" what differs is the conversion, with another one also that executor's kernels. Where a node fails,
+    what it read is compared. ``policy``, ``rtol``, ``atol`` and ``per`` are those of parallax.diff. ``folder``
+    keeps model and dumps (``torch.plx``, ``onnx/EXECUTOR.plx``), which are temporary without it. Cost: one run of
+    each side and a disk copy of every value.
 
     >>> explanation = pt.explain_conversion(program, (torch.ones(2, 4),))                    # doctest: +SKIP
     >>> print(explanation)                                                                   # doctest: +SKIP
@@ -138,7 +140,8 @@ def _opened(program: Exported, path: Path) -> _Export:
 
     if isinstance(program, tuple):
         if len(program) != 2:
-            raise UsageError(f"the pair of a model's file and its ExportedProgram has {len(program)} parts; it must be two")
+            raise UsageError(f"the program is a tuple of {len(program)} parts; it must be a pair: the model's file and "
+                             "the ExportedProgram that it was made from")
         path, exported = Path(program[0]), program[1]
     else:
         if getattr(program, "exported_program", None) is None:

@@ -1,5 +1,8 @@
 """Wrong conversions are named by their operator at rank 1, in torch's words."""
 
+import os
+import subprocess
+
 import numpy as np
 import onnx
 import pytest
@@ -11,7 +14,8 @@ import parallax
 import parallax.torch as pt
 
 
-@pytest.mark.parametrize(("name", "fault", "edit", "operator", "words"), FAULTS, ids=[f"{f[0]}: {f[1]}" for f in FAULTS])
+@pytest.mark.parametrize(("name", "fault", "edit", "operator", "words"), FAULTS,
+                         ids=[f"{model}: {fault}" for model, fault, *_ in FAULTS])
 def test_wrong_operator_is_the_first_cause(tmp_path, recwarn, name, fault, edit, operator, words):
     model = exported(name)
     explanation = pt.explain_conversion(model.edited(tmp_path / "wrong.onnx", edit), model.args)
@@ -29,17 +33,19 @@ def test_the_sentence_has_operator_line_module_and_both_meanings(tmp_path):
     explanation = pt.explain_conversion(wrong, model.args)
     cause = explanation.causes[0]
     assert (cause.module, cause.node, cause.op, cause.value) == ("attention", "node_softmax", "Softmax", "softmax")
-    assert cause.text == (f"aten.softmax.int, {cause.line} in attention: exported as Softmax(axis=2), torch computes what "
-                          "axis=3 gives")
+    assert cause.text == (f"aten.softmax.int, {cause.line} in attention: exported as Softmax(axis=2), torch computes "
+                          "what axis=3 gives")
     assert cause.line.startswith("conversion_models.py:")
     document = explanation.comparison.to_dict()
-    assert document["causes"][0]["source"] == {"module": "attention", "line": cause.line, "operator": "aten.softmax.int"}
+    source = {"module": "attention", "line": cause.line, "operator": "aten.softmax.int"}
+    assert document["causes"][0]["source"] == source
     assert [execution["name"] for execution in document["executions"]] == ["torch", "reference"]
 
 
 def test_an_operator_of_several_nodes_is_one_group(tmp_path):
     model = exported("fused")
-    cause = pt.explain_conversion(model.edited(tmp_path / "w.onnx", attribute("val_70", "axis", 2)), model.args).causes[0]
+    wrong = model.edited(tmp_path / "w.onnx", attribute("val_70", "axis", 2))
+    cause = pt.explain_conversion(wrong, model.args).causes[0]
     assert cause.node == "node_scaled_dot_product_attention" and cause.value == "scaled_dot_product_attention"
     assert len(cause.group) == 9 and cause.group[-1] == cause.node and "node_Softmax_70" in cause.group
     assert "9 nodes (Reshape, Transpose, Reshape, Mul, Mul, MatMul, Add, Softmax, MatMul)" in cause.text
@@ -50,7 +56,8 @@ def test_a_wrong_weight_is_named(tmp_path):
 
     def edit(proto):
         weight = next(tensor for tensor in proto.graph.initializer if tensor.name == "head.weight")
-        weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight) + np.float32(0.25), weight.name))
+        other = onnx.numpy_helper.to_array(weight) + np.float32(0.25)
+        weight.CopyFrom(onnx.numpy_helper.from_array(other, weight.name))
 
     cause = pt.explain_conversion(model.edited(tmp_path / "w.onnx", edit), model.args).causes[0]
     assert cause.operator == "aten.linear.default"
@@ -114,7 +121,8 @@ def test_capture_keeps_no_gradient(tmp_path):
 def test_what_does_not_belong_together_is_refused(tmp_path):
     mlp, mixed = exported("mlp"), exported("mixed")
     with pytest.raises(parallax.UsageError, match="they must be one export"):
-        pt.explain_conversion((mlp.edited(tmp_path / "m.onnx", lambda m: None)[0], mixed.program.exported_program), mixed.args)
+        path, _ = mlp.edited(tmp_path / "m.onnx", lambda model: None)
+        pt.explain_conversion((path, mixed.program.exported_program), mixed.args)
     with pytest.raises(parallax.UsageError, match="the arguments have the structure"):
         pt.export_capture(mlp.program, (*mlp.args, 1), tmp_path / "x.plx")
     with pytest.raises(parallax.UsageError, match="dynamo=True"):
@@ -136,3 +144,26 @@ def test_limits_of_the_caller_hold(tmp_path):
     wrong = model.edited(tmp_path / "w.onnx", attribute("gelu", "approximate", "none"))
     assert pt.explain_conversion(wrong, model.args, rtol=0.1, atol=0.1)
     assert not pt.explain_conversion(wrong, model.args, rtol=1e-6, atol=1e-7)
+
+
+def imported(folder, model, program):
+    """What hooks on the modules of torch saw, under the names of the graph."""
+    with pt.capture({"net": model.module}, path=folder / "hooks.plx", submodules=True), torch.no_grad():
+        model.module(*model.args)
+    subprocess.run([os.environ["PARALLAX_PROGRAM"], "import", str(folder / "hooks.plx"), "--model", str(program), "-o",
+                    str(folder / "torch.plx")], check=True, capture_output=True)
+    feeds = {value.name: given.numpy() for value, given in zip(parallax.load(program).inputs, model.args, strict=True)}
+    parallax.run(program, feeds, executor="reference", dump=folder / "reference.plx", capture="all")
+    return parallax.blame(folder / "torch.plx", folder / "reference.plx")
+
+
+@pytest.mark.skipif("PARALLAX_PROGRAM" not in os.environ, reason="the program imports; PARALLAX_PROGRAM names it")
+def test_what_hooks_saw_names_the_operator_between_two_modules(tmp_path):
+    model = exported("block")
+    model.program.save(tmp_path / "right.onnx")
+    right = imported(tmp_path, model, tmp_path / "right.onnx")
+    assert right and right.summary.compared == 10
+    wrong, _ = model.edited(tmp_path / "wrong.onnx", attribute("softmax", "axis", 2))
+    cause = imported(tmp_path, model, wrong).to_dict()["causes"][0]
+    assert cause["node"] == "node_linear_3" and "node_softmax" in cause["group"]
+    assert cause["source"]["operator"] == "aten.softmax.int" and "axis=3 gives" in cause["why"]
