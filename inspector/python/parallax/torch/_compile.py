@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -45,7 +46,12 @@ class Origin:
 def table_of(options: Options) -> dict[Any, Callable[..., Any]]:
     """The decompositions with which aot_autograd traces."""
     table = options.decompositions
-    return decompositions(table) if isinstance(table, str) else dict(table)
+    return dict(_named_table(table) if isinstance(table, str) else table)
+
+
+@lru_cache(maxsize=3)
+def _named_table(name: str) -> dict[Any, Callable[..., Any]]:
+    return decompositions(name)
 
 
 def compile_graph(gm: torch.fx.GraphModule, options: Options, kind: Kind, break_reason: str = "") -> Boxed:
