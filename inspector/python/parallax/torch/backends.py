@@ -55,7 +55,7 @@ def backend(
       through `.data` are not seen); "never" leaves them inputs;
     - `fallback`: "error" refuses a graph with an operator that has no conversion; "eager" lets torch run it;
     - `randomness`: "torch" draws dropout masks and random numbers as eager does, so that `torch.manual_seed` governs
-      them; "executor" leaves the drawing to the model;
+      them; "executor" leaves the drawing to the model, which draws the same numbers at each call;
     - `transforms`: functions that are applied to each converted model (`parallax.Model`) in order;
     - `observer`: an object with `observe(path, value)`, and `wants(site)` or not, that sees the values of each run, as
       `parallax.Session.run(observe=...)` has it;

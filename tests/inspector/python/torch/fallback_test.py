@@ -76,6 +76,22 @@ def test_free_shapes():
             assert_same(ours(x), model(x))
 
 
+@pytest.mark.filterwarnings("ignore:torch runs operators")
+def test_random_numbers_of_torch_and_of_the_rest_keep_their_order():
+    """multinomial depends on computed values: then torch draws all numbers, in the order of the graph."""
+    def draws(x):
+        return torch.rand(2), torch.multinomial(torch.softmax(x, -1), 1), torch.rand(2)
+
+    x = torch.randn(3, 4)
+    torch.manual_seed(0)
+    want = draws(x)
+    torch.manual_seed(0)
+    assert_same(torch.compile(draws, backend=pt.backend(fallback="eager"))(x), want)
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="aten.multinomial"):
+        torch.compile(draws, backend="parallax")(x)
+
+
 def test_a_graph_that_converts_is_one_model():
     storage = pt.Storage()
     ours = torch.compile(lambda x: x * 2, backend=pt.backend(storage=storage, fallback="eager"))
