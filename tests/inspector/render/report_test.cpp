@@ -63,6 +63,28 @@ TEST(ReportJson, HasTheKeysOfTheContract) {
                              "mismatches", "nan_a", "nan_b", "inf_a", "inf_b", "worst_index", "worst_a", "worst_b"}));
 }
 
+TEST(Reports, TellTheOriginOfACause) {
+  Comparison comparison = example();
+  Cause cause;
+  cause.node = "node_add";
+  cause.op = "Add";
+  comparison.causes = {cause};
+  EXPECT_EQ(json::parse(comparison_to_json(comparison))["causes"][0]["source"], nullptr);
+  EXPECT_FALSE(json::parse(comparison_to_json(comparison))["causes"][0].contains("group"));
+  cause.source_module = "decoder.attention";
+  cause.source_line = "model.py:13";
+  cause.source_operator = "aten.softmax.int";
+  cause.group = {"node_exp", "node_add"};
+  comparison.causes = {cause};
+  const json told = json::parse(comparison_to_json(comparison))["causes"][0];
+  EXPECT_EQ(told["source"],
+            (json{{"module", "decoder.attention"}, {"line", "model.py:13"}, {"operator", "aten.softmax.int"}}));
+  EXPECT_EQ(told["group"], (json{"node_exp", "node_add"}));
+  EXPECT_NE(comparison_to_text(comparison, {}).find("from aten.softmax.int in decoder.attention, model.py:13\n"),
+            std::string::npos);
+  EXPECT_NE(comparison_to_html(comparison, {}).find("<code>aten.softmax.int</code>"), std::string::npos);
+}
+
 TEST(ReportJson, SaysWhatTheComparisonSays) {
   const json document = json::parse(comparison_to_json(example()));
   EXPECT_EQ(document["verdict"], "diverged");
