@@ -27,6 +27,13 @@ struct RewriteChoice {
   std::vector<std::pair<std::string, bool>> changes;
 };
 
+// A value that a session keeps between runs: `output` of one run is `input` of the next, longer along `axis`. Both name
+// values of the main graph. `present.3.key` is kept for `past_key_values.3.key`, for example.
+struct StateBinding {
+  std::string input, output;
+  int axis = 2;
+};
+
 // An executor that cannot honour an option answers with a usage error; it never ignores one.
 struct RunOptions {
   bool keep_casts = false;  // reference:double honours casts to narrower types
@@ -39,6 +46,7 @@ struct RunOptions {
   // Value path -> value put in place of what was computed, before any reader sees it and before it is observed.
   std::map<std::string, Value> overrides;
   std::shared_ptr<Executor> fallback;  // runs nodes this executor has no kernel for; null: such a node is `unsupported`
+  std::vector<StateBinding> states;    // kept in the session, which then is a SessionStates (session_states.h)
   CancelToken cancel;
 };
 
