@@ -37,4 +37,7 @@ using FinishTile = std::function<void(int64_t row, int64_t rows, int64_t column,
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
                            float* c);
 
+// c [n] = a [k] b, whose time is that of reading the panels. A sum has the order of k.
+void multiply_row_by_float_panels(const float* a, int64_t n, int64_t k, const float* panels, float* c);
+
 }  // namespace parallax::runtime

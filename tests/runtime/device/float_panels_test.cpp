@@ -46,6 +46,23 @@ PanelRows rows_of(int64_t m, int64_t k, const std::vector<float>& a) {
   return rows;
 }
 
+TEST_F(FloatPanels, ARowIsSummedInTheOrderOfK) {
+  for (const int64_t n : {1, 8, 17, 24, 25, 72, 96, 97, 130, 1021}) {
+    for (const int64_t k : {1, 3, 4, 67, 2051}) {
+      const auto a = random_values<float>(k, 1), b = random_values<float>(k * n, 2);
+      std::vector<float> expected(static_cast<size_t>(n), 0.0F), c(static_cast<size_t>(n), NAN);
+      for (int64_t i = 0; i < k; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          float& sum = expected[static_cast<size_t>(j)];
+          sum = std::fma(a[static_cast<size_t>(i)], b[static_cast<size_t>(i * n + j)], sum);
+        }
+      }
+      multiply_row_by_float_panels(a.data(), n, k, packed(n, k, b, false).data(), c.data());
+      EXPECT_EQ(c, expected) << "n " << n << ", k " << k;
+    }
+  }
+}
+
 TEST_F(FloatPanels, EqualSumsInDouble) {
   for (const int64_t m : {1, 2, 3, 4, 5, 7, 13, 240, 241, 500}) {
     for (const int64_t n : {1, 8, 9, 16, 23, 24, 25, 40, 55}) {

@@ -13,6 +13,7 @@
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/conv.h"
 #include "runtime/device/conv_loops.h"
+#include "runtime/device/float_panels.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/weight_cache.h"
 #include "tests/runtime/device/random_values.h"
@@ -212,11 +213,14 @@ TEST(Gemm, WhereWeightsLieDoesNotChangeABit) {
     for (const size_t place : {size_t{0}, size_t{4}, size_t{60}}) {
       std::memcpy(line + place, b.data(), b.size() * sizeof(float));
       Queue<Cpu> queue(BufferPool::create({}));
-      std::vector<float> c(static_cast<size_t>(n), -1.0F);
-      ASSERT_TRUE(gemm(queue, p, a.data(), reinterpret_cast<const float*>(line + place), c.data()).ok());
-      EXPECT_EQ(queue.weights().bytes() > 0, place != 0) << "copied where vectors lie across lines, and only there";
-      if (first.empty()) first = c;
-      EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", place " << place;
+      for (int run = 0; run < 3; ++run) {
+        std::vector<float> c(static_cast<size_t>(n), -1.0F);
+        ASSERT_TRUE(gemm(queue, p, a.data(), reinterpret_cast<const float*>(line + place), c.data()).ok());
+        EXPECT_EQ(queue.weights().bytes() > 0, has_float_panels() ? run > 0 : place != 0)
+            << "with AVX2 copied from the second run on, else where vectors lie across lines";
+        if (first.empty()) first = c;
+        EXPECT_EQ(c, first) << "k " << k << ", n " << n << ", place " << place << ", run " << run;
+      }
     }
     const auto expected = plain_product(p, a, b, first);
     for (size_t i = 0; i < first.size(); ++i) ASSERT_NEAR(static_cast<double>(first[i]), expected[i], 5e-3) << i;
