@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include "inspector/base/memory_limit.h"
+#include "inspector/exec/kept_states.h"
 #include "inspector/exec/overrides.h"
+#include "inspector/exec/session_states.h"
 #include "inspector/exec/wanted_levels.h"
 #include "reference/interpreter.h"
 #include "reference/reference.h"
@@ -11,13 +13,14 @@ namespace parallax {
 namespace reference {
 namespace {
 
-class ReferenceSession final : public Session {
+class ReferenceSession final : public Session, public SessionStates {
  public:
   ReferenceSession(std::shared_ptr<const Model> model, SiteTable sites, std::unique_ptr<GraphPlan> plan,
-                   RunOptions options, ReferencePrecision precision)
+                   KeptStates states, RunOptions options, ReferencePrecision precision)
       : model_(std::move(model)),
         sites_(std::move(sites)),
         plan_(std::move(plan)),
+        states_(std::move(states)),
         options_(std::move(options)),
         precision_(precision),
         meter_(options_.memory_limit_bytes) {}
@@ -31,14 +34,21 @@ class ReferenceSession final : public Session {
   }
 
   Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
-    PX_TRY(check_inputs(model_->graph, as_declared(inputs)));
-    std::vector<Value> carried(inputs.begin(), inputs.end());
+    std::vector<Value> carried = PX_TRY(states_.inputs(inputs));
+    PX_TRY(check_inputs(model_->graph, as_declared(carried)));
     if (precision_ == ReferencePrecision::double_) {
       for (Value& value : carried) value = PX_TRY(widen(value));
     }
     Interpreter interpreter(options_, precision_, levels_.of(observer, sites_), meter_, observer);
-    return interpreter.call(*plan_, std::move(carried), call);
+    std::vector<Value> outputs = PX_TRY(interpreter.call(*plan_, std::move(carried), call));
+    PX_TRY(states_.keep(outputs));
+    return outputs;
   }
+
+  Status reset_states(int64_t batch, int64_t capacity) override { return states_.reset(batch, capacity); }
+  Status reorder_states(std::span<const int32_t> rows) override { return states_.reorder(rows); }
+  Status set_state(size_t index, const Value& value) override { return states_.set(index, value); }
+  Result<Value> state(size_t index) const override { return states_.get(index); }
 
   SessionStatistics statistics() const override {
     SessionStatistics statistics;
@@ -74,6 +84,7 @@ class ReferenceSession final : public Session {
   std::shared_ptr<const Model> model_;
   SiteTable sites_;
   std::unique_ptr<GraphPlan> plan_;
+  KeptStates states_;
   RunOptions options_;
   ReferencePrecision precision_;
   MemoryMeter meter_;
@@ -111,9 +122,12 @@ class ReferenceExecutor final : public Executor {
     PX_TRY(check_options(options));
     SiteTable sites = PX_TRY(SiteTable::build(model));
     PX_TRY(check_override_paths(sites, options.overrides));
-    auto plan = PX_TRY(GraphPlan::build(sites.main(), precision_ == ReferencePrecision::double_));
-    auto session =
-        std::make_unique<ReferenceSession>(std::move(model), std::move(sites), std::move(plan), options, precision_);
+    const bool carries_double = precision_ == ReferencePrecision::double_;
+    KeptStates states = PX_TRY(
+        KeptStates::create(model->graph, options.states, carries_double ? WideStates::accepted : WideStates::refused));
+    auto plan = PX_TRY(GraphPlan::build(sites.main(), carries_double));
+    auto session = std::make_unique<ReferenceSession>(std::move(model), std::move(sites), std::move(plan),
+                                                      std::move(states), options, precision_);
     PX_TRY(session->hold_weights());
     return std::unique_ptr<Session>(std::move(session));
   }

@@ -5,9 +5,11 @@
 
 #include "inspector/base/memory_limit.h"
 #include "inspector/exec/capture_traffic.h"
+#include "inspector/exec/kept_states.h"
 #include "inspector/exec/overrides.h"
 #include "inspector/exec/planned_memory.h"
 #include "inspector/exec/session_cloning.h"
+#include "inspector/exec/session_states.h"
 #include "inspector/exec/wanted_levels.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/memory_plans.h"
@@ -22,7 +24,11 @@ int64_t input_bytes(std::span<const Value> inputs) {
   return bytes;
 }
 
-class RuntimeSession final : public Session, public PlannedMemory, public CaptureTraffic, public SessionCloning {
+class RuntimeSession final : public Session,
+                             public PlannedMemory,
+                             public CaptureTraffic,
+                             public SessionCloning,
+                             public SessionStates {
  public:
   RuntimeSession(std::shared_ptr<const Model> model, RunOptions options, std::unique_ptr<Platform> platform)
       : model_(std::move(model)),
@@ -34,6 +40,7 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
   Status prepare() {
     sites_ = std::make_shared<const SiteTable>(PX_TRY(SiteTable::build(model_)));
     PX_TRY(check_override_paths(*sites_, options_.overrides));
+    states_ = PX_TRY(KeptStates::create(model_->graph, options_.states));
     PlanRequest request;
     request.options = &options_;
     request.platform = platform_.get();
@@ -51,29 +58,19 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
   }
 
   Result<std::vector<Value>> run(std::span<const Value> inputs, Observer& observer, const CallInfo& call) override {
-    PX_TRY(check_inputs(model_->graph, inputs));
-    const std::vector<CaptureLevel>& levels = levels_.of(observer, *sites_);
-    const bool is_watched = announced_to_ != observer.identity() || observer.wants_node_times() ||
-                            std::ranges::any_of(levels, [](CaptureLevel level) { return level != CaptureLevel::none; });
-    const bool may_replay = !is_watched && options_.overrides.empty() && options_.memory_limit_bytes == 0 &&
-                            call.graph.empty() && call.step < 0;  // random numbers depend on both
-    if (may_replay && !options_.cancel.is_cancelled()) {
-      auto replayed = PX_TRY(replays_.run(inputs));
-      if (replayed.has_value()) return told_of(*std::move(replayed), inputs, observer, call);
-    }
-    platform_->reset_peak();
-    platform_->begin_run(memory_plans_.choose(inputs));
-    auto outputs = runner_.call(*plan_, inputs, call, observer, levels, announced_to_ != observer.identity());
-    const RunMemory::Run seen = platform_->end_run();
-    if (outputs.ok()) memory_plans_.learn(seen, memory_steps_);
-    announced_to_ = observer.identity();
-    peak_bytes_ = std::max(
-        peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
-    if (may_replay && outputs.ok()) learn_replay(inputs, *outputs, levels);
+    if (states_.empty()) return run_on(inputs, observer, call);
+    const std::vector<Value> carried = PX_TRY(states_.inputs(inputs));
+    std::vector<Value> outputs = PX_TRY(run_on(carried, observer, call));
+    PX_TRY(states_.keep(outputs));
     return outputs;
   }
 
-  // Nodes of other executors have sessions of their own, which cannot be shared.
+  Status reset_states(int64_t batch, int64_t capacity) override { return states_.reset(batch, capacity); }
+  Status reorder_states(std::span<const int32_t> rows) override { return states_.reorder(rows); }
+  Status set_state(size_t index, const Value& value) override { return states_.set(index, value); }
+  Result<Value> state(size_t index) const override { return states_.get(index); }
+
+  // Nodes of other executors have sessions of their own, which cannot be shared. The copy's states have no values yet.
   Result<std::unique_ptr<Session>> clone() const override {
     std::unique_ptr<Platform> platform = fallback_nodes_.empty() ? platform_->clone() : nullptr;
     if (platform == nullptr) return std::unique_ptr<Session>();
@@ -82,6 +79,7 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
     copy->plan_ = plan_;
     copy->memory_steps_ = memory_steps_;
     copy->weight_bytes_ = weight_bytes_;
+    copy->states_ = PX_TRY(KeptStates::create(model_->graph, options_.states));
     copy->platform_->set_limit(options_.memory_limit_bytes, weight_bytes_);
     return std::unique_ptr<Session>(std::move(copy));
   }
@@ -106,6 +104,30 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
   }
 
  private:
+  // All inputs are there.
+  Result<std::vector<Value>> run_on(std::span<const Value> inputs, Observer& observer, const CallInfo& call) {
+    PX_TRY(check_inputs(model_->graph, inputs));
+    const std::vector<CaptureLevel>& levels = levels_.of(observer, *sites_);
+    const bool is_watched = announced_to_ != observer.identity() || observer.wants_node_times() ||
+                            std::ranges::any_of(levels, [](CaptureLevel level) { return level != CaptureLevel::none; });
+    const bool may_replay = !is_watched && options_.overrides.empty() && options_.memory_limit_bytes == 0 &&
+                            states_.empty() && call.graph.empty() && call.step < 0;  // random numbers depend on both
+    if (may_replay && !options_.cancel.is_cancelled()) {
+      auto replayed = PX_TRY(replays_.run(inputs));
+      if (replayed.has_value()) return told_of(*std::move(replayed), inputs, observer, call);
+    }
+    platform_->reset_peak();
+    platform_->begin_run(memory_plans_.choose(inputs));
+    auto outputs = runner_.call(*plan_, inputs, call, observer, levels, announced_to_ != observer.identity());
+    const RunMemory::Run seen = platform_->end_run();
+    if (outputs.ok()) memory_plans_.learn(seen, memory_steps_);
+    announced_to_ = observer.identity();
+    peak_bytes_ = std::max(
+        peak_bytes_, weight_bytes_ + platform_->extra_weight_bytes() + input_bytes(inputs) + platform_->peak_bytes());
+    if (may_replay && outputs.ok()) learn_replay(inputs, *outputs, levels);
+    return outputs;
+  }
+
   // All that an observer hears of a run of which it wants to see nothing.
   static Result<std::vector<Value>> told_of(std::vector<Value> outputs, std::span<const Value> inputs,
                                             Observer& observer, const CallInfo& call) {
@@ -153,6 +175,7 @@ class RuntimeSession final : public Session, public PlannedMemory, public Captur
   MemoryPlans memory_plans_;
   Replays replays_;
   int32_t memory_steps_ = 0;
+  KeptStates states_;
   WantedLevels levels_;
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;
