@@ -8,7 +8,9 @@
 
 namespace parallax::transform {
 
-FreshNames::FreshNames(const Model& model) {
+FreshNames::FreshNames(const Model& model) { add(model); }
+
+void FreshNames::add(const Model& model) {
   add(model.graph);
   for (const auto& function : model.functions) add(function->body);
 }

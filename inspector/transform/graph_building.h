@@ -15,6 +15,7 @@ namespace parallax::transform {
 class FreshNames {
  public:
   explicit FreshNames(const Model& model);
+  void add(const Model& model);  // of several models that become one
   // `wanted`, or `wanted` with "#2", "#3" ... where it is in use.
   std::string take(const std::string& wanted);
 
