@@ -50,5 +50,7 @@ std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_repair_command();
 std::unique_ptr<Command> make_rewrite_command();
+std::unique_ptr<Command> make_convert_command();
+std::unique_ptr<Command> make_merge_decoders_command();
 
 }  // namespace parallax::cli

@@ -1,0 +1,48 @@
+// `parallax merge-decoders`.
+#include "inspector/base/log.h"
+#include "inspector/cli/command.h"
+#include "inspector/cli/console.h"
+#include "inspector/cli/options.h"
+#include "inspector/workbench/merge_decoders.h"
+
+namespace parallax::cli {
+namespace {
+
+class MergeDecodersCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override {
+    app.add_option("DECODER", request_.first, "the decoder of the first step, which makes the cache")->required();
+    app.add_option("DECODER_WITH_PAST", request_.later, "the decoder of later steps, which reads the cache")
+        ->required();
+    app.add_option("-o,--output", request_.output, "the merged model")->type_name("F.onnx")->required();
+    app.add_option("--condition", request_.condition,
+                   "name of the new input, bool [1]: true with a cache (default: use_cache_branch)")
+        ->type_name("NAME");
+    verify_ = app.add_option("--verify", request_.data,
+                             "run both branches and both models on reference and cpu, bit by bit; where a folder of "
+                             "test_data_set_N is given, compare with its outputs too")
+                  ->type_name("[DIR]")
+                  ->expected(0, 1);
+    common_.declare(app, true);
+  }
+
+  Result<int> execute() override {
+    common_.apply();
+    request_.verify = verify_->count() > 0;
+    request_.message = [](const std::string& sentence) { log_info(sentence); };
+    const MergeResult result = PX_TRY(merge_decoder_files(request_, executor_factory()));
+    print(common_.json ? merge_to_json(result) + "\n" : merge_to_text(result));
+    return result.passed() ? 0 : 1;
+  }
+
+ private:
+  MergeRequest request_;
+  CLI::Option* verify_ = nullptr;
+  CommonOptions common_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_merge_decoders_command() { return std::make_unique<MergeDecodersCommand>(); }
+
+}  // namespace parallax::cli

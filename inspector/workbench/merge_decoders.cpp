@@ -1,0 +1,191 @@
+// Merges, writes, reads back, and runs both branches and both models.
+#include "inspector/workbench/merge_decoders.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/comparison.h"
+#include "inspector/model/export.h"
+#include "inspector/model/import.h"
+#include "inspector/workbench/inputs.h"
+#include "inspector/workbench/request_options.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ValuesByInput = std::map<std::string, Value, std::less<>>;
+
+bool have_equal_bits(const Value& a, const Value& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return a.is_absent() && b.is_absent();
+  const Tensor &x = a.tensor(), &y = b.tensor();
+  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
+         (x.size_bytes() == 0 || std::memcmp(x.view().data, y.view().data, x.size_bytes()) == 0);
+}
+
+ValuesByInput by_name(const Graph& graph, const std::vector<ValueId>& ids, const std::vector<Value>& values) {
+  ValuesByInput named;
+  for (size_t index = 0; index < ids.size(); ++index) named[value_at(graph, ids[index]).name] = values[index];
+  return named;
+}
+
+// Sizes that given values fix for the named dimensions of the merged model.
+std::map<std::string, int64_t> sizes_of(const Graph& graph, const ValuesByInput& given) {
+  std::map<std::string, int64_t> sizes;
+  for (const ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    const auto found = given.find(input.name);
+    if (found == given.end() || !found->second.is_tensor() || !input.type.dims) continue;
+    const Shape& shape = found->second.tensor().shape();
+    for (size_t axis = 0; axis < std::min(shape.rank(), input.type.dims->size()); ++axis)
+      sizes.emplace((*input.type.dims)[axis].name, shape[axis]);
+  }
+  return sizes;
+}
+
+// The inputs of the merged model: those given, the condition, and for others tensors without elements, as a decoder's
+// first step has them for its cache.
+Result<std::vector<Value>> merged_inputs(const Graph& graph, const ValuesByInput& given, const std::string& condition,
+                                         bool truth) {
+  const std::map<std::string, int64_t> sizes = sizes_of(graph, given);
+  std::vector<Value> values;
+  for (const ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    if (input.name == condition) {
+      Tensor tensor = PX_TRY(Tensor::allocate(DType::bool_, Shape{1}));
+      tensor.mutable_as<bool>()[0] = truth;
+      values.emplace_back(std::move(tensor));
+      continue;
+    }
+    const auto found = given.find(input.name);
+    if (found != given.end() || input.initializer_index >= 0) {
+      values.push_back(found == given.end() ? Value() : found->second);
+      continue;
+    }
+    if (input.type.kind != TypeInfo::Kind::tensor || !input.type.dims)
+      return unsupported(fmt::format("input '{}' is {}; verification needs a tensor of known rank", input.name,
+                                     to_string(input.type)));
+    std::vector<int64_t> dims;
+    for (const Dim& dim : *input.type.dims) {
+      const auto size = sizes.find(dim.name);
+      dims.push_back(dim.is_known() ? dim.value : !dim.name.empty() && size != sizes.end() ? size->second : 0);
+    }
+    const Shape shape = PX_TRY(Shape::create(dims));
+    values.emplace_back(PX_TRY(Tensor::zeros(input.type.dtype, shape)));
+  }
+  return values;
+}
+
+Result<std::vector<Value>> run_once(const ExecutorFactory& make_executor, const std::string& name,
+                                    std::shared_ptr<const Model> model, const std::vector<Value>& inputs) {
+  const auto executor = PX_TRY(make_executor(name));
+  const auto session = PX_TRY(executor->prepare(model, {}));
+  NullObserver observer;
+  return session->run(inputs, observer);
+}
+
+class Verifier {
+ public:
+  Verifier(const MergeRequest& request, const MergeResult& result, const ExecutorFactory& make_executor)
+      : request_(request), result_(result), make_executor_(make_executor) {}
+
+  Result<std::vector<MergeCheck>> verify(const std::shared_ptr<const Model>& first,
+                                         const std::shared_ptr<const Model>& later) {
+    merged_ = PX_TRY(import_model(request_.output));
+    PX_TRY_CONTEXT(first->path, compare_branch(first, false));
+    PX_TRY_CONTEXT(later->path, compare_branch(later, true));
+    for (const std::string& folder : PX_TRY(data_sets())) PX_TRY_CONTEXT(folder, compare_data(folder));
+    return std::move(checks_);
+  }
+
+ private:
+  Status compare_branch(const std::shared_ptr<const Model>& model, bool condition) {
+    InputRequest wanted;
+    wanted.seed = request_.seed;
+    const InputSet set = PX_TRY(make_inputs(*model, wanted));
+    const ValuesByInput given = by_name(model->graph, model->graph.inputs, set.values);
+    const auto inputs = PX_TRY(merged_inputs(merged_->graph, given, result_.merged.condition, condition));
+    for (const std::string& executor : request_.executors) {
+      const auto expected = PX_TRY(run_once(make_executor_, executor, model, set.values));
+      const auto outputs = PX_TRY(run_once(make_executor_, executor, merged_, inputs));
+      const ValuesByInput by_output = by_name(merged_->graph, merged_->graph.outputs, outputs);
+      MergeCheck check{executor, model->path, condition, 0, {}};
+      for (size_t index = 0; index < expected.size(); ++index) {
+        const std::string& name = value_at(model->graph, model->graph.outputs[index]).name;
+        ++check.outputs;
+        if (!have_equal_bits(expected[index], by_output.at(name))) check.different.push_back(name);
+      }
+      checks_.push_back(std::move(check));
+    }
+    return {};
+  }
+
+  Result<std::vector<std::string>> data_sets() const {
+    std::vector<std::string> folders;
+    if (request_.data.empty()) return folders;
+    std::error_code error;
+    for (fs::directory_iterator entry(request_.data, error), end; !error && entry != end; entry.increment(error)) {
+      if (entry->is_directory() && entry->path().filename().string().starts_with("test_data_set"))
+        folders.push_back(entry->path().string());
+    }
+    if (error) return io_error(fmt::format("cannot read folder '{}': {}", request_.data, error.message()));
+    if (folders.empty()) folders.push_back(request_.data);
+    std::ranges::sort(folders);
+    return folders;
+  }
+
+  Status compare_data(const std::string& folder) {
+    for (const std::string& executor : request_.executors) {
+      RunRequest run;
+      run.model = request_.output;
+      run.model_in_memory = merged_;
+      run.executors = {executor};
+      run.inputs.source = folder;
+      const RunResult result = PX_TRY(run_models(run, make_executor_));
+      if (!result.comparison)
+        return usage_error("the data set holds no outputs; --verify compares the merged model with them");
+      MergeCheck check{executor, folder, false, 0, {}};
+      for (const auto& value : result.comparison->expected) {
+        ++check.outputs;
+        if (value.verdict == Verdict::diverged) check.different.push_back(value.path);
+      }
+      checks_.push_back(std::move(check));
+    }
+    return {};
+  }
+
+  const MergeRequest& request_;
+  const MergeResult& result_;
+  const ExecutorFactory& make_executor_;
+  std::shared_ptr<const Model> merged_;
+  std::vector<MergeCheck> checks_;
+};
+
+}  // namespace
+
+bool MergeResult::passed() const {
+  return !checks || std::ranges::all_of(
+                        *checks, [](const MergeCheck& check) { return check.outputs > 0 && check.different.empty(); });
+}
+
+Result<MergeResult> merge_decoder_files(const MergeRequest& request, const ExecutorFactory& make_executor) {
+  PX_TRY(keep_inputs(request.output, {request.first, request.later}));
+  for (const std::string* file : {&request.first, &request.later}) PX_TRY(refuse_dump(*file));
+  if (request.condition.empty()) return usage_error("the condition's name is empty; it must be that of a new input");
+  const auto first = PX_TRY(import_model(request.first));
+  const auto later = PX_TRY(import_model(request.later));
+  MergeResult result;
+  result.output = request.output;
+  result.merged = PX_TRY(transform::merge_decoders(*first, *later, request.condition));
+  PX_TRY(export_model(*result.merged.model, request.output));
+  if (request.message) request.message(fmt::format("{} is written", request.output));
+  if (request.verify) result.checks = PX_TRY(Verifier(request, result, make_executor).verify(first, later));
+  return result;
+}
+
+}  // namespace parallax
