@@ -301,7 +301,7 @@ class _Builder:
         return _with_fields(kind, {"keys": keys, "values": values, **fields})
 
 
-def _with_fields(kind: type, fields: Mapping[str, Any]) -> Any:
+def _with_fields(kind: Any, fields: Mapping[str, Any]) -> Any:
     """An object of the class with these attributes; its constructor is not called."""
     obj = kind.__new__(kind)
     for key, value in fields.items():
@@ -330,7 +330,7 @@ def class_named(text: str) -> type | None:
 
 def _restored_object(tree: Tree) -> Any:
     text = str(tree.get("text", tree.get("reason", "")))
-    kind = tree.get("class", tree["kind"])
+    kind = str(tree.get("class") or tree["kind"])
     if kind == "torch:dtype" and isinstance(getattr(torch, text.removeprefix("torch."), None), torch.dtype):
         return getattr(torch, text.removeprefix("torch."))
     if kind == "torch:device":

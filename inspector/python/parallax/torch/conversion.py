@@ -144,10 +144,11 @@ def _opened(program: Exported, path: Path) -> _Export:
                              "the ExportedProgram that it was made from")
         path, exported = Path(program[0]), program[1]
     else:
-        if getattr(program, "exported_program", None) is None:
+        found = getattr(program, "exported_program", None)
+        if found is None:
             raise UsageError(f"the program is a {type(program).__name__} without an exported program; it must be what "
                              "torch.onnx.export(..., dynamo=True) gave, or a pair (model file, ExportedProgram)")
-        exported = program.exported_program
+        exported = found
         program.save(path)
     model = onnx.load(path, load_external_data=False)
     return _Export(path, model, exported, names_of(model, exported))
