@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "inspector/base/leftovers.h"
+#include "inspector/base/mapped_ranges.h"
 
 namespace parallax {
 namespace {
@@ -46,6 +49,16 @@ int64_t write_time(const struct stat& info) {
   return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
+// The files that are mapped now, by their first byte.
+struct MappedFiles {
+  std::mutex mutex;
+  std::map<const std::byte*, const MappedFile*> files;
+};
+MappedFiles& mapped_files() {
+  static MappedFiles files;
+  return files;
+}
+
 std::string link_target(const std::string& path) {
   char* resolved = ::realpath(path.c_str(), nullptr);
   std::string target = resolved == nullptr ? path : resolved;
@@ -74,10 +87,19 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     }
     data = static_cast<const std::byte*>(mapping);
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, descriptor, data, size, write_time(info)));
+  const std::shared_ptr<const MappedFile> file(new MappedFile(path, descriptor, data, size, write_time(info)));
+  if (size > 0) {
+    const std::lock_guard lock(mapped_files().mutex);
+    mapped_files().files[data] = file.get();
+  }
+  return file;
 }
 
 MappedFile::~MappedFile() {
+  if (size_bytes_ > 0) {
+    const std::lock_guard lock(mapped_files().mutex);
+    mapped_files().files.erase(data_);
+  }
   if (size_bytes_ > 0) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
   ::close(descriptor_);
 }
@@ -111,6 +133,16 @@ void MappedFile::release(size_t begin, size_t count) const {
   const size_t first = (begin + page - 1) / page * page;
   const size_t last = std::min(begin + count, size_bytes_) / page * page;
   if (first < last) ::madvise(const_cast<std::byte*>(data_ + first), last - first, MADV_DONTNEED);
+}
+
+void release_if_mapped(const std::byte* data, size_t count) {
+  MappedFiles& mapped = mapped_files();
+  const std::lock_guard lock(mapped.mutex);
+  auto file = mapped.files.upper_bound(data);
+  if (file == mapped.files.begin()) return;
+  --file;
+  const auto begin = static_cast<size_t>(data - file->first);
+  if (begin < file->second->bytes().size()) file->second->release(begin, count);
 }
 
 Result<std::string> read_file(const std::string& path) {

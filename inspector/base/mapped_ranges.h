@@ -1,0 +1,12 @@
+// Memory of mapped files by address: for readers that pass over weights once and know no file.
+#pragma once
+
+#include <cstddef>
+
+namespace parallax {
+
+// Gives the memory of these bytes back to the system where they lie in a MappedFile; what is touched again is read from
+// the file again. Does nothing to other memory.
+void release_if_mapped(const std::byte* data, size_t count);
+
+}  // namespace parallax
