@@ -69,11 +69,11 @@ Status export_model(const Model& model, const std::string& path, const ExportOpt
   const std::string folder = parent.empty() ? "." : parent;
   const std::string name = PX_TRY(external_name(path, options));
   size_t threshold = options.external_threshold_bytes;
-  const ExternalWriter as_asked(folder, name, threshold, options.keep_external);
+  const ExternalWriter as_asked(folder, name, threshold, options.keep_external, options.deferred);
   if (inline_bytes(model.graph, as_asked) > kMaxInlineBytes) threshold = std::min(threshold, kSmallTensorBytes);
 
   const google::protobuf::LogSilencer silence;
-  ExternalWriter writer(folder, name, threshold, options.keep_external);
+  ExternalWriter writer(folder, name, threshold, options.keep_external, options.deferred);
   proto::ModelProto message;
   PX_TRY_CONTEXT(context, put_model(model, &writer, message));
   const auto contents = serialize_message(message, form_of_ending(path));

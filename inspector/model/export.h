@@ -2,11 +2,16 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 
 #include "inspector/base/result.h"
 #include "inspector/model/ir.h"
 
 namespace parallax {
+
+// Tensors of a model that hold a float16 or bfloat16 type and shape without elements of their own: each is converted
+// from the float32 tensor given here while it is written, so that memory does not grow with the model.
+using DeferredTensors = std::unordered_map<const StoredTensor*, Tensor>;
 
 struct ExportOptions {
   // Weights larger than this go to `external_file` beside the model; the rest is inline. When the rest is too much for
@@ -14,6 +19,7 @@ struct ExportOptions {
   size_t external_threshold_bytes = size_t{1} << 30;
   bool keep_external = true;  // weights that were external when the model was imported stay so
   std::string external_file;  // default: <model file>.data
+  DeferredTensors deferred;
 };
 
 // The ending decides: .textproto, .pbtxt or .txt is text, anything else binary.

@@ -10,6 +10,7 @@
 #include "inspector/model/proto_io.h"
 #include "inspector/model/sparse.h"
 #include "inspector/model/tensor_payload.h"
+#include "inspector/tensor/narrow_floats.h"
 
 namespace parallax {
 namespace {
@@ -154,7 +155,10 @@ Status put_tensor(const StoredTensor& stored, PayloadSink* sink, proto::TensorPr
   }
   out.clear_external_data();
   const auto bytes = stored.tensor.view();
-  if (stored.is_typed || stored.tensor.dtype() == DType::string) {
+  if (const Tensor* source = sink == nullptr ? nullptr : sink->source_of(stored)) {
+    const Tensor narrow = PX_TRY(narrow_tensor(*source, stored.tensor.dtype()));
+    out.set_raw_data(narrow.view().data, narrow.size_bytes());
+  } else if (stored.is_typed || stored.tensor.dtype() == DType::string) {
     put_typed_payload(bytes, out);
   } else if (bytes.size_bytes() > 0) {
     out.set_raw_data(bytes.data, bytes.size_bytes());

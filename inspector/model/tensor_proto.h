@@ -27,6 +27,8 @@ class PayloadSink {
   virtual ~PayloadSink() = default;
   // The place of a payload that was written to an external file; nothing for one that stays in the message.
   virtual Result<std::optional<Place>> write(const StoredTensor& tensor) = 0;
+  // The float32 tensor that `tensor` is to be converted from while it is written; null where it holds its own elements.
+  virtual const Tensor* source_of(const StoredTensor& /*tensor*/) const { return nullptr; }
 };
 
 // `sink` null: everything inline.
