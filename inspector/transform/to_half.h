@@ -1,0 +1,49 @@
+// Half precision: a model whose float32 tensors are float16 or bfloat16, but for what is asked to stay.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/model/export.h"
+#include "inspector/model/ir.h"
+
+namespace parallax::transform {
+
+struct HalfRequest {
+  DType to = DType::float16;      // or bfloat16
+  std::vector<std::string> keep;  // nodes that stay in float32: names, paths ("loop.body[*]//add"), globs over either
+  bool keep_io = false;           // inputs and outputs of the main graph stay float32
+  // Large initializers get no elements yet: HalfConversion::deferred tells export_model how to write them. The model
+  // cannot run before it is written and read again.
+  bool defer_weights = false;
+};
+
+// A stored float32 tensor that stays float32, and the reason: a whole clause with its subject left out.
+struct KeptWeight {
+  std::string name;
+  std::string reason;
+};
+
+struct HalfConversion {
+  std::shared_ptr<Model> model;
+  int64_t converted = 0;                              // nodes that read or give the narrow type
+  int64_t kept = 0;                                   // nodes that could, and stay in float32
+  std::vector<std::string> without_half;              // paths of nodes whose operator has no such type
+  int64_t casts = 0, casts_before = 0;                // Cast nodes of all graphs and functions
+  int64_t weight_bytes = 0, weight_bytes_before = 0;  // stored tensors of any type
+  std::vector<KeptWeight> kept_weights;
+  DeferredTensors deferred;
+};
+
+// float32 tensors become `to`: weights, Constants, values, types named by attributes, in bodies and functions too.
+// Casts stand on edges between both types, at most one for each value; operators that only move elements take the side
+// that needs the fewest casts of the smallest tensors. A weight that is read in both types is stored once, in float32.
+// A weight that `to` cannot hold is not changed, and its readers stay in float32. Types that are neither float32 nor
+// asked for stay as they are. Errors: usage (an entry of `keep` that names no node, another type), unsupported (an
+// operator set without bfloat16), invalid_model.
+Result<HalfConversion> to_half(const Model& model, const HalfRequest& request);
+
+}  // namespace parallax::transform
