@@ -47,7 +47,7 @@ Result<HalfVerification> verify_conversion(const ConvertRequest& request, const 
   return judge_outputs(compare_outputs(model->graph, original, outputs), request.tolerance);
 }
 
-nlohmann::ordered_json number_json(double value) {
+nlohmann::ordered_json distance_json(double value) {
   if (std::isfinite(value)) return value;
   return "inf";
 }
@@ -119,7 +119,7 @@ std::string convert_to_json(const ConvertResult& result) {
   if (result.verification.has_value()) {
     nlohmann::ordered_json outputs = nlohmann::ordered_json::object();
     for (const OutputError& output : result.verification->per_output)
-      outputs[output.name] = {{"rel_l2", number_json(output.rel_l2)}};
+      outputs[output.name] = {{"rel_l2", distance_json(output.rel_l2)}};
     json["verification"] = {{"verdict", result.verification->passed ? "pass" : "diverged"}, {"per_output", outputs}};
   }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
