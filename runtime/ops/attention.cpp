@@ -11,6 +11,7 @@
 #include "runtime/device/map.h"
 #include "runtime/device/math.h"
 #include "runtime/device/rows.h"
+#include "runtime/ops/attention_heads.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_rotation.h"
 #include "runtime/ops/indices.h"
@@ -18,35 +19,6 @@
 
 namespace parallax::runtime {
 namespace {
-
-// A tensor seen as [batch, heads, length, size], from rank 4 or from [batch, length, heads * size]; strides in
-// elements.
-struct HeadsView {
-  int64_t batch = 0, heads = 0, length = 0, size = 0;
-  int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
-  int64_t row(int64_t b, int64_t h, int64_t i) const { return b * batch_stride + h * head_stride + i * row_stride; }
-  // Of so many heads, which share the own ones in groups.
-  MatrixPlaces places(int64_t sharing) const {
-    MatrixPlaces all{Ints(batch * sharing), row_stride, 1};
-    for (int64_t i = 0; i < all.offsets.size(); ++i) {
-      all.offsets[i] = row(i / sharing, i % sharing / (sharing / heads), 0);
-    }
-    return all;
-  }
-};
-
-Result<HeadsView> heads_view(const Shape& shape, int64_t heads, std::string_view name) {
-  HeadsView view;
-  if (shape.rank() == 4) {
-    view = {shape[0], shape[1], shape[2], shape[3], shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
-    return view;
-  }
-  if (shape.rank() != 3 || heads < 1 || shape[2] % heads != 0) {
-    return execution_error(fmt::format("{} {} has no {} heads", name, shape.to_string(), heads));
-  }
-  const int64_t size = shape[2] / heads;
-  return HeadsView{shape[0], heads, shape[1], size, shape[1] * shape[2], size, shape[2]};
-}
 
 // ---- RotaryEmbedding ----
 
@@ -202,30 +174,6 @@ Result<AttentionShape> attention_shape(OpContext<Device>& op) {
   shape.scale = op.find_real("scale").value_or(1.0 / std::sqrt(static_cast<double>(shape.q.size)));
   shape.softcap = op.find_real("softcap").value_or(0.0);
   return shape;
-}
-
-// past and present of K or V side by side, [batch, heads, keys, size], in the output that asks for it or in scratch
-// memory.
-template <class Device>
-Result<MutableView> present_of(OpContext<Device>& op, const HeadsView& now, int64_t input, int64_t past_input,
-                               int64_t output, int64_t keys) {
-  const Tensor& current = op.input(input);
-  const Shape shape{now.batch, now.heads, keys, now.size};
-  const MutableView all = op.wants_output(output) ? PX_TRY(op.make_output(output, current.dtype(), shape))
-                                                  : PX_TRY(op.scratch(current.dtype(), shape));
-  const int64_t bytes = element_bytes(current.dtype());
-  const Ints strides = row_major_strides(shape);
-  const int64_t past = keys - now.length;
-  if (past > 0) {
-    const Shape& past_shape = op.input(past_input).shape();
-    if (!(past_shape == Shape{now.batch, now.heads, past, now.size}))
-      return execution_error("past_value does not fit V");
-    copy_strided(op.queue(), bytes, past_shape, {all.data, strides, 0},
-                 {op.input(past_input).view().data, row_major_strides(past_shape), 0});
-  }
-  copy_strided(op.queue(), bytes, {now.batch, now.heads, now.length, now.size}, {all.data, strides, past * now.size},
-               {current.view().data, {now.batch_stride, now.head_stride, now.row_stride, 1}, 0});
-  return all;
 }
 
 // What the scores of one (batch, head, query) get added: the mask, and minus infinity on keys that it does not see.
@@ -387,15 +335,15 @@ Status store_scores(OpContext<Device>& op, MaskedRow<Device, C> row, const Mutab
 
 // Scores of all heads, their softmax, the weighted sum of values. Query heads share key heads in groups.
 template <class C, class Device>
-Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableView& keys, const MutableView& values) {
+Status attend(OpContext<Device>& op, const AttentionShape& shape, const CachedRows& keys, const CachedRows& values) {
   const HeadsView& q = shape.q;
   const MutableView q_packed = PX_TRY(op.scratch(op.input(0).dtype(), Shape{q.batch, q.heads, q.length, q.size}));
   const Ints q_dims{q.batch, q.heads, q.length, q.size};
   copy_strided(op.queue(), element_bytes(q_packed.dtype), q_dims, {q_packed.data, row_major_strides(q_dims), 0},
                {op.input(0).view().data, {q.batch_stride, q.head_stride, q.row_stride, 1}, 0});
   const auto q_values = PX_TRY(converted<C>(op.queue(), TensorView(q_packed), false));
-  const auto k_values = PX_TRY(converted<C>(op.queue(), TensorView(keys), false));
-  const auto v_values = PX_TRY(converted<C>(op.queue(), TensorView(values), false));
+  const auto k_values = PX_TRY(converted<C>(op.queue(), TensorView(keys.view), false));
+  const auto v_values = PX_TRY(converted<C>(op.queue(), TensorView(values.view), false));
   const MaskedRow<Device, C> row = PX_TRY(masked_row<C>(op, shape));
   GemmProblem scores_problem;
   scores_problem.m = q.length;
@@ -414,9 +362,9 @@ Status attend(OpContext<Device>& op, const AttentionShape& shape, const MutableV
   for (int64_t i = 0; i < q.batch * q.heads; ++i) {
     const int64_t kv = i / q.heads * shape.k.heads + i % q.heads / group;
     scores_problem.a_offsets[i] = i * q.length * q.size;
-    scores_problem.b_offsets[i] = kv * shape.keys * shape.k.size;
+    scores_problem.b_offsets[i] = kv * keys.matrix;
     sum_problem.a_offsets[i] = i * q.length * shape.keys;
-    sum_problem.b_offsets[i] = kv * shape.keys * shape.v.size;
+    sum_problem.b_offsets[i] = kv * values.matrix;
   }
   const MutableView scores = PX_TRY(op.scratch(storage_of<C>(), Shape{q.batch, q.heads, q.length, shape.keys}));
   C* score_values = reinterpret_cast<C*>(scores.data);
@@ -473,10 +421,10 @@ Result<bool> attend_plainly_by_library(OpContext<Device>& op, const AttentionSha
 template <class Device>
 Status attention(OpContext<Device>& op) {
   const AttentionShape shape = PX_TRY(attention_shape(op));
-  const MutableView keys = PX_TRY(present_of(op, shape.k, 1, 4, 1, shape.keys));
-  const MutableView values = PX_TRY(present_of(op, shape.v, 2, 5, 2, shape.keys));
+  const CachedRows keys = PX_TRY(present_of(op, shape.k, 1, 4, 1, shape.keys));
+  const CachedRows values = PX_TRY(present_of(op, shape.v, 2, 5, 2, shape.keys));
   if constexpr (GpuDevice<Device>) {
-    if (PX_TRY(attend_plainly_by_library(op, shape, keys, values))) return {};
+    if (PX_TRY(attend_plainly_by_library(op, shape, keys.view, values.view))) return {};
   }
   if (op.input(0).dtype() == DType::float64) return attend<double>(op, shape, keys, values);
   return attend<float>(op, shape, keys, values);

@@ -8,6 +8,7 @@
 #include "runtime/device/copy.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/gpu/attention_kernel.h"
+#include "runtime/device/growable.h"
 #include "runtime/device/library_attention.h"
 #include "runtime/device/map.h"
 #include "runtime/ops/fused_families.h"
@@ -27,7 +28,7 @@ struct Operand {
 // Axis i of the operand is axis order[i] of the tensor.
 Result<Operand> operand_of(const OpCall& op, int64_t input, std::string_view name) {
   const Ints dims(op.input(input).shape());
-  const Ints strides = row_major_strides(dims);
+  const Ints strides = element_strides(op.input(input).view());
   const Ints order = op.find_integers(name).value_or(Ints());
   if (dims.size() < 2 || (!order.empty() && order.size() != dims.size())) {
     return execution_error(

@@ -1,11 +1,11 @@
-// A call of one host kernel whose inputs may be channels last: each input in an order the kernel takes.
+// A call of one host kernel whose inputs may be channels last or growable: each input in a layout the kernel takes.
 #pragma once
 
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {
 
-// Outputs may be channels last.
+// Outputs may be channels last. A Concat of an open growable tensor and another tensor appends to it.
 Status call_in_any_order(const KernelRow<Cpu>& row, const Node& node, std::span<const OpInput> inputs, uint64_t seed,
                          Queue<Cpu>& queue, CallResult& result);
 

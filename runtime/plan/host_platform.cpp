@@ -3,6 +3,7 @@
 
 #include "runtime/device/channels_last.h"
 #include "runtime/device/copy.h"
+#include "runtime/device/growable.h"
 #include "runtime/device/weight_cache.h"
 #include "runtime/ops/table.h"
 
@@ -35,6 +36,7 @@ class HostPlatform final : public Platform {
   Result<Value> to_host(const Value& value) override { return to_row_major(value); }
   Result<Value> to_device(const Value& value) override { return value; }
   Result<Value> to_row_major(const Value& value) override {
+    if (is_growable(value)) return Value(PX_TRY(without_room(queue_, value.tensor())));
     if (!is_channels_last(value)) return value;  // those within sequences and optionals are row-major
     return Value(PX_TRY(runtime::to_row_major(queue_, value.tensor())));
   }
@@ -43,6 +45,21 @@ class HostPlatform final : public Platform {
   Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
               const StridedSource& source) override {
     return copy_strided(queue_, bytes_per_element, dims, target, source), Status{};
+  }
+
+  bool grows_in_place() const override { return true; }
+  Result<Value> with_capacity(const Value& value, int64_t axis, int64_t capacity) override {
+    return Value(PX_TRY(runtime::with_capacity(queue_, value.tensor(), axis, capacity)));
+  }
+  Result<Value> open(const Value& value, int64_t axis) override {
+    if (!value.is_tensor() || bits_of(value.tensor().dtype()) % 8 != 0) return value;
+    if (is_growable(value)) return Value(opened(value.tensor()));
+    const int64_t length = dim_of(value.tensor().shape(), axis);
+    return Value(opened(PX_TRY(runtime::with_capacity(queue_, value.tensor(), axis, 2 * length))));
+  }
+  Result<Value> take_rows(const Value& value, std::span<const int32_t> rows) override {
+    if (is_growable(value)) return Value(PX_TRY(take_growable_rows(queue_, value.tensor(), rows)));
+    return Platform::take_rows(value, rows);
   }
 
   Status synchronize() override { return {}; }

@@ -56,6 +56,8 @@ struct Step {
   uint64_t only_to_observe = 0;       // bit i: output i of a fused node is made for nobody but the observer
   std::vector<ValueId> last_read;     // values that nothing reads after this node, its own unread outputs included
   std::vector<int32_t> freed_slots;   // theirs, but for those of constants
+  uint64_t grown_inputs = 0;          // bit i: it appends to input i, a state of the session (growing.h)
+  int64_t growing_axis = 0;           // along this axis
 
   const BodyPlan* body(std::string_view attribute) const;
 };
@@ -64,12 +66,13 @@ struct GraphPlan {
   const Graph* graph = nullptr;
   const GraphSites* sites = nullptr;
   GraphEdit edit;
-  std::vector<Step> steps;           // in execution order
-  std::vector<Value> constants;      // by ValueId: placed before the first step
-  std::vector<uint8_t> is_constant;  // by ValueId: the same payload in every run
-  std::vector<ValuePlace> places;    // by ValueId
-  std::vector<int32_t> outputs;      // slots of the values to return, aliases resolved
-  int32_t slot_count = 0;            // values that live at different times share one
+  std::vector<Step> steps;               // in execution order
+  std::vector<Value> constants;          // by ValueId: placed before the first step
+  std::vector<uint8_t> is_constant;      // by ValueId: the same payload in every run
+  std::vector<ValuePlace> places;        // by ValueId
+  std::vector<int32_t> outputs;          // slots of the values to return, aliases resolved
+  std::vector<uint8_t> growing_outputs;  // by output: it is a state that grows in place; empty: none does
+  int32_t slot_count = 0;                // values that live at different times share one
 };
 
 // What plans are made with.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "inspector/exec/capture_traffic.h"
+#include "inspector/exec/kept_states.h"
 #include "inspector/exec/observer.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/run_memory.h"
@@ -52,6 +53,17 @@ class Platform {
   virtual Result<Tensor> allocate(DType dtype, const Shape& shape) = 0;
   virtual Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                       const StridedSource& source) = 0;
+
+  // ---- Values that the session keeps, longer from run to run along an axis (device/growable.h) ----
+  // The value where it can grow in place, with room for so many positions; a platform that has no such thing answers
+  // with the value itself.
+  virtual bool grows_in_place() const { return false; }
+  virtual Result<Value> with_capacity(const Value& value, int64_t /*axis*/, int64_t /*capacity*/) { return value; }
+  // For the one node that appends to it.
+  virtual Result<Value> open(const Value& value, int64_t /*axis*/) { return value; }
+  virtual Result<Value> take_rows(const Value& value, std::span<const int32_t> rows) {
+    return Value(PX_TRY(parallax::take_rows(value.tensor(), rows)));
+  }
 
   virtual Status synchronize() = 0;
 

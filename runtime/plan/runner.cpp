@@ -1,12 +1,14 @@
 // The walk over a plan: place inputs and constants, run steps in order, let values go after their last reader.
 #include "runtime/plan/runner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
+#include "runtime/device/growable.h"
 #include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {
@@ -101,7 +103,7 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   if (!info.graph.empty()) frames_.push({Frame::Kind::graph, info.graph, -1});
   if (info.step >= 0) frames_.push({Frame::Kind::step, "", info.step});
   frame_seed_ = seed_of(frames_.prefix());
-  PX_TRY(observer_->begin_call(info, inputs));
+  PX_TRY(begin_call(info, inputs));
   if (announce) PX_TRY(announce_absent(plan));
   auto outputs = run_graph(plan, std::vector<Value>(inputs.begin(), inputs.end()), nullptr, nullptr);
   if (observer_failed_) {
@@ -116,6 +118,16 @@ Result<std::vector<Value>> Runner::call(const GraphPlan& plan, std::span<const V
   Status ended = observer_->end_call(info);
   if (outputs.ok() && !ended.ok()) return std::move(ended).error();
   return outputs;
+}
+
+// States that grow in place are shown as plain values; who hears nothing needs no copy of them.
+Status Runner::begin_call(const CallInfo& info, std::span<const Value> inputs) {
+  const auto grows = [](const Value& value) { return is_growable(value); };
+  const bool is_heard = dynamic_cast<const NullObserver*>(observer_) == nullptr;
+  if (!is_heard || std::ranges::none_of(inputs, grows)) return observer_->begin_call(info, inputs);
+  std::vector<Value> shown;
+  for (const Value& input : inputs) shown.push_back(PX_TRY(platform_.to_row_major(input)));
+  return observer_->begin_call(info, shown);
 }
 
 Status Runner::announce_absent(const GraphPlan& plan) {
@@ -192,7 +204,11 @@ Result<std::vector<Value>> Runner::run_steps(ActiveGraph& active, std::vector<Va
   outputs.reserve(plan.outputs.size());
   for (int32_t slot : plan.outputs) outputs.push_back(active.values[static_cast<size_t>(slot)]);
   const bool stay = is_body || leaves_outputs_;
-  for (Value& output : outputs) output = PX_TRY(stay ? platform_.to_row_major(output) : platform_.to_host(output));
+  for (size_t index = 0; index < outputs.size(); ++index) {
+    const bool grows = index < plan.growing_outputs.size() && plan.growing_outputs[index] != 0;
+    if (grows && is_growable(outputs[index])) continue;
+    outputs[index] = PX_TRY(stay ? platform_.to_row_major(outputs[index]) : platform_.to_host(outputs[index]));
+  }
   return outputs;
 }
 
@@ -278,11 +294,23 @@ Status Runner::compute_kernel(ActiveGraph& active, const Step& step) {
   result_.spared = unobserved(step);
   if (step.control != nullptr)
     return compute_control(active, step, std::vector<OpInput>(operands_));  // bodies use operands_
+  if (step.grown_inputs != 0) PX_TRY(open_states(step));
   Status called = call_kernel(step);
+  opened_.clear();
   if (called.ok()) return place_outputs(active, step, result_.outputs, result_.aliases);
   if (called.error().code != ErrorCode::unsupported || !may_run_elsewhere(step)) return called;
   FallbackNode* fallback = PX_TRY(late_fallback(active.plan, step));
   return compute_elsewhere(active, step, *fallback);
+}
+
+Status Runner::open_states(const Step& step) {
+  opened_.resize(operands_.size());
+  for (size_t index = 0; index < operands_.size(); ++index) {
+    if ((step.grown_inputs >> index & 1) == 0 || operands_[index].value == nullptr) continue;
+    opened_[index] = PX_TRY(platform_.open(*operands_[index].value, step.growing_axis));
+    operands_[index] = {&opened_[index], false, false};
+  }
+  return {};
 }
 
 Status Runner::call_kernel(const Step& step) {

@@ -37,6 +37,7 @@ class Runner {
     bool has_constants = false;
   };
 
+  Status begin_call(const CallInfo& info, std::span<const Value> inputs);
   Status announce_absent(const GraphPlan& plan);
   Result<std::vector<Value>> run_graph(const GraphPlan& plan, std::vector<Value> inputs, ActiveGraph* enclosing,
                                        const BodyPlan* body);
@@ -48,6 +49,7 @@ class Runner {
   Status run_step(ActiveGraph& active, const Step& step);
   Status compute(ActiveGraph& active, const Step& step);
   Status compute_kernel(ActiveGraph& active, const Step& step);
+  Status open_states(const Step& step);
   Status call_kernel(const Step& step);  // errors: unsupported, also where it leaves out an output
   uint64_t unobserved(const Step& step) const;
   // ---- Nodes of which it shows only as they run that no kernel here does them ----
@@ -81,6 +83,7 @@ class Runner {
 
   std::unordered_map<const GraphPlan*, std::vector<std::unique_ptr<ActiveGraph>>> idle_frames_;
   std::vector<OpInput> operands_;  // of the kernel being called
+  std::vector<Value> opened_;      // those that it appends to
   CallResult result_;              // of it
   std::unordered_map<const Step*, std::unique_ptr<FallbackNode>> late_fallbacks_;
   std::vector<std::string> late_fallback_nodes_;

@@ -11,7 +11,9 @@
 #include "inspector/exec/session_cloning.h"
 #include "inspector/exec/session_states.h"
 #include "inspector/exec/wanted_levels.h"
+#include "runtime/device/growable.h"
 #include "runtime/ops/table.h"
+#include "runtime/plan/growing.h"
 #include "runtime/plan/memory_plans.h"
 #include "runtime/plan/runner.h"
 
@@ -48,6 +50,7 @@ class RuntimeSession final : public Session,
     request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
     std::unique_ptr<GraphPlan> plan = PX_TRY(plan_graph(sites_->main(), request));
     number_steps(*plan, memory_steps_);
+    if (platform_->grows_in_place()) growing_states_ = mark_growing(*plan, states_);
     plan_ = std::move(plan);
     weight_bytes_ = request.weight_bytes;
     fallback_nodes_ = std::move(request.fallback_nodes);
@@ -65,10 +68,32 @@ class RuntimeSession final : public Session,
     return outputs;
   }
 
-  Status reset_states(int64_t batch, int64_t capacity) override { return states_.reset(batch, capacity); }
-  Status reorder_states(std::span<const int32_t> rows) override { return states_.reorder(rows); }
+  Status reset_states(int64_t batch, int64_t capacity) override {
+    PX_TRY(states_.reset(batch, capacity));
+    for (size_t index = 0; index < growing_states_.size(); ++index) {
+      if (!growing_states_[index]) continue;
+      const auto axis = static_cast<int64_t>(states_.binding(index).axis);
+      states_.replace(index, PX_TRY(platform_->with_capacity(states_.value(index), axis, capacity)));
+    }
+    return {};
+  }
+
+  Status reorder_states(std::span<const int32_t> rows) override {
+    PX_TRY(states_.check_rows(rows));
+    std::vector<Value> taken;
+    for (size_t index = 0; index < states_.size(); ++index)
+      taken.push_back(PX_TRY(platform_->take_rows(states_.value(index), rows)));
+    for (size_t index = 0; index < states_.size(); ++index) states_.replace(index, std::move(taken[index]));
+    return {};
+  }
+
   Status set_state(size_t index, const Value& value) override { return states_.set(index, value); }
-  Result<Value> state(size_t index) const override { return states_.get(index); }
+
+  Result<Value> state(size_t index) const override {
+    PX_TRY(states_.check_index(index));
+    const Value& value = states_.value(index);
+    return is_growable(value) ? platform_->to_row_major(value) : states_.get(index);
+  }
 
   // Nodes of other executors have sessions of their own, which cannot be shared. The copy's states have no values yet.
   Result<std::unique_ptr<Session>> clone() const override {
@@ -79,6 +104,7 @@ class RuntimeSession final : public Session,
     copy->plan_ = plan_;
     copy->memory_steps_ = memory_steps_;
     copy->weight_bytes_ = weight_bytes_;
+    copy->growing_states_ = growing_states_;
     copy->states_ = PX_TRY(KeptStates::create(model_->graph, options_.states));
     copy->platform_->set_limit(options_.memory_limit_bytes, weight_bytes_);
     return std::unique_ptr<Session>(std::move(copy));
@@ -176,6 +202,7 @@ class RuntimeSession final : public Session,
   Replays replays_;
   int32_t memory_steps_ = 0;
   KeptStates states_;
+  std::vector<bool> growing_states_;  // by state: whether it grows in place
   WantedLevels levels_;
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;
