@@ -75,6 +75,11 @@ Limit Judge::limit_of(int64_t number, const std::string& path) {
   return policy_.limit_of(path).value_or(from_table);
 }
 
+void Judge::expect_error(const std::string& path, double error) {
+  const std::lock_guard lock(mutex_);
+  noise_.expect_error(path, error);
+}
+
 void Judge::count_casts() {
   const std::lock_guard lock(mutex_);
   noise_.count_casts();

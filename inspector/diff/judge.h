@@ -44,6 +44,8 @@ class Judge {
   // From some of the elements of a tensor of `type`.
   int64_t add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
                      DType declared);
+  // As NoiseModel::expect_error.
+  void expect_error(const std::string& path, double error);
   // As NoiseModel::count_casts.
   void count_casts();
   // As NoiseModel::count_quantisation.

@@ -274,7 +274,13 @@ NoiseModel::State NoiseModel::state_of(const Added& value) const {
   double rms = value.magnitude.rms;
   const DType own_type = real_part(value.magnitude.dtype);
   const double epsilon = epsilon_of(own_type);
-  if (value.kind == Kind::data) return state;
+  if (value.kind == Kind::data) {
+    const auto expected = expected_.find(value.prefix + value.escaped_name);
+    if (expected == expected_.end() || expected->second == 0) return state;
+    state.coarsest = own_type;
+    state.carried = state.error = expected->second;
+    return state;
+  }
   const double unknown_history = noise_margin_of(own_type).unknown_history * epsilon * rms;
   if (value.kind == Kind::unknown) {
     state.coarsest = own_type;

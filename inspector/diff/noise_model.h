@@ -34,6 +34,10 @@ class NoiseModel {
   // And the steps of codes are a rounding: of two models only one quantises.
   void count_quantisation() { counts_quantisation_ = true; }
 
+  // Data of the main graph that earlier runs have made, such as a decoder's caches: how much it may differ (standard
+  // deviation, absolute).
+  void expect_error(const std::string& path, double error) { expected_[path] = error; }
+
   // The type whose rounding counts, where a value that was added as float64 turns out to be held in another.
   void rounds_as(int64_t number, DType dtype);
 
@@ -99,6 +103,7 @@ class NoiseModel {
   double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
   const State* find(std::string prefix, const std::string& escaped_name) const;
 
+  std::unordered_map<std::string, double> expected_;     // errors of data, by path
   std::map<int64_t, Added> added_;                       // those whose error has not been estimated yet
   std::unordered_map<std::string, int64_t> unresolved_;  // the same by path
   int64_t next_number_ = 0;

@@ -59,9 +59,14 @@ class StreamComparer::Impl {
   Impl(const Policy& policy, StreamOptions options)
       : options_(std::move(options)), judge_(policy), gallery_(options_.error_pictures), judge_b_(policy) {
     options_.follows_rest = options_.follows_rest && !policy.tolerance.has_value();
-    if (!options_.matches.has_value()) return;
-    for (const PathMatch& match : *options_.matches) links_.link(match);
-    links_.close();
+    if (options_.matches.has_value()) {
+      for (const PathMatch& match : *options_.matches) links_.link(match);
+      links_.close();
+    }
+    for (const auto& [path, error] : options_.inherited) {
+      judge_.expect_error(path, error);
+      judge_b_.expect_error(links_.b_path_of(path), error);
+    }
   }
 
   Observer& observer(bool is_a) { return is_a ? observer_a_ : observer_b_; }

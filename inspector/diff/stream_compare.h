@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct StreamOptions {
   bool error_pictures = false;  // as CompareOptions::error_pictures
   // Two models: which values are to be compared, and no others (matching.h).
   std::optional<std::vector<PathMatch>> matches;
+  // By the path in A of an input: how much the two sides' values of it may differ (standard deviation, absolute), since
+  // earlier runs have made them. Such a difference is carried on as if it had been made here.
+  std::map<std::string, double> inherited;
   // Told of each pair when it has been compared, one at a time, from the thread that compared it; must be quick.
   std::function<void(const ValueComparison&)> on_value;
 };

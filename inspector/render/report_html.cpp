@@ -137,7 +137,7 @@ std::string summary(const Comparison& comparison, const ReportPictures& pictures
                      card("not compared", counts.not_compared, "not_compared") + "</div>\n";
   text += causes(comparison, pictures) + "<h2>Executions</h2>\n<table class=\"sides\">\n";
   for (const ComparedExecution& execution : comparison.executions) text += execution_row(execution);
-  return text + "</table>\n" + repetition(pictures.command);
+  return text + "</table>\n" + pictures.further + repetition(pictures.command);
 }
 
 // A browser reads numbers as doubles: integers that these would round are texts in the page.

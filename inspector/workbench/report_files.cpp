@@ -84,7 +84,7 @@ Result<std::vector<std::string>> write_reports(const ReportFiles& files, const C
   }
   if (!files.svg.empty()) PX_TRY(write(files.svg, draw_graph(*graph, &comparison)));
   if (!files.html.empty()) {
-    ReportPictures pictures{{}, {}, files.command};
+    ReportPictures pictures{{}, {}, files.command, files.further_html};
     if (graph != nullptr) {
       pictures.causes = draw_causes(*graph, comparison);
       const bool is_large = count_nodes(*graph) > kMaxPageNodes;

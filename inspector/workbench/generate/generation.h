@@ -80,6 +80,7 @@ struct Generation {
   std::optional<Comparison> comparison;  // of two sides
   std::optional<TokenApart> first_token_apart;
   std::vector<std::vector<int64_t>> expected;  // as they were compared; empty: nothing was
+  bool is_expectation_missed = false;
   std::vector<std::string> notes;
   std::vector<std::string> written;      // files left behind
   std::shared_ptr<const Model> model_a;  // the decoder, for reports that draw it

@@ -38,7 +38,7 @@ class Generator {
 };
 
 // Opens, generates once, closes.
-Result<Generation> generate(const GeneratorRequest& model, const GenerationRequest& request,
-                            const ExecutorFactory& make_executor);
+Result<Generation> generate_once(const GeneratorRequest& model, const GenerationRequest& request,
+                                 const ExecutorFactory& make_executor);
 
 }  // namespace parallax

@@ -85,10 +85,16 @@ struct GenerationRequest {
   std::function<void(const GenerationStep&)> on_step;  // after each step, from the thread that generates
 };
 
-// "--prompt-ids": "1,2,3;4,5". Errors: usage.
+struct Prompts {
+  std::vector<std::vector<int64_t>> ids, masks;  // masks: empty, or as many and as long as ids
+};
+
+// "1,2,3;4,5" is two prompts. Errors: usage.
 Result<std::vector<std::vector<int64_t>>> parse_prompt_ids(const std::string& text);
-// A JSON file with a list of ids, a list of lists, or an object with `input_ids` or `prompt_ids`; or an .npy file of
-// integers of rank 1 or 2. Errors: usage, io, corrupt_file.
-Result<std::vector<std::vector<int64_t>>> read_prompt_file(const std::string& path);
+// "2,3" or "none" (an empty list). Errors: usage, naming the option.
+Result<std::vector<int64_t>> parse_token_list(std::string_view option, const std::string& text);
+// A JSON file with a list of ids, a list of lists, or an object with `input_ids` or `prompt_ids` and perhaps
+// `attention_mask`; or an .npy file of integers of rank 1 or 2. Errors: usage, io, corrupt_file.
+Result<Prompts> read_prompt_file(const std::string& path);
 
 }  // namespace parallax

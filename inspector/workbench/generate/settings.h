@@ -1,0 +1,28 @@
+// The settings of one generation: options over the model's defaults over ours, checked; and the prompts as batches.
+#pragma once
+
+#include <vector>
+
+#include "inspector/workbench/generate/generation.h"
+#include "inspector/workbench/generate/language_model.h"
+#include "inspector/workbench/generate/side.h"
+
+namespace parallax::generate {
+
+// Errors: usage, for a number out of its range and for settings that exclude each other.
+Result<UsedSettings> resolve_settings(const GenerationSettings& options, const GenerationSettings& defaults);
+
+// Padded left for a decoder alone, right for an encoder, whose decoder begins with the start ids. Errors: usage (no
+// tokens, ids beyond the vocabulary, a mask of another length), unsupported.
+Result<PromptBatch> make_batch(const LanguageModel& model, const GenerationRequest& request,
+                               const UsedSettings& settings);
+
+// What counts as written already in each row: the prompt without padding, or the start ids.
+std::vector<std::vector<int64_t>> histories_of(const LanguageModel& model, const PromptBatch& batch);
+
+// The request's expected tokens, without prompts and padding. Errors: usage, io.
+Result<std::vector<std::vector<int64_t>>> expected_tokens(const GenerationRequest& request,
+                                                          const UsedSettings& settings,
+                                                          const std::vector<std::vector<int64_t>>& histories);
+
+}  // namespace parallax::generate
