@@ -89,6 +89,14 @@ Result<std::vector<Value>> run_once(const ExecutorFactory& make_executor, const 
   return session->run(inputs, observer);
 }
 
+Result<std::shared_ptr<const Model>> open_decoder(const std::string& file, const std::shared_ptr<const Model>& model,
+                                                  const std::string& output) {
+  if (model != nullptr) return model;
+  PX_TRY(keep_inputs(output, {file}));
+  PX_TRY(refuse_dump(file));
+  return import_model(file);
+}
+
 class Verifier {
  public:
   Verifier(const MergeRequest& request, const MergeResult& result, const ExecutorFactory& make_executor)
@@ -174,11 +182,9 @@ bool MergeResult::passed() const {
 }
 
 Result<MergeResult> merge_decoder_files(const MergeRequest& request, const ExecutorFactory& make_executor) {
-  PX_TRY(keep_inputs(request.output, {request.first, request.later}));
-  for (const std::string* file : {&request.first, &request.later}) PX_TRY(refuse_dump(*file));
   if (request.condition.empty()) return usage_error("the condition's name is empty; it must be that of a new input");
-  const auto first = PX_TRY(import_model(request.first));
-  const auto later = PX_TRY(import_model(request.later));
+  const auto first = PX_TRY(open_decoder(request.first, request.first_in_memory, request.output));
+  const auto later = PX_TRY(open_decoder(request.later, request.later_in_memory, request.output));
   MergeResult result;
   result.output = request.output;
   result.merged = PX_TRY(transform::merge_decoders(*first, *later, request.condition));

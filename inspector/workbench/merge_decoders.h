@@ -12,6 +12,7 @@ namespace parallax {
 
 struct MergeRequest {
   std::string first, later;  // files: the decoder without a cache, and the one that reads it
+  std::shared_ptr<const Model> first_in_memory, later_in_memory;  // in place of the files
   std::string output;
   std::string condition = "use_cache_branch";
   bool verify = false;

@@ -13,6 +13,7 @@
 #include "inspector/python/binding/interruptible.h"
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/python/binding/model_jobs.h"
 #include "inspector/python/binding/values.h"
 #include "inspector/workbench/backend_test.h"
 #include "inspector/workbench/blame.h"
@@ -277,9 +278,19 @@ nb::object doctor(Fields& fields) {
 }
 
 nb::object run_job(const std::string& verb, const nb::dict& request) {
-  static const std::map<std::string, nb::object (*)(Fields&)> kJobs = {
-      {"run", run_one},     {"compare", compare}, {"blame", compare}, {"diff", compare_dumps_at}, {"bench", bench},
-      {"profile", profile}, {"extract", extract}, {"reduce", reduce}, {"test", run_tests},        {"doctor", doctor}};
+  static const std::map<std::string, nb::object (*)(Fields&)> kJobs = {{"run", run_one},
+                                                                       {"compare", compare},
+                                                                       {"blame", compare},
+                                                                       {"diff", compare_dumps_at},
+                                                                       {"bench", bench},
+                                                                       {"profile", profile},
+                                                                       {"extract", extract},
+                                                                       {"reduce", reduce},
+                                                                       {"test", run_tests},
+                                                                       {"doctor", doctor},
+                                                                       {"merge-decoders", merge_decoders},
+                                                                       {"convert", convert},
+                                                                       {"audit-fp16", audit_fp16}};
   const auto job = kJobs.find(verb);
   if (job == kJobs.end()) raise(usage_error(fmt::format("there is no job '{}'", verb)));
   Fields fields(verb, request);

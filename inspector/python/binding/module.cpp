@@ -24,6 +24,7 @@ NB_MODULE(_core, module) {
   python::bind_inputs(module);
   python::bind_dump(module);
   python::bind_jobs(module);
+  python::bind_generator(module);
 
   module.def(
       "version", [] { return std::string(PARALLAX_VERSION); },

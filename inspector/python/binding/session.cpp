@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
@@ -15,6 +16,7 @@
 #include "inspector/exec/outputs_apart.h"
 #include "inspector/exec/rewrite_choice.h"
 #include "inspector/exec/session_cloning.h"
+#include "inspector/exec/session_states.h"
 #include "inspector/executors/make_executor.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
@@ -30,6 +32,22 @@ struct CallOptions {
   CallInfo call;
   bool alias_outputs = false;
 };
+
+// A list of (input, output) or (input, output, axis).
+std::vector<StateBinding> state_bindings(nb::handle given) {
+  std::vector<StateBinding> bindings;
+  for (nb::handle row : given) {
+    const size_t count = nb::len(row);
+    if (count < 2 || count > 3)
+      raise(usage_error(
+          fmt::format("states has {}; each must be (input, output) or (input, output, axis)", nb::repr(row).c_str())));
+    StateBinding& binding = bindings.emplace_back();
+    binding.input = nb::cast<std::string>(row[0]);
+    binding.output = nb::cast<std::string>(row[1]);
+    if (count == 3) binding.axis = nb::cast<int>(row[2]);
+  }
+  return bindings;
+}
 
 void set_option(RunOptions& options, const std::string& name, nb::handle value) {
   if (name == "rewrite") {
@@ -52,12 +70,14 @@ void set_option(RunOptions& options, const std::string& name, nb::handle value) 
     if (text != "default" && text != "fp32")
       raise(usage_error(fmt::format("accumulate is '{}'; it must be 'default' or 'fp32'", text)));
     options.accumulate = text == "fp32" ? Accumulate::fp32 : Accumulate::default_;
+  } else if (name == "states") {
+    options.states = state_bindings(value);
   } else if (name == "fallback") {
     options.fallback = unwrap(make_executor(nb::cast<std::string>(value)));
   } else {
     raise(
         usage_error(fmt::format("there is no option '{}' (known: accumulate, fallback, keep_casts, memory_limit, "
-                                "observe_all, rewrite, seed, tf32)",
+                                "observe_all, rewrite, seed, states, tf32)",
                                 name)));
   }
 }
@@ -104,6 +124,7 @@ class PythonSession {
     const Graph& graph = model_->graph;
     for (const ValueId id : graph.inputs) input_names_.push_back(interned(value_at(graph, id).name));
     for (const ValueId id : graph.outputs) output_names_.push_back(interned(value_at(graph, id).name));
+    for (const StateBinding& binding : options_.states) kept_inputs_.insert(graph.find_value(binding.input));
   }
 
   std::unique_ptr<PythonSession> clone() {
@@ -134,10 +155,45 @@ class PythonSession {
     options.kind = kind.has_value() ? *kind : kind_of(inputs);
     std::vector<Output> outputs = run(std::move(values), options);
     nb::dict result;
-    for (size_t index = 0; index < outputs.size(); ++index)
+    for (size_t index = 0; index < outputs.size(); ++index) {
+      if (outputs[index].value.is_absent() && !kept_inputs_.empty()) continue;  // it stays in the session
       if (PyDict_SetItem(result.ptr(), output_names_[index].ptr(), to_python(outputs[index], options).ptr()) != 0)
         throw nb::python_error();
+    }
     return result;
+  }
+
+  void reset_states(int64_t batch, int64_t capacity) {
+    const nb::gil_scoped_release nogil;
+    const std::scoped_lock lock(mutex_);
+    unwrap(states().reset_states(batch, capacity));
+  }
+
+  void reorder_states(const std::vector<int32_t>& rows) {
+    const nb::gil_scoped_release nogil;
+    const std::scoped_lock lock(mutex_);
+    unwrap(states().reorder_states(rows));
+  }
+
+  void set_state(nb::handle which, nb::handle object) {
+    const size_t index = state_index(which);
+    const ValueId input = model_->graph.find_value(options_.states[index].input);
+    const ValueDef& definition = value_at(model_->graph, input);
+    const Value value = value_from(object, definition.type, fmt::format("state '{}'", definition.name));
+    const nb::gil_scoped_release nogil;
+    const std::scoped_lock lock(mutex_);
+    unwrap(states().set_state(index, value));
+  }
+
+  nb::object state(nb::handle which, const std::string& kind) {
+    const size_t index = state_index(which);
+    Value value;
+    {
+      const nb::gil_scoped_release nogil;
+      const std::scoped_lock lock(mutex_);
+      value = unwrap(states().state(index));
+    }
+    return value_to_python(value, array_kind_of(kind), true);
   }
 
   nb::dict statistics() {
@@ -157,6 +213,24 @@ class PythonSession {
   }
 
  private:
+  SessionStates& states() const {
+    auto* kept = options_.states.empty() ? nullptr : dynamic_cast<SessionStates*>(session_.get());
+    if (kept == nullptr)
+      raise(usage_error("the session keeps no states; Session(..., states=[(input, output)]) makes one that does"));
+    return *kept;
+  }
+
+  // A position, or the name of the input or output.
+  size_t state_index(nb::handle which) const {
+    static_cast<void>(states());
+    std::string name;
+    if (!nb::try_cast(which, name)) return nb::cast<size_t>(which);
+    for (size_t index = 0; index < options_.states.size(); ++index) {
+      if (options_.states[index].input == name || options_.states[index].output == name) return index;
+    }
+    raise(usage_error(fmt::format("'{}' is no state of the session; states are those that it was made with", name)));
+  }
+
   static nb::object interned(const std::string& name) {
     PyObject* text = PyUnicode_InternFromString(name.c_str());
     if (text == nullptr) throw nb::python_error();
@@ -203,6 +277,7 @@ class PythonSession {
   void need_default(size_t index) const {
     const ValueDef& definition = value_at(model_->graph, model_->graph.inputs[index]);
     if (definition.initializer_index >= 0 || definition.type.kind == TypeInfo::Kind::optional) return;
+    if (kept_inputs_.contains(model_->graph.inputs[index])) return;
     raise(usage_error(fmt::format("input '{}' is missing; it must be {} (inputs: {})", definition.name,
                                   to_string(definition.type), known_names())));
   }
@@ -310,6 +385,7 @@ class PythonSession {
   RunOptions options_;
   std::unique_ptr<Session> session_;
   std::vector<nb::object> input_names_, output_names_;
+  std::set<ValueId> kept_inputs_;
   bool takes_device_memory_ = false;
   std::mutex mutex_;
   NullObserver unwatched_;
@@ -343,7 +419,7 @@ void bind_session(nb::module_& module) {
            nb::arg("executor") = "cpu", nb::arg("options") = nb::dict(),
            nb::sig(
                "def __init__(self, model: Model, executor: str = 'cpu', options: dict[str, typing.Any] = {}) -> None"),
-           "Options: accumulate, fallback, keep_casts, memory_limit, observe_all, rewrite, seed, tf32.")
+           "Options: accumulate, fallback, keep_casts, memory_limit, observe_all, rewrite, seed, states, tf32.")
       .def("run", run_list, nb::arg("inputs"), nb::arg("kind") = "numpy", nb::arg("observer") = nb::none(),
            nb::arg("graph") = "", nb::arg("step") = -1, nb::arg("alias_outputs") = false,
            nb::sig("def run(self, inputs: collections.abc.Sequence[typing.Any], kind: str = 'numpy', observer: "
@@ -357,6 +433,16 @@ void bind_session(nb::module_& module) {
                    "dict[str, typing.Any]"),
            "The same with outputs by name; without a kind, they are arrays as the inputs are.")
       .def("clone", &PythonSession::clone, "Returns a session of the same model and options with memory of its own.")
+      .def("reset_states", &PythonSession::reset_states, nb::arg("batch"), nb::arg("capacity") = 256,
+           "Empties every state for so many rows, with memory for so many positions.")
+      .def("reorder_states", &PythonSession::reorder_states, nb::arg("rows"),
+           nb::sig("def reorder_states(self, rows: collections.abc.Sequence[int]) -> None"),
+           "Row i of every state becomes its old row rows[i].")
+      .def("set_state", &PythonSession::set_state, nb::arg("which"), nb::arg("value"),
+           nb::sig("def set_state(self, which: int | str, value: typing.Any) -> None"), "Replaces a state by a copy.")
+      .def("state", &PythonSession::state, nb::arg("which"), nb::arg("kind") = "numpy",
+           nb::sig("def state(self, which: int | str, kind: str = 'numpy') -> typing.Any"),
+           "Returns a copy of a state.")
       .def("statistics", &PythonSession::statistics, nb::sig("def statistics(self) -> dict[str, typing.Any]"),
            "Returns peak_bytes, weight_bytes, arena_bytes, plan_count and fallback_nodes.")
       .def_prop_ro("model", &PythonSession::model)

@@ -9,21 +9,23 @@ Names are loaded when they are first used: importing the package loads neither t
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from parallax import _loading
+from parallax._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from parallax import compat, helpers, ort, plot, tables, testing, torch
+    from parallax import compat, helpers, hf, ort, plot, tables, testing, torch
     from parallax._core import Tensor
     from parallax.comparison import Comparison
     from parallax.dump import Dump, DumpWriter, open
     from parallax.errors import (
         Cancelled, CorruptFile, Error, ExecutionError, InvalidModel, IoError, OutOfMemory, Unsupported, UsageError,
     )
+    from parallax.generation import Generation, Generator, generate
     from parallax.jobs import bench, blame, compare, diff, doctor, extract, profile, reduce, run
     from parallax.model import Model, load
+    from parallax.model_jobs import audit_fp16, convert, merge_decoders
     from parallax.process import __version__, executors, set_threads, threads
     from parallax.session import Session
 
@@ -38,28 +40,19 @@ _DEFINED_IN = {
     "Cancelled": "errors",
     "run": "jobs", "compare": "jobs", "diff": "jobs", "blame": "jobs", "reduce": "jobs", "extract": "jobs",
     "profile": "jobs", "bench": "jobs", "doctor": "jobs", "Comparison": "comparison",
+    "generate": "generation", "Generator": "generation", "Generation": "generation",
+    "audit_fp16": "model_jobs", "convert": "model_jobs", "merge_decoders": "model_jobs",
     "open": "dump", "Dump": "dump", "DumpWriter": "dump",
 }
-_SUBMODULES = ("helpers", "torch", "ort", "testing", "plot", "tables", "compat")
+_SUBMODULES = ("helpers", "torch", "hf", "ort", "testing", "plot", "tables", "compat")
 
 __all__ = [
-    "Cancelled", "Comparison", "CorruptFile", "Dump", "DumpWriter", "Error", "ExecutionError", "InvalidModel", "IoError",
-    "Model", "OutOfMemory", "Session", "Tensor", "Unsupported", "UsageError", "__version__", "bench", "blame", "compare",
-    "compat", "diff", "doctor", "executors", "extract", "helpers", "load", "open", "ort", "plot", "profile",
-    "reduce", "run", "set_threads", "tables", "testing", "threads", "torch",
+    "Cancelled", "Comparison", "CorruptFile", "Dump", "DumpWriter", "Error", "ExecutionError", "Generation",
+    "Generator", "InvalidModel", "IoError", "Model", "OutOfMemory", "Session", "Tensor", "Unsupported", "UsageError",
+    "__version__", "audit_fp16", "bench", "blame", "compare", "compat", "convert", "diff", "doctor", "executors",
+    "extract", "generate", "helpers", "hf", "load", "merge_decoders", "open", "ort", "plot", "profile", "reduce",
+    "run", "set_threads", "tables", "testing", "threads", "torch",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        return importlib.import_module(f"parallax.{name}")
-    module = _DEFINED_IN.get(name)
-    if module is None:
-        raise AttributeError(f"module 'parallax' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"parallax.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = lazy_names(__name__, _DEFINED_IN, __all__, _SUBMODULES)

@@ -77,13 +77,13 @@ def request_of(verb: str, options: Mapping[str, Any], kinds: Iterable[type]) -> 
     request: dict[str, Any] = {}
     for name, value in options.items():
         if name not in known:
-            _refuse(verb, name, known)
+            refuse(verb, name, known)
         if value is not None:
             _READERS[name](request, value)
     return request
 
 
-def _refuse(verb: str, name: str, known: Sequence[str]) -> None:
+def refuse(verb: str, name: str, known: Sequence[str]) -> None:
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else f" (known: {', '.join(sorted(known))})"
     raise UsageError(f"{verb} has no argument {name!r}{hint}")
@@ -136,7 +136,7 @@ def _not_empty(name: str, text: str) -> str:
     return text
 
 
-def _whole(name: str, value: Any) -> int:
+def whole(name: str, value: Any) -> int:
     try:
         return int(value.__index__())
     except AttributeError:
@@ -157,13 +157,13 @@ def _mapping(name: str, value: Any, example: str) -> Mapping[str, Any]:
 
 
 def _seed(request: dict[str, Any], value: Any) -> None:
-    request["seed"] = _whole("seed", value)
+    request["seed"] = whole("seed", value)
 
 
 def _shapes(request: dict[str, Any], value: Any) -> None:
     example = '{"image": (1, 3, 224, 224)}'
     request["shapes"] = [
-        f"{name}=" + "x".join(str(_whole(f"shapes[{name!r}]", size)) for size in shape)
+        f"{name}=" + "x".join(str(whole(f"shapes[{name!r}]", size)) for size in shape)
         for name, shape in _mapping("shapes", value, example).items()
     ]
 
@@ -171,7 +171,7 @@ def _shapes(request: dict[str, Any], value: Any) -> None:
 def _dims(request: dict[str, Any], value: Any) -> None:
     example = '{"batch": 2}'
     request["dims"] = [
-        f"{name}={_whole(f'dims[{name!r}]', size)}" for name, size in _mapping("dims", value, example).items()
+        f"{name}={whole(f'dims[{name!r}]', size)}" for name, size in _mapping("dims", value, example).items()
     ]
 
 
@@ -232,7 +232,7 @@ def _flag(name: str) -> Callable[[dict[str, Any], Any], None]:
 
 
 def _threads(request: dict[str, Any], value: Any) -> None:
-    _core.set_threads(_whole("threads", value))
+    _core.set_threads(whole("threads", value))
 
 
 # Option -> what puts it into a request.

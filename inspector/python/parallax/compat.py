@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 from parallax.errors import UsageError
 
 if TYPE_CHECKING:
+    from parallax._compat_models import convert_fp16, get_keep_fp32_nodes, onnx_generate
     from parallax.helpers import pretty_onnx, string_type
     from parallax.torch._decompositions import filter_decomposition_table, get_decomposition_table
     from parallax.torch.steal import create_input_tensors_from_onnx_model, is_stealing, steal_append, steal_forward
 
 __all__ = [
-    "ExportOptions", "OptimizationOptions", "create_input_tensors_from_onnx_model", "filter_decomposition_table",
-    "get_decomposition_table", "get_parsed_args", "is_stealing", "onnx_custom_backend", "onnx_debug_backend",
+    "ExportOptions", "OptimizationOptions", "convert_fp16", "create_input_tensors_from_onnx_model",
+    "filter_decomposition_table", "get_decomposition_table", "get_keep_fp32_nodes", "get_parsed_args", "is_stealing",
+    "onnx_custom_backend", "onnx_debug_backend", "onnx_generate",
     "plot_dot", "pretty_onnx", "steal_append", "steal_forward", "string_type",
 ]
 
@@ -37,6 +39,9 @@ _DEFINED_IN = {
     "steal_append": ("parallax.torch.steal", "steal_append"),
     "is_stealing": ("parallax.torch.steal", "is_stealing"),
     "create_input_tensors_from_onnx_model": ("parallax.torch.steal", "create_input_tensors_from_onnx_model"),
+    "onnx_generate": ("parallax._compat_models", "onnx_generate"),
+    "get_keep_fp32_nodes": ("parallax._compat_models", "get_keep_fp32_nodes"),
+    "convert_fp16": ("parallax._compat_models", "convert_fp16"),
 }
 
 _PATTERN_SETS = {

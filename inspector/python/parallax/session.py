@@ -28,7 +28,9 @@ class Session:
     ``executor``: "cpu", "reference", "reference:double" or "cuda". ``rewrite``: patterns applied before planning, as in
     Model.rewrite, or "none". ``threads`` sets the number for the whole process. ``fallback``: an executor for nodes that
     this one has no kernel for. ``memory_limit``: bytes of weights and values. ``alias_outputs``: outputs may share memory
-    with inputs, weights and each other. Calls from several threads are made one after another; clone() gives each thread
+    with inputs, weights and each other. ``states``: (input, output) or (input, output, axis) of values that the session
+    keeps: the output of a run is the input of the next, longer along the axis (2 where none is given), and neither is
+    given nor returned; reset_states() comes first. Calls from several threads are made one after another; clone() gives each thread
     a session of its own. Raises UsageError, Unsupported, InvalidModel.
 
     >>> import numpy as np, parallax
@@ -54,12 +56,14 @@ class Session:
         keep_casts: bool = False,
         accumulate: str = "default",
         alias_outputs: bool = False,
+        states: Sequence[tuple[str, str] | tuple[str, str, int]] = (),
     ) -> None:
         if threads is not None:
             _core.set_threads(threads)
         options = {
             "rewrite": rewrite, "fallback": fallback, "tf32": tf32, "memory_limit": memory_limit,
             "seed": seed, "observe_all": observe_all, "keep_casts": keep_casts, "accumulate": accumulate,
+            "states": [tuple(row) for row in states] or None,
         }
         self._keep(_core.Session(load(model).core, executor, options), alias_outputs)
 
@@ -85,6 +89,25 @@ class Session:
         if not isinstance(inputs, (dict, list, tuple)) and isinstance(inputs, Mapping):
             inputs = dict(inputs)
         return self._run(inputs, kind, observe, self._alias_outputs)
+
+    def reset_states(self, batch: int, capacity: int = 256) -> None:
+        """Empties every state for ``batch`` rows, with memory for ``capacity`` positions; it doubles where more come.
+
+        Raises UsageError where the session has no states.
+        """
+        self._core.reset_states(batch, capacity)
+
+    def reorder_states(self, rows: Sequence[int]) -> None:
+        """Makes row ``i`` of every state its old row ``rows[i]``, as beam search does; rows may repeat, be fewer or more."""
+        self._core.reorder_states([int(row) for row in rows])
+
+    def state(self, which: int | str, kind: str = "numpy") -> Any:
+        """Returns a copy of a state's filled part as an array of ``kind``; ``which``: its position or input's name."""
+        return self._core.state(which, kind)
+
+    def set_state(self, which: int | str, value: Any) -> None:
+        """Replaces a state by a copy of ``value``, whose type and shape must be the input's."""
+        self._core.set_state(which, value)
 
     def clone(self) -> Session:
         """Returns a session of the same model and options, for another thread: it shares the model's weights."""

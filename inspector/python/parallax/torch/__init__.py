@@ -6,8 +6,9 @@ they are first used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from parallax._lazy import lazy_names
 
 if TYPE_CHECKING:
     from ._capture import Capture, CaptureWarning, append, capture, restore, save_onnx
@@ -43,17 +44,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    module = _DEFINED_IN.get(name)
-    if module is None:
-        raise AttributeError(f"module 'parallax.torch' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = lazy_names(__name__, _DEFINED_IN, __all__)
 
 
 def _register() -> None:
