@@ -27,6 +27,8 @@ SCRIPTS = {
         ],
         r"trt-runner.*: pass, \d+ values compared",
     ),
+    "generate_with_cache.py": (["--new-tokens", "8"], r"pass: [1-8] new tokens, 3 ways"),
+    "t5_half_merged.py": (["--sets", "1", "--new-tokens", "6"], r"(?s)verified.*pass.*tokens with 4 beams"),
     "torch_hooks.py": ([], r"pass: 4 of 4 modules compared"),
 }  # fmt: skip
 
@@ -46,6 +48,7 @@ def test_script(script: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     """In this process, which has imported torch already."""
     arguments, pattern = SCRIPTS[script]
     monkeypatch.setattr(sys, "argv", [script, *arguments])
+    monkeypatch.syspath_prepend(str(SAMPLES))  # as a script finds what lies next to it
     try:
         runpy.run_path(str(SAMPLES / script), run_name="__main__")
     except SystemExit as end:
@@ -55,7 +58,7 @@ def test_script(script: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
 
 
 def test_every_script_is_run() -> None:
-    assert {path.name for path in SAMPLES.glob("*.py")} == {*SCRIPTS, "test_exported_models.py"}
+    assert {path.name for path in SAMPLES.glob("*.py")} == {*SCRIPTS, "language_models.py", "test_exported_models.py"}
 
 
 def test_the_pytest_suite(folder: Path) -> None:
