@@ -75,9 +75,10 @@ std::optional<std::string> cut_off_option(const std::vector<std::string>& argume
 }
 
 // The option or argument of the verb that was given an empty text: mostly a variable of a script that is not set, and
-// not to be taken for an option that was left out.
+// not to be taken for an option that was left out. The parser gives one that may stand alone an empty text itself.
 std::optional<std::string> empty_option(const CLI::App& verb) {
   for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_expected_min() == 0) continue;
     if (std::ranges::find(option->results(), "") != option->results().end()) return option->get_name();
   }
   return std::nullopt;
