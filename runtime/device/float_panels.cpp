@@ -29,6 +29,7 @@ constexpr size_t kVectorLanes = 8;
 constexpr int64_t kPanelLanes = kVectorLanes;
 constexpr int64_t kPanelVectors = 3;
 constexpr int64_t kWidth = kPanelVectors * kPanelLanes;
+static_assert(kWidth == kFloatPanelColumns);
 constexpr int64_t kBandStep = 24;    // rows that fill whole tiles of every width
 constexpr int64_t kBandRows = 240;   // of one task
 constexpr int64_t kRunDepth = 1024;  // 96 KiB of a panel, which stay near while the rows of a band walk them
@@ -186,9 +187,9 @@ void multiply_panel(const PanelRows& a, Band band, int64_t vectors, const float*
   multiply_panel<kPanelVectors>(a, band, panel, c, ldc);
 }
 
-void multiply_task(const PanelRows& a, int64_t n, Band band, int64_t column, const float* panels, float* c) {
-  const int64_t vectors = vectors_at(column, n), columns = std::min(kWidth, n - column);
-  const float* const panel = panels + column * a.segments * a.depth;
+void multiply_task(const PanelRows& a, int64_t n, Band band, int64_t column, int64_t vectors, const float* panel,
+                   float* c) {
+  const int64_t columns = std::min(kWidth, n - column);
   float* const target = c + band.row * n + column;
   if (columns == vectors * kPanelLanes) return multiply_panel(a, band, vectors, panel, target, n);
   alignas(32) float whole[kBandRows * kWidth];
@@ -210,10 +211,16 @@ void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, i
       const int64_t row = task / across * band_rows, column = task % across * kWidth;
       const Band band{row, std::min(band_rows, a.count - row)};
       if (band.rows <= 0) continue;
-      multiply_task(a, n, band, column, panels, c);
+      multiply_task(a, n, band, column, vectors_at(column, n), panels + column * a.segments * a.depth, c);
       if (finish) finish(band.row, band.rows, column, std::min(kWidth, n - column));
     }
   });
+}
+
+void multiply_float_panel(const PanelRows& a, int64_t n, int64_t column, const float* panel, float* c) {
+  PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr));
+  for (int64_t row = 0; row < a.count; row += kBandRows)
+    multiply_task(a, n, {row, std::min(kBandRows, a.count - row)}, column, kPanelVectors, panel, c);
 }
 
 namespace {
@@ -293,6 +300,7 @@ bool has_float_panels() { return false; }
 void multiply_float_panels(const PanelRows&, int64_t, const float*, int, const FinishTile&, float*) {
   PX_CHECK(has_float_panels());
 }
+void multiply_float_panel(const PanelRows&, int64_t, int64_t, const float*, float*) { PX_CHECK(has_float_panels()); }
 void multiply_row_by_float_panels(const float*, int64_t, int64_t, const float*, float*) {
   PX_CHECK(has_float_panels());
 }

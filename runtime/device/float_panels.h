@@ -37,6 +37,11 @@ using FinishTile = std::function<void(int64_t row, int64_t rows, int64_t column,
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
                            float* c);
 
+// The part of it that one panel makes, all of whose columns are filled up: columns [column, column + 24) of c, as far
+// as it has them, on the caller's thread.
+constexpr int64_t kFloatPanelColumns = 24;
+void multiply_float_panel(const PanelRows& a, int64_t n, int64_t column, const float* panel, float* c);
+
 // c [n] = a [k] b, whose time is that of reading the panels. A sum has the order of k.
 void multiply_row_by_float_panels(const float* a, int64_t n, int64_t k, const float* panels, float* c);
 

@@ -9,6 +9,7 @@
 #include <cblas-openblas.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "inspector/base/mapped_ranges.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/base/thread_team.h"
 #include "runtime/device/blocks.h"
@@ -18,6 +19,7 @@
 #include "runtime/device/gemm_kernels.h"
 #include "runtime/device/library_threads.h"
 #include "runtime/device/onednn.h"
+#include "runtime/device/stored_panels.h"
 #include "runtime/device/weight_cache.h"
 
 namespace parallax::runtime {
@@ -200,7 +202,23 @@ std::shared_ptr<AlignedFloats> kept_float_panels(Queue<Cpu>& queue, const GemmPr
   return queue.weights().get_shared<AlignedFloats>(key.text(), [&] {
     const int64_t count = float_panel_numbers(problem.n, problem.k);
     queue.weights().add_bytes(count * static_cast<int64_t>(sizeof(float)));
-    return std::make_shared<AlignedFloats>(float_panels_of(problem, b, AlignedFloats::of_weights(count)));
+    auto made = std::make_shared<AlignedFloats>(float_panels_of(problem, b, AlignedFloats::of_weights(count)));
+    release_if_mapped(reinterpret_cast<const std::byte*>(b),
+                      static_cast<size_t>(problem.k * problem.n) * sizeof(float));
+    return made;
+  });
+}
+
+std::shared_ptr<StoredPanels> kept_stored_panels(Queue<Cpu>& queue, const GemmProblem& problem, const TensorView& b) {
+  CacheKey key("stored panels");
+  key.add(b.data).add(problem.k).add(problem.n).add(problem.transpose_b).add(b.dtype);
+  return queue.weights().get_shared<StoredPanels>(key.text(), [&] {
+    queue.weights().add_bytes(static_cast<int64_t>(byte_size(b.dtype, problem.k * problem.n)));
+    const int64_t row_step = problem.transpose_b ? 1 : problem.n, column_step = problem.transpose_b ? problem.k : 1;
+    auto made = std::make_shared<StoredPanels>(
+        pack_stored_panels(b.dtype, problem.n, problem.k, b.data, row_step, column_step));
+    release_if_mapped(b.data, byte_size(b.dtype, problem.k * problem.n));
+    return made;
   });
 }
 
@@ -353,6 +371,23 @@ Result<std::shared_ptr<const C>> converted(Queue<Cpu>& queue, const TensorView& 
   });
   PX_TRY(std::move(status));
   return *kept;
+}
+
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const TensorView& b, float* c) {
+  const bool stays = problem.b_is_constant && problem.batch() == 1 && !problem.transpose_a && problem.alpha == 1.0 &&
+                     problem.beta == 0.0 && problem.k * problem.n >= kFewNumbers && problem.m > 0 &&
+                     has_stored_panels(b.dtype);
+  if (stays) {
+    multiply_stored_panels(problem.m, a, *kept_stored_panels(queue, problem, b), c);
+    return {};
+  }
+  const auto floats = PX_TRY(converted<float>(queue, b, problem.b_is_constant));
+  return gemm(queue, problem, a, floats.get(), c);
+}
+
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const double* a, const TensorView& b, double* c) {
+  const auto doubles = PX_TRY(converted<double>(queue, b, problem.b_is_constant));
+  return gemm(queue, problem, a, doubles.get(), c);
 }
 
 template Result<std::shared_ptr<const float>> converted(Queue<Cpu>&, const TensorView&, bool);

@@ -24,6 +24,10 @@ struct GemmProblem {
 
 Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const float* b, float* c);
 Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const double* a, const double* b, double* c);
+// b in its storage type. A matrix of float16 or bfloat16 that is constant stays so where has_stored_panels() has it;
+// all others are converted.
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const float* a, const TensorView& b, float* c);
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const double* a, const TensorView& b, double* c);
 // Exact modulo 2^64; no transposition, alpha and beta as they are by default.
 Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const int64_t* a, const int64_t* b, int64_t* c);
 

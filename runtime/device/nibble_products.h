@@ -1,5 +1,5 @@
-// Products with weights of 4 bits. For few rows they are unpacked in registers: a row then reads an eighth of what
-// floats would take, and no unpacked copy of the weights is kept.
+// Products with weights of 4 or 8 bits in blocks. For few rows they are unpacked in registers: a row then reads an
+// eighth or a quarter of what floats would take, and no unpacked copy of the weights is kept.
 #pragma once
 
 #include <cstddef>
@@ -7,32 +7,31 @@
 
 namespace parallax::runtime {
 
-// Numbers (code - zero) * scale in rows of k, each cut into blocks with a scale and a zero of their own. Of two codes
-// in a byte the first has the low bits; the last block of a row may go on beyond k.
+// Numbers (quantized value - zero) * scale in rows of k, each cut into blocks with a scale and a zero of their own. Of
+// two values in a byte the first has the low bits; the last block of a row may go on beyond k.
 struct NibbleMatrix {
   int64_t n = 0, k = 0;
   int64_t block_size = 0;  // a multiple of kNibbleUnit
   const std::byte* codes = nullptr;
   const float* scales = nullptr;  // [n, blocks]
-  const float* zeros = nullptr;   // [n, blocks]; null: kMiddleCode
+  const float* zeros = nullptr;   // [n, blocks]; null: middle()
+  int64_t bits = 4;               // or 8
 
   int64_t blocks() const { return (k + block_size - 1) / block_size; }
   int64_t row_step() const { return blocks() * block_size; }
+  float middle() const { return static_cast<float>(int64_t{1} << (bits - 1)); }
 };
 
-constexpr int64_t kNibbleUnit = 32;  // codes that are unpacked at once
-constexpr float kMiddleCode = 8.0F;  // stands for zero where there are no zeros
+constexpr int64_t kNibbleUnit = 32;    // values that are unpacked at once into panels
+constexpr int64_t kFewNibbleRows = 8;  // for which multiply_few_rows() is meant
 
-// Numbers stand in the order of units here: of each unit first the 16 that meet low bits, then the 16 that meet high
-// bits. This brings rows of k numbers into that order, [m, row_step()], with zeros behind k.
-void lay_out_units(int64_t m, int64_t k, const float* a, int64_t row_step, float* out);
+// y [m, n] = a [m, k] times the transposed matrix. A sum has one order, whatever the vectors and the number of threads.
+// Weights are unpacked again for every four rows.
+void multiply_few_rows(int64_t m, const float* a, const NibbleMatrix& b, float* y);
 
-// y [m, n] = left [m, row_step()], in the order of units, times the transposed matrix. A sum has one order, whatever
-// the vectors and the number of threads. Meant for few rows: codes are unpacked again for every four of them.
-void multiply_nibbles(int64_t m, const float* left, const NibbleMatrix& b, float* y);
-
-// y [m, n] = a [m, k] times the transposed matrix, for more rows: columns of the weights are unpacked once for all of
-// them, a few at a time.
+// The same for more rows: columns of the weights are unpacked once for all of them, a few at a time. Of 4 bits, and of
+// 8 where has_float_panels().
 void multiply_unpacked_nibbles(int64_t m, const float* a, const NibbleMatrix& b, float* y);
+void multiply_unpacked_bytes(int64_t m, const float* a, const NibbleMatrix& b, float* y);
 
 }  // namespace parallax::runtime

@@ -48,7 +48,7 @@ void load_unit(const NibbleMatrix& b, int64_t column, int64_t count, int64_t k, 
   for (int64_t i = 0; i < count; ++i) {
     const int64_t block = (column + i) * blocks + k / b.block_size;
     unit.scales[i] = b.scales[block];
-    unit.zeros[i] = b.zeros == nullptr ? kMiddleCode : b.zeros[block];
+    unit.zeros[i] = b.zeros == nullptr ? b.middle() : b.zeros[block];
   }
 }
 

@@ -23,18 +23,28 @@ Result<bool> multiply_halves(OpContext<Device>& op, const GemmProblem& problem, 
   }
 }
 
+// The product with input `b_input` in whatever type it is stored.
+template <class C, class Device>
+Status product_of(OpContext<Device>& op, const GemmProblem& problem, const C* a, int64_t b_input, C* c) {
+  if constexpr (std::is_same_v<Device, Cpu> && std::is_floating_point_v<C>) {
+    return gemm(op.queue(), problem, a, op.input(b_input).view(), c);
+  } else {
+    const auto b = PX_TRY(converted<C>(op.queue(), op.input(b_input).view(), op.is_constant(b_input)));
+    return gemm(op.queue(), problem, a, b.get(), c);
+  }
+}
+
 // Computes in C and stores with one rounding to the output's type.
 template <class C, class Device>
 Status multiply(OpContext<Device>& op, GemmProblem problem, int64_t a_input, int64_t b_input, const MutableView& out) {
   if (PX_TRY(multiply_halves(op, problem, {}, out))) return {};
   problem.b_is_constant = op.is_constant(b_input);
   const auto a = PX_TRY(converted<C>(op.queue(), op.input(a_input).view(), false));
-  const auto b = PX_TRY(converted<C>(op.queue(), op.input(b_input).view(), op.is_constant(b_input)));
   if (out.dtype == storage_of<C>()) {
-    return gemm(op.queue(), problem, a.get(), b.get(), reinterpret_cast<C*>(out.data));
+    return product_of<C>(op, problem, a.get(), b_input, reinterpret_cast<C*>(out.data));
   }
   const MutableView wide = PX_TRY(op.scratch(storage_of<C>(), out.shape));
-  PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), reinterpret_cast<C*>(wide.data)));
+  PX_TRY(product_of<C>(op, problem, a.get(), b_input, reinterpret_cast<C*>(wide.data)));
   map_as<C, C>(op.queue(), Same{}, out, std::array<TensorView, 1>{TensorView(wide)});
   return {};
 }
@@ -92,8 +102,7 @@ Status gemm_as(OpContext<Device>& op, const GemmProblem& problem, const MutableV
   const MutableView wide = direct ? out : PX_TRY(op.scratch(storage_of<C>(), out.shape));
   C* target = reinterpret_cast<C*>(wide.data);
   const auto a = PX_TRY(converted<C>(op.queue(), op.input(0).view(), false));
-  const auto b = PX_TRY(converted<C>(op.queue(), op.input(1).view(), op.is_constant(1)));
-  PX_TRY(gemm(op.queue(), problem, a.get(), b.get(), target));
+  PX_TRY(product_of<C>(op, problem, a.get(), 1, target));
   if (op.has_input(2)) {  // added to the whole product, whose weights may be packed
     const PlusScaled<C> sum{static_cast<C>(op.real("beta"))};
     map_as<C, C>(op.queue(), sum, out, std::array<TensorView, 2>{TensorView(wide), op.input(2).view()});

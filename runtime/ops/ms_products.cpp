@@ -33,7 +33,6 @@ template <class C>
 Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tensor& b, const Finish& finish,
                    const MutableView& out) {
   const auto left = PX_TRY(converted<C>(op.queue(), a.view(), false));
-  const auto right = PX_TRY(converted<C>(op.queue(), b.view(), problem.b_is_constant));
   const auto bias = PX_TRY(optional_values<C>(op, finish.bias));
   const auto residual = PX_TRY(optional_values<C>(op, finish.residual));
   const bool direct = out.dtype == storage_of<C>();
@@ -46,11 +45,11 @@ Status multiply_as(Context& op, GemmProblem problem, const Tensor& a, const Tens
     const MutableView shown = PX_TRY(op.make_output(1, out.dtype, out.shape));
     const MutableView sums = direct ? shown : PX_TRY(op.scratch(storage_of<C>(), out.shape));
     C* before = reinterpret_cast<C*>(sums.data);
-    PX_TRY(gemm(op.queue(), problem, left.get(), right.get(), before));
+    PX_TRY(gemm(op.queue(), problem, left.get(), b.view(), before));
     finish_rows_beside<C>(rows, problem.n, bias.get(), residual.get(), finish.activation, before, target);
     if (!direct) map_as<C, C>(op.queue(), same, shown, std::array<TensorView, 1>{TensorView(sums)});
   } else {
-    PX_TRY(gemm(op.queue(), problem, left.get(), right.get(), target));
+    PX_TRY(gemm(op.queue(), problem, left.get(), b.view(), target));
     if (finish.activation.kind != Activation::Kind::none || bias != nullptr || residual != nullptr)
       finish_rows<C>(rows, problem.n, bias.get(), residual.get(), finish.activation, target);
   }

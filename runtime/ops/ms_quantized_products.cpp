@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/aligned_numbers.h"
 #include "runtime/device/blocks.h"
+#include "runtime/device/float_panels.h"
 #include "runtime/device/gemm.h"
 #include "runtime/device/nibble_products.h"
 #include "runtime/device/weight_cache.h"
@@ -106,23 +106,24 @@ Status multiply_packed(Context& op, const NBitsBlocks& blocks) {
   const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), op.is_constant(2)));
   const NibbleMatrix weights{blocks.n,     blocks.k,
                              blocks.size,  op.input(1).view().data,
-                             scales.get(), zeros == nullptr ? nullptr : zeros->data()};
+                             scales.get(), zeros == nullptr ? nullptr : zeros->data(),
+                             blocks.bits};
   return multiply_by(op, blocks.n, blocks.k, 5, [&](int64_t rows, const float* a, float* sums) -> Status {
-    constexpr int64_t kFewRows = 8;
-    if (rows > kFewRows) {
+    if (rows <= kFewNibbleRows) {
+      multiply_few_rows(rows, a, weights, sums);
+    } else if (blocks.bits == 4) {
       multiply_unpacked_nibbles(rows, a, weights, sums);
-      return {};
+    } else {
+      multiply_unpacked_bytes(rows, a, weights, sums);
     }
-    auto left = AlignedFloats::of_task(rows * weights.row_step());
-    lay_out_units(rows, blocks.k, a, weights.row_step(), left.data());
-    multiply_nibbles(rows, left.data(), weights, sums);
     return {};
   });
 }
 
 Status matmul_nbits(Context& op) {
   const NBitsBlocks blocks = PX_TRY(nbits_blocks(op));
-  if (blocks.bits == 4 && blocks.size % kNibbleUnit == 0 && !op.has_input(4)) return multiply_packed(op, blocks);
+  const bool may_stay_packed = blocks.bits == 4 || (blocks.bits == 8 && has_float_panels());
+  if (may_stay_packed && blocks.size % kNibbleUnit == 0 && !op.has_input(4)) return multiply_packed(op, blocks);
   const Weights zeros = PX_TRY(zero_points(op, blocks));
   const Ints groups = PX_TRY(nbits_groups(op, blocks));
   const auto scales = PX_TRY(converted<float>(op.queue(), op.input(2).view(), false));

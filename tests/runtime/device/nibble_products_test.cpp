@@ -1,5 +1,5 @@
-// Products with weights of 4 bits against the numbers the codes stand for: every rest of blocks, rows and units, and
-// the same bits by vectors of every width and any number of threads.
+// Products with weights of 4 and 8 bits against the numbers the codes stand for: every rest of blocks, rows and units,
+// and the same bits by vectors of every width and any number of threads.
 #include "runtime/device/nibble_products.h"
 
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"
+#include "runtime/device/float_panels.h"
 #include "runtime/device/multiversion.h"
 #include "tests/runtime/device/random_values.h"
 
@@ -19,13 +20,13 @@ struct Weights {
   std::vector<float> scales, zeros;
   NibbleMatrix matrix;
 
-  Weights(int64_t n, int64_t k, int64_t block_size, bool has_zeros) {
-    matrix = {n, k, block_size, nullptr, nullptr, nullptr};
+  Weights(int64_t n, int64_t k, int64_t block_size, bool has_zeros, int64_t bits = 4) {
+    matrix = {n, k, block_size, nullptr, nullptr, nullptr, bits};
     const int64_t blocks = n * matrix.blocks();
-    for (const int64_t byte : random_values<int64_t>(blocks * block_size / 2, 1, 0, 255))
+    for (const int64_t byte : random_values<int64_t>(blocks * block_size * bits / 8, 1, 0, 255))
       codes.push_back(static_cast<std::byte>(byte));
     scales = random_values<float>(blocks, 2, -1, 1);
-    zeros = random_values<float>(blocks, 3, 0, 15);
+    zeros = random_values<float>(blocks, 3, 0, bits == 4 ? 15 : 255);
     matrix.codes = codes.data();
     matrix.scales = scales.data();
     if (has_zeros) matrix.zeros = zeros.data();
@@ -33,20 +34,18 @@ struct Weights {
   double number(int64_t row, int64_t i) const {
     const int64_t block = row * matrix.blocks() + i / matrix.block_size;
     const int64_t place = row * matrix.blocks() * matrix.block_size + i;
-    const auto byte = static_cast<unsigned>(codes[static_cast<size_t>(place / 2)]);
-    const double zero = matrix.zeros == nullptr ? 8.0 : static_cast<double>(zeros[static_cast<size_t>(block)]);
-    return (static_cast<double>(place % 2 == 0 ? byte & 15U : byte >> 4U) - zero) *
-           static_cast<double>(scales[static_cast<size_t>(block)]);
+    const double zero =
+        static_cast<double>(matrix.zeros == nullptr ? matrix.middle() : zeros[static_cast<size_t>(block)]);
+    return (value_at(place) - zero) * static_cast<double>(scales[static_cast<size_t>(block)]);
+  }
+  double value_at(int64_t place) const {
+    const auto byte = std::to_integer<unsigned>(codes[static_cast<size_t>(place * matrix.bits / 8)]);
+    if (matrix.bits == 8) return byte;
+    return place % 2 == 0 ? byte & 15U : byte >> 4U;
   }
 };
 
 using Multiply = void (*)(int64_t m, const float* a, const NibbleMatrix& b, float* y);
-
-void multiply_in_units(int64_t m, const float* a, const NibbleMatrix& b, float* y) {
-  std::vector<float> left(static_cast<size_t>(m * b.row_step()), NAN);
-  lay_out_units(m, b.k, a, b.row_step(), left.data());
-  multiply_nibbles(m, left.data(), b, y);
-}
 
 void expect_products(const Weights& weights, int64_t m, Multiply multiply) {
   const auto [n, k] = std::pair(weights.matrix.n, weights.matrix.k);
@@ -85,9 +84,11 @@ TEST(NibbleProducts, EqualTheNumbersTheCodesStandFor) {
       for (const bool has_zeros : {false, true}) {
         const Weights weights(7, k, block_size, has_zeros);
         for (int64_t m = 1; m <= 9; ++m) {
-          expect_products(weights, m, multiply_in_units);
+          expect_products(weights, m, multiply_few_rows);
           expect_products(weights, m, multiply_unpacked_nibbles);
         }
+        const Weights bytes(7, k, block_size, has_zeros, 8);
+        for (int64_t m = 1; m <= 9; ++m) expect_products(bytes, m, multiply_few_rows);
       }
     }
   }
@@ -95,6 +96,16 @@ TEST(NibbleProducts, EqualTheNumbersTheCodesStandFor) {
 
 TEST(NibbleProducts, GoOnBeyondOneTileAndOnePart) {
   for (const int64_t n : {64, 86, 133}) expect_products(Weights(n, 2100, 64, true), 29, multiply_unpacked_nibbles);
+}
+
+TEST(NibbleProducts, OfBytesAreUnpackedIntoPanels) {
+  if (!has_float_panels()) GTEST_SKIP() << "this processor has no AVX2 and FMA";
+  const Weights weights(55, 100, 32, true, 8);
+  const auto a = random_values<float>(30 * 100, 4, -2, 2);
+  std::vector<float> expected(30 * 55), y(30 * 55, -1.0F);
+  multiply_few_rows(30, a.data(), weights.matrix, expected.data());
+  multiply_unpacked_bytes(30, a.data(), weights.matrix, y.data());
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], 1e-2) << i;
 }
 
 }  // namespace nibble_products_test
