@@ -17,6 +17,5 @@ void bind_dump(nb::module_& module);
 void bind_jobs(nb::module_& module);
 void bind_comparison(nb::module_& module);
 void bind_comparer(nb::module_& module);
-void bind_generator(nb::module_& module);
 
 }  // namespace parallax::python

@@ -1,5 +1,5 @@
 // The class Generator of Python: a language model opened once, which generates many times.
-#include "inspector/workbench/generate/generator.h"
+#include "inspector/python/binding/generator.h"
 
 #include <map>
 #include <mutex>
@@ -14,6 +14,7 @@
 #include "inspector/python/binding/interruptible.h"
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
+#include "inspector/workbench/generate/generator.h"
 
 namespace parallax::python {
 namespace {
@@ -122,7 +123,10 @@ class PythonGenerator {
     request.message = [notes = notes_](const std::string& sentence) { notes->push_back(sentence); };
     fields.finish();
     Caller caller(request.options.cancel);
-    generator_ = caller.run([&] { return Generator::open(std::move(request), executor_factory()); });
+    caller.run([&]() -> Status {
+      generator_ = PX_TRY(Generator::open(std::move(request), executor_factory()));
+      return {};
+    });
   }
 
   nb::dict generate(const nb::dict& given) {

@@ -6,6 +6,7 @@
 #include "inspector/executors/make_executor.h"
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/errors.h"
+#include "inspector/python/binding/generator.h"
 #include "runtime/device/library_threads.h"
 
 namespace nb = nanobind;
