@@ -73,10 +73,9 @@ StoredPanels pack_stored_panels(DType dtype, int64_t n, int64_t k, const std::by
 
 #if defined(__x86_64__)
 
+// Every processor with AVX2 and FMA has F16C.
 bool has_stored_panels(DType dtype) {
-  static const bool has_f16c = __builtin_cpu_supports("f16c") != 0;
-  return has_float_panels() && has_f16c &&
-         (dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::int8);
+  return has_float_panels() && (dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::int8);
 }
 
 namespace {
