@@ -37,6 +37,7 @@ std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_test_command();
 std::unique_ptr<Command> make_bench_command();
 std::unique_ptr<Command> make_profile_command();
+std::unique_ptr<Command> make_generate_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_blame_command();
 std::unique_ptr<Command> make_diff_command();
@@ -51,6 +52,7 @@ std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_repair_command();
 std::unique_ptr<Command> make_rewrite_command();
 std::unique_ptr<Command> make_convert_command();
+std::unique_ptr<Command> make_audit_command();
 std::unique_ptr<Command> make_merge_decoders_command();
 
 }  // namespace parallax::cli

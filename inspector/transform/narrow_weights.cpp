@@ -71,6 +71,15 @@ bool is_scale_of_quantizing(const FloatReader& reader) {
   return precision_rule_of(reader.graph->nodes[static_cast<size_t>(reader.node)]) == PrecisionRule::quantizes;
 }
 
+// No reader computes with the value. A cast after the moves would make infinities of what is beyond the range; the same
+// infinities in its place are no clamp, and save the cast.
+bool is_only_moved(const FloatValue& value, const PrecisionGroups& groups) {
+  return std::ranges::all_of(value.readers, [&](const FloatReader& reader) {
+    if (reader.group == kAnyType || reader.node == kNoNode) return true;
+    return groups.demands[static_cast<size_t>(reader.group)] == Demand::any;
+  });
+}
+
 // Keeps a node in float32 with all its inputs and outputs.
 class NodeHolder {
  public:
@@ -98,16 +107,18 @@ class NodeHolder {
 
 }  // namespace
 
-std::map<size_t, std::string> hold_unfit_weights(PrecisionGroups& groups, DType to) {
-  std::map<size_t, std::string> reasons;
+UnfitWeights hold_unfit_weights(PrecisionGroups& groups, DType to) {
+  UnfitWeights unfit;
   NodeHolder holder(groups);
   const float threshold = overflow_threshold(to);
   for (size_t index = 0; index < groups.values.size(); ++index) {
     FloatValue& value = groups.values[index];
     const FiniteRange range = stored_range(value);
     if (std::abs(range.largest) >= threshold) {
-      reasons[index] = fmt::format("holds {:.4g}, and the largest {} is {:.6g}", range.largest, name_of(to),
-                                   float_limits(to).max_finite);
+      const bool moved = is_only_moved(value, groups);
+      (moved ? unfit.moved : unfit.held)[index] = fmt::format("holds {:.4g}, and the largest {} is {:.6g}",
+                                                              range.largest, name_of(to), float_limits(to).max_finite);
+      if (moved) continue;
       if (value.group == kNarrow) value.group = kFloat32;
       holder.demand(value.group);
       for (const FloatReader& reader : value.readers) holder.hold(reader);
@@ -115,12 +126,12 @@ std::map<size_t, std::string> hold_unfit_weights(PrecisionGroups& groups, DType 
       for (const FloatReader& reader : value.readers) {
         if (!is_scale_of_quantizing(reader)) continue;
         holder.hold(reader);
-        reasons[index] = fmt::format("is a scale of {:.4g}, and the smallest {} with all its bits is {:.4g}",
-                                     range.smallest, name_of(to), float_limits(to).min_normal);
+        unfit.held[index] = fmt::format("is a scale of {:.4g}, and the smallest {} with all its bits is {:.4g}",
+                                        range.smallest, name_of(to), float_limits(to).min_normal);
       }
     }
   }
-  return reasons;
+  return unfit;
 }
 
 namespace {
@@ -168,6 +179,17 @@ void convert_type_attribute(Node& node, DType to) {
 
 }  // namespace
 
+std::vector<KeptWeight> infinite_weights(const PrecisionGroups& groups, const std::vector<bool>& is_narrow,
+                                         const UnfitWeights& unfit) {
+  std::vector<KeptWeight> infinite;
+  for (const auto& [index, reason] : unfit.moved) {
+    const FloatValue& value = groups.values[index];
+    if (is_narrow[static_cast<size_t>(value.group)])
+      infinite.push_back({value_at(*value.graph, value.id).name, reason + "; its readers only move it to a cast"});
+  }
+  return infinite;
+}
+
 Status convert_stored(const PrecisionGroups& groups, const std::vector<bool>& is_narrow, const HalfRequest& request,
                       DeferredTensors& deferred) {
   for (const FloatValue& value : groups.values) {
@@ -191,17 +213,17 @@ Status convert_stored(const PrecisionGroups& groups, const std::vector<bool>& is
 }
 
 std::vector<KeptWeight> kept_weights(const PrecisionGroups& groups, const std::vector<bool>& is_narrow,
-                                     const std::map<size_t, std::string>& unfit) {
+                                     const UnfitWeights& unfit) {
   std::map<NodeKey, const FloatNode*> nodes;
   for (const FloatNode& node : groups.nodes) nodes[{node.graph, node.node}] = &node;
   std::vector<KeptWeight> kept;
   for (size_t index = 0; index < groups.values.size(); ++index) {
     const FloatValue& value = groups.values[index];
-    const auto reason = unfit.find(index);
-    const bool is_weight = value.is_stored() || initializer_of(value) != nullptr || reason != unfit.end();
+    const auto reason = unfit.held.find(index);
+    const bool is_weight = value.is_stored() || initializer_of(value) != nullptr || reason != unfit.held.end();
     if (!is_weight || is_narrow[static_cast<size_t>(value.group)]) continue;
     const std::string& name = value_at(*value.graph, value.id).name;
-    if (reason != unfit.end()) {
+    if (reason != unfit.held.end()) {
       kept.push_back({name, reason->second});
       continue;
     }

@@ -10,9 +10,19 @@
 
 namespace parallax::transform {
 
-// Demands float32 of every reader of a stored tensor with elements beyond the range of `to`, and of quantizing nodes
-// whose scale would lose bits. Gives the reason by index into PrecisionGroups::values.
-std::map<size_t, std::string> hold_unfit_weights(PrecisionGroups& groups, DType to);
+// Why a stored tensor does not fit, by index into PrecisionGroups::values.
+struct UnfitWeights {
+  std::map<size_t, std::string> held;   // its readers stay in float32
+  std::map<size_t, std::string> moved;  // its readers only move it
+};
+
+// Demands float32 of every reader that computes with a stored tensor of elements beyond the range of `to`, and of
+// quantizing nodes whose scale would lose bits.
+UnfitWeights hold_unfit_weights(PrecisionGroups& groups, DType to);
+
+// Those that are moved and narrow: their elements beyond the range become infinite.
+std::vector<KeptWeight> infinite_weights(const PrecisionGroups& groups, const std::vector<bool>& is_narrow,
+                                         const UnfitWeights& unfit);
 
 // Converts the stored tensors, numbers and type attributes of groups that are narrow. Errors: out_of_memory.
 Status convert_stored(const PrecisionGroups& groups, const std::vector<bool>& is_narrow, const HalfRequest& request,
@@ -20,6 +30,6 @@ Status convert_stored(const PrecisionGroups& groups, const std::vector<bool>& is
 
 // The stored tensors that stay float32, each with its reason.
 std::vector<KeptWeight> kept_weights(const PrecisionGroups& groups, const std::vector<bool>& is_narrow,
-                                     const std::map<size_t, std::string>& unfit);
+                                     const UnfitWeights& unfit);
 
 }  // namespace parallax::transform

@@ -113,10 +113,11 @@ Result<HalfConversion> to_half(const Model& model, const HalfRequest& request) {
   result.model->unparsed = model.unparsed;
   GroupOptions options{request.to, request.keep_io, PX_TRY(find_named_nodes(*result.model, request.keep))};
   PrecisionGroups groups = find_precision_groups(*result.model, options);
-  const auto unfit = hold_unfit_weights(groups, request.to);
+  const UnfitWeights unfit = hold_unfit_weights(groups, request.to);
   const std::vector<bool> is_narrow = choose_precisions(groups);
   const Count before = count_in(*result.model);
   result.kept_weights = kept_weights(groups, is_narrow, unfit);
+  result.infinite_weights = infinite_weights(groups, is_narrow, unfit);
   count_nodes(groups, is_narrow, result);
   PX_TRY(convert_stored(groups, is_narrow, request, result.deferred));
   place_casts(*result.model, groups, is_narrow, request.to);

@@ -21,7 +21,7 @@ struct HalfRequest {
   bool defer_weights = false;
 };
 
-// A stored float32 tensor that stays float32, and the reason: a whole clause with its subject left out.
+// A stored float32 tensor and the reason for its fate, a clause without its subject.
 struct KeptWeight {
   std::string name;
   std::string reason;
@@ -35,6 +35,8 @@ struct HalfConversion {
   int64_t casts = 0, casts_before = 0;                // Cast nodes of all graphs and functions
   int64_t weight_bytes = 0, weight_bytes_before = 0;  // stored tensors of any type
   std::vector<KeptWeight> kept_weights;
+  std::vector<KeptWeight>
+      infinite_weights;  // whose elements beyond the range are infinite now, as a mask's lowest float
   DeferredTensors deferred;
 };
 

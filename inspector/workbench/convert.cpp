@@ -36,6 +36,13 @@ Status keep_weights(const Model& model, const std::string& output) {
   return {};
 }
 
+nlohmann::ordered_json weights_json(const std::vector<transform::KeptWeight>& weights) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const transform::KeptWeight& weight : weights)
+    list.push_back({{"name", weight.name}, {"reason", weight.reason}});
+  return list;
+}
+
 Result<HalfVerification> verify_conversion(const ConvertRequest& request, const std::shared_ptr<const Model>& model,
                                            const InputSet& inputs, const ExecutorFactory& make_executor) {
   const auto converted = PX_TRY(import_model(request.output));
@@ -112,9 +119,8 @@ std::string convert_to_json(const ConvertResult& result) {
   json["casts"] = conversion.casts;
   json["casts_before"] = conversion.casts_before;
   json["weights_bytes"] = {{"before", conversion.weight_bytes_before}, {"after", conversion.weight_bytes}};
-  json["kept_weights"] = nlohmann::ordered_json::array();
-  for (const transform::KeptWeight& weight : conversion.kept_weights)
-    json["kept_weights"].push_back({{"name", weight.name}, {"reason", weight.reason}});
+  json["kept_weights"] = weights_json(conversion.kept_weights);
+  json["infinite_weights"] = weights_json(conversion.infinite_weights);
   json["verification"] = nullptr;
   if (result.verification.has_value()) {
     nlohmann::ordered_json outputs = nlohmann::ordered_json::object();
@@ -135,6 +141,8 @@ std::string convert_to_text(const ConvertResult& result) {
       static_cast<double>(conversion.weight_bytes_before) / 1e6);
   for (const transform::KeptWeight& weight : conversion.kept_weights)
     text += fmt::format("'{}' stays float32: it {}\n", weight.name, weight.reason);
+  for (const transform::KeptWeight& weight : conversion.infinite_weights)
+    text += fmt::format("'{}' becomes infinite: it {}\n", weight.name, weight.reason);
   if (!result.verification.has_value()) return text;
   for (const OutputError& output : result.verification->per_output)
     text += fmt::format("output '{}': relative error {:.3g}\n", output.name, output.rel_l2);
