@@ -84,6 +84,13 @@ Result<CachedRows> present_of(OpContext<Device>& op, const HeadsView& now, int64
                          growing_axis(op.input(past_input)) == 2 && op.input(past_input).dtype() == current.dtype();
     if (is_held) return append_rows(op, now, input, op.input(past_input), output);
   }
+  const Ints from =
+      is_growable(current) ? element_strides(current) : Ints{now.batch_stride, now.head_stride, now.row_stride, 1};
+  if (is_growable(current) && past == 0 && !op.wants_output(output)) {  // all rows, as GroupQueryAttention has them
+    CachedRows rows(MutableView{current.dtype(), shape, current.storage().get(), {}});
+    rows.matrix = from[1];
+    return rows;
+  }
   const MutableView all = op.wants_output(output) ? PX_TRY(op.make_output(output, current.dtype(), shape))
                                                   : PX_TRY(op.scratch(current.dtype(), shape));
   const int64_t bytes = element_bytes(current.dtype());
@@ -93,7 +100,7 @@ Result<CachedRows> present_of(OpContext<Device>& op, const HeadsView& now, int64
     copy_strided(op.queue(), bytes, held.shape, {all.data, strides, 0}, {held.data, element_strides(held), 0});
   }
   copy_strided(op.queue(), bytes, {now.batch, now.heads, now.length, now.size}, {all.data, strides, past * now.size},
-               {current.view().data, {now.batch_stride, now.head_stride, now.row_stride, 1}, 0});
+               {current.view().data, from, 0});
   return CachedRows(all);
 }
 

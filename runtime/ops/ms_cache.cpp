@@ -10,6 +10,7 @@
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
 #include "runtime/device/blocks.h"
+#include "runtime/device/growable.h"
 #include "runtime/ops/contributed.h"
 
 namespace parallax::runtime {
@@ -66,7 +67,9 @@ Result<std::vector<float>> CacheFormat::numbers_of_past(const OpCall& op, int64_
     return execution_error("a past of shape " + given.shape().to_string() + " does not fit the new tokens");
   }
   std::vector<float> numbers(static_cast<size_t>(given.element_count()));
-  load_block<float>(given.dtype(), given.view().data, 0, 1, given.element_count(), numbers.data());
+  const int64_t matrix = element_strides(given)[1], count = dims[2] * dims[3];
+  for (int64_t head = 0; head < dims[0] * dims[1]; ++head)
+    load_block<float>(given.dtype(), given.view().data, head * matrix, 1, count, numbers.data() + head * count);
   if (!nibbles_) return numbers;
   std::vector<float> both;
   for (float byte : numbers) {

@@ -3,8 +3,11 @@
 // onnxruntime's CPU kernel: the first prompt is told by a sequence as long as total_sequence_length and takes nothing
 // from the past; present has max(total_sequence_length, past length) rows, those behind a sample's last being zeros;
 // smooth_softmax is a head_sink of zeros.
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "runtime/device/growable.h"
 #include "runtime/ops/contributed.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/ms_cache.h"
@@ -175,6 +178,21 @@ struct CacheInput {
   const char* type;
 };
 
+// Whether the new rows of all samples come right behind the past, in the numbers they have, so that they can be
+// appended to it.
+template <class Device>
+bool is_appended(const OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
+                 const CacheFormat& format) {
+  if (!op.has_input(input.past) || !op.wants_output(input.output) || format.is_quantised()) return false;
+  const Tensor& past = op.input(input.past);
+  const bool has_sink = op.has_input(kHeadSink) || op.integer("smooth_softmax") == 1;
+  if (!is_open(past) || growing_axis(past) != 2 || past.dtype() != DType::float32 || has_sink) return false;
+  if (!(Ints(past.shape()) == Ints{shape.batch, shape.kv_heads, shape.cached, shape.size})) return false;
+  return std::ranges::all_of(shape.places, [&](const CachePlace& place) {
+    return place.past == shape.cached && place.total == shape.cached + shape.sequence;
+  });
+}
+
 // The cache as float32, with its new rows; its output is the same as it is held.
 template <class Device>
 Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
@@ -194,6 +212,12 @@ Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, co
     op.set_output(input.output, std::move(held));
     return numbers;
   } else {
+    if (is_appended(op, shape, input, format)) {
+      const Tensor all = PX_TRY(append(op.queue(), op.input(input.past), shape.sequence,
+                                       {fresh.view().data, row_major_strides(fresh.shape()), 0}));
+      op.set_output(input.output, all);
+      return all;
+    }
     return format.extend(op, input.past, input.output, fresh, rows);
   }
 }

@@ -105,6 +105,7 @@ constexpr GrowableInputs kGrowableInputs[] = {
     {"ai.onnx", "Shape", 0b1, kAnything},
     {"ai.onnx", "Size", 0b1, kAnything},
     {"ai.onnx", "Attention", 0b110000, kFloats},
+    {"com.microsoft", "GroupQueryAttention", 0b11000, kAnything},
     {"parallax.fused", "Attention", 0b110, dtype_bit(DType::float32)},
 };
 

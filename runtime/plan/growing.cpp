@@ -11,8 +11,8 @@ struct Growth {
   int64_t axis = 0, rank = 0;
 };
 
-bool is_operator(const Node& node, std::string_view op) {
-  return node.op_type == op && node.schema != nullptr && node.schema->domain == "ai.onnx";
+bool is_operator(const Node& node, std::string_view op, std::string_view domain = "ai.onnx") {
+  return node.op_type == op && node.schema != nullptr && node.schema->domain == domain;
 }
 
 // An operator that makes `output` of its input `past` and new elements behind it.
@@ -20,11 +20,14 @@ struct AppendingOperator {
   std::string_view op;
   size_t output, past;
   int64_t axis;  // -1: an attribute tells
+  std::string_view domain = "ai.onnx";
 };
 constexpr AppendingOperator kAppendingOperators[] = {
     {"Concat", 0, 0, -1},
     {"Attention", 1, 4, 2},
     {"Attention", 2, 5, 2},
+    {"GroupQueryAttention", 1, 3, 2, "com.microsoft"},
+    {"GroupQueryAttention", 2, 4, 2, "com.microsoft"},
 };
 
 int64_t appending_axis(const Node& node, const AppendingOperator& by, int64_t rank) {
@@ -37,7 +40,8 @@ int64_t appending_axis(const Node& node, const AppendingOperator& by, int64_t ra
 
 bool mark_node(Step& step, size_t output, const Growth& growth) {
   for (const AppendingOperator& by : kAppendingOperators) {
-    if (by.output != output || by.past >= step.inputs.size() || !is_operator(*step.node, by.op) || !step.kernel)
+    if (by.output != output || by.past >= step.inputs.size() || !is_operator(*step.node, by.op, by.domain) ||
+        !step.kernel)
       continue;
     if (step.inputs[by.past].place.value != growth.past) continue;
     if (appending_axis(*step.node, by, growth.rank) != growth.axis) continue;
