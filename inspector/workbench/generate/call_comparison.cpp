@@ -12,6 +12,7 @@
 #include "inspector/exec/value_path.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/blame.h"
+#include "inspector/workbench/generate/framed_observer.h"
 #include "inspector/workbench/generate/runner.h"
 #include "inspector/workbench/side_by_side.h"
 
@@ -22,11 +23,17 @@ namespace {
 Result<std::vector<Value>> run_watched(const ModelSide::Call& call, Observer& comparer, std::vector<Observer*> watchers,
                                        double& ms) {
   std::erase(watchers, nullptr);
-  watchers.push_back(&comparer);
-  TeeObserver tee(watchers);
+  std::vector<std::unique_ptr<FramedObserver>> framed;
+  std::vector<Observer*> observers;
+  for (Observer* watcher : watchers) {
+    framed.push_back(std::make_unique<FramedObserver>(*watcher, call.info));
+    observers.push_back(framed.back().get());
+  }
+  observers.push_back(&comparer);
+  TeeObserver tee(observers);
   const auto start = std::chrono::steady_clock::now();
   PX_TRY(comparer.begin_run(call.run->info));
-  auto outputs = run_call(call, tee);
+  auto outputs = run_call(call, tee, {});  // limits follow from paths of one run, without steps
   ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   PX_TRY(comparer.end_run(outputs.ok()));
   return outputs;

@@ -23,8 +23,8 @@ Status name_graph(DumpWriter* dump, const ModelSide::Call& call, const Part*& du
 
 }  // namespace
 
-Result<std::vector<Value>> run_call(const ModelSide::Call& call, Observer& observer) {
-  auto outputs = call.run->session->run(call.run->inputs, observer, call.info);
+Result<std::vector<Value>> run_call(const ModelSide::Call& call, Observer& observer, const CallInfo& shown) {
+  auto outputs = call.run->session->run(call.run->inputs, observer, shown);
   if (outputs.ok()) return outputs;
   std::string context = fmt::format("{} on {}", call.part->path, call.run->executor->name());
   if (call.info.step >= 0) context += fmt::format(", step {}", call.info.step);
@@ -49,7 +49,7 @@ Result<SideRunner::Outputs> SideRunner::run_calls(const ModelSide::Call& a, cons
                          : watchers_.dump_a != nullptr   ? static_cast<Observer*>(watchers_.dump_a)
                          : watchers_.observer != nullptr ? watchers_.observer
                                                          : &quiet_;
-    outputs.a = PX_TRY(run_call(a, *observer));
+    outputs.a = PX_TRY(run_call(a, *observer, a.info));
     step.ms += ms_since(start);
     wall_ms_a_ += ms_since(start);
     return outputs;

@@ -49,7 +49,7 @@ class SideRunner final : public StepRunner {
   const Part *dumped_a_ = nullptr, *dumped_b_ = nullptr;  // the part whose graph the calls of a dump refer to
 };
 
-// Runs one call; errors name the model and the executor.
-Result<std::vector<Value>> run_call(const ModelSide::Call& call, Observer& observer);
+// Runs one call, which the observer sees as `shown`; errors name the model, the executor and the step.
+Result<std::vector<Value>> run_call(const ModelSide::Call& call, Observer& observer, const CallInfo& shown);
 
 }  // namespace parallax::generate

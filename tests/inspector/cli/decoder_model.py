@@ -1,0 +1,211 @@
+"""A small decoder with caches as text: two layers, two heads, rotary positions, RMS normalization; and its faults.
+
+Each fault is a mistake of the field in the handling of caches, positions or masks; `FAULTS` says which node it is in.
+"""
+
+import math
+import random
+
+VOCABULARY, HIDDEN, HEADS, SIZE, LAYERS, POSITIONS = 24, 8, 2, 4, 2, 64
+SIDES = {"int": 7, "float": 1, "float16": 10}
+
+# Fault -> the nodes that may be named: those that the faulty graph has in excess, or where the two graphs part.
+FAULTS = {
+    "position_off_by_one": {"l0.key_cosine", "next_position"},
+    "swapped_heads": {"l0.swap_heads"},
+    "stale_rows": {"l1.stale_rows"},
+    "missing_epsilon": {"l1.norm_epsilon", "l1.norm_root"},
+    "wrong_scale": {"l1.scale"},
+    "shifted_mask": {"causal", "diagonal_2"},
+    "past_of_another_layer": {"l1.join_key"},
+    "transposed_value": {"l0.shuffle_value", "l0.value_turned"},
+    "dropped_last_past_row": {"l1.shift_past", "l1.first_row", "l1.all_but_last"},
+    "half_precision_rotary": {"cosine", "cosine_half", "cosine_back"},
+    "past_is_ignored": {"l0.join_value", "l0.no_past"},
+    "mask_is_ignored": {"padding_bias", "no_padding"},
+}
+
+
+class Graph:
+    def __init__(self):
+        self.nodes, self.weights, self.random = [], [], random.Random(3)
+
+    def op(self, kind, inputs, output, *attributes, name=None):
+        outputs = output.split()
+        text = "".join(f'input: "{i}" ' for i in inputs.split()) + "".join(f'output: "{o}" ' for o in outputs)
+        text += "".join(attribute_text(*a) for a in attributes)
+        self.nodes.append(f'node {{ op_type: "{kind}" name: "{name or outputs[0]}" {text}}}')
+        return outputs[0]
+
+    def ints(self, name, *values, scalar=False):
+        dims = "" if scalar else f"dims: {len(values)} "
+        self.weights.append(f'initializer {{ name: "{name}" data_type: 7 {dims}' + "".join(f"int64_data: {v} " for v in values) + "}")
+
+    def floats(self, name, dims, values):
+        self.weights.append(f'initializer {{ name: "{name}" data_type: 1 ' + "".join(f"dims: {d} " for d in dims)
+                            + "".join(f"float_data: {v:.6g} " for v in values) + "}")
+
+    def noise(self, name, *dims, gain=1.0):
+        count = math.prod(dims)
+        self.floats(name, dims, [self.random.gauss(0, gain / math.sqrt(dims[0])) for _ in range(count)])
+
+
+def attribute_text(name, kind, value):
+    field = {"INT": "i", "FLOAT": "f", "INTS": "ints", "STRING": "s"}[kind]
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return f"attribute {{ name: '{name}' type: {kind} " + "".join(f"{field}: {v} " for v in values) + "} "
+
+
+def tensor(kind, name, dtype, *dims):
+    text = "".join(f"dim {{ dim_value: {d} }} " if isinstance(d, int) else f"dim {{ dim_param: '{d}' }} " for d in dims)
+    return f"{kind} {{ name: '{name}' type {{ tensor_type {{ elem_type: {SIDES[dtype]} shape {{ {text}}} }} }} }}"
+
+
+def constants(g):
+    g.noise("embedding", VOCABULARY, HIDDEN, gain=math.sqrt(VOCABULARY))
+    angles = [[p / 100 ** (2 * (i % (SIZE // 2)) / SIZE) for i in range(SIZE)] for p in range(POSITIONS)]
+    g.floats("cosine_table", (POSITIONS, SIZE), [math.cos(a) for row in angles for a in row])
+    g.floats("sine_table", (POSITIONS, SIZE), [math.sin(a) for row in angles for a in row])
+    for name, value in {"one": 1, "low": -1e9, "scale_by": 1 / math.sqrt(SIZE), "wrong_scale_by": 1 / SIZE, "epsilon": 1e-2}.items():
+        g.floats(name, (), [value])
+    for name, values in {"i_one": [1], "i_zero": [0], "i_minus": [-1], "first_axes": [1, 2], "axis_2": [2], "two": [2], "axis_0": [0], "last": [-1],
+                         "lowest": [-(2 ** 62)], "heads": [0, 0, HEADS, SIZE], "flat": [0, 0, HIDDEN], "swap": [1, 0]}.items():
+        g.ints(name, *values)
+    g.ints("zero_d", 0, scalar=True)
+    g.ints("one_d", 1, scalar=True)
+
+
+def masks(g, fault):
+    g.op("Shape", "attention_mask", "mask_shape")
+    g.op("Shape", "input_ids", "ids_shape")
+    g.op("Slice", "mask_shape i_one two zero_axis", "total")
+    g.op("Slice", "ids_shape i_one two zero_axis", "length")
+    g.op("Concat", "length total", "square", ("axis", "INT", 0))
+    g.op("ConstantOfShape", "square", "zeros")
+    g.op("Add", "zeros one", "ones")
+    g.op("Sub", "total length", "past_length")
+    shift = g.op("Add", "past_length i_one", "diagonal_1")
+    if fault == "shifted_mask":
+        shift = g.op("Add", "diagonal_1 i_one", "diagonal_2")
+    g.op("Squeeze", shift, "diagonal")
+    g.op("Trilu", "ones diagonal", "causal", ("upper", "INT", 1))
+    g.op("Cast", "attention_mask", "seen", ("to", "INT", 1))
+    g.op("Sub", "one seen", "hidden")
+    if fault == "mask_is_ignored":
+        g.op("Sub", "hidden hidden", "no_padding")
+    g.op("Unsqueeze", ("no_padding" if fault == "mask_is_ignored" else "hidden") + " first_axes", "padding_bias")
+    g.op("Max", "padding_bias causal", "closed")
+    g.op("Mul", "closed low", "bias")
+
+
+def rotary_tables(g, fault):
+    table = "cosine_table"
+    if fault == "half_precision_rotary":
+        g.op("Cast", "cosine_table", "cosine_half", ("to", "INT", 10))
+        table = g.op("Cast", "cosine_half", "cosine_back", ("to", "INT", 1))
+    for name, values in {"cosine": table, "sine": "sine_table"}.items():
+        g.op("Gather", f"{values} position_ids", f"{name}_rows", name=name if name == "cosine" else "sine_rows")
+        g.op("Unsqueeze", f"{name}_rows i_one", name, name=f"{name}_unsqueeze")
+    if fault == "position_off_by_one":
+        g.op("Add", "position_ids one_d", "next_position")
+        g.op("Gather", "cosine_table next_position", "next_rows", name="l0.key_cosine")
+        g.op("Unsqueeze", "next_rows i_one", "next_cosine")
+
+
+def norm(g, x, prefix, fault):
+    g.floats(f"{prefix}_weight", (HIDDEN,), [1 + 0.1 * i for i in range(HIDDEN)])
+    g.op("Mul", f"{x} {x}", f"{prefix}_square")
+    g.op("ReduceMean", f"{prefix}_square last", f"{prefix}_mean")
+    mean = f"{prefix}_mean"
+    if not (fault == "missing_epsilon" and prefix == "l1.norm"):
+        mean = g.op("Add", f"{mean} epsilon", f"{prefix}_epsilon")
+    g.op("Sqrt", mean, f"{prefix}_root")
+    g.op("Div", f"{x} {prefix}_root", f"{prefix}_unit")
+    return g.op("Mul", f"{prefix}_unit {prefix}_weight", prefix)
+
+
+def head(g, x, prefix, gain=1.0):
+    g.noise(f"{prefix}_weight", HIDDEN, HIDDEN, gain=gain)
+    g.op("MatMul", f"{x} {prefix}_weight", f"{prefix}_flat")
+    g.op("Reshape", f"{prefix}_flat heads", f"{prefix}_split")
+    return g.op("Transpose", f"{prefix}_split", prefix, ("perm", "INTS", (0, 2, 1, 3)))
+
+
+def rotate(g, x, cosine):
+    g.op("Split", x, f"{x}_a {x}_b", ("axis", "INT", 3), ("num_outputs", "INT", 2))
+    g.op("Neg", f"{x}_b", f"{x}_minus")
+    g.op("Concat", f"{x}_minus {x}_a", f"{x}_half", ("axis", "INT", 3))
+    g.op("Mul", f"{x} {cosine}", f"{x}_cosine")
+    g.op("Mul", f"{x}_half sine", f"{x}_sine")
+    return g.op("Add", f"{x}_cosine {x}_sine", f"{x}_rotated")
+
+
+def caches(g, layer, key, value, fault):
+    at = f"l{layer}"
+    past = {"key": f"past_key_values.{layer}.key", "value": f"past_key_values.{layer}.value"}
+    if fault == "swapped_heads" and layer == 0:
+        key = g.op("Gather", f"{key} swap", f"{at}.swapped", ("axis", "INT", 1), name=f"{at}.swap_heads")
+    if fault == "past_of_another_layer" and layer == 1:
+        past["key"] = "past_key_values.0.key"
+    if fault == "stale_rows" and layer == 1:
+        past["key"] = g.op("Slice", f"{past['key']} i_minus lowest axis_0 i_minus", f"{at}.reversed", name=f"{at}.stale_rows")
+    if fault == "dropped_last_past_row" and layer == 1:
+        g.op("Slice", f"{past['key']} i_zero i_one axis_2", f"{at}.first_row")
+        g.op("Slice", f"{past['key']} i_zero i_minus axis_2", f"{at}.all_but_last")
+        past["key"] = g.op("Concat", f"{at}.first_row {at}.all_but_last", f"{at}.shifted", ("axis", "INT", 2), name=f"{at}.shift_past")
+    if fault == "past_is_ignored" and layer == 0:
+        past["value"] = g.op("Mul", f"{past['value']} nothing", f"{at}.no_past")
+    if fault == "transposed_value" and layer == 0:
+        g.op("Shape", value, f"{at}.value_shape")
+        g.op("Transpose", value, f"{at}.value_turned", ("perm", "INTS", (0, 1, 3, 2)))
+        value = g.op("Reshape", f"{at}.value_turned {at}.value_shape", f"{at}.shuffled", name=f"{at}.shuffle_value")
+    g.op("Concat", f"{past['key']} {key}", f"present.{layer}.key", ("axis", "INT", 2), name=f"{at}.join_key")
+    g.op("Concat", f"{past['value']} {value}", f"present.{layer}.value", ("axis", "INT", 2), name=f"{at}.join_value")
+    return f"present.{layer}.key", f"present.{layer}.value"
+
+
+def layer_of(g, layer, x, fault):
+    at = f"l{layer}"
+    n = norm(g, x, f"{at}.norm", fault)
+    query, key, value = head(g, n, f"{at}.q", 2), head(g, n, f"{at}.k", 2), head(g, n, f"{at}.v")
+    wrong = fault == "position_off_by_one" and layer == 0
+    key = rotate(g, key, "next_cosine" if wrong else "cosine")
+    keys, values = caches(g, layer, key, value, fault)
+    g.op("Transpose", keys, f"{at}.keys", ("perm", "INTS", (0, 1, 3, 2)))
+    g.op("MatMul", f"{rotate(g, query, 'cosine')} {at}.keys", f"{at}.scores")
+    scale = "wrong_scale_by" if fault == "wrong_scale" and layer == 1 else "scale_by"
+    g.op("Mul", f"{at}.scores {scale}", f"{at}.scaled", name=f"{at}.scale")
+    g.op("Add", f"{at}.scaled bias", f"{at}.masked")
+    g.op("Softmax", f"{at}.masked", f"{at}.weights", ("axis", "INT", -1))
+    g.op("MatMul", f"{at}.weights {values}", f"{at}.context")
+    g.op("Transpose", f"{at}.context", f"{at}.rows", ("perm", "INTS", (0, 2, 1, 3)))
+    g.op("Reshape", f"{at}.rows flat", f"{at}.joined")
+    g.noise(f"{at}.o_weight", HIDDEN, HIDDEN, gain=3)
+    g.op("MatMul", f"{at}.joined {at}.o_weight", f"{at}.attended")
+    return g.op("Add", f"{x} {at}.attended", f"{at}.out")
+
+
+def decoder(fault=None, rename=lambda name: name, leave_out=(), opset=18):
+    """The model's text. `rename` changes names of inputs and outputs; `leave_out`: outputs that it does not declare."""
+    g = Graph()
+    constants(g)
+    g.ints("zero_axis", 0)
+    g.floats("nothing", (), [0])
+    masks(g, fault)
+    rotary_tables(g, fault)
+    x = g.op("Gather", "embedding input_ids", "embedded")
+    for layer in range(LAYERS):
+        x = layer_of(g, layer, x, fault)
+    n = norm(g, x, "final_norm", fault)
+    g.noise("head_weight", HIDDEN, VOCABULARY, gain=3)
+    g.op("MatMul", f"{n} head_weight", "logits", name="head")
+    cache = [f"{layer}.{kind}" for layer in range(LAYERS) for kind in ("key", "value")]
+    declared = [tensor("input", "input_ids", "int", "batch", "sequence"), tensor("input", "attention_mask", "int", "batch", "total"),
+                tensor("input", "position_ids", "int", "batch", "sequence")]
+    declared += [tensor("input", f"past_key_values.{c}", "float", "batch", HEADS, "past", SIZE) for c in cache]
+    declared += [tensor("output", "logits", "float", "batch", "sequence", VOCABULARY)]
+    declared += [tensor("output", f"present.{c}", "float", "batch", HEADS, "total", SIZE) for c in cache if f"present.{c}" not in leave_out]
+    text = "\n".join(g.nodes + g.weights + declared)
+    for name in ["input_ids", "attention_mask", "position_ids", "logits"]:
+        text = text.replace(f'"{name}"', f'"{rename(name)}"').replace(f"'{name}'", f"'{rename(name)}'")
+    return f'ir_version: 8\nopset_import {{ version: {opset} }}\ngraph {{\nname: "decoder"\n{text}\n}}\n'
