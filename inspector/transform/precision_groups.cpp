@@ -44,6 +44,7 @@ struct GraphScope {
   std::vector<TypeInfo> types;  // by ValueId
   std::vector<int32_t> floats;  // by ValueId: index into PrecisionGroups::values, or kNotFloat32
   std::unordered_map<std::string_view, ValueId> by_name;
+  std::set<ValueId> omitted = {};  // formal inputs of a function that its calls leave out
 };
 
 struct FunctionUse {
@@ -116,6 +117,7 @@ class Walker {
       TypeInfo& type = scope.types[static_cast<size_t>(id)];
       const Formal formal = index < inputs.size() ? inputs[index] : Formal{};
       if (!is_known(type)) type = formal.type;
+      if (scope.parent == nullptr && !scope.prefix.empty() && !is_known(type)) scope.omitted.insert(id);
       if (is_float32_tensor(type)) define(scope, id, formal.group, FloatValue::Source::input);
     }
   }
@@ -303,7 +305,7 @@ class Walker {
     for (size_t index = 0; index < visit.node.inputs.size(); ++index) {
       const FormalParameter* input = schema.input(index);
       const ValueId id = visit.node.inputs[index];
-      if (input == nullptr || id == kNoValue || input->type != parameter) continue;
+      if (input == nullptr || id == kNoValue || input->type != parameter || scope.omitted.contains(id)) continue;
       if (!is_known(type_of(scope, id)) && input->homogeneous) return false;
     }
     return true;
