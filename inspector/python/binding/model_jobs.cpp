@@ -2,6 +2,8 @@
 #include "inspector/python/binding/model_jobs.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "inspector/model/import.h"
 #include "inspector/python/binding/interruptible.h"

@@ -6,6 +6,7 @@ Needs torch and transformers.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,8 +33,6 @@ class StepOutput(ModelOutput):  # type: ignore[misc]  # transformers has no type
     """What a step returns: ``logits`` [batch, positions, vocabulary], and the cache under the name that generate() uses."""
 
     logits: torch.Tensor | None = None
-    cache: Any = None
-    past_key_values: Any = None
 
 
 class _Encoder(torch.nn.Module):
@@ -125,8 +124,6 @@ class OnnxModel(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
         **_: Any,
     ) -> StepOutput:
         """One step. Of an encoder-decoder ``input_ids`` and ``attention_mask`` are the encoder's."""
-        import time
-
         kept = cache if cache is not None else past_key_values
         if self.encoder is not None:
             if encoder_outputs is None:
@@ -140,7 +137,9 @@ class OnnxModel(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
         start = time.perf_counter()
         logits = self._decoder.step(feeds, kept, tokens.shape[0], tokens.shape[1])
         self.timings.append(time.perf_counter() - start)
-        return StepOutput(logits=logits, **{_CACHE: kept})
+        output = StepOutput(logits=logits)
+        output[_CACHE] = kept
+        return output
 
     def _feeds(
         self, tokens: torch.Tensor, mask: torch.Tensor | None, positions: torch.Tensor | None, encoder_outputs: Any,
