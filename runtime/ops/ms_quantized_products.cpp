@@ -11,6 +11,7 @@
 #include "runtime/device/weight_cache.h"
 #include "runtime/ops/bnb4_blocks.h"
 #include "runtime/ops/contributed.h"
+#include "runtime/ops/weight_product.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/nbits_blocks.h"
 
@@ -164,6 +165,7 @@ Status matmul_bnb4(Context& op) {
 }
 
 constexpr KernelRow<Cpu> kMsNbitsRows[] = {
+    contributed_row("DequantizedMatMul", dtype_bit(DType::float32), dequantized_matmul, 0, "parallax.fused"),
     contributed_row("MatMulBnb4", kNarrowFloats, matmul_bnb4),
     contributed_row("MatMulNBits", kNarrowFloats, matmul_nbits),
 };

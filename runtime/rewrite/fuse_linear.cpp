@@ -1,5 +1,5 @@
-// Products of matrices with what stands before and after them: transposes and factors (com.microsoft FusedMatMul), and
-// bias, activation and residual (Linear; FusedGemm for Gemm).
+// Products of matrices with what stands before and after them: transposes and factors (com.microsoft FusedMatMul),
+// DequantizeLinear of a weight, and bias, activation and residual (Linear; FusedGemm for Gemm).
 #include <array>
 
 #include "runtime/rewrite/epilogue.h"
@@ -106,6 +106,48 @@ void fuse_bias(Fuser& fuser, size_t position) {
       fuser.make(kFusedDomain, "Linear", after, {fuser.input(*node, 0), fuser.input(*node, 1), bias}, add->outputs));
 }
 
+// ---- DequantizeLinear of a weight ----
+// Folded, the weight would take four or eight times the memory; left to the run, it would be made anew each time.
+
+bool has_quantized_type(const Tensor& weight) {
+  const DType dtype = weight.dtype();
+  return dtype == DType::int8 || dtype == DType::uint8 || dtype == DType::int4 || dtype == DType::uint4;
+}
+
+// Scales of one number, of columns, or of blocks of rows.
+bool has_scales_of_columns(const Node& node, const Tensor& weight, const Tensor& scale) {
+  int64_t axis = int_of(node, "axis", 1);
+  if (axis < 0) axis += 2;
+  const int64_t block_size = int_of(node, "block_size", 0);
+  if (block_size > 0) {
+    const int64_t blocks = (weight.shape()[0] + block_size - 1) / block_size;
+    return axis == 0 && scale.shape() == Shape{blocks, weight.shape()[1]};
+  }
+  return scale.element_count() == 1 || (axis == 1 && scale.shape() == Shape{weight.shape()[1]});
+}
+
+void fuse_dequantized(Fuser& fuser, size_t position) {
+  const Node* node = fuser.at(position, "MatMul");
+  if (node == nullptr || fuser.dtype_of(node->outputs[0]) != DType::float32) return;
+  const size_t before = fuser.producer(fuser.input(*node, 1), "DequantizeLinear");
+  if (before == Fuser::kNowhere) return;
+  const Node& dequantize = *fuser.at(before);
+  const ValueId zero_value = fuser.input(dequantize, 2);
+  const Tensor* weight = fuser.edit().constant(fuser.input(dequantize, 0));
+  const Tensor* scale = fuser.edit().constant(fuser.input(dequantize, 1));
+  const Tensor* zero = fuser.edit().constant(zero_value);
+  if (weight == nullptr || scale == nullptr || (zero_value != kNoValue && zero == nullptr)) return;
+  if (weight->shape().rank() != 2 || !has_quantized_type(*weight) || scale->dtype() != DType::float32) return;
+  if (!has_scales_of_columns(dequantize, *weight, *scale)) return;
+  if (zero != nullptr && zero->element_count() != scale->element_count()) return;
+  std::vector<ValueId> inputs{fuser.input(*node, 0), fuser.input(dequantize, 0), fuser.input(dequantize, 1)};
+  if (zero_value != kNoValue) inputs.push_back(zero_value);
+  Node made = fuser.make(kFusedDomain, "DequantizedMatMul", position, std::move(inputs), node->outputs);
+  made.attributes = {int_attribute("block_size", int_of(dequantize, "block_size", 0))};
+  const std::array<size_t, 2> members{before, position};
+  fuser.replace(members, position, std::move(made));
+}
+
 // ---- Activation and residual ----
 
 bool is_linear(const Node& node) { return node.domain == kFusedDomain && node.op_type == "Linear"; }
@@ -167,5 +209,9 @@ void fuse_matmul_scales(GraphEdit& edit, const RewriteContext&) { fuse_each(edit
 void fuse_matmul_biases(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_bias); }
 void fuse_linear_activations(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_linear_activation); }
 void fuse_linear_residuals(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, fuse_residual); }
+
+void fuse_dequantized_products(GraphEdit& edit, const RewriteContext& /*context*/) {
+  fuse_each(edit, fuse_dequantized);
+}
 
 }  // namespace parallax::runtime

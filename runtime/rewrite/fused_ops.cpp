@@ -7,6 +7,7 @@
 namespace parallax::runtime {
 namespace {
 
+// DequantizedMatMul: A times DequantizeLinear(B, scale, zero_point) along axis 1, or in blocks along axis 0.
 // Gated: activation(gate) * up.
 // Pointwise: step i is `operators` i of the operands 2i and 2i + 1 (-1: none): inputs first, then results. The last is
 // Y. Rotary: X * cosine + rotated(X) * sine, where the halves (a, b) of a row are rotated to (-b, a). Linear:
@@ -54,6 +55,16 @@ op Conv 1
   attr pads ints
   attr strides ints
   type T = float float16 double
+
+op DequantizedMatMul 1
+  in A T
+  in B Q
+  in scale T
+  in zero_point Q optional
+  out Y T
+  attr block_size int = 0
+  type Q = int8 uint8 int4 uint4
+  type T = float
 
 op Gated 1
   in gate T

@@ -19,6 +19,7 @@ void fuse_layer_norms(GraphEdit& edit, const RewriteContext& context);
 void fuse_rms_norms(GraphEdit& edit, const RewriteContext& context);
 void fuse_skip_norms(GraphEdit& edit, const RewriteContext& context);
 void fuse_attentions(GraphEdit& edit, const RewriteContext& context);
+void fuse_dequantized_products(GraphEdit& edit, const RewriteContext& context);
 void fuse_matmul_transposes(GraphEdit& edit, const RewriteContext& context);
 void fuse_matmul_scales(GraphEdit& edit, const RewriteContext& context);
 void fuse_matmul_biases(GraphEdit& edit, const RewriteContext& context);

@@ -29,6 +29,8 @@ constexpr Pattern kPatterns[] = {
      "MatMul, scale, mask, Softmax and MatMul become one node, with what moves their operands about", fuse_attentions},
     {"layer-norm", true, OperatorSet::standard, "LayerNormalization from its parts", fuse_layer_norms},
     {"rms-norm", true, OperatorSet::standard, "SimplifiedLayerNormalization (RMSNorm) from its parts", fuse_rms_norms},
+    {"matmul-dequantize", true, OperatorSet::own, "DequantizeLinear of a weight goes into the MatMul that reads it",
+     fuse_dequantized_products, true},
     {"matmul-transpose", true, OperatorSet::microsoft,
      "a Transpose of the last two axes goes into the MatMul that reads it (FusedMatMul)", fuse_matmul_transposes},
     {"matmul-scale", true, OperatorSet::microsoft, "a product times or over one number becomes FusedMatMul",

@@ -153,6 +153,22 @@ TEST(Fusion, ProductBiasAndActivation) {
   expect_all_accounted(edit);
 }
 
+TEST(Fusion, AWeightIsDequantizedInTheProduct) {
+  const auto weighted = [](const std::string& more) {
+    return model_text::model_of(
+        graph_node("DequantizeLinear", {"w", "s"}, "d", more) + graph_node("MatMul", {"x", "d"}, "y") +
+        "initializer { name: \"w\" data_type: 3 dims: 2 dims: 3 int32_data: [1, 2, 3, 4, 5, 6] } " +
+        weight_of("s", {3}, {1, 2, 3}) + graph_input("x", {4, 2}) + graph_output("y", {4, 3}));
+  };
+  const auto by_columns = weighted("");
+  const auto by_rows = weighted("attribute { name: \"axis\" type: INT i: 0 } ");
+  ASSERT_TRUE(by_columns && by_rows);
+  const GraphEdit edit = rewritten(*by_columns, {"matmul-dequantize"});
+  ASSERT_EQ(operators_of(edit), Ops{"DequantizedMatMul"});
+  expect_all_accounted(edit);
+  EXPECT_EQ(rewritten(*by_rows, {"matmul-dequantize"}).nodes.size(), 2U) << "rows have no scale of their own";
+}
+
 TEST(Fusion, TransposeAndFactorGoIntoTheProduct) {
   const auto model = model_text::model_of(
       graph_node("Transpose", {"k"}, "t", ints("perm", {0, 2, 1})) + graph_node("MatMul", {"q", "t"}, "p") +
