@@ -7,7 +7,7 @@ import math
 import random
 
 VOCABULARY, HIDDEN, HEADS, SIZE, LAYERS, POSITIONS = 24, 8, 2, 4, 2, 64
-SIDES = {"int": 7, "float": 1, "float16": 10}
+TYPES = {"int": 7, "float": 1, "bool": 9, "int32": 6}
 
 # Fault -> the nodes that may be named: those that the faulty graph has in excess, or where the two graphs part.
 FAULTS = {
@@ -30,11 +30,11 @@ class Graph:
     def __init__(self):
         self.nodes, self.weights, self.random = [], [], random.Random(3)
 
-    def op(self, kind, inputs, output, *attributes, name=None):
+    def op(self, kind, inputs, output, *attributes, name=None, domain=""):
         outputs = output.split()
         text = "".join(f'input: "{i}" ' for i in inputs.split()) + "".join(f'output: "{o}" ' for o in outputs)
         text += "".join(attribute_text(*a) for a in attributes)
-        self.nodes.append(f'node {{ op_type: "{kind}" name: "{name or outputs[0]}" {text}}}')
+        self.nodes.append(f'node {{ op_type: "{kind}" name: "{name or outputs[0]}" domain: "{domain}" {text}}}')
         return outputs[0]
 
     def ints(self, name, *values, scalar=False):
@@ -50,6 +50,29 @@ class Graph:
         self.floats(name, dims, [self.random.gauss(0, gain / math.sqrt(dims[0])) for _ in range(count)])
 
 
+def grouped_decoder():
+    """One layer of com.microsoft.GroupQueryAttention, as onnxruntime-genai runs it: lengths of rows in place of a mask."""
+    g = Graph()
+    constants(g)
+    g.op("Gather", "embedding input_ids", "embedded")
+    for name in ("query", "key", "value"):
+        g.noise(f"{name}_weight", HIDDEN, HIDDEN)
+        g.op("MatMul", f"embedded {name}_weight", name)
+    g.op("GroupQueryAttention", "query key value past_key_values.0.key past_key_values.0.value seqlens_k total_sequence_length",
+         "attended present.0.key present.0.value", ("num_heads", "INT", HEADS), ("kv_num_heads", "INT", HEADS), domain="com.microsoft")
+    g.op("Add", "embedded attended", "sum")
+    g.noise("head_weight", HIDDEN, VOCABULARY, gain=3)
+    g.op("MatMul", "sum head_weight", "logits", name="head")
+    declared = [tensor("input", "input_ids", "int", "batch", "sequence"), tensor("input", "seqlens_k", "int32", "batch"),
+                tensor("input", "total_sequence_length", "int32")]
+    declared += [tensor("input", f"past_key_values.0.{c}", "float", "batch", HEADS, "past", SIZE) for c in ("key", "value")]
+    declared += [tensor("output", "logits", "float", "batch", "sequence", VOCABULARY)]
+    declared += [tensor("output", f"present.0.{c}", "float", "batch", HEADS, "total", SIZE) for c in ("key", "value")]
+    text = "\n".join(g.nodes + g.weights + declared)
+    return ('ir_version: 8\nopset_import { version: 18 }\nopset_import { domain: "com.microsoft" version: 1 }\n'
+            f'graph {{\nname: "grouped"\n{text}\n}}\n')
+
+
 def attribute_text(name, kind, value):
     field = {"INT": "i", "FLOAT": "f", "INTS": "ints", "STRING": "s"}[kind]
     values = value if isinstance(value, (list, tuple)) else [value]
@@ -58,7 +81,7 @@ def attribute_text(name, kind, value):
 
 def tensor(kind, name, dtype, *dims):
     text = "".join(f"dim {{ dim_value: {d} }} " if isinstance(d, int) else f"dim {{ dim_param: '{d}' }} " for d in dims)
-    return f"{kind} {{ name: '{name}' type {{ tensor_type {{ elem_type: {SIDES[dtype]} shape {{ {text}}} }} }} }}"
+    return f"{kind} {{ name: '{name}' type {{ tensor_type {{ elem_type: {TYPES[dtype]} shape {{ {text}}} }} }} }}"
 
 
 def constants(g):
@@ -75,7 +98,14 @@ def constants(g):
     g.ints("one_d", 1, scalar=True)
 
 
-def masks(g, fault):
+def masks(g, fault, kind):
+    """`kind`: of attention_mask: 2-D integers, or what exporters make of causal masks: 4-D floats or bool."""
+    if kind == "float":
+        g.op("Max", "attention_mask low", "bias")
+        return
+    if kind == "bool":
+        g.op("Where", "attention_mask nothing low", "bias")
+        return
     g.op("Shape", "attention_mask", "mask_shape")
     g.op("Shape", "input_ids", "ids_shape")
     g.op("Slice", "mask_shape i_one two zero_axis", "total")
@@ -185,13 +215,16 @@ def layer_of(g, layer, x, fault):
     return g.op("Add", f"{x} {at}.attended", f"{at}.out")
 
 
-def decoder(fault=None, rename=lambda name: name, leave_out=(), opset=18):
-    """The model's text. `rename` changes names of inputs and outputs; `leave_out`: outputs that it does not declare."""
+def decoder(fault=None, rename=lambda name: name, leave_out=(), opset=18, mask="int", positions="position_ids"):
+    """The model's text. `rename` changes names of inputs and outputs; `leave_out`: outputs that it does not declare;
+    `positions`: position_ids, or cache_position, which all rows share."""
     g = Graph()
     constants(g)
     g.ints("zero_axis", 0)
     g.floats("nothing", (), [0])
-    masks(g, fault)
+    if positions == "cache_position":
+        g.op("Unsqueeze", "cache_position i_zero", "position_ids")
+    masks(g, fault, mask)
     rotary_tables(g, fault)
     x = g.op("Gather", "embedding input_ids", "embedded")
     for layer in range(LAYERS):
@@ -200,8 +233,10 @@ def decoder(fault=None, rename=lambda name: name, leave_out=(), opset=18):
     g.noise("head_weight", HIDDEN, VOCABULARY, gain=3)
     g.op("MatMul", f"{n} head_weight", "logits", name="head")
     cache = [f"{layer}.{kind}" for layer in range(LAYERS) for kind in ("key", "value")]
-    declared = [tensor("input", "input_ids", "int", "batch", "sequence"), tensor("input", "attention_mask", "int", "batch", "total"),
-                tensor("input", "position_ids", "int", "batch", "sequence")]
+    seen = ("int", "batch", "total") if mask == "int" else (mask, "batch", 1, "sequence", "total")
+    at = ("int", "sequence") if positions == "cache_position" else ("int", "batch", "sequence")
+    declared = [tensor("input", "input_ids", "int", "batch", "sequence"), tensor("input", "attention_mask", *seen),
+                tensor("input", positions, *at)]
     declared += [tensor("input", f"past_key_values.{c}", "float", "batch", HEADS, "past", SIZE) for c in cache]
     declared += [tensor("output", "logits", "float", "batch", "sequence", VOCABULARY)]
     declared += [tensor("output", f"present.{c}", "float", "batch", HEADS, "total", SIZE) for c in cache if f"present.{c}" not in leave_out]

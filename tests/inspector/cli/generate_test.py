@@ -7,7 +7,7 @@ generate_test.py PARALLAX
 import json
 import unittest
 
-from decoder_model import FAULTS, decoder
+from decoder_model import FAULTS, decoder, grouped_decoder
 from program import ProgramTest, main
 
 PROMPT = "3,1,4,1,5,9"
@@ -57,6 +57,25 @@ class Generate(ProgramTest):
         for more in [(), ("--beams", "2"), ("--eos", "11")]:
             alone = [self.tokens(*more, prompt=prompt)[0] for prompt in prompts]
             self.assertEqual(self.tokens(*more, prompt=";".join(prompts)), alone, more)
+
+    def test_masks_and_positions_as_exporters_declare_them(self):
+        plain, batch = self.tokens(), self.tokens(prompt="3,1,4;2")
+        for name, options in {"float": {"mask": "float"}, "bool": {"mask": "bool"}, "cache": {"positions": "cache_position"}}.items():
+            (self.folder / f"{name}.textproto").write_text(decoder(**options))
+            self.assertEqual(self.tokens(model=f"{name}.textproto"), plain, name)
+            if "mask" in options:
+                self.assertEqual(self.tokens(model=f"{name}.textproto", prompt="3,1,4;2"), batch, name)
+
+    def test_grouped_attention_with_lengths_of_rows(self):
+        (self.folder / "genai").mkdir()
+        (self.folder / "genai" / "g.textproto").write_text(grouped_decoder())
+        (self.folder / "genai" / "genai_config.json").write_text(
+            json.dumps({"model": {"decoder": {"filename": "g.textproto"}, "eos_token_id": 99}, "search": {"max_new_tokens": 9}}))
+        copied = self.tokens("--cache", "copy", model="genai")
+        self.assertEqual(len(copied[0]), 9)
+        for more in [("--cache", "in-place"), ("--cache", "none"), ("--with", "reference")]:
+            self.assertEqual(self.tokens(*more, model="genai"), copied, more)
+        self.assert_refused(self.generate(model="genai", prompt="1,2;3"), 3, "one prompt after the other")
 
     def test_an_end_token_ends_the_sequence(self):
         plain = self.tokens()[0]
