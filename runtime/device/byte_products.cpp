@@ -8,6 +8,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "inspector/base/mapped_ranges.h"
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/buffer_pool.h"
 #include "runtime/device/code_panels.h"
@@ -15,6 +16,7 @@
 #include "runtime/device/multiversion.h"
 #include "runtime/device/onednn.h"
 #include "runtime/device/weight_cache.h"
+#include "runtime/device/weight_rows.h"
 
 namespace parallax::runtime {
 namespace {
@@ -131,12 +133,28 @@ Result<Numbers> packed_panels(Queue<Cpu>& queue, const Codes& codes, int64_t n, 
                 [&](int16_t* numbers) { pack_code_panels(n, k, matrix_of(codes), numbers); });
 }
 
+std::shared_ptr<WeightPanels> kept_weight_panels(Queue<Cpu>& queue, const Codes& codes, int64_t n, int64_t k) {
+  CacheKey key("weight panels");
+  key.add(codes.data).add(n).add(k).add(codes.is_signed).add(codes.zero);
+  return queue.weights().get_shared<WeightPanels>(key.text(), [&] {
+    queue.weights().add_bytes(n * k);
+    auto made = std::make_shared<WeightPanels>(pack_weight_panels(n, k, matrix_of(codes)));
+    release_if_mapped(codes.data, static_cast<size_t>(n * k));
+    return made;
+  });
+}
+
 // ---- Products ----
 
 // c [m, n] = a [m, k] b [k, n] of codes, all dense.
 Status code_product(Queue<Cpu>& queue, int64_t m, int64_t n, int64_t k, const Codes& a, const Codes& b, int32_t* c) {
   if (!has_exact_bytes()) {
-    const Numbers rows = PX_TRY(packed_rows(queue, a, m, k)), panels = PX_TRY(packed_panels(queue, b, n, k));
+    const Numbers rows = PX_TRY(packed_rows(queue, a, m, k));
+    if (m <= kMostWeightRows && b.is_constant) {
+      multiply_weight_rows(m, rows.get(), *kept_weight_panels(queue, b, n, k), c);
+      return {};
+    }
+    const Numbers panels = PX_TRY(packed_panels(queue, b, n, k));
     multiply_code_panels(m, n, k, rows.get(), panels.get(), c);
     return {};
   }

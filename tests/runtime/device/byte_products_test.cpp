@@ -67,6 +67,27 @@ TEST(ByteProducts, MatricesEqualTheLoops) {
   }
 }
 
+TEST(ByteProducts, FewRowsOfWeightsEqualTheLoops) {
+  if (!suits_byte_products(matrices(64, 64, 64))) GTEST_SKIP() << "this processor has no exact products of bytes";
+  constexpr int64_t kDepth = 1001, kColumns = 133;
+  for (const int64_t m : {1, 2, 3, 4, 5, 8, 9}) {
+    for (const bool right_signed : {false, true}) {
+      Queue<Cpu> queue(BufferPool::create({}));
+      const Drawn a(m * kDepth, right_signed, right_signed ? -128 : 255, true, 1);
+      const Drawn b(kDepth * kColumns, right_signed, 5, true, 2);
+      Codes weight = b.codes;
+      weight.is_constant = true;
+      std::vector<int64_t> expected(static_cast<size_t>(m * kColumns));
+      gemm_integers(m, kColumns, kDepth, a.numbers.data(), b.numbers.data(), expected.data());
+      for (int run = 0; run < 2; ++run) {
+        std::vector<int32_t> c(expected.size(), -1);
+        ASSERT_TRUE(gemm(queue, matrices(m, kColumns, kDepth), a.codes, weight, c.data()).ok());
+        EXPECT_EQ(widened(c), expected) << m << " rows, " << right_signed;
+      }
+    }
+  }
+}
+
 // clang-format off
 const std::vector<ConvCase> kConvolutions = {
     {"strides", 2, 16, 16, 1, {11, 9}, {3, 3}, {2, 1}, {1, 2}, {1, 3}, {1, 2}},
