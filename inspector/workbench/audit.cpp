@@ -102,8 +102,9 @@ class Audit {
   Status check_feed(const Feeder& feeder) const {
     const Graph& graph = feeder.model->graph;
     for (const auto& [output, input] : feeder.feed->edges) {
+      const std::string& wanted = output;  // clang 14 captures no structured binding
       const bool is_output =
-          std::ranges::any_of(graph.outputs, [&](ValueId id) { return value_at(graph, id).name == output; });
+          std::ranges::any_of(graph.outputs, [&](ValueId id) { return value_at(graph, id).name == wanted; });
       if (!is_output)
         return usage_error(fmt::format("--feed: '{}' is no output of '{}' (outputs: {})", output, feeder.feed->model,
                                        names_of(graph, graph.outputs)));

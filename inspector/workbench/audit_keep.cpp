@@ -155,7 +155,8 @@ Result<bool> KeepSearch::may_leave(const std::vector<std::string>& keep, const s
   constexpr double kWrong = 0.1;  // an error that no rounding to half precision makes at one node
   if (!PX_TRY(verify(less, false)).passed) return false;
   for (const size_t set : sets) {
-    const Errors before = PX_TRY(value_errors(keep, set));
+    if (!usual_.contains(set)) usual_[set] = PX_TRY(value_errors(keep, set));
+    const Errors& before = usual_[set];
     for (const auto& [path, error] : PX_TRY(value_errors(less, set))) {
       const auto known = before.find(path);
       const double usual = known == before.end() || std::isinf(known->second) ? 0 : known->second;
@@ -182,6 +183,7 @@ Result<std::vector<std::string>> KeepSearch::minimise(std::vector<std::string> k
       tried.resize(std::min(tried.size(), kMostSets));
       if (PX_TRY(may_leave(keep, less, tried))) {
         keep = std::move(less);
+        usual_.clear();
       } else {
         begin = end;
       }

@@ -53,7 +53,8 @@ class KeepSearch {
   Session& watched_;
   std::shared_ptr<Executor> reference_;
   bool keep_io_ = false;
-  size_t failing_set_ = 0;  // that failed last: the first one tried next
+  std::map<size_t, Errors> usual_;  // by set: with the nodes that minimise() keeps at the moment
+  size_t failing_set_ = 0;          // that failed last: the first one tried next
 };
 
 }  // namespace parallax::audit

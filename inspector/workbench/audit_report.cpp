@@ -63,6 +63,7 @@ std::string audit_to_json(const HalfAudit& audit) {
                           {"kept", {{"rel_l2", error_figure(audit.kept.rel_l2)}}},
                           {"per_output", outputs}};
   json["stable_after"] = audit.stable_after.has_value() ? Json(*audit.stable_after) : Json(nullptr);
+  json["observed_ms"] = audit.observed_ms;
   json["notes"] = audit.notes;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
