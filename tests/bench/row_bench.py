@@ -193,7 +193,8 @@ def decoder_feed(session, past):
     for value in session.get_inputs():
         if len(value.shape) == 4:
             shape = [size if isinstance(size, int) else (1, 0, past)[axis] for axis, size in enumerate(value.shape)]
-            feed[value.name] = rng.standard_normal(shape, np.float32)
+            kind = np.float16 if "float16" in value.type else np.float32
+            feed[value.name] = rng.standard_normal(shape, np.float32).astype(kind)
         else:
             length = past + 1 if "mask" in value.name else 1
             fill = {"attention_mask": 1, "position_ids": past}.get(value.name, 7)
@@ -213,7 +214,7 @@ def measure_decoder(path, past, rounds):
     ours, theirs = parallax.Session(str(path)), onnxruntime_session(str(path))
     feed = decoder_feed(theirs, past)
     expected, found = theirs.run(None, feed), ours.run(feed)
-    difference = np.abs(expected[0] - next(iter(found.values()))).max()
+    difference = np.abs(expected[0].astype(np.float32) - next(iter(found.values())).astype(np.float32)).max()
     calls = {"read": PlainRead(weight_bytes(path)), "ours": lambda: ours.run(feed), "theirs": lambda: theirs.run(None, feed)}
     times = in_turns(calls, rounds)
     print(f"{path.parent.name + '/' + path.name:<30} {past:5} {times['ours']:9.3f} {times['read'] / times['ours']:9.2f} "
