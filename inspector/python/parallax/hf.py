@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, GenerationConfig, PretrainedConfig, PreTrainedModel
-from transformers.generation import GenerationMixin
 from transformers.generation import utils as generation_utils
+from transformers.generation.utils import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
-from transformers.utils import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 from parallax._decoders import Decoder, KeptCache, find_models
 from parallax.errors import Unsupported, UsageError
@@ -29,7 +29,7 @@ _CACHE = "cache" if "cache" in getattr(generation_utils, "ALL_CACHE_NAMES", ()) 
 
 
 @dataclass
-class StepOutput(ModelOutput):  # type: ignore[misc]  # transformers has no types
+class StepOutput(ModelOutput):
     """What a step returns: ``logits`` [batch, positions, vocabulary], and the cache under the name that generate() uses."""
 
     logits: torch.Tensor | None = None
@@ -51,7 +51,7 @@ class _Encoder(torch.nn.Module):
         return BaseModelOutput(last_hidden_state=next(iter(outputs.values())))
 
 
-class OnnxModel(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
+class OnnxModel(PreTrainedModel, GenerationMixin):
     """An ONNX model that transformers generates with. Made by from_onnx().
 
     Keys and values stay in the session: generate() hands a KeptCache on, which says only how long they are. A model
@@ -83,14 +83,19 @@ class OnnxModel(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
         """The encoder as a module; None of a decoder-only model."""
         return self.encoder
 
-    def can_generate(self) -> bool:
+    @classmethod
+    def can_generate(cls) -> bool:
         """True."""
         return True
 
-    def _prepare_cache_for_generation(self, generation_config: Any, model_kwargs: dict[str, Any], *_: Any, **__: Any) -> None:
+    def _prepare_cache_for_generation(
+        self, generation_config: Any, model_kwargs: dict[str, Any], generation_mode: Any, batch_size: int,
+        max_cache_length: int,
+    ) -> bool:
         if generation_config.use_cache is not False and self._decoder.has_cache and model_kwargs.get(_CACHE) is None:
             model_kwargs[_CACHE] = KeptCache(self._decoder)
         self.timings = []
+        return True
 
     def _reorder_cache(self, cache: Any, beam_idx: torch.Tensor) -> Any:
         cache.reorder_cache(beam_idx.tolist())
@@ -192,7 +197,8 @@ def from_onnx(source: Any, config: Any = None, *, executor: str = "cpu", **optio
     model = OnnxModel(settings, decoder, None if encoder is None else Session(encoder, executor, **options))
     if generation_settings is not None:
         model.generation_config = generation_settings
-    return model.eval()
+    model.eval()
+    return model
 
 
 def _configs(source: Any) -> tuple[PretrainedConfig, GenerationConfig | None]:
