@@ -10,26 +10,12 @@
 #include "inspector/model/op_schema.h"
 #include "inspector/model/type_check.h"
 #include "inspector/transform/precision_rules.h"
+#include "inspector/transform/precision_types.h"
 
 namespace parallax::transform {
 namespace {
 
 constexpr int32_t kNotFloat32 = -1;
-
-bool is_float32_tensor(const TypeInfo& type) {
-  return type.kind == TypeInfo::Kind::tensor && type.dtype == DType::float32;
-}
-bool is_known(const TypeInfo& type) {
-  return type.kind != TypeInfo::Kind::unknown &&
-         (type.kind != TypeInfo::Kind::tensor || type.dtype != DType::undefined);
-}
-// A sequence, optional or map with float32 somewhere in it.
-bool holds_float32(const TypeInfo& type) {
-  if (type.kind == TypeInfo::Kind::tensor || type.kind == TypeInfo::Kind::unknown) return false;
-  if (type.kind == TypeInfo::Kind::sparse_tensor) return type.dtype == DType::float32;
-  return std::ranges::any_of(type.inner,
-                             [](const TypeInfo& inner) { return is_float32_tensor(inner) || holds_float32(inner); });
-}
 
 // A formal input or output of a graph: what the graph around it gives or takes.
 struct Formal {
@@ -493,15 +479,6 @@ class Walker {
   std::vector<GroupId> mismatched_;  // groups of body outputs whose types differ, until the node is done
   const Function* conflict_ = nullptr;
 };
-
-// What an unchanged function calls is unchanged, too.
-void add_with_calls(const Graph& body, std::set<const Function*>& functions) {
-  for (const Node& node : body.nodes) {
-    if (node.function != nullptr && functions.insert(node.function).second)
-      add_with_calls(node.function->body, functions);
-    for (const Graph* inner : bodies_of(node)) add_with_calls(*inner, functions);
-  }
-}
 
 }  // namespace
 
