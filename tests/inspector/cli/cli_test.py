@@ -36,6 +36,9 @@ OPTIONS = {
     "extract": f"--from --to -o --with {INPUTS} {MODE} {COMPUTES}",
     "reduce": f"--check --fail-code --fail-regex --timeout --against --with -o {INPUTS} {MODE} {POLICY} {COMPUTES}",
     "rewrite": f"--patterns -o --list {COMPUTES}",
+    "convert": f"--to -o --output --keep --keep-file --keep-io --verify --tolerance {COMPUTES}",
+    "audit-fp16": f"--to --inputs --seeds --until-stable --shape --dim --range --feed --with --tolerance --minimise --kernels "
+                  f"--keep-file --html --csv {COMPUTES}",
     "import": f"-o --model --map {COMPUTES}",
     "export": "-o --json",
     "check": f"{COMPUTES}",
@@ -58,6 +61,8 @@ tensor out/B-cpu.plx
 tensor out/B-cpu.plx y --stats --threads 1
 extract M --to h -o part
 rewrite M -o rewritten.onnx
+convert M --to float16 -o half.onnx
+audit-fp16 M --with reference
 rewrite --list
 export out/B-cpu.plx -o values.npz
 import values.npz -o values.plx --threads 1
