@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Products of few rows, whose time is that of reading the weights: the share of a plain read that each type of weights reaches.
+"""Products of few rows, whose time is that of reading the weights: the share of a plain read that each type reaches.
 
 row_bench.py [--rows 1 2 4] [--only NAME] [--rounds N]      a table of products
 row_bench.py --decode MODEL.onnx... [--past N] [--rounds N]  a step of decoders with a key/value cache, which is copied
 
-Needs PYTHONPATH=<build folder>/python, numpy, onnx, ml_dtypes and onnxruntime. Two threads each; the plain read, parallax and
-onnxruntime take turns, and each figure is a ratio of medians. A ratio is onnxruntime's time over ours: above 1 we are faster.
+Needs PYTHONPATH=<build folder>/python, numpy, onnx, ml_dtypes and onnxruntime. Two threads each; the plain read,
+parallax and onnxruntime take turns, and each figure is a ratio of medians. A ratio is onnxruntime's time over ours:
+above 1 we are faster.
 """
 
 import argparse
@@ -76,7 +77,8 @@ def few_bits(bits, size):
         blocks = WIDTH // size
         codes = graph.constant(graph.bytes(WIDTH, blocks, size * bits // 8))
         scales = graph.constant(np.full((WIDTH, blocks), 4.0 / 2**bits / np.sqrt(WIDTH), np.float32))
-        return graph.node("MatMulNBits", x, codes, scales, domain="com.microsoft", K=WIDTH, N=WIDTH, bits=bits, block_size=size)
+        attributes = {"K": WIDTH, "N": WIDTH, "bits": bits, "block_size": size}
+        return graph.node("MatMulNBits", x, codes, scales, domain="com.microsoft", **attributes)
     return layer
 
 
@@ -84,7 +86,8 @@ def dynamic(graph, x):
     codes, scale, zero = graph.node("DynamicQuantizeLinear", x, outputs=3)
     weights = graph.constant(graph.bytes(WIDTH, WIDTH).view(np.int8))
     sums = graph.node("Cast", graph.node("MatMulInteger", codes, weights, zero), to=T.FLOAT)
-    return graph.node("Mul", graph.node("Mul", sums, scale), graph.constant(np.float32(0.01 / np.sqrt(WIDTH)).reshape(())))
+    weight_scale = graph.constant(np.float32(0.01 / np.sqrt(WIDTH)).reshape(()))
+    return graph.node("Mul", graph.node("Mul", sums, scale), weight_scale)
 
 
 def qlinear(graph, x):
@@ -92,7 +95,8 @@ def qlinear(graph, x):
     scale, middle = graph.constant(np.float32(0.0003).reshape(())), graph.constant(np.int8(0).reshape(()))
     codes = graph.node("QuantizeLinear", x, one, zero)
     weights = graph.constant(graph.bytes(WIDTH, WIDTH).view(np.int8))
-    return graph.node("DequantizeLinear", graph.node("QLinearMatMul", codes, one, zero, weights, scale, middle, one, zero), one, zero)
+    product = graph.node("QLinearMatMul", codes, one, zero, weights, scale, middle, one, zero)
+    return graph.node("DequantizeLinear", product, one, zero)
 
 
 def dequantized_bytes(graph, x):
@@ -156,7 +160,7 @@ def milliseconds(call):
 
 
 def in_turns(calls, rounds):
-    """The median of each call's times, in milliseconds. Each turn begins when the others' threads have stopped to look out for work."""
+    """The median of each call's times, in milliseconds; a turn begins when the others' threads look out for no more work."""
     times = {name: [] for name in calls}
     for call in calls.values():
         call()
@@ -175,7 +179,8 @@ def measure_products(name, rows, rounds):
     for _ in range(layers):
         x = layer(graph, x)
     model = graph.model(x, kind, rows).SerializeToString()
-    feed = {"x": graph.rng.standard_normal((rows, WIDTH), np.float32).astype(helper.tensor_dtype_to_np_dtype(kind))}
+    values = graph.rng.standard_normal((rows, WIDTH), np.float32)
+    feed = {"x": values.astype(helper.tensor_dtype_to_np_dtype(kind))}
     ours, theirs = parallax.Session(model), onnxruntime_session(model)
     calls = {"read": PlainRead(layers * WIDTH**2 * bits // 8), "ours": lambda: ours.run(feed)}
     if theirs is not None:
@@ -192,7 +197,7 @@ def decoder_feed(session, past):
     feed = {}
     for value in session.get_inputs():
         if len(value.shape) == 4:
-            shape = [size if isinstance(size, int) else (1, 0, past)[axis] for axis, size in enumerate(value.shape)]
+            shape = [size if isinstance(size, int) else (1, 0, past)[i] for i, size in enumerate(value.shape)]
             kind = np.float16 if "float16" in value.type else np.float32
             feed[value.name] = rng.standard_normal(shape, np.float32).astype(kind)
         else:
@@ -207,14 +212,16 @@ def weight_bytes(path):
     graph = onnx.load(str(path), load_external_data=False).graph
     tables = {node.input[0] for node in graph.node if node.op_type == "Gather"}
     used = [weight for weight in graph.initializer if weight.name not in tables]
-    return sum(int(np.prod(weight.dims)) * helper.tensor_dtype_to_np_dtype(weight.data_type).itemsize for weight in used)
+    sizes = [helper.tensor_dtype_to_np_dtype(weight.data_type).itemsize for weight in used]
+    return sum(int(np.prod(weight.dims)) * size for weight, size in zip(used, sizes, strict=True))
 
 
 def measure_decoder(path, past, rounds):
     ours, theirs = parallax.Session(str(path)), onnxruntime_session(str(path))
     feed = decoder_feed(theirs, past)
     expected, found = theirs.run(None, feed), ours.run(feed)
-    difference = np.abs(expected[0].astype(np.float32) - next(iter(found.values())).astype(np.float32)).max()
+    pair = [logits.astype(np.float32) for logits in (expected[0], next(iter(found.values())))]
+    difference = np.abs(pair[0] - pair[1]).max()
     calls = {"read": PlainRead(weight_bytes(path)), "ours": lambda: ours.run(feed), "theirs": lambda: theirs.run(None, feed)}
     times = in_turns(calls, rounds)
     print(f"{path.parent.name + '/' + path.name:<30} {past:5} {times['ours']:9.3f} {times['read'] / times['ours']:9.2f} "
