@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "inspector/base/result.h"
@@ -57,6 +58,7 @@ class KeptStates {
   // Direct access, for sessions that store states in a way of their own; absent: never reset or set.
   const Value& value(size_t index) const { return values_[index]; }
   void replace(size_t index, Value value) { values_[index] = std::move(value); }
+  Value take(size_t index) { return std::exchange(values_[index], Value()); }
 
  private:
   std::string graph_name_;

@@ -11,24 +11,31 @@
 namespace parallax::runtime {
 namespace {
 
+constexpr int64_t kCacheLine = 64;
+
+Device device_of(uint8_t kind, int64_t capacity) {
+  return {static_cast<Device::Kind>(kind), static_cast<int32_t>(capacity)};
+}
+
 Tensor marked(const Tensor& tensor, const Shape& shape, uint8_t kind, int64_t capacity) {
-  return Tensor::wrap(tensor.dtype(), shape, tensor.storage(),
-                      {static_cast<Device::Kind>(kind), static_cast<int32_t>(capacity)});
+  return Tensor::wrap(tensor.dtype(), shape, tensor.storage(), device_of(kind, capacity));
 }
 
 uint8_t kind_of(int64_t axis) { return static_cast<uint8_t>(kFirstGrowable + axis); }
 
-// A buffer for `shape` with room for `capacity` along the axis. It outlives the run, so no plan of memory counts it.
-Result<Tensor> make_growable(Queue<Cpu>& queue, DType dtype, const Shape& shape, int64_t axis, int64_t capacity) {
-  if (capacity > std::numeric_limits<int32_t>::max())
+Result<Shape> whole_shape(const GrowableShape& wanted) {
+  if (wanted.capacity > std::numeric_limits<int32_t>::max()) {
     return out_of_memory(
-        fmt::format("a capacity of {} positions is more than 2^31-1, the most there can be", capacity));
-  Ints dims(shape);
-  dims[axis] = capacity;
-  const Shape whole = PX_TRY(shape_of(dims));
-  const auto pause = queue.memory().pause();
-  const Tensor buffer = PX_TRY(queue.allocate(dtype, whole));
-  return marked(buffer, shape, kind_of(axis), capacity);
+        fmt::format("a capacity of {} positions is more than 2^31-1, the most there can be", wanted.capacity));
+  }
+  Ints dims(wanted.shape);
+  dims[wanted.axis] = wanted.capacity;
+  return shape_of(dims);
+}
+
+void copy_elements(Queue<Cpu>& queue, const Tensor& from, const Tensor& to) {
+  copy_strided(queue, element_bytes(from.dtype()), from.shape(), {to.storage().get(), element_strides(to), 0},
+               {from.view().data, element_strides(from), 0});
 }
 
 }  // namespace
@@ -48,13 +55,45 @@ Ints element_strides(const TensorView& view) {
   return row_major_strides(dims);
 }
 
+// They outlive the run, so no plan of memory counts them.
+Result<std::vector<Tensor>> make_growable(Queue<Cpu>& queue, std::span<const GrowableShape> shapes) {
+  std::vector<int64_t> begins{0};
+  for (const GrowableShape& each : shapes) {
+    const Shape whole = PX_TRY(whole_shape(each));
+    const auto bytes = static_cast<int64_t>(byte_size(each.dtype, whole.element_count()));
+    begins.push_back(begins.back() + (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
+  }
+  const Shape all = PX_TRY(Shape::create(std::span(&begins.back(), 1)));
+  const auto pause = queue.memory().pause();
+  const Tensor memory = PX_TRY(queue.allocate(DType::uint8, all));
+  std::vector<Tensor> made;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const GrowableShape& each = shapes[i];
+    const std::shared_ptr<std::byte> part(memory.storage().get() + begins[i],
+                                          [whole = memory.storage()](std::byte*) {});  // counts its own owners
+    made.push_back(Tensor::wrap(each.dtype, each.shape, part, device_of(kind_of(each.axis), each.capacity)));
+  }
+  return made;
+}
+
 Result<Tensor> with_capacity(Queue<Cpu>& queue, const Tensor& tensor, int64_t axis, int64_t capacity) {
   if (is_growable(tensor) && capacity_of(tensor) >= capacity) return tensor;
-  const Tensor made = PX_TRY(
-      make_growable(queue, tensor.dtype(), tensor.shape(), axis, std::max(capacity, dim_of(tensor.shape(), axis))));
-  copy_strided(queue, element_bytes(tensor.dtype()), tensor.shape(), {made.storage().get(), element_strides(made), 0},
-               {tensor.view().data, element_strides(tensor), 0});
-  return made;
+  const GrowableShape shape{tensor.dtype(), tensor.shape(), axis, std::max(capacity, dim_of(tensor.shape(), axis))};
+  const std::vector<Tensor> made = PX_TRY(make_growable(queue, std::span(&shape, 1)));
+  copy_elements(queue, tensor, made[0]);
+  return made[0];
+}
+
+Result<Tensor> refilled(Queue<Cpu>& queue, Tensor growable, const Tensor& tensor) {
+  const int64_t axis = growing_axis(growable), capacity = capacity_of(growable);
+  Ints dims(tensor.shape());
+  const bool fits = dims[axis] <= capacity && growable.storage().use_count() == 1;
+  dims[axis] = dim_of(growable.shape(), axis);
+  if (!fits || tensor.dtype() != growable.dtype() || !(dims == Ints(growable.shape())))
+    return with_capacity(queue, tensor, axis, capacity);
+  const Tensor filled = marked(growable, tensor.shape(), kind_of(axis), capacity);
+  copy_elements(queue, tensor, filled);
+  return filled;
 }
 
 Result<Tensor> append(Queue<Cpu>& queue, const Tensor& growable, int64_t count, const StridedSource& more) {
@@ -81,21 +120,25 @@ Result<Tensor> without_room(Queue<Cpu>& queue, const Tensor& growable) {
   return made;
 }
 
-Result<Tensor> take_growable_rows(Queue<Cpu>& queue, const Tensor& growable, std::span<const int32_t> rows) {
-  Ints dims(growable.shape());
-  bool stays = dims[0] == static_cast<int64_t>(rows.size());
-  for (size_t i = 0; i < rows.size() && stays; ++i) stays = rows[i] == static_cast<int32_t>(i);
-  if (stays) return growable;
-  dims[0] = static_cast<int64_t>(rows.size());
-  const Shape shape = PX_TRY(shape_of(dims));
-  const Tensor made =
-      PX_TRY(make_growable(queue, growable.dtype(), shape, growing_axis(growable), capacity_of(growable)));
-  const Ints strides = element_strides(growable), made_strides = element_strides(made);
-  dims[0] = 1;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    copy_strided(queue, element_bytes(growable.dtype()), dims,
-                 {made.storage().get(), made_strides, static_cast<int64_t>(i) * made_strides[0]},
-                 {growable.view().data, strides, rows[i] * strides[0]});
+Result<std::vector<Tensor>> take_growable_rows(Queue<Cpu>& queue, std::span<const Tensor> growable,
+                                               std::span<const int32_t> rows) {
+  std::vector<GrowableShape> shapes;
+  for (const Tensor& each : growable) {
+    Ints dims(each.shape());
+    dims[0] = static_cast<int64_t>(rows.size());
+    shapes.push_back({each.dtype(), PX_TRY(shape_of(dims)), growing_axis(each), capacity_of(each)});
+  }
+  const std::vector<Tensor> made = PX_TRY(make_growable(queue, shapes));
+  for (size_t index = 0; index < made.size(); ++index) {
+    const Tensor& from = growable[index];
+    const Ints strides = element_strides(from), made_strides = element_strides(made[index]);
+    Ints dims(from.shape());
+    dims[0] = 1;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      copy_strided(queue, element_bytes(from.dtype()), dims,
+                   {made[index].storage().get(), made_strides, static_cast<int64_t>(i) * made_strides[0]},
+                   {from.view().data, strides, rows[i] * strides[0]});
+    }
   }
   return made;
 }

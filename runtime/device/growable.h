@@ -3,6 +3,8 @@
 // its shape is that of the filled part.
 #pragma once
 
+#include <vector>
+
 #include "inspector/tensor/value.h"
 #include "runtime/device/copy.h"
 #include "runtime/device/ints.h"
@@ -32,6 +34,17 @@ int64_t capacity_of(const TensorView& growable);
 // Strides in elements of any tensor of the host: those of the whole buffer where it is growable.
 Ints element_strides(const TensorView& view);
 
+// What a growable tensor is to be.
+struct GrowableShape {
+  DType dtype = DType::undefined;
+  Shape shape;
+  int64_t axis = 0, capacity = 0;
+};
+
+// Tensors to be filled, in one piece of memory: small buffers share huge pages there, from which reading them once is
+// faster. Errors: out_of_memory.
+Result<std::vector<Tensor>> make_growable(Queue<Cpu>& queue, std::span<const GrowableShape> shapes);
+
 // A growable tensor with the elements of `tensor`, which is row-major or growable along the same axis; itself where its
 // buffer has that capacity already. Errors: out_of_memory.
 Result<Tensor> with_capacity(Queue<Cpu>& queue, const Tensor& tensor, int64_t axis, int64_t capacity);
@@ -40,10 +53,15 @@ Result<Tensor> with_capacity(Queue<Cpu>& queue, const Tensor& tensor, int64_t ax
 // along the axis. They are written to the same buffer; to one of twice the capacity or more where it is too small.
 Result<Tensor> append(Queue<Cpu>& queue, const Tensor& growable, int64_t count, const StridedSource& more);
 
+// `growable` with the elements of `tensor`, which is row-major, in place of its own: in the same buffer where that is
+// large enough and nobody else holds it.
+Result<Tensor> refilled(Queue<Cpu>& queue, Tensor growable, const Tensor& tensor);
+
 // The filled part in a buffer of its own, row-major.
 Result<Tensor> without_room(Queue<Cpu>& queue, const Tensor& growable);
 
-// Row i along the first axis is row rows[i] of `growable`, in a buffer of the same capacity. Rows are valid.
-Result<Tensor> take_growable_rows(Queue<Cpu>& queue, const Tensor& growable, std::span<const int32_t> rows);
+// Row i along the first axis is row rows[i] of each tensor, in buffers of the same capacity. Rows are valid.
+Result<std::vector<Tensor>> take_growable_rows(Queue<Cpu>& queue, std::span<const Tensor> growable,
+                                               std::span<const int32_t> rows);
 
 }  // namespace parallax::runtime

@@ -48,18 +48,25 @@ class HostPlatform final : public Platform {
   }
 
   bool grows_in_place() const override { return true; }
-  Result<Value> with_capacity(const Value& value, int64_t axis, int64_t capacity) override {
-    return Value(PX_TRY(runtime::with_capacity(queue_, value.tensor(), axis, capacity)));
+  Result<std::vector<Value>> make_growable(std::span<const GrowableShape> shapes) override {
+    const std::vector<Tensor> made = PX_TRY(runtime::make_growable(queue_, shapes));
+    return std::vector<Value>(made.begin(), made.end());
+  }
+  Result<Value> refill(Value growable, const Value& value) override {
+    Tensor tensor = std::move(growable.tensor());
+    return Value(PX_TRY(refilled(queue_, std::move(tensor), value.tensor())));
   }
   Result<Value> open(const Value& value, int64_t axis) override {
     if (!value.is_tensor() || bits_of(value.tensor().dtype()) % 8 != 0) return value;
     if (is_growable(value)) return Value(opened(value.tensor()));
     const int64_t length = dim_of(value.tensor().shape(), axis);
-    return Value(opened(PX_TRY(runtime::with_capacity(queue_, value.tensor(), axis, 2 * length))));
+    return Value(opened(PX_TRY(with_capacity(queue_, value.tensor(), axis, 2 * length))));
   }
-  Result<Value> take_rows(const Value& value, std::span<const int32_t> rows) override {
-    if (is_growable(value)) return Value(PX_TRY(take_growable_rows(queue_, value.tensor(), rows)));
-    return Platform::take_rows(value, rows);
+  Result<std::vector<Value>> take_growable_rows(std::span<const Value> values, std::span<const int32_t> rows) override {
+    std::vector<Tensor> growable;
+    for (const Value& value : values) growable.push_back(value.tensor());
+    const std::vector<Tensor> taken = PX_TRY(runtime::take_growable_rows(queue_, growable, rows));
+    return std::vector<Value>(taken.begin(), taken.end());
   }
 
   Status synchronize() override { return {}; }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "inspector/exec/capture_traffic.h"
-#include "inspector/exec/kept_states.h"
 #include "inspector/exec/observer.h"
 #include "runtime/device/copy.h"
+#include "runtime/device/growable.h"
 #include "runtime/device/run_memory.h"
 #include "runtime/ops/orders.h"
 #include "runtime/plan/parcel.h"
@@ -55,14 +55,18 @@ class Platform {
                       const StridedSource& source) = 0;
 
   // ---- Values that the session keeps, longer from run to run along an axis (device/growable.h) ----
-  // The value where it can grow in place, with room for so many positions; a platform that has no such thing answers
-  // with the value itself.
+  // Empty values that can grow in place, where the platform has such a thing.
   virtual bool grows_in_place() const { return false; }
-  virtual Result<Value> with_capacity(const Value& value, int64_t /*axis*/, int64_t /*capacity*/) { return value; }
+  virtual Result<std::vector<Value>> make_growable(std::span<const GrowableShape> /*shapes*/) {
+    return std::vector<Value>();
+  }
+  // The growable value with other elements.
+  virtual Result<Value> refill(Value /*growable*/, const Value& value) { return value; }
   // For the one node that appends to it.
   virtual Result<Value> open(const Value& value, int64_t /*axis*/) { return value; }
-  virtual Result<Value> take_rows(const Value& value, std::span<const int32_t> rows) {
-    return Value(PX_TRY(parallax::take_rows(value.tensor(), rows)));
+  virtual Result<std::vector<Value>> take_growable_rows(std::span<const Value> values,
+                                                        std::span<const int32_t> /*rows*/) {
+    return std::vector<Value>(values.begin(), values.end());
   }
 
   virtual Status synchronize() = 0;

@@ -50,7 +50,12 @@ class RuntimeSession final : public Session,
     request.evaluate = [this](const Node& node, std::span<const Value> inputs) { return evaluate(node, inputs); };
     std::unique_ptr<GraphPlan> plan = PX_TRY(plan_graph(sites_->main(), request));
     number_steps(*plan, memory_steps_);
-    if (platform_->grows_in_place()) growing_states_ = mark_growing(*plan, states_);
+    if (platform_->grows_in_place()) {
+      const std::vector<bool> grow = mark_growing(*plan, states_);
+      for (size_t index = 0; index < grow.size(); ++index) {
+        if (grow[index]) growing_states_.push_back(index);
+      }
+    }
     plan_ = std::move(plan);
     weight_bytes_ = request.weight_bytes;
     fallback_nodes_ = std::move(request.fallback_nodes);
@@ -70,24 +75,40 @@ class RuntimeSession final : public Session,
 
   Status reset_states(int64_t batch, int64_t capacity) override {
     PX_TRY(states_.reset(batch, capacity));
-    for (size_t index = 0; index < growing_states_.size(); ++index) {
-      if (!growing_states_[index]) continue;
+    std::vector<GrowableShape> shapes;
+    for (size_t index : growing_states_) {
+      const Tensor& empty = states_.value(index).tensor();
       const auto axis = static_cast<int64_t>(states_.binding(index).axis);
-      states_.replace(index, PX_TRY(platform_->with_capacity(states_.value(index), axis, capacity)));
+      shapes.push_back({empty.dtype(), empty.shape(), axis, capacity});
     }
+    if (shapes.empty()) return {};
+    std::vector<Value> made = PX_TRY(platform_->make_growable(shapes));
+    for (size_t i = 0; i < made.size(); ++i) states_.replace(growing_states_[i], std::move(made[i]));
     return {};
   }
 
   Status reorder_states(std::span<const int32_t> rows) override {
     PX_TRY(states_.check_rows(rows));
-    std::vector<Value> taken;
-    for (size_t index = 0; index < states_.size(); ++index)
-      taken.push_back(PX_TRY(platform_->take_rows(states_.value(index), rows)));
-    for (size_t index = 0; index < states_.size(); ++index) states_.replace(index, std::move(taken[index]));
+    std::vector<size_t> growable, plain;
+    std::vector<Value> values, taken;
+    for (size_t index = 0; index < states_.size(); ++index) {
+      const Value& value = states_.value(index);
+      (is_growable(value) ? growable : plain).push_back(index);
+      if (is_growable(value)) values.push_back(value);
+    }
+    for (size_t index : plain) taken.emplace_back(PX_TRY(take_rows(states_.value(index).tensor(), rows)));
+    if (!values.empty()) values = PX_TRY(platform_->take_growable_rows(values, rows));
+    for (size_t i = 0; i < plain.size(); ++i) states_.replace(plain[i], std::move(taken[i]));
+    for (size_t i = 0; i < growable.size(); ++i) states_.replace(growable[i], std::move(values[i]));
     return {};
   }
 
-  Status set_state(size_t index, const Value& value) override { return states_.set(index, value); }
+  Status set_state(size_t index, const Value& value) override {
+    PX_TRY(states_.check_value(index, value));
+    if (!is_growable(states_.value(index))) return states_.set(index, value);
+    states_.replace(index, PX_TRY(platform_->refill(states_.take(index), value)));
+    return {};
+  }
 
   Result<Value> state(size_t index) const override {
     PX_TRY(states_.check_index(index));
@@ -202,7 +223,7 @@ class RuntimeSession final : public Session,
   Replays replays_;
   int32_t memory_steps_ = 0;
   KeptStates states_;
-  std::vector<bool> growing_states_;  // by state: whether it grows in place
+  std::vector<size_t> growing_states_;  // those that grow in place
   WantedLevels levels_;
   std::vector<std::string> fallback_nodes_;
   int64_t weight_bytes_ = 0;

@@ -60,11 +60,37 @@ TEST_F(Growable, CapacityDoubles) {
 
 TEST_F(Growable, RowsAreTaken) {
   const Tensor held = with_capacity(queue_, counted(Shape{3, 2}, 0), 1, 5).take();
-  const Tensor taken = take_growable_rows(queue_, held, std::array<int32_t, 4>{2, 2, 0, 1}).take();
+  const Tensor taken =
+      take_growable_rows(queue_, std::span(&held, 1), std::array<int32_t, 4>{2, 2, 0, 1}).take().front();
   EXPECT_EQ(taken.shape(), (Shape{4, 2}));
   EXPECT_EQ(capacity_of(taken), 5);
   EXPECT_EQ(filled_part(taken), (std::vector<int32_t>{4, 5, 4, 5, 0, 1, 2, 3}));
-  EXPECT_EQ(take_growable_rows(queue_, held, std::array<int32_t, 3>{0, 1, 2}).take().storage(), held.storage());
+}
+
+TEST_F(Growable, IsRefilledInPlace) {
+  Tensor held = with_capacity(queue_, counted(Shape{2, 1}, 0), 1, 5).take();
+  const auto* const memory = held.view().data;
+  held = refilled(queue_, std::move(held), counted(Shape{2, 4}, 30)).take();
+  EXPECT_EQ(held.view().data, memory);
+  EXPECT_EQ(capacity_of(held), 5);
+  EXPECT_EQ(filled_part(held), (std::vector<int32_t>{30, 31, 32, 33, 34, 35, 36, 37}));
+  const Tensor also = held;  // someone else holds it
+  const Tensor other = refilled(queue_, held, counted(Shape{2, 1}, 50)).take();
+  EXPECT_NE(other.view().data, memory);
+  EXPECT_EQ(filled_part(other), (std::vector<int32_t>{50, 51}));
+  EXPECT_EQ(filled_part(also)[0], 30);
+  const Tensor longer = refilled(queue_, other, counted(Shape{2, 7}, 0)).take();
+  EXPECT_EQ(capacity_of(longer), 7);
+}
+
+TEST_F(Growable, ManyLieInOnePiece) {
+  const std::vector<GrowableShape> shapes{{DType::int32, Shape{1, 0}, 1, 3}, {DType::int32, Shape{2, 0}, 1, 4}};
+  const std::vector<Tensor> made = make_growable(queue_, shapes).take();
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[1].view().data - made[0].view().data, 64);
+  const Tensor first = appended(made[0], counted(Shape{1, 3}, 0)), second = appended(made[1], counted(Shape{2, 4}, 10));
+  EXPECT_EQ(filled_part(first), (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(filled_part(second), (std::vector<int32_t>{10, 11, 12, 13, 14, 15, 16, 17}));
 }
 
 TEST_F(Growable, CapacityHasALimit) {
