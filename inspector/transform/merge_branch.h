@@ -21,8 +21,9 @@ struct EnclosingGraph {
 
 struct BranchRequest {
   const Model* model = nullptr;
-  std::map<std::string, std::string, std::less<>> sources;  // input or initializer -> name in the enclosing graph
-  std::map<std::string, std::string, std::less<>> passed;   // output that the model lacks -> input that it is
+  // Initializer -> name in the enclosing graph. Inputs have the same name there; other initializers stay in the body.
+  std::map<std::string, std::string, std::less<>> sources;
+  std::map<std::string, std::string, std::less<>> passed;  // output that the model lacks -> input that it is
 };
 
 // Values whose names the enclosing graph uses get names from `fresh`; `renamed` is told.

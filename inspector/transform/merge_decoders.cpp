@@ -20,6 +20,7 @@ namespace parallax::transform {
 namespace {
 
 constexpr int64_t kIrOfInnerInitializers = 4;  // initializers need not be inputs as well (onnx/docs/IR.md)
+constexpr size_t kSmallConstantBytes = 64;     // eight int64: what patterns of rewrites look at
 constexpr uint32_t kUsedByFirst = 1, kUsedByLater = 2;
 
 // How exporters name a past after its present.
@@ -251,6 +252,7 @@ class Merger {
     for (const auto& [name, type] : enclosing_.types) taken.insert(name);
     WeightPool pool;
     std::map<const Model*, std::vector<std::pair<std::string, size_t>>> uses;
+    const auto is_small = [](const StoredTensor& stored) { return stored.tensor.size_bytes() <= kSmallConstantBytes; };
     for (const Model* model : {&later_, &first_}) {
       for (size_t index = 0; index < model->graph.initializers.size(); ++index) {
         const ValueDef& value = value_at(model->graph, model->graph.initializer_values[index]);
@@ -260,19 +262,26 @@ class Merger {
             static_cast<int64_t>(stored.tensor.size_bytes());
         uses[model].emplace_back(value.name,
                                  pool.add(stored, value.type, model == &later_ ? kUsedByLater : kUsedByFirst));
+        if (is_small(stored)) taken.insert(value.name);
       }
     }
     std::vector<std::string> names;
     for (WeightPool::Weight& weight : pool.weights()) {
+      count(weight, is_small(weight.stored));
+      if (is_small(weight.stored)) {
+        names.emplace_back();
+        continue;
+      }
       weight.stored.name = take_name(weight.stored.name, taken);
       names.push_back(weight.stored.name);
-      count(weight);
       enclosing_.types[weight.stored.name] = weight.type;
       graph.initializer_values.push_back(add_value(graph, weight.stored.name, weight.type));
       graph.initializers.push_back(std::move(weight.stored));
     }
     for (const auto& [model, pairs] : uses) {
-      for (const auto& [name, index] : pairs) add_source(*model, name, names[index]);
+      for (const auto& [name, index] : pairs) {
+        if (!names[index].empty()) add_source(*model, name, names[index]);
+      }
     }
     add_sparse_weights(graph, taken);
   }
@@ -297,11 +306,12 @@ class Merger {
     return name;
   }
 
-  void count(const WeightPool::Weight& weight) {
+  void count(const WeightPool::Weight& weight, bool in_each_branch) {
     WeightCounts& counts = result_.weights;
     const bool by_both = weight.users == (kUsedByFirst | kUsedByLater);
     ++(by_both ? counts.shared : weight.users == kUsedByFirst ? counts.only_first : counts.only_second);
-    counts.merged_bytes += static_cast<int64_t>(weight.stored.tensor.size_bytes());
+    counts.merged_bytes +=
+        static_cast<int64_t>(weight.stored.tensor.size_bytes()) * (by_both && in_each_branch ? 2 : 1);
   }
 
   void add_source(const Model& model, const std::string& name, const std::string& merged) {

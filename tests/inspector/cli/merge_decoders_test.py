@@ -10,24 +10,30 @@ import unittest
 from program import ProgramTest, main, node
 
 FLOAT = "type { tensor_type { elem_type: 1 shape { dim { dim_param: 'batch' } dim { dim_param: '%s' } } } }"
-WEIGHT = "initializer { name: '%s' data_type: 1 dims: 1 float_data: %s } "
+WEIGHT = "initializer { name: '%s' data_type: 1 dims: 20 float_data: %s } "
+
+
+def scaled(weight):
+    """logits = x times the largest element of the weight."""
+    return (node("ReduceMax", weight, f"{weight}_max", "attribute { name: 'keepdims' i: 0 type: INT }") +
+            node("Mul", f"x {weight}_max", "logits"))
 
 
 def graph(nodes, inputs, outputs, weights, opset=17):
     declared = "".join(f"input {{ name: '{name}' {FLOAT % dim} }} " for name, dim in inputs.items())
     declared += "".join(f"output {{ name: '{name}' {FLOAT % dim} }} " for name, dim in outputs.items())
-    declared += "".join(WEIGHT % pair for pair in weights.items())
+    declared += "".join(WEIGHT % (name, [value] * 20) for name, value in weights.items())
     return f'ir_version: 8 opset_import {{ version: {opset} }} graph {{ name: "g" {nodes} {declared} }}'
 
 
-def decoder(opset=17):
-    return graph(node("Mul", "x w", "logits") + node("Neg", "x", "present.0.key"), {"x": "sequence"},
-                 {"logits": "sequence", "present.0.key": "sequence"}, {"w": 2}, opset)
+def decoder(opset=17, weight=2):
+    return graph(scaled("w") + node("Neg", "x", "present.0.key"), {"x": "sequence"},
+                 {"logits": "sequence", "present.0.key": "sequence"}, {"w": weight}, opset)
 
 
 def decoder_with_past(weight=2):
     joined = node("Concat", "past_key_values.0.key x", "present.0.key", "attribute { name: 'axis' i: 1 type: INT }")
-    return graph(node("Mul", "x v", "logits") + joined, {"x": "sequence", "past_key_values.0.key": "past"},
+    return graph(scaled("v") + joined, {"x": "sequence", "past_key_values.0.key": "past"},
                  {"logits": "sequence", "present.0.key": "total"}, {"v": weight})
 
 
@@ -46,7 +52,7 @@ class MergeDecoders(ProgramTest):
         document = json.loads(done.stdout)
         self.assertEqual((document["output"], document["condition"]), ("merged.onnx", "use_cache_branch"))
         self.assertEqual(document["weights"], {"shared": 1, "only_first": 0, "only_second": 0,
-                                               "bytes": {"first": 4, "second": 4, "merged": 4}})
+                                               "bytes": {"first": 80, "second": 80, "merged": 80}})
         self.assertEqual(document["passed_through"], [])
         self.assertIn({"kind": "weight", "model": "first.textproto", "from": "w", "to": "v"}, document["renamed"])
         self.assertEqual(document["verification"]["verdict"], "pass")
@@ -66,7 +72,7 @@ class MergeDecoders(ProgramTest):
         done = self.run_program("extract", "merged.onnx", "--to", "logits", "present.0.key", "-o", "part")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.merge("--verify", "part").returncode, 0)
-        (self.folder / "first.textproto").write_text(decoder().replace("float_data: 2", "float_data: 3"))
+        (self.folder / "first.textproto").write_text(decoder(weight=3))
         (self.folder / "later.textproto").write_text(decoder_with_past(3))
         done = self.merge("--verify", "part")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)

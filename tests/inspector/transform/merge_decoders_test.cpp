@@ -34,27 +34,39 @@ std::string decoder(const std::string& graph, const std::string& more = "", int 
 }
 
 // logits = x * w + s, present.0.key = x * k, present.0.encoder.key = e * w. `h` is a weight here, a result in kLater.
-const std::string kFirstGraph =
-    "initializer { name: 'w' data_type: 1 dims: 1 float_data: 2 } "
-    "initializer { name: 'k' data_type: 1 dims: 1 float_data: 3 } "
-    "initializer { name: 'h' data_type: 1 dims: 1 float_data: 7 } "
-    "node { op_type: 'Mul' input: 'x' input: 'w' output: 'scaled' } "
-    "node { op_type: 'Add' input: 'scaled' input: 'h' output: 'logits' } "
-    "node { op_type: 'Mul' input: 'x' input: 'k' output: 'present.0.key' } "
-    "node { op_type: 'Mul' input: 'e' input: 'w' output: 'present.0.encoder.key' } "
-    "input { " +
-    floats("x", "batch,sequence") + " } input { " + floats("e", "batch,states") +
-    " } "
-    "output { " +
-    floats("logits", "batch,sequence") + " } output { " + floats("present.0.key", "batch,sequence") + " } output { " +
-    floats("present.0.encoder.key", "batch,states") + " }";
+// 128 bytes: too many to be stored in both branches.
+const std::string kZeros =
+    "data_type: 1 dims: 32 float_data: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+    "0, 0, 0, 0, 0, 0]";
+
+const std::string kFirstGraph = "initializer { name: 'n' " + kZeros +
+                                " } node { op_type: 'ReduceMax' input: 'n' output: 'zero' "
+                                "attribute { name: 'keepdims' i: 0 type: INT } } node { op_type: 'Add' input: 'sum' "
+                                "input: 'zero' output: 'logits' } "
+                                "initializer { name: 'w' data_type: 1 dims: 1 float_data: 2 } "
+                                "initializer { name: 'k' data_type: 1 dims: 1 float_data: 3 } "
+                                "initializer { name: 'h' data_type: 1 dims: 1 float_data: 7 } "
+                                "node { op_type: 'Mul' input: 'x' input: 'w' output: 'scaled' } "
+                                "node { op_type: 'Add' input: 'scaled' input: 'h' output: 'sum' } "
+                                "node { op_type: 'Mul' input: 'x' input: 'k' output: 'present.0.key' } "
+                                "node { op_type: 'Mul' input: 'e' input: 'w' output: 'present.0.encoder.key' } "
+                                "input { " +
+                                floats("x", "batch,sequence") + " } input { " + floats("e", "batch,states") +
+                                " } "
+                                "output { " +
+                                floats("logits", "batch,sequence") + " } output { " +
+                                floats("present.0.key", "batch,sequence") + " } output { " +
+                                floats("present.0.encoder.key", "batch,states") + " }";
 
 // Gives no present.0.encoder.key; `w` is another weight, `v` the one that kFirst calls `w`.
 const std::string kLaterGraph =
+    "initializer { name: 'big' " + kZeros +
+    " } node { op_type: 'ReduceMax' input: 'big' output: 'n' "
+    "attribute { name: 'keepdims' i: 0 type: INT } } node { op_type: 'Add' input: 'sum' input: 'n' output: 'logits' } "
     "initializer { name: 'v' data_type: 1 dims: 1 float_data: 2 } "
     "initializer { name: 'w' data_type: 1 dims: 1 float_data: 5 } "
     "node { op_type: 'Mul' input: 'x' input: 'v' output: 'h' } "
-    "node { op_type: 'Add' input: 'h' input: 'w' output: 'logits' } "
+    "node { op_type: 'Add' input: 'h' input: 'w' output: 'sum' } "
     "node { op_type: 'Concat' input: 'past_key_values.0.key' input: 'x' output: 'present.0.key' "
     "attribute { name: 'axis' i: 1 type: INT } } "
     "input { " +
@@ -107,11 +119,12 @@ TEST(MergeDecoders, StoresEachWeightOnceByContent) {
   const auto result = merged(decoder(kFirstGraph), decoder(kLaterGraph));
   ASSERT_TRUE(result.ok()) << result.error().message;
   const Graph& graph = result->model->graph;
-  EXPECT_EQ(graph.initializers.size(), 4U);  // 2, 3, 5, 7
-  EXPECT_EQ(result->weights.shared, 1);
+  ASSERT_EQ(graph.initializers.size(), 1U);  // 2, 3, 5 and 7 stay in the branches
+  EXPECT_EQ(graph.initializers[0].name, "big");
+  EXPECT_EQ(result->weights.shared, 2);
   EXPECT_EQ(result->weights.only_first, 2);
   EXPECT_EQ(result->weights.only_second, 1);
-  EXPECT_EQ(result->weights.merged_bytes, 16);
+  EXPECT_EQ(result->weights.merged_bytes, 128 + 5 * 4);
   EXPECT_EQ(result->passed_through, std::vector<std::string>{"present.0.encoder.key"});
   EXPECT_EQ(input_names(graph), (std::vector<std::string>{"x", "past_key_values.0.key", "past_key_values.0.encoder.key",
                                                           "unused", "e", "use_cache_branch"}));
