@@ -160,7 +160,7 @@ def milliseconds(call):
 
 
 def in_turns(calls, rounds):
-    """The median of each call's times, in milliseconds; a turn begins when the others' threads look out for no more work."""
+    """The median of each call's times, in milliseconds. A turn begins when the others' threads look out no more."""
     times = {name: [] for name in calls}
     for call in calls.values():
         call()
@@ -188,7 +188,8 @@ def measure_products(name, rows, rounds):
     times = in_turns(calls, rounds)
     ratio = f"{times['theirs'] / times['ours']:8.2f}" if theirs is not None else "       -"
     speed = MEGABYTES * 2**20 / times["read"] / 1e6
-    print(f"{name:<26} {rows:4} {speed:9.1f} {times['ours']:9.2f} {times['read'] / times['ours']:9.2f} {ratio}", flush=True)
+    share = times["read"] / times["ours"]
+    print(f"{name:<26} {rows:4} {speed:9.1f} {times['ours']:9.2f} {share:9.2f} {ratio}", flush=True)
 
 
 def decoder_feed(session, past):
@@ -222,9 +223,11 @@ def measure_decoder(path, past, rounds):
     expected, found = theirs.run(None, feed), ours.run(feed)
     pair = [logits.astype(np.float32) for logits in (expected[0], next(iter(found.values())))]
     difference = np.abs(pair[0] - pair[1]).max()
-    calls = {"read": PlainRead(weight_bytes(path)), "ours": lambda: ours.run(feed), "theirs": lambda: theirs.run(None, feed)}
+    calls = {"read": PlainRead(weight_bytes(path)), "ours": lambda: ours.run(feed)}
+    calls["theirs"] = lambda: theirs.run(None, feed)
     times = in_turns(calls, rounds)
-    print(f"{path.parent.name + '/' + path.name:<30} {past:5} {times['ours']:9.3f} {times['read'] / times['ours']:9.2f} "
+    share, name = times["read"] / times["ours"], f"{path.parent.name}/{path.name}"
+    print(f"{name:<30} {past:5} {times['ours']:9.3f} {share:9.2f} "
           f"{times['theirs'] / times['ours']:8.2f}   differ by {difference:.1e}", flush=True)
 
 
