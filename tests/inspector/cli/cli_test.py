@@ -36,7 +36,7 @@ OPTIONS = {
     "extract": f"--from --to -o --with {INPUTS} {MODE} {COMPUTES}",
     "reduce": f"--check --fail-code --fail-regex --timeout --against --with -o {INPUTS} {MODE} {POLICY} {COMPUTES}",
     "rewrite": f"--patterns -o --list {COMPUTES}",
-    "convert": f"--to -o --output --keep --keep-file --keep-io --verify --tolerance {COMPUTES}",
+    "convert": f"--to -o --keep --keep-file --keep-io --verify --tolerance {COMPUTES}",
     "audit-fp16": f"--to --inputs --seeds --until-stable --shape --dim --range --feed --with --tolerance --minimise --kernels "
                   f"--keep-file --html --csv {COMPUTES}",
     "import": f"-o --model --map {COMPUTES}",
