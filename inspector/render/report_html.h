@@ -14,7 +14,7 @@ struct ReportPictures {
   std::string graph;
   std::vector<std::string> causes;  // the neighbourhood of each of the first causes, or of the first divergence
   std::string command;              // that makes this comparison again
-  std::string further;              // HTML, after the executions: what a job has to tell beside the comparison
+  std::string further = {};         // HTML, after the executions: what a job adds to the comparison
 };
 
 std::string comparison_to_html(const Comparison& comparison, const ReportPictures& pictures);

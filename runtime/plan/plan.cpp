@@ -84,6 +84,7 @@ class Builder {
       if (graph_.values[value].input_index < 0) plan_->edit.constants[value] = dense;
       plan_->constants[value] = std::move(dense);
     }
+    for (const auto& [value, constant] : outer_constants_) plan_->edit.constants[static_cast<size_t>(value)] = constant;
     return {};
   }
 
@@ -160,12 +161,14 @@ class Builder {
   Result<BodyPlan> plan_body(const GraphSites::Child& child) {
     BodyPlan body;
     body.attribute = child.attribute;
-    body.plan = PX_TRY(plan_graph(*child.sites, request_));
     body.outer = PX_TRY(child.sites->outer_values(graph_));
-    for (auto& [value, source] : body.outer) {
-      source = plan_->edit.resolve(source);
+    for (auto& [value, source] : body.outer) source = plan_->edit.resolve(source);
+    Builder builder(*child.sites, request_);
+    for (const auto& [value, source] : body.outer)
+      builder.outer_constants_.emplace_back(value, plan_->edit.constants[static_cast<size_t>(source)]);
+    body.plan = PX_TRY(builder.build());
+    for (const auto& [value, source] : body.outer)
       body.plan->is_constant[static_cast<size_t>(value)] = plan_->is_constant[static_cast<size_t>(source)];
-    }
     return body;
   }
 
@@ -250,6 +253,9 @@ class Builder {
   const GraphSites& sites_;
   const Graph& graph_;
   PlanRequest& request_;
+  // Of a body: values of enclosing graphs, by their ids in the body. Patterns see them as constants; they are stored
+  // outside.
+  std::vector<std::pair<ValueId, Value>> outer_constants_;
   std::unique_ptr<GraphPlan> plan_ = std::make_unique<GraphPlan>();
 };
 
