@@ -273,6 +273,26 @@ TEST(CpuExecutor, RunsLoopsWithAllTheirIterations) {
   EXPECT_EQ(ran.recorder.events.back(), "leave loop.body[2]");
 }
 
+TEST(CpuExecutor, FoldsInBodiesWhatDependsOnOuterWeightsAlone) {
+  const std::string body = "attribute { name: \"body\" type: GRAPH g { name: \"b\" " + node("Neg", {"w"}, {"m"}) +
+                           node("Add", {"v", "m"}, {"t"}) + node("Identity", {"c"}, {"c2"}) + value("input", "i", 7) +
+                           value("input", "c", 9) + value("input", "v") + value("output", "c2", 9) +
+                           value("output", "t") + "} }";
+  const auto model =
+      model_of("node { name: \"loop\" op_type: \"Loop\" input: \"n\" input: \"\" input: \"x\" output: \"last\" " +
+               body + " } initializer { name: \"n\" data_type: 7 int64_data: 3 } " + weight("w") + value("input", "x") +
+               value("output", "last"));
+  const Ran folded = run(model, {floats({1, 1})});
+  ASSERT_TRUE(folded.outputs.ok()) << folded.outputs.error().message;
+  EXPECT_EQ(folded.recorder.at("last"), (std::vector<float>{-8, -11}));
+  EXPECT_EQ(std::ranges::count(folded.recorder.events, "absent m "), 1);
+  RunOptions options;
+  options.overrides["w"] = floats({1, 2});
+  const Ran replaced = run(model, {floats({1, 1})}, options);
+  ASSERT_TRUE(replaced.outputs.ok()) << replaced.outputs.error().message;
+  EXPECT_EQ(replaced.recorder.at("last"), (std::vector<float>{-2, -5}));
+}
+
 TEST(CpuExecutor, TellsWhatTheReferenceTells) {
   const auto model = model_of(loop_model());
   RunOptions options;
