@@ -91,13 +91,16 @@ std::string row(const NodeAudit& node, bool kept) {
       html_text(node.why), source);
 }
 
+constexpr size_t kFewNodes = 200;  // of a model whose groups are all open at first
+
 std::string group(const std::string& scope, const std::vector<const NodeAudit*>& nodes, const HalfAudit& audit) {
   const auto severe =
       std::ranges::count_if(nodes, [](const NodeAudit* node) { return node->half_class <= HalfClass::wide_sum; });
   std::string text = fmt::format(
-      "<details{}><summary><code>{}</code> <span class=\"dim\">{} nodes, {} to keep or watch</span></summary>\n<table>"
+      "<details{}><summary><code>{}</code> <span class=\"dim\">{} node{}, {} to keep or watch</span></summary>\n<table>"
       "<tr><th>class</th><th>node</th><th>{}</th><th></th><th>why</th><th>source</th></tr>\n",
-      severe > 0 ? " open" : "", scope.empty() ? "(model)" : html_text(scope), nodes.size(), severe, axis());
+      severe > 0 || audit.nodes.size() <= kFewNodes ? " open" : "", scope.empty() ? "(model)" : html_text(scope),
+      nodes.size(), nodes.size() == 1 ? "" : "s", severe, axis());
   for (const NodeAudit* node : nodes) text += row(*node, std::ranges::find(audit.keep, node->path) != audit.keep.end());
   return text + "</table></details>\n";
 }

@@ -11,9 +11,9 @@
 #include "runtime/device/weight_cache.h"
 #include "runtime/ops/bnb4_blocks.h"
 #include "runtime/ops/contributed.h"
-#include "runtime/ops/weight_product.h"
 #include "runtime/ops/microsoft_families.h"
 #include "runtime/ops/nbits_blocks.h"
+#include "runtime/ops/weight_product.h"
 
 namespace parallax::runtime {
 namespace {

@@ -36,6 +36,10 @@ OPTIONS = {
     "extract": f"--from --to -o --with {INPUTS} {MODE} {COMPUTES}",
     "reduce": f"--check --fail-code --fail-regex --timeout --against --with -o {INPUTS} {MODE} {POLICY} {COMPUTES}",
     "rewrite": f"--patterns -o --list {COMPUTES}",
+    "generate": f"--prompt-ids --prompt-file --max-new-tokens --min-new-tokens --eos --pad --start-ids --beams --length-penalty "
+                f"--early-stopping --return --no-repeat-ngram --repetition-penalty --sample --temperature --top-k --top-p --min-p "
+                f"--seed --with --against --expect --cache --map --capture --only --dump {MODE} {POLICY} {REPORTS} {COMPUTES}",
+    "merge-decoders": f"-o --condition --verify {COMPUTES}",
     "convert": f"--to -o --keep --keep-file --keep-io --verify --tolerance {COMPUTES}",
     "audit-fp16": f"--to --inputs --seeds --until-stable --shape --dim --range --feed --with --tolerance --minimise --kernels "
                   f"--keep-file --html --csv {COMPUTES}",
@@ -85,7 +89,7 @@ class CommandLine(ProgramTest):
         return options
 
     def test_verbs(self):
-        listed = re.findall(r"^  ([a-z]+) {2,}\S", self.run_program("--help").stdout, re.MULTILINE)
+        listed = re.findall(r"^  ([a-z0-9-]+) {2,}\S", self.run_program("--help").stdout, re.MULTILINE)
         self.assertEqual(sorted(listed), sorted(OPTIONS))
 
     def test_options(self):
@@ -103,7 +107,7 @@ class CommandLine(ProgramTest):
     def test_examples_run_one_after_another(self):
         """As a reader would try them, in the order of the help, in a folder that has the samples beside it."""
         (self.folder / "samples").symlink_to(Path(__file__).parents[3] / "samples")
-        for verb in re.findall(r"^  ([a-z]+) {2,}\S", self.run_program("--help").stdout, re.MULTILINE):
+        for verb in re.findall(r"^  ([a-z0-9-]+) {2,}\S", self.run_program("--help").stdout, re.MULTILINE):
             example = self.run_program(verb, "--help").stdout.split("\nExample:\n  parallax ")[1].strip()
             with self.subTest(example):
                 ended = self.run_program(*example.split())
