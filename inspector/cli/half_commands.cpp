@@ -15,7 +15,7 @@ class ConvertCommand final : public Command {
   void declare(CLI::App& app) override {
     app.add_option("MODEL", request_.model, "the model to convert")->required();
     app.add_option("--to", to_, "the type that float32 becomes")->type_name("float16|bfloat16")->required();
-    app.add_option("-o,--output", request_.output, "the converted model")->type_name("OUT")->required();
+    app.add_option("-o", request_.output, "the converted model")->type_name("OUT")->required();
     app.add_option("--keep", request_.half.keep,
                    "a node that stays in float32: its name, its path in a body, or a glob over these; may be repeated")
         ->type_name("NODE|GLOB")

@@ -14,7 +14,7 @@ class MergeDecodersCommand final : public Command {
     app.add_option("DECODER", request_.first, "the decoder of the first step, which makes the cache")->required();
     app.add_option("DECODER_WITH_PAST", request_.later, "the decoder of later steps, which reads the cache")
         ->required();
-    app.add_option("-o,--output", request_.output, "the merged model")->type_name("F.onnx")->required();
+    app.add_option("-o", request_.output, "the merged model")->type_name("F.onnx")->required();
     app.add_option("--condition", request_.condition,
                    "name of the new input, bool [1]: true with a cache (default: use_cache_branch)")
         ->type_name("NAME");
