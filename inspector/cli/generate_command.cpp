@@ -9,6 +9,7 @@
 #include "inspector/workbench/generate/generation_report.h"
 #include "inspector/workbench/generate/generator.h"
 #include "inspector/workbench/report_files.h"
+#include "inspector/workbench/run_side.h"
 
 namespace parallax::cli {
 namespace {
