@@ -4,7 +4,8 @@
     OMP_WAIT_POLICY=passive generate_bench.py PARALLAX --llama DIR --phi DIR --t5 DIR [--hf] [--rounds 5] [--threads 2]
 
 Folders are those of a model maker that writes `model.onnx` (llama, phi) or `encoder/ decoder/ decoder_with_past/` (t5). All
-contestants run in turns, round by round; a row has the median over rounds of each one's median step, and the ratio to ours.
+contestants run in turns, round by round; a row has the median over rounds of each one's median step, and the ratio to ours; of transformers the
+mean, its first step included.
 `--hf` adds transformers (eager) on models of the same configuration and random weights, where torch is installed.
 """
 
@@ -93,7 +94,8 @@ def transformers_of(kind, expected, threads):
     elif kind == "phi":
         model = transformers.PhiForCausalLM(transformers.PhiConfig(intermediate_size=2048, **sizes))
     else:
-        config = transformers.T5Config(d_model=512, d_ff=2048, d_kv=64, num_layers=6, num_heads=8, vocab_size=8000)
+        config = transformers.T5Config(d_model=512, d_ff=2048, d_kv=64, num_layers=6, num_heads=8, vocab_size=8000,
+                                       decoder_start_token_id=0)
         model = transformers.T5ForConditionalGeneration(config)
     model = model.eval()
 
