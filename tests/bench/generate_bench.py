@@ -4,8 +4,8 @@
     OMP_WAIT_POLICY=passive generate_bench.py PARALLAX --llama DIR --phi DIR --t5 DIR [--hf] [--rounds 5] [--threads 2]
 
 Folders are those of a model maker that writes `model.onnx` (llama, phi) or `encoder/ decoder/ decoder_with_past/` (t5). All
-contestants run in turns, round by round; a row has the median over rounds of each one's median step, and the ratio to ours; of transformers the
-mean, its first step included.
+contestants run in turns, round by round; a row has the median over rounds of each one's median step (of transformers: of the
+mean step, the first included), and the ratio to ours.
 `--hf` adds transformers (eager) on models of the same configuration and random weights, where torch is installed.
 """
 
