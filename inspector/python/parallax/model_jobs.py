@@ -122,7 +122,7 @@ def convert(
 
     >>> import parallax
     >>> parallax.convert("samples/cnn/model.onnx", "float16").to_dict()["casts"]                   # doctest: +SKIP
-    2
+    0
     """
     request: dict[str, Any] = {"model": arguments.model_of(model), "keep_io": keep_io, "tolerance": tolerance}
     arguments.set_names(request, keep=keep)
