@@ -14,12 +14,8 @@
 #include "inspector/python/binding/values.h"
 
 namespace parallax::python {
-namespace {
 
-void take_model(Fields& fields, const char* name, JobRequest& job, std::string& path,
-                std::shared_ptr<const Model>& in_memory) {
-  const nb::object given = fields.take(name);
-  if (given.is_none()) return;
+void read_model(const nb::object& given, std::string& path, std::shared_ptr<const Model>& in_memory) {
   if (nb::isinstance<ModelHandle>(given)) {
     in_memory = nb::inst_ptr<ModelHandle>(given)->model;
     path = in_memory->path;
@@ -27,6 +23,15 @@ void take_model(Fields& fields, const char* name, JobRequest& job, std::string& 
     path = nb::cast<std::string>(given);
     unwrap(refuse_dump(path));
   }
+}
+
+namespace {
+
+void take_model(Fields& fields, const char* name, JobRequest& job, std::string& path,
+                std::shared_ptr<const Model>& in_memory) {
+  const nb::object given = fields.take(name);
+  if (given.is_none()) return;
+  read_model(given, path, in_memory);
   job.read.push_back(path);
 }
 

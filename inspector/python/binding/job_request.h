@@ -24,6 +24,8 @@ struct JobRequest {
   PolicyArguments policy;
 };
 
+// A path, or a Model with the path that it was read from. Raises for a dump.
+void read_model(const nb::object& given, std::string& path, std::shared_ptr<const Model>& in_memory);
 // model and, where the job has one, against: paths or Models.
 void take_models(Fields& fields, JobRequest& job, bool has_against);
 // inputs (by name), inputs_source, input_files, seed, shapes, dims, ranges; tf32 and the other modes. After the models.

@@ -16,17 +16,6 @@
 namespace parallax::python {
 namespace {
 
-void take_model(Fields& fields, const char* name, std::string& path, std::shared_ptr<const Model>& in_memory) {
-  const nb::object given = fields.take(name);
-  if (nb::isinstance<ModelHandle>(given)) {
-    in_memory = nb::inst_ptr<ModelHandle>(given)->model;
-    path = in_memory->path;
-  } else {
-    path = nb::cast<std::string>(given);
-    unwrap(refuse_dump(path));
-  }
-}
-
 MessageCallback into(const std::shared_ptr<std::vector<std::string>>& notes) {
   return [notes](const std::string& sentence) { notes->push_back(sentence); };
 }
@@ -55,8 +44,8 @@ NextInputs next_inputs_of(const nb::object& function, const Model& model, Caller
 nb::object merge_decoders(Fields& fields) {
   MergeRequest request;
   const auto notes = std::make_shared<std::vector<std::string>>();
-  take_model(fields, "first", request.first, request.first_in_memory);
-  take_model(fields, "later", request.later, request.later_in_memory);
+  read_model(fields.take("first"), request.first, request.first_in_memory);
+  read_model(fields.take("later"), request.later, request.later_in_memory);
   request.output = fields.text("output");
   request.condition = fields.text("condition", request.condition);
   request.verify = fields.flag("verify");
@@ -76,7 +65,7 @@ nb::object merge_decoders(Fields& fields) {
 nb::object convert(Fields& fields) {
   ConvertRequest request;
   const auto notes = std::make_shared<std::vector<std::string>>();
-  take_model(fields, "model", request.model, request.model_in_memory);
+  read_model(fields.take("model"), request.model, request.model_in_memory);
   request.output = fields.text("output");
   request.half.to = unwrap(parse_half_type(fields.text("to", "float16")));
   request.half.keep = fields.texts("keep");
@@ -99,7 +88,7 @@ nb::object convert(Fields& fields) {
 nb::object audit_fp16(Fields& fields) {
   AuditRequest request;
   const auto notes = std::make_shared<std::vector<std::string>>();
-  take_model(fields, "model", request.model, request.model_in_memory);
+  read_model(fields.take("model"), request.model, request.model_in_memory);
   if (request.model_in_memory == nullptr) {  // arrays need the types that the model declares
     const nb::gil_scoped_release nogil;
     request.model_in_memory = unwrap(import_model(request.model));
