@@ -19,7 +19,7 @@ enum class WideStates : bool { refused, accepted };
 
 class KeptStates {
  public:
-  // Where a binding's values stand among the graph's inputs and outputs.
+  // The positions of a binding's values among the graph's inputs and outputs.
   struct Binding {
     size_t input = 0, output = 0;
     size_t axis = 0;                  // along which the state grows

@@ -9,7 +9,7 @@
 
 namespace parallax {
 
-// What a session offers that was prepared with RunOptions::states. run() then takes an absent Value for each bound
+// A session that was prepared with RunOptions::states is one, too. run() then takes an absent Value for each bound
 // input and returns an absent Value for each bound output; observers see both as plain values. States have the order of
 // RunOptions::states. No function here is called during a run.
 class SessionStates {

@@ -48,7 +48,7 @@ const Tensor* ExternalWriter::source_of(const StoredTensor& stored) const {
   return found == deferred_.end() ? nullptr : &found->second;
 }
 
-// What lies in a mapped file is given back behind the writer, so that memory does not grow with the model.
+// Pages of a mapped file are given back once they are written, so that memory does not grow with the model.
 bool ExternalWriter::write_payload(const StoredTensor& stored) {
   if (const Tensor* source = source_of(stored)) return write_converted(*source, stored.tensor.dtype());
   const auto bytes = stored.tensor.view().bytes();

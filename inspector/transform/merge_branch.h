@@ -26,11 +26,11 @@ struct BranchRequest {
   std::map<std::string, std::string, std::less<>> passed;  // output that the model lacks -> input that it is
 };
 
-// Values whose names the enclosing graph uses get names from `fresh`; `renamed` is told.
+// Values whose names the enclosing graph uses get names from `fresh`; they are added to `renamed`.
 std::shared_ptr<Graph> make_branch(const BranchRequest& request, const EnclosingGraph& enclosing, FreshNames& fresh,
                                    std::vector<RenamedItem>& renamed);
 
-// Whether the graph takes it rather than computes it.
+// True for inputs and initializers: the graph does not compute them.
 inline bool is_source(const ValueDef& value) {
   return value.input_index >= 0 || value.initializer_index >= 0 || value.sparse_initializer_index >= 0;
 }

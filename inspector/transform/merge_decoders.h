@@ -11,8 +11,8 @@
 
 namespace parallax::transform {
 
-// Weights are told apart by content: type, shape and bytes. Constants of a few bytes (shapes, axes, epsilons) stay in
-// each branch that reads them, where rewrites see their values.
+// Two weights are one where their content is equal: type, shape and bytes. Constants of a few bytes (shapes, axes,
+// epsilons) stay in each branch that reads them, where rewrites see their values.
 struct WeightCounts {
   int64_t shared = 0;  // read by both branches
   int64_t only_first = 0;

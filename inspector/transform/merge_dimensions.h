@@ -14,9 +14,9 @@ namespace parallax::transform {
 // the merged one.
 class MergedDimensions {
  public:
-  // Of an input that both have; `second`'s names win. Ask for all of these first.
+  // The type of an input that both have; `second`'s names win. All of these are asked for first.
   TypeInfo shared_input(const TypeInfo& first, const TypeInfo& second);
-  // Of an input that one has.
+  // The type of an input that one has.
   TypeInfo own_input(const TypeInfo& type, bool is_of_second);
   TypeInfo output(const TypeInfo& first, const TypeInfo& second) const;
 

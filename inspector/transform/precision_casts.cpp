@@ -174,7 +174,7 @@ class CastPlacer {
     }
   }
 
-  // Whether the value was float32, in whichever graph it is defined.
+  // True for a value that was float32, in whichever graph it is defined.
   bool is_float(Graph& graph, ValueId id) const {
     if (!at(graph, id).is_outer) return floats_.contains({&graph, id});
     Graph* outside = around(&graph);

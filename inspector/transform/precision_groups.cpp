@@ -283,7 +283,7 @@ class Walker {
 
   // ---- operators that their schema describes ----
 
-  // Whether the type parameter may be the narrow type on this node.
+  // True where the type parameter may be the narrow type on this node.
   bool allows_narrow(const GraphScope& scope, const NodeVisit& visit, std::string_view parameter) const {
     const OpSchema& schema = *visit.node.schema;
     const TypeConstraint* constraint = schema.type_constraint(parameter);
@@ -466,7 +466,7 @@ class Walker {
     }
     for (size_t index = 0; index < std::min(use.outputs.size(), visit.node.outputs.size()); ++index) {
       name_type(scope, visit.node.outputs[index], use.outputs[index].type);
-      // What the body's inference does not know is float32 as the call has it, and stays so.
+      // A value whose type the body's inference does not know is float32 as the call has it, and stays so.
       if (visit.entry.is_kept || !is_float32_tensor(use.outputs[index].type)) demand_float32(use.outputs[index].group);
       define_output(scope, visit, index, use.outputs[index].group);
     }

@@ -24,8 +24,7 @@ enum class PrecisionRule : uint8_t {
 };
 PrecisionRule precision_rule_of(const Node& node);
 
-// Whether the operator wants float32 as its input `index`, whatever its schema allows: a region's borders and scales of
-// a Resize.
+// True for an input that must be float32 whatever the schema allows: the region's borders and the scales of a Resize.
 bool is_always_float32(const Node& node, size_t index);
 
 // The attribute that names the element type of the output, or nothing ("").
