@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tidy check knows of this tree: the direction of includes, who may use which library, limits and exemptions."""
 
 # The top level of the tree; dot files are free.
 TOP_LEVEL = {
-    "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md",
+    "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "NOTICE", "CONTRIBUTING.md", "SECURITY.md",
+    "CHANGELOG.md",
     "gui", "inspector", "runtime", "reference", "tests", "samples", "assets",
 }
 
