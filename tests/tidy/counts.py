@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counts what this tree wants less of, and fails where a count is above its limit: tests/tidy/README.md lists the measures.
+
+counts.py [ROOT]            prints one row a measure; exit 1 where one is above LIMITS
+counts.py --list NAME       prints where a measure's or a word's occurrences are, one line each
+counts.py --lower           writes today's counts into LIMITS where they are lower
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import functions
+import tidy
+import words
+
+# The largest count of each measure and word that passes. A limit falls with its count and never rises.
+LIMITS: dict[str, int] = {
+    "bare openings": 940,
+    "crowded folders": 438,
+    "long files": 38,
+    "verdict writes": 15,
+    "cpu dispatch": 14,
+    "thresholds": 54,
+    "halves": 138,
+    "codes": 927,
+    "byte_*, nibble_*": 350,
+    "turn": 340,
+    "place": 4093,
+    "site": 2098,
+    "image": 251,
+    "outbox, parcel, told": 431,
+    "letter, post": 81,
+    "leftovers": 61,
+    "guilty": 159,
+    "trials": 72,
+    "withdraw": 77,
+    "leaves nothing, made up for": 12,
+    "felt": 39,
+    "matter": 43,
+    "otherwise": 73,
+    "hand over": 77,
+    "grown rounding": 26,
+    "why_*": 258,
+    "spread": 138,
+    "apart": 282,
+    "rounds, looks, patience": 58,
+    "laced, strips, tame": 114,
+    "ms_*": 571,
+    "doings, glass, stage": 11,
+    "stage": 93,
+    "behind": 268,
+    "beside": 295,
+    "lies": 290,
+    "British spelling": 1382,
+}
+
+GOALS = {"bare openings": 29, "cpu dispatch": 1}  # of the others: 0
+
+CXX = (".h", ".cpp", ".cu", ".cuh")
+DOCUMENTS = (".md", ".html", ".toml", ".script")
+FOLDER_FILES = 45
+FILE_LINES = 400
+OWN_FOLDER = "tests/tidy/"
+
+BARE_OPENING = re.compile(r"(What|Of|Whether|Where|The same)\b")
+# Writes of a verdict: one function may decide, the readers of a stored report restore what was decided.
+VERDICT_WRITE = re.compile(r"(?:\.|->)verdict\s*=(?!=)")
+VERDICT_FILES = ("inspector/diff/compare/verdict.cpp", "inspector/diff/compare/apply_diagnosis.cpp")
+CPU_DISPATCH = re.compile(r"__builtin_cpu_(?:supports|is)|__get_cpuid|\bcpuid\s*\(|HWY_DYNAMIC_DISPATCH|target_clones|\bifunc\b"
+                          r"|get_effective_cpu_isa")
+THRESHOLD_TABLE = "inspector/diff/tolerance/thresholds.h"
+THRESHOLD = re.compile(r"\bconstexpr\s+(?:double|float)\s+(k\w+\s*=[^;]*);")
+THRESHOLD_NAME = re.compile(r"\b(k[A-Z]\w*)\s*=\s*([^,;]*)")
+
+
+class Found(NamedTuple):
+    """One occurrence of a measure: where, and the text that counts."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+class Block(NamedTuple):
+    """A comment: whole lines one after the other, or a docstring."""
+
+    line: int
+    text: str
+
+
+def is_cmake(path: str) -> bool:
+    return path.endswith((".cmake", "CMakeLists.txt"))
+
+
+def sources(root: Path) -> dict[str, str]:
+    """The text of every source and document of the tree by its path."""
+    found: dict[str, str] = {}
+    for name in tidy.files_of(root):
+        if name.endswith((*CXX, *DOCUMENTS, ".py")) or is_cmake(name) or "." not in name.rsplit("/", 1)[-1]:
+            found[name] = (root / name).read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def line_blocks(text: str, mark: str) -> Iterator[Block]:
+    """Runs of lines that hold only a comment, each run once."""
+    run: list[str] = []
+    first = 0
+    for number, line in enumerate([*text.split("\n"), ""], start=1):
+        stripped = line.strip()
+        if stripped.startswith(mark) and not stripped.startswith(("#!", f"{mark} SPDX-")):
+            first = first if run else number
+            run.append(stripped.lstrip("/#").strip())
+        elif run:
+            yield Block(first, " ".join(run))
+            run = []
+
+
+def docstrings(text: str) -> Iterator[Block]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            content = ast.get_docstring(node)
+            if content is not None:
+                yield Block(node.body[0].lineno, " ".join(content.split()))
+
+
+def comment_blocks(path: str, text: str) -> Iterator[Block]:
+    if path.endswith(CXX):
+        yield from line_blocks(text, "//")
+    elif path.endswith(".py"):
+        yield from line_blocks(text, "#")
+        yield from docstrings(text)
+    elif is_cmake(path):
+        yield from line_blocks(text, "#")
+
+
+def bare_openings(files: dict[str, str]) -> Iterator[Found]:
+    for path, text in files.items():
+        for block in comment_blocks(path, text):
+            if BARE_OPENING.match(block.text):
+                yield Found(path, block.line, block.text)
+
+
+def crowded_folders(files: dict[str, str]) -> Iterator[Found]:
+    """Each file beyond the 45th of its folder, one an occurrence."""
+    sizes = Counter(path.rpartition("/")[0] for path in files)
+    for folder, size in sorted(sizes.items()):
+        for number in range(FOLDER_FILES + 1, size + 1):
+            yield Found(folder, number, f"file {number} of one folder; {FOLDER_FILES} at most")
+
+
+def long_files(files: dict[str, str]) -> Iterator[Found]:
+    for path, text in files.items():
+        if path.endswith((*CXX, ".py")) and text.count("\n") > FILE_LINES:
+            yield Found(path, text.count("\n"), f"{text.count(chr(10))} lines; {FILE_LINES} at most")
+
+
+def line_of(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def line_text(text: str, position: int) -> str:
+    begin = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    return text[begin:end if end >= 0 else len(text)].strip()
+
+
+def matches(path: str, text: str, pattern: re.Pattern[str]) -> Iterator[Found]:
+    for match in pattern.finditer(text):
+        yield Found(path, line_of(text, match.start()), line_text(text, match.start()))
+
+
+def verdict_writes(files: dict[str, str]) -> Iterator[Found]:
+    for path, text in files.items():
+        if path.endswith(CXX) and not path.startswith("tests/") and path not in VERDICT_FILES:
+            yield from matches(path, functions.without_comments(text), VERDICT_WRITE)
+
+
+def dispatching_files(files: dict[str, str]) -> Iterator[Found]:
+    """Each file that asks the processor what it can, or has the compiler's resolver ask, once."""
+    for path, text in files.items():
+        if path.endswith(CXX) and not path.startswith("tests/"):
+            first = next(matches(path, functions.without_comments(text), CPU_DISPATCH), None)
+            if first is not None:
+                yield first
+
+
+def scattered_thresholds(files: dict[str, str]) -> Iterator[Found]:
+    for path, text in files.items():
+        if not path.startswith("inspector/diff/") or path == THRESHOLD_TABLE or not path.endswith(CXX):
+            continue
+        for match in THRESHOLD.finditer(functions.without_comments(text)):
+            for name, value in THRESHOLD_NAME.findall(match.group(1)):
+                if "numeric_limits" not in value:
+                    yield Found(path, line_of(text, match.start()), f"{name} = {value}")
+
+
+MEASURES = {
+    "bare openings": bare_openings,
+    "crowded folders": crowded_folders,
+    "long files": long_files,
+    "verdict writes": verdict_writes,
+    "cpu dispatch": dispatching_files,
+    "thresholds": scattered_thresholds,
+}
+
+
+def indent(text: str, begin: int) -> int:
+    """The number of blanks that the line at `begin` opens with."""
+    line = text[begin:text.find("\n", begin) + 1 or len(text)]
+    return len(line) - len(line.lstrip()) if line.strip() else 0
+
+
+def is_within(expression: re.Pattern[str], line: str, match: re.Match[str], begin: int) -> bool:
+    """True where a match of the expression in the line, which begins at `begin` of its text, covers the word's match."""
+    return any(begin + span.start() <= match.start() and match.end() <= begin + span.end() for span in expression.finditer(line))
+
+
+def occurrences(path: str, text: str, word: words.Word) -> Iterator[Found]:
+    """The uses of a word in a path's text and in the path itself; exceptions are left out."""
+    exceptions = [a for a in word.allowed if path.startswith(a.paths or ("",))]
+    if any(not a.text for a in exceptions):
+        return
+    pattern = re.compile(word.pattern)
+    expressions = [re.compile(a.text) for a in exceptions]
+    for content, is_name in ((path, True), (text, False)):
+        for match in pattern.finditer(content):
+            begin = content.rfind("\n", 0, match.start()) + 1
+            line = line_text(content, match.start())
+            if not any(is_within(expression, line, match, begin + indent(content, begin)) for expression in expressions):
+                yield Found(path, 0 if is_name else line_of(content, match.start()), line)
+
+
+def uses(files: dict[str, str], word: words.Word) -> Iterator[Found]:
+    for path, text in files.items():
+        if not path.startswith(OWN_FOLDER) and path.startswith(word.paths or ("",)) and path != "CHANGELOG.md":
+            yield from occurrences(path, text, word)
+
+
+def listing(files: dict[str, str], name: str) -> list[Found]:
+    """Every occurrence of the measure or word of that name; KeyError where there is none."""
+    if name in MEASURES:
+        return list(MEASURES[name](files))
+    rows = {word.name: word for word in words.WORDS}
+    return list(uses(files, rows[name]))
+
+
+def count_all(files: dict[str, str]) -> dict[str, int]:
+    return {name: len(listing(files, name)) for name in (*MEASURES, *(word.name for word in words.WORDS))}
+
+
+def lower(counted: dict[str, int]) -> None:
+    """Writes counts that are below their limits into this file; a measure without a limit gets its first one."""
+    rows = "".join(f'    "{name}": {min(count, LIMITS.get(name, count))},\n' for name, count in counted.items())
+    own = Path(__file__)
+    text = own.read_text(encoding="utf-8")
+    own.write_text(re.sub(r"(LIMITS: dict\[str, int\] = \{\n).*?(\n?\}\n)", lambda m: m.group(1) + rows + "}\n", text, count=1, flags=re.DOTALL),
+                   encoding="utf-8")
+
+
+def report(counted: dict[str, int]) -> bool:
+    """Prints the table; true where no count is above its limit."""
+    print(f"{'measure or word':<30}{'count':>7}{'limit':>7}{'goal':>6}")
+    is_fine = True
+    for name, count in counted.items():
+        limit = LIMITS.get(name, 0)
+        note = ""
+        if count > limit:
+            is_fine = False
+            note = f"  {name} is {count}; it must be at most {limit}. `counts.py --list '{name}'` shows where."
+        print(f"{name:<30}{count:>7}{limit:>7}{GOALS.get(name, 0):>6}{note}")
+    return is_fine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2])
+    parser.add_argument("--list", metavar="NAME", choices=[*MEASURES, *(word.name for word in words.WORDS)])
+    parser.add_argument("--lower", action="store_true")
+    options = parser.parse_args()
+    files = sources(options.root)
+    if options.list:
+        for found in listing(files, options.list):
+            print(found)
+        return 0
+    counted = count_all(files)
+    if options.lower:
+        lower(counted)
+        return 0
+    return 0 if report(counted) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
