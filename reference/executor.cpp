@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference as an Executor: options, preparation, and sessions around the interpreter.
 #include <fmt/format.h>
 

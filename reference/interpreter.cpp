@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The walk over a graph: place inputs and constants, run nodes in order, let values go after their last reader.
 #include "reference/interpreter.h"
 
@@ -8,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
-#include "reference/signature.h"
+#include "reference/ops/signature.h"
 
 namespace parallax::reference {
 namespace {

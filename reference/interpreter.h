@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interpreter: one call of a planned model, walking its graphs in order and telling the observer of every value.
 #pragma once
 

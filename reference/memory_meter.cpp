@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counting of payloads by their address.
 #include "reference/memory_meter.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryMeter: bytes of all payloads that values of a session hold, each payload counted once however many values share
 // it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building of plans, from the main graph down.
 #include "reference/plan.h"
 
@@ -6,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
+#include "reference/ops/signature.h"
 #include "reference/ops/sparse.h"
-#include "reference/signature.h"
 
 namespace parallax::reference {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GraphPlan: what can be known of a graph before it runs: each node's function, the bodies it owns, which values of the
 // enclosing graph they read, and which values no later node reads.
 #pragma once
@@ -8,7 +9,7 @@
 
 #include "inspector/base/result.h"
 #include "inspector/exec/sites.h"
-#include "reference/table.h"
+#include "reference/ops/table.h"
 
 namespace parallax::reference {
 

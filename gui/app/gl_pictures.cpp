@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Textures and screenshots through plain OpenGL.
 #define GL_GLEXT_PROTOTYPES
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names of GLFW's keys.
 #include "gui/app/keys.h"
 

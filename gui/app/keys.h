@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys as chords, the words of the command table: "Ctrl+Shift+O", "PageDown".
 #pragma once
 

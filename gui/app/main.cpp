@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program `parallax-gui`: a window on a model, a dump or two dumps; with --shot and --script, pictures without a
 // display.
 #include <algorithm>

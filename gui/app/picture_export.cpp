@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts the pane out of the frame.
 #include "gui/app/picture_export.h"
 

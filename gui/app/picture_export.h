@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The picture of the graph's pane that an export asked for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uses libpng's simplified interface: whole pictures, no state.
 #include "gui/app/png_file.h"
 

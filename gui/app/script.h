@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scripts: a person's doings as lines of text, for tests, demonstrations and pictures.
 //   open FILE [FILE]     files by their paths
 //   run MODEL [A,B]      a model on two executors

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines of "key value".
 #include "gui/app/settings.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is kept between two starts: theme, sizes of panes, recent files. A text file in the XDG configuration folder.
 #pragma once
 

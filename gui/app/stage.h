@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage: where frames are shown. A window for people, or a picture in memory for scripts and tests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The window: GLFW and OpenGL 3.3. Sleeps until something happens.
 #define GLFW_INCLUDE_NONE
 #include <algorithm>

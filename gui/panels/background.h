@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Background: work whose result a window needs. Short work is done at once, long work in a thread while frames go on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bars above and below: menus, search, what colours mean, messages, status.
 #include <algorithm>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the painter does for each box and wire.
 #include "gui/panels/canvas_painter.h"
 
@@ -5,7 +6,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "inspector/workbench/view_export.h"
+#include "gui/viewmodel/view_export.h"
 
 namespace parallax::gui {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CanvasPainter: draws a scene's boxes and wires as far as they are in sight and large enough to be seen.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The graph canvas: the mouse on it, and the ribbon of all values beside it.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What opens over the windows: the palette of commands, the keys, opening, running.
 #include <algorithm>
 #include <array>

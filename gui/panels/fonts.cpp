@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The embedded faces: DejaVu Sans and DejaVu Sans Mono, taken from Debian's fonts-dejavu-core when this is built, so
 // that the program looks the same everywhere and has the symbols it uses. Their licence: assets/README.md.
 #include "gui/panels/ui.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frame around all windows: fixed panes with splitters between them, and the way of the keys.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heat maps: textures, zoomed and dragged together with the mouse, with numbers in cells that have room for them.
 #include <algorithm>
 #include <array>

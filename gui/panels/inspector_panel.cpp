@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inspector at the right: what is known of the node and the value selected.
 #include <fmt/format.h>
 

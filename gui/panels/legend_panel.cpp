@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The legend: a strip below the graph, over as many lines as it needs, so that it hides no node.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lists at the left: alerts, the table of all values, ranked causes.
 #include <algorithm>
 #include <array>
@@ -6,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "gui/panels/panels.h"
-#include "inspector/workbench/view_numbers.h"
+#include "inspector/render/compact_numbers.h"
 
 namespace parallax::gui {
 namespace {

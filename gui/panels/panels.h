@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The windows of the program: each draws one part of the Viewer into the child window it is called in.
 #pragma once
 

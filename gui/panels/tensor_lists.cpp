@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // At the right of the tensor viewer, one at a time: the worst elements, all elements, figures by channel, and what
 // stands around the element picked.
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "gui/panels/tensor_parts.h"
-#include "inspector/workbench/view_numbers.h"
+#include "inspector/render/compact_numbers.h"
 
 namespace parallax::gui {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensor viewer: what is looked at, in which measure and slice, and the three parts below it.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of the tensor viewer, each in its own child window.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Beside the heat map: the range its colours span, how often values occur, and the element picked.
 #include <algorithm>
 #include <cmath>
@@ -5,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "gui/panels/tensor_parts.h"
-#include "inspector/workbench/view_numbers.h"
+#include "inspector/render/compact_numbers.h"
 
 namespace parallax::gui {
 namespace {

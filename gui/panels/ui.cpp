@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Themes and small helpers of all windows.
 #include "gui/panels/ui.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ui: what all windows share besides the Viewer: theme, fonts, textures, the register of named widgets, and the keys
 // that have come in.
 #pragma once
@@ -14,7 +15,7 @@
 #include <imgui.h>
 
 #include "gui/panels/background.h"
-#include "inspector/workbench/viewer.h"
+#include "gui/viewmodel/viewer.h"
 
 namespace parallax::gui {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CancelToken: a flag one thread sets and a long job of another thread reads between nodes and blocks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Overflow-checked arithmetic on sizes: the one place where products of untrusted dimensions are formed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CRC-32C by tables, by the SSE 4.2 instruction on three interleaved streams joined by a shift table, and by AVX-512
 // carry-less products.
 #include "inspector/base/crc32c.h"

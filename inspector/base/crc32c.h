@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CRC-32C (Castagnoli, polynomial 0x1EDC6F41 reflected, as in RFC 3720 appendix B.4): the check of every dump record.
 #pragma once
 

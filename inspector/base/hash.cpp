@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thin calls into libxxhash and OpenSSL's libcrypto.
 #include "inspector/base/hash.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hashes of content: SHA-256 for models (what a person may compare with sha256sum), XXH3-128 for tensors (equal
 // payloads).
 #pragma once

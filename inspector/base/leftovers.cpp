@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of what is there, and the thread that clears up: a handler of signals cannot.
 #include "inspector/base/leftovers.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a process leaves behind when a signal ends it: what is temporary goes, what was written for the user is named.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log functions over spdlog's stderr sink, plain text without time stamps.
 #include "inspector/base/log.h"
 

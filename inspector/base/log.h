@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages for the person at the terminal: to stderr, one line each. Results never go through here.
 #pragma once
 

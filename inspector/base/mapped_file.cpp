@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MappedFile and whole-file reading and writing by POSIX calls.
 #include "inspector/base/mapped_file.h"
 

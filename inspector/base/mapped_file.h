@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file mapped for reading: how dumps, models and external data come into memory without a copy.
 #pragma once
 

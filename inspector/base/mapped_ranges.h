@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of mapped files by address: for readers that pass over weights once and know no file.
 #pragma once
 

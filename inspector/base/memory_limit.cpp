@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sentences, with the figures of which they speak.
 #include "inspector/base/memory_limit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is said where a limit of memory is met, in the same words by every executor.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Large arrays are mapped one by one: on the heap, freed ones would lie between small blocks that live longer. Small
 // ones come from malloc and are aligned by hand: glibc's aligned_alloc (before 2.38) does not find the hole that a
 // freed block of the same size left, takes no thread's cache, and so lets the heap grow.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory for arrays of numbers: tensors' payloads and what operators keep for a moment. What is freed serves the next
 // array of its size or goes back to the system, so that what a program holds does not grow with the number of arrays
 // that came and went, however many small blocks that live longer were allocated between them.

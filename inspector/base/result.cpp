@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error construction and the mapping from error codes to exit codes.
 #include "inspector/base/result.h"
 

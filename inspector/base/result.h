@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Result<T> and Status: how every library edge of Parallax reports failure. No exception crosses a library edge.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splitting at a separator, without copies.
 #include "inspector/base/text.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small work on text that several parts need.
 #pragma once
 

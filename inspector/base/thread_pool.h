@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One process-wide pool of threads for loops over independent outputs. Whether a loop is spread over threads is decided
 // by how much work it is; a result never depends on how many threads ran it, because no sum is split.
 #pragma once

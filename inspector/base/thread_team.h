@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // run_team: threads that work on one thing together and may wait for each other, as those of a parallel_for may not.
 // They are the pool's (thread_pool.h), so that a library with a thread runtime of its own can do without it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transposing matrices by small squares of elements in vector registers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax audit-fp16`.
 #include <fmt/format.h>
 
@@ -6,8 +7,8 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
-#include "inspector/workbench/audit.h"
-#include "inspector/workbench/convert.h"
+#include "inspector/workbench/half_precision/audit.h"
+#include "inspector/workbench/half_precision/convert.h"
 
 namespace parallax::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command: one verb of the program. Verbs are listed in commands.cpp; each file *_command.cpp holds one or a few of
 // them.
 #pragma once

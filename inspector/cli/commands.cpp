@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of verbs.
 #include "inspector/cli/command.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Printing, errors and the progress bar.
 #include "inspector/cli/console.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The terminal: results to stdout, messages to stderr, colour and progress only where a person sees them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax diff` and `parallax blame`.
 #include <fmt/format.h>
 
@@ -5,7 +6,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/run.h"

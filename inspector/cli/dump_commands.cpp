@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax import`, `export`, `check` and `repair`.
 #include <fmt/format.h>
 
@@ -7,7 +8,7 @@
 #include "inspector/cli/options.h"
 #include "inspector/dump/convert.h"
 #include "inspector/dump/dump_reader.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/checks.h"
 #include "inspector/workbench/open.h"
 

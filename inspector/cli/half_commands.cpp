@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax convert`: half precision.
 #include <fmt/format.h>
 
@@ -5,7 +6,7 @@
 #include "inspector/cli/command.h"
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
-#include "inspector/workbench/convert.h"
+#include "inspector/workbench/half_precision/convert.h"
 
 namespace parallax::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program `parallax`: parses the command line, runs the verb, turns errors into one sentence and an exit code.
 #include <algorithm>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax merge-decoders`.
 #include "inspector/base/log.h"
 #include "inspector/cli/command.h"

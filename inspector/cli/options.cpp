@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declaring the shared options, and writing reports.
 #include "inspector/cli/options.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options that several verbs share: how the parser knows them, and what ends a verb that has compared.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax rewrite`.
 #include <fmt/format.h>
 
@@ -6,8 +7,8 @@
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
 #include "inspector/executors/rewrite.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/checks.h"
 
 namespace parallax::cli {

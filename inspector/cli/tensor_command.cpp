@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax tensor`.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax extract` and `reduce`: models made from models.
 #include <fmt/format.h>
 
@@ -7,7 +8,7 @@
 #include "inspector/cli/options.h"
 #include "inspector/executors/default_executors.h"
 #include "inspector/workbench/extract.h"
-#include "inspector/workbench/reduce.h"
+#include "inspector/workbench/reduce/reduce.h"
 
 namespace parallax::cli {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `parallax show`, `parallax dot` and `parallax doctor`.
 #include <fmt/format.h>
 
@@ -7,7 +8,7 @@
 #include "inspector/cli/console.h"
 #include "inspector/cli/options.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "inspector/render/dot.h"
 #include "inspector/render/graph_text.h"
 #include "inspector/render/graphviz.h"

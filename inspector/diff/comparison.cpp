@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the values of a comparison make its whole, and the spelling of every word of the document.
 #include "inspector/diff/comparison.h"
 
@@ -7,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "inspector/diff/value_compare.h"
 #include "inspector/exec/path_parts.h"
 #include "inspector/exec/value_path.h"
 
@@ -204,34 +204,6 @@ Cause cause_at(const ValueComparison& value, std::string why) {
   cause.path = value.path;
   cause.why = std::move(why);
   return cause;
-}
-
-void take_back_pair(ValueComparison& value, std::string_view note) {
-  diff::set_not_compared(value, fmt::format("{}B", diff::kAbsentIn));
-  value.note = note;
-}
-
-bool is_taken_back(const ValueComparison& value) {
-  return value.note == kPairedWrongly || value.note == kWrittenOtherwise;
-}
-
-void part_pairs(std::vector<ValueComparison>& values, const DescribeInB& describe) {
-  std::vector<ValueComparison> parted;
-  parted.reserve(values.size());
-  for (ValueComparison& value : values) {
-    ValueComparison& in_a = parted.emplace_back(std::move(value));
-    if (!is_taken_back(in_a) || in_a.b.empty()) continue;
-    ValueComparison in_b;
-    in_b.path = in_b.b = std::exchange(in_a.b, {});
-    in_a.matched_by = MatchedBy::path;
-    in_b.dtype = in_a.dtype;
-    in_b.shape = in_a.shape;
-    in_b.origin = in_a.origin;
-    describe(in_b.path, in_b);
-    diff::set_not_compared(in_b, fmt::format("{}A", diff::kAbsentIn));
-    parted.push_back(std::move(in_b));
-  }
-  values = std::move(parted);
 }
 
 bool is_apart(const ValueComparison& value) {

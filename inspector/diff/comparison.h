@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparison: the document that `run` with two sides, `diff` and `blame` make. Reports are renderings of it; the field
 // names and meanings are those of the command line's JSON contract.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/diff/metrics.h"
+#include "inspector/diff/metrics/metrics.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/shape.h"
 #include "inspector/tensor/type_info.h"
@@ -146,19 +146,6 @@ const ValueComparison* input_of_other_shape(const Comparison& comparison);
 
 // A cause at the value's place, with its node and operator, that says `why`.
 Cause cause_at(const ValueComparison& value, std::string why);
-
-// Notes of values of two models that were taken back as pairs: they are none, or constants written in another way.
-inline constexpr std::string_view kPairedWrongly =
-    "what B makes in its place is another value: all that follows agrees";
-inline constexpr std::string_view kWrittenOtherwise = "another constant, to the same effect";
-
-// From here on the value is not compared: B does not have it. Its counterpart stays beside it until part_pairs.
-void take_back_pair(ValueComparison& value, std::string_view note);
-bool is_taken_back(const ValueComparison& value);
-// Lets what B has in the place of values that were taken back stand for itself, each behind A's. `describe` says what
-// makes the value of this path in B.
-using DescribeInB = std::function<void(const std::string& path, ValueComparison& value)>;
-void part_pairs(std::vector<ValueComparison>& values, const DescribeInB& describe);
 
 // How the reason ends of a value of which a side kept a sample.
 inline constexpr std::string_view kBySample = "compared by a sample of elements";

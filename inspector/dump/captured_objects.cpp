@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model of Identity nodes over initializers: the names of its outputs are the containers.
 #include "inspector/dump/captured_objects.h"
 
@@ -8,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/dump/object_tree.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 
 namespace parallax {
 namespace {

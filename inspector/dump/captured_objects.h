@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captured objects (modules' inputs and outputs, in their containers) to and from a model of constants in the form that
 // onnx-diagnostic's mini builder writes.
 #pragma once
@@ -9,7 +10,7 @@
 #include "inspector/base/result.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/tensor_recorder.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // check_dump: reads every byte and says everything that is wrong.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dumps from and to the tensor files of other tools.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns records into executions, graphs, calls, entries and events once; payloads are touched when they are asked for.
 #include "inspector/dump/dump_reader.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DumpReader: a dump file mapped for reading. Opening reads the index (or scans the records when there is none), never
 // payloads.
 #pragma once

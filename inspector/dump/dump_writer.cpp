@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From events to records: levels, aliases, graphs. RecordLog does the rest.
 #include "inspector/dump/dump_writer.h"
 

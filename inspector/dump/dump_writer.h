@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DumpWriter: an Observer that appends everything it is shown to a dump file (FORMAT.md) through a ring and a writer
 // thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks paths up among a model's sites, whose ids are in execution order.
 #include "inspector/dump/execution_order.h"
 

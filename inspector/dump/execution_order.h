@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where values stand in the execution of their model, by their paths: the order in which a run would have shown them.
 #pragma once
 

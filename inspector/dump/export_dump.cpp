@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // export_dump: picks the values of a dump that a kind of file can hold, and writes them.
 #include <algorithm>
 #include <array>
@@ -11,7 +12,7 @@
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/npy.h"
 #include "inspector/dump/origin.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 
 namespace parallax {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes in, bytes out; every read is checked against what is left.
 #include "inspector/dump/fields.h"
 

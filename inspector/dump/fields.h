@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fields of a record's body (tag, size, content), and the plain byte streams inside a field.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CRCs and plausibility of record headers.
 #include "inspector/dump/format.h"
 

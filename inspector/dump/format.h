@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fixed layout of a dump file, as FORMAT.md gives it: file header, record header, seal, and the numbers of kinds
 // and fields.
 #pragma once

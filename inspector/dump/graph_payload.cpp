@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors above 1 KiB are written with shape [0]; reading gives them their shape back over pages of zeros that take no
 // memory.
 #include "inspector/dump/graph_payload.h"
@@ -8,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "inspector/dump/dump_reader.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/shape_inference/infer_types.h"
 
 namespace parallax::dump {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model without its weights, as the payload of a Graph record.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Growth by posix_fallocate, mapping by chunks into address space that was set aside, so that neighbours in the file
 // are neighbours in memory.
 #include "inspector/dump/growing_file.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GrowingFile: a file that is written through its own mapping, or much at once by calls. Blocks are reserved before
 // they are mapped, so that a full disk is an error here and never a signal there; what is stored survives the process.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies tensor by tensor, whatever holds them.
 #include "inspector/dump/host_copy.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values whose tensors lie on a device, brought into host memory.
 #pragma once
 

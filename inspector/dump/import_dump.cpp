@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // import_dump: shows the values of an origin to a dump writer, as an executor would.
 #include <algorithm>
 #include <map>

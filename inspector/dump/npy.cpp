@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npy files: elements into our order and back.
 #include "inspector/dump/npy.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor files of other tools: .npy, .npz and .safetensors. Reading trusts nothing in them.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/tensor.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Format: numpy.lib.format, versions 1.0 to 3.0. The literal is a dictionary of three keys; nothing else of Python is
 // read.
 #include "inspector/dump/npy_header.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npy files in memory: the header, which is numpy's description of an array as a Python literal, and a whole file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npz files: zip archives of .npy files, through libzip.
 #include <set>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trees of containers (FORMAT.md: structure) to and from the output names of a model of constants, as onnx-diagnostic's
 // mini builder writes them: "dict_x___tuple_0___tensor", "dict._y___list.___empty". Private to this folder.
 #pragma once

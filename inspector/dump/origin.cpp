@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One reader for each kind of origin, chosen by what the path is.
 #include "inspector/dump/origin.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading the tensor files of other tools as one list of named values.
 #pragma once
 
@@ -7,7 +8,7 @@
 
 #include "inspector/base/result.h"
 #include "inspector/exec/observer.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax::dump {
 

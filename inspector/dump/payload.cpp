@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writing and reading payloads. Reading trusts nothing: counts are held against the bytes that are left before memory
 // is taken.
 #include "inspector/dump/payload.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a Value lies in a payload: raw elements for tensors, a coded tree and aligned contents for everything else.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order of stores is what makes a record whole or absent: payload, body, header, and the magic word last.
 #include "inspector/dump/record_log.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RecordLog: appends records to a dump file and seals them. The appending thread copies and commits; a second thread
 // prepares space ahead of it, where a processor is free for that, and, behind it, compares payloads that may be equal.
 #pragma once

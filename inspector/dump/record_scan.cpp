@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every offset and size is held against the file before it is followed.
 #include "inspector/dump/record_scan.h"
 

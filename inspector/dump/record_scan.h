@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding the records of a mapped dump: from its index, or by walking the file.
 #pragma once
 

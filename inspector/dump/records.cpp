@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tags and contents of the fields of every record kind.
 #include "inspector/dump/records.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the bodies of the record kinds say, as structs, and their coding. FORMAT.md gives tags and meaning.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // repair_dump: copies what is intact into a fresh file, with ids kept, so that references still hold.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .safetensors files: u64 size of a JSON header, the header, and the payloads, which must cover the rest without gap or
 // overlap.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies single elements; packed ones bit by bit.
 #include "inspector/dump/sample.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which elements a sample holds, and taking them.
 #pragma once
 

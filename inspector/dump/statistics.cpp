@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors are cut into chunks that do not depend on the number of threads; chunks are joined in order.
 #include "inspector/dump/statistics.h"
 

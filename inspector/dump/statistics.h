@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The statistics of a tensor on the host, alone or in the pass that copies it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The statistics of one chunk of numbers. One body of generic vectors, compiled for three instruction sets; it fixes
 // the order of every addition, so that all three give the same bits.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The body of the kernels, included once by each statistics_kernel_<set>.cpp, which names the functions
 // PX_CHUNK_KERNEL and PX_COPY_KERNEL and is compiled for its instruction set. It includes nothing with inline code but
 // the intrinsics: other code would be shared with files for lesser CPUs.

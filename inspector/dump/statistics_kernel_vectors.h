@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vectors of statistics_kernel_body.h: loading each format, the copy past the cache, and the CRC of what goes by.
 // Compiled with that file for each instruction set, as part of it.
 #pragma once

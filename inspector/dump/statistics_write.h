@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistics of a payload while it is handed on, for who writes files by calls and not through memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns paths into the value infos and frames that a dump writer is shown.
 #include "inspector/dump/tensor_recorder.h"
 

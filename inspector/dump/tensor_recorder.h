@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TensorRecorder: writes values that no executor of ours produced (a program's modules, an interpreted graph, imported
 // tensors) into a dump, each under a path of its own and at the moment it is seen.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matching names of torch by the module scopes and the FX nodes of an exported graph's nodes.
 #include "inspector/dump/torch_names.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names that torch has for values of an exported graph, found through the metadata that the exporter wrote: nodes of
 // the exported program ("linear_3") and outputs of modules ("decoder.norm_1", "module(decoder.norm_1).call[0]//out").
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text between numpy's UTF-32 and our UTF-8.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A frame that is a branch, and its sibling.
 #include "inspector/exec/branches.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values in the branch of an If that did not run: why they are not there.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CaptureTraffic: what a session whose values lie on a device tells of how they came to the observer.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What all executors share: the description of a run and the check of its inputs.
 #include "inspector/exec/executor.h"
 
@@ -5,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

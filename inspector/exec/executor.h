@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Executor and Session: what runs a model. The reference interpreter and the fast executor are two; others may follow.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators by name: those that make images, and those that keep their axes.
 #include "inspector/exec/images.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which values are images: tensors [N, C, spatial...] as convolutions make them, which executors like to hold channels
 // last. Their statistics count elements in that order, so that nobody has to turn them for it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bindings checked once, and plain copies of values.
 #include "inspector/exec/kept_states.h"
 

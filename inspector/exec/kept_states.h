@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // KeptStates: the states of a session as values: what one run returns for a bound output, the next one takes as input.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Observers are told apart by a number that is never given twice: an address may be.
 #include "inspector/exec/observer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Observer: the only thing that leaves an executor. Dump writer, streaming comparison and live views are observers.
 #pragma once
 

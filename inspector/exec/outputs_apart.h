@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Outputs of a session that own their memory: for callers that write to them in place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks the site table along the frames of a path.
 #include "inspector/exec/overrides.h"
 

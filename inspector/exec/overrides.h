@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Overrides of a run: values put in place of what was computed, named by value path.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a value path's frames end and its name begins. A name may begin with a slash ("a.body[0]///Add_output_0"), so
 // the first two of three slashes are the separator: no frame ends with a slash, and names hold no two of them
 // (escape_name).

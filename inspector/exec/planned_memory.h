@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PlannedMemory: what a session that plans where its values lie tells of it, beside its statistics.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the text form of RewriteChoice.
 #include "inspector/exec/rewrite_choice.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text forms of RewriteChoice: what --rewrite and --patterns take on the command line, `rewrite=` and `patterns=`
 // in Python.
 #pragma once

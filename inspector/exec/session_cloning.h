@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SessionCloning: what a session that can be copied without preparing its model again offers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SessionStates: values that a session keeps from one run to the next, as a decoder keeps its caches.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the site table: one walk over the main graph, its bodies and the bodies of the functions it calls.
 #include "inspector/exec/sites.h"
 

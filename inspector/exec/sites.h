@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Enumerates the value sites of a model: every input, initializer and node output of the main graph, of all bodies, and
 // of each function call's body, in execution order. All executors use it, so that their sites have the same ids and
 // paths.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forwards each event to every observer in turn.
 #include "inspector/exec/tee_observer.h"
 

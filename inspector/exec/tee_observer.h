@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TeeObserver: shows one execution to several observers (a dump writer and a comparison, say).
 #pragma once
 

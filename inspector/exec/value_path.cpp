@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grammar of value paths: escaping, printing, parsing, globs.
 #include "inspector/exec/value_path.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Value paths: how every value of every execution is named (the grammar is in the command line's contract).
 //   path  = { frame "//" } name
 //   frame = "graph(" name ")" | "step[" n "]" | node ".body[" n "]" | node ".then" | node ".else" | node ".call"

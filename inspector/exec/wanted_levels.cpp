@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks and remembers.
 #include "inspector/exec/wanted_levels.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WantedLevels: an observer's answers for every site of a session, kept so that it is asked once.
 #pragma once
 

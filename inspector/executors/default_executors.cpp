@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks for a GPU.
 #include "inspector/executors/default_executors.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executors that run where a person names none.
 #pragma once
 

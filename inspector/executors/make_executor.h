@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Executors by name: the one place that knows every concrete executor. Linked by the composition roots alone.
 #pragma once
 

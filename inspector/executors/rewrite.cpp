@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The choice of patterns by their names, and the account of what they did.
 #include "inspector/executors/rewrite.h"
 

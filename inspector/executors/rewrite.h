@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fast executor's rewriting as a verb: the patterns by name, a model after them, and what they did.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of key/value entries (metadata_props, external_data), between message and IR. Included by .cpp files of this
 // folder only.
 #pragma once

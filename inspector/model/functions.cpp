@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an operator name stands for (schema or model-local function), and the body of a function as one call executes
 // it.
 #include <algorithm>
@@ -5,7 +6,7 @@
 #include <tuple>
 
 #include "inspector/model/link.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
 namespace {

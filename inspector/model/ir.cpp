@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Look-ups in the IR.
 #include "inspector/model/ir.h"
 
 #include <algorithm>
 
-#include "inspector/model/op_schema.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/op_schema.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The graph a model is: plain structs, one for each message of the ONNX format, with names resolved to indices.
 // Everything the file held is kept, so that export writes what was imported. Made by import.h, read by everyone,
 // changed by transforms on a copy.
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/attribute_type.h"
+#include "inspector/model/opset/attribute_type.h"
 #include "inspector/tensor/tensor.h"
 #include "inspector/tensor/type_info.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Producers, readers, display names and execution order of one graph.
 #include "inspector/model/link.h"
 

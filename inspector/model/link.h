@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What follows from a graph's names and edges, filled in one place: for the importer, and for transforms that changed a
 // graph.
 #pragma once

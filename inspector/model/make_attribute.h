@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes for nodes that are made: parts of a decomposed operator, what a rewrite puts in.
 #pragma once
 

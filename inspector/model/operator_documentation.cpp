@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks libonnx's schema registry (up to opset 17 in Debian 12) for an operator's text; without libonnx there is none.
 #include "inspector/model/operator_documentation.h"
 

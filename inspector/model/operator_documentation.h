@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documentation of operators for people, from libonnx where the build found it.
 #pragma once
 
 #include <string>
 
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 
 namespace parallax {
 

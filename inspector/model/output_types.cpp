@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules for output types that schemas leave open, as tables: by attribute, and by the form of the first input.
 #include "inspector/model/output_types.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Output types that a schema leaves open and the node's attributes or the form of its inputs decide (Cast, SequenceAt,
 // ...).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of placing inputs, and uses of a value that lie in bodies.
 #include "inspector/model/placing_inputs.h"
 
@@ -7,7 +8,7 @@
 #include <string_view>
 
 #include "inspector/model/link.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
 namespace {

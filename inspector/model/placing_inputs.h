@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs that say where a node's elements go and not what they are: shapes, axes, places along an axis. Executors read
 // them on the host.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators of ai.onnx that draw random numbers: their results do not follow from their inputs.
 #pragma once
 

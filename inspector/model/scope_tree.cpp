@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading of scopes: torch's metadata (name_scopes, class_hierarchy, namespace, stack_trace), else the parts of node
 // names.
 #include "inspector/model/scope_tree.h"

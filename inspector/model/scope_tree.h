@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tree of scopes a graph's nodes stand in: torch's module scopes from metadata_props, or slashes and dots in node
 // names.
 #pragma once

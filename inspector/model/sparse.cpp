@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checking and expanding sparse tensors.
 #include "inspector/model/sparse.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sparse tensors of models: what makes one valid, and the dense tensor it stands for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Binding of a schema's type parameters to the types of a node's inputs.
 #include "inspector/model/type_check.h"
 

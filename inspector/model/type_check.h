@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types of one node: do its inputs fit the operator's schema and each other, and what types do its outputs have?
 // Shapes are the business of inspector/model/shape_inference, which calls this for every node of a model.
 #pragma once
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "inspector/model/ir.h"
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 
 namespace parallax {
 

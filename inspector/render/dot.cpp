@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes dot: one pass that decides what is drawn, one that writes clusters and nodes, one that writes edges.
 #include "inspector/render/dot.h"
 

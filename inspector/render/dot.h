@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs as dot: a model, or a comparison drawn on its model. Scopes and bodies are clusters, small initializers stand
 // inside nodes, severity shows as colour, border width and badge.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small pictures drawn by hand: rectangles for cells and bars, a line of text below.
 #include "inspector/render/error_svg.h"
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // An error picture as SVG: the map of errors and the two histograms.
 #pragma once
 
 #include <string>
 
-#include "inspector/diff/error_picture.h"
+#include "inspector/diff/compare/error_picture.h"
 
 namespace parallax {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts a graph of the nodes near one, and draws that.
 #include "inspector/render/focus_svg.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of a graph around one value as SVG by our own layout, without another program.
 #pragma once
 

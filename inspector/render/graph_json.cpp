@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `show --json`: the graph as one JSON document.
 #include <nlohmann/json.hpp>
 

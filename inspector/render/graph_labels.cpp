@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building the short texts.
 #include "inspector/render/graph_labels.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short texts for nodes, values and attributes that the text view, dot and reports share.
 #pragma once
 

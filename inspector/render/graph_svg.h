@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole model as SVG by our own layout: graphs of any size, in time linear in it, without another program. Bodies lie
 // inside the box of the node that holds them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `show` as text: header, inputs, weights, nodes, outputs, then functions.
 #include "inspector/render/graph_text.h"
 

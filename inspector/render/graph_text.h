@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text and JSON forms of a model's graph: what `parallax show` prints.
 #pragma once
 

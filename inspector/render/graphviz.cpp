@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The child process: dot text through a pipe in, the picture through a pipe out, killed when its time is over.
 #include "inspector/render/graphviz.h"
 

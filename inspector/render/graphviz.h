@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pictures of dot graphs, made by Graphviz's `dot` program in a child process with limits on time and memory.
 #pragma once
 

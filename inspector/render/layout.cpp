@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts the steps together: layers, order, coordinates, and the ways of the edges.
 #include "inspector/render/layout.h"
 

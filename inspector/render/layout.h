@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layered layout of a graph in time linear in its size: what SVG pictures and the graph canvas are drawn from. Every
 // edge points downward, no two boxes overlap, and the same graph always gives the same coordinates.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coordinates within layers: each vertex wants to stand below (or above) what it is joined to; order and distances are
 // kept by isotonic regression, solved exactly by pooling adjacent violators.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the steps of the layered layout hand to each other.
 #pragma once
 

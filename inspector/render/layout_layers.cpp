@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first steps of the layout: which layer a box stands in, and the bends of wires that cross layers.
 #include <algorithm>
 #include <array>

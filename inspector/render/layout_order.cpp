@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order within layers: barycentre sweeps, the best order of all is kept.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Straight wires: a wire that passes several layers takes one line through all that leave it room for that line. Order
 // and distances within the layers stay as they are.
 #include <algorithm>

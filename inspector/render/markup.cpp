@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Four characters have a meaning in markup; the rest is as it is.
 #include "inspector/render/markup.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text as it stands in HTML and XML: in elements and in quoted attributes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Static scopes of paths, and the worst value under each.
 #include "inspector/render/node_verdicts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The worst comparison of each node: what pictures of a comparison colour nodes by.
 #pragma once
 

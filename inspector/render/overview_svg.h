@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A large model as one picture that stays small: scopes closed into one box each, but for those that a comparison found
 // wrong, as far as there is room.
 #pragma once

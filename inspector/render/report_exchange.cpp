@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats: JUnit as Jenkins' junit-10.xsd has it; Netron's "netron:attachment"; Model Explorer's custom node data.
 #include "inspector/render/report_exchange.h"
 

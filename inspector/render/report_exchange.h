@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison in the formats of other programs: JUnit for CI servers, and severities for two graph viewers.
 #pragma once
 

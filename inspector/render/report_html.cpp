@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills the template of assets/report with a comparison.
 #include "inspector/render/report_html.h"
 

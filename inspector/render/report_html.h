@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison as one HTML file that needs nothing beside it: verdict, causes with their neighbourhoods and errors,
 // a table to sort and filter, the graph.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparison, statistics and errors as JSON.
 #include "inspector/render/report_json.h"
 

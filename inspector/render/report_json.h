@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents as JSON, exactly as the command line's contract spells them. Numbers that are not finite are the strings
 // "nan", "inf" and "-inf".
 #pragma once

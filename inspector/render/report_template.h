@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HTML report's template, embedded at build time from assets/report/report.html.
 #pragma once
 

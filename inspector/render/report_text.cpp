@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The terminal's report.
 #include "inspector/render/report_text.h"
 

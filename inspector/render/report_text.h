@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison for the terminal: verdict first, then the first divergence, then the worst values.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the tree of items from scopes and sites.
 #include "inspector/render/scope_items.h"
 
@@ -6,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/diff/paths.h"
+#include "inspector/diff/tolerance/paths.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/scope_sections.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The things a graph picture is made of: scopes, nodes, bodies, inputs and outputs as one tree, and the wires between
 // its leaves. Built once for a model; which of the groups are open is the business of whoever draws it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lays groups out from the inside out, then places them and joins the pieces of wires that cross their borders.
 #include "inspector/render/scope_layout.h"
 

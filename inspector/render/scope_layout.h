@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A picture of a graph with some of its groups open: every group is laid out on its own, from the inside out, and
 // groups that are alike share one layout.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Period search over hashes of operators.
 #include "inspector/render/scope_sections.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a long row of operators is cut into parts that can be taken in at a glance.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ramp and the badges.
 #include "inspector/render/severity_style.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How severity looks: one table for dot, HTML and whatever draws it. Never colour alone: border width and badge say it,
 // too.
 #pragma once

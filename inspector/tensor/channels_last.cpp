@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Channels are turned as many at a time as lie in lines of the cache that are fetched together.
 #include "inspector/tensor/channels_last.h"
 

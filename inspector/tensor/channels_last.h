@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Channels last: the elements of a tensor [N, C, spatial...] in the order [N, spatial..., C], as chains of convolutions
 // hand them to each other. Such a tensor is marked by a device of its own, so that no function that reads payloads of
 // the host takes it for row-major; its shape is the row-major one.

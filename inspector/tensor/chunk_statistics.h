@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The statistics of one chunk of numbers, and the signs of their projections: what every kernel that takes them agrees
 // on, so that all give the same bits. Names no header with inline code: some kernels are compiled for wider vectors.
 #pragma once

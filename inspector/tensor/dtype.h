@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DType: the ONNX element types. Enumerators have the numbers of TensorProto.DataType, so import and dumps need no
 // mapping.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two orders of a tensor's elements that executors and statistics know.
 #pragma once
 

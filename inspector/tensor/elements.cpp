@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element access for every type by one dispatch: `visit_numbers` decodes a range into a callback's type.
 #include "inspector/tensor/elements.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading and writing elements of host tensors of any element type, one at a time or in bulk through double or int64.
 #pragma once
 

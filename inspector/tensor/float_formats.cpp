@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encoding and decoding of every narrow float by one algorithm over a table of formats.
 #include "inspector/tensor/float_formats.h"
 

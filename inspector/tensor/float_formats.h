@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The narrow floating-point formats of ONNX as types, with exact conversions: every decode is exact, every encode
 // rounds once, to nearest, ties to even, from double. Saturation follows the Cast operator's tables.
 #pragma once

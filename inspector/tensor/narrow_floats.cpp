@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions without branches, so that compilers vectorize them.
 #include "inspector/tensor/narrow_floats.h"
 

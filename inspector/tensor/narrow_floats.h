@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // float32 to float16 and bfloat16 in bulk, at the speed of memory: rounded once, to nearest, ties to even.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Construction and printing of shapes.
 #include "inspector/tensor/shape.h"
 

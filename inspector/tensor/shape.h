@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shape: the dimensions of a tensor that exists. Any Shape object is valid: no negative dimension, a rank and an
 // element count that cannot overflow any size computed from them.
 #pragma once

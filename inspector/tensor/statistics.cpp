@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The chunks of a tensor joined in order.
 #include "inspector/tensor/statistics.h"
 

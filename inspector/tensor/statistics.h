@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TensorStatistics: what is kept of every captured tensor, and how the statistics of its chunks are joined.
 #pragma once
 

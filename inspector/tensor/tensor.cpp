@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocation and sharing of tensor payloads.
 #include "inspector/tensor/tensor.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor: dtype, shape and a shared, contiguous, row-major payload on a device. TensorView: the same without ownership.
 #pragma once
 

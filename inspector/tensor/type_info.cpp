@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Printing of declared types.
 #include "inspector/tensor/type_info.h"
 

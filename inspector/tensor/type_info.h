@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TypeInfo: the declared ONNX type of a value (TypeProto): tensors with possibly symbolic dimensions, sequences,
 // optionals, maps.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types and sizes of run-time values.
 #include "inspector/tensor/value.h"
 

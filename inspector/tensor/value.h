@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Value: what flows along an edge of a graph at run time: a tensor, a sequence, an optional, a map, or nothing.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts B where A was cut, and gives the edges A's names.
 #include "inspector/transform/counterpart.h"
 

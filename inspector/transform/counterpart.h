@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counterpart: what a part of one model is in another model that computes the same, cut at the matching values.
 #pragma once
 

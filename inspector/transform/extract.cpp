@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts the model of a part together.
 #include "inspector/transform/extract.h"
 
@@ -6,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "inspector/model/shape_inference/infer_types.h"
 #include "inspector/model/type_check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Extract: a part of a model as a model of its own. Names stay as they were.
 #pragma once
 

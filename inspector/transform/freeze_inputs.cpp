@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs made initializers.
 #include "inspector/transform/freeze_inputs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Freezing: inputs whose values are known become initializers, so that they can be folded, fused and packed.
 #pragma once
 

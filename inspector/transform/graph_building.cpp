@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collects the names of a model, and makes nodes.
 #include "inspector/transform/graph_building.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small helpers for transforms that add nodes to a copied graph: new values and nodes, and names that nothing uses.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies the bodies of functions into the graphs that call them.
 #include "inspector/transform/inline_calls.h"
 
@@ -7,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "inspector/exec/value_path.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "inspector/model/shape_inference/infer_types.h"
 #include "inspector/transform/graph_building.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inline: calls of model-local functions replaced by the nodes of the functions' bodies. A value of a call is then a
 // value of the graph that held the call, and its name is its path: "call.call//x".
 #pragma once

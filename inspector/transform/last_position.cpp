@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the output back to the product, then a Slice before it.
 #include "inspector/transform/last_position.h"
 

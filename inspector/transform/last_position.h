@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The head of a language model reads the last position alone: what generates needs no logits of the others.
 #pragma once
 

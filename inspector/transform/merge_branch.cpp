@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renames what would hide a value of the enclosing graph, then keeps the values that are read.
 #include "inspector/transform/merge_branch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole model's graph made the body of an If: what it got as inputs and initializers it reads from the graph around.
 #pragma once
 

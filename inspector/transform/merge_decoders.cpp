@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools the weights, makes the two bodies, and puts an If around them.
 #include "inspector/transform/merge_decoders.h"
 

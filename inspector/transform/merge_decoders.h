@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merge: a decoder's first step and its later steps as one model, an If on a condition, with every weight stored once.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives each pair of names one name.
 #include "inspector/transform/merge_dimensions.h"
 

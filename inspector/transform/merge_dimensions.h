@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of dimensions where the inputs of two models become those of one.
 #pragma once
 

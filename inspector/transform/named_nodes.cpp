@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds nodes by display name, path or glob, in all graphs of a model.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranges of weights, and weights in another type.
 #include "inspector/transform/narrow_weights.h"
 

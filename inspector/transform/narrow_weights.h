@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stored tensors of a model that goes to half precision: which of them do not fit, and their conversion.
 #pragma once
 

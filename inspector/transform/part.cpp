@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cutting a graph at values, and around nodes.
 #include "inspector/transform/part.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Part: nodes of one graph cut out of a model, with the values that go in and come out.
 #pragma once
 

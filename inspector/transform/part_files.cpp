@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes models and data sets into folders.
 #include "inspector/transform/part_files.h"
 
@@ -5,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 
 namespace parallax::transform {
 namespace {

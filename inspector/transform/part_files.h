@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A part as files, in the layout of ONNX's backend tests: model.onnx and test_data_set_0 with its inputs and outputs.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/transform/extract.h"
 
 namespace parallax::transform {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks a model along the frames of a path; paths that look alike.
 #include "inspector/transform/place.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Place: where a value path leads: the graph its last frame stands for in one execution, and the graphs around it whose
 // values it may read.
 #pragma once

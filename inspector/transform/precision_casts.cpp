@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One cast for a value and type, next to the node that makes the value.
 #include "inspector/transform/precision_casts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Casts between float32 and the narrow type, put where a value of one type has readers of the other.
 #pragma once
 

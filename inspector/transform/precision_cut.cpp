@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A minimum cut: groups are vertices, narrow is the source's side and float32 the sink's, and a tensor between both
 // sides costs a cast. Maximum flow by Dinic's algorithm (Soviet Mathematics Doklady 11, 1970).
 #include "inspector/transform/precision_cut.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which type each group takes: as many narrow as the demands allow, and of all such choices one with the fewest casts,
 // of smallest tensors.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One walk over a model: infers the element type of every value, and ties inputs and outputs to groups.
 #include "inspector/transform/precision_groups.h"
 
@@ -7,7 +8,7 @@
 
 #include "inspector/exec/value_path.h"
 #include "inspector/model/link.h"
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 #include "inspector/model/type_check.h"
 #include "inspector/transform/precision_rules.h"
 #include "inspector/transform/precision_types.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The float32 tensors of a model and the groups of inputs and outputs that must have one type, because a type parameter
 // of a schema, a state of a loop or a branch ties them together.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules as a table by operator of ai.onnx.
 #include "inspector/transform/precision_rules.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How operators treat the element type of what they read: which only move elements, which take any type, and which stay
 // in float32 although their schema would allow a narrower type.
 #pragma once

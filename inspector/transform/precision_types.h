@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small questions about types and calls that the walk over a model asks everywhere.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bisecting, ddmin, and growing around a node.
 #include "inspector/transform/reduce.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reduce: the search for a small part of a model that still fails, whatever failing means.
 #pragma once
 

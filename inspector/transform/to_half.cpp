@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of the conversion: groups, weights that do not fit, the choice, stored tensors, casts, and a check.
 #include "inspector/transform/to_half.h"
 
@@ -6,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
 #include "inspector/model/shape_inference/infer_types.h"
 #include "inspector/transform/graph_building.h"

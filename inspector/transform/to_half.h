@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Half precision: a model whose float32 tensors are float16 or bfloat16, but for what is asked to stay.
 #pragma once
 
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "inspector/model/ir.h"
 
 namespace parallax::transform {

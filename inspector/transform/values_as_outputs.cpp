@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks a model's graphs and passes values outward: through branches by a stand-in in the other branch, through Loops
 // by a carried sequence, through Scans by a scan output.
 #include "inspector/transform/values_as_outputs.h"
@@ -7,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
 #include "inspector/model/make_attribute.h"
 #include "inspector/model/shape_inference/infer_types.h"

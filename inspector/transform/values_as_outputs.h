@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values as outputs: a model that gives back what it computes inside, so that any runtime can be asked for it.
 #pragma once
 

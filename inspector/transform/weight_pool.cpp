@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds equal weights by their hash, then by their bytes.
 #include "inspector/transform/weight_pool.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WeightPool: initializers of several models, each content once.
 #pragma once
 

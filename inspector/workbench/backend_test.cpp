@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the cases, runs each on the executor, compares its outputs with the expected ones.
 #include "inspector/workbench/backend_test.h"
 
@@ -8,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/diff/compare.h"
+#include "inspector/diff/compare/compare.h"
 #include "inspector/exec/value_path.h"
 #include "inspector/model/random_operators.h"
 #include "inspector/render/report_text.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ONNX backend-test folders: model.onnx with test_data_set_N beside it, as ONNX's own suites have them.
 #pragma once
 

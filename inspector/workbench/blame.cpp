@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dumps, models and executors for blame.
 #include "inspector/workbench/blame.h"
 
@@ -13,11 +14,12 @@
 #include <fmt/format.h>
 
 #include "inspector/base/leftovers.h"
-#include "inspector/diff/blame.h"
-#include "inspector/diff/compare.h"
-#include "inspector/diff/grown_rounding.h"
+#include "inspector/diff/compare/compare.h"
+#include "inspector/diff/diagnose/find_causes.h"
+#include "inspector/diff/localize/accumulated_rounding.h"
+#include "inspector/diff/matching/unmatch.h"
 #include "inspector/dump/dump_reader.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/measured_noise.h"
 
 namespace parallax {
@@ -141,7 +143,7 @@ bool is_about_the_same(const ValueComparison& fused, const ValueComparison& unfu
 void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& comparison) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {
-    if (is_rounding(value) || is_taken_back(value)) by_path.emplace(value.path, &value);
+    if (is_rounding(value) || is_unmatched(value)) by_path.emplace(value.path, &value);
   }
   if (by_path.empty()) return;
   for (ValueComparison& value : comparison.values) {
@@ -152,9 +154,9 @@ void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& com
       diff::accept_as_rounding(value, found->second->reason);
       continue;
     }
-    take_back_pair(value, found->second->note);
+    unmatch(value, found->second->note);
   }
-  part_pairs(comparison.values, [&](const std::string& path, ValueComparison& value) {
+  split_unmatched(comparison.values, [&](const std::string& path, ValueComparison& value) {
     const auto is_it = [&](const ValueComparison& other) { return other.a.empty() && other.b == path; };
     if (const auto found = std::ranges::find_if(seen.values, is_it); found != seen.values.end()) value = *found;
   });
@@ -199,7 +201,7 @@ Status look_unfused(const BlameRequest& request, const RunSide& a, const RunSide
     if (first.summary.diverged == 0) causes.clear();
     std::erase_if(causes, [&](const Cause& cause) {
       return std::ranges::any_of(
-          first.values, [&](const ValueComparison& value) { return value.path == cause.path && is_taken_back(value); });
+          first.values, [&](const ValueComparison& value) { return value.path == cause.path && is_unmatched(value); });
     });
     for (Cause& cause : causes) cause.why += "; with nothing fused away (--observe-all) no node is wrong";
     return {};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Filling in the causes of a comparison: with the dumps and executors that are at hand, or by running both sides once
 // more.
 #pragma once
@@ -5,7 +6,7 @@
 #include <string>
 
 #include "inspector/diff/comparison.h"
-#include "inspector/diff/policy.h"
+#include "inspector/diff/tolerance/policy.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/run_side.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the dump's or the model's own checks and prints what they find.
 #include "inspector/workbench/checks.h"
 
@@ -7,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/dump/dump_reader.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
 #include "inspector/model/shape_inference/infer_types.h"
 #include "inspector/render/report_json.h"

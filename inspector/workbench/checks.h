@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `check`: is a dump intact, is a model valid.
 #pragma once
 

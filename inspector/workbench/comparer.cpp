@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sides that stay prepared; a StreamComparer for each call.
 #include "inspector/workbench/comparer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparer: two sides that are prepared once and compared at every call, value by value, nothing kept. For whoever
 // calls a model again and again, as a training loop does.
 #pragma once

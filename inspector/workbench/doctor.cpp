@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks at processor, memory, GPU driver, and the programs called at run time.
 #include "inspector/workbench/doctor.h"
 
@@ -11,8 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "inspector/diff/metrics.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/diff/metrics/metrics.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "inspector/render/report_json.h"
 
 namespace parallax {

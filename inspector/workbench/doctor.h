@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What this machine offers to Parallax, what is missing, and how to get it.
 #pragma once
 

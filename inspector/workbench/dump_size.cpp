@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Symbolic dimensions take the sizes of the inputs that name them.
 #include "inspector/workbench/dump_size.h"
 
@@ -5,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "inspector/workbench/dimensions.h"
+#include "inspector/workbench/inputs/dimensions.h"
 #include "inspector/workbench/node_cost.h"
 
 namespace parallax {

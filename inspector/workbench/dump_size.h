@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How large a dump will become, as far as shapes are known beforehand.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a model for the values at a part's edges, and writes the part.
 #include "inspector/workbench/extract.h"
 

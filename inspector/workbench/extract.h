@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `extract`: a part of a model with the values that one run gave it.
 #pragma once
 

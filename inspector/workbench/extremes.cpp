@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Integers are taken from the elements where a double does not hold them.
 #include "inspector/workbench/extremes.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The least and the greatest element: of integers every digit.
 #pragma once
 

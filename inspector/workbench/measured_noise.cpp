@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two runs of the reference, compared on arrival.
 #include "inspector/workbench/measured_noise.h"
 
@@ -6,7 +7,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "inspector/diff/stream_compare.h"
+#include "inspector/diff/compare/stream_compare.h"
 
 namespace parallax {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rounding noise of a model on given inputs, measured: the reference in the declared types beside the reference in
 // double.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merges, writes, reads back, and runs both branches and both models.
 #include "inspector/workbench/merge_decoders.h"
 
@@ -9,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "inspector/diff/comparison.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
-#include "inspector/workbench/inputs.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
+#include "inspector/workbench/inputs/inputs.h"
 #include "inspector/workbench/request_options.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `merge-decoders`: two decoders as one file, and the proof that each branch computes what its model did.
 #pragma once
 

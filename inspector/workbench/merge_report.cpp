@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `merge-decoders` did, as JSON and text.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

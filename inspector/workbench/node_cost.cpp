@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of operators with the formulas of their definitions; what is not in it counts one operation an element.
 #include "inspector/workbench/node_cost.h"
 

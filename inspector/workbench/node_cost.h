@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a node has to do at least: bytes it reads and writes, operations of the arithmetic its definition asks for. With
 // a time they give rates that can be held against a machine's limits.
 #pragma once

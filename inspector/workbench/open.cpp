@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Telling files apart and opening them.
 #include "inspector/workbench/open.h"
 
@@ -8,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/diff/compare.h"
+#include "inspector/diff/compare/compare.h"
 #include "inspector/dump/format.h"
 #include "inspector/dump/record_scan.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opening what a person names on the command line or drops on the window: models, dumps, pairs of dumps.
 #pragma once
 
@@ -7,9 +8,9 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/diff/compare.h"
+#include "inspector/diff/compare/compare.h"
 #include "inspector/diff/comparison.h"
-#include "inspector/diff/policy.h"
+#include "inspector/diff/tolerance/policy.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/model/ir.h"
 

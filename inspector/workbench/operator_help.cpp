@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the operator in the registry and prints it.
 #include "inspector/workbench/operator_help.h"
 
@@ -9,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/model/operator_documentation.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "inspector/render/report_json.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `show --op` prints: an operator's signature, from the registry, and its documentation where libonnx has it.
 #pragma once
 

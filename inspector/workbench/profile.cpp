@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An observer that is told of shapes and times, and the tables made of what it saw.
 #include "inspector/workbench/profile.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ProgressObserver: counts the values an observer is shown, for whoever draws a progress bar.
 #pragma once
 

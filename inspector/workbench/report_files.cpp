@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes each report.
 #include "inspector/workbench/report_files.h"
 

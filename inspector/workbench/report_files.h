@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files that --csv, --junit, --html, --dot, --svg, --netron and --model-explorer write from one comparison.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rendering of single runs, benchmarks and backend tests.
 #include "inspector/workbench/reports.h"
 

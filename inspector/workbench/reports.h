@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The workbench's own results as JSON (the command line's contract) and as text for a terminal.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading the arguments of jobs.
 #include "inspector/workbench/request_options.h"
 
@@ -11,10 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "inspector/base/shell.h"
 #include "inspector/base/text.h"
 #include "inspector/exec/rewrite_choice.h"
 #include "inspector/workbench/open.h"
-#include "inspector/workbench/reduce_shell.h"
 
 namespace parallax {
 namespace {

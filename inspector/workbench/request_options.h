@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arguments of jobs as text, as the command line reads them and scripts pass them, and the languages they are written
 // in. Messages name an argument by its option on the command line.
 #pragma once
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/diff/policy.h"
+#include "inspector/diff/tolerance/policy.h"
 #include "inspector/workbench/run.h"
 
 namespace parallax {

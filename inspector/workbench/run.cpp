@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs with one side, two sides, a kept baseline, and repetitions.
 #include "inspector/workbench/run.h"
 
@@ -9,11 +10,11 @@
 #include <fmt/format.h>
 
 #include "inspector/base/leftovers.h"
-#include "inspector/diff/compare.h"
-#include "inspector/diff/stream_compare.h"
+#include "inspector/diff/compare/compare.h"
+#include "inspector/diff/compare/stream_compare.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/exec/value_path.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/render/report_text.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/dump_size.h"

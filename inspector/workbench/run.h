@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs: one executor on one model, or two sides compared while they run. Used by the command line and the graphical
 // program.
 #pragma once
@@ -9,12 +10,12 @@
 #include <vector>
 
 #include "inspector/diff/comparison.h"
-#include "inspector/diff/policy.h"
+#include "inspector/diff/tolerance/policy.h"
 #include "inspector/dump/statistics.h"
 #include "inspector/exec/executor.h"
 #include "inspector/exec/planned_memory.h"
 #include "inspector/workbench/extremes.h"
-#include "inspector/workbench/inputs.h"
+#include "inspector/workbench/inputs/inputs.h"
 
 namespace parallax {
 

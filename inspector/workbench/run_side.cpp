@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preparing and running one side.
 #include "inspector/workbench/run_side.h"
 
@@ -7,13 +8,13 @@
 
 #include <fmt/format.h>
 
-#include "inspector/diff/compare.h"
-#include "inspector/diff/matching.h"
+#include "inspector/diff/compare/compare.h"
+#include "inspector/diff/matching/matching.h"
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/extremes.h"
-#include "inspector/workbench/index_hint.h"
-#include "inspector/workbench/other_sizes.h"
+#include "inspector/workbench/inputs/index_hint.h"
+#include "inspector/workbench/inputs/other_sizes.h"
 
 namespace parallax {
 namespace {

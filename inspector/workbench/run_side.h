@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One side of a run: a model on an executor with its inputs, its session, and the observers that watch it.
 #pragma once
 
@@ -5,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "inspector/diff/path_links.h"
+#include "inspector/diff/matching/path_links.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/exec/executor.h"
 #include "inspector/exec/tee_observer.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread more, and the order of errors.
 #include "inspector/workbench/side_by_side.h"
 

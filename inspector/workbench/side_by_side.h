@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two sides that run at once, compared value by value while they do.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "inspector/diff/stream_compare.h"
+#include "inspector/diff/compare/stream_compare.h"
 #include "inspector/workbench/run_side.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading slices and copying what they select.
 #include "inspector/workbench/slice.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slices as people write them: "0,:,3:5", "-1", "::2", with `...` for the dimensions not named.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text and JSON of captured values.
 #include "inspector/workbench/tensor_view.h"
 
@@ -7,15 +8,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "inspector/diff/paths.h"
+#include "inspector/diff/tolerance/paths.h"
 #include "inspector/exec/branches.h"
+#include "inspector/render/compact_numbers.h"
 #include "inspector/render/graph_labels.h"
 #include "inspector/render/report_json.h"
 #include "inspector/tensor/elements.h"
 #include "inspector/workbench/extremes.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/slice.h"
-#include "inspector/workbench/view_numbers.h"
 
 namespace parallax {
 namespace {

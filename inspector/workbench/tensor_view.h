@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `tensor` prints: the list of a dump's values, or one value's elements, statistics and histogram.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BMP with BITMAPINFOHEADER or a later header: 1, 4, 8, 24 and 32 bits a pixel, not compressed.
 #include "reference/images/image.h"
 

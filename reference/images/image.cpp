@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which codec a file is for.
 #include "reference/images/image.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decoding of image files for the operator ImageDecoder. Each codec is its library's, one file a library; BMP and the
 // portable formats are read here. The reference sees pixels alone.
 #pragma once

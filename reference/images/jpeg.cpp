@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG, by libjpeg-turbo: chroma is upsampled smoothly, as the specification of ImageDecoder asks.
 #include <memory>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG 2000, by OpenJPEG: a file (JP2) or a bare codestream.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PNG, by libpng's simplified interface. Transparency is left out.
 #include <png.h>
 

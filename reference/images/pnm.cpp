@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The portable formats PBM, PGM and PPM (P1 to P6), as their manual pages describe them.
 #include "reference/images/image.h"
 

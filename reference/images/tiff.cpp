@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TIFF, by libtiff's RGBA interface: the first picture of the file, whatever its layout and compression.
 #include <algorithm>
 #include <cstring>

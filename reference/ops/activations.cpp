@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activation functions. Each is the formula of its operator's page in the specification.
 #include <algorithm>
 #include <array>
@@ -5,7 +6,7 @@
 #include <limits>
 #include <numbers>
 
-#include "reference/ops/elementary.h"
+#include "reference/kernels/elementary.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention and RotaryEmbedding of operator set 23 to 25.
 #include <cmath>
 #include <limits>

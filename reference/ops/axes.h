@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The argument `axes`, which was an attribute in early versions of an operator and became an input later.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "reference/op_context.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

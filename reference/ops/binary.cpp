@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise functions of two inputs: arithmetic, comparison, logic, bits.
 #include <cmath>
 

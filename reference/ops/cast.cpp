@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cast and CastLike: every element type to every other, as the tables of Cast (operator set 19 to 25) say; BitCast: the
 // same bits as another type.
 #include <cctype>

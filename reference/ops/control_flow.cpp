@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // If, Loop, Scan: the bodies run as frames of the interpreter; here is only what goes in and what comes out.
 #include <limits>
 

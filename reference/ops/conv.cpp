@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolutions: Conv, ConvTranspose, ConvInteger, QLinearConv, as sums of products over the elements of a window.
 #include <algorithm>
 #include <array>
 #include <functional>
 
+#include "reference/kernels/products_kernel.h"
 #include "reference/ops/conv_input.h"
 #include "reference/ops/map.h"
 #include "reference/ops/matrix.h"
 #include "reference/ops/ops.h"
-#include "reference/ops/products_kernel.h"
 #include "reference/ops/quantized.h"
 
 namespace parallax::reference {

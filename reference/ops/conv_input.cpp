@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Offsets of windows in padded planes, and the loops over them.
 #include "reference/ops/conv_input.h"
 
 #include <algorithm>
 
 #include "inspector/base/checked_math.h"
-#include "reference/ops/widest.h"
+#include "reference/kernels/widest.h"
 
 namespace parallax::reference {
 namespace {

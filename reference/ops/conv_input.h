@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the windows of convolutions and pools read: planes of the input as numbers, their padding written out, so that
 // windows are stretches of them.
 #pragma once
@@ -5,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "reference/ops/numbers.h"
-#include "reference/ops/products_kernel.h"
-#include "reference/ops/scratch.h"
+#include "reference/kernels/numbers.h"
+#include "reference/kernels/products_kernel.h"
+#include "reference/kernels/scratch.h"
 #include "reference/ops/window.h"
 
 namespace parallax::reference {

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeformConv: a convolution whose kernel elements are moved by given offsets and read between the input's elements.
 #include <algorithm>
 #include <cmath>
 
+#include "reference/kernels/products.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
-#include "reference/ops/products.h"
 #include "reference/ops/window.h"
 
 namespace parallax::reference {

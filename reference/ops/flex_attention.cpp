@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FlexAttention of ai.onnx.preview: attention whose scores and probabilities pass through bodies of the node.
 #include <cmath>
 #include <limits>

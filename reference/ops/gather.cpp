@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gather, GatherElements, GatherND: elements chosen by indices held in a tensor. Negative indices count from the back.
 #include "reference/ops/move.h"
 #include "reference/ops/ops.h"

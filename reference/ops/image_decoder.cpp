@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ImageDecoder: an encoded image file as pixels.
 #include "reference/images/image.h"
 #include "reference/ops/map.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Axes, strides and broadcasting.
 #include "reference/ops/indexing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index arithmetic: axes, strides, and a walk over multi-indices. The only place of the reference that thinks in
 // strides.
 #pragma once

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // A node made up for the inner operator, and the look-up of its function in the table.
 #include "reference/ops/inner_op.h"
 
 #include <fmt/format.h>
 
-#include "inspector/model/opset_registry.h"
-#include "reference/ops/numbers.h"
-#include "reference/table.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "reference/kernels/numbers.h"
+#include "reference/ops/table.h"
 
 namespace parallax::reference {
 

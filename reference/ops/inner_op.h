@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators run inside another one: what a fused operator's page says it is made of. Floats pass between the
 // parts as doubles, so that the whole rounds once.
 #pragma once
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "inspector/model/make_attribute.h"
-#include "reference/op_context.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operators of recurrent language models since operator set 27: LinearAttention and CausalConvWithState. The state
 // stays in double over the whole sequence; only what is given out is rounded.
 #include <cmath>

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Linear functions of a tensor's elements, such as interpolations, for every type that has a sum.
 #pragma once
 
 #include <complex>
 #include <vector>
 
-#include "reference/op_context.h"
-#include "reference/ops/numbers.h"
+#include "reference/kernels/numbers.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise operators: one function applied to every element, or to the elements of several broadcast inputs.
 #pragma once
 
@@ -5,10 +6,10 @@
 #include <optional>
 #include <type_traits>
 
-#include "reference/op_context.h"
+#include "reference/kernels/lanes.h"
+#include "reference/kernels/numbers.h"
 #include "reference/ops/indexing.h"
-#include "reference/ops/lanes.h"
-#include "reference/ops/numbers.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

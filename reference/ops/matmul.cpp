@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products: MatMul, Gemm, and the products of quantised matrices.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrices as operators see them: numbers with a row and a column stride, and their product.
 #pragma once
 
@@ -5,9 +6,9 @@
 #include <array>
 #include <span>
 
-#include "reference/ops/numbers.h"
-#include "reference/ops/products.h"
-#include "reference/ops/turned.h"
+#include "reference/kernels/numbers.h"
+#include "reference/kernels/products.h"
+#include "reference/kernels/transposed_tiles.h"
 
 namespace parallax::reference {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strided and contiguous movement of elements.
 #include "reference/ops/move.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements moved without being looked at: works for every element type, strings and packed types included.
 #pragma once
 
@@ -6,9 +7,9 @@
 #include <string>
 
 #include "inspector/tensor/elements.h"
-#include "reference/op_context.h"
+#include "reference/kernels/numbers.h"
 #include "reference/ops/indexing.h"
-#include "reference/ops/numbers.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that only place elements elsewhere: Transpose, Slice, Concat, Split, Tile, Pad, Where and kin.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalisations: LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization, GroupNormalization,
 // MeanVarianceNormalization, LpNormalization, LRN. Means and variances are computed in two passes, in double.
 #include <array>

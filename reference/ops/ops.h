@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every operator function, by family: one file a family. table.cpp says which operator and versions each stands for.
 #pragma once
 
-#include "reference/op_context.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

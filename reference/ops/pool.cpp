@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools: MaxPool, AveragePool, LpPool, their global forms, MaxRoiPool, MaxUnpool.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rounding of quantisation, shared by all quantised operators: to nearest, ties to even, saturated to the type.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random operators: RandomNormal, RandomUniform (and Like), Bernoulli, Multinomial, Dropout. What they draw is stated
 // in random.h; the specification leaves it open.
 #include "reference/ops/random.h"

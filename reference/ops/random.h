@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers of the reference: one stated generator, so that a run can be repeated anywhere.
 // The generator is MT19937 (Matsumoto and Nishimura, 1998) started by its init_genrand from 32 bits: std::mt19937.
 // Uniform numbers are its genrand_res53; normal ones come from them by Marsaglia's polar method. numpy's RandomState
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <random>
 
-#include "reference/op_context.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RNN, GRU, LSTM: the equations of their pages in the specification, one hidden unit at a time. States stay in double
 // over the whole sequence; only the outputs are rounded.
 #include "reference/ops/recurrent.h"
@@ -5,8 +6,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "reference/kernels/widest.h"
 #include "reference/ops/ops.h"
-#include "reference/ops/widest.h"
 
 namespace parallax::reference {
 namespace {

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // What RNN, GRU and LSTM share: their inputs by direction, activation functions, and the walk over time.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include "reference/op_context.h"
-#include "reference/ops/numbers.h"
-#include "reference/ops/scratch.h"
+#include "reference/kernels/numbers.h"
+#include "reference/kernels/scratch.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

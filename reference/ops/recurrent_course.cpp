@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The walk over time of RNN, GRU and LSTM: blocks of samples side by side, and of each block's units several shares.
 #include <algorithm>
 #include <deque>
 
-#include "reference/ops/products_kernel.h"
+#include "reference/kernels/phases.h"
+#include "reference/kernels/products_kernel.h"
 #include "reference/ops/recurrent.h"
-#include "reference/ops/rounds.h"
 
 namespace parallax::reference {
 namespace {

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared half of RNN, GRU and LSTM.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "reference/ops/elementary.h"
+#include "reference/kernels/elementary.h"
+#include "reference/kernels/products_kernel.h"
+#include "reference/kernels/widest.h"
 #include "reference/ops/indexing.h"
 #include "reference/ops/matrix.h"
-#include "reference/ops/products_kernel.h"
 #include "reference/ops/recurrent.h"
-#include "reference/ops/widest.h"
 
 namespace parallax::reference {
 namespace {

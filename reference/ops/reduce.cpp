@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions over axes. Sums run in double from the first element to the last, in row-major order of the reduced axes.
 #include <cmath>
 #include <limits>

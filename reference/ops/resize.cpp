@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resize (operator set 10 to 19) and its forerunner Upsample: interpolation axis by axis.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that go along one axis: CumSum, CumProd, ArgMax, ArgMin, TopK.
 #include <algorithm>
 #include <cmath>

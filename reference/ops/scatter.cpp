@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that write at indices: ScatterElements, ScatterND, TensorScatter, OneHot. Where indices repeat, updates
 // take effect in their order.
 #include <cmath>

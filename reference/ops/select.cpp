@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators whose output size depends on data, and rearrangements: NonZero, Compress, Unique, Pad, DepthToSpace,
 // SpaceToDepth, ReverseSequence.
 #include <algorithm>

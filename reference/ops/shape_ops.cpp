@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators on shapes: those that read one, those that give the same elements another, those that make elements of a
 // shape.
 #include <algorithm>

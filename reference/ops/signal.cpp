@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signal processing: DFT, STFT, window functions, MelWeightMatrix. Transforms are the defining sums, O(N^2), in double.
 #include <cmath>
 #include <complex>

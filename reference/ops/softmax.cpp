@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax, LogSoftmax, Hardmax: over one axis since version 13, before over all axes from `axis` on.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "reference/ops/elementary.h"
+#include "reference/kernels/elementary.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SparseTensorProto: `indices` holds linear positions [NNZ] or multi-indices [NNZ, rank] of the values.
 #include "reference/ops/sparse.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sparse tensors made dense: the reference knows no other form of them.
 #pragma once
 

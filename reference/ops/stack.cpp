@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stacking and slicing by runs of elements.
 #include "reference/ops/stack.h"
 

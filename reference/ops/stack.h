@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joining values of one shape along a new axis, and taking one slice of an axis away: what loops do with their scan
 // values.
 #pragma once
 
 #include <vector>
 
-#include "reference/op_context.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

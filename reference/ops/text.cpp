@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text: StringNormalizer, StringConcat, StringSplit, RegexFullMatch, TfIdfVectorizer.
 #include <algorithm>
 #include <climits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // com.microsoft's Tokenizer: texts cut into words, by expressions that separate them, by one that they match, or letter
 // by letter.
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
-#include "inspector/model/check_report.h"
+#include "inspector/model/io/check_report.h"
 #include "reference/ops/ops.h"
 
 namespace parallax::reference {

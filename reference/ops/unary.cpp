@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise functions of one input: rounding, roots, exponentials, trigonometry, tests.
 #include <cmath>
 
-#include "reference/ops/elementary.h"
+#include "reference/kernels/elementary.h"
 #include "reference/ops/map.h"
 #include "reference/ops/ops.h"
 #include "reference/ops/quantized.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise functions of any number of inputs: Max, Min, Sum, Mean.
 #include <cmath>
 

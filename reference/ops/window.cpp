@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arithmetic of windows, as the specification of Conv, ConvTranspose and the pools gives it.
 #include "reference/ops/window.h"
 

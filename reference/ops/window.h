@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sliding windows: kernel, strides, dilations and padding of convolutions and pools, and which input element each
 // window position reads.
 #pragma once
 
 #include <vector>
 
-#include "reference/op_context.h"
 #include "reference/ops/indexing.h"
+#include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 

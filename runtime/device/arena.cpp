@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sorted list of what is in use: a run has few buffers at a time.
 #include "runtime/device/arena.h"
 

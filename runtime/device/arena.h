@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arena: one block of memory that the buffers of a planned run lie in, and which of it is in use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The devices as types: each primitive takes Queue<Device>, so that no symbol of one device can stand in for another's.
 #pragma once
 

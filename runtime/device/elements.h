@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory as loops and kernels see it: every access goes through here, so that the emulation can check it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packing: buffers that live at the same time must not overlap, and the block shall be small. The problem (dynamic
 // storage allocation) is NP-hard; placing buffers one by one at the lowest free offset comes close to the bound when
 // the order is good, so several orders are tried and the best is kept.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryPlan: where each buffer of a run lies in one block of memory, made from the trace of a run like it.
 #pragma once
 

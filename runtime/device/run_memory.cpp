@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trace of a run, and the places of a planned one.
 #include "runtime/device/run_memory.h"
 

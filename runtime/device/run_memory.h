@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RunMemory: what buffers a run asks for. It is traced, or each buffer lies where a MemoryPlan says, in one block that
 // is kept from run to run. The same for every device: the block is memory of its own.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One element between a storage type and an arithmetic type, by the same formulas on every device. Branch-free where
 // loops over them become vector code.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of activations, and the parameters they have by default: those of the operators of ai.onnx.
 #include "runtime/ops/activation_attributes.h"
 

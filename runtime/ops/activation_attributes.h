@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The activation that the attributes of a fused operator name.
 #pragma once
 
-#include "runtime/device/activation.h"
+#include "runtime/device/cpu/activation.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {

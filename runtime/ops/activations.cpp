@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unary operators: one functor and one row each.
 #include "runtime/ops/families.h"
 #include "runtime/ops/narrow_casts.h"

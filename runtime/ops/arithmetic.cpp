@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic of two and more operands: Add to Pow, the variadic ones, Clip, PRelu, shifts.
-#include "runtime/device/copy.h"
-#include "runtime/device/find.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/find.h"
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"

@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // RotaryEmbedding and Attention (operator sets 23 and later). Source: the specification's text and function bodies.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/find.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/library_attention.h"
-#include "runtime/device/map.h"
-#include "runtime/device/math.h"
-#include "runtime/device/rows.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/find.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/gpu/element_of.h"
+#include "runtime/device/gpu/library_attention.h"
 #include "runtime/ops/attention_heads.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_rotation.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operands of Attention by heads, and keys and values with those of the past in front.
 #pragma once
 
@@ -5,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/attention_problem.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/growable.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/growable.h"
+#include "runtime/device/cpu/products/attention_problem.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {

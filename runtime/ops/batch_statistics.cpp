@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // BatchNormalization in training, and with statistics for each element of a sample (attribute spatial = 0): what
 // channel_norm.cpp, which has the statistics of a channel given, leaves out.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/rows.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formulas of the binary operators. Integers wrap; division of integers by zero is refused before the loop.
 #pragma once
 
 #include <cmath>
 
-#include "runtime/device/math.h"
+#include "runtime/device/cpu/math.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cast and CastLike: the arithmetic type that holds the source exactly, then one rounding to the target.
 #include <cmath>
 
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
-#include "runtime/device/copy.h"
+#include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/narrow_casts.h"
 #include "runtime/ops/pointwise.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The activations of recurrent operators by name.
 #include <algorithm>
 #include <string_view>

@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalisations with statistics of a channel: BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MVN;
 // and the global pools, which are folds over a channel's plane.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/channels_last.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/math.h"
-#include "runtime/device/rows.h"
-#include "runtime/device/window_channels_last.h"
+#include "runtime/device/cpu/channels_last.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/window_channels_last.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // What operators outside ai.onnx share: a row of the table of kernels and, on the host, their small inputs as floats.
 #pragma once
 
 #include <vector>
 
-#include "runtime/device/blocks.h"
+#include "runtime/device/cpu/blocks.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {

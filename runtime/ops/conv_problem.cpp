@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the attributes of a convolution and of its transpose come to.
 #include "runtime/ops/conv_problem.h"
 

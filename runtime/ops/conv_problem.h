@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The problem that a convolution's attributes and operands state, for Conv and the operators made of it.
 #pragma once
 
-#include "runtime/device/conv.h"
+#include "runtime/device/cpu/products/conv.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conv and ConvTranspose: shapes here, the arithmetic in the device's conv.
 #include <fmt/format.h>
 
-#include "runtime/device/conv.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/library_conv.h"
-#include "runtime/device/map.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/conv.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
+#include "runtime/device/gpu/library_conv.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_convolution.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NonMaxSuppression: boxes picked one after the other, on the host.
 #include <algorithm>
 #include <cmath>
@@ -6,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/map.h"
-#include "runtime/device/multiversion.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/multiversion.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {

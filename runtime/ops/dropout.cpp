@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout where nothing is dropped: in inference, or with ratio 0. With a ratio in training it draws (random.cpp).
-#include "runtime/device/blocks.h"
-#include "runtime/device/copy.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/random_dropout.h"
 

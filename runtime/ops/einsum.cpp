@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Einsum and Det: contractions as products of matrices, or as strided sums, and the determinant by elimination.
 #include <cmath>
 #include <map>
@@ -5,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/rows.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/row_folds.h"

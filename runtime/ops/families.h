@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The families of operators, each a span of rows. A family without kernels for GPU devices is not defined for them, and
 // listed in table.cpp for the host alone.
 #pragma once

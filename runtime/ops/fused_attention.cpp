@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of parallax.fused: what rewriting makes of the two products, the softmax between them and what moves their
 // operands about. The operands stay where they are; only the way they are walked is known here.
 #include <array>
 
 #include <fmt/format.h>
 
-#include "runtime/device/attention.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/growable.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/attention.h"
+#include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/gpu/attention_kernel.h"
-#include "runtime/device/growable.h"
-#include "runtime/device/library_attention.h"
-#include "runtime/device/map.h"
+#include "runtime/device/gpu/library_attention.h"
 #include "runtime/ops/fused_families.h"
 
 namespace parallax::runtime {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Families of our own fused operators (domain parallax.fused) that no family of products or convolutions has, and of
 // what GPU devices have of com.microsoft.
 #pragma once

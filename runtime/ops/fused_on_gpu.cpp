@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What rewriting fuses, for GPU devices: products and norms with what stands around them, activations with a bias or a
 // gate. The host has kernels of its own (ms_products, ms_activations, ms_normalization, fused_pointwise).
 #include <array>
@@ -5,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/gemm.h"
-#include "runtime/device/library_product.h"
-#include "runtime/device/map.h"
-#include "runtime/device/rows.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/gpu/library_product.h"
 #include "runtime/device/run_memory.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/fused_families.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gated, Rotary and Pointwise: what rewriting makes of several pointwise nodes, so that a tensor is walked once and not
 // once for each of them. They compute each element by the very same steps, so the results have the same bits.
 #include <array>
@@ -5,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/map.h"
+#include "runtime/device/cpu/map.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/fused_families.h"

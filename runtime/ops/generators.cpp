@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that make data from attributes, shapes and a few numbers.
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "inspector/model/sparse.h"
-#include "runtime/device/blocks.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/map.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {

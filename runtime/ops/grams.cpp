@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TfIdfVectorizer over integers: how often each n-gram of a pool occurs in a row, words up to max_skip_count apart.
 #include <map>
 

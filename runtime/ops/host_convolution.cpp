@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of the operands is settled here, once for each node and shape; the arithmetic is the device's conv.
 #include "runtime/ops/host_convolution.h"
 
-#include "runtime/device/channels_last.h"
-#include "runtime/device/weight_cache.h"
+#include "runtime/device/cpu/channels_last.h"
+#include "runtime/device/cpu/weight_cache.h"
 #include "runtime/ops/activation_attributes.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/orders.h"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Float32 convolutions on the host, which may take and make values channels last.
 #pragma once
 
-#include "runtime/device/conv.h"
+#include "runtime/device/cpu/products/conv.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Families of ai.onnx that only the host has.
 #pragma once
 

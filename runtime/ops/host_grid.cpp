@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a place reads is found once for all channels, some places at a time. Few channels are gathered, each from its
 // plane; of more the image is turned first, so that what a place reads of a group of them lies side by side.
 #include "runtime/ops/host_grid.h"
@@ -5,7 +6,7 @@
 #include <algorithm>
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/turn.h"
+#include "runtime/device/cpu/transpose_blocks.h"
 #include "runtime/ops/host_taps.h"
 
 namespace parallax::runtime {

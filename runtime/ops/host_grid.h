@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // GridSample on the host, for images of up to three axes whose elements are stored as they are computed.
 #pragma once
 
-#include "runtime/ops/grid_places.h"
+#include "runtime/ops/grid_positions.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // RotaryEmbedding of one head on the host: pairs of numbers turned by angles, as loops that become vector code.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/device/multiversion.h"
+#include "runtime/device/cpu/multiversion.h"
 
 namespace parallax::runtime {
 

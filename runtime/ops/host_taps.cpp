@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Images whose channels lie side by side, a group after the other; and elements gathered, which compilers do one by
 // one.
 #include "runtime/ops/host_taps.h"
@@ -7,7 +8,7 @@
 #endif
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/turn.h"
+#include "runtime/device/cpu/transpose_blocks.h"
 
 namespace parallax::runtime {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of a few weighted elements of an image for many places, on the host: what interpolation reads is found once for
 // a block of places, and added up for every channel.
 #pragma once
@@ -8,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/device/multiversion.h"
+#include "runtime/device/cpu/multiversion.h"
 
 namespace parallax::runtime {
 

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Col2Im, CenterCropPad and DeformConv: images put together of blocks, cut around their centre, or read at places moved
 // by given offsets before they are convolved.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"

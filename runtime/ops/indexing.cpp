@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that pick elements by computed indices: Gather and its kin, Pad, Trilu, ReverseSequence. Each is an index
 // functor: where the element (or block) number i of the output comes from.
 #include <array>
 
 #include <fmt/format.h>
 
-#include "runtime/device/blocks.h"
-#include "runtime/device/copy.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index tensors read, checked and turned into offsets.
 #include "runtime/ops/indices.h"
 
@@ -6,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/blocks.h"
-#include "runtime/device/multiversion.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/cpu/multiversion.h"
 
 namespace parallax::runtime {
 

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading and checking of index tensors, shared by the gathers and the scatters. On the host they are read there; on a
 // GPU they are checked and turned into offsets by kernels, and only whether all are right is told the host.
 #pragma once
 
 #include <fmt/format.h>
 
-#include "runtime/device/find.h"
-#include "runtime/device/map.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/find.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {

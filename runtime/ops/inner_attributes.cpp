@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes passed on to the nodes of inner_op.h, and integers of tensors.
-#include "runtime/device/blocks.h"
+#include "runtime/device/cpu/blocks.h"
 #include "runtime/ops/inner_op.h"
 
 namespace parallax::runtime {

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A node made for one call, and the row that runs it.
 #include "runtime/ops/inner_op.h"
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "runtime/ops/table.h"
 
 namespace parallax::runtime {

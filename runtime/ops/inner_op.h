@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operator as a part of another: operators of com.microsoft that are a chain of standard ones run those, on the
 // device that the chain is compiled for.
 #pragma once

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // LinearAttention and CausalConvWithState: the operators of recurrent language models, of ai.onnx 27 and, where what
 // that lacks is at its default, of com.microsoft.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/math.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {

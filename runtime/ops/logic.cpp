@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparisons, operators on bool, and Where.
-#include "runtime/device/choose.h"
+#include "runtime/device/cpu/choose.h"
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/pointwise.h"

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one logarithm picked for each place, weighted, reduced.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/element_of.h"
-#include "runtime/device/find.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/rows.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/find.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // MatMul, Gemm and the integer products: shapes and batches here, the arithmetic in the device's gemm.
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/library_product.h"
-#include "runtime/device/map.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/gpu/library_product.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/matmul_shapes.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One tall product where B is shared and A needs no repeating; else offsets into both for each matrix of the batch.
 #include "runtime/ops/matmul_shapes.h"
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shapes of a product of matrices as numpy.matmul has them, and the products of its batch.
 #pragma once
 
-#include "runtime/device/gemm.h"
+#include "runtime/device/cpu/products/gemm.h"
 
 namespace parallax::runtime {
 

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that move whole regions: Transpose, Slice, Concat, Split, Expand, Tile. All are strided copies.
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "inspector/base/checked_math.h"
-#include "runtime/device/blocks.h"
-#include "runtime/device/copy.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {

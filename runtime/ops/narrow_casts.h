@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions from and to 8-bit floats and elements of 4 and 2 bits on a GPU, by tables that the host's own decoding
 // and rounding make: the same codes come out of both.
 #pragma once
@@ -6,8 +7,8 @@
 
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {

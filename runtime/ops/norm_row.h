@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a norm does to one row, whatever the device; moments_of says how the moments are found.
 #pragma once
 

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalisations over the trailing axes of a row: LayerNormalization, RMSNormalization, LpNormalization and, for GPUs,
 // SimplifiedLayerNormalization (the host's is in ms_normalization.cpp).
 #include <cmath>
 
-#include "runtime/device/map.h"
-#include "runtime/device/rows.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/rows.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/norm_row.h"
 #include "runtime/ops/on_gpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For rows that only GPU devices have, where the host has a kernel of its own.
 #pragma once
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attribute look-up with the schema's defaults, and the small services operators share.
 #include "runtime/ops/op_call.h"
 
 #include <fmt/format.h>
 
 #include "inspector/tensor/elements.h"
-#include "runtime/device/blocks.h"
+#include "runtime/device/cpu/blocks.h"
 
 namespace parallax::runtime {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpCall: what one operator function sees of the executor, whatever the device: its node's attributes, its inputs, and
 // where its outputs go.
 #pragma once
@@ -10,9 +11,9 @@
 
 #include "inspector/base/result.h"
 #include "inspector/model/ir.h"
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 #include "inspector/tensor/value.h"
-#include "runtime/device/ints.h"
+#include "runtime/device/cpu/ints.h"
 
 namespace parallax::runtime {
 

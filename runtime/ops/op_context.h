@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpContext<Device>: an OpCall with the queue it runs on; and the row that says which function runs which operator.
 #pragma once
 
@@ -8,8 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "runtime/device/cpu/queue_cpu.h"
 #include "runtime/device/elements.h"
-#include "runtime/device/queue_cpu.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {

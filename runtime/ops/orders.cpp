@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise kernels run under the shape of the order their inputs have; others are given row-major inputs but for
 // those they know. Growable inputs are copied for kernels that take no strides.
 #include "runtime/ops/orders.h"
 
 #include <algorithm>
 
-#include "runtime/device/channels_last.h"
-#include "runtime/device/growable.h"
+#include "runtime/device/cpu/channels_last.h"
+#include "runtime/device/cpu/growable.h"
 
 namespace parallax::runtime {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A call of one host kernel whose inputs may be channels last or growable: each input in a layout the kernel takes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Movement of elements of 4 and 2 bits: each is given a byte of its own, the operator moves the bytes, and they are
 // packed again.
 #include "inspector/tensor/elements.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The untyped half of pointwise operators.
 #include "runtime/ops/pointwise.h"
 

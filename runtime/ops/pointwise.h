@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a functor becomes an operator: output shape and buffer, then map. A functor with parameters is built from the
 // call.
 #pragma once
 
-#include "runtime/device/map.h"
+#include "runtime/device/cpu/map.h"
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {

@@ -1,19 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pooling: a fold over each window. MaxPool, AveragePool, LpPool, their global forms, MaxUnpool.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/channels_last.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/find.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/math.h"
-#include "runtime/device/scatter.h"
-#include "runtime/device/window.h"
-#include "runtime/device/window_channels_last.h"
-#include "runtime/device/window_planes.h"
+#include "runtime/device/cpu/channels_last.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/find.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/scatter.h"
+#include "runtime/device/cpu/window.h"
+#include "runtime/device/cpu/window_channels_last.h"
+#include "runtime/device/cpu/window_planes.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
 #include "runtime/ops/orders.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, and the integer products between them.
 #include <cmath>
 #include <optional>
@@ -6,12 +7,12 @@
 
 #include "inspector/tensor/elements.h"
 #include "inspector/tensor/float_formats.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/quantize_lines.h"
-#include "runtime/device/rows.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/products/quantize_lines.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/narrow_casts.h"
 

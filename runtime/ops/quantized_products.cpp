@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv: exact integer products, then one rounding to the output's
 // scale. Products of 8-bit floats, which QLinearMatMul has too, are summed as doubles.
 #include <algorithm>
@@ -6,15 +7,15 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/byte_conv.h"
-#include "runtime/device/byte_products.h"
-#include "runtime/device/conv.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/multiversion.h"
-#include "runtime/device/quantize_lines.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/multiversion.h"
+#include "runtime/device/cpu/products/conv.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/products/int8_conv.h"
+#include "runtime/device/cpu/products/int8_gemm.h"
+#include "runtime/device/cpu/products/quantize_lines.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/binary_functors.h"
 #include "runtime/ops/conv_problem.h"
 #include "runtime/ops/families.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that draw random numbers: RandomNormal, RandomUniform (and Like), Bernoulli, Multinomial, Dropout in
 // training. The specification leaves the generator open; this is numpy's RandomState: MT19937 (Matsumoto and Nishimura,
 // 1998) from a 32-bit seed, uniform numbers of 53 bits, normal ones by Marsaglia's polar method. Each number follows
@@ -9,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/blocks.h"
+#include "runtime/device/cpu/blocks.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/random_dropout.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout in training, which draws like the random operators.
 #pragma once
 

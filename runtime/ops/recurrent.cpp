@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RNN, GRU and LSTM: one large product for the inputs of all steps, then a small one and the cell for each step.
 #include <algorithm>
 #include <array>
@@ -5,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/multiversion.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/multiversion.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/recurrent_cells.h"
 

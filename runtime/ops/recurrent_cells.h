@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cells of RNN, GRU and LSTM: what one step makes of its gates, an element at a time. Gate order and formulas as in
 // the specification.
 #pragma once
@@ -6,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/cpu/math.h"
 #include "runtime/device/elements.h"
-#include "runtime/device/math.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {

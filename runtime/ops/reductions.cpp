@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions: a fold each. Axes that do not lie together are brought together by a transpose first.
-#include "runtime/device/copy.h"
-#include "runtime/device/map.h"
-#include "runtime/device/math.h"
-#include "runtime/device/multiversion.h"
-#include "runtime/device/rows.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/cpu/multiversion.h"
+#include "runtime/device/cpu/rows.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 

@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // RoiAlign and MaxRoiPool: bins over regions of an image.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/element_of.h"
-#include "runtime/device/find.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/math.h"
-#include "runtime/device/tabulate.h"
-#include "runtime/device/turn.h"
+#include "runtime/device/cpu/find.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/cpu/transpose_blocks.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_taps.h"
 

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resize and Upsample: one axis after the other.
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/host_taps.h"
 #include "runtime/ops/indices.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coordinates and coefficients. Source: the specification of Resize-19; the cubic kernel is Keys', 1981.
 #include "runtime/ops/resize_axis.h"
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // How one axis of Resize is resampled: where each output position comes from and with which weights.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "runtime/device/ints.h"
+#include "runtime/device/cpu/ints.h"
 
 namespace parallax::runtime {
 

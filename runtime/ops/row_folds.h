@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folds that several families need, and the moments of a row made of them.
 #pragma once
 
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/folds.h"
+#include "runtime/device/cpu/folds.h"
 
 namespace parallax::runtime {
 

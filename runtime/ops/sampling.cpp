@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // GridSample and AffineGrid: images read at fractional places, and the grids of such places.
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/map.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/ops/families.h"
-#include "runtime/ops/grid_places.h"
+#include "runtime/ops/grid_positions.h"
 #include "runtime/ops/host_grid.h"
 #include "runtime/ops/indices.h"
 

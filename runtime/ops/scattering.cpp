@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // ScatterElements (and Scatter, its old name), ScatterND, OneHot, Compress, NonZero: operators that place by computed
 // indices.
 #include <cstring>
 
 #include <fmt/format.h>
 
-#include "runtime/device/element_of.h"
-#include "runtime/device/map.h"
-#include "runtime/device/scatter.h"
-#include "runtime/device/select.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/scatter.h"
+#include "runtime/device/cpu/select.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/indices.h"
 

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequences and optionals: values that hold values. Tensors in them are shared, never copied, but by the two operators
 // that join and cut.
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
+#include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators on signals: window functions, DFT, STFT, MelWeightMatrix. Sums in double; on the host transforms are fast
 // ones, on a GPU each element is a sum of its own.
 #include <algorithm>
@@ -7,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/element_of.h"
-#include "runtime/device/fourier.h"
-#include "runtime/device/map.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/fourier.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators along a row whose every output needs the whole row: the softmax family and cumulative sums.
-#include "runtime/device/map.h"
-#include "runtime/device/math.h"
-#include "runtime/device/rows.h"
-#include "runtime/device/turn.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/transpose_blocks.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 

@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 // TopK and Unique: operators that sort.
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
-#include "runtime/device/copy.h"
-#include "runtime/device/element_of.h"
-#include "runtime/device/map.h"
-#include "runtime/device/rows.h"
-#include "runtime/device/sort.h"
-#include "runtime/device/tabulate.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/sort.h"
+#include "runtime/device/cpu/tabulate.h"
+#include "runtime/device/gpu/element_of.h"
 #include "runtime/ops/families.h"
 
 namespace parallax::runtime {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape arithmetic of windows. Source: the formulas in the specification of Conv-11 and MaxPool-12.
 #include "runtime/ops/spatial.h"
 

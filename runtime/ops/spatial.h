@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes of windows that Conv, the pools and their kin share: kernel, strides, dilations, pads, auto_pad.
 #pragma once
 
-#include "runtime/device/ints.h"
+#include "runtime/device/cpu/ints.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {

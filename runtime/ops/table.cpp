@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of families, and the look-up; compiled once for each device, as the families are.
 #include "runtime/ops/table.h"
 
@@ -6,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "runtime/ops/contrib_families.h"
 #include "runtime/ops/fused_families.h"
 #include "runtime/ops/host_families.h"
-#include "runtime/ops/microsoft_families.h"
 
 namespace parallax::runtime {
 namespace {

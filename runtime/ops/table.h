@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of kernels of a device: which function runs a node.
 #pragma once
 

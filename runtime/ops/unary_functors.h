@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formulas of the unary operators, named as ONNX names them. Sources: the specification's text of each operator.
 #pragma once
 
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/math.h"
+#include "runtime/device/cpu/math.h"
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {
@@ -97,7 +98,7 @@ struct Turned {
 using Sin = Turned<0>;
 using Cos = Turned<1>;
 
-// Operators that are one function of ours (runtime/device/math.h), which vector code can be made of.
+// Operators that are one function of ours (runtime/device/cpu/math.h), which vector code can be made of.
 #define PX_OWN_FUNCTOR(Name, function) \
   struct Name {                        \
     template <class T>                 \

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that give a payload another shape: no element moves.
 #include <fmt/format.h>
 

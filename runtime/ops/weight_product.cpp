@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weight stays in 4 or 8 bits: in panels of int8 where each column has one scale and no zero point, else in blocks
 // as MatMulNBits has them. Where the processor has no such products it is made floats once.
 #include "runtime/ops/weight_product.h"
@@ -6,12 +7,12 @@
 
 #include "inspector/base/mapped_ranges.h"
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/blocks.h"
-#include "runtime/device/float_panels.h"
-#include "runtime/device/gemm.h"
-#include "runtime/device/nibble_products.h"
-#include "runtime/device/stored_panels.h"
-#include "runtime/device/weight_cache.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/cpu/products/float_panels.h"
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/device/cpu/products/int4_gemm.h"
+#include "runtime/device/cpu/products/stored_panels.h"
+#include "runtime/device/cpu/weight_cache.h"
 #include "runtime/ops/matmul_shapes.h"
 
 namespace parallax::runtime {

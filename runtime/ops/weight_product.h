@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DequantizedMatMul (parallax.fused): a product with a weight that DequantizeLinear would make floats of in every run.
 #pragma once
 

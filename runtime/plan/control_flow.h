@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // If, Loop, Scan and SequenceMap: operators whose bodies the planner runs. They stay on the host; what they hand to
 // bodies may lie anywhere.
 #pragma once

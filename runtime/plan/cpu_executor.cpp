@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor "cpu": its options and settings.
 #include <fmt/format.h>
 
 #include "inspector/base/thread_pool.h"
-#include "runtime/device/host_info.h"
-#include "runtime/device/multiversion.h"
+#include "runtime/device/cpu/host_info.h"
+#include "runtime/device/cpu/multiversion.h"
 #include "runtime/plan/host_platform.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/runtime.h"

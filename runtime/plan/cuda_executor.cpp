@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor "cuda": its options and settings. Where CUDA is off at build time, its absence.
 #include <fmt/format.h>
 
@@ -7,8 +8,8 @@
 #include <map>
 #include <mutex>
 
-#include "runtime/device/copies_cuda.h"
-#include "runtime/device/epilogue_settings.h"
+#include "runtime/device/cuda/copies_cuda.h"
+#include "runtime/device/gpu/epilogue_settings.h"
 #include "runtime/plan/gpu_platform.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/session.h"

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The evaluator keeps its own memory and packed weights for as long as it lives.
 #include "runtime/plan/evaluate.h"
 
-#include "runtime/device/buffer_pool.h"
+#include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/ops/table.h"
 
 namespace parallax::runtime {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One-node models, made for the element types at hand.
 #include "runtime/plan/fallback.h"
 

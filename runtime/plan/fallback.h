@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FallbackNode: a node that this executor has no kernel for, run by another one as a model of its own. Only where the
 // user asked for it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FlexAttention of ai.onnx.preview: attention whose scores and probabilities pass through bodies of the node, numbered
 // 0 (score_mod) and 1 (prob_mod). The products are the host's; the bodies run on the device.
 #include <cmath>

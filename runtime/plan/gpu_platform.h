@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU as a platform. Values lie on the device, but for what shape arithmetic makes: small values that follow from
 // shapes and constants alone stay on the host and are computed there by the host's kernels.
 #pragma once
@@ -5,9 +6,9 @@
 #include <map>
 #include <optional>
 
-#include "runtime/device/buffer_pool.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/profiler_range.h"
+#include "runtime/device/cpu/buffer_pool.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cuda/profiler_range.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/gpu_replay.h"
 #include "runtime/plan/host_platform.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A recorded run of a GPU: inputs are brought to where they were when it was recorded, outputs fetched from where they
 // were then. All other addresses lie in the block of planned memory, which it holds on to.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a bound output up to the node that makes it.
 #include "runtime/plan/growing.h"
 

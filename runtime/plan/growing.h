@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes append to the states of a session, so that these grow in place.
 #pragma once
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host as a platform.
 #include "runtime/plan/host_platform.h"
 
-#include "runtime/device/channels_last.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/growable.h"
-#include "runtime/device/weight_cache.h"
+#include "runtime/device/cpu/channels_last.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/growable.h"
+#include "runtime/device/cpu/weight_cache.h"
 #include "runtime/ops/table.h"
 
 namespace parallax::runtime {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host as a platform: its kernels on its own memory.
 #pragma once
 
 #include <memory>
 
-#include "runtime/device/buffer_pool.h"
+#include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/plan/platform.h"
 
 namespace parallax::runtime {

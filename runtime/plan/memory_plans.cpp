@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which plan a run uses, and what is learnt from it. Nothing here is relied on for correctness: the pool takes a buffer
 // of its own wherever a plan turns out not to fit.
 #include "runtime/plan/memory_plans.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryPlans: the plans of memory of one session, one for a range of input shapes, made from runs that were traced.
 #pragma once
 

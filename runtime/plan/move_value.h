@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A value with each of its tensors replaced: how values cross between host and device.
 #pragma once
 

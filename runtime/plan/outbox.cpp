@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Letters in a queue; the one in front decides when the next may go.
 #include "runtime/plan/outbox.h"
 

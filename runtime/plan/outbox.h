@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Outbox: what the observer is still to be told, in the order it happened. On a device a value takes a while to come to
 // the host, and the run goes on meanwhile; everything told after it waits behind it.
 #pragma once

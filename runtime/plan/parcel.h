@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parcel: a value on its way to the observer, or there.
 #pragma once
 

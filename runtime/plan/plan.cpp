@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building of plans, from the main graph down.
 #include "runtime/plan/plan.h"
 
@@ -8,7 +9,7 @@
 
 #include "inspector/base/checked_math.h"
 #include "inspector/tensor/elements.h"
-#include "runtime/device/blocks.h"
+#include "runtime/device/cpu/blocks.h"
 #include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {

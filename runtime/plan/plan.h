@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GraphPlan: what can be settled of a graph before it runs: its rewritten nodes, the kernel of each, the bodies they
 // own, what is constant, and after which node each value's memory is free.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Platform: what plans and the runner need of a device, whatever it is: the kernel of a node, calls of it, memory, and
 // values brought to where they are read.
 #pragma once
@@ -10,8 +11,8 @@
 
 #include "inspector/exec/capture_traffic.h"
 #include "inspector/exec/observer.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/growable.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/growable.h"
 #include "runtime/device/run_memory.h"
 #include "runtime/ops/orders.h"
 #include "runtime/plan/parcel.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which runs are recorded, and the proof that a recording does what the plain run does.
 #include "runtime/plan/replay.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replay: a run on a GPU kept as one thing to launch, which is what a CUDA graph is. Replays: those of a session, one
 // for each set of input shapes.
 #pragma once

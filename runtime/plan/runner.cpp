@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The walk over a plan: place inputs and constants, run steps in order, let values go after their last reader.
 #include "runtime/plan/runner.h"
 
@@ -8,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/base/check.h"
-#include "runtime/device/growable.h"
+#include "runtime/device/cpu/growable.h"
 #include "runtime/rewrite/fused_ops.h"
 
 namespace parallax::runtime {

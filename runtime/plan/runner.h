@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runner: walks a planned model's graphs in order and tells the observer of every value. It is kept between calls, with
 // the frames that values lie in, so that a small node costs no allocation but its values' own.
 #pragma once

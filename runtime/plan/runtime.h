@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fast executor, as others see it.
 #pragma once
 

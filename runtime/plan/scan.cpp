@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scan: states go from step to step, slices of the inputs in, slices of the outputs out.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scan of operator set 8: a batch axis 0 everywhere, the sequence on axis 1. Samples run one after the other, their
 // steps numbered on. A shorter sequence is scanned within its own length, also backwards; the specification leaves open
 // what stands behind it in the outputs: zeros.

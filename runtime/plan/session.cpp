@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One model made ready on one platform: preparation, calls, statistics.
 #include "runtime/plan/session.h"
 
@@ -11,7 +12,7 @@
 #include "inspector/exec/session_cloning.h"
 #include "inspector/exec/session_states.h"
 #include "inspector/exec/wanted_levels.h"
-#include "runtime/device/growable.h"
+#include "runtime/device/cpu/growable.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/growing.h"
 #include "runtime/plan/memory_plans.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions of the runtime's executors, whatever they run on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strided copies in and out of stacks.
 #include "runtime/plan/stack.h"
 
@@ -7,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "inspector/tensor/elements.h"
-#include "runtime/device/copy.h"
+#include "runtime/device/cpu/copy.h"
 
 namespace parallax::runtime {
 namespace {

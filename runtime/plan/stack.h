@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What control flow does with the results of bodies: counting, slicing and stacking them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From GraphEdit to Graph: nodes with their aliases resolved, constants as initializers, what nothing reads left out.
 #include "runtime/rewrite/apply.h"
 
@@ -8,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "inspector/model/link.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "runtime/rewrite/fused_ops.h"
 #include "runtime/rewrite/fuser.h"
 #include "runtime/rewrite/outer_names.h"

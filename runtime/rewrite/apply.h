@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rewritten graph as a model: what the executor plans, written down as ONNX.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps up from an operand, each undone in the order of axes.
 #include "runtime/rewrite/attention_operand.h"
 

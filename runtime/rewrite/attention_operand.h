@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operand of attention on its way up: what scales it, turns its axes or repeats its heads is taken in, as far as
 // nobody else reads it.
 #pragma once

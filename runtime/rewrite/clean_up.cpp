@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns that drop or shorten what only changes how a value is written down: Cast, Reshape and its kin, Transpose.
 #include <algorithm>
 #include <array>

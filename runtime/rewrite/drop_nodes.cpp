@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns that drop nodes which pass their input on: Identity, and Dropout where nothing is dropped.
 #include <algorithm>
 
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 #include "runtime/rewrite/fuser.h"
 #include "runtime/rewrite/patterns.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes are activations, and their parameters.
 #include "runtime/rewrite/epilogue.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations that a product or a convolution can apply to its result before it is stored.
 #pragma once
 

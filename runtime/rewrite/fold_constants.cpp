@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Constant folding: what depends on weights alone is computed once. Results that would take much more memory than what
 // they are made from (an expanded mask) are left to the run.
 #include <algorithm>
 
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 #include "inspector/model/random_operators.h"
 #include "runtime/rewrite/patterns.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations from their parts: GELU written with erf or tanh, and x * sigmoid(a x).
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention from its parts: MatMul, a scale before or after it, masks that are added or hide scores, Softmax, MatMul;
 // with casts around the Softmax, the guard against rows without a number, and whatever moves the operands about.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolutions with what follows them: BatchNormalization in inference, whose factors go into the filters; a sum with a
 // residual; an activation.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of matrices with what stands before and after them: transposes and factors (com.microsoft FusedMatMul),
 // DequantizeLinear of a weight, and bias, activation and residual (Linear; FusedGemm for Gemm).
 #include <array>

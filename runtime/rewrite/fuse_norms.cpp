@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LayerNormalization and RMSNormalization from their parts, as PyTorch exports write them, and the sum with a residual
 // before them.
 #include <array>

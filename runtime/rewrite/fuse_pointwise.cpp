@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pointwise nodes that become one: an activated gate (SwiGLU and its kin), rotary embedding, and chains of any of them.
 #include <algorithm>
 #include <array>

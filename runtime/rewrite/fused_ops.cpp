@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The signatures of our own fused operators, in the format of inspector/model/opset/README.md.
 #include "runtime/rewrite/fused_ops.h"
 
 #include "inspector/base/check.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax::runtime {
 namespace {

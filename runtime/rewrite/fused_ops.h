@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators that patterns make and no published domain has. A rewritten model that is written to a file holds each as a
 // model-local function made of the nodes it stands for, so that any runtime can run it.
 #pragma once
 
 #include <string_view>
 
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 
 namespace parallax::runtime {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bookkeeping of a graph while patterns change it.
 #include "runtime/rewrite/fuser.h"
 
@@ -5,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/rewrite/fused_ops.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fuser: a graph being edited as patterns see it: who makes a value, who reads it, and the one way to put a node in the
 // place of several. A replacement that would lose a value somebody else reads is refused.
 #pragma once

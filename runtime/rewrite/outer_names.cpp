@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks into the bodies that nodes hold.
 #include "runtime/rewrite/outer_names.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies read values of the graphs around them by name: when such a value becomes an alias, its name changes in them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The patterns; each is described in the list of rewrite.cpp.
 #pragma once
 

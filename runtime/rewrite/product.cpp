@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flattening of products and sums.
 #include "runtime/rewrite/product.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tree of Mul and Div nodes seen as one product: a number times some values. What patterns for formulas look for does
 // then not depend on the order in which an exporter wrote the factors.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edit's own operations and the list of patterns.
 #include "runtime/rewrite/rewrite.h"
 

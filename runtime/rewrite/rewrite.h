@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rewriting of one graph before it is planned: patterns with names, each of which can be switched on and off, and a
 // record of what became of every value that no longer exists.
 #pragma once

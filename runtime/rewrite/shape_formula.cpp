@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Concat, Slice, Gather, Shape and constants followed up to the value whose dimensions they are.
 #include "runtime/rewrite/shape_formula.h"
 

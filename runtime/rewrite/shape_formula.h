@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the shape operand of a Reshape says about another value, however an exporter put it together.
 #pragma once
 

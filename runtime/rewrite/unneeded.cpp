@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns that drop work nobody needs: nodes whose results nothing reads, and nodes that repeat an earlier one.
 #include <algorithm>
 #include <array>
@@ -5,7 +6,7 @@
 #include <string>
 
 #include "inspector/model/link.h"
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 #include "runtime/rewrite/fuser.h"
 #include "runtime/rewrite/patterns.h"
 

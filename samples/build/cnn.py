@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the samples resnet/ and mobilenet/: residual blocks with BatchNormalization, and inverted residuals with depthwise
 convolutions and Clip. Written node by node, with names like those of TorchScript's exporter and the opsets of their time.
 

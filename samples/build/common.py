@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the sample builders share: seeded values, and a model written with the inputs and outputs of one run beside it."""
 import argparse
 import pathlib

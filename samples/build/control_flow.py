@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the samples greedy_decoder/ (Loop with carried values, scan outputs, a value captured from outside, and an If in its
 body) and scan_filter/ (Scan over two sequences, one of them backwards, and an If around the whole).
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Exports the samples llama_layer/ (one decoder layer of a Llama with an attention mask) and cnn/ (a small image classifier)
 with PyTorch's dynamo exporter, metadata kept: the scopes that Parallax shows come from it.
 

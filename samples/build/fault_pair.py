@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the sample fault_pair/: A.onnx, a small keyword spotter with Keras-like names, and B.onnx, the same with the mistake of
 a converter. Keras' BatchNormalization has epsilon 0.001. The converter of B wrote the attribute, but for those that follow a
 depthwise convolution (it has a path of its own for that pair), where the default of ONNX applies: 1e-5. Where a channel's

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the sample recurrent/: a bidirectional LSTM with sequence lengths, initial states and peepholes, a GRU and an RNN on
 top of it, written node by node; and with --exported 1 a tagger around torch.nn.LSTM through PyTorch's exporter.
 

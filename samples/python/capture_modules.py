@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The inputs and outputs of modules: captured, restored, and found again in the exported ONNX graph.
 
     capture_modules.py [--folder DIR] [--verbose]

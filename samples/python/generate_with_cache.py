@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """From a prompt to an answer: transformers, a loop of one's own, and the exported model in Parallax.
 
     generate_with_cache.py [--model NAME] [--prompt TEXT] [--family llama|phi|gpt2] [--new-tokens 20] [--plot F.png]

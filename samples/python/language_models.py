@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small language models with random weights, exported for generation: what the scripts next to this file share.
 
 Nothing is downloaded: the models come from configurations of transformers. `export_decoder` and `export_seq2seq` take

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every tensor of a model as onnxruntime computes it, compared with the reference.
 
     onnxruntime_tensors.py [MODEL] [--inputs DIR]

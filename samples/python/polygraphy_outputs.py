@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Outputs that TensorRT's Polygraphy saved, compared with the reference, value by value.
 
     polygraphy_outputs.py OUTPUTS.json MODEL [--inputs DIR]

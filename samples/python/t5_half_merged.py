@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """T5 in half precision with one decoder model: which nodes stay in float32, what that costs, and how fast it generates.
 
     t5_half_merged.py [--model NAME] [--text TEXT] [--sets 3] [--new-tokens 12] [--plots DIR]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A suite of one's own: what exported models must hold to. Run it with pytest; `pip install` brings the fixture.
 
     pytest samples/python/test_exported_models.py --parallax-report=reports

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Forward hooks of one's own, compared with the exported model: names of modules lead to values of the graph.
 
     torch_hooks.py

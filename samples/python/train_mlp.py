@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training behind torch.compile: the same losses as eager's, and the graphs that were made.
 
     train_mlp.py [--config tiny|small] [--epochs 3] [--dynamic] [--debug] [--dot PREFIX]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Malformed command lines: unknown words, numbers that are none, files that are not there."""
 
 from cases import FILE, MODEL, USAGE, Case

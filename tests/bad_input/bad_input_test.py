@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Gives hundreds of malformed models, dumps, tensor files and command lines to the real program, and judges how it refuses them.
 
 bad_input_test.py PARALLAX [--only TEXT] [--keep FOLDER]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a case of bad input is, and how the cases of one kind are collected."""
 
 from typing import NamedTuple

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares dumps of which one payload is damaged with the real program, and looks for the damage in everything it says.
 
 damaged_dump_test.py PARALLAX

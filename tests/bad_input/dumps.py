@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Malformed dumps and tensor files, made from a good dump that the program itself wrote."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Malformed models: files that are no model, broken bytes, and models that break the ONNX specification."""
 
 import struct

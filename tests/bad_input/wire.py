@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes ONNX models byte by byte in the protobuf wire format, so that a model can be as wrong as a case wants it.
 
 Field numbers are those of the published onnx.proto. A message is the bytes of its fields; each maker takes more fields as `*more`.

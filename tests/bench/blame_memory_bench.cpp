@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of blame from two dumps: the most anonymous memory (mapped files left out) of a child process that compares
 // two dumps and names the causes, for 2 layers and for 24 of the same size. Bounded by the largest node, the two are
 // equal. Usage: blame_memory_bench
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/open.h"
 #include "inspector/workbench/run.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What capturing costs. First as a rate: a dump writer shown tensors of 0.5 to 16 MB against memcpy of such tensors
 // into touched memory. Then as a part of a run: a transformer on the executor "cpu" with every value captured, up to
 // and with the end of the dump, or with statistics alone, against the same run without. Everything is captured twice:
@@ -25,9 +26,9 @@
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
-#include "inspector/workbench/inputs.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
+#include "inspector/workbench/inputs/inputs.h"
 
 using namespace parallax;
 

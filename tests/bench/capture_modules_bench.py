@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a capture of modules costs: the forward with it, compared with the forward alone, in interleaved rounds.
 
 capture_modules_bench.py [ROUNDS [FOLDER [MODEL...]]]    needs PYTHONPATH=<build folder>/python and torch. Dumps go to FOLDER (/dev/shm).

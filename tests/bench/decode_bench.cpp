@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One token after a long context: a session that keeps its caches against one whose caches go in and out of each run.
 // decode_bench MODEL.onnx [CONTEXT]: a decoder with inputs past_key_values.* and outputs present.*. Both take the same
 // tokens by turns; prints lower quartiles, and their ratio. The figures are times of this machine.
@@ -10,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "inspector/exec/session_states.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "runtime/plan/runtime.h"
 
 namespace parallax {

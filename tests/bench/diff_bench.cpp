@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast two tensors are compared with all metrics, against a plain read of the same two arrays in the same run.
 #include <algorithm>
 #include <atomic>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "inspector/base/thread_pool.h"
-#include "inspector/diff/metrics.h"
+#include "inspector/diff/metrics/metrics.h"
 
 using namespace parallax;
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Decoding of language models: `parallax generate`, the same loop over onnxruntime with caches by IO binding, transformers.
 
     OMP_WAIT_POLICY=passive generate_bench.py PARALLAX --llama DIR --phi DIR --t5 DIR [--hf] [--rounds 5] [--threads 2]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tokens of Parallax against transformers' own: families, types, greedy, beams, padded batches, merged decoders.
 
     generation_equality.py [--families llama,phi,gpt2,t5] [--dtypes float32,float16,bfloat16] [--size tiny] [--greedy 60]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """gui_bench.py [BUILD]: what parallax-gui needs from its start to a picture: a model of 2,660 nodes, and a dump of 10 GiB.
 
 Prints wall time (the least of several), processor time and resident memory. The picture is drawn and written, too, so the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Models in float16: casts, bytes of weights and errors of ours and of onnxruntime.transformers' float16 converter.
 
 half_bench.py PARALLAX MODEL...    PARALLAX is the program. Needs PYTHONPATH=<build folder>/python, numpy, onnx and onnxruntime.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Import of a model with 1 GB of external data: how long it takes and how much memory it touches. The weights are a
 // file with a hole, so only what import reads of them could cost anything; a plain read of the same file is the
 // measure.
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

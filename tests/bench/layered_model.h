@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A chain of equal layers, whose values and weights are of 1 MiB: what the memory benchmarks compare and blame.
 #pragma once
 

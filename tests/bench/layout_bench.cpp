@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout of transformer graphs as deep as real ones: flat, with one producer that feeds every block.
 #include <memory>
 #include <span>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Side by side with PyPI onnxruntime: the same models, inputs and threads, runs taken in turn, ratios printed.
 
 Usage: ort_bench.py PARALLAX [--threads N] [--rounds N] [--only NAME] [--work DIR]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tables of operators that ort_operators_bench.py measures are written with."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models of ort_bench.py whose work is in bodies: many iterations of a few small nodes each."""
 
 import numpy as np

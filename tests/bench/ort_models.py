@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models of ort_bench.py: shapes of real networks, random weights."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operators that ort_operators_bench.py measures: a table, in sizes and types that models have."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Products, quantised operators and those of com.microsoft, for ort_operators_bench.py."""
 
 import numpy as np

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Speed of the executor `reference` beside PyPI onnx's ReferenceEvaluator, on models made here; ratios of one run.
 
 reference_bench.py PARALLAX [--threads N] [--only NAME]   needs PyPI onnx and numpy

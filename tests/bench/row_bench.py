@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Products of few rows, whose time is that of reading the weights: the share of a plain read that each type reaches.
 
 row_bench.py [--rows 1 2 4] [--only NAME] [--rounds N]      a table of products

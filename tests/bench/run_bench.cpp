@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of the executor "cpu": a transformer layer (hidden 768, sequence 128) against the products in it alone, by the
 // same library in the same run; and what one tiny node costs. Prints ratios; the figures are times of this machine.
 #include <algorithm>
@@ -8,9 +9,9 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "inspector/model/opset_registry.h"
-#include "runtime/device/buffer_pool.h"
-#include "runtime/device/gemm.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "runtime/device/cpu/buffer_pool.h"
+#include "runtime/device/cpu/products/gemm.h"
 #include "runtime/plan/runtime.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model with scopes as real exports have them: what the benchmarks of layout and of frames draw.
 #pragma once
 
@@ -5,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """sparse_dump.py FILE [GIBIBYTES]: a finished dump of that size (10) whose payloads are holes, by inspector/dump/FORMAT.md.
 
 It takes next to no room on the disk: what opening a large dump costs can be measured anywhere.

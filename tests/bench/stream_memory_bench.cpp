@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of a side-by-side comparison without a dump: what it needs beyond the weights for 2, 24 and 96 layers, each in
 // a child process of its own. A few values wait for the side that is behind, which 2 layers have no use for; after that
 // it must not grow: fails where 96 layers take 24 MiB more than 24 (the values of 72 layers are 216 MiB). A ctest, too.
@@ -16,7 +17,7 @@
 #include "inspector/base/log.h"
 #include "inspector/base/text.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "inspector/workbench/run.h"
 #include "tests/bench/layered_model.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Ratios of torch.compile with backend "parallax" to eager mode, from interleaved runs.
 
     PYTHONPATH=build/ci/python torch_compile_bench.py [--threads 2] [--number 30] [--case NAME]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sound models of the diagnosis benchmark: small, seeded, every node named, one of each kind that exports hold.
 
 Each function builds one and gives (model, inputs); BASE_MODELS lists them.

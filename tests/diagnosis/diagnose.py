@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Scores Parallax on the diagnosis benchmark: every fault of the manifest, and every pair of sound models.
 
     diagnose.py --parallax build/release/bin/parallax [--share 1/3] [--work DIR] [--show]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The faults of the diagnosis benchmark: each changes one place of a sound model, as converters and kernels go wrong.
 
 A fault is a function (model, place, rng) -> names of the nodes that are to be blamed, or None where it does not apply. Nodes are those of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """More faults: what is read, in which order nodes stand, what control flow decides. Functions as in faults.py; KINDS lists them."""
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper

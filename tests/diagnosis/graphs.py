@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Walking and rewriting ONNX graphs, bodies included: what faults and harmless changes have in common."""
 import numpy as np
 from onnx import helper, numpy_helper

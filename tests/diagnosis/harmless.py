@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes that leave what a model computes alone: other names, another order, other nodes for the same."""
 import copy
 

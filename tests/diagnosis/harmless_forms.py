@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other forms of the same: operators by other operators, products in parts, bodies without their loops. Functions (model, rng) as in harmless.py; FORMS lists them."""
 import copy
 

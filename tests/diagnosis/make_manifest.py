@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Chooses the benchmark's faults: those that onnxruntime can run and whose outputs differ. Writes manifest.json, which is committed; needed
 only when models or faults change.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the pairs of the benchmark, each by number: the same number gives the same pair everywhere."""
 import copy
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reduces the faults of the diagnosis benchmark, and repeats each finding by the script that is left.
 
     reduce_faults.py --parallax build/release/bin/parallax [--share 1/10] [--few 0.9] [--failing 1] [--show]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: any bytes as a dump. Each input is read as it is, and once more with its checksums put right, since
 // random changes would otherwise never come past them.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that lives in memory only, so that parsers of files can be fuzzed without touching a disk.
 #pragma once
 

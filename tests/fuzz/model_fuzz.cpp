@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: any bytes as an ONNX model, binary or text. Import refuses them, or gives a graph whose every
 // reference holds.
 #include <cstddef>
@@ -5,7 +6,7 @@
 #include <span>
 
 #include "inspector/base/check.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: any bytes as a .npy, .npz or .safetensors file; the first bytes choose, as they do for people.
 #include <cstddef>
 #include <cstdint>

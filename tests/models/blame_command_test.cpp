@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The verb `blame`, as a script calls it: two models, two executors, two dumps; exit codes and causes.
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "tests/models/program.h"
 
 namespace parallax::end_to_end {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs that break off: what their dumps hold is compared, and what they never came to is said.
 #include <fstream>
 

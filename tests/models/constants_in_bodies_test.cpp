@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A constant that a fused node of a Loop's body reads: written the other way round with the same effect, and with a
 // fault in it. What the fused node hides has to be looked for with nothing fused away.
 #include <fstream>

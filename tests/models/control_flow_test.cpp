@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops and branches in their corners: models in text form, small enough that the answer stands in the comment above
 // each.
 #include <fstream>

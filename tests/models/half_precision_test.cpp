@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A network in half precision, its norms in float, against the same in float: what `cpu` fuses on the one side it does
 // not on the other, and the differences are rounding all the same.
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of a network, in float or in half precision with casts around what stays in float.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The child process behind program.h: its streams go to files of a scratch folder.
 #include "tests/models/program.h"
 

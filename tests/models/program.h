@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the built `parallax` as a script would, and reads its JSON documents.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The samples on the two executors: they agree with each other and with their data sets, and nothing is left out.
 #include <array>
 #include <set>
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "tests/models/program.h"
 
 namespace parallax::end_to_end {

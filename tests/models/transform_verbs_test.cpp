@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `extract` and `reduce` as a script calls them: documents, files, exit codes, and the script that repeats a finding.
 #include <cstdlib>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One element of one weight is changed; `run A --against B` must end with exit code 1 and name the node that reads the
 // weight.
 #include <algorithm>
@@ -8,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "tests/models/program.h"
 
 namespace parallax::end_to_end {

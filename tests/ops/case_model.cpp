@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes ONNX text from a case's JSON. Only what the case leaves out is filled in: names of inputs and outputs.
 #include "tests/ops/case_model.h"
 

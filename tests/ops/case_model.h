@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The model of a case, from its JSON to ONNX text, which the importer reads as it reads any model.
 #pragma once
 

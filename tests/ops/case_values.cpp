@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads values of cases from JSON.
 #include "tests/ops/case_values.h"
 

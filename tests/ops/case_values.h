@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values and types of cases, as JSON has them: {"type": "float32[2,3]", "values": [...]}.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads cases, runs them and compares.
 #include "tests/ops/op_case.h"
 
@@ -7,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "inspector/diff/compare.h"
-#include "inspector/model/import.h"
+#include "inspector/diff/compare/compare.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
 #include "tests/ops/case_model.h"
 

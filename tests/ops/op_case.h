@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpCase: operators, inputs and what they must give, as data (cases/*.json). Every case runs on every executor
 // (ops_test.cpp); how far a result may be off is the comparison policy's business, never the case's.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every case of every family on every executor: one test for each pair, named <executor>/<family>.<case>.
 #include <algorithm>
 #include <cstdio>
@@ -7,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "inspector/model/link.h"
-#include "inspector/model/op_schema.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/op_schema.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "reference/ops/table.h"
 #include "reference/reference.h"
-#include "reference/table.h"
 #include "runtime/ops/table.h"
 #include "runtime/plan/control_flow.h"
 #include "runtime/plan/evaluate.h"

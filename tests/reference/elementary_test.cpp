@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // The elementary functions of many numbers against libm's, and at the ends of their ranges.
-#include "reference/ops/elementary.h"
+#include "reference/kernels/elementary.h"
 
 #include <cmath>
 #include <limits>

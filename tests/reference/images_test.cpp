@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Image files made by hand, byte by byte: the formats read here, two of the libraries' formats, and broken files.
 #include <cstdint>
 #include <iterator>

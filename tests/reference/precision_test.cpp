@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two precisions, and that bits do not depend on threads.
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of products against the plain loop, bit for bit: the kernels may differ in speed only.
-#include "reference/ops/products.h"
+#include "reference/kernels/products.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"
-#include "reference/ops/products_kernel.h"
+#include "reference/kernels/products_kernel.h"
 
 namespace parallax::reference {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random operators: the stated generator, the same in every run, another in every iteration.
 #include <cmath>
 #include <limits>

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounds: every piece is done once a round, after all of the round before, whoever of the members is there.
-#include "reference/ops/rounds.h"
-
 #include <array>
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "reference/kernels/phases.h"
 
 namespace parallax::reference {
 namespace {

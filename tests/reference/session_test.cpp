@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions of the reference: what they run, tell, refuse and hold.
 #include <gtest/gtest.h>
 

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operator table against the registry: no row for what does not exist, no version claimed twice.
-#include "reference/table.h"
+#include "reference/ops/table.h"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax::reference {
 namespace {

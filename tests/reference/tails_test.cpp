@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gates far below zero: what is left there is tiny, and keeps its digits down to subnormal numbers.
 #include <cmath>
 #include <numbers>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small models from ONNX text, and an observer that writes down what it is told.
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/exec/executor.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "reference/reference.h"
 
 namespace parallax::tests {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small models for the tests of executors and rewrites, written as the text form of ONNX.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax::model_text {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that tests of sessions give and compare, and an observer that keeps what it is shown.
 #pragma once
 

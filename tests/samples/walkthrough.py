@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the commands of samples/README.md as a reader would, each block in bash, and checks what the page says of them.
 
 A block that begins with ```sh must end with exit code 0, with ```sh exit=N with N (that of its last command; the others must

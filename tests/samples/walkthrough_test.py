@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The walk-through's checks can fail: a wrong exit code, a missing line, lines in another order, a failing command in the middle."""
 import os
 import tempfile

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A second compiler's opinion, from a GCC build's compile_commands.json: clang's warnings without code, and clang-tidy.
 
 clang_pass.py BUILD syntax [BASE] [--built CLANG_BUILD]    clang++ -fsyntax-only on all that BUILD compiles, or on the sources that changed

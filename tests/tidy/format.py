@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the layout of every C++ file with clang-format; format.py --fix lays them out. Exits 77 where clang-format is missing."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the functions of a C++ file and their lengths, with a scanner of braces: no compiler, no flags, a second for the whole tree."""
 
 import re

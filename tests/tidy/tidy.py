@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the tree against the rules of the house that a compiler does not know: tests/tidy/README.md lists them.
 
 tidy.py [ROOT]    prints one line a problem, 'file:line: rule: sentence', and exits 1 when there is one.
@@ -113,8 +114,8 @@ def check_includes(path, text, known):
 
 def check_cxx(path, text, known):
     yield from check_includes(path, text, known)
-    if not re.match(r"//\s*\S.{15}", text):
-        yield Problem(path, 1, "first comment", "the first line is a // comment that says the file's one reason to exist")
+    if not re.match(rf"// {table.LICENSE}\n//\s*\S.{{15}}", text):
+        yield Problem(path, 1, "first comment", f"a file begins with '// {table.LICENSE}' and a comment that says its one reason to exist")
     if path.endswith((".h", ".cuh")) and not re.search(r"^#pragma once$", text, re.MULTILINE):
         yield Problem(path, 1, "pragma once", "a header begins with #pragma once, after its first comment")
     for function in functions.functions(text):
@@ -129,8 +130,10 @@ def check_python(path, text):
     except SyntaxError as error:
         yield Problem(path, error.lineno or 1, "python", f"does not parse: {error.msg}")
         return
-    if not ast.get_docstring(tree) and not re.match(r"(#!.*\n)?# \S.{10}", text):
+    if not ast.get_docstring(tree) and not re.match(rf"(#!.*\n)?(# {table.LICENSE}\n)?# (?!SPDX)\S.{{10}}", text):
         yield Problem(path, 1, "first comment", "a program begins with the sentence that says what it is for")
+    if not re.match(rf"(#!.*\n)?# {table.LICENSE}\n", text):
+        yield Problem(path, 1, "license", f"a program's first line, after its #!, is '# {table.LICENSE}'")
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -167,8 +170,8 @@ def check_file(path, text, known):
         yield from check_cxx(path, text, known)
     elif extension == ".py":
         yield from check_python(path, text)
-    elif is_script(path, text) and not re.match(r"#!.*\n# \S.{10}", text):
-        yield Problem(path, 2, "first comment", "a script's second line is a comment that says what it is for")
+    elif is_script(path, text) and not re.match(rf"#!.*\n# {table.LICENSE}\n# \S.{{10}}", text):
+        yield Problem(path, 2, "first comment", f"after its #! a script has '# {table.LICENSE}' and a comment that says what it is for")
     if extension in CXX | {".py", ".md", ".cmake"} or is_script(path, text) or path.endswith("CMakeLists.txt"):
         yield from check_length(path, text)
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plants one violation of each kind into a small clean tree and asks that the tidy check names it, at its line."""
 
 import contextlib
@@ -10,22 +11,25 @@ import functions
 import table
 import tidy
 
-HEADER = "// A header of the clean tree, good in every respect.\n#pragma once\n"
+LICENSE = f"// {table.LICENSE}\n"
+FIRST = LICENSE + "// A comment long enough.\n"
+SCRIPT = f"# {table.LICENSE}\n"
+HEADER = LICENSE + "// A header of the clean tree, good in every respect.\n#pragma once\n"
 CLEAN = {
     "CMakeLists.txt": "project(clean)\n",
     "inspector/README.md": "# inspector\n",
     "inspector/base/README.md": "# base\n",
     "inspector/base/result.h": HEADER + "#include <string>\n\n#include <sys/mman.h>\n",
     "inspector/diff/README.md": "# diff\n",
-    "inspector/diff/diff.cpp": "// Uses what lies below it in the table, some of it far below.\n#include \"inspector/base/result.h\"\n"
+    "inspector/diff/diff.cpp": LICENSE + "// Uses what lies below it in the table, some of it far below.\n#include \"inspector/base/result.h\"\n"
                                "#include <fmt/format.h>\n// #include \"gui/app/none.h\" in a comment counts for nothing\n",
     "runtime/README.md": "# runtime\n",
     "runtime/plan/README.md": "# plan\n",
     "runtime/plan/plan.h": HEADER,
     "samples/README.md": "# samples\n" * 200,
-    "samples/make": "#!/bin/sh\n# makes the samples, all of them\ntrue\n",
+    "samples/make": "#!/bin/sh\n" + SCRIPT + "# makes the samples, all of them\ntrue\n",
     "tests/README.md": "# tests\n",
-    "tests/check.py": '"""Checks something worth checking."""\n',
+    "tests/check.py": SCRIPT + '"""Checks something worth checking."""\n',
 }
 LONG_BODY = "  call();\n" * 70
 
@@ -48,58 +52,59 @@ class Tidy(unittest.TestCase):
         self.assertEqual(planted("tests/README.md", "# tests\n"), [])
 
     def test_include_against_the_direction(self):
-        self.assert_found("inspector/base/bad.h", HEADER + '#include "inspector/diff/diff.cpp"\n', 3, "include")
+        self.assert_found("inspector/base/bad.h", HEADER + '#include "inspector/diff/diff.cpp"\n', 4, "include")
 
     def test_include_of_a_sibling_branch(self):
-        self.assert_found("inspector/diff/bad.cpp", '// A comment long enough.\n\n#include "runtime/plan/plan.h"\n', 3, "include")
+        self.assert_found("inspector/diff/bad.cpp", FIRST + '\n#include "runtime/plan/plan.h"\n', 4, "include")
 
     def test_include_not_from_the_root(self):
-        self.assert_found("inspector/base/bad.cpp", '// A comment long enough.\n#include "result.h"\n', 2, "include")
+        self.assert_found("inspector/base/bad.cpp", FIRST + '#include "result.h"\n', 3, "include")
 
     def test_include_of_a_missing_file(self):
-        self.assert_found("inspector/base/bad.cpp", '// A comment long enough.\n#include "inspector/base/gone.h"\n', 2, "include")
+        self.assert_found("inspector/base/bad.cpp", FIRST + '#include "inspector/base/gone.h"\n', 3, "include")
 
     def test_protobuf_outside_its_folder(self):
-        self.assert_found("inspector/diff/bad.cpp", '// A comment long enough.\n#include "inspector/model/onnx.pb.h"\n', 2, "include")
+        self.assert_found("inspector/diff/bad.cpp", FIRST + '#include "inspector/model/onnx.pb.h"\n', 3, "include")
 
     def test_absent_standard_header(self):
-        self.assert_found("inspector/base/bad.cpp", "// A comment long enough.\n#include <format>\n", 2, "include")
+        self.assert_found("inspector/base/bad.cpp", FIRST + "#include <format>\n", 3, "include")
 
     def test_library_outside_its_folder(self):
-        self.assert_found("inspector/diff/bad.cpp", "// A comment long enough.\n#include <CLI/CLI.hpp>\n", 2, "library")
+        self.assert_found("inspector/diff/bad.cpp", FIRST + "#include <CLI/CLI.hpp>\n", 3, "library")
 
     def test_unknown_library(self):
-        self.assert_found("inspector/diff/bad.cpp", "// A comment long enough.\n#include <boost/any.hpp>\n", 2, "library")
+        self.assert_found("inspector/diff/bad.cpp", FIRST + "#include <boost/any.hpp>\n", 3, "library")
 
     def test_include_directive_after_spaces(self):
-        self.assert_found("inspector/base/bad.h", HEADER + '#  include   "inspector/diff/diff.cpp"\n', 3, "include")
+        self.assert_found("inspector/base/bad.h", HEADER + '#  include   "inspector/diff/diff.cpp"\n', 4, "include")
 
     def test_long_file(self):
-        text = "// A comment long enough.\n" + "int x;\n" * table.FILE_LINES
+        text = FIRST + "" + "int x;\n" * table.FILE_LINES
         self.assert_found("inspector/base/bad.cpp", text, table.FILE_LINES, "file length")
 
     def test_long_readme(self):
         self.assert_found("inspector/base/README.md", "word\n" * 61, table.README_LINES, "file length")
 
     def test_long_function(self):
-        self.assert_found("inspector/base/bad.cpp", "// A comment long enough.\n\nint f() {\n" + LONG_BODY + "}\n", 3, "function length")
+        self.assert_found("inspector/base/bad.cpp", FIRST + "\nint f() {\n" + LONG_BODY + "}\n", 4, "function length")
 
     def test_long_python_function(self):
-        text = '"""A sentence of purpose."""\n\ndef f():\n' + "    f()\n" * 70
-        self.assert_found("tests/bad.py", text, 3, "function length")
+        text = SCRIPT + '"""A sentence of purpose."""\n\ndef f():\n' + "    f()\n" * 70
+        self.assert_found("tests/bad.py", text, 4, "function length")
 
     def test_banned_words(self):
         for word in ("TO" "DO", "FIX" "ME", "not imple" "mented", "for" " now", "/tm" "p/x", "place" "holder"):
             with self.subTest(word):
-                self.assert_found("inspector/base/bad.cpp", f"// A comment long enough.\n// {word}\n", 2, "words")
+                self.assert_found("inspector/base/bad.cpp", FIRST + f"// {word}\n", 3, "words")
 
     def test_missing_first_comment(self):
         self.assert_found("inspector/base/bad.h", "#pragma once\n", 1, "first comment")
-        self.assert_found("tests/bad.py", "import os\n", 1, "first comment")
+        self.assert_found("tests/bad.py", SCRIPT + "import os\n", 1, "first comment")
+        self.assert_found("tests/bad.py", '"""A sentence of purpose."""\n', 1, "license")
         self.assert_found("samples/bad", "#!/bin/sh\ntrue\n", 2, "first comment")
 
     def test_missing_pragma_once(self):
-        self.assert_found("inspector/base/bad.h", "// A comment long enough.\n", 1, "pragma once")
+        self.assert_found("inspector/base/bad.h", FIRST, 1, "pragma once")
 
     def test_unknown_top_level(self):
         self.assertIn(("docs", 1, "top level"), planted("docs/README.md", "# docs\n"))

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Judges `parallax run` on models with data: exit code 0, every float value compared, none mistrusted without cause, and every
 value of every branch taken and every iteration present.
 

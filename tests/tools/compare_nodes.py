@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs one-node models of ai.onnx.ml and com.microsoft in Parallax and in onnxruntime, and compares every output.
 
     compare_nodes.py --parallax build/release/bin/parallax [--with reference,reference:double] [-k GLOB] [--list]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a model in Parallax and in a peer (onnxruntime, or onnx's ReferenceEvaluator), and compares every top-level value.
 
     compare_with_peers.py --parallax build/release/bin/parallax --with reference,cpu MODEL_OR_FOLDER...

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the backend test cases of the installed onnx package as folders that `parallax test` reads.
 
     export_onnx_cases.py -o onnx_cases && parallax test onnx_cases --with reference

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Exports torchvision's image classifiers with random weights, each with an input and what PyTorch computes from it.
 
     export_vision.py --out FOLDER [--only resnet50] [--exporter torchscript] [--size 224] [--batch 1]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the cases of tests/ops/cases from the definitions in op_cases/, with expected values that two sources agree on.
 
 A definition gives the expected values with the place in the specification they follow from, or leaves them to ONNX's

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Joins two models of one interface into one with an If: a decoder's first step and its later steps, as deployments do.
 
     merge_branches.py --condition use_cache_branch --then decoder_with_past/model.onnx --else decoder/model.onnx -o merged/model.onnx

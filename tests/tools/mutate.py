@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Puts deliberate mistakes into a copy of the reference executor and asks that the operator cases of tests/ops catch each.
 
 Every mistake of mutations.py becomes a choice at run time, so that one build serves all; the environment variable

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Spoils the backend test cases that export_onnx_cases.py wrote, and runs them: the program must answer each with a result or an
 error, and never end by a signal.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deliberate mistakes in the reference executor, for mutate.py: (operator, file in reference/ops, text, new).
 
 The text occurs once in the file; the part of it between « and » is what `new` stands for, an expression of the same type.
@@ -147,15 +148,15 @@ MUTATIONS = [
     ("Loop", "control_flow.cpp", "Tensor::scalar<int64_t>(«iteration»), Tensor::scalar<bool>(condition)", "iteration + 1"),
     ("Scan", "control_flow.cpp", "axes[index].reversed ? «length - 1 - step» : step;", "step"),
     # com.microsoft and ai.onnx.ml
-    ("SkipLayerNormalization", "ms_normalization.cpp", "1.0 / std::sqrt(variance / static_cast<double>(columns) + «epsilon»);", "0.0"),
-    ("GroupNorm", "ms_normalization.cpp", "const double deviation = std::sqrt(variance / static_cast<double>(count) + «epsilon»);", "0.0"),
-    ("MatMulNBits", "ms_quantized_matmul.cpp", "const double middle = static_cast<double>(1 << («bits - 1»));", "bits"),
-    ("QuickGelu", "ms_activations.cpp", "return x * sigmoid(«alpha * x»);", "x"),
-    ("BiasSplitGelu", "ms_activations.cpp", "gelu_exact(x[at + half] + «bias[column + half]»)", "bias[column]"),
-    ("QLinearLeakyRelu", "ms_quantized.cpp", "value = value < 0 ? «alpha * value» : value;", "value"),
-    ("QLinearAdd", "ms_quantized.cpp", "results.push_back(quantize_number(value / step, «zero», dtype));", "int64_t{0}"),
-    ("Binarizer", "ml_features.cpp", "«static_cast<double>(x) > threshold» ? 1 : 0", "static_cast<double>(x) >= threshold"),
-    ("Normalizer", "ml_features.cpp", "for (double value : own) divisor += «std::fabs(value)»;", "value"),
-    ("Imputer", "ml_features.cpp", "imputed.size() == 1 ? 0 : «static_cast<size_t>(at % columns)»;", "size_t{0}"),
-    ("ArrayFeatureExtractor", "ml_features.cpp", "return «at / count * columns» + indices", "int64_t{0}"),
+    ("SkipLayerNormalization", "contrib/normalization.cpp", "1.0 / std::sqrt(variance / static_cast<double>(columns) + «epsilon»);", "0.0"),
+    ("GroupNorm", "contrib/normalization.cpp", "const double deviation = std::sqrt(variance / static_cast<double>(count) + «epsilon»);", "0.0"),
+    ("MatMulNBits", "contrib/quantized_matmul.cpp", "const double middle = static_cast<double>(1 << («bits - 1»));", "bits"),
+    ("QuickGelu", "contrib/activations.cpp", "return x * sigmoid(«alpha * x»);", "x"),
+    ("BiasSplitGelu", "contrib/activations.cpp", "gelu_exact(x[at + half] + «bias[column + half]»)", "bias[column]"),
+    ("QLinearLeakyRelu", "contrib/quantized.cpp", "value = value < 0 ? «alpha * value» : value;", "value"),
+    ("QLinearAdd", "contrib/quantized.cpp", "results.push_back(quantize_number(value / step, «zero», dtype));", "int64_t{0}"),
+    ("Binarizer", "ml/features.cpp", "«static_cast<double>(x) > threshold» ? 1 : 0", "static_cast<double>(x) >= threshold"),
+    ("Normalizer", "ml/features.cpp", "for (double value : own) divisor += «std::fabs(value)»;", "value"),
+    ("Imputer", "ml/features.cpp", "imputed.size() == 1 ? 0 : «static_cast<size_t>(at % columns)»;", "size_t{0}"),
+    ("ArrayFeatureExtractor", "ml/features.cpp", "return «at / count * columns» + indices", "int64_t{0}"),
 ]

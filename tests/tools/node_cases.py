@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One-node models with random inputs: what compare_nodes.py makes of a line of node_cases_ml.py and node_cases_microsoft.py."""
 import numpy as np
 import onnx

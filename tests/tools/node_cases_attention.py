@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of com.microsoft's attention operators for compare_nodes.py."""
 import numpy as np
 from onnx import TensorProto

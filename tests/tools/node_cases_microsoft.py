@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of com.microsoft (but for attention: node_cases_attention.py) for compare_nodes.py."""
 import math
 

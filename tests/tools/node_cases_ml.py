@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of ai.onnx.ml for compare_nodes.py."""
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Changes one element of one weight and asks `parallax run A --against B` where the two models part: exit code 1, and the first
 divergence at the node that reads the weight. For several weights of each model, those read inside bodies included.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reader of operator tables. Words stay views into the text: reading all tables costs well under a millisecond.
 #include "inspector/model/opset/parser.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads operator tables in the line format of inspector/model/opset/README.md into a registry.
 #pragma once
 
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "inspector/base/result.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The texts of the *.ops files beside this header, embedded at build time by embed.cmake.
 #pragma once
 

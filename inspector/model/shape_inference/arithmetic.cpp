@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of broadcasting operators of two inputs and of Where, and what they make of contents: models compute shapes by
 // them.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of com.microsoft's operators, as onnxruntime's documentation of contributed operators states them.
 #include <array>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types and shapes of operators with bodies: If, Loop, Scan, SequenceMap.
 #include <algorithm>
 #include <array>

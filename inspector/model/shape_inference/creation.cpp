@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of operators that make tensors from attributes, sizes or limits: Constant, Range, ConstantOfShape, random
 // numbers, ...
 #include <array>

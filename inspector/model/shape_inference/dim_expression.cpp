@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic on polynomials over named dimensions, and their text.
 #include "inspector/model/shape_inference/dim_expression.h"
 

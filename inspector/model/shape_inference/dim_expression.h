@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A dimension, or an element of a tensor that holds a shape, as far as it is known before a run: an integer polynomial
 // over named dimensions ("past + sequence", "2*batch*sequence"), a number being the polynomial without names; or
 // unknown.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of operators whose output looks like an input, or like the broadcast of all inputs.
 #include <array>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of operators that pick elements by index, count, order or condition.
 #include <algorithm>
 #include <array>

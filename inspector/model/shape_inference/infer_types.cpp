@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The walk of inference through graphs, bodies and function calls, and the merging of what is inferred with what is
 // declared.
 #include "inspector/model/shape_inference/infer_types.h"

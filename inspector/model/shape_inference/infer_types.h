@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types and shapes of every value of a model before a run, from its inputs, initializers and declarations: forward,
 // node by node, with named dimensions and the contents of small shape tensors. Conservative: what is not certain stays
 // unknown.

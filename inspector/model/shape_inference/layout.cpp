@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of operators that rearrange elements: Reshape, Transpose, Concat, Split, Slice, Pad, ... and the contents they
 // pass on.
 #include <algorithm>

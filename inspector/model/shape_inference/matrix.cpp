@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of matrix products, Gemm, Einsum, attention and Fourier transforms.
 #include "inspector/model/shape_inference/matrix.h"
 

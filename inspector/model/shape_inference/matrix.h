@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape rule of matrix products, shared by MatMul and by its quantized and fused relatives.
 #pragma once
 

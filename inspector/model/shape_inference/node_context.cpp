@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Look-ups of shape functions in a node, its inputs and attributes, and the conversions of facts.
 #include "inspector/model/shape_inference/node_context.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What shape inference knows of a value, and the view of one node that the shape functions of operators work on.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "inspector/model/ir.h"
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 #include "inspector/model/shape_inference/dim_expression.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of RNN, GRU and LSTM, and of the text operators and estimators of ai.onnx and ai.onnx.ml.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of reductions, of ArgMax and ArgMin, and of the losses.
 #include <algorithm>
 #include <array>

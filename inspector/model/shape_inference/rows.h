@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape functions of operators, by family. shape_function() in table.cpp looks one up.
 #pragma once
 

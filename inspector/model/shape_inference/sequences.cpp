@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types and shapes of operators on sequences and optionals. The dimensions that all elements share are those of the
 // inner type.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rule for each operator, or family of operators, whose inputs must fit each other. Numbers alone are compared: a
 // named dimension may be anything.
 #include "inspector/model/shape_inference/shape_conflicts.h"
@@ -8,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
 namespace {

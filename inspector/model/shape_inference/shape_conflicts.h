@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes that an operator cannot take, as far as they are certain before a run.
 #pragma once
 

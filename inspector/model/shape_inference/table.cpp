@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one list of all families of shape functions, and look-up in it.
 #include <algorithm>
 #include <array>
 #include <vector>
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 #include "inspector/model/shape_inference/rows.h"
 
 namespace parallax {

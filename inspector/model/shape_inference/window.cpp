@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of operators with a sliding window or a spatial grid: convolutions, pooling, Resize, RoiAlign, GridSample.
 #include "inspector/model/shape_inference/window.h"
 

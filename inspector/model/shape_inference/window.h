@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape rule of convolutions, shared by Conv and by its quantized and fused relatives.
 #pragma once
 

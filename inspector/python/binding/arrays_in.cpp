@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays of other packages as Tensors, by DLPack or the buffer protocol; types that neither knows by their bytes.
 #include <array>
 #include <cstring>

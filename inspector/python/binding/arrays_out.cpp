@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors as arrays of numpy and torch that share the payload and keep it alive.
 #include <array>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each file of the module binds: module.cpp calls them in this order.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class Comparer of Python: two sides that stay prepared, compared at every call.
 #include "inspector/workbench/comparer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class Comparison of Python: the document as JSON and text, and the files that reports are.
 #include "inspector/python/binding/comparison.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ComparisonHandle: what Python's _core.Comparison holds.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DLPack's structures and the capsules around them.
 #include "inspector/python/binding/dlpack.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors as DLPack capsules (DLPack 1.1, dlpack.h), with and without the versioned form; and arrays as Tensors.
 #pragma once
 

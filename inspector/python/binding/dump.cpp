@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The classes Dump and DumpWriter of Python: values of a dump as views of its mapping, and values written as they are
 // seen.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The translator of Errors: parallax/errors.py has the classes, found here by the kind of an Error.
 #include "inspector/python/binding/errors.h"
 

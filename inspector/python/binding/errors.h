@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Failures of the libraries as Python exceptions: unwrap() at every edge, one class a kind.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions, each with a sentence that names the argument.
 #include "inspector/python/binding/fields.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fields: the keyword arguments of a job, taken one by one; what is left over is unknown.
 #pragma once
 

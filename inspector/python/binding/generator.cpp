@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class Generator of Python: a language model opened once, which generates many times.
 #include "inspector/python/binding/generator.h"
 

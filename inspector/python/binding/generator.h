@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class Generator of Python, bound after the jobs.
 #pragma once
 

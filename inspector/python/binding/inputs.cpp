@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs of a run, read from files or generated as the program does it, for runtimes that are not ours.
-#include "inspector/workbench/inputs.h"
+#include "inspector/workbench/inputs/inputs.h"
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals, and functions that wait to be called.
 #include "inspector/python/binding/interruptible.h"
 

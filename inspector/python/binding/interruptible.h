@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Long work in a thread of its own, so that Ctrl-C ends it and Python functions that it calls run where it was asked
 // for.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keyword arguments into requests.
 #include "inspector/python/binding/job_request.h"
 
@@ -8,7 +9,7 @@
 
 #include "inspector/executors/default_executors.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/model.h"
 #include "inspector/python/binding/values.h"

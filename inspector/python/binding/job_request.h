@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the jobs share: models, inputs and options of a run out of keyword arguments, by the readers that the command
 // line uses.
 #pragma once

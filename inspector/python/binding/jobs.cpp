@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The jobs: one function a verb, from keyword arguments to the program's documents.
 #include <map>
 #include <optional>
@@ -19,7 +20,7 @@
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/doctor.h"
 #include "inspector/workbench/profile.h"
-#include "inspector/workbench/reduce.h"
+#include "inspector/workbench/reduce/reduce.h"
 #include "inspector/workbench/reports.h"
 
 namespace parallax::python {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class Model of Python: reading, writing, looking at and transforming models.
 #include "inspector/python/binding/model.h"
 
@@ -9,8 +10,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "inspector/executors/rewrite.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/scope_tree.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/tensor.h"

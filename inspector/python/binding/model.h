@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ModelHandle: what Python's _core.Model holds.
 #pragma once
 

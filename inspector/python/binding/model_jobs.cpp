@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs that write models: decoders merged, models in half precision.
 #include "inspector/python/binding/model_jobs.h"
 
@@ -5,12 +6,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/python/binding/interruptible.h"
 #include "inspector/python/binding/job_request.h"
 #include "inspector/python/binding/model.h"
-#include "inspector/workbench/audit.h"
-#include "inspector/workbench/convert.h"
+#include "inspector/workbench/half_precision/audit.h"
+#include "inspector/workbench/half_precision/convert.h"
 #include "inspector/workbench/merge_decoders.h"
 
 namespace parallax::python {

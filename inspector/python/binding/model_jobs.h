@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Jobs that write models, for the table of jobs in jobs.cpp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module parallax._core: the order in which its parts are bound, and what belongs to the process as a whole.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -7,7 +8,7 @@
 #include "inspector/python/binding/binding.h"
 #include "inspector/python/binding/errors.h"
 #include "inspector/python/binding/generator.h"
-#include "runtime/device/library_threads.h"
+#include "runtime/device/cpu/library_threads.h"
 
 namespace nb = nanobind;
 

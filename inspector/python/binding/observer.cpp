@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of a run as calls of a Python object.
 #include "inspector/python/binding/observer.h"
 

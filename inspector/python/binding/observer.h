@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PythonObserver: a Python object that sees values of a run.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Classes and functions of other packages, looked up once.
 #include "inspector/python/binding/packages.h"
 

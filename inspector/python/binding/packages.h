@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the module asks other packages for, imported when it is needed: numpy, torch where it is loaded, ml_dtypes.
 #pragma once
 

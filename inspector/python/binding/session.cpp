@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class Session of Python: a model made ready on an executor, called with arrays.
 #include <algorithm>
 #include <array>

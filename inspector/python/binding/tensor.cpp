@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The class Tensor of Python.
 #include "inspector/python/binding/tensor.h"
 

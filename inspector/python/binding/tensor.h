@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TensorHandle: what Python's Tensor holds; and tensors from and to the arrays of other packages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transforms that serve other runtimes: values as outputs, calls of functions inlined.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>

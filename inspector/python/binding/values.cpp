@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of every kind to and from Python, recursively.
 #include "inspector/python/binding/values.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values to and from Python: a tensor is an array, a sequence a list, a map a dict, an absent or empty one None.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parallax: runs ONNX models on two executors, value by value, and says where and why they differ.
 
 >>> import numpy as np, parallax

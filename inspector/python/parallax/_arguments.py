@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keyword arguments of jobs as the texts that the program's readers take, and as the command line that says them."""
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Union
 
 from parallax import _core
+from parallax._sentences import ArgumentNames, shown, whole
 from parallax.errors import UsageError
 from parallax.model import load
 
 Paths = Union[str, "os.PathLike[str]"]
+# Arguments that may be a pathlib.Path.
+_PATHS = frozenset(("dump", "save_baseline", "baseline", "directory", "output", "keep_file", "verify", "data", "a", "b"))
 Inputs = Union[Mapping[str, Any], str, "os.PathLike[str]", None]
 
 
@@ -89,6 +93,12 @@ def refuse(verb: str, name: str, known: Sequence[str]) -> None:
     raise UsageError(f"{verb} has no argument {name!r}{hint}")
 
 
+def run_job(job: str, request: dict[str, Any]) -> Any:
+    """The program's answer to a job; errors name arguments."""
+    with ArgumentNames(job):
+        return _core.run_job(job, request)
+
+
 def model_of(source: Any) -> Any:
     """A path as text, everything else as the module's Model."""
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else load(source).core
@@ -108,16 +118,27 @@ def set_inputs(request: dict[str, Any], inputs: Inputs) -> None:
             request["inputs"] = arrays
     else:
         raise UsageError(
-            f"inputs are a {type(inputs).__name__}; they must be a mapping of arrays by name, the path of a "
+            f"inputs is {shown(inputs)}; it must be a mapping of arrays by name, the path of a "
             "test_data_set folder, .npz or .safetensors file, or None for generated ones"
         )
 
 
 def set_texts(request: dict[str, Any], **texts: Any) -> None:
-    """Puts paths and words into the request; None is left out, an empty text refused."""
+    """Puts paths and words into the request; None is left out, an empty text and what is no text refused."""
     for name, value in texts.items():
         if value is not None:
-            request[name] = _not_empty(name, os.fspath(value) if isinstance(value, os.PathLike) else str(value))
+            request[name] = _not_empty(name, text_of(name, value))
+
+
+def text_of(name: str, value: Any) -> str:
+    """A path or a word as text, also a number of bytes. Raises UsageError for anything else."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if name in ("memory_limit", "capture_limit") and not isinstance(value, str):
+        return str(whole(name, value))
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is {shown(value)}; it must be a str{' or a path' if name in _PATHS else ''}")
+    return value
 
 
 def set_names(request: dict[str, Any], **lists: str | Sequence[str] | None) -> None:
@@ -127,20 +148,19 @@ def set_names(request: dict[str, Any], **lists: str | Sequence[str] | None) -> N
             continue
         if isinstance(value, str):
             value = value.split(",") if name == "executors" else [value]
-        request[name] = [_not_empty(name, str(item)) for item in value]
+        if isinstance(value, Mapping) or not isinstance(value, Iterable):
+            raise UsageError(f"{name} is {shown(value)}; it must be a str, or a list of them")
+        items = list(value)
+        for item in items:
+            if not isinstance(item, str):
+                raise UsageError(f"{name} has {shown(item)} in it; each must be a str")
+        request[name] = [_not_empty(name, item) for item in items]
 
 
 def _not_empty(name: str, text: str) -> str:
     if not text:
         raise UsageError(f"{name} is an empty text; give it a value, or leave it out")
     return text
-
-
-def whole(name: str, value: Any) -> int:
-    try:
-        return int(value.__index__())
-    except AttributeError:
-        raise UsageError(f"{name} is {value!r}; it must be a whole number") from None
 
 
 def _number(name: str, value: Any) -> str:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """onnx_generate, get_keep_fp32_nodes and convert_fp16, by the parameters that example scripts use."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loading of the compiled module, so that its parallel regions are its own and there is one copy in the process."""
 
 from __future__ import annotations

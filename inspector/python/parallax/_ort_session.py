@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions of onnxruntime: models, feeds and outputs of every element type on their way in and out."""
 
 from __future__ import annotations

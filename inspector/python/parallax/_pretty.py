@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text of ``pretty_onnx``: a model line by line, nodes indented along the values that they pass on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison as HTML for a notebook: verdict, causes, the graph around the first cause, the worst values.
 
 The page stands in an ``<iframe srcdoc sandbox>``: its styles and its script stay within, and it fetches nothing.

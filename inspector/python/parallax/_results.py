@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What jobs answer with, other than comparisons: the program's documents with attributes in front."""
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parallax import _core
+from parallax._sentences import translated
 from parallax.comparison import Comparison
 
 __all__ = [
@@ -42,7 +44,7 @@ class RunResult(_Document):
         super().__init__(answer)
         self.outputs: dict[str, Any] = answer["outputs"]
         """Outputs by name, as arrays of the inputs' kind."""
-        self.notes: list[str] = answer["notes"]
+        self.notes: list[str] = [translated(note) for note in answer["notes"]]
         """What was chosen for generated inputs, a sentence each."""
         self.written: list[Path] = [Path(path) for path in answer["written"]]
         """The dumps that were written."""

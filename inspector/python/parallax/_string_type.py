@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The notation of ``string_type``: what an object is, in one short line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws the pictures of graphs that Parallax lays out (SVG) into matplotlib axes, as vectors that scale with them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a comparison of two sides found: its document, in Python's terms, and the reports that can be made of it."""
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from parallax import _core
+from parallax._sentences import ArgumentNames, translated
 from parallax.errors import Error
 
 if TYPE_CHECKING:
@@ -178,7 +180,7 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """What was chosen for generated inputs, a sentence each."""
-        return self._core.notes
+        return [translated(note) for note in self._core.notes]
 
     @property
     def command(self) -> str:
@@ -299,7 +301,8 @@ class Comparer:
         if against is not None and against is not model:
             request["against"] = arguments.model_of(against)
         arguments.set_names(request, executors=executors, only=only)
-        self._core = _core.Comparer(request)
+        with ArgumentNames("Comparer"):
+            self._core = _core.Comparer(request)
 
     def run(
         self,
@@ -326,7 +329,8 @@ class Comparer:
     ) -> tuple[Any, Comparison, Any]:
         """The same with A's outputs as a third."""
         given = dict(inputs) if isinstance(inputs, Mapping) else list(inputs)
-        outputs, comparison, of_a = self._core.run(given, kind, blame)
+        with ArgumentNames("Comparer"):
+            outputs, comparison, of_a = self._core.run(given, kind, blame)
         return outputs, Comparison(comparison), of_a
 
 

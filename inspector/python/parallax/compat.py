@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of the example scripts of experimental-experiment, onnx-array-api and onnx-diagnostic, over Parallax.
 
 A script runs after its import lines are changed to `from parallax.compat import ...`. The functions take the parameters

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dumps: the captured values of a run as a mapping from value path to tensor, and dumps written from Python."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions of Parallax: every failure is an ``Error``, and also the built-in exception closest to it."""
 
 from __future__ import annotations

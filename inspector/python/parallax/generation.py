@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text generation with language models: opened once, many generations, transformers' names for options."""
 
 from __future__ import annotations

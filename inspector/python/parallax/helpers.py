@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Short texts about objects and models: ``string_type`` and ``pretty_onnx``."""
 
 from __future__ import annotations

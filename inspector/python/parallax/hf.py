@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transformers' generate() over ONNX models: any search, processor and criterion, with sessions of Parallax behind it.
 
 Needs torch and transformers.
@@ -18,11 +19,16 @@ from transformers.generation.utils import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils.generic import ModelOutput
 
-from parallax._decoders import Decoder, KeptCache, find_models
+from parallax._decoders import MODEL_FILES, Decoder, KeptCache, find_models
+from parallax._sentences import kind_of
 from parallax.errors import Unsupported, UsageError
+from parallax.model import Model
 from parallax.session import Session
 
-__all__ = ["OnnxModel", "StepOutput", "from_onnx"]
+__all__ = ["KeptCache", "OnnxModel", "StepOutput", "from_onnx"]
+
+# What transformers' models return on demand, and ONNX models do not.
+_NOT_RETURNED = ("output_attentions", "output_hidden_states")
 
 # The keyword under which generate() hands a cache on; it was another one before transformers 5.2x.
 _CACHE = "cache" if "cache" in getattr(generation_utils, "ALL_CACHE_NAMES", ()) else "past_key_values"
@@ -54,20 +60,41 @@ class _Encoder(torch.nn.Module):
 class OnnxModel(PreTrainedModel, GenerationMixin):
     """An ONNX model that transformers generates with. Made by from_onnx().
 
-    Keys and values stay in the session: generate() hands a KeptCache on, which says only how long they are. A model
-    keeps the cache of its latest generation; continuing an older one raises UsageError.
+    Keys and values stay in sessions: generate() hands a KeptCache on, which says only how long they are. Each cache that
+    is alive has a session of its own. A chat goes on with the cache of the result before
+    (``return_dict_in_generate=True``), or with one from new_cache(); those of transformers are refused, and
+    ``cache_implementation`` chooses nothing.
+
+    >>> import torch, parallax
+    >>> model = parallax.hf.from_onnx("models/llama-tiny")                                          # doctest: +SKIP
+    >>> chat = model.new_cache()                                                                    # doctest: +SKIP
+    >>> ids = model.generate(torch.tensor([[5, 17, 4]]), cache=chat, max_new_tokens=4)              # doctest: +SKIP
+    >>> ids = model.generate(torch.cat([ids, torch.tensor([[9, 8]])], -1), cache=chat)              # doctest: +SKIP
     """
 
     config_class = PretrainedConfig
     main_input_name = "input_ids"
     _is_stateful = True
 
-    def __init__(self, config: PretrainedConfig, decoder: Decoder, encoder: Session | None) -> None:
+    def __init__(
+        self, config: PretrainedConfig, models: Mapping[str, Model], executor: str = "cpu",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(config)
-        self._decoder = decoder
-        self.encoder = None if encoder is None else _Encoder(encoder)
+        options = options or {}
+        self._models, self._executor = dict(models), executor
+        first = models.get("merged") or models.get("decoder") or models.get("model")
+        if first is None:
+            raise Unsupported(f"there is no decoder among {', '.join(models)}; give the folder that holds both")
+        self._decoder = Decoder(first, models.get("decoder_with_past"), executor, options)
+        encoder = models.get("encoder")
+        self.encoder = None if encoder is None else _Encoder(Session(encoder, executor, **options))
         self.timings: list[float] = []
         """Seconds of each step of the last generation, in a session."""
+
+    def new_cache(self) -> KeptCache:
+        """Returns an empty cache, which generate() and calls fill and go on with."""
+        return KeptCache(self._decoder)
 
     @property
     def device(self) -> torch.device:
@@ -78,6 +105,37 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
     def dtype(self) -> torch.dtype:
         """Of the logits that searches compute with."""
         return torch.float32
+
+    def to(self, *args: Any, **options: Any) -> OnnxModel:
+        """Returns the model. Raises UsageError for another device or type than it has."""
+        for wanted in (*args, *options.values()):
+            is_device = isinstance(wanted, (str, torch.device)) and torch.device(wanted).type != "cpu"
+            if is_device or (isinstance(wanted, torch.dtype) and wanted is not torch.float32):
+                raise UsageError(
+                    f"{wanted} is asked for; the sessions stay as they are, with tensors of the host. "
+                    "from_onnx(executor=...) chooses where they run, convert() makes a model in half precision"
+                )
+        return self
+
+    def cuda(self, *_: Any, **__: Any) -> OnnxModel:
+        """Raises UsageError: from_onnx(executor="cuda") runs on a GPU."""
+        return self.to("cuda")
+
+    def half(self, *_: Any) -> OnnxModel:
+        """Raises UsageError: convert() makes a model in half precision."""
+        return self.to(torch.float16)
+
+    def save_pretrained(self, save_directory: str | os.PathLike[str], **_: Any) -> None:
+        """Writes the models and both configurations into a folder, from which from_onnx() makes the model again."""
+        folder = os.fspath(save_directory)
+        os.makedirs(folder, exist_ok=True)
+        for role, model in self._models.items():
+            path = os.path.join(folder, MODEL_FILES[role][0])
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            model.save(path)
+        self.config.save_pretrained(folder)
+        if self.generation_config is not None:
+            self.generation_config.save_pretrained(folder)
 
     def get_encoder(self, *_: Any, **__: Any) -> Any:
         """The encoder as a module; None of a decoder-only model."""
@@ -92,13 +150,29 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         self, generation_config: Any, model_kwargs: dict[str, Any], generation_mode: Any, batch_size: int,
         max_cache_length: int,
     ) -> bool:
-        if generation_config.use_cache is not False and self._decoder.has_cache and model_kwargs.get(_CACHE) is None:
-            model_kwargs[_CACHE] = KeptCache(self._decoder)
+        for name in _NOT_RETURNED:
+            _refuse_output(name, getattr(generation_config, name, None))
+        given = self._kept(model_kwargs.get(_CACHE))
+        if generation_config.use_cache is not False and self._decoder.has_cache and given is None:
+            model_kwargs[_CACHE] = self.new_cache()
         self.timings = []
         return True
 
-    def _reorder_cache(self, cache: Any, beam_idx: torch.Tensor) -> Any:
-        cache.reorder_cache(beam_idx.tolist())
+    def _reorder_cache(self, cache: KeptCache | None, beam_idx: torch.Tensor) -> KeptCache | None:
+        if cache is not None:
+            cache.reorder_cache(beam_idx.tolist())
+        return cache
+
+    def _kept(self, cache: Any) -> KeptCache | None:
+        if cache is None:
+            return None
+        if not isinstance(cache, KeptCache):
+            raise UsageError(
+                f"the cache is a {type(cache).__name__}; it must be one of this model: new_cache() makes one, results have "
+                "one with return_dict_in_generate=True"
+            )
+        if cache.decoder is not self._decoder:
+            raise UsageError("the cache is another model's; it must be one of this model, as new_cache() makes it")
         return cache
 
     def prepare_inputs_for_generation(
@@ -111,10 +185,21 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
     ) -> dict[str, Any]:
         """The tokens that are not in the cache yet, the whole mask, and the cache."""
         cache = kwargs.get(_CACHE)
-        name = "decoder_input_ids" if self.config.is_encoder_decoder else "input_ids"
         done = 0 if cache is None else cache.get_seq_length()
+        if self.config.is_encoder_decoder:
+            name, tokens = "decoder_input_ids", input_ids[:, done:]
+        else:  # ids are a part of the prompt where it is read in pieces, or where those before are not given again
+            name = "input_ids"
+            missing = (input_ids if attention_mask is None else attention_mask).shape[1] - done
+            tokens = input_ids[:, max(0, input_ids.shape[1] - missing) :]
+        if tokens.shape[1] == 0:
+            raise UsageError(
+                f"the cache holds {done} positions and there are {input_ids.shape[1]} tokens; at least one must follow those "
+                "that it holds"
+            )
         return {
-            name: input_ids[:, done:], "attention_mask": attention_mask, "encoder_outputs": encoder_outputs, _CACHE: cache
+            name: tokens, "attention_mask": attention_mask, "encoder_outputs": encoder_outputs, _CACHE: cache,
+            "use_cache": kwargs.get("use_cache"),
         }  # fmt: skip
 
     def forward(
@@ -126,11 +211,28 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         encoder_outputs: Any = None,
         cache: KeptCache | None = None,
         past_key_values: KeptCache | None = None,
-        **_: Any,
-    ) -> StepOutput:
-        """One step. Of an encoder-decoder ``input_ids`` and ``attention_mask`` are the encoder's."""
-        kept = cache if cache is not None else past_key_values
+        use_cache: bool | None = None,
+        return_dict: bool | None = None,
+        **others: Any,
+    ) -> Any:
+        """One step; returns a StepOutput, or a tuple where ``return_dict`` is False.
+
+        ``input_ids`` [batch, positions]: of a decoder, the tokens after those in the cache; of an encoder-decoder,
+        ``input_ids`` and ``attention_mask`` are the encoder's, and ``decoder_input_ids`` the tokens. ``attention_mask``
+        [batch, positions with those in the cache]. Without a cache a new one is made, unless ``use_cache`` is False.
+        Raises UsageError (another model's cache; labels, embeddings and whatever else the models do not take),
+        ExecutionError.
+        """
+        for name, value in others.items():
+            _refuse_output(name, value)
+        kept = self._kept(cache if cache is not None else past_key_values)
+        if use_cache is None:
+            use_cache = getattr(self.config, "use_cache", True)
+        if kept is None and use_cache and self._decoder.has_cache:
+            kept = self.new_cache()
         if self.encoder is not None:
+            if encoder_outputs is None and input_ids is None:
+                raise UsageError("the encoder's tokens are missing: input_ids, or encoder_outputs of an earlier call")
             if encoder_outputs is None:
                 encoder_outputs = self.encoder(input_ids, attention_mask)
             tokens = decoder_input_ids
@@ -144,13 +246,14 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         self.timings.append(time.perf_counter() - start)
         output = StepOutput(logits=logits)
         output[_CACHE] = kept
-        return output
+        return output.to_tuple() if return_dict is False else output
 
     def _feeds(
         self, tokens: torch.Tensor, mask: torch.Tensor | None, positions: torch.Tensor | None, encoder_outputs: Any,
         cache: KeptCache | None,
     ) -> dict[str, torch.Tensor]:
-        tokens = tokens.contiguous()
+        tokens = tokens.long().contiguous()
+        mask = None if mask is None else mask.long()
         if encoder_outputs is not None:
             states = encoder_outputs[0]
             if mask is None:
@@ -165,9 +268,20 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         if positions is None:
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
         return {
-            "input_ids": tokens, "attention_mask": mask, "position_ids": positions.contiguous(),
+            "input_ids": tokens, "attention_mask": mask, "position_ids": positions.long().contiguous(),
             "cache_position": torch.arange(done, done + tokens.shape[1]),
         }  # fmt: skip
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{role} {model.path!r}" for role, model in self._models.items())
+        layers = f", {self._decoder.layers} layers with caches" if self._decoder.has_cache else ", no cache"
+        return f"<parallax.hf.OnnxModel {self.config.model_type} on {self._executor}: {parts}{layers}>"
+
+
+def _refuse_output(name: str, value: Any) -> None:
+    if value is not None and value is not False:
+        told = "the models return logits alone" if name in _NOT_RETURNED else "it is nothing that the models take"
+        raise UsageError(f"{name} is given; {told}. Leave it out")
 
 
 def from_onnx(source: Any, config: Any = None, *, executor: str = "cpu", **options: Any) -> OnnxModel:
@@ -184,17 +298,13 @@ def from_onnx(source: Any, config: Any = None, *, executor: str = "cpu", **optio
     torch.Size([1, 9])
     """
     models = find_models(source)
+    if config is None and not isinstance(source, (str, os.PathLike)):
+        raise UsageError("config is missing; models that are no folder need a configuration of transformers, or its folder")
     settings, generation_settings = _configs(source if config is None else config)
-    first = models.get("merged") or models.get("decoder") or models.get("model")
-    if first is None:
-        raise Unsupported(f"there is no decoder among {', '.join(models)}; give the folder that holds both")
-    later = models.get("decoder_with_past")
-    encoder = models.get("encoder")
-    if settings.is_encoder_decoder != (encoder is not None):
-        kind = "an encoder-decoder" if settings.is_encoder_decoder else "decoder-only"
-        raise Unsupported(f"the configuration is of {kind} model; there are the models {', '.join(models)}")
-    decoder = Decoder(first, later, executor, options)
-    model = OnnxModel(settings, decoder, None if encoder is None else Session(encoder, executor, **options))
+    if settings.is_encoder_decoder != ("encoder" in models):
+        kind = "an encoder-decoder" if settings.is_encoder_decoder else "a decoder-only"
+        raise Unsupported(f"the configuration is of {kind} model; the models have the roles {', '.join(models)}")
+    model = OnnxModel(settings, models, executor, options)
     if generation_settings is not None:
         model.generation_config = generation_settings
     model.eval()
@@ -204,8 +314,10 @@ def from_onnx(source: Any, config: Any = None, *, executor: str = "cpu", **optio
 def _configs(source: Any) -> tuple[PretrainedConfig, GenerationConfig | None]:
     if isinstance(source, PretrainedConfig):
         return source, None
-    if not isinstance(source, (str, os.PathLike)) or isinstance(source, Mapping):
-        raise UsageError("config is missing; it must be a configuration of transformers, or the folder of config.json")
+    if not isinstance(source, (str, os.PathLike)):
+        raise UsageError(
+            f"config is {kind_of(source)}; it must be a configuration of transformers, or the folder of config.json"
+        )
     folder = os.fspath(source) if os.path.isdir(source) else os.path.dirname(os.path.abspath(source))
     if not os.path.isfile(os.path.join(folder, "config.json")):
         raise UsageError(f"folder '{folder}' holds no config.json; give config=, a configuration of transformers")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program's jobs as functions, which answer with its documents: Python never says anything else than it does."""
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from parallax import _arguments as arguments
-from parallax import _core
 from parallax._arguments import Inputs, JobOptions, Paths, PolicyOptions, RunOptions
+from parallax._sentences import translated
 from parallax._results import Bench, BackendTests, Doctor, Part, Profile, RunResult
 from parallax.comparison import Comparison
 from parallax.errors import Error, UsageError
@@ -66,7 +67,7 @@ def run(
         request, executor=executor, capture=capture, capture_limit=capture_limit, save_baseline=save_baseline, dump=dump
     )
     path = request.get("dump", "")
-    answer = _run_into_file(request, path) if path.endswith(".plx") else _core.run_job("run", request)
+    answer = _run_into_file(request, path) if path.endswith(".plx") else arguments.run_job("run", request)
     return _told(RunResult(answer), answer["notes"])
 
 
@@ -75,7 +76,7 @@ def _run_into_file(request: dict[str, Any], path: str) -> dict[str, Any]:
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".parallax-", dir=folder) as scratch:
-        answer: dict[str, Any] = _core.run_job("run", {**request, "dump": scratch})
+        answer: dict[str, Any] = arguments.run_job("run", {**request, "dump": scratch})
         os.replace(answer["written"][0], path)
     answer["written"] = [path]
     return answer
@@ -223,7 +224,7 @@ def reduce(
         request["check_function"] = lambda core, arrays: check(Model(core), arrays)
     elif check is not None:
         arguments.set_texts(request, check=check)
-    answer = _core.run_job("reduce", request)
+    answer = arguments.run_job("reduce", request)
     if not answer["fails"]:
         raise Error(answer["why_not"], code=1)
     return _told(Part(answer), answer["notes"])
@@ -253,7 +254,7 @@ def extract(
     arguments.set_texts(request, executor=executor, directory=directory)
     if not request["to"]:
         raise UsageError("to is missing: values that become outputs")
-    answer = _core.run_job("extract", request)
+    answer = arguments.run_job("extract", request)
     return _told(Part(answer), answer["notes"])
 
 
@@ -277,7 +278,7 @@ def profile(
     request = _request("profile", model, None, inputs, options, RunOptions)
     arguments.set_texts(request, executor=executor)
     request["iterations"] = iterations
-    answer = _core.run_job("profile", request)
+    answer = arguments.run_job("profile", request)
     result = Profile(answer)
     if trace is not None:
         result.save_trace(trace)
@@ -301,7 +302,7 @@ def bench(
     request = _request("bench", model, None, inputs, options, RunOptions)
     arguments.set_texts(request, executor=executor)
     request["iterations"] = iterations
-    answer = _core.run_job("bench", request)
+    answer = arguments.run_job("bench", request)
     return _told(Bench(answer), answer["notes"])
 
 
@@ -323,7 +324,7 @@ def backend_tests(
     """
     request: dict[str, Any] = {"folders": [os.fspath(folder) for folder in folders], "strict": strict}
     arguments.set_texts(request, executor=executor, glob=glob, rewrite=rewrite, fallback=fallback)
-    return BackendTests(_core.run_job("test", request))
+    return BackendTests(arguments.run_job("test", request))
 
 
 def doctor() -> Doctor:
@@ -333,7 +334,7 @@ def doctor() -> Doctor:
     >>> parallax.doctor()["parallax"].available
     True
     """
-    return Doctor(_core.run_job("doctor", {}))
+    return Doctor(arguments.run_job("doctor", {}))
 
 
 def _request(
@@ -348,7 +349,7 @@ def _request(
 
 
 def _comparison(job: str, verb: str, request: dict[str, Any]) -> Comparison:
-    core = _core.run_job(job, request)
+    core = arguments.run_job(job, request)
     for sentence in core.warnings:
         warnings.warn(sentence, stacklevel=3)
     return _told(Comparison(core, arguments.command_of(verb, request)), core.notes)
@@ -356,5 +357,5 @@ def _comparison(job: str, verb: str, request: dict[str, Any]) -> Comparison:
 
 def _told(result: _Result, notes: Sequence[str]) -> _Result:
     for note in notes:
-        _log.info(note)
+        _log.info(translated(note))
     return result

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models: read from files, bytes and the objects of other packages, looked at, rewritten and written."""
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from parallax import _core
 from parallax._core import Initializer, NodeInfo, ValueInfo
+from parallax._sentences import ArgumentNames, kind_of
 from parallax.errors import InvalidModel, UsageError
 
 __all__ = ["Initializer", "Model", "NodeInfo", "ValueInfo", "load"]
@@ -111,11 +113,12 @@ class Model:
         ``patterns``: a set ("standard", "standard+microsoft", "default", "all"), names, "-NAME" and "+NAME", separated by
         commas. Raises UsageError, naming an unknown pattern.
         """
-        return Model(self._core.rewrite(patterns)[0])
+        return self.rewrite_report(patterns)[0]
 
     def rewrite_report(self, patterns: str = "default") -> tuple[Model, dict[str, dict[str, int]]]:
         """The same with what was done: "nodes" before and after, "custom_ops" by domain, patterns "applied"."""
-        core, report = self._core.rewrite(patterns)
+        with ArgumentNames("rewrite"):
+            core, report = self._core.rewrite(patterns)
         return Model(core), report
 
     def freeze_inputs(self, values: Mapping[str, Any]) -> Model:
@@ -128,7 +131,8 @@ class Model:
 
     def extract(self, from_: Sequence[str], to: Sequence[str]) -> Model:
         """Returns what computes the values ``to`` from the values ``from_`` as a model of its own."""
-        return Model(self._core.extract(list(from_), list(to)))
+        with ArgumentNames("extract"):
+            return Model(self._core.extract(list(from_), list(to)))
 
     def values_as_outputs(self, paths: Sequence[str] = (), *, bodies: bool = True) -> Model:
         """Returns a model that gives back inner values, too: those at ``paths``, or all that nodes compute.
@@ -191,7 +195,7 @@ def load(source: Any, *, directory: str | os.PathLike[str] = "", validate: bool 
     if intermediate is not None:
         return _load_onnx_ir(intermediate, validate)
     raise UsageError(
-        f"the model is a {type(source).__module__}.{type(source).__qualname__}; it must be a path, bytes, an "
+        f"the model is {kind_of(source)}; it must be a path, bytes, an "
         "onnx.ModelProto, an onnx_ir.Model, a torch.onnx.ONNXProgram or a parallax.Model"
     )
 

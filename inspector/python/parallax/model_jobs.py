@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs that make models for language models: decoders merged, half precision audited and converted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures every tensor of a model that onnxruntime runs into a dump, which ``parallax diff`` compares with another's.
 
 ``python -m parallax.ort MODEL --inputs DIR -o F.plx`` does the same from a shell.

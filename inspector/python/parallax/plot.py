@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures for notebooks and reports: graphs, times, shares of operators, errors. Needs matplotlib.
 
 Each function draws into ``ax``, or into a new figure, and returns the axes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: fixture ``parallax_check``, reports of failing tests, baselines that are written on demand."""
 
 from __future__ import annotations

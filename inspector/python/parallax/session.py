@@ -1,13 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions: a model made ready on an executor, called with arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from parallax import _core
 from parallax._core import Site, Tensor
+from parallax._sentences import ArgumentNames, shown, translated, whole
+from parallax.errors import Error, UsageError
 from parallax.model import Model, load
+from parallax.process import set_threads
 
 __all__ = ["Observer", "Session", "Site"]
 
@@ -31,7 +35,8 @@ class Session:
     with inputs, weights and each other. ``states``: (input, output) or (input, output, axis) of values that the session
     keeps: the output of a run is the input of the next, longer along the axis (2 where none is given), and neither is
     given nor returned; reset_states() comes first. Calls from several threads are made one after another; clone() gives each thread
-    a session of its own. Raises UsageError, Unsupported, InvalidModel.
+    a session of its own. Raises UsageError, Unsupported, InvalidModel, IoError,
+    OutOfMemory.
 
     >>> import numpy as np, parallax
     >>> session = parallax.Session("samples/cnn/model.onnx")                                      # doctest: +SKIP
@@ -39,7 +44,7 @@ class Session:
     (2, 10)
     """
 
-    __slots__ = ("__weakref__", "_alias_outputs", "_core", "_run")
+    __slots__ = ("__weakref__", "_alias_outputs", "_core", "_run", "_state_count")
 
     def __init__(
         self,
@@ -59,18 +64,24 @@ class Session:
         states: Sequence[tuple[str, str] | tuple[str, str, int]] = (),
     ) -> None:
         if threads is not None:
-            _core.set_threads(threads)
-        options = {
-            "rewrite": rewrite, "fallback": fallback, "tf32": tf32, "memory_limit": memory_limit,
-            "seed": seed, "observe_all": observe_all, "keep_casts": keep_casts, "accumulate": accumulate,
-            "states": [tuple(row) for row in states] or None,
-        }
-        self._keep(_core.Session(load(model).core, executor, options), alias_outputs)
+            set_threads(threads)
+        options: dict[str, Any] = {"seed": whole("seed", seed), "states": _bindings(states) or None}
+        for name, flag in (("tf32", tf32), ("observe_all", observe_all), ("keep_casts", keep_casts)):
+            if not isinstance(flag, bool):
+                raise UsageError(f"{name} is {shown(flag)}; it must be True or False")
+            options[name] = flag
+        for name, text in (("rewrite", rewrite), ("fallback", fallback or ""), ("accumulate", accumulate)):
+            options[name] = _text(name, text) or None
+        options["memory_limit"] = None if memory_limit is None else whole("memory_limit", memory_limit)
+        with ArgumentNames("Session"):
+            core = _core.Session(load(model).core, _text("executor", executor), options)
+        self._keep(core, alias_outputs, len(options["states"] or ()))
 
-    def _keep(self, core: _core.Session, alias_outputs: bool) -> None:
+    def _keep(self, core: _core.Session, alias_outputs: bool, state_count: int) -> None:
         self._core = core
         self._run = core.run_named
         self._alias_outputs = alias_outputs
+        self._state_count = state_count
 
     def run(
         self,
@@ -88,31 +99,45 @@ class Session:
         """
         if not isinstance(inputs, (dict, list, tuple)) and isinstance(inputs, Mapping):
             inputs = dict(inputs)
-        return self._run(inputs, kind, observe, self._alias_outputs)
+        try:
+            return self._run(inputs, kind, observe, self._alias_outputs)
+        except Error as error:
+            error.args = (translated(str(error), "Session"),)
+            raise
 
     def reset_states(self, batch: int, capacity: int = 256) -> None:
         """Empties every state for ``batch`` rows, with memory for ``capacity`` positions; it doubles where more come.
 
         Raises UsageError where the session has no states.
         """
-        self._core.reset_states(batch, capacity)
+        self._core.reset_states(whole("batch", batch), whole("capacity", capacity))
 
     def reorder_states(self, rows: Sequence[int]) -> None:
         """Makes row ``i`` of every state its old row ``rows[i]``, as beam search does; rows may repeat, be fewer or more."""
-        self._core.reorder_states([int(row) for row in rows])
+        if not isinstance(rows, Iterable):
+            raise UsageError(f"rows is {shown(rows)}; it must be a list of whole numbers, an old row for each new one")
+        self._core.reorder_states([whole("rows", row) for row in rows])
 
     def state(self, which: int | str, kind: str = "numpy") -> Any:
         """Returns a copy of a state's filled part as an array of ``kind``; ``which``: its position or input's name."""
-        return self._core.state(which, kind)
+        return self._core.state(self._which(which), kind)
 
     def set_state(self, which: int | str, value: Any) -> None:
         """Replaces a state by a copy of ``value``, whose type and shape must be the input's."""
-        self._core.set_state(which, value)
+        self._core.set_state(self._which(which), value)
+
+    def _which(self, which: int | str) -> int | str:
+        if isinstance(which, str):
+            return which
+        position = whole("which", which)
+        if self._state_count and not 0 <= position < self._state_count:
+            raise UsageError(f"state {position} is not there; it must be 0 to {self._state_count - 1}, or an input's name")
+        return position
 
     def clone(self) -> Session:
         """Returns a session of the same model and options, for another thread: it shares the model's weights."""
         copy = object.__new__(Session)
-        copy._keep(self._core.clone(), self._alias_outputs)
+        copy._keep(self._core.clone(), self._alias_outputs, self._state_count)
         return copy
 
     @property
@@ -146,3 +171,22 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<parallax.Session of {self._core.model.path!r} on {self.executor}>"
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is {shown(value)}; it must be a str")
+    return value
+
+
+def _bindings(states: Any) -> list[tuple[str, str] | tuple[str, str, int]]:
+    rule = "(input, output) or (input, output, axis): two names and a whole number"
+    if isinstance(states, (str, Mapping)) or not isinstance(states, Iterable):
+        raise UsageError(f"states is {shown(states)}; it must be a list of {rule}")
+    bindings: list[tuple[str, str] | tuple[str, str, int]] = []
+    for row in states:
+        names = row[:2] if isinstance(row, (tuple, list)) else ()
+        if len(names) != 2 or len(row) > 3 or not all(isinstance(name, str) for name in names):
+            raise UsageError(f"states has {row!r}; each must be {rule}")
+        bindings.append((names[0], names[1], whole("an axis of states", row[2])) if len(row) == 3 else (names[0], names[1]))
+    return bindings

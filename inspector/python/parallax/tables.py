@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of measured times: a row for each way to run the same thing, with its speed-up over the first."""
 
 from __future__ import annotations

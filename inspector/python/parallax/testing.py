@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assertions for test suites: models, executors, baselines and dumps agree, or an AssertionError says where, why and how to repeat it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One step of the search.
 #include "inspector/workbench/generate/beams.h"
 

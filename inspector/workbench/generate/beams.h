@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Beam search on rows of scores, without models: candidates, finished hypotheses, when to stop.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits of one call take in what the caches differed by before; causes come from the same call on equal inputs.
 #include "inspector/workbench/generate/call_comparison.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CallComparison: two sides at once, call by call; what differs first is blamed while its inputs are at hand.
 #pragma once
 
@@ -7,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "inspector/diff/path_links.h"
-#include "inspector/diff/stream_compare.h"
+#include "inspector/diff/compare/stream_compare.h"
+#include "inspector/diff/matching/path_links.h"
 #include "inspector/workbench/generate/side.h"
 
 namespace parallax::generate {

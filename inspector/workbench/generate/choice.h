@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Choosing tokens from scores: the best one, or one drawn by a counter-based generator.
 #pragma once
 

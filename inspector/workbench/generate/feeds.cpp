@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens, masks, positions and caches as tensors of the types that the model declares.
 #include "inspector/workbench/generate/feeds.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds: what the inputs of a model are given in one step, by their roles.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FramedObserver: shows a run without frames to an observer as the step of a graph that it is.
 #pragma once
 

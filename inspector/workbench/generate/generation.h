@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a generation yields: the tokens, what each step took, and, with two sides, how they compare.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rendering of generations: JSON, text, HTML.
 #include "inspector/workbench/generate/generation_report.h"
 

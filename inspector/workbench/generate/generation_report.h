@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A generation as an HTML page: the steps with their margins, and with two sides the comparison.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions by what is asked of them, dumps, and the loop in between.
 #include "inspector/workbench/generate/generator.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generator: language models opened once, with sessions that are kept, to generate many times.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the models of a folder are, by the layouts of exporters.
 #include "inspector/workbench/generate/language_model.h"
 
@@ -10,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/generate/model_config.h"
 
 namespace parallax::generate {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LanguageModel: the models that generate together, found in a folder or given in memory, with the roles of what they
 // take and return, and what the files next to them say of tokens.
 #pragma once

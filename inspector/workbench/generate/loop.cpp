@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Greedy search and sampling, one token a row; beam search, K rows a prompt.
 #include "inspector/workbench/generate/loop.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop of a generation: logits, processors, choice, stop, reorder; the same for every kind of model.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys of three kinds of files, one table.
 #include "inspector/workbench/generate/model_config.h"
 

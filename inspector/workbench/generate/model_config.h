@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The defaults of a generation that generation_config.json, config.json and genai_config.json of a folder hold.
 #pragma once
 

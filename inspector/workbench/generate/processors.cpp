@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of processors. Formulas follow the documentation of transformers' generation options.
 #include "inspector/workbench/generate/processors.h"
 

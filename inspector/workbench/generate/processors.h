@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processors: pure functions from the scores of the next token to other scores, in the order in which transformers
 // applies them.
 #pragma once

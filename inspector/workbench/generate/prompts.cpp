@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token ids as texts and files: prompts, lists of options, expected tokens.
 #include <algorithm>
 #include <charconv>

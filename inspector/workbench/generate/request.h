@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `generate` is asked: the models that are opened once, and the settings of one generation.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "inspector/diff/policy.h"
+#include "inspector/diff/tolerance/policy.h"
 #include "inspector/exec/executor.h"
 #include "inspector/workbench/run.h"
 

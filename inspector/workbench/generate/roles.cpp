@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names first, shapes where names say nothing; what cannot be told is an error that names the input.
 #include "inspector/workbench/generate/roles.h"
 

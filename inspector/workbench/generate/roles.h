@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Roles: what each input and output of a language model is for, by its name and shape.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread a side.
 #include "inspector/workbench/generate/runner.h"
 

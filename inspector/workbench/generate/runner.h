@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SideRunner: runs the steps of a loop on one side, or on two that are compared while they run.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Defaults, ranges, padding.
 #include "inspector/workbench/generate/settings.h"
 

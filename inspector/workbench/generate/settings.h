@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings of one generation: options over the model's defaults over ours, checked; and the prompts as batches.
 #pragma once
 

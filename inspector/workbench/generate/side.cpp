@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions and caches of one side.
 #include "inspector/workbench/generate/side.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ModelSide: a language model on one executor: its sessions, its caches, and what the next call is given.
 #pragma once
 

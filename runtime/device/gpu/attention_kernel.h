@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention on a GPU: two batched products, and the scores changed and softened in one pass between them. Operands that
 // the products do not take as they lie are packed first.
 #pragma once
 
-#include "runtime/device/attention.h"
+#include "runtime/device/cpu/products/attention.h"
 #include "runtime/device/gpu/gemm_kernel.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/rows_kernel.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with weights of few bits in blocks that share a scale, on a GPU: the weights are decoded where they are
 // used.
 #pragma once

@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // copy, fill, index_map and scatter on a GPU: elements moved by their size alone.
 #pragma once
 
-#include "runtime/device/choose.h"
-#include "runtime/device/copy.h"
+#include "runtime/device/cpu/choose.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/map.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/memory.h"
-#include "runtime/device/map.h"
 
 namespace parallax::runtime {
 namespace gpu {

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products by our own kernel: integers on any GPU, and all types where there is no library (the emulation).
 #pragma once
 
-#include "runtime/device/gemm.h"
+#include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/memory.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors on their way from a GPU to the host: each is copied on the copy stream into a ring of page-locked memory,
 // while the compute stream goes on. Of each device there are
 //   host_memory(queue, bytes)                                 page-locked
@@ -11,7 +12,7 @@
 #include <optional>
 
 #include "runtime/device/devices.h"
-#include "runtime/device/host_ring.h"
+#include "runtime/device/gpu/host_ring.h"
 
 namespace parallax::runtime {
 

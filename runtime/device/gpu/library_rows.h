@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a library does with rows of integers: sorts, and running sums and products. On a GPU that is CUB
 // (sort_cuda.cu), in the emulation plain loops of the host. Nothing waits, and memory depends on shapes alone, so that
 // runs can be recorded.

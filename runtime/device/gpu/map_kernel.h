@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // map on a GPU: a thread for each element of the output.
 #pragma once
 
+#include "runtime/device/cpu/map.h"
+#include "runtime/device/cpu/tabulate.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/memory.h"
-#include "runtime/device/map.h"
-#include "runtime/device/tabulate.h"
 
 namespace parallax::runtime {
 namespace gpu {

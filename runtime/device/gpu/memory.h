@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements of any storage type in device memory.
 #pragma once
 
-#include "runtime/device/blocks.h"
+#include "runtime/device/cpu/blocks.h"
 #include "runtime/device/elements.h"
 #include "runtime/device/storage.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All primitives for GPU devices: what a family of operators needs to be compiled for one. `launch(queue, kernel,
 // size)` is the only thing that each device brings of its own.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the queues of all GPU devices have in common: errors that surface after the node, copies made of weights, and
 // the memory of planned runs. A place in that memory is free again when its last owner on the host lets go, though
 // kernels that were launched may still be at work on it: whoever gets it next launches behind them, on the same stream.
@@ -10,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/attention_probe.h"
 #include "runtime/device/devices.h"
-#include "runtime/device/library_epilogue.h"
+#include "runtime/device/gpu/attention_probe.h"
+#include "runtime/device/gpu/library_epilogue.h"
 #include "runtime/device/run_memory.h"
 
 namespace parallax::runtime {

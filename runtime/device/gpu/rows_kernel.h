@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 // fold_rows and scan_rows on a GPU. Sums run along a row in one order inside each thread, then over threads in a fixed
 // tree: the same bits in every run.
 #pragma once
 
-#include "runtime/device/find.h"
+#include "runtime/device/cpu/find.h"
+#include "runtime/device/cpu/rows.h"
 #include "runtime/device/gpu/block.h"
 #include "runtime/device/gpu/map_kernel.h"
 #include "runtime/device/gpu/memory.h"
 #include "runtime/device/gpu/running_kernel.h"
-#include "runtime/device/rows.h"
 
 namespace parallax::runtime {
 namespace gpu {

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running sums and products of integers along rows that are long and few: laid out in their order, combined by the
 // library, and put where they belong. Floats stay with BlockTeam (rows_kernel.h): of a scan over the whole device CUB
 // says that "results for pseudo-associative operators may vary from run to run" (cub/device/device_scan.cuh).
 #pragma once
 
+#include "runtime/device/cpu/rows.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/library_rows.h"
 #include "runtime/device/gpu/memory.h"
-#include "runtime/device/rows.h"
 
 namespace parallax::runtime::gpu {
 

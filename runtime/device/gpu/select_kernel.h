@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // select on a GPU: each block counts its piece, the host adds the counts up, each block writes its places in order. The
 // host waits for the counts: the shapes of what follows depend on them.
 #pragma once
 
+#include "runtime/device/cpu/select.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/memory.h"
-#include "runtime/device/select.h"
 
 namespace parallax::runtime {
 namespace gpu {

@@ -1,14 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // sort_rows and scatter on a GPU. Numbers and indices are sorted by the library, by keys (sort_key.h); what only a
 // comparator orders, by a bitonic sort (Batcher, 1968) in device memory, a block a row. Equal keys keep the order of
 // their places either way, so that every result is the same in every run.
 #pragma once
 
+#include "runtime/device/cpu/scatter.h"
+#include "runtime/device/cpu/sort.h"
+#include "runtime/device/cpu/sort_key.h"
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/library_rows.h"
 #include "runtime/device/gpu/rows_kernel.h"
-#include "runtime/device/gpu/sort_key.h"
-#include "runtime/device/scatter.h"
-#include "runtime/device/sort.h"
 
 namespace parallax::runtime {
 namespace gpu {

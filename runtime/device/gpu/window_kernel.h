@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // window_fold and conv on a GPU: a thread for each output place walks the taps of its window.
 #pragma once
 
-#include "runtime/device/conv.h"
+#include "runtime/device/cpu/products/conv.h"
+#include "runtime/device/cpu/window.h"
 #include "runtime/device/gpu/launch.h"
 #include "runtime/device/gpu/memory.h"
-#include "runtime/device/window.h"
 
 namespace parallax::runtime {
 namespace gpu {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The score of blame on spoilt executors, and silence on healthy ones.
 #include <algorithm>
 #include <cstdio>
@@ -6,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/blame.h"
 #include "inspector/workbench/run.h"
 #include "tests/diagnosis/executor_faults/fault_list.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mistakes that kernels, memory planners and fusions make, one a row.
 #include "tests/diagnosis/executor_faults/fault_list.h"
 

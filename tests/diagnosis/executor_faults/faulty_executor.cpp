@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operating on copies of models, and watching without the traces.
 #include "tests/diagnosis/executor_faults/faulty_executor.h"
 

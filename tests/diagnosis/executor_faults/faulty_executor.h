@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FaultyExecutor: an executor with one mistake in it. It runs another executor on a model that was operated on, and
 // hides the traces: whoever watches sees the names of the model that was given.
 #pragma once

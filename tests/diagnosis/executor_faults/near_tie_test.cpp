@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Choices that a rounding decides pass, with the reason; choices that a fault decides do not.
 #include <array>
 #include <filesystem>
@@ -5,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/run.h"
 #include "tests/diagnosis/executor_faults/faulty_executor.h"
 

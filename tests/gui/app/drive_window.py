@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """drive_window.py PROGRAM A.plx B.plx GUILTY MODEL: the real window, driven by keys and mouse through the X server.
 
 The program writes its state to a FIFO whenever it has come to rest: after each key or click, states are read until the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Golden pictures: a few views as they are meant to look. Small differences pass, for the letters' edges depend on the
 // software renderer's version; a box of another colour, a text that is cut off or a pane that has moved do not.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built program, driven by scripts as people would: without a display, and in a window under Xvfb.
 #include <array>
 #include <cstdio>
@@ -9,7 +10,7 @@
 
 #include "gui/app/png_file.h"
 #include "inspector/base/mapped_file.h"
-#include "tests/inspector/workbench/view_fixture.h"
+#include "tests/gui/viewmodel/view_fixture.h"
 
 namespace parallax::gui {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Screen: two dumps, compared and drawn in memory by software OpenGL.
 #pragma once
 
@@ -9,7 +10,7 @@
 
 #include "gui/app/script.h"
 #include "inspector/executors/make_executor.h"
-#include "tests/inspector/workbench/view_fixture.h"
+#include "tests/gui/viewmodel/view_fixture.h"
 
 namespace parallax::gui {
 

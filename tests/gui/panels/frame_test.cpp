@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames without OpenGL: windows are drawn into ImGui's lists, widgets are pressed by name, and the viewer is asked
 // what came of it.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames: windows drawn into ImGui's lists without OpenGL; widgets are pressed by name.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 #include "gui/panels/panels.h"
 #include "inspector/executors/make_executor.h"
-#include "tests/inspector/workbench/view_fixture.h"
+#include "tests/gui/viewmodel/view_fixture.h"
 
 namespace parallax::gui {
 

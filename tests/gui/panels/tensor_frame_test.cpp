@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames of the tensor viewer, without OpenGL.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Size arithmetic never wraps.
 #include "inspector/base/checked_math.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CRC-32C against published values, and the fast form against the portable one.
 #include "inspector/base/crc32c.h"
 

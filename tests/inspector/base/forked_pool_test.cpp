@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A forked child has a pool of its own: its loops and teams end, and so does the child.
 #include <atomic>
 

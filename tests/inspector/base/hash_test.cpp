@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SHA-256 against FIPS 180-4's examples; XXH3 tells equal from unequal.
 #include "inspector/base/hash.h"
 

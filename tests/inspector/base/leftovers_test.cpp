@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What goes with its object, and what a signal leaves.
 #include "inspector/base/leftovers.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mapping and writing whole files, and what happens where that is impossible.
 #include "inspector/base/mapped_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Result, Status and the macros that pass errors up.
 #include "inspector/base/result.h"
 

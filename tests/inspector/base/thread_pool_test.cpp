@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // parallel_for covers each index once, from many callers, nested, and with any number of threads.
 #include "inspector/base/thread_pool.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the program advises where something does not work, and that the advice works; what its figures are of.
 
 advice_test.py PARALLAX

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds the program's help and its --json against the contract of the command line.
 
 cli_test.py PARALLAX

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small decoder with caches as text: two layers, two heads, rotary positions, RMS normalization; and its faults.
 
 Each fault is a mistake of the field in the handling of caches, positions or masks; `FAULTS` says which node it is in.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """generate: tokens, two sides, expectations, dumps, seeded faults of caches, and what is refused.
 
 generate_test.py PARALLAX

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Half precision on the command line: convert and audit-fp16, their documents, exit codes and what they refuse.
 
 half_test.py PARALLAX

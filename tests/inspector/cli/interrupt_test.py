@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a signal leaves behind, in the middle of what verbs do.
 
 interrupt_test.py PARALLAX

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """merge-decoders: what it writes and prints, how it verifies, and what it refuses.
 
 merge_decoders_test.py PARALLAX

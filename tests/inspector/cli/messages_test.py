@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the program says where a line cannot mean what it says, and what reports say of what they show.
 
 messages_test.py PARALLAX

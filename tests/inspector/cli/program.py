@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the command line share: a folder with a small model in it, and calls of the program."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Sets of rewrite patterns by target: the operators of the written model, and that it still computes the same.
 
 rewrite_test.py PARALLAX

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests of verdicts and causes share: models as the importer finishes them, and dumps of their runs.
 #pragma once
 
@@ -13,8 +14,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "inspector/diff/blame.h"
-#include "inspector/diff/compare.h"
+#include "inspector/diff/compare/compare.h"
+#include "inspector/diff/diagnose/find_causes.h"
 #include "inspector/dump/dump_reader.h"
 #include "inspector/dump/dump_writer.h"
 #include "inspector/executors/make_executor.h"

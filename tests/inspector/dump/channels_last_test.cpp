@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that lie channels last: statistics, copies and records are those of the row-major tensor, to the bit.
 #include "inspector/tensor/channels_last.h"
 

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Import from and export to each kind of tensor file, with and without a model and a map.
 #include "inspector/dump/convert.h"
 
 #include "inspector/dump/npy.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "tests/inspector/dump/support.h"
 
 namespace parallax::test {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A disk, or a limit, that is too small: a clear error from the event that met it, no signal, and nothing lost that was
 // captured before.
 #include <cerrno>

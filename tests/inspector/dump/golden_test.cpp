@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The golden dump of each format version must stay readable: every record kind, every element type, every kind of
 // value.
 #include <cstdlib>

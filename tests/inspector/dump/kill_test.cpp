@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A producer is killed by SIGKILL at random moments; every value whose observe() had returned must be in its dump, bit
 // for bit, before and after a repair. PARALLAX_KILLS sets how often (20 each).
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dumps over 4 GB. Reading one is tested on a file with a hole. Writing one, and every export of it, takes some minutes
 // and 25 GB of disk: PARALLAX_LARGE=1 asks for it, TMPDIR says where.
 #include <cstdlib>

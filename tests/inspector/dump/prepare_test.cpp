@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Space that is made ready before a run: it changes nothing of the dump, and what is left over is given back.
 #include <filesystem>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each way a file can rot: cut at any byte, any byte changed, numbers that lie under a right CRC. A value is either
 // what was written or an error; nothing crashes; what is intact survives a repair.
 #include <functional>

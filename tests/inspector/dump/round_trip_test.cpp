@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a writer is shown, a reader gives back: every element type, every kind of value, levels, aliases, several runs
 // and calls.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistics: right, the same with every instruction set and any number of threads, and changed by a permutation.
 #include "inspector/dump/statistics.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the dump tests share: values of every type, a producer that shows them to a writer, bit-exact comparison, a
 // folder of its own.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npy, .npz and .safetensors: what is written is read again, foreign layouts are understood, nonsense is refused with
 // a sentence.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights are captured with every call, and stored once.
 #include <gtest/gtest.h>
 

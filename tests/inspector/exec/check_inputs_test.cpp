@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a session takes as inputs: types, ranks, sizes, and sizes that a name ties together.
 #include <gtest/gtest.h>
 
 #include "inspector/exec/executor.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Outputs that share memory are copied, those that own it are left where they are.
 #include "inspector/exec/outputs_apart.h"
 

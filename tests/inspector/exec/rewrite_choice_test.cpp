@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text form of rewrite choices: sets, single patterns, and what is none of them.
 #include "inspector/exec/rewrite_choice.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The site table: every value of every graph once, with scopes, outer values and constant-like marks.
 #include "inspector/exec/sites.h"
 
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

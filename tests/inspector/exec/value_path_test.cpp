@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Value paths: the grammar both ways, names that look like paths, and globs.
 #include "inspector/exec/value_path.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What everything that calls itself an Executor must do: one suite, run on each executor this build has.
 #include <cmath>
 
@@ -5,7 +6,7 @@
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
 #include "tests/inspector/executors/recording_observer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small decoders for the tests of states, with random weights: the cache of each layer is an input `past.N.key` and
 // `past.N.value`, longer by the new tokens in an output `present.N.key` and `present.N.value`.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An Observer that writes down every event as a line of text, and keeps the values it saw.
 #pragma once
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the executors must agree on beside numbers: what they refuse, with which code, and what they take though it is
 // empty. Empty operands run on one thread, where no count of tasks hides a division by their number.
 #include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
 
 namespace parallax {

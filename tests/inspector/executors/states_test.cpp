@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions that keep states compute, bit for bit, what the same model computes with its caches as inputs and outputs.
 #include <gtest/gtest.h>
 

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kind of invalid model is refused with a sentence that names file, node and operator.
 #include <gtest/gtest.h>
 
 #include "inspector/base/result.h"
-#include "inspector/model/op_schema.h"
+#include "inspector/model/opset/op_schema.h"
 #include "tests/inspector/model/model_files.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damaged files: whatever is cut off or flipped, import answers with a model or with one printable sentence that names
 // the file. Seeds are fixed, so that a failure repeats.
 #include <random>
@@ -5,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "tests/inspector/model/model_files.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of arithmetic on named dimensions.
 #include "inspector/model/shape_inference/dim_expression.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights beside the model: mapped, never copied, never read from outside the model's folder; and written again.
 #include <cinttypes>
 #include <cstdio>
@@ -7,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "tests/inspector/model/model_files.h"
 
 namespace parallax {

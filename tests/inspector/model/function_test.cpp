@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model-local functions: which one a node calls, in which operator set its body stands, and what a call binds.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds small graphs and models for tests of what happens after import.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "inspector/model/ir.h"
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax::testing {
 

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // How files become graphs: names, order, bodies, display names, forms, payloads.
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 #include <algorithm>
 
@@ -7,7 +8,7 @@
 
 #include "inspector/base/hash.h"
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "inspector/tensor/elements.h"
 #include "tests/inspector/model/model_files.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of inference through whole graphs: data flow of shapes, named dimensions, bodies, functions, declarations,
 // problems.
 #include "inspector/model/shape_inference/infer_types.h"
@@ -10,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "tests/inspector/model/graph_builder.h"
 #include "tests/inspector/model/model_files.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The helpers' bodies.
 #include "tests/inspector/model/model_files.h"
 

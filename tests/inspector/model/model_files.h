@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers of this folder's tests: models from text, files in a temporary folder, messages compared by meaning.
 #pragma once
 
@@ -9,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/onnx.pb.h"
 
 namespace parallax {

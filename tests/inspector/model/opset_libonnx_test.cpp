@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross-check of the operator tables against the schemas compiled into Debian's libonnx (opset 17, ai.onnx.ml 3).
 #include <algorithm>
 #include <set>
@@ -7,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <onnx/defs/schema.h>
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
 namespace {

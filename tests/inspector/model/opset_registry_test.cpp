@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the operator tables and of look-up in them.
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 #include <map>
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which inputs say where elements go, in the graph itself, in bodies and in called functions.
 #include "inspector/model/placing_inputs.h"
 
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
 #include "tests/inspector/model/graph_builder.h"
 

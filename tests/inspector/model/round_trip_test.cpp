@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is imported is written again: real files, and fields that the IR does not model.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "tests/inspector/model/model_files.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scopes from torch's metadata, from node names, and source lines.
 #include "inspector/model/scope_tree.h"
 

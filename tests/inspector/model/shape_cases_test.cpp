@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares shape inference of single nodes with what onnx's own inference says: see make_shape_cases.py.
 #include <fstream>
 #include <map>

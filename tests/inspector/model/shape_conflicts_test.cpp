@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of what `check` says of inputs that cannot fit each other.
 #include <string>
 #include <utility>
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/shape_inference/infer_types.h"
 #include "tests/inspector/model/graph_builder.h"
 

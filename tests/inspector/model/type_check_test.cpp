@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the type check of single nodes: conflicts between inputs, and the types of outputs.
 #include "inspector/model/type_check.h"
 
@@ -7,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/opset_registry.h"
+#include "inspector/model/opset/opset_registry.h"
 
 namespace parallax {
 namespace {

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Value files of test_data_set folders: what is written is read again, and damage is a sentence.
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
 #include "tests/inspector/model/model_files.h"
 

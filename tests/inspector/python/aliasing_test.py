@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No result shares memory with an input, a weight, a kept constant or another result: shown by writing to each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Comparison's attributes, tables, files and page; and the Comparer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Setting of the Python package's tests: what they share is importable as ``small_models``, also from torch/."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dumps from Python: reading as a mapping, writing value by value, what is wrong with a request."""
 
 from __future__ import annotations

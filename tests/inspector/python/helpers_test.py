@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """string_type and pretty_onnx over numpy and onnx alone; torch's objects are in torch/string_type_test.py."""
 
 from __future__ import annotations

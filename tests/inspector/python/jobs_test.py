@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs answer with the program's documents, whatever their models and inputs are, and Ctrl-C ends them."""
 
 from __future__ import annotations

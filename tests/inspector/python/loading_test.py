@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an import loads and leaves, a second copy of the module, and whose parallel regions oneDNN runs in."""
 
 from __future__ import annotations

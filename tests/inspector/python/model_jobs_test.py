@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """merge_decoders, convert and audit_fp16: the program's documents, and the models that they make."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models: what they say of themselves, text and pictures, and what transforms give."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pytest plugin, in suites of its own: fixture, reports of failing tests, baselines written on demand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The session of the package's README runs as it stands there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions: inputs by name and by position, values that are no tensors, observers, options and errors."""
 
 from __future__ import annotations

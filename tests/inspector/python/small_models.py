@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small models, built in memory, and a Python of its own for a piece of code: what the tests share."""
 
 from __future__ import annotations

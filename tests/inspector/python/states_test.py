@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """States of a session: kept between runs, emptied, reordered, read and replaced."""
 
 from __future__ import annotations

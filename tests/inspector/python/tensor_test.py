@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays of every type as Tensors and back: types, values, addresses, what is copied and what is not."""
 
 from __future__ import annotations

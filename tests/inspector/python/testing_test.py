@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assertions for test suites: silent where models agree; else cause, reason, and a command that repeats the failure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions in threads and in children of fork, and memory after many calls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stubs are those of the module, and a program that uses the package passes a strict check of types."""
 
 from __future__ import annotations

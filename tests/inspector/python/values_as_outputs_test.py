@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model that gives back its inner values gives those that are captured of the model itself."""
 
 from __future__ import annotations

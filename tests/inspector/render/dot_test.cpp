@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // `--focus`: what lies near a value, and not what merely reads the same constant.
 #include "inspector/render/dot.h"
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of a graph around a value: what is near is in it, what is far is not.
 #include "inspector/render/focus_svg.h"
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax {
 namespace {

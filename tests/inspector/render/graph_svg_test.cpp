@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole models as SVG: every node is there once, bodies inside their nodes, colours as the comparison says.
 #include "inspector/render/graph_svg.h"
 
@@ -6,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/model/link.h"
 #include "inspector/render/dot.h"
 #include "inspector/render/overview_svg.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layered layout keeps its promises on graphs of many forms: nothing overlaps, every edge leads downward, the same
 // graph gives the same coordinates, and what is read by many is not led across the picture.
 #include "inspector/render/layout.h"

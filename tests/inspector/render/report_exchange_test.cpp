@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A comparison in other programs' formats: each document is read back and held against the comparison.
 #include "inspector/render/report_exchange.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports of one made-up comparison: the JSON contract key by key, and what people read first.
 #include <limits>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nested layout and the items it draws: members within their groups, wires downward, blocks that are alike drawn alike.
 #include "inspector/render/scope_layout.h"
 
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/render/scope_sections.h"
 
 namespace parallax {

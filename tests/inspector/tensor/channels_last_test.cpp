@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors read in the order that they do not lie in: whole rows of it, and pieces that begin and end anywhere.
 #include "inspector/tensor/channels_last.h"
 

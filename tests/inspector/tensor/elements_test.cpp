@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements of every type: stores and loads agree, packed types share bytes rightly, text reads back.
 #include "inspector/tensor/elements.h"
 

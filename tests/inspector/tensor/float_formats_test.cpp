@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The narrow floats over all their patterns: decoding against the specification's numbers, rounding against a search.
 #include "inspector/tensor/float_formats.h"
 

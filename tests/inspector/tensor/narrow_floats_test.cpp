@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // float32 to float16 and bfloat16: every kind of result, against the conversions that take one number.
 #include "inspector/tensor/narrow_floats.h"
 

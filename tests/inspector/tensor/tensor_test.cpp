@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types, shapes, tensors and values: sizes that cannot overflow, payloads that are aligned and shared.
 #include "inspector/tensor/tensor.h"
 

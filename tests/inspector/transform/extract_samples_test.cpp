@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of the sample models must pass as backend tests on their own, wherever they are cut.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an extracted part holds and leaves behind, and what is wrong with a request for one.
 #include "inspector/transform/extract.h"
 

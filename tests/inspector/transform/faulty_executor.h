@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An executor that makes one deliberate mistake: the reference on a model that was changed behind everyone's back.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs made initializers: they share memory, stand where the inputs stood, and types after them are exact.
 #include "inspector/transform/freeze_inputs.h"
 
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "tests/inspector/transform/models.h"
 
 namespace parallax::transform {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two decoders as one: each weight once by content, names that mean two things told apart, both branches as before.
 #include "inspector/transform/merge_decoders.h"
 
@@ -6,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "inspector/exec/executor.h"
-#include "inspector/model/export.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
 #include "inspector/transform/graph_building.h"
 #include "tests/inspector/transform/models.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small models for tests of this folder, and a folder to write into.
 #pragma once
 
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 #include "inspector/executors/make_executor.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/workbench/run.h"
 
 namespace parallax::testing {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole reductions: what is left of models that fail between executors, between models, and by a command's word; what
 // is left must still fail.
 #include <algorithm>
@@ -7,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/mapped_file.h"
-#include "inspector/model/export.h"
-#include "inspector/workbench/reduce.h"
-#include "inspector/workbench/reduce_shell.h"
+#include "inspector/base/shell.h"
+#include "inspector/model/io/export.h"
+#include "inspector/workbench/reduce/reduce.h"
 #include "tests/inspector/transform/faulty_executor.h"
 
 namespace parallax {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search on its own: what it finds for failures that are known exactly.
 #include "inspector/transform/reduce.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Half precision: types everywhere, casts where both types meet, weights that do not fit, bodies and functions.
 #include "inspector/transform/to_half.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The outputs of a model that gives back its values hold what an observer of the model sees, in bodies and calls, too.
 #include "inspector/transform/values_as_outputs.h"
 
@@ -6,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "inspector/model/link.h"
 #include "tests/inspector/transform/models.h"
 

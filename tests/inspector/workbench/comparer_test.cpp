@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Comparer: calls that follow each other, failures and cancelled calls among them; and models in memory in other
 // jobs.
 #include "inspector/workbench/comparer.h"

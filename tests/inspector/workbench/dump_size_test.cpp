@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a dump is foreseen to take, against sizes added up by hand.
 #include "inspector/workbench/dump_size.h"
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax::dump_size_test {
 namespace {

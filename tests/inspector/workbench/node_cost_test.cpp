@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of nodes, against the arithmetic of their definitions done by hand.
 #include "inspector/workbench/node_cost.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles of a model with a loop: every node is there, in its place, as often as it ran.
 #include "inspector/workbench/profile.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The languages of arguments: what they make of text, and the sentences about what they refuse.
 #include "inspector/workbench/request_options.h"
 

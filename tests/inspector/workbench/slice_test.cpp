@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slices: numpy's basic indexing, on whole and packed elements.
 #include "inspector/workbench/slice.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `tensor` shows of a value: samples, histograms.
 #include "inspector/workbench/tensor_view.h"
 

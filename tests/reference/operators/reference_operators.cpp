@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the table of operators the reference runs, or checks a file against it.
 #include <algorithm>
 #include <fstream>
@@ -9,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "inspector/model/opset_registry.h"
-#include "reference/table.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "reference/ops/table.h"
 
 namespace parallax::reference {
 namespace {
@@ -106,7 +107,7 @@ Operators collect() {
 std::string table_of(const Operators& operators) {
   std::string text =
       "# Operators of the reference\n\n"
-      "Made by `reference_operators` from `reference/table.cpp` and the registry of schemas; its test keeps it so. "
+      "Made by `reference_operators` from `reference/ops/table.cpp` and the registry of schemas; its test keeps it so. "
       "Versions are\n"
       "since-versions; types are those of the newest one, by type parameter. In double precision every floating type "
       "is float64.\n";

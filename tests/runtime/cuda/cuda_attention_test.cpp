@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of the executor "cuda", by cuDNN where it is there, against the host's: plain runs and replayed ones.
 #include <limits>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capture and products in halves on a GPU, where there is one: the values of every level belong together, and are those
 // of the host.
 #include <cmath>
@@ -7,7 +8,7 @@
 
 #include "inspector/dump/statistics.h"
 #include "inspector/exec/capture_traffic.h"
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/plan/runtime.h"
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolutions of the executor "cuda", by cuDNN where it is there, against the host's: plain runs and replayed ones.
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "tests/runtime/against_host.h"
-#include "tests/runtime/device/conv_cases.h"
+#include "tests/runtime/device/products/conv_cases.h"
 #include "tests/runtime/model_text.h"
 
 namespace parallax {

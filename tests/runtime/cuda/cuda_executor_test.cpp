@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor "cuda" on a GPU; without one, that it says so.
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "runtime/plan/runtime.h"
 
 namespace parallax {

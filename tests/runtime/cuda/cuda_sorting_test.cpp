@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TopK, Unique, ScatterElements, NonZero and CumSum on a GPU against the host: a row of a million elements, and many
 // short rows.
 #include "tests/runtime/sorting_cases.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans of memory: buffers that live together never share bytes, the block is near its lower bound; and a pool that
 // follows a plan hands out nothing that is still held.
 #include "runtime/device/memory_plan.h"
@@ -7,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/device/buffer_pool.h"
+#include "runtime/device/cpu/buffer_pool.h"
 
 namespace parallax::runtime {
 namespace {

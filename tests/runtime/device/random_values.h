@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reproducible data for the tests of primitives.
 #pragma once
 

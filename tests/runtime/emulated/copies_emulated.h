@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of the emulated device to the host, as gpu/host_copies.h calls them.
 #pragma once
 

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor "emulated": sessions as those of "cuda", on the emulated device.
 #include "tests/runtime/emulated/emulated_executor.h"
 
-#include "runtime/device/epilogue_settings.h"
+#include "runtime/device/gpu/epilogue_settings.h"
 #include "runtime/plan/gpu_platform.h"
 #include "runtime/plan/session.h"
 #include "tests/runtime/emulated/copies_emulated.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor of the tests that runs the kernels of GPU devices on the host.
 #pragma once
 

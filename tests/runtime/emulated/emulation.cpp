@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scheduler of fibers: every thread of a block runs in turn until it waits; what waits goes on when all that it
 // waits for have come.
 #include "tests/runtime/emulated/emulation.h"

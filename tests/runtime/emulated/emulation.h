@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU's launch model on the host: the threads of a block are fibers that run until they meet a barrier or an exchange
 // within their warp. What a GPU would leave undefined is an error here: a barrier that not all threads reach, an access
 // out of bounds of shared or of device memory, host code that follows an address of the device.

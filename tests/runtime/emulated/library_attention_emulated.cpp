@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention as the emulated device has it in place of cuDNN's: by plain loops of the host.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "runtime/device/blocks.h"
-#include "runtime/device/library_attention.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/gpu/library_attention.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 
 namespace parallax::runtime {

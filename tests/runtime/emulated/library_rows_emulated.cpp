@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sorts and running sums of rows as the emulated device has them in place of CUB's: plain loops of the host.
 #include <algorithm>
 #include <numeric>

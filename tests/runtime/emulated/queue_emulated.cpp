@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory and copies of the emulated device.
 #include "tests/runtime/emulated/queue_emulated.h"
 
 #include "runtime/device/gpu/copy_kernel.h"
 #include "runtime/device/gpu/gemm_kernel.h"
+#include "runtime/device/gpu/library_conv.h"
+#include "runtime/device/gpu/library_product.h"
 #include "runtime/device/gpu/statistics_kernel.h"
-#include "runtime/device/library_conv.h"
-#include "runtime/device/library_product.h"
 
 namespace parallax::runtime {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queue<Emulated>: the device of the tests. Blocks are small and few, so that small cases already take several.
 #pragma once
 
@@ -7,8 +8,8 @@
 #include <vector>
 
 #include "inspector/tensor/element_order.h"
-#include "runtime/device/copy.h"
-#include "runtime/device/gemm.h"
+#include "runtime/device/cpu/copy.h"
+#include "runtime/device/cpu/products/gemm.h"
 #include "runtime/device/gpu/queue_gpu.h"
 #include "tests/runtime/emulated/emulation.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `run` says of a run that had to wait for the copies of its values: the counts beside the execution they belong
 // to, in JSON, and a sentence.
 #include <filesystem>

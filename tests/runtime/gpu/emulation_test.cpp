@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The emulation itself: it computes what a GPU computes, and notices what a GPU would leave undefined.
 #include "tests/runtime/emulated/emulation.h"
 

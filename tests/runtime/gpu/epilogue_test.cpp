@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations by the library of a GPU: they are used where they are ours, and only there.
 #include <cmath>
 #include <limits>
@@ -5,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "inspector/tensor/elements.h"
-#include "runtime/device/epilogue_settings.h"
-#include "runtime/device/library_epilogue.h"
-#include "runtime/device/library_product.h"
+#include "runtime/device/gpu/epilogue_settings.h"
+#include "runtime/device/gpu/library_epilogue.h"
+#include "runtime/device/gpu/library_product.h"
 #include "tests/runtime/emulated/emulated_executor.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 #include "tests/runtime/model_text.h"

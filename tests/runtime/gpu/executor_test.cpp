@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the executors of GPU devices do around their kernels, on the emulated one: where values lie, what observers see,
 // control flow, memory, and errors that name their node.
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies to the host beside the computing: no place is written to before the copy that is on its way there has come,
 // and no source is freed or changed under one. The emulated queue makes copies as late as it may.
 #include "runtime/device/gpu/host_copies.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantising to 8-bit floats and packed elements and back on a GPU: the same bytes as on the host.
 #include <algorithm>
 #include <cmath>
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/device/random_values.h"

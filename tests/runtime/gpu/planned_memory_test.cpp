@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planned memory on a GPU: values lie in one block on the device, whoever still reads them, and no run takes more from
 // the driver than its inputs: outputs are copied to the host. What comes back is overwritten by the emulation, so a
 // place that is handed out too early shows in the values.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a fused activation is of is shown to whoever wants to see it, and made for nobody else; what the fused node
 // gives is the same either way. On the host, and on the emulated device with a library that keeps such sums or not.
 #include <memory>

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each primitive's kernels against the host's primitive of the same name, on ragged sizes that take several blocks.
 #include "runtime/device/gpu/primitives.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/device/buffer_pool.h"
+#include "runtime/device/cpu/buffer_pool.h"
 #include "tests/runtime/device/random_values.h"
 #include "tests/runtime/emulated/queue_emulated.h"
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which products go to the library of a GPU, with what operands: against the host's, over types, transpositions,
 // batches that stand evenly apart and others, and what may stand in for a bias.
 #include <cmath>
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/plan/runtime.h"
 #include "tests/runtime/device/random_values.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recorded runs on the emulated device, which keeps what it is asked to launch and does it later: replays give what
 // plain runs give, for other inputs too, take no memory, and give way wherever the device's answer is needed.
 

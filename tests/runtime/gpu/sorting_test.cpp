@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TopK, Unique, ScatterElements, NonZero and CumSum on the emulated device against the host, in rows of every length
 // that is treated in a way of its own.
 #include "tests/runtime/emulated/emulated_executor.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistics taken on the device against those that the host takes of the same tensor: the same bits.
 #include "inspector/dump/statistics.h"
 

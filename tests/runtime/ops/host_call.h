@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One operator on the host, run alone: what it gives has to be the same bits by vectors of every width and any number
 // of threads.
 #pragma once
@@ -8,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"
-#include "inspector/model/opset_registry.h"
-#include "runtime/device/blocks.h"
-#include "runtime/device/buffer_pool.h"
-#include "runtime/device/multiversion.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "runtime/device/cpu/blocks.h"
+#include "runtime/device/cpu/buffer_pool.h"
+#include "runtime/device/cpu/multiversion.h"
 #include "runtime/ops/table.h"
 
 namespace parallax::runtime {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators for which the host has ways of its own, at sizes that go beyond a block of each of them: against plain
 // loops, and the same bits by vectors of every width and any number of threads.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operators whose rows or blocks the host has loops for, beyond a block of each: against plain loops, and the same bits
 // by vectors of every width and any number of threads.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of kernels against the operator registry, and how little an operator needs: one functor and one row.
 #include "runtime/ops/table.h"
 
@@ -5,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/opset_registry.h"
-#include "runtime/device/buffer_pool.h"
-#include "runtime/device/math.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "runtime/device/cpu/buffer_pool.h"
+#include "runtime/device/cpu/math.h"
 #include "runtime/ops/pointwise.h"
 #include "runtime/rewrite/fused_ops.h"
 

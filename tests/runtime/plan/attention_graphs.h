@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention as exporters write it, as graphs in the text form of ONNX, for the tests of the node that it becomes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The executor "cpu" on small models: values, events, rewrites, control flow, memory, overrides, fallback, errors.
 #include <algorithm>
 #include <cmath>

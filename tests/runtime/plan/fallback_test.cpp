@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes run in another executor: sequences and optionals of strings, in bodies too; types that show only in the run;
 // and what control flow itself moves of strings and of elements of four bits.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention as one node comes as near to the exact result as its parts do, however it is written and tiled.
 #include <cmath>
 

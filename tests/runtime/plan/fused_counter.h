@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the values that a run announces as fused.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The nodes by which states of a session grow in place.
 #include "runtime/plan/growing.h"
 

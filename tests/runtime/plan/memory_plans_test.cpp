@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planned memory as a session uses it: plans for ranges of shapes, values that stay valid, limits that name the node.
 #include <map>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that convolutions hand on channels last: every kind of reader, the observer and bodies see the tensor that the
 // reference has, and watching changes no bit.
 #include <cstring>

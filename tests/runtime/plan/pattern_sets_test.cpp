@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of rewrite patterns as text: which patterns are on.
 #include <algorithm>
 

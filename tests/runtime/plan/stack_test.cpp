@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scan outputs of bodies that run more often than there is room at first, end early, stand the other way round, or
 // change their shape; and scan inputs whose slices lie in the tensor's own memory.
 #include <gtest/gtest.h>

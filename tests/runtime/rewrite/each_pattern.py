@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Backend-test folders after each rewrite pattern alone, after none, and after all together.
 
 Usage: each_pattern.py PARALLAX DIR... [--strict] [-k GLOB]

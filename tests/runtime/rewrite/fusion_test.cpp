@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fusing patterns on graphs as exporters write them: what they make, what they announce, and what stops them.
 #include <algorithm>
 
-#include "inspector/model/export.h"
+#include "inspector/model/io/export.h"
 #include "inspector/tensor/elements.h"
 #include "runtime/rewrite/apply.h"
 #include "runtime/rewrite/fuser.h"

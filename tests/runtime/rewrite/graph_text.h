@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small graphs for the tests of patterns, written as the text form of ONNX.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The patterns on small graphs: what they drop, what they record, and what they must leave alone.
 #include "runtime/rewrite/rewrite.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns within a target: what they make, and what they then leave as it was.
 #include "tests/runtime/rewrite/graph_text.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of com.microsoft whose results take several blocks of a GPU's threads, the last of them in part: formulas of ContribOperators.md
 in numpy."""
 import math

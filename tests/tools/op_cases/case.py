@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a definition of a case is made of: values of every element type, and the list the definitions add to."""
 import dataclasses
 

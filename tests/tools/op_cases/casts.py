@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of Cast and CastLike: rounding, ties, ranges. Narrow results are widened to float64 again, where the policy is strict."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of operator set versions 1 to 6, whose operators had other attributes: one-way broadcasting with axis, shapes and counts as
 attributes, types by name. Few implementations still have them."""
 import numpy as np

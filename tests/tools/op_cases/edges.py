@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases at the edges of elementwise operators: no elements, rank 0, overflow, NaN, infinities, the sign of zero, ties."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of operators: functions of elements, alone and broadcast."""
 from .case import family, INF, NAN, boolean, f16, f32, i32, i64, i8, text, u64, u8
 

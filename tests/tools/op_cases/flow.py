@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of If, Loop, Scan, functions, sequences and optionals, nested in each other: models of several nodes."""
 import numpy as np
 

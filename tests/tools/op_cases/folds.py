@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of reductions, scans and choices along axes: empty sets, versions, negative axes, ties, NaN, wide and narrow sums."""
 import numpy as np
 

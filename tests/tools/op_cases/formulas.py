@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A few operators written from the specification's equations, in double, for cases where the peers are wrong or alone."""
 import math
 

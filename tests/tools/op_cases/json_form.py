@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases as JSON: a line for each value, the shortest number that reads back as the same element."""
 import json
 import math

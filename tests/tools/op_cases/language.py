@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of com.microsoft's operators of language models that no kernel of onnxruntime's on the CPU runs as their page has them, and of
 its crops of images: formulas of ContribOperators.md in numpy."""
 import math

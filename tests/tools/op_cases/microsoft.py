@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of com.microsoft. Of the peers only onnxruntime knows these operators; the second source is the page's formula."""
 import math
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of ai.onnx.ml: models of trees, lines and support vectors, encoders, maps, features."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of operators: shapes, movement, gathering and scattering."""
 from .case import family, boolean, f32, i32, i64, text
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of operators that few implementations have: state, columns, crops, deformed windows, gates."""
 import itertools
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of attention, losses, optimisers, signals, text, windows, random numbers: options that the suites leave out."""
 import numpy as np
 

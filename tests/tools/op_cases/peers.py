@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other implementations of ONNX, and when two results agree."""
 import ctypes
 

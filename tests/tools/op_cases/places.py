@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of operators that move elements or choose them: shapes, slices, pads, gathers, scatters, in every version that differs."""
 import numpy as np
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of quantised numbers and matrix products: ties, saturation, axes, blocks, zero points, output types."""
 import numpy as np
 

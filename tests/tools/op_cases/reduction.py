@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of operators: reductions, scans, choices and softmax."""
 from .case import family, INF, NAN, f16, f32, i32, i64
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of operators: recurrent nets, attention and quantisation."""
 from .case import family, boolean, f32, i32, i64, i8, u8
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of other families again, at operator set versions whose schema is another but whose values are the same. The sources must
 agree at that version as well."""
 import copy

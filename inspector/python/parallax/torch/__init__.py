@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parallax behind torch: torch.compile backends, capture of modules, checks of conversions.
 
 Importing this package registers the backends "parallax" and "parallax_debug" of torch.compile. Names are loaded when

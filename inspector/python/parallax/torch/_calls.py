@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What torch does around a model at each call: values that need no kernel, and results in the form that eager has.
 
 Views, integers, None, and inputs that are passed through are not computed by the model: torch makes them, so that they

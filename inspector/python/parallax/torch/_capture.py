@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """capture: the inputs and outputs of modules, in their containers, while a program runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Capture: captured objects by key; and the stores that they are written to, memory or a dump."""
 
 from __future__ import annotations

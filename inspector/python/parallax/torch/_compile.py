@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From an ATen graph to a function that runs it: conversion, what torch does around the model, the record of it."""
 
 from __future__ import annotations

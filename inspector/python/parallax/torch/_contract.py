@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the conversion expects of the installed torch, checked on small graphs: names, order, metadata and values.
 
 `check_torch_contract()` takes seconds; `parallax doctor --python` and the tests call it. A version of torch that fails

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The result of a conversion: the ONNX model and how the graph's inputs and outputs relate to the model's."""
 
 from __future__ import annotations

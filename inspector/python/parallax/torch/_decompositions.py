@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decompositions of ATen operators under which a traced graph has only operators that convert to ONNX."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`fallback="eager"`: operators that have no conversion are run by torch, the parts between them by the executor."""
 
 from __future__ import annotations

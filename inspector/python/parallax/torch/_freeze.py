@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weights of inference graphs as initializers: packed once, and noticed when they change.
 
 A graph of torch.compile has its weights as inputs. Where no gradient is wanted they become initializers that view

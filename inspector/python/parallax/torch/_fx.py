@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FX graphs to ONNX: the ATen graph that aot_autograd hands to a compiler becomes a model, without a second trace.
 
 The graph is put, as it is, into a `torch.export.ExportedProgram` (`_program.py`) and goes through torch.onnx's own

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decompositions of backward operators (and of forwards that go with them) that torch has none for.
 
 Each function has the signature of its ATen operator and computes with operators that convert to ONNX. `N`, `C` are

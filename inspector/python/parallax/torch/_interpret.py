@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs an exported program node by node and shows every value under the name that it has in the ONNX graph."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which values of an exported ONNX graph stand for which nodes of the exported program (FX)."""
 
 from __future__ import annotations

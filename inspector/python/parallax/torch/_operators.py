@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translations of ATen operators that torch.onnx lacks or has wrong.
 
 They are plain functions of onnxscript's traced operators, in the form that `custom_translation_table` of

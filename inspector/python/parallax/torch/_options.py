@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of the torch.compile backends, checked when a backend is made."""
 
 from __future__ import annotations

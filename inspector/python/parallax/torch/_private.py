@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The private names of torch that the conversion uses, all of them.
 
 `SUPPORTED_TORCH` is the range of versions in which they were found to do what is expected of them here; what they do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An ATen graph inside a torch.export.ExportedProgram, as the exporter's translator takes it.
 
 The graph is copied as it is, without a trace; tensors that its module holds become constant inputs, outputs that need

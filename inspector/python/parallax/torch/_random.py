@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random operators of a graph as inputs: torch draws their numbers before the graph runs, in the order of the graph.
 
 So `torch.manual_seed` governs them and the numbers equal eager's. `lift_randomness` replaces each random operator

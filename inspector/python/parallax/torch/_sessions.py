@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A graph's model on an executor: prepared at the first call, with weights as initializers where that is wanted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes to the copy of an ATen graph before its translation: what does nothing goes, what is symbolic is spelled out.
 
 The exporter's translations expect numbers in some arguments that are symbolic in graphs with free shapes: scalars of

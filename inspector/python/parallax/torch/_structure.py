@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects in their containers to and from a tree (FORMAT.md of inspector/dump, "Structure") and tensors by name."""
 
 from __future__ import annotations

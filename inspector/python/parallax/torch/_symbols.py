@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes that are known only at the call: their symbols, bound from the inputs, and expressions of them.
 
 A graph with free shapes writes its sizes as expressions (`2*s77 + 1`). A symbol takes its value from an integer input

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Says in torch's words what a comparison with an exported graph found: operator, module, line of the model."""
 
 from __future__ import annotations

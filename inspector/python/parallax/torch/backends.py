@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.compile backends that run graphs on Parallax."""
 
 from __future__ import annotations

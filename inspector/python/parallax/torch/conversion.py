@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is the conversion right? Every value of an exported program next to its value in the ONNX graph."""
 
 from __future__ import annotations

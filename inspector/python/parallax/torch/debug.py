@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backend "parallax_debug": each graph runs on two executors side by side, value by value."""
 
 from __future__ import annotations

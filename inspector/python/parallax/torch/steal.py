@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The capture of modules under the names and with the printed trace of onnx-diagnostic's scripts."""
 
 from __future__ import annotations

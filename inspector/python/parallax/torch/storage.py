@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the backends keep of each graph that they compile."""
 
 from __future__ import annotations

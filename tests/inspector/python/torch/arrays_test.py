@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch tensors in and out: every type, addresses, gradients, strides, and results of torch inputs."""
 
 from __future__ import annotations

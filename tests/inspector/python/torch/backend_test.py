@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backend "parallax" of torch.compile: options, what it records, and results in the form that eager has."""
 
 import functools

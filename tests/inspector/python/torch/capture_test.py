@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """capture: every container comes back, copies stay what they were, hooks are gone, limits are told."""
 
 from __future__ import annotations

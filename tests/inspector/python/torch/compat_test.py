@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of example scripts: backends, options, tables, the flows of a fused Llama and of a trained network."""
 
 import copy

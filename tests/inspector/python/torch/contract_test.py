@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The installed torch does what the conversion expects of it."""
 
 from parallax.torch._contract import check_torch_contract, supported_torch

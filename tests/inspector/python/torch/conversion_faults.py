@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong conversions, made by changing a right export: what a faulty exporter or optimizer would have written."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small models, exported once each, for tests of conversions."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Right conversions raise no alarm: every model, whole, in halves, of free sizes."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong conversions are named by their operator at rank 1, in torch's words."""
 
 import os

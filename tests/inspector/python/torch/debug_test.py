@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backend "parallax_debug": what it compares, and how it names a kernel and a conversion at fault."""
 
 import warnings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the Python of an example page (reStructuredText of Sphinx-Gallery, or a script), with changed import lines and sizes."""
 
 import re

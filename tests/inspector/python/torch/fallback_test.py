@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators without a conversion: refused by name, or run by torch."""
 
 import warnings

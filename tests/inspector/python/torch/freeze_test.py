@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weights of inference graphs as initializers: a change of theirs is noticed."""
 
 import pytest

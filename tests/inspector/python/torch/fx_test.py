@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conversion of ATen graphs: names, values, metadata, random inputs, and the ways that it may take."""
 
 from __future__ import annotations

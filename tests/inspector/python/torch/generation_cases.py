@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prompts, and the comparison of Parallax's tokens with transformers' own: equal, a near tie of rounding, or wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens of Generator and of hf.from_onnx equal transformers' own: greedy, beams, padded batches, merged decoders."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NaN is kept by the cpu executor whatever other package was imported before, and whatever threads it brought."""
 
 from __future__ import annotations

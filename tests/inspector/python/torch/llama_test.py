@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Llama of transformers behind torch.compile: inference, training, masks, free lengths."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dialect of onnx-diagnostic's mini builder: we read what it writes, it reads what we write."""
 
 from __future__ import annotations

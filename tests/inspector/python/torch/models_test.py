@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models as users have them: language and vision models of transformers, a convolutional net, control flow."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A first choice within the measured rounding is a near tie; a wider one, or a side that rounds more, is wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The notebook of samples/python runs from top to bottom and prints what its committed outputs show."""
 
 from __future__ import annotations

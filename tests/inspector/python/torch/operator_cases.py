@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operators that have to train: functions of small tensors; floating ones want gradients.
 
 Each is traced by aot_autograd, converted, run, and compared with eager: result and gradients.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every operator of the table trains: result and gradients by both executors are eager's."""
 
 from __future__ import annotations

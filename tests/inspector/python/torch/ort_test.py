@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """onnxruntime's values of every tensor: those of the reference, in bodies too, whatever the optimization and the memory limit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures hold what they are given: bars, points, texts; tables hold the rows of the measurement."""
 
 from __future__ import annotations

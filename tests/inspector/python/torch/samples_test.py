@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scripts of samples/python run, with small sizes, and print what their users look for."""
 
 from __future__ import annotations

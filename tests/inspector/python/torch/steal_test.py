@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """steal_forward: the printed trace and the file of onnx-diagnostic's scripts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """string_type over torch's and transformers' objects, and the same strings as onnx-diagnostic where it is installed."""
 
 from __future__ import annotations

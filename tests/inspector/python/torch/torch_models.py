@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small models, and how a compiled one is compared with eager: what the tests of the torch.compile backends share."""
 
 import copy

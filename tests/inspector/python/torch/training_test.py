@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training through torch.compile: losses, gradients, buffers and parameters are eager's."""
 
 import pytest

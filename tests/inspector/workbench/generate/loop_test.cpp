@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop over a decoder that is a table: the next token's logits follow from the last token.
 #include "inspector/workbench/generate/loop.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each processor alone on scores that are written down, and their order.
 #include "inspector/workbench/generate/processors.h"
 

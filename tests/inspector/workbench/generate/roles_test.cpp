@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Roles by name, by shape and by map; what does not pair is refused in one sentence.
 #include "inspector/workbench/generate/roles.h"
 
@@ -5,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "inspector/model/import.h"
+#include "inspector/model/io/import.h"
 
 namespace parallax::generate {
 namespace {

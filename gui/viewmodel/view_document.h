@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Document: what a window shows, a model, one dump or two of them, as one list of values and one tree of graph items.
+// It does not change once it is made; a new comparison makes a new document.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/base/cancel.h"
+#include "inspector/base/result.h"
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/tolerance/policy.h"
+#include "inspector/dump/dump_reader.h"
+#include "inspector/render/scope_items.h"
+#include "inspector/workbench/profile.h"
+
+namespace parallax {
+
+// One value in execution order.
+struct ValueRow {
+  std::string path;
+  std::string node;
+  std::string op;
+  std::string dtype;
+  std::string shape;        // "2x3"; empty for a scalar and where it is not known
+  int32_t item = -1;        // of the document's graph
+  int32_t comparison = -1;  // index into Comparison::values
+  int32_t entry_a = -1;     // of the dumps
+  int32_t entry_b = -1;
+  int32_t family = 0;      // rows of one value in several iterations and steps share it
+  int64_t iteration = -1;  // of the outermost loop, or the step, that the value belongs to
+};
+
+// The run that a document shows, as it was asked for.
+struct RunOrigin {
+  std::string model, against;
+  std::vector<std::string> executors;
+  std::string inputs, fallback;
+  bool observe_all = false;
+};
+// `parallax run` with these options.
+std::string command_of(const RunOrigin& run);
+
+struct Document {
+  std::vector<std::string> files;  // as they were named; of a run its models
+  std::optional<RunOrigin> run;    // where it shows one that was made here: its dumps go with the program
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const GraphItems> items;  // null when no graph is known
+  std::shared_ptr<const DumpReader> a, b;
+  std::shared_ptr<const Comparison> comparison;  // null before two sides have been compared
+  std::vector<std::string> remarks;              // "B.plx is unfinished: ..."
+  std::vector<ValueRow> rows;
+  std::vector<std::vector<int32_t>> rows_of_item;
+  std::vector<std::vector<int32_t>> rows_of_family;
+  std::unordered_map<std::string, int32_t> row_of_path;
+  int64_t iterations = 0;  // of the loop, or steps, with most of them; 0 where nothing is repeated
+  // Times, where they have been measured: of each item, -1 where there is none, and how they were measured.
+  std::vector<double> ms_of_item;
+  std::string times_of;
+
+  bool is_pair() const { return comparison != nullptr || b != nullptr; }
+  const ValueComparison* compared(int32_t row) const;
+  // The row of what a test_data_set's output (an entry of Comparison::expected) was held against; -1 where there is
+  // none.
+  int32_t row_of_expected(const ValueComparison& expected) const;
+  // What the dumps say of a row's values; null where they say nothing.
+  const TensorStatistics* statistics_a(const ValueRow& row) const;
+  const TensorStatistics* statistics_b(const ValueRow& row) const;
+  int32_t find_row(const std::string& path) const;  // -1 when there is none
+};
+
+// One file, a model or a dump, or two dumps; never payloads. Errors: usage (more than two files, two models), io,
+// corrupt_file, invalid_model. Two dumps open without their comparison: with_comparison() brings it.
+Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files);
+
+// The same document with the time of each node.
+std::shared_ptr<const Document> with_times(const Document& document, const ProfileResult& profile);
+
+// The same document, its values compared.
+std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison);
+
+// A run's result as a document; `model` is A's.
+Result<std::shared_ptr<const Document>> document_of_run(std::shared_ptr<const Model> model,
+                                                        std::shared_ptr<const GraphItems> items, Comparison comparison,
+                                                        std::optional<RunOrigin> run = {});
+// The same with the run's two dumps, whose elements can be looked at. Errors: as of opening them.
+Result<std::shared_ptr<const Document>> document_of_dumps(const Document& start, const std::string& a,
+                                                          const std::string& b, Comparison comparison, RunOrigin run);
+
+}  // namespace parallax

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both formats from the scene that the canvas draws.
+#include "gui/viewmodel/view_export.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "inspector/render/graph_labels.h"
+#include "inspector/render/markup.h"
+
+namespace parallax {
+namespace {
+
+// Paper is light.
+constexpr std::string_view kInk = "#1B1F24", kDim = "#5B636E", kBorder = "#C3C9D1", kBad = "#B5400B", kNode = "#E3E8EE",
+                           kFrame = "#F4F6F8", kWire = "#8A94A0";
+constexpr float kLegendLine = 18;
+constexpr float kLegendWidth = 170;
+
+std::string hex(Colour colour) { return fmt::format("#{:02X}{:02X}{:02X}", colour.r, colour.g, colour.b); }
+
+std::string dot_text(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') safe += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) safe += c;
+  }
+  return safe;
+}
+
+bool is_pill(const GraphItem& item) {
+  return item.kind == GraphItem::Kind::input || item.kind == GraphItem::Kind::output;
+}
+
+std::string value_name(const GraphView& graph, const SceneWire& wire) {
+  const GraphItem& source = graph.items().item(wire.source);
+  return source.graph->values[static_cast<size_t>(wire.value)].name;
+}
+
+// ---- SVG ----
+
+class SvgWriter {
+ public:
+  explicit SvgWriter(GraphView& graph) : graph_(graph), scene_(graph.scene()), legend_(graph.legend()) {}
+
+  std::string write() {
+    const float legend_height = legend_.empty() ? 0 : kLegendLine * static_cast<float>(legend_.size()) + 16;
+    const float width = std::ceil(std::max(scene_.width, legend_.empty() ? 0 : kLegendWidth + 24));
+    const float height = std::ceil(scene_.height + legend_height);
+    text_ = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<rect width=\"100%\" height=\"100%\" "
+        "fill=\"#FFFFFF\"/>\n",
+        width, height);
+    for (const SceneBox& box : scene_.boxes) {
+      if (box.is_open) frame(box);
+    }
+    for (const SceneWire& wire : scene_.wires) draw(wire);
+    for (const SceneBox& box : scene_.boxes) {
+      if (!box.is_open) leaf(box);
+    }
+    legend(scene_.height + 8);
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  void words(float x, float y, float size, std::string_view colour, const std::string& what,
+             std::string_view anchor = "start") {
+    text_ +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\">{}</text>\n",
+                    x, y, size, colour, anchor, xml_text(what));
+  }
+
+  void frame(const SceneBox& box) {
+    const GraphItem& item = graph_.items().item(box.item);
+    text_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"8\" fill=\"{}\" stroke=\"{}\"/>\n",
+        box.x, box.y, box.width, box.height, item.depth % 2 == 0 ? kFrame : "#FFFFFF", kBorder);
+    words(box.x + 8, box.y + 16, 12, kDim, item.title + (item.detail.empty() ? "" : "  " + item.detail));
+  }
+
+  void draw(const SceneWire& wire) {
+    if (wire.kind != EdgeKind::led || wire.points.empty()) return stub(wire);
+    std::string way = fmt::format("M{:.1f} {:.1f}", wire.points[0].x, wire.points[0].y);
+    for (size_t i = 1; i < wire.points.size(); ++i) {
+      const LayoutPoint a = wire.points[i - 1], b = wire.points[i];
+      const float middle = (a.y + b.y) / 2;
+      way += std::abs(a.x - b.x) < 1
+                 ? fmt::format("L{:.1f} {:.1f}", b.x, b.y)
+                 : fmt::format("C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", a.x, middle, b.x, middle, b.x, b.y);
+    }
+    const LayoutPoint end = wire.points.back();
+    text_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\"><title>{}</title></path>\n", way, kWire,
+                         xml_text(value_name(graph_, wire)));
+    text_ += fmt::format("<path d=\"M{0:.1f} {1:.1f}l-3 -6h6z\" fill=\"{2}\"/>\n", end.x, end.y, kWire);
+  }
+
+  // A short tail at the reader, named after the value that comes from afar.
+  void stub(const SceneWire& wire) {
+    const int32_t index = scene_.box_of_item[static_cast<size_t>(wire.to)];
+    if (index < 0) return;
+    const SceneBox& box = scene_.boxes[static_cast<size_t>(index)];
+    const float x = box.x + box.width - 10 - 9 * static_cast<float>((wire.source + wire.value) % 4);
+    text_ += fmt::format(
+        "<path d=\"M{0:.1f} {1:.1f}v9\" stroke=\"{2}\"/><circle cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"2.6\" "
+        "fill=\"{2}\"><title>{3}</title></circle>\n",
+        x, box.y - 9, kWire, xml_text(value_name(graph_, wire)));
+  }
+
+  void leaf(const SceneBox& box) {
+    const GraphItem& item = graph_.items().item(box.item);
+    const ItemLook look = graph_.look(box.item);
+    const std::string ink = look.is_neutral ? std::string(kInk) : hex(readable_on(look.fill));
+    const float rounding = is_pill(item) ? box.height / 2 : 5;
+    text_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{:.1f}\" fill=\"{}\" stroke=\"{}\" "
+        "stroke-width=\"{}\"{}/>\n",
+        box.x, box.y, box.width, box.height, rounding, look.is_neutral ? std::string(kNode) : hex(look.fill),
+        look.is_bad ? kBad : kBorder, look.is_bad ? 2 : 1, look.is_hatched ? " stroke-dasharray=\"4 3\"" : "");
+    if (is_pill(item)) {
+      return words(box.x + box.width / 2, box.y + box.height / 2 + 4, 11, ink, fitting(item.title, box.width - 14, 11),
+                   "middle");
+    }
+    const auto [first, second] = lines_of(item);
+    const std::string shown_badge = fitting(look.badge, (box.width - 18) * 0.5F, 11);
+    const float badge = 6.2F * static_cast<float>(shown_badge.size());
+    words(box.x + 7, box.y + 16, 13, ink, fitting(first, box.width - 18 - badge, 13));
+    words(box.x + 7, box.y + 31, 11, look.is_neutral ? std::string(kDim) : ink, fitting(second, box.width - 14, 11));
+    if (!look.badge.empty()) words(box.x + box.width - 7, box.y + 16, 11, ink, shown_badge, "end");
+  }
+
+  static std::string fitting(const std::string& text, float width, float size) {
+    const float letters = std::max(4.0F, width / (size * 0.6F));  // DejaVu Sans: letters are 0.6 em wide on average
+    return shorten(text, static_cast<size_t>(letters));
+  }
+
+  void legend(float y) {
+    for (const LegendEntry& entry : legend_) {
+      text_ +=
+          fmt::format("<rect x=\"12\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"3\" fill=\"{}\" stroke=\"{}\"/>\n",
+                      y, entry.is_neutral ? std::string(kNode) : hex(entry.fill), kBorder);
+      words(32, y + 10, 12, kInk, entry.text);
+      y += kLegendLine;
+    }
+  }
+
+  GraphView& graph_;
+  const Scene& scene_;
+  std::vector<LegendEntry> legend_;
+  std::string text_;
+};
+
+// ---- dot ----
+
+class DotWriter {
+ public:
+  explicit DotWriter(GraphView& graph) : graph_(graph), scene_(graph.scene()) {}
+
+  std::string write() {
+    text_ = "digraph parallax {\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n";
+    group(0);
+    for (const SceneWire& wire : scene_.wires) {
+      if (!can_join(wire.from) || !can_join(wire.to)) continue;
+      text_ += fmt::format("  n{} -> n{} [tooltip=\"{}\"{}];\n", wire.from, wire.to, dot_text(value_name(graph_, wire)),
+                           wire.kind == EdgeKind::led ? "" : ", style=dashed, constraint=false");
+    }
+    return text_ + "}\n";
+  }
+
+ private:
+  // Clusters cannot be ends of edges.
+  bool can_join(int32_t item) const {
+    const int32_t box = scene_.box_of_item[static_cast<size_t>(item)];
+    return box >= 0 && !scene_.boxes[static_cast<size_t>(box)].is_open;
+  }
+
+  void group(int32_t index) {
+    for (int32_t child : graph_.items().item(index).children) {
+      const int32_t box = scene_.box_of_item[static_cast<size_t>(child)];
+      if (box < 0) continue;
+      const GraphItem& item = graph_.items().item(child);
+      if (scene_.boxes[static_cast<size_t>(box)].is_open) {
+        text_ += fmt::format("  subgraph cluster_{} {{\n  label=\"{}\";\n", child,
+                             dot_text(item.title + (item.detail.empty() ? "" : "  " + item.detail)));
+        group(child);
+        text_ += "  }\n";
+      } else {
+        leaf(child);
+      }
+    }
+  }
+
+  void leaf(int32_t index) {
+    const GraphItem& item = graph_.items().item(index);
+    const ItemLook look = graph_.look(index);
+    auto [first, second] = lines_of(item);
+    if (!look.badge.empty()) first += "  " + look.badge;
+    text_ +=
+        fmt::format("  n{} [label=\"{}{}{}\", fillcolor=\"{}\", fontcolor=\"{}\", color=\"{}\", penwidth={}{}];\n",
+                    index, dot_text(first), second.empty() ? "" : "\\n", dot_text(second),
+                    look.is_neutral ? std::string(kNode) : hex(look.fill),
+                    look.is_neutral ? std::string(kInk) : hex(readable_on(look.fill)), look.is_bad ? kBad : kBorder,
+                    look.is_bad ? 2 : 1, look.is_hatched ? ", style=\"rounded,filled,dashed\"" : "");
+  }
+
+  GraphView& graph_;
+  const Scene& scene_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::pair<std::string, std::string> lines_of(const GraphItem& item) {
+  if (item.kind == GraphItem::Kind::node) return {item.detail, item.title};
+  if (item.kind != GraphItem::Kind::group) return {item.title, ""};
+  return {item.title, (item.detail.empty() ? "" : item.detail + ", ") +
+                          fmt::format("{} node{}", item.node_count, item.node_count == 1 ? "" : "s")};
+}
+
+std::string scene_to_svg(GraphView& graph) { return SvgWriter(graph).write(); }
+std::string scene_to_dot(GraphView& graph) { return DotWriter(graph).write(); }
+
+}  // namespace parallax

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph as it is shown, its groups open and closed as they are, in the colours they have: as SVG, and as dot for
+// other tools.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "gui/viewmodel/view_graph.h"
+
+namespace parallax {
+
+std::string scene_to_svg(GraphView& graph);
+std::string scene_to_dot(GraphView& graph);
+
+// The two lines of text in an item's box: what it is, and which.
+std::pair<std::string, std::string> lines_of(const GraphItem& item);
+
+}  // namespace parallax

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the inspector's sections.
+#include "gui/viewmodel/view_inspector.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "inspector/model/scope_tree.h"
+#include "inspector/render/compact_numbers.h"
+#include "inspector/render/graph_labels.h"
+#include "inspector/render/report_text.h"
+
+namespace parallax {
+namespace {
+
+using Kind = InspectorLine::Kind;
+
+std::string number_text(double number) { return short_number(number, 6); }
+
+}  // namespace
+
+std::string shell_word(const std::string& text) {
+  const bool is_plain = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./-+=:,%").find(c) != std::string_view::npos;
+  });
+  if (is_plain) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+namespace {
+
+std::string path_of(const GraphItem& item, ValueId id) {
+  return item.scope + escape_name(item.graph->values[static_cast<size_t>(id)].name);
+}
+
+std::string operand_line(const Graph& graph, ValueId id) {
+  const ValueDef& value = graph.values[static_cast<size_t>(id)];
+  const std::string type = to_string(value.type);
+  return type == "?" ? shorten(operand_text(graph, id), 60) : shorten(operand_text(graph, id), 60) + "  " + type;
+}
+
+InspectorSection operands(const GraphItem& item, const std::vector<ValueId>& values, std::string title) {
+  InspectorSection section{std::move(title), {}};
+  for (size_t slot = 0; slot < values.size(); ++slot) {
+    InspectorLine line;
+    line.key = std::to_string(slot);
+    if (values[slot] == kNoValue) {
+      line.a = "(omitted)";
+    } else {
+      line.a = operand_line(*item.graph, values[slot]);
+      line.kind = Kind::link;
+      line.link = path_of(item, values[slot]);
+    }
+    section.lines.push_back(std::move(line));
+  }
+  return section;
+}
+
+void add_node(const GraphItem& item, InspectorView& view) {
+  const Node& node = item.graph->nodes[static_cast<size_t>(item.node)];
+  view.title = node.display_name;
+  view.subtitle = versioned_op_name(node);
+  if (!item.scope.empty()) view.subtitle += "  in " + item.scope.substr(0, item.scope.size() - 2);
+  InspectorSection attributes{"Attributes", {}};
+  for (const Attribute& attribute : node.attributes) {
+    const std::string text = attribute_text(attribute);
+    const size_t at = text.find('=');
+    attributes.lines.push_back(
+        {text.substr(0, at), at == std::string::npos ? "" : text.substr(at + 1), "", Kind::text, ""});
+  }
+  const SourceLocation source = source_of(node);
+  if (!source.module.empty()) attributes.lines.push_back({"module", source.module, "", Kind::text, ""});
+  if (!source.line.empty()) attributes.lines.push_back({"source", source.line, "", Kind::text, ""});
+  if (!attributes.lines.empty()) view.sections.push_back(std::move(attributes));
+  view.sections.push_back(operands(item, node.inputs, "Inputs"));
+  view.sections.push_back(operands(item, node.outputs, "Outputs"));
+}
+
+void add_group(const GraphItem& item, InspectorView& view) {
+  view.title = item.title.empty() ? "graph" : item.title;
+  view.subtitle = item.detail.empty() ? fmt::format("{} nodes", item.node_count)
+                                      : fmt::format("{}, {} nodes", item.detail, item.node_count);
+  if (item.like > 1) view.subtitle += fmt::format(", one of {} alike", item.like);
+}
+
+void add_verdict(const Document& document, const ValueComparison& value, InspectorView& view) {
+  InspectorSection section{"Verdict", {}};
+  const bool bad = value.verdict == Verdict::diverged;
+  const bool was_compared = value.verdict != Verdict::not_compared;
+  section.lines.push_back({"verdict", std::string(name_of(value.verdict)), "",
+                           bad                              ? Kind::bad
+                           : value.verdict == Verdict::pass ? Kind::good
+                                                            : Kind::text,
+                           ""});
+  if (!value.reason.empty()) section.lines.push_back({"why", told_reason(value), "", Kind::text, ""});
+  if (was_compared) {
+    section.lines.push_back(
+        {"severity", short_number(value.severity, 4) + " x limit", "", bad ? Kind::bad : Kind::text, ""});
+    section.lines.push_back(
+        {"limit", fmt::format("rtol {}, atol {}", short_number(value.limit.rtol), short_number(value.limit.atol)), "",
+         Kind::text, ""});
+    constexpr std::array<std::string_view, 3> kFrom = {"table of rounding bounds", "measured noise", "user"};
+    section.lines.push_back(
+        {"limit from", std::string(kFrom[static_cast<size_t>(value.limit.from)]), "", Kind::text, ""});
+  }
+  if (value.noise_rel_l2.has_value())
+    section.lines.push_back({"noise", "rel L2 " + short_number(*value.noise_rel_l2), "", Kind::text, ""});
+  if (!value.b.empty() && value.b != value.a)
+    section.lines.push_back(
+        {"matched", fmt::format("{} by {}", value.b, name_of(value.matched_by)), "", Kind::text, ""});
+  for (const Cause& cause : document.comparison->causes) {
+    // Dumps without a graph name no node: then the cause is of the value alone.
+    const bool is_of_it = cause.node.empty() ? cause.path == value.path : cause.node == value.node;
+    if (!is_of_it || cause.why.empty()) continue;
+    section.lines.push_back({fmt::format("cause {}", cause.rank), cause.why, "", Kind::bad, ""});
+  }
+  view.sections.push_back(std::move(section));
+}
+
+std::string element_type_of(const DumpReader* dump, int32_t entry) {
+  return dump == nullptr || entry < 0 ? "" : dtype_text(dump->entries()[static_cast<size_t>(entry)].type);
+}
+
+void add_metrics(const Document& document, const ValueRow& row, const ValueComparison& value, InspectorView& view) {
+  if (!value.metrics.has_value()) return;
+  const std::string type_a = element_type_of(document.a.get(), row.entry_a),
+                    type_b = element_type_of(document.b.get(), row.entry_b);
+  const Metrics& m = *value.metrics;
+  InspectorSection section{"Difference", {}};
+  if (are_texts(m)) {  // that they differ, and where, is all there is
+    section.lines.push_back({"differ at", fmt::format("[{}]", fmt::join(m.worst_index, ",")), "", Kind::text, ""});
+    section.lines.push_back({"mismatches", fmt::format("{} of {}", m.mismatches, m.count), "", Kind::text, ""});
+    view.sections.push_back(std::move(section));
+    return;
+  }
+  const auto add = [&](std::string key, std::string text) {
+    section.lines.push_back({std::move(key), std::move(text), "", Kind::text, ""});
+  };
+  add("max |a-b|", number_text(m.max_abs));
+  add("max rel", number_text(m.max_rel));
+  add("mean |a-b|", number_text(m.mean_abs));
+  add("RMS", number_text(m.rmse));
+  add("rel L2", number_text(m.rel_l2));
+  add("cosine", short_number(m.cosine, 9));
+  add("SNR", number_text(m.snr_db) + " dB");
+  // Floats of two widths were compared as doubles.
+  const bool is_widened = !type_a.empty() && !type_b.empty() && type_a != type_b;
+  add("max ULP", number_text(m.max_ulp) + (is_widened ? " (of the narrower type)" : ""));
+  add("mismatches", fmt::format("{} of {}", m.mismatches, m.count));
+  if (!m.worst_index.empty()) {
+    add("worst at", fmt::format("[{}]", fmt::join(m.worst_index, ",")));
+    const WorstElements worst = worst_elements(m);
+    const bool is_exact = m.worst_integers.has_value();
+    add("  a, b", is_exact ? worst.a + ", " + worst.b : short_number(m.worst_a, 9) + ", " + short_number(m.worst_b, 9));
+  }
+  view.sections.push_back(std::move(section));
+}
+
+// The output beside what a test_data_set expects, for each side that was held against it.
+void add_expected_output(const Document& document, int32_t row, InspectorView& view) {
+  InspectorSection section{"Expected output", {}};
+  for (const ValueComparison& value : document.comparison->expected) {
+    if (document.row_of_expected(value) != row) continue;
+    const bool is_bad = is_apart(value);
+    section.lines.push_back({fmt::format("side {}", name_of(value.held)), std::string(name_of(value.verdict)), "",
+                             is_bad                           ? Kind::bad
+                             : value.verdict == Verdict::pass ? Kind::good
+                                                              : Kind::text,
+                             ""});
+    if (is_bad) section.lines.push_back({"", missed_expectation(*document.comparison, value), "", Kind::bad, ""});
+  }
+  if (!section.lines.empty()) view.sections.push_back(std::move(section));
+}
+
+void add_statistics(const Document& document, const ValueRow& row, InspectorView& view) {
+  const TensorStatistics* a = document.statistics_a(row);
+  const TensorStatistics* b = document.statistics_b(row);
+  if (a == nullptr && b == nullptr) return;
+  InspectorSection section{"Statistics", {}};
+  if (document.b != nullptr) section.lines.push_back({"", "A", "B", Kind::header, ""});
+  const auto add = [&](const char* key, auto text) {
+    section.lines.push_back({key, a == nullptr ? "-" : text(*a), b == nullptr ? "" : text(*b), Kind::text, ""});
+  };
+  add("count", [](const TensorStatistics& s) { return std::to_string(s.count); });
+  const auto add_figure = [&](const char* key, double TensorStatistics::*figure) {
+    add(key, [figure](const TensorStatistics& s) { return s.count == 0 ? "-" : number_text(s.*figure); });
+  };
+  add_figure("min", &TensorStatistics::min);
+  add_figure("max", &TensorStatistics::max);
+  add_figure("mean", &TensorStatistics::mean);
+  add_figure("std", &TensorStatistics::std);
+  add("zeros", [](const TensorStatistics& s) { return std::to_string(s.zeros); });
+  add("NaN", [](const TensorStatistics& s) { return std::to_string(s.nan); });
+  add("+Inf", [](const TensorStatistics& s) { return std::to_string(s.positive_inf); });
+  add("-Inf", [](const TensorStatistics& s) { return std::to_string(s.negative_inf); });
+  view.sections.push_back(std::move(section));
+}
+
+std::string command_for(const Document& document, const ValueRow& row) {
+  if (document.run.has_value()) return command_of(*document.run);
+  if (document.a != nullptr && document.b != nullptr) {
+    return fmt::format("parallax diff {} {}", shell_word(document.a->path()), shell_word(document.b->path()));
+  }
+  if (document.a != nullptr) {
+    return fmt::format("parallax tensor {} {}", shell_word(document.a->path()), shell_word(row.path));
+  }
+  if (document.comparison != nullptr && document.model != nullptr && document.comparison->executions.size() == 2) {
+    return fmt::format("parallax run {} --with {},{}", shell_word(document.model->path),
+                       document.comparison->executions[0].name, document.comparison->executions[1].name);
+  }
+  return document.model == nullptr ? "" : fmt::format("parallax show {}", shell_word(document.model->path));
+}
+
+}  // namespace
+
+InspectorView inspect(const Document& document, int32_t item, int32_t row) {
+  InspectorView view;
+  if (item >= 0 && document.items != nullptr) {
+    const GraphItem& shown = document.items->item(item);
+    if (shown.kind == GraphItem::Kind::node) {
+      add_node(shown, view);
+    } else if (shown.kind == GraphItem::Kind::group || shown.kind == GraphItem::Kind::body) {
+      add_group(shown, view);
+    } else {
+      view.title = shown.title;
+      view.subtitle = (shown.kind == GraphItem::Kind::input ? "input  " : "output  ") + shown.detail;
+    }
+  }
+  if (row < 0) return view;
+  const ValueRow& value = document.rows[static_cast<size_t>(row)];
+  if (view.title.empty()) {
+    view.title = value.node.empty() ? value.path : value.node;
+    view.subtitle = value.op;
+  }
+  InspectorSection identity{"Value", {}};
+  identity.lines.push_back({"path", value.path, "", Kind::text, ""});
+  identity.lines.push_back({"type", value.dtype + (value.shape.empty() ? "" : " " + value.shape), "", Kind::text, ""});
+  view.sections.insert(view.sections.begin(), std::move(identity));
+  const ValueComparison* compared = document.compared(row);
+  if (compared != nullptr) {
+    const size_t before = view.sections.size();
+    add_verdict(document, *compared, view);
+    add_expected_output(document, row, view);
+    add_metrics(document, value, *compared, view);
+    add_statistics(document, value, view);
+    // The verdict is what people look for first.
+    std::rotate(view.sections.begin() + 1, view.sections.begin() + static_cast<std::ptrdiff_t>(before),
+                view.sections.end());
+  } else {
+    add_statistics(document, value, view);
+  }
+  view.command = command_for(document, value);
+  return view;
+}
+
+}  // namespace parallax

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the inspector says of a node and one of its values: sections of lines, each with its text, for whoever shows or
+// prints them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gui/viewmodel/view_document.h"
+
+namespace parallax {
+
+struct InspectorLine {
+  enum class Kind : uint8_t { text, good, bad, link, header };
+  std::string key;
+  std::string a;  // the only column, or side A
+  std::string b;  // side B, where both are shown
+  Kind kind = Kind::text;
+  std::string link;  // value path that a click leads to
+};
+
+struct InspectorSection {
+  std::string title;
+  std::vector<InspectorLine> lines;
+};
+
+struct InspectorView {
+  std::string title;     // "add_3", "layers.0"
+  std::string subtitle;  // "Add-14", "LlamaDecoderLayer, 61 nodes"
+  std::vector<InspectorSection> sections;
+  std::string command;  // that prints or repeats what is shown; empty when there is none
+};
+
+// Of an item (a node, a group, an input) and of one of its values; either may be -1.
+InspectorView inspect(const Document& document, int32_t item, int32_t row);
+
+// A word that the shell takes as it stands.
+std::string shell_word(const std::string& text);
+
+}  // namespace parallax

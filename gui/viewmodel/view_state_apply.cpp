@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The view as JSON: setting it. One row of the table for each key.
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gui/viewmodel/view_state_names.h"
+
+namespace parallax {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Names>
+Result<size_t> index_in(const Names& names, const Json& value) {
+  const auto name = value.get<std::string>();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return i;
+  }
+  return usage_error(fmt::format("it cannot be '{}'", name));
+}
+
+template <class Rows>
+std::vector<std::string_view> names_of(const Rows& rows) {
+  std::vector<std::string_view> names;
+  for (const auto& row : rows) names.push_back(row.name);
+  return names;
+}
+
+Status set_colour_by(Viewer& viewer, const Json& value) {
+  viewer.set_colour_by(static_cast<ColourBy>(PX_TRY(index_in(names_of(colourings()), value))));
+  return {};
+}
+Status set_search(Viewer& viewer, const Json& value) {
+  viewer.set_search(value.get<std::string>());
+  return {};
+}
+Status set_preset(Viewer& viewer, const Json& value) {
+  viewer.preset = static_cast<Preset>(PX_TRY(index_in(kPresets, value)));
+  return {};
+}
+Status set_tab(Viewer& viewer, const Json& value) {
+  viewer.left_tab = static_cast<LeftTab>(PX_TRY(index_in(kTabs, value)));
+  return {};
+}
+Status set_theme(Viewer& viewer, const Json& value) {
+  constexpr std::array<std::string_view, 2> kThemes = {"dark", "light"};
+  viewer.is_dark = PX_TRY(index_in(kThemes, value)) == 0;
+  return {};
+}
+Status select(Viewer& viewer, const Json& value) {
+  const auto path = value.get<std::string>();
+  if (!viewer.select_path(path)) return usage_error(fmt::format("there is no value or node '{}'", path));
+  return {};
+}
+Status set_mode(Viewer& viewer, const Json& value) {
+  viewer.set_tensor_mode(static_cast<TensorMode>(PX_TRY(index_in(names_of(tensor_modes()), value))));
+  return {};
+}
+Status set_split(Viewer& viewer, const Json& value) {
+  viewer.tensor().is_split = value.get<bool>();
+  return {};
+}
+Status set_montage(Viewer& viewer, const Json& value) {
+  viewer.set_montage(value.get<bool>());
+  return {};
+}
+Status set_brush(Viewer& viewer, const Json& value) {
+  const auto brush = value.get<std::array<double, 2>>();
+  viewer.set_brush(ValueRange{brush[0], brush[1]});
+  return {};
+}
+Status set_list(Viewer& viewer, const Json& value) {
+  viewer.tensor().tab = static_cast<TensorTab>(PX_TRY(index_in(kTensorTabs, value)));
+  return {};
+}
+Status set_slice(Viewer& viewer, const Json& value) {
+  if (!viewer.tensor().model.has_value()) return usage_error("no value with elements is selected");
+  const auto index = value.get<std::vector<int64_t>>();
+  for (size_t axis = 0; axis < index.size(); ++axis)
+    viewer.tensor().model->set_index(static_cast<int>(axis), index[axis]);
+  viewer.refresh_range();
+  return {};
+}
+Status set_element(Viewer& viewer, const Json& value) {
+  if (!viewer.tensor().model.has_value()) return usage_error("no value with elements is selected");
+  const int64_t element = viewer.tensor().model->element_of(value.get<std::vector<int64_t>>());
+  if (element < 0) return usage_error("it is not in the tensor");
+  viewer.select_element(element);
+  return {};
+}
+Status set_iteration(Viewer& viewer, const Json& value) {
+  viewer.set_iteration(value.get<int64_t>());
+  return {};
+}
+Status set_expand(Viewer& viewer, const Json& value) {
+  constexpr std::array<std::string_view, 2> kHow = {"all", "none"};
+  if (PX_TRY(index_in(kHow, value)) == 0) {
+    viewer.graph.open_all(viewer.item());
+  } else {
+    viewer.graph.close_all(viewer.item());
+  }
+  return {};
+}
+Status set_fit(Viewer& viewer, const Json& value) {
+  if (value.get<bool>()) viewer.graph.fit();
+  return {};
+}
+Status set_zoom(Viewer& viewer, const Json& value) {
+  const float factor = value.get<float>() / viewer.graph.camera.zoom;
+  viewer.graph.zoom_at(viewer.graph.canvas_width / 2, viewer.graph.canvas_height / 2, factor);
+  viewer.graph.centre_on(viewer.item());
+  return {};
+}
+Status set_maximised(Viewer& viewer, const Json& value) {
+  viewer.tensor_maximised = value.get<bool>();
+  return {};
+}
+Status set_legend(Viewer& viewer, const Json& value) {
+  viewer.show_legend = value.get<bool>();
+  return {};
+}
+
+struct KeyRow {
+  std::string_view key;
+  Status (*apply)(Viewer&, const Json&);
+};
+constexpr std::array<KeyRow, 20> kKeys = {
+    {{"select", select},       {"colour_by", set_colour_by},
+     {"search", set_search},   {"preset", set_preset},
+     {"tab", set_tab},         {"theme", set_theme},
+     {"mode", set_mode},       {"split", set_split},
+     {"montage", set_montage}, {"brush", set_brush},
+     {"list", set_list},       {"slice", set_slice},
+     {"element", set_element}, {"iteration", set_iteration},
+     {"expand", set_expand},   {"fit", set_fit},
+     {"zoom", set_zoom},       {"maximise_tensor", set_maximised},
+     {"legend", set_legend},   {"files", [](Viewer&, const Json&) { return Status(); }}}};
+
+Status apply_key(Viewer& viewer, const std::string& key, const Json& value) {
+  for (const KeyRow& row : kKeys) {
+    if (row.key == key) return row.apply(viewer, value);
+  }
+  return usage_error("there is no such key");
+}
+
+}  // namespace
+
+Status apply_view(Viewer& viewer, const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    if (!json.is_object()) return usage_error("state: a JSON object is expected");
+    for (const auto& [key, value] : json.items())
+      PX_TRY_CONTEXT(fmt::format("state: '{}'", key), apply_key(viewer, key, value));
+  } catch (const nlohmann::json::exception& error) {
+    return usage_error(fmt::format("state: {}", error.what()));
+  }
+  return {};
+}
+
+}  // namespace parallax

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has no place on a scale, as lines of text beside each other: strings, and what sequences, optionals and maps
+// hold.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "inspector/diff/comparison.h"
+#include "inspector/tensor/value.h"
+
+namespace parallax {
+
+struct TextLine {
+  std::string place;  // "[0,3]" of a tensor of strings, "[2]" of a sequence
+  std::string a, b;   // shortened; empty where the side has nothing there
+  bool is_apart = false;
+};
+
+struct TextLines {
+  std::vector<TextLine> lines;
+  int64_t left_out = 0;  // beyond those listed
+  bool has_b = false;
+};
+
+// Whether a value is shown so: it is no tensor of numbers.
+bool is_listed_as_text(const Value& value);
+
+// A side that is not there is absent. Numbers of two sides are apart beyond `limit`.
+TextLines list_as_text(const Value& a, const Value& b, const Limit& limit);
+
+}  // namespace parallax

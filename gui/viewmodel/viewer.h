@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Viewer: everything the graphical program knows apart from pixels. Windows draw it, keys and scripts command it, tests
+// ask it; it needs no window.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/viewmodel/document_job.h"
+#include "gui/viewmodel/view_graph.h"
+#include "gui/viewmodel/view_inspector.h"
+#include "gui/viewmodel/view_table.h"
+#include "gui/viewmodel/view_tensor.h"
+#include "gui/viewmodel/view_texts.h"
+#include "inspector/base/leftovers.h"
+
+namespace parallax {
+
+enum class Preset : uint8_t { all, graph, tensor, table };
+enum class LeftTab : uint8_t { alerts, table, causes, marks };
+
+enum class TensorTab : uint8_t { worst, values, channels, around };
+
+// One value under the glass.
+struct TensorPane {
+  std::optional<TensorModel> model;
+  std::optional<TextLines> texts;  // of what is no tensor of numbers
+  std::string problem;             // why there is neither: "not captured", ...
+  TensorMode mode = TensorMode::absolute;
+  TensorMode wanted_mode = TensorMode::absolute;  // where both sides are there
+  bool is_one_by_one = false;  // both are there, but cannot be laid over each other: mode says which one is shown
+  bool is_split = false;       // A, B and the measure beside each other
+  bool is_montage = false;
+  bool is_auto_range = true;
+  bool is_range_due = false;  // to be fitted by who computes the slice's figures: it is too large to wait for
+  bool wants_worst = false;   // likewise, the worst element is to be picked
+  ValueRange range;
+  ElementFilter filter;
+  TensorTab tab = TensorTab::worst;
+  int channel_axis = -1;  // of the figures by channel; -1: the one before the axes shown
+  bool hex = false;
+  bool linear_counts = false;  // of the histogram
+  int64_t element = -1;        // picked
+  int64_t version = 0;         // counts changes of which elements are shown, and as what
+  int64_t range_version = 0;   // of the range their colours span
+};
+
+bool can_show(const TensorPane& pane, TensorMode mode);
+
+struct RunForm {
+  std::string model;
+  std::string against;
+  std::string executor_a = "reference", executor_b = "cpu";
+  std::string inputs;  // a test_data_set_N folder; empty: generated
+  bool observe_all = false;
+  bool keep_values = true;
+  bool falls_back = false;  // the reference runs what an executor lacks
+};
+
+constexpr char kRecentSeparator = '\t';
+
+class Viewer {
+ public:
+  explicit Viewer(ExecutorFactory make_executor = {});
+  Viewer(const Viewer&) = delete;
+  Viewer& operator=(const Viewer&) = delete;
+  ~Viewer();  // removes what runs have left
+
+  // ---- files and jobs; poll() brings what they made
+  void open(std::vector<std::string> files);
+  void run(const RunForm& form);
+  void reload();
+  bool poll();  // true when something new is shown
+  bool is_busy() const { return job_ != nullptr; }
+  bool is_running() const;  // a model: the comparison grows
+  // What is shown is of a run that was cancelled or failed: nothing is known of the values after it.
+  bool was_cut_short() const { return was_cut_short_; }
+  const DocumentJob* job() const { return job_.get(); }
+  void cancel_job();
+  void measure_times();             // of every node, for colours
+  void set_colour_by(ColourBy by);  // measures what is not known yet
+  void wait_idle();                 // until no job is left
+  void show(std::shared_ptr<const Document> document);
+  const Document* document() const { return document_.get(); }
+  std::function<void()> wake;                                // called from the job's thread
+  std::function<void(std::span<const std::string>)> opened;  // for recent files
+
+  // ---- selection
+  int32_t item() const { return item_; }
+  int32_t row() const { return row_; }
+  bool select_row(int32_t row);    // false for a row that is not there
+  bool select_item(int32_t item);  // and its worst value
+  bool select_path(const std::string& path);
+  void select_element(int64_t element);
+  int alert_at() const;  // of the row selected; -1
+  bool step_alert(int step);
+  bool step_row(int step);
+  bool step_iteration(int step);
+  void set_iteration(int64_t iteration);  // of the graph's colours; what is selected follows. -1: all
+  bool go(int step);                      // through what was selected before
+  void toggle_bookmark();
+  const std::vector<int32_t>& bookmarks() const { return bookmarks_; }
+  InspectorView inspector() const;
+
+  // ---- lists
+  const std::vector<Alert>& alerts() const { return alerts_; }
+  const std::vector<int32_t>& table_rows() const { return table_rows_; }
+  void set_table_order(TableOrder order);
+  const std::string& search() const { return search_; }
+  void set_search(std::string text);
+  const std::string& search_problem() const { return search_problem_; }
+  bool step_hit(int step);          // through what the search found, as it is listed
+  bool is_hit(int32_t item) const;  // of the search, or a group around one
+
+  // ---- tensor
+  TensorPane& tensor() { return tensor_; }
+  const TensorPane& tensor() const { return tensor_; }
+  int64_t tensor_loads() const { return tensor_loads_; }  // counts the values that were under the glass
+  void set_tensor_mode(TensorMode mode);
+  void set_montage(bool is_on);
+  void show_channel(int axis, int64_t index);       // in the picture
+  void set_brush(std::optional<ValueRange> brush);  // only elements within count
+  Status go_to_index(const std::string& text);      // "0,3,5"
+  void refresh_range();
+  void set_range(ValueRange range);  // of colours, until it is fitted again
+  void worst_element();
+
+  // ---- what windows show
+  GraphView graph;
+  Preset preset = Preset::all;
+  LeftTab left_tab = LeftTab::alerts;
+  bool is_dark = true;
+  bool show_help = false, show_palette = false, show_open = false, show_run = false, show_export = false,
+       show_goto = false, show_legend = true;
+  bool wheel_zooms = false;   // over the graph; else it moves, and zooms with Ctrl
+  bool focus_search = false;  // the search box takes the keyboard with the next frame
+  bool wants_quit = false;
+  bool tensor_maximised = false;
+  RunForm run_form;
+  std::vector<std::string> recent;    // paths, two with kRecentSeparator between them where they were opened together
+  std::vector<std::string> messages;  // errors, newest last; dismissed one by one
+  std::optional<Error> last_error;    // the newest, dismissed or not; a file that opens leaves none
+  std::string note;                   // what a command has done, for the status line
+  std::string clipboard;              // what a command wants copied; taken by the window
+  std::string wanted_png;             // where the graph's pane is to be drawn to; taken by who draws it
+  // Writes the graph as it is shown: .svg and .dot (or .gv) at once, all of it with its groups open and closed as they
+  // are; .png with the next frame, what is in sight. Errors: usage (another ending), io.
+  Status export_graph(const std::string& path);
+  void fail(const Error& error);
+
+ private:
+  void remember();
+  void load_tensor();
+  std::string why_no_elements() const;
+  void refresh_lists();
+  void select_first();
+  void find_first();
+
+  ExecutorFactory make_executor_;
+  bool wants_times_ = false;  // when the job is done
+  std::unique_ptr<DocumentJob> job_;
+  std::shared_ptr<const Document> document_;
+  std::vector<std::string> files_;
+  int32_t item_ = -1, row_ = -1;
+  std::vector<std::pair<int32_t, int32_t>> history_;  // item and row
+  size_t history_at_ = 0;
+  bool is_walking_ = false;
+  bool shows_run_ = false;  // what is shown is of the last run, not of what was open before it
+  bool was_cut_short_ = false;
+  size_t old_messages_ = 0;  // of what was open before: they go with what is opened now
+  bool was_touched_ =
+      false;  // the person has selected something: a result that comes later does not move the selection
+  std::vector<int32_t> bookmarks_;
+  std::vector<Alert> alerts_;
+  std::vector<int32_t> table_rows_;
+  TableOrder table_order_;
+  std::string search_, search_problem_;
+  std::vector<bool> hits_;
+  TensorPane tensor_;
+  int64_t tensor_loads_ = 0;
+  std::vector<std::unique_ptr<TemporaryPath>>
+      run_folders_;  // of the last two runs: the older one's values may still be shown
+};
+
+// ---- commands: one table feeds the keys, the menus, the palette and the help
+
+struct Command {
+  std::string_view id;     // "go.next_divergence", for scripts
+  std::string_view group;  // "Go"
+  std::string_view title;
+  std::string_view keys;  // chords separated by blanks: "N", "Ctrl+Shift+E F5"
+  bool (*run)(Viewer&);   // false when there was nothing to do
+};
+std::span<const Command> commands();
+const Command* find_command(std::string_view id);
+const Command* command_for_key(std::string_view chord);  // "Shift+N"
+// Commands whose title or group holds all words, best first.
+std::vector<const Command*> find_commands(std::string_view words);
+
+// ---- the view as JSON: what --state reads and --state-out writes
+
+struct NamedPlace {
+  std::string name;
+  float x = 0, y = 0;
+};
+// Everything that is shown: document, selection, lists, inspector, tensor; and where widgets are, if that is told.
+std::string view_to_json(Viewer& viewer, std::span<const NamedPlace> places = {});
+// The command that shows the same value in the same way again; empty where nothing is open.
+std::string view_command(Viewer& viewer);
+// Applies the keys that are there: "select", "colour_by", "search", "preset", "theme", "tab", "open", "mode", "slice",
+// "element", "zoom", ... Errors: usage, naming the key.
+Status apply_view(Viewer& viewer, const std::string& json);
+// Whether the view's JSON holds `value` (JSON, or plain text) at a JSON pointer: "/selection/node". Errors: usage,
+// saying what is there instead.
+Status expect_view(Viewer& viewer, const std::string& pointer, const std::string& value);
+
+}  // namespace parallax

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command table: what can be done, how it is called, and which keys do it.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "gui/viewmodel/viewer.h"
+#include "inspector/base/text.h"
+
+namespace parallax {
+namespace {
+
+bool has_document(Viewer& v) { return v.document() != nullptr; }
+
+bool first_divergence(Viewer& v) { return !v.alerts().empty() && v.select_row(v.alerts().front().row); }
+
+bool worst_value(Viewer& v) {
+  if (!has_document(v) || !v.graph.has_graph()) return false;
+  return v.select_row(v.graph.summary(0).worst_row);
+}
+
+bool go_producer(Viewer& v) {
+  if (!v.graph.has_graph() || v.item() < 0) return false;
+  const auto items = v.graph.producers_of(v.item());
+  return !items.empty() && v.select_item(items.front());
+}
+
+bool go_reader(Viewer& v) {
+  if (!v.graph.has_graph() || v.item() < 0) return false;
+  const auto items = v.graph.readers_of(v.item());
+  return !items.empty() && v.select_item(items.front());
+}
+
+bool go_sibling(Viewer& v, int step) {
+  return v.graph.has_graph() && v.item() >= 0 && v.select_item(v.graph.neighbour(v.item(), step));
+}
+
+bool open_block(Viewer& v) {
+  if (!v.graph.has_graph() || v.item() < 0) return false;
+  const int32_t shown = v.graph.scene().shown_as[static_cast<size_t>(v.item())];  // the closed block that hides it
+  if (shown < 0 || !v.graph.can_open(shown)) return false;
+  v.graph.set_open(shown, !v.graph.is_open(shown));
+  return true;
+}
+
+bool close_outer(Viewer& v) {
+  if (!v.graph.has_graph() || v.item() < 0) return false;
+  int32_t outer = v.graph.items().item(v.item()).parent;
+  while (outer > 0 && !v.graph.can_open(outer)) outer = v.graph.items().item(outer).parent;
+  if (outer <= 0) return false;
+  v.graph.set_open(outer, false);
+  return v.select_item(outer);
+}
+
+template <Preset kPreset>
+bool set_preset(Viewer& v) {
+  v.preset = kPreset;
+  if (kPreset == Preset::table) v.left_tab = LeftTab::table;
+  v.tensor_maximised = false;
+  return true;
+}
+
+template <TensorMode kMode>
+bool set_mode(Viewer& v) {
+  v.set_tensor_mode(kMode);
+  return v.tensor().model.has_value() && v.tensor().mode == kMode;
+}
+
+bool fit_graph(Viewer& v) {
+  if (!v.graph.has_graph()) return false;
+  const bool is_whole = v.graph.is_fitted && v.graph.is_whole;
+  if (is_whole && v.item() >= 0) {
+    v.graph.focus_on(v.item());
+  } else {
+    v.graph.fit_whole();
+  }
+  return true;
+}
+
+template <ColourBy kBy>
+bool colour_by(Viewer& v) {
+  v.set_colour_by(kBy);
+  return v.graph.has_graph();
+}
+
+bool flip(bool& flag) {
+  flag = !flag;
+  return true;
+}
+
+bool step_element(Viewer& v, int64_t rows, int64_t columns) {
+  TensorPane& pane = v.tensor();
+  if (!pane.model.has_value() || pane.element < 0) return false;
+  const auto [row, column] = pane.model->place_of(pane.element);
+  const int64_t element = pane.model->element_at(row + rows, column + columns);
+  if (element < 0) return false;
+  v.select_element(element);
+  return true;
+}
+
+bool step_slice(Viewer& v, int step) {
+  if (!v.tensor().model.has_value() || !v.tensor().model->step_slice(step)) return false;
+  v.tensor().element = -1;
+  v.refresh_range();
+  return true;
+}
+
+bool copy_command(Viewer& v) {
+  v.clipboard = v.inspector().command;
+  if (!v.clipboard.empty()) v.note = "copied: " + v.clipboard;
+  return !v.clipboard.empty();
+}
+
+bool copy_view(Viewer& v) {
+  v.clipboard = view_command(v);
+  if (!v.clipboard.empty()) v.note = "copied: " + v.clipboard;
+  return !v.clipboard.empty();
+}
+
+bool choose_iteration(Viewer& v, int64_t step) {
+  if (!has_document(v) || v.document()->iterations == 0) return false;
+  const int64_t next = v.graph.iteration() + step;
+  if (next < -1 || next >= v.document()->iterations) return false;
+  v.set_iteration(next);
+  return true;
+}
+
+template <TensorTab kTab>
+bool show_tab(Viewer& v) {
+  v.tensor().tab = kTab;
+  return v.tensor().model.has_value();
+}
+
+bool escape(Viewer& v) {
+  for (bool* window : {&v.show_palette, &v.show_help, &v.show_open, &v.show_run, &v.show_export, &v.show_goto}) {
+    if (!*window) continue;
+    *window = false;
+    return true;
+  }
+  if (!v.messages.empty()) {
+    v.messages.pop_back();
+    return true;
+  }
+  if (v.tensor().filter.brush.has_value()) {
+    v.set_brush(std::nullopt);
+    return true;
+  }
+  if (v.search().empty()) return false;
+  v.set_search("");
+  return true;
+}
+
+bool autofit(Viewer& v) {
+  v.tensor().is_auto_range = true;
+  v.refresh_range();
+  return v.tensor().model.has_value();
+}
+
+bool symmetric(Viewer& v) {
+  const ValueRange range = v.tensor().range;
+  const double most = std::max(std::abs(range.low), std::abs(range.high));
+  v.set_range({-most, most});
+  return true;
+}
+
+template <int kNumber>
+bool bookmark(Viewer& v) {
+  return kNumber <= static_cast<int>(v.bookmarks().size()) && v.select_row(v.bookmarks()[kNumber - 1]);
+}
+
+constexpr Command kCommands[] = {
+    {"file.open", "File", "Open...", "Ctrl+O", [](Viewer& v) { return flip(v.show_open); }},
+    {"file.run", "File", "Run a model...", "Ctrl+R", [](Viewer& v) { return flip(v.show_run); }},
+    {"file.reload", "File", "Reload", "F5",
+     [](Viewer& v) {
+       v.reload();
+       return v.is_busy();
+     }},
+    {"file.cancel", "File", "Cancel the job", "Ctrl+Period",
+     [](Viewer& v) {
+       v.cancel_job();
+       return v.is_busy();
+     }},
+    {"file.export", "File", "Export the graph...", "Ctrl+E", [](Viewer& v) { return flip(v.show_export); }},
+    {"file.copy_view", "File", "Copy the command that shows this view", "Ctrl+Shift+C", copy_view},
+    {"file.quit", "File", "Quit", "Ctrl+Q", [](Viewer& v) { return v.wants_quit = true; }},
+
+    {"go.first_divergence", "Go", "First divergence", "Home", first_divergence},
+    {"go.next_divergence", "Go", "Next divergence", "N", [](Viewer& v) { return v.step_alert(1); }},
+    {"go.previous_divergence", "Go", "Previous divergence", "Shift+N", [](Viewer& v) { return v.step_alert(-1); }},
+    {"go.worst_value", "Go", "Worst value", "W", worst_value},
+    {"go.worst_element", "Go", "Worst element of the value", "E",
+     [](Viewer& v) {
+       v.worst_element();
+       return v.tensor().element >= 0 || v.tensor().wants_worst;
+     }},
+    {"go.next_value", "Go", "Next value in execution order", "RightBracket", [](Viewer& v) { return v.step_row(1); }},
+    {"go.previous_value", "Go", "Previous value in execution order", "LeftBracket",
+     [](Viewer& v) { return v.step_row(-1); }},
+    {"go.next_iteration", "Go", "Same value, next iteration", "Period", [](Viewer& v) { return v.step_iteration(1); }},
+    {"go.previous_iteration", "Go", "Same value, previous iteration", "Comma",
+     [](Viewer& v) { return v.step_iteration(-1); }},
+    {"go.next_hit", "Go", "Next hit of the search", "Ctrl+J", [](Viewer& v) { return v.step_hit(1); }},
+    {"go.previous_hit", "Go", "Previous hit of the search", "Ctrl+Shift+J", [](Viewer& v) { return v.step_hit(-1); }},
+    {"go.producer", "Go", "To the producer", "Ctrl+Up", go_producer},
+    {"go.reader", "Go", "To the reader", "Ctrl+Down", go_reader},
+    {"go.left", "Go", "To the node at the left", "Ctrl+Left", [](Viewer& v) { return go_sibling(v, -1); }},
+    {"go.right", "Go", "To the node at the right", "Ctrl+Right", [](Viewer& v) { return go_sibling(v, 1); }},
+    {"go.back", "Go", "Back", "Alt+Left", [](Viewer& v) { return v.go(-1); }},
+    {"go.forward", "Go", "Forward", "Alt+Right", [](Viewer& v) { return v.go(1); }},
+    {"go.bookmark", "Go", "Set or clear a bookmark", "Ctrl+B",
+     [](Viewer& v) {
+       v.toggle_bookmark();
+       return v.row() >= 0;
+     }},
+    {"go.bookmark_1", "Go", "Bookmark 1", "Ctrl+1", bookmark<1>},
+    {"go.bookmark_2", "Go", "Bookmark 2", "Ctrl+2", bookmark<2>},
+    {"go.bookmark_3", "Go", "Bookmark 3", "Ctrl+3", bookmark<3>},
+    {"go.bookmark_4", "Go", "Bookmark 4", "Ctrl+4", bookmark<4>},
+    {"go.bookmark_5", "Go", "Bookmark 5", "Ctrl+5", bookmark<5>},
+    {"go.bookmark_6", "Go", "Bookmark 6", "Ctrl+6", bookmark<6>},
+    {"go.bookmark_7", "Go", "Bookmark 7", "Ctrl+7", bookmark<7>},
+    {"go.bookmark_8", "Go", "Bookmark 8", "Ctrl+8", bookmark<8>},
+    {"go.bookmark_9", "Go", "Bookmark 9", "Ctrl+9", bookmark<9>},
+
+    {"view.search", "View", "Search", "Ctrl+F Slash", [](Viewer& v) { return v.focus_search = true; }},
+    {"view.palette", "View", "All commands", "Ctrl+P", [](Viewer& v) { return flip(v.show_palette); }},
+    {"view.help", "View", "Keys", "Shift+Slash F12", [](Viewer& v) { return flip(v.show_help); }},
+    {"view.all", "View", "All panes", "F1", set_preset<Preset::all>},
+    {"view.graph", "View", "Graph", "F2", set_preset<Preset::graph>},
+    {"view.tensor", "View", "Graph and tensor", "F3", set_preset<Preset::tensor>},
+    {"view.table", "View", "Table", "F4", set_preset<Preset::table>},
+    {"view.maximise_tensor", "View", "Tensor viewer over all", "Ctrl+Enter",
+     [](Viewer& v) { return flip(v.tensor_maximised); }},
+    {"view.theme", "View", "Dark or light", "T", [](Viewer& v) { return flip(v.is_dark); }},
+    {"view.legend", "View", "Legend", "K", [](Viewer& v) { return flip(v.show_legend); }},
+    {"view.escape", "View", "Close, dismiss, clear", "Escape", escape},
+
+    {"graph.fit", "Graph", "All of the graph; again: what is selected", "Space F", fit_graph},
+    {"graph.open", "Graph", "Open or close the block", "Enter", open_block},
+    {"graph.up", "Graph", "Close the block around", "Backspace", close_outer},
+    {"graph.open_all", "Graph", "Open all blocks", "Ctrl+Shift+O",
+     [](Viewer& v) {
+       v.graph.open_all(v.item());
+       return v.graph.has_graph();
+     }},
+    {"graph.close_all", "Graph", "Close all blocks", "Ctrl+Shift+W",
+     [](Viewer& v) {
+       v.graph.close_all(v.item());
+       return v.graph.has_graph();
+     }},
+    {"graph.zoom_in", "Graph", "Zoom in", "Equal Ctrl+Equal",
+     [](Viewer& v) {
+       v.graph.zoom_at(v.graph.canvas_width / 2, v.graph.canvas_height / 2, 1.25F);
+       return true;
+     }},
+    {"graph.zoom_out", "Graph", "Zoom out", "Minus Ctrl+Minus",
+     [](Viewer& v) {
+       v.graph.zoom_at(v.graph.canvas_width / 2, v.graph.canvas_height / 2, 0.8F);
+       return true;
+     }},
+    {"graph.next_iteration", "Graph", "Colours of the next iteration", "Shift+Period",
+     [](Viewer& v) { return choose_iteration(v, 1); }},
+    {"graph.previous_iteration", "Graph", "Colours of the iteration before", "Shift+Comma",
+     [](Viewer& v) { return choose_iteration(v, -1); }},
+    {"graph.measure_times", "Graph", "Time every node", "",
+     [](Viewer& v) {
+       v.measure_times();
+       return v.is_busy();
+     }},
+    {"graph.wheel", "Graph", "Wheel moves or zooms", "Ctrl+M", [](Viewer& v) { return flip(v.wheel_zooms); }},
+
+    {"colour.severity", "Colour by", "Error / limit", "", colour_by<ColourBy::severity>},
+    {"colour.max_abs", "Colour by", "Largest |a-b|", "", colour_by<ColourBy::max_abs>},
+    {"colour.rmse", "Colour by", "RMS of a-b", "", colour_by<ColourBy::rmse>},
+    {"colour.cosine", "Colour by", "Cosine distance", "", colour_by<ColourBy::cosine>},
+    {"colour.ulp", "Colour by", "ULP", "", colour_by<ColourBy::ulp>},
+    {"colour.nan", "Colour by", "NaN and Inf", "", colour_by<ColourBy::nan>},
+    {"colour.introduced", "Colour by", "Introduced error", "", colour_by<ColourBy::introduced>},
+    {"colour.op", "Colour by", "Operator", "", colour_by<ColourBy::op>},
+    {"colour.time", "Colour by", "Time", "", colour_by<ColourBy::time>},
+
+    {"tensor.a", "Tensor", "A", "1", set_mode<TensorMode::a>},
+    {"tensor.b", "Tensor", "B", "2", set_mode<TensorMode::b>},
+    {"tensor.difference", "Tensor", "A-B", "3", set_mode<TensorMode::difference>},
+    {"tensor.absolute", "Tensor", "|A-B|", "4", set_mode<TensorMode::absolute>},
+    {"tensor.relative", "Tensor", "Relative difference", "5", set_mode<TensorMode::relative>},
+    {"tensor.ulp", "Tensor", "ULP", "6", set_mode<TensorMode::ulp>},
+    {"tensor.severity", "Tensor", "Severity", "7", set_mode<TensorMode::severity>},
+    {"tensor.split", "Tensor", "A, B and the measure side by side", "8 V",
+     [](Viewer& v) { return flip(v.tensor().is_split); }},
+    {"tensor.montage", "Tensor", "All channels as tiles", "9 G",
+     [](Viewer& v) {
+       v.set_montage(!v.tensor().is_montage);
+       return v.tensor().model.has_value();
+     }},
+    {"tensor.specials", "Tensor", "NaN and Inf alone", "M",
+     [](Viewer& v) {
+       ++v.tensor().version;
+       return flip(v.tensor().filter.specials_only);
+     }},
+    {"tensor.goto", "Tensor", "Go to an index...", "Ctrl+G",
+     [](Viewer& v) { return v.tensor().model.has_value() && flip(v.show_goto); }},
+    {"tensor.linear_counts", "Tensor", "Counts of the histogram linear or logarithmic", "H",
+     [](Viewer& v) { return flip(v.tensor().linear_counts); }},
+    {"tensor.clear_brush", "Tensor", "All values again", "C",
+     [](Viewer& v) {
+       const bool was_set = v.tensor().filter.brush.has_value();
+       v.set_brush(std::nullopt);
+       return was_set;
+     }},
+    {"tensor.tab_worst", "Tensor", "List the worst elements", "Ctrl+Shift+1", show_tab<TensorTab::worst>},
+    {"tensor.tab_values", "Tensor", "List all elements", "Ctrl+Shift+2", show_tab<TensorTab::values>},
+    {"tensor.tab_channels", "Tensor", "Figures by channel", "Ctrl+Shift+3", show_tab<TensorTab::channels>},
+    {"tensor.tab_around", "Tensor", "Surroundings of the element", "Ctrl+Shift+4", show_tab<TensorTab::around>},
+    {"tensor.hex", "Tensor", "Bits in the table", "X", [](Viewer& v) { return flip(v.tensor().hex); }},
+    {"tensor.autofit", "Tensor", "Fit the range", "A R", autofit},
+    {"tensor.symmetric", "Tensor", "Range symmetric about 0", "S", symmetric},
+    {"tensor.next_slice", "Tensor", "Next slice", "PageDown", [](Viewer& v) { return step_slice(v, 1); }},
+    {"tensor.previous_slice", "Tensor", "Previous slice", "PageUp", [](Viewer& v) { return step_slice(v, -1); }},
+    {"tensor.left", "Tensor", "Element at the left", "Left", [](Viewer& v) { return step_element(v, 0, -1); }},
+    {"tensor.right", "Tensor", "Element at the right", "Right", [](Viewer& v) { return step_element(v, 0, 1); }},
+    {"tensor.up", "Tensor", "Element above", "Up", [](Viewer& v) { return step_element(v, -1, 0); }},
+    {"tensor.down", "Tensor", "Element below", "Down", [](Viewer& v) { return step_element(v, 1, 0); }},
+    {"tensor.copy_command", "Tensor", "Copy the command that repeats this", "Ctrl+C", copy_command},
+};
+
+bool contains_word(std::string_view text, std::string_view word) {
+  const auto equal = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), equal) != text.end();
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+const Command* find_command(std::string_view id) {
+  const auto found = std::ranges::find(kCommands, id, &Command::id);
+  return found == std::end(kCommands) ? nullptr : &*found;
+}
+
+const Command* command_for_key(std::string_view chord) {
+  for (const Command& command : kCommands) {
+    for (std::string_view key : split(command.keys, ' ')) {
+      if (!chord.empty() && key == chord) return &command;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<const Command*> find_commands(std::string_view words) {
+  std::vector<const Command*> found;
+  for (const Command& command : kCommands) {
+    const auto parts = split(words, ' ');
+    const bool fits = std::ranges::all_of(parts, [&](std::string_view word) {
+      return contains_word(command.title, word) || contains_word(command.group, word) ||
+             contains_word(command.id, word);
+    });
+    if (fits) found.push_back(&command);
+  }
+  return found;
+}
+
+}  // namespace parallax

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The value under the glass: its elements, the measure, the range, the picked element.
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "gui/viewmodel/viewer.h"
+#include "inspector/base/text.h"
+
+namespace parallax {
+namespace {
+
+// Copied, so that what is under the glass stays whatever becomes of the file.
+Result<Value> value_of(const DumpReader* dump, int32_t entry) {
+  if (dump == nullptr || entry < 0) return Value();
+  const DumpEntry& kept = dump->entries()[static_cast<size_t>(entry)];
+  if (kept.absence.has_value()) return Value();
+  if (kept.level != CaptureLevel::all)
+    return usage_error("its elements were not kept in full; statistics are on the right");
+  return dump->load_copy(entry);
+}
+
+Tensor tensor_in(const Value& value) { return value.is_tensor() ? value.tensor() : Tensor(); }
+
+}  // namespace
+
+bool can_show(const TensorPane& pane, TensorMode mode) {
+  if (!pane.model.has_value()) return false;
+  if (pane.is_one_by_one) return mode == TensorMode::a || mode == TensorMode::b;
+  return pane.model->has_b() || mode == pane.mode;
+}
+
+void Viewer::load_tensor() {
+  tensor_.model.reset();
+  tensor_.texts.reset();
+  tensor_.problem.clear();
+  tensor_.element = -1;
+  tensor_.is_auto_range = true;
+  tensor_.is_range_due = tensor_.wants_worst = tensor_.is_one_by_one = false;
+  tensor_.filter.brush.reset();
+  tensor_.channel_axis = -1;
+  ++tensor_.version;
+  ++tensor_loads_;
+  if (row_ < 0) return;
+  const ValueRow& row = document_->rows[static_cast<size_t>(row_)];
+  const ValueComparison* compared = document_->compared(row_);
+  const auto value_a = value_of(document_->a.get(), row.entry_a);
+  const auto value_b = value_of(document_->b.get(), row.entry_b);
+  if (!value_a.ok() || !value_b.ok()) {
+    tensor_.problem = value_a.ok() ? value_b.error().message : value_a.error().message;
+    return;
+  }
+  const Limit limit = compared == nullptr ? Limit{} : compared->limit;
+  if (is_listed_as_text(*value_a) || is_listed_as_text(*value_b)) {
+    tensor_.texts = list_as_text(*value_a, *value_b, limit);
+    return;
+  }
+  const Tensor a = tensor_in(*value_a), b = tensor_in(*value_b);
+  if (!a.defined() && !b.defined()) {
+    tensor_.problem = why_no_elements();
+    return;
+  }
+  bool only_b = !a.defined();
+  auto model = TensorModel::make(only_b ? b : a, only_b ? Tensor() : b, limit);
+  if (!model.ok()) {
+    tensor_.problem = model.error().message;
+    only_b = tensor_.wanted_mode == TensorMode::b && b.defined();
+    model = TensorModel::make(only_b ? b : a, Tensor(), {});
+    if (!model.ok()) return;
+    tensor_.is_one_by_one = true;
+  }
+  tensor_.model = std::move(model).take();
+  tensor_.model->set_montage(tensor_.is_montage);
+  tensor_.mode = tensor_.model->has_b() ? tensor_.wanted_mode : only_b ? TensorMode::b : TensorMode::a;
+  if (compared != nullptr && compared->metrics.has_value() && compared->verdict == Verdict::diverged) {
+    select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  }
+  refresh_range();
+}
+
+std::string Viewer::why_no_elements() const {
+  if (document_->a != nullptr) return "this value was not captured";
+  if (is_running()) return "elements can be looked at when the run has ended";
+  if (was_cut_short_) return "the run was cut short before elements were kept";
+  if (document_->run.has_value()) return "the run did not keep elements: run it with 'keep all elements' (Ctrl+R)";
+  return "no values here: run the model, or open a dump of a run";
+}
+
+void Viewer::set_tensor_mode(TensorMode mode) {
+  if (!can_show(tensor_, mode)) return;
+  if (tensor_.is_one_by_one) {
+    tensor_.wanted_mode = mode;
+    return load_tensor();
+  }
+  tensor_.mode = tensor_.wanted_mode = mode;
+  tensor_.is_auto_range = true;
+  tensor_.filter.brush.reset();  // it was of what was measured before
+  refresh_range();
+}
+
+void Viewer::set_montage(bool is_on) {
+  tensor_.is_montage = is_on;
+  if (!tensor_.model.has_value()) return;
+  tensor_.model->set_montage(is_on);
+  refresh_range();
+}
+
+void Viewer::show_channel(int axis, int64_t index) {
+  if (!tensor_.model.has_value()) return;
+  TensorModel& model = *tensor_.model;
+  auto place = std::vector<int64_t>(model.index().begin(), model.index().end());
+  if (axis < 0 || axis >= static_cast<int>(place.size())) return;
+  if (tensor_.element >= 0) place = model.multi_index(tensor_.element);
+  place[static_cast<size_t>(axis)] = index;
+  select_element(model.element_of(place));
+  refresh_range();
+}
+
+void Viewer::set_brush(std::optional<ValueRange> brush) {
+  tensor_.filter.brush = brush;
+  ++tensor_.version;
+}
+
+Status Viewer::go_to_index(const std::string& text) {
+  if (!tensor_.model.has_value()) return usage_error("no value with elements is selected");
+  std::vector<int64_t> index;
+  for (std::string_view part : split(text, ',')) {
+    const size_t first = part.find_first_not_of(" [");
+    const size_t last = part.find_last_not_of(" ]");
+    part = first == std::string_view::npos ? "" : part.substr(first, last - first + 1);
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size())
+      return usage_error(fmt::format("'{}' is no index: write numbers with commas, as 0,3,5", text));
+    index.push_back(number);
+  }
+  const int64_t element = tensor_.model->element_of(index);
+  if (element < 0)
+    return usage_error(fmt::format("[{}] is not in a tensor {}", text, tensor_.model->shape().to_string()));
+  select_element(element);
+  refresh_range();
+  return {};
+}
+
+void Viewer::refresh_range() {
+  ++tensor_.version;
+  tensor_.wants_worst = false;
+  tensor_.is_range_due = false;
+  if (!tensor_.model.has_value() || !tensor_.is_auto_range) return;
+  tensor_.is_range_due = !tensor_.model->is_short(tensor_.mode);
+  if (!tensor_.is_range_due) tensor_.range = tensor_.model->autofit(tensor_.mode);
+}
+
+void Viewer::set_range(ValueRange range) {
+  if (!(range.high > range.low) || !std::isfinite(range.low) || !std::isfinite(range.high)) return;
+  tensor_.range = range;
+  tensor_.is_auto_range = false;
+  ++tensor_.range_version;
+}
+
+void Viewer::worst_element() {
+  if (!tensor_.model.has_value()) return;
+  const ValueComparison* compared = document_->compared(row_);
+  if (compared != nullptr && compared->metrics.has_value() && !compared->metrics->worst_index.empty()) {
+    select_element(tensor_.model->element_of(compared->metrics->worst_index));
+  } else if (!tensor_.model->is_short(tensor_.mode)) {
+    tensor_.wants_worst = true;
+    return;
+  } else if (const auto worst = tensor_.model->worst(tensor_.mode, 1); !worst.empty()) {
+    select_element(worst.front());
+  }
+  refresh_range();
+}
+
+}  // namespace parallax

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shell command run to its end or its time limit, with what it printed.
+#pragma once
+
+#include <string>
+
+#include "inspector/base/cancel.h"
+#include "inspector/base/result.h"
+
+namespace parallax {
+
+struct ShellOutcome {
+  int exit_code = -1;  // 128 + signal where one ended it, as shells say
+  bool timed_out = false;
+  std::string output;  // stdout and stderr
+};
+
+// Runs `command` by /bin/sh, its output going through the file `log`. After `timeout_s` (0: never), and where `cancel`
+// is set, it is killed with all it started. Errors: io, cancelled.
+Result<ShellOutcome> run_shell(const std::string& command, double timeout_s, const std::string& log,
+                               const CancelToken& cancel = {});
+
+// One word for the shell, whatever it holds.
+std::string shell_quoted(const std::string& text);
+
+}  // namespace parallax

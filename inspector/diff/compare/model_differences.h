@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comparing the values of two different models needs beside pairs of values: whose element types count, and which
+// differences of constants are no more than another way to write the same.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/diff/compare/equivalent_constants.h"
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/tolerance/quantization.h"
+#include "inspector/exec/observer.h"
+
+namespace parallax::diff {
+
+// Half precision, where a main graph takes all its floats there before anything is done with them, and gives what
+// floats it makes of them back from there; undefined otherwise.
+DType type_between_casts(const Graph& graph);
+
+// A limit that holds for both.
+Limit wider(const Limit& a, const Limit& b);
+
+class ModelDifferences {
+ public:
+  // A site of either model; all of them before anything else is asked.
+  void add(bool is_a, const ValueSite& site);
+
+  // The type whose rounding counts for a value of B: a model in half precision may round like one; single nodes in half
+  // within a model of floats may not.
+  DType type_that_rounds(DType carried) const;
+
+  // One of the two is in half precision, the other is not: a cast to halves is no difference, and rounds.
+  bool are_of_two_types() const { return a_.is_in_half() != b_.is_in_half(); }
+
+  // One of the two is quantised, the other is not: the steps of its codes round.
+  bool is_one_quantised() const { return a_.is_quantised != b_.is_quantised; }
+
+  // `limit`, but no less than what storing a value in half precision does to it, where one side has it so and rounds to
+  // it: constants and what is taken out of them carry no other error. A constant that was stored in half and is cast to
+  // more counts as half. So it is with floats where one model is in doubles and the other in floats. `dtype`: what the
+  // value is carried in.
+  struct Held {
+    std::string_view path;
+    DType dtype;
+  };
+  Limit with_storing(const Limit& limit, const Held& a, const Held& b) const;
+
+  // A pair as the model that can hold less of it would hold both. `a` in half precision: what hides a score (-3.4e38,
+  // -1e9) and is large in `b`, too, is taken as equal; what else overflows in half precision is a difference. In codes,
+  // where one model is of floats and the other quantised: what is a little beyond their ends is taken as equal to
+  // these.
+  struct Both {
+    Value a, b;
+  };
+  Both as_held_by_both(Both both, std::string_view path_a, std::string_view path_b) const;
+
+  // Takes back the pairs of constants that are another way to write the same.
+  void excuse_constants(std::vector<ValueComparison>& values) const { written_otherwise_.excuse(values); }
+
+ private:
+  // `a` itself where it holds nothing that a half cannot.
+  Value as_held_in_half(const Value& a, const Value& b) const;
+
+  // One model is in doubles and holds the value so, the other is in floats and does, too.
+  bool is_double_and_float(DType in_a, DType in_b) const;
+
+  using Types = std::unordered_map<std::string, DType>;
+  static DType type_in(const Types& narrowed, const Held& value);
+
+  // In half precision: most of what is computed, or of the data where nothing is; or all that lies between the casts of
+  // its inputs and outputs, as of a model whose operators a converter left in floats. In doubles likewise, but for
+  // casts.
+  struct Precision {
+    int64_t half = 0, wide = 0, twice = 0;                 // computed
+    int64_t half_data = 0, wide_data = 0, twice_data = 0;  // given, constant, cast
+    bool is_cast_to_half = false;
+    bool is_quantised = false;
+    bool is_in_half() const {
+      const bool computes = half + wide > 0;
+      return (computes ? half > wide : half_data > wide_data) || is_cast_to_half;
+    }
+    bool is_in_double() const {
+      const bool computes = half + wide + twice > 0;
+      return computes ? twice > half + wide : twice_data > half_data + wide_data;
+    }
+  };
+  Precision a_, b_;
+  void add_codes(bool is_a, const ValueSite& site);
+
+  std::unordered_map<std::string, Codes> codes_in_a_, codes_in_b_;  // by static path: what floats were taken from
+  Types narrowed_in_a_, narrowed_in_b_;  // by static path: constants that are wider than they were stored
+  WrittenOtherwise written_otherwise_;
+};
+
+}  // namespace parallax::diff

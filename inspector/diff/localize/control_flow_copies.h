@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes with bodies do themselves: hand values into their bodies, from one iteration to the next, and out again.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "inspector/diff/localize/captured_side.h"
+
+namespace parallax::diff {
+
+enum class HandOver : uint8_t { unknown, right, wrong };
+
+struct HandOverCheck {
+  HandOver state = HandOver::unknown;  // unknown: not everything needed was captured, or it is no plain copy
+  size_t output = 0;                   // of the node, when wrong
+  std::string why;
+};
+
+// Whether what If, Loop, Scan and calls handed on is, bit by bit, what they were given. Errors: corrupt_file.
+Result<HandOverCheck> check_hand_over(const CapturedSide& side, const NodeInstance& instance);
+
+}  // namespace parallax::diff

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules about precision: errors that have the size and the pattern of a narrower type.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/localize/explanation.h"
+#include "inspector/diff/tolerance/noise_table.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+struct Narrow {
+  std::string_view name;
+  int fraction_bits;    // that the type keeps
+  int lowest_exponent;  // of a number with all its bits
+  std::string_view what;
+};
+// TF32 has float32's exponents and float16's fraction (NVIDIA A100 whitepaper, 2020).
+constexpr Narrow kNarrowTypes[] = {
+    {"float16", 10, -14, "half precision (float16)"},
+    {"bfloat16", 7, -126, "bfloat16"},
+    {"TF32", 10, -126, "TF32"},
+};
+
+// To nearest, ties to even, as far as the fraction goes.
+double rounded_to(double value, const Narrow& type) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const int exponent = std::max(std::ilogb(value), type.lowest_exponent);
+  const double unit = std::ldexp(1.0, exponent - type.fraction_bits);
+  return std::nearbyint(value / unit) * unit;
+}
+
+Value rounded_value(const Value& value, const Narrow& type) {
+  if (!value.is_tensor() || value.tensor().dtype() != DType::float32) return value;
+  auto rounded = Tensor::allocate(DType::float64, value.tensor().shape());
+  if (!rounded.ok()) return value;
+  const std::span<double> elements = rounded->mutable_as<double>();
+  load_doubles(value.tensor(), 0, elements);
+  for (double& element : elements) element = rounded_to(element, type);
+  return rounded.take();
+}
+
+bool is_float32(const WhyEvidence& evidence) {
+  return evidence.actual().is_tensor() && evidence.actual().tensor().dtype() == DType::float32;
+}
+
+// How alike two errors are, as the cosine between them, and how large the one is beside the other.
+struct Likeness {
+  double cosine = 0;
+  double ratio = 0;
+};
+
+Likeness likeness_of(const WhyEvidence& evidence, const Value& candidate) {
+  const auto& expected = evidence.expected_doubles();
+  const auto& actual = evidence.actual_doubles();
+  if (!candidate.is_tensor() || candidate.tensor().element_count() != static_cast<int64_t>(expected.size())) return {};
+  double product = 0, own = 0, other = 0;
+  for (size_t index = 0; index < expected.size(); ++index) {
+    const double a = actual[index] - expected[index];
+    const double b = element_as_double(candidate.tensor(), static_cast<int64_t>(index)) - expected[index];
+    if (!std::isfinite(a) || !std::isfinite(b)) continue;
+    product += a * b;
+    own += a * a;
+    other += b * b;
+  }
+  if (!(own > 0) || !(other > 0)) return {};
+  return {product / std::sqrt(own * other), std::sqrt(own / other)};
+}
+
+}  // namespace
+
+std::optional<std::string> why_stored_narrow(const WhyEvidence& evidence) {
+  constexpr size_t kEnough = 8;
+  if (!is_float32(evidence)) return std::nullopt;
+  for (const Narrow& type : kNarrowTypes) {
+    size_t counted = 0, wide = 0;
+    bool all_narrow = true;
+    for (size_t index = 0; index < evidence.actual_doubles().size() && all_narrow; ++index) {
+      const double value = evidence.actual_doubles()[index];
+      if (value == 0 || !std::isfinite(value)) continue;
+      ++counted;
+      all_narrow = rounded_to(value, type) == value;
+      const double right = evidence.expected_doubles()[index];
+      wide += rounded_to(right, type) != right ? 1 : 0;
+    }
+    if (!all_narrow || counted < kEnough || 4 * wide < counted) continue;
+    std::vector<double> rounded = evidence.expected_doubles();
+    for (double& element : rounded) element = rounded_to(element, type);
+    const bool only_rounded = evidence.is_reproduced_by(rounded);
+    return fmt::format("every element is a number that {} can hold: {}", type.name,
+                       only_rounded ? fmt::format("the right result, rounded to {}", type.what)
+                                    : fmt::format("computed or stored in {}", type.what));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> why_computed_narrow(const WhyEvidence& evidence) {
+  constexpr double kAlike = 0.9;
+  if (!is_float32(evidence)) return std::nullopt;
+  const Narrow* like = nullptr;
+  for (const Narrow& type : kNarrowTypes) {
+    std::vector<Value> values = evidence.input_values();
+    for (Value& value : values) value = rounded_value(value, type);
+    const auto candidate = evidence.rerun(evidence.node(), values);
+    if (!candidate.has_value()) return std::nullopt;
+    if (evidence.is_reproduced_by(*candidate))
+      return fmt::format("its result is what inputs rounded to {} give", type.what);
+    const Likeness likeness = likeness_of(evidence, *candidate);
+    if (likeness.cosine > kAlike && likeness.ratio > 0.5 && likeness.ratio < 2)
+      return fmt::format("its error has the pattern of inputs rounded to {}", type.what);
+    if (like == nullptr && likeness.ratio > 0.25 && likeness.ratio < 4) like = &type;
+  }
+  if (like == nullptr) return std::nullopt;
+  return fmt::format(
+      "its error has the size of rounding to {}, though not the pattern: computed in a narrower type, "
+      "perhaps",
+      like->what);
+}
+
+std::optional<std::string> why_accumulation(const WhyEvidence& evidence) {
+  constexpr double kBeyond = 16;
+  const Spread spread = noise_row_of(evidence.node().op_type, evidence.node().domain).spread;
+  const bool sums = spread == Spread::adds || spread == Spread::dots || spread == Spread::normalizes;
+  if (!sums || evidence.judgement().introduced > kBeyond) return std::nullopt;
+  return fmt::format(
+      "its error is {:.2g} times what the table expects of sums of this length: another order or type of "
+      "accumulation, perhaps",
+      evidence.judgement().introduced);
+}
+
+}  // namespace parallax::diff

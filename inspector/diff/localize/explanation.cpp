@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of rules, and what they ask of the evidence.
+#include "inspector/diff/localize/explanation.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr double kBudgetMs = 400;  // for trying out explanations of one node
+constexpr double kGroupMs = 1600;  // and for all other nodes of its group
+constexpr double kNear = 1.5;      // severities: within rounding, with room for that of a second computation
+
+// From what proves most to what only describes.
+constexpr WhyRule kRules[] = {
+    {"hand-over", why_handed_on},
+    {"shape", why_shape},
+    {"half precision overflow", why_overflow},
+    {"not a number", why_not_finite},
+    {"flushed to zero", why_flushed},
+    {"subnormal inputs taken as zero", why_inputs_flushed},
+    {"never written", why_unwritten},
+    {"an input unchanged", why_is_an_input},
+    {"stored in half precision", why_stored_narrow},
+    {"attribute", why_attribute, RuleKind::definition},
+    {"operands", why_operands, RuleKind::definition},
+    {"operator", why_operator, RuleKind::definition},
+    {"unbiased variance", why_unbiased_variance, RuleKind::definition},
+    {"constant factor", why_scaled},
+    {"constant offset", why_offset},
+    {"moved elements", why_moved},
+    {"another number", explain_by_number, RuleKind::definition},
+    {"other integers", explain_by_integers, RuleKind::definition},
+    {"missing operand", explain_by_missing_operand, RuleKind::definition},
+    {"stale input", why_stale_input},
+    {"stale output", why_stale_output},
+    {"computed in half precision", why_computed_narrow},
+    {"accumulation", why_accumulation},
+    {"region", why_region},
+};
+
+std::vector<double> doubles_of(const Value& value) {
+  if (!value.is_tensor() || value.tensor().dtype() == DType::string || is_complex(value.tensor().dtype())) return {};
+  std::vector<double> elements(static_cast<size_t>(value.tensor().element_count()));
+  load_doubles(value.tensor(), 0, elements);
+  return elements;
+}
+
+// How large the error is, where no rule knows its making.
+std::string describe(const WhyEvidence& evidence) {
+  const Distance distance =
+      distance_between(evidence.expected(), evidence.actual(),
+                       {evidence.judgement().limit.rtol, evidence.judgement().limit.atol, LimitSource::table});
+  if (!distance.metrics.has_value()) return "its result has another type or shape than it should";
+  const Metrics& metrics = *distance.metrics;
+  if (std::isnan(metrics.max_abs)) {  // texts
+    return fmt::format("its result holds other texts for a reason no rule knows: {} of {}, the first at [{}]",
+                       metrics.mismatches, metrics.count, fmt::join(metrics.worst_index, ","));
+  }
+  return fmt::format(
+      "its result is off for a reason no rule knows: {} of {} elements, relative error {:.2g}, worst at "
+      "[{}]: {:.9g} instead of {:.9g}",
+      metrics.mismatches, metrics.count, metrics.rel_l2, fmt::join(metrics.worst_index, ","), metrics.worst_b,
+      metrics.worst_a);
+}
+
+std::string context_of(const WhyEvidence& evidence) {
+  switch (evidence.alone()) {
+    case Alone::right:
+      return fmt::format(
+          "wrong only in context (memory planning, aliasing, layout, fusion or a race; {}'s executor "
+          "gets it right when it runs the node alone on the same inputs): ",
+          evidence.letter());
+    case Alone::varies:
+      return "results vary between two runs of the same executor on the same inputs (uninitialised memory or a race): ";
+    default:
+      return {};
+  }
+}
+
+// The first answer among the rules that `is_asked` admits.
+template <class IsAsked>
+std::string answer_of(const WhyEvidence& evidence, const IsAsked& is_asked) {
+  for (const WhyRule& rule : kRules) {
+    if (!is_asked(rule)) continue;
+    if (auto answer = rule.explain(evidence)) return *std::move(answer);
+  }
+  return {};
+}
+
+std::string answer_of_definition(const WhyEvidence& evidence) {
+  return answer_of(evidence, [](const WhyRule& rule) { return rule.kind == RuleKind::definition; });
+}
+
+// What the group's result would be if the node handed on what it reads.
+std::string bypassed(const WhyEvidence& member) {
+  for (size_t index = 0; index < member.inputs().size(); ++index) {
+    const auto candidate = member.result_of(member.inputs()[index].value);
+    if (candidate.has_value() && member.is_reproduced_by(*candidate))
+      return fmt::format("its result is what '{}' gives without this node", member.input_name(index));
+  }
+  return {};
+}
+
+// What another node of the group explains by itself, the latest node first.
+template <class Answer>
+NodeExplanation answer_of_members(const WhyEvidence& evidence, const Answer& answer_for) {
+  if (evidence.group() == nullptr) return {};
+  constexpr std::string_view kOwn = "its result";
+  double left_ms = kGroupMs;
+  for (size_t member = evidence.group()->members().size() - 1; member-- > 0 && left_ms > 0;) {
+    const WhyEvidence inner(evidence, member, std::min(left_ms, kBudgetMs));
+    const Node& node = inner.node();
+    if (node.op_type == "Constant") continue;
+    std::string answer = answer_for(inner);
+    left_ms -= inner.spent_ms();
+    if (answer.empty()) continue;
+    if (answer.starts_with(kOwn)) answer = "the group's result" + answer.substr(kOwn.size());
+    return {fmt::format("by its node '{}' ({}): {}", node.display_name, node.op_type, answer), &node};
+  }
+  return {};
+}
+
+std::string stale_input_of(const WhyEvidence& member) { return why_stale_input(member).value_or(""); }
+
+// A node's definition, those of the other nodes of its group, and whether a node should not be there.
+NodeExplanation explain_by_definition(const WhyEvidence& evidence) {
+  if (std::string own = answer_of_definition(evidence); !own.empty()) return {std::move(own), &evidence.node()};
+  NodeExplanation found = answer_of_members(evidence, answer_of_definition);
+  return found.sentence.empty() ? answer_of_members(evidence, bypassed) : found;
+}
+
+NodeExplanation sentence_for(const WhyEvidence& evidence) {
+  NodeExplanation found;
+  if (evidence.is_foreign()) found = explain_by_definition(evidence);
+  if (found.sentence.empty() && evidence.is_foreign()) {
+    if (auto other = why_stale_input(evidence)) found = {*std::move(other), &evidence.node()};
+    if (found.sentence.empty()) found = answer_of_members(evidence, stale_input_of);
+  }
+  if (found.sentence.empty()) found = {answer_of(evidence, [](const WhyRule&) { return true; }), &evidence.node()};
+  if (found.sentence.empty() && !evidence.is_foreign()) found = answer_of_members(evidence, answer_of_definition);
+  return found.sentence.empty() ? NodeExplanation{describe(evidence), &evidence.node()} : found;
+}
+
+bool is_fused(const WhyEvidence& evidence) {
+  return std::ranges::any_of(evidence.dump().entries(), [](const DumpEntry& entry) {
+    return entry.absence.has_value() && entry.absence->kind == Absence::Kind::fused;
+  });
+}
+
+// The nodes whose results were not captured, and were computed by the oracle on the way.
+std::string judged_with(const WhyEvidence& evidence) {
+  if (evidence.group() != nullptr && !is_fused(evidence)) {
+    const auto members = evidence.group()->members();
+    return fmt::format("; judged as one group of {} nodes from '{}' on, whose values in between were not captured",
+                       members.size(), members.front().instance.definition().display_name);
+  }
+  std::vector<std::string> names;
+  for (const FoundValue& input : evidence.inputs()) {
+    for (const Node* node : input.computed_by)
+      names.push_back(fmt::format("'{}' ({})", node->display_name, node->op_type));
+  }
+  if (names.empty()) return {};
+  if (names.size() > 4) names.resize(4);
+  return fmt::format("; judged together with {}, whose results do not exist on their own", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::span<const WhyRule> why_rules() { return kRules; }
+
+WhyEvidence::WhyEvidence(const CapturedSide& side, const NodeInstance& instance, const NodeJudgement& judgement,
+                         std::string_view letter, std::span<const std::string> earlier, Alone alone)
+    : side_(side),
+      instance_(&instance),
+      judgement_(judgement),
+      reads_(&judgement.computed.reads),
+      inputs_(&judgement.computed.inputs),
+      letter_(letter),
+      earlier_(earlier),
+      alone_(alone),
+      budget_ms_(kBudgetMs) {
+  const Value& expected = judgement.expected;
+  const Value& actual = judgement.actual;
+  if (!expected.is_tensor() || !actual.is_tensor() || !(expected.tensor().shape() == actual.tensor().shape())) return;
+  expected_doubles_ = doubles_of(expected);
+  actual_doubles_ = doubles_of(actual);
+}
+
+WhyEvidence::WhyEvidence(const WhyEvidence& whole, size_t member, double budget_ms)
+    : side_(whole.side_),
+      instance_(&whole.group()->members()[member].instance),
+      judgement_(whole.judgement_),
+      reads_(&whole.group()->members()[member].reads),
+      inputs_(&whole.group()->members()[member].inputs),
+      member_(member),
+      letter_(whole.letter_),
+      earlier_(whole.earlier_),
+      alone_(whole.alone_),
+      expected_doubles_(whole.expected_doubles_),
+      actual_doubles_(whole.actual_doubles_),
+      budget_ms_(budget_ms) {}
+
+bool WhyEvidence::is_foreign() const {
+  constexpr std::array<std::string_view, 3> kOurs = {"reference", "cpu", "cuda"};
+  const auto executions = side_.dump().executions();
+  if (executions.empty() || side_.side().executor != nullptr) return executions.empty();
+  return std::ranges::none_of(kOurs,
+                              [&](std::string_view name) { return executions.front().executor.starts_with(name); });
+}
+
+std::vector<Value> WhyEvidence::input_values() const {
+  std::vector<Value> values;
+  for (const FoundValue& input : inputs()) values.push_back(input.value);
+  return values;
+}
+
+std::string WhyEvidence::input_name(size_t read) const {
+  return value_at(*instance_->place->graph, (*reads_)[read]).name;
+}
+
+Value WhyEvidence::captured(const std::string& path) const {
+  auto value = side_.captured(path);
+  return value.ok() ? value.take() : Value();
+}
+
+bool WhyEvidence::is_reproduced_by(const Value& candidate) const {
+  if (candidate.is_absent()) return false;
+  const Distance distance = distance_between(rounded_like(candidate, actual()), actual(), judgement_.limit);
+  return distance.severity <= kNear && 2 * distance.severity < judgement_.introduced;
+}
+
+bool WhyEvidence::is_reproduced_by(std::span<const double> elements) const {
+  if (!actual().is_tensor() || elements.size() != actual_doubles_.size()) return false;
+  auto candidate = Tensor::allocate(DType::float64, actual().tensor().shape());
+  if (!candidate.ok()) return false;
+  std::copy(elements.begin(), elements.end(), candidate->mutable_as<double>().begin());
+  return is_reproduced_by(candidate.take());
+}
+
+template <class Run>
+std::optional<Value> WhyEvidence::timed(Run&& run) const {
+  if (spent_ms_ > budget_ms_) return std::nullopt;
+  const auto start = std::chrono::steady_clock::now();
+  Result<std::vector<Value>> outputs = run();
+  spent_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!outputs.ok() || judgement_.output >= outputs->size()) return std::nullopt;
+  return std::move((*outputs)[judgement_.output]);
+}
+
+std::optional<Value> WhyEvidence::rerun(const Node& node, std::span<const Value> inputs) const {
+  return timed([&]() -> Result<std::vector<Value>> {
+    if (!member_.has_value()) return side_.replay(*instance_, node, inputs);
+    auto outputs = PX_TRY(side_.make_replay(*instance_, node)->run(inputs));
+    return group()->run_from(*member_, std::move(outputs));
+  });
+}
+
+std::optional<Value> WhyEvidence::rerun_with(size_t read, const Value& value) const {
+  if (group() != nullptr) return timed([&] { return group()->run_with((*reads_)[read], value); });
+  std::vector<Value> values = input_values();
+  values[read] = value;
+  return rerun(node(), values);
+}
+
+std::optional<Value> WhyEvidence::result_of(const Value& result) const {
+  if (!member_.has_value() || node().outputs.size() != 1 || result.is_absent()) return std::nullopt;
+  return timed([&] { return group()->run_from(*member_, {result}); });
+}
+
+NodeExplanation explain(const WhyEvidence& evidence) {
+  NodeExplanation found = sentence_for(evidence);
+  found.sentence = context_of(evidence) + found.sentence + judged_with(evidence);
+  return found;
+}
+
+}  // namespace parallax::diff

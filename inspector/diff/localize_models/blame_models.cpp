@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks the pairs of matched values that differ, runs both definitions of each on A's values, and names the node whose
+// definition makes the difference.
+#include "inspector/diff/localize_models/blame_models.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/localize_models/blame_models_constants.h"
+#include "inspector/diff/localize_models/blame_models_counterfactuals.h"
+#include "inspector/diff/localize_models/blame_models_culprits.h"
+#include "inspector/diff/localize_models/blame_models_effects.h"
+#include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_quantized.h"
+#include "inspector/diff/localize_models/blame_models_ranking.h"
+#include "inspector/diff/localize_models/blame_models_regions.h"
+#include "inspector/diff/localize_models/blame_models_rounding.h"
+#include "inspector/diff/localize_models/blame_models_swaps.h"
+#include "inspector/diff/localize_models/blame_models_ties.h"
+#include "inspector/diff/localize_models/blame_models_unmatch.h"
+#include "inspector/diff/matching/definition_distance.h"
+#include "inspector/diff/matching/path_links.h"
+#include "inspector/diff/matching/unmatch.h"
+#include "inspector/diff/tolerance/judge.h"
+#include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/quantization.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/link.h"
+
+namespace parallax {
+namespace {
+
+using diff::Instance;
+using diff::kSameDefinition;
+using diff::ModelRoot;
+using diff::ModelSide;
+using diff::PlacedNode;
+using diff::Region;
+
+constexpr size_t kMostInstances = 24;     // of one value in bodies that are looked at
+constexpr size_t kMostUncaptured = 1024;  // values that were fused away and are looked at
+constexpr double kUnseen = 1e-6;          // of a value's size: what comes of such a value is no other
+
+class ModelBlame {
+ public:
+  ModelBlame(const BlameRequest& request, Comparison& comparison, std::unique_ptr<ModelSide> a,
+             std::unique_ptr<ModelSide> b)
+      : request_(request),
+        comparison_(comparison),
+        a_(std::move(a)),
+        b_(std::move(b)),
+        matching_(match_models(a_->sites(), b_->sites())),
+        regions_(*a_, *b_, matching_),
+        values_(*a_, comparison),
+        effects_(*a_, [this](int32_t id) { return values_.difference_of(id); }),
+        withdrawal_(*a_, *b_, matching_, values_, effects_),
+        are_of_two_types_(a_->main_type() != b_->main_type()),
+        is_one_quantised_(diff::is_quantised(a_->sites()) != diff::is_quantised(b_->sites())) {
+    for (const PathMatch& match : matched_paths(a_->sites(), b_->sites(), matching_)) links_.link(match);
+    for (const NodeMatch& match : matching_.nodes) {
+      partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
+      partners_[&PlacedNode{match.place_b, match.b}.node()] = &match;
+    }
+  }
+
+  // What was withdrawn stands for itself in each model. The last that is done: values of the document move.
+  void part_withdrawn() {
+    if (!values_.is_any_withdrawn()) return;
+    std::unordered_map<std::string, const ValueSite*> sites;
+    for (const ValueSite& site : b_->sites().sites()) sites.emplace(site.scope + site.escaped_name, &site);
+    split_unmatched(comparison_.values, [&](const std::string& path, ValueComparison& value) {
+      if (const auto site = sites.find(diff::static_path(path)); site != sites.end())
+        diff::describe_producer(*site->second, value);
+    });
+    conclude(comparison_);
+  }
+
+  Result<std::vector<Cause>> run() {
+    if (!is_any_output_apart(comparison_) && withdrawal_.withdraw_wrong_pairs(comparison_)) return std::vector<Cause>{};
+    find_swapped_branches();
+    for (const ValueMatch& match : matching_.values) {
+      if (request_.cancel.is_cancelled())
+        return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
+      if (match.is_extra || is_settled(match) || values_.is_unmatched(match.a)) continue;
+      if (is_suspect(match) && may_look_at(match)) PX_TRY(look_at(match));
+      if (is_held_in_body(match)) add_held(match);
+    }
+    // Nothing is called rounding before what makes it has been seen to be the same.
+    for (const ValueMatch& match : matching_.values) {
+      if (roots_.empty() && !match.is_extra && has_diverged(match) && !are_held(match)) PX_TRY(look_at(match));
+    }
+    if (roots_.empty()) PX_TRY(look_at_unseen());
+    if (roots_.empty() && unjudged_.empty()) {
+      std::vector<Cause> unfelt = diff::unfelt_constants(*a_, *b_, matching_, effects_, values_);
+      return unfelt.empty() ? diff::judge_same_models(request_, *a_, *b_, comparison_) : std::move(unfelt);
+    }
+    withdrawal_.withdraw_unfelt_constants(same_, comparison_);
+    if (comparison_.verdict == OverallVerdict::pass) return std::vector<Cause>{};
+    diff::join_swapped_outputs(*a_, matching_.names_agree, roots_);
+    std::vector<Cause> causes = diff::ranked_causes(std::move(roots_), *a_, *b_, comparison_);
+    diff::add_unexplained_constants(*a_, *b_, matching_, effects_, values_, causes);
+    return causes;
+  }
+
+ private:
+  bool is_suspect(const ValueMatch& match) const;
+  bool has_diverged(const ValueMatch& match) const;
+  // Both are data: where these differ, their readers tell whether it matters.
+  bool are_held(const ValueMatch& match) const { return a_->is_constant(match.a) && b_->is_constant(match.b); }
+  // Of the model, or of the body or function it stands in.
+  bool is_output(int32_t id) const {
+    return a_->site(id).graph->values[static_cast<size_t>(a_->site(id).value)].is_graph_output;
+  }
+  bool is_held_in_body(const ValueMatch& match) const;
+  void add_held(const ValueMatch& match);
+  bool reads_another_constant(const PlacedNode& node) const;
+  bool may_look_at(const ValueMatch& match);
+  Status look_at_unseen();
+  bool is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const;
+  bool holds_root(const PlacedNode& node) const;
+  Status look_at_inputs(const ValueMatch& match, const std::string& path);
+  Status look_at(const ValueMatch& match);
+  Result<bool> look_at(const ValueMatch& match, const std::string& path);
+  bool may_be_no_pair(const ValueMatch& match, const Region& region) const;
+  bool agrees_past(const ValueMatch& match, const Instance& instance) const;
+  void add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
+                 const diff::RegionRunner& runner);
+  void add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes);
+  void add_guilty(const ValueMatch& match, const std::string& path, const std::vector<diff::Guilty>& nodes,
+                  ModelRoot root);
+  bool may_agree_by_chance(const ValueMatch& match, const Value& value) const;
+  std::optional<Limit> known_limit(const std::string& path) const;
+  Limit limit_at(const std::string& path) const;
+  void find_swapped_branches();
+  bool is_settled(const ValueMatch& match) const;
+  bool has_diverged(int32_t id) const { return values_.has_diverged(id); }
+
+  const BlameRequest& request_;
+  Comparison& comparison_;
+  std::unique_ptr<ModelSide> a_, b_;
+  ModelMatching matching_;
+  diff::RegionRunner regions_;
+  diff::ComparedValues values_;
+  diff::Effects effects_;
+  diff::Withdrawal withdrawal_;
+  diff::PathLinks links_;
+  std::unordered_map<const Node*, const NodeMatch*> partners_;  // by either node
+  std::vector<ModelRoot> roots_;
+  std::unordered_set<int32_t> same_;  // values of A that both definitions make alike
+  std::vector<std::string> settled_;  // beginnings of static paths whose causes are known
+  std::string unjudged_;
+  bool are_of_two_types_ = false;  // one model in halves, the other not
+  bool is_one_quantised_ = false;
+  size_t uncaptured_ = 0;  // values looked at that were not captured
+};
+
+// A dump's graph has no large weights to tell definitions apart by: these are values like others.
+bool ModelBlame::reads_another_constant(const PlacedNode& node) const {
+  return std::ranges::any_of(node.node().inputs, [&](ValueId input) {
+    const int32_t read = ModelSide::site_read(*node.place, input);
+    return read >= 0 && a_->follows_from_constants(read) && has_diverged(read);
+  });
+}
+
+// Data that a body or a function hands out as it is: its node would be named, which does nothing else.
+bool ModelBlame::is_held_in_body(const ValueMatch& match) const {
+  return are_held(match) && has_diverged(match.a) && is_output(match.a) && !a_->site(match.a).scope.empty() &&
+         a_->producer(match.a).id != kNoNode;
+}
+
+void ModelBlame::add_held(const ValueMatch& match) {
+  ModelRoot root;
+  root.node = a_->producer(match.a);
+  root.path = a_->captured_paths(match.a).front();
+  root.introduced = values_.find(root.path)->severity;
+  root.confidence = match.confidence;
+  root.order = static_cast<int64_t>(roots_.size());
+  root.why = "it is another constant in B" + diff::told_difference(a_->constant(match.a), b_->constant(match.b));
+  roots_.push_back(std::move(root));
+}
+
+// What was fused away was not compared: it is looked at where something differs that is made of it.
+bool ModelBlame::may_look_at(const ValueMatch& match) {
+  if (!a_->captured_paths(match.a).empty()) return true;
+  if (effects_.readers(match.a).empty() || effects_.leaves_nothing(match.a, kUnseen)) return false;
+  return ++uncaptured_ <= kMostUncaptured;
+}
+
+// What seemed to leave nothing, where a value that differs is made of it nevertheless, in either model: whatever was
+// not seen to be defined alike may be what makes the difference.
+Status ModelBlame::look_at_unseen() {
+  constexpr double kAnyCompared = std::numeric_limits<double>::infinity();
+  const auto differs = [&](int32_t id) { return id >= 0 && has_diverged(id); };
+  const auto in_a = [&](int32_t id) { return matching_.a_of_b[static_cast<size_t>(id)]; };
+  const std::vector<bool> leads_a = effects_.leading_to(differs, kAnyCompared);
+  const diff::Effects effects_b(
+      *b_, [&](int32_t id) { return in_a(id) < 0 ? std::optional<double>() : values_.difference_of(in_a(id)); });
+  const std::vector<bool> leads_b = effects_b.leading_to([&](int32_t id) { return differs(in_a(id)); }, kAnyCompared);
+  for (const ValueMatch& match : matching_.values) {
+    if (!leads_a[static_cast<size_t>(match.a)] && !leads_b[static_cast<size_t>(match.b)]) continue;
+    if (match.is_extra || is_settled(match) || same_.contains(match.a) || !is_suspect(match)) continue;
+    const bool is_captured = !a_->captured_paths(match.a).empty();
+    if (is_captured && !values_.is_unmatched(match.a)) continue;  // it was looked at
+    if (!is_captured && ++uncaptured_ > kMostUncaptured) {
+      unjudged_ = "too many values were fused away";
+      break;
+    }
+    PX_TRY(look_at(match));
+  }
+  return {};
+}
+
+// Not where both sides do the same to the same: such a node can only hand on what it inherits.
+bool ModelBlame::is_suspect(const ValueMatch& match) const {
+  const bool in_a = a_->follows_from_constants(match.a), in_b = b_->follows_from_constants(match.b);
+  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  if (in_a && in_b) return is_output(match.a) && has_diverged(match) && !are_held(match);
+  if (a.id == kNoNode || b.id == kNoNode) return !in_a && !in_b && a.id != b.id;
+  if (in_a != in_b) return has_diverged(match.a);  // else a value that one side has folded
+  if (reads_another_constant(a)) return true;
+  const auto partner = partners_.find(&a.node());
+  if (partner == partners_.end()) return true;
+  if (a_->site(match.a).output_index != b_->site(match.b).output_index) return true;
+  const NodeMatch& node = *partner->second;
+  const bool is_pair = node.place_b == b.place && node.b == b.id && node.is_same_definition;
+  if (!is_pair || !diff::reads_the_same(*a_, a, *b_, b, matching_)) return true;
+  const auto holds_graph = [](const Attribute& attribute) {
+    return std::holds_alternative<std::shared_ptr<Graph>>(attribute.value);
+  };
+  return a.node().function != nullptr || std::ranges::any_of(a.node().attributes, holds_graph);
+}
+
+bool ModelBlame::has_diverged(const ValueMatch& match) const {
+  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  return (a.id != kNoNode || b.id != kNoNode) && has_diverged(match.a);  // else both were given it
+}
+
+// Whether a root has been found inside a body of `node`, in whichever iteration: then that is what is wrong with the
+// node, apart from what it is given.
+bool ModelBlame::holds_root(const PlacedNode& node) const {
+  if (node.id == kNoNode) return false;  // a graph's input: nothing makes it
+  const std::string frame = node.place->scope + escape_name(node.node().display_name) + ".";
+  return std::ranges::any_of(roots_,
+                             [&](const ModelRoot& root) { return diff::static_path(root.path).starts_with(frame); });
+}
+
+// The two hold the same, each in its own float type.
+bool ModelBlame::is_stored_alike(int32_t in_a, int32_t in_b, const Region& region) const {
+  const DType a = diff::declared_type(&a_->site(in_a), DType::undefined),
+              b = diff::declared_type(&b_->site(in_b), DType::undefined);
+  if (a == b || a == DType::undefined || b == DType::undefined) return false;
+  if (!region.expected.is_tensor() || !region.found.is_tensor()) return false;
+  return diff::differ_by_storing(region.expected.tensor(), region.found.tensor(), diff::narrower(a, b));
+}
+
+// A node with bodies is given what it reads, whatever its bodies make of it.
+Status ModelBlame::look_at_inputs(const ValueMatch& match, const std::string& path) {
+  const PlacedNode a = a_->producer(match.a);
+  PlacedNode b = b_->producer(match.b);
+  if (a.id == kNoNode) return {};
+  // What stands between casts in B is found behind them.
+  while (b.id != kNoNode && b.node().op_type != a.node().op_type && diff::only_moves(b)) {
+    const int32_t read = b.node().inputs.empty() ? -1 : ModelSide::site_read(*b.place, b.node().inputs.front());
+    b = read < 0 ? PlacedNode{} : b_->producer(read);
+  }
+  if (b.id == kNoNode || a.node().op_type != b.node().op_type) return {};
+  const Instance instance = diff::instance_of(path);
+  for (size_t port = 0; port < std::min(a.node().inputs.size(), b.node().inputs.size()); ++port) {
+    const int32_t in_a = ModelSide::site_read(*a.place, a.node().inputs[port]);
+    const int32_t in_b = ModelSide::site_read(*b.place, b.node().inputs[port]);
+    if (in_a < 0 || in_b < 0) continue;
+    Region region = PX_TRY(regions_.read(in_a, in_b, instance));
+    const Limit limit = limit_at(diff::path_in(instance, a_->static_path(in_a)));
+    const diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
+    if (!(introduced.relative_rms > kSameDefinition) || is_stored_alike(in_a, in_b, region)) continue;
+    region.nodes_a.push_back(a);
+    region.nodes_b.push_back(b);
+    ModelRoot root;
+    root.introduced = introduced.severity;
+    root.is_users_limit = limit.from == LimitSource::user;
+    root.size = introduced.relative_rms;
+    add_roots(match, region, path, std::move(root), regions_);
+  }
+  return {};
+}
+
+std::optional<Limit> ModelBlame::known_limit(const std::string& path) const {
+  const ValueComparison* const found = values_.find(path);
+  const bool is_known = found != nullptr && found->verdict != Verdict::not_compared;
+  if (is_known && (found->limit.rtol > 0 || found->limit.atol > 0)) return found->limit;
+  return request_.policy.limit_of(path);
+}
+
+Limit ModelBlame::limit_at(const std::string& path) const {
+  return known_limit(path).value_or(Limit{1e-5, 1e-7, LimitSource::table});
+}
+
+// Another comparison gives the same answer half of the time.
+bool ModelBlame::may_agree_by_chance(const ValueMatch& match, const Value& value) const {
+  const PlacedNode a = a_->producer(match.a), b = b_->producer(match.b);
+  return value.is_tensor() && value.tensor().dtype() == DType::bool_ && a.id != kNoNode && b.id != kNoNode &&
+         a.node().inputs.size() == b.node().inputs.size() && !diff::is_same_operation(a, b);
+}
+
+Status ModelBlame::look_at(const ValueMatch& match) {
+  size_t seen = 0;
+  for (const std::string& path : a_->instance_paths(match.a)) {
+    if (++seen > kMostInstances) break;
+    auto is_root = look_at(match, path);
+    if (is_root.ok() && !*is_root) continue;
+    if (is_root.ok()) break;
+    const ErrorCode code = is_root.error().code;
+    if (code == ErrorCode::cancelled || code == ErrorCode::corrupt_file) return Status(is_root.error());
+    unjudged_ = is_root.error().message;
+    break;
+  }
+  return {};
+}
+
+Result<bool> ModelBlame::look_at(const ValueMatch& match, const std::string& path) {
+  const Value value_a = PX_TRY(a_->captured(path));
+  const Value value_b = PX_TRY(b_->captured(links_.b_path_of(path)));
+  const Limit limit = limit_at(path);
+  const bool is_known = !value_a.is_absent() && !value_b.is_absent();
+  if (is_known && !may_agree_by_chance(match, value_a) &&
+      diff::relative_distance(value_a, value_b, limit).severity == 0)
+    return false;
+  const Instance instance = diff::instance_of(path);
+  if (holds_root(a_->producer(match.a))) {
+    PX_TRY(look_at_inputs(match, path));
+    return true;
+  }
+  Region region = PX_TRY(regions_.run(match.a, match.b, instance));
+  const std::optional<diff::WithoutCodes> plain =
+      is_one_quantised_ ? diff::without_codes(*a_, *b_, matching_, regions_, match, instance, region, known_limit(path))
+                        : std::nullopt;
+  if (plain.has_value() && !plain->guilty.empty()) return add_roots_of_codes(match, path, *plain), true;
+  if (plain.has_value()) region = plain->region;
+  diff::RelativeDistance introduced = diff::relative_distance(region.expected, region.found, limit);
+  if (!(introduced.relative_rms > kSameDefinition) && introduced.severity > 1)
+    introduced.relative_rms = diff::apart_in_some_elements(regions_, match, instance, region, limit);
+  same_.erase(match.a);
+  if (!(introduced.relative_rms > kSameDefinition)) {
+    same_.insert(match.a);
+    return false;
+  }
+  if (diff::quantise_alike(region, a_->producer(match.a), b_->producer(match.b))) return false;
+  if (std::isinf(introduced.severity) && may_be_no_pair(match, region) && agrees_past(match, instance)) {
+    regions_.part(match.a);
+    return false;
+  }
+  // What B was given in its place makes up for it: it was paired wrongly.
+  const ValueComparison* const seen = values_.find(path);
+  if (introduced.severity > 1 && seen != nullptr && seen->verdict == Verdict::pass) return false;
+  // Bodies hold their constants rounded to the type that the other model is in.
+  const PlacedNode made_by = a_->producer(match.a);
+  const bool holds_body = made_by.id != kNoNode && !bodies_of(made_by.node()).empty();
+  if (are_of_two_types_ && holds_body && introduced.severity <= 1) return false;
+  ModelRoot root;
+  root.introduced = introduced.severity;
+  root.is_users_limit = limit.from == LimitSource::user;
+  root.inherited = value_b.is_absent() ? 0 : diff::relative_distance(region.found, value_b, limit).severity;
+  root.size = introduced.relative_rms;
+  add_roots(match, region, path, std::move(root), plain.has_value() ? plain->runner : regions_);
+  return true;
+}
+
+// Whether the two may be no pair, since elements are moved at once here and in two steps there: exact values of one
+// shape are a pair where neither side only moves them. That what is made of these agrees says nothing: a comparison, a
+// bound or a shape hides any difference.
+bool ModelBlame::may_be_no_pair(const ValueMatch& match, const Region& region) const {
+  if (effects_.is_handed_out(match.a)) return false;
+  if (!region.expected.is_tensor() || !region.found.is_tensor()) return true;
+  const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
+  if (is_floating(a.dtype()) || a.dtype() != b.dtype() || !(a.shape() == b.shape())) return true;
+  const auto moves = [](const PlacedNode& node) { return node.id != kNoNode && diff::only_moves(node); };
+  return moves(a_->producer(match.a)) || moves(b_->producer(match.b));
+}
+
+// Then what both sides make of them is the same, whatever the two are.
+bool ModelBlame::agrees_past(const ValueMatch& match, const Instance& instance) const {
+  constexpr size_t kMostFollowed = 64;
+  std::vector<int32_t> made = {match.a};
+  bool is_any_same = false;
+  for (size_t index = 0; index < made.size(); ++index) {
+    const int32_t id = made[index], other = matching_.b_of_a[static_cast<size_t>(id)];
+    if (index > 0 && other >= 0) {
+      const auto region = regions_.run_past(id, other, instance, match);
+      if (!region.ok()) return false;
+      const auto distance = diff::relative_distance(region->expected, region->found, limit_at(a_->static_path(id)));
+      if (!(distance.relative_rms <= kSameDefinition)) return false;
+      is_any_same = true;
+      continue;
+    }
+    for (const PlacedNode& reader : effects_.readers(id)) {
+      for (const ValueId output : reader.node().outputs) {
+        const int32_t next = ModelSide::site_read(*reader.place, output);
+        if (next >= 0 && std::ranges::find(made, next) == made.end()) made.push_back(next);
+      }
+    }
+    if (made.size() > kMostFollowed) return false;
+  }
+  return is_any_same;
+}
+
+void ModelBlame::add_roots(const ValueMatch& match, const Region& region, const std::string& path, ModelRoot root,
+                           const diff::RegionRunner& runner) {
+  const Instance instance = diff::instance_of(path);
+  if (!instance.iterations.empty()) root.first_iteration = instance.iterations.back();
+  const diff::Trials trials(runner, match, instance, region, limit_at(path));
+  add_guilty(match, path, diff::guilty_nodes(*a_, *b_, matching_, match, region, trials), std::move(root));
+}
+
+void ModelBlame::add_roots_of_codes(const ValueMatch& match, const std::string& path, const diff::WithoutCodes& codes) {
+  ModelRoot root;
+  root.introduced = codes.severity;
+  add_guilty(match, path, codes.guilty, std::move(root));
+}
+
+void ModelBlame::add_guilty(const ValueMatch& match, const std::string& path, const std::vector<diff::Guilty>& nodes,
+                            ModelRoot root) {
+  root.path = path;
+  root.confidence = match.confidence;
+  for (const diff::Guilty& guilty : nodes) {
+    root.node = guilty.node;
+    root.why = guilty.why;
+    root.wanted = guilty.wanted;
+    root.instead = guilty.instead;
+    root.b_reads = guilty.b_reads;
+    root.is_draw = guilty.is_draw;
+    root.order = static_cast<int64_t>(roots_.size());
+    // Another output of the same node, or the same node seen from another value.
+    const auto known = std::ranges::find(roots_, root.node, &ModelRoot::node);
+    if (known == roots_.end()) {
+      roots_.push_back(root);
+    } else {
+      known->introduced = std::max(known->introduced, root.introduced);
+      known->also_seen_at.push_back(root.path);
+    }
+  }
+}
+
+// An If whose branches are swapped explains all that its bodies hold.
+void ModelBlame::find_swapped_branches() {
+  for (const PlacedNode& a : diff::find_swapped_branches(*a_, *b_)) {
+    const ValueSite* output = a.place->values[static_cast<size_t>(a.node().outputs.front())];
+    if (output == nullptr) continue;
+    settled_.push_back(a.place->scope + escape_name(a.node().display_name) + ".");
+    for (const std::string& path : a_->captured_paths(output->id)) {
+      const ValueComparison* const value = values_.find(path);
+      if (value != nullptr && value->verdict == Verdict::pass) continue;
+      ModelRoot root;
+      root.node = a;
+      root.path = path;
+      root.why = "its branches are swapped in B";
+      root.introduced = value == nullptr ? 0 : value->severity;
+      root.always_counts = true;
+      roots_.push_back(std::move(root));
+      break;
+    }
+  }
+}
+
+bool ModelBlame::is_settled(const ValueMatch& match) const {
+  return std::ranges::any_of(settled_, [&](const auto& frame) { return a_->site(match.a).scope.starts_with(frame); });
+}
+
+}  // namespace
+
+Result<std::vector<Cause>> blame_models(const BlameRequest& request, Comparison& comparison) {
+  if (request.oracle == nullptr) return std::vector<Cause>{};
+  auto a = PX_TRY(ModelSide::create(request.a, request.oracle));
+  auto b = PX_TRY(ModelSide::create(request.b, request.oracle));
+  // One model in two types: where it is taken to the narrower one, no definition changes.
+  if (a->main_type() != b->main_type()) {
+    a->ignore_casts();
+    b->ignore_casts();
+  }
+  ModelBlame blame(request, comparison, std::move(a), std::move(b));
+  std::vector<Cause> causes = PX_TRY(blame.run());
+  blame.part_withdrawn();
+  return causes;
+}
+
+}  // namespace parallax

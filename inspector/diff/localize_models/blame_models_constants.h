@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of constants alone: where two such values come to differ, on the way from the constants to their reader.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/diff/localize_models/blame_models_culprits.h"
+#include "inspector/diff/localize_models/blame_models_unmatch.h"
+
+namespace parallax::diff {
+
+// Whether attributes that differ are what makes a difference.
+enum class Attributes : uint8_t { matter, of_no_matter };
+
+// The nodes behind the difference of two paired nodes' definitions: themselves, or, where they read constants that
+// other nodes compute, those of these that are defined otherwise, were put in or left out. Empty where attributes alone
+// differ that do not matter.
+std::vector<Guilty> behind_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                     const PlacedNode& node_a, const PlacedNode& node_b,
+                                     Attributes attributes = Attributes::matter);
+
+// The same for one constant of A that `reader` reads, and B's in its place; nothing where they are equal.
+std::vector<Guilty> behind_constant(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, int32_t in_a,
+                                    int32_t in_b, const PlacedNode& reader);
+
+// Both hold the constant under this name, in the same type and shape, and not the same numbers in any order: what no
+// exporter or optimiser does to a model it means to keep.
+bool was_changed(const ModelSide& a, const ModelSide& b, const ValueMatch& match);
+
+// Moves or renames elements: seldom what is wrong where something else is.
+bool only_moves(const PlacedNode& node);
+
+// Constants that differ though nothing computed from them was seen to be wrong: the models are not the same.
+std::vector<Cause> unfelt_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                    const Effects& effects, const ComparedValues& values);
+
+// Adds those that no node explains: the graph hands them out as they are, or nothing that is made of them differs.
+void add_unexplained_constants(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                               const Effects& effects, const ComparedValues& values, std::vector<Cause>& causes);
+
+}  // namespace parallax::diff

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says in what two definitions differ.
+#include "inspector/diff/localize_models/blame_models_explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "inspector/diff/matching/definition_distance.h"
+#include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/model/opset/op_schema.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+struct TextOf {
+  std::string operator()(float value) const { return fmt::format("{:.7g}", value); }
+  std::string operator()(int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(const std::string& value) const { return fmt::format("'{}'", value); }
+  std::string operator()(const std::vector<float>& values) const {
+    return fmt::format("[{:.7g}]", fmt::join(values, ","));
+  }
+  std::string operator()(const std::vector<int64_t>& values) const {
+    return fmt::format("[{}]", fmt::join(values, ","));
+  }
+  std::string operator()(const std::vector<std::string>& values) const {
+    return fmt::format("[{}]", fmt::join(values, ","));
+  }
+  template <class T>
+  std::string operator()(const T&) const {
+    return "another";
+  }
+};
+
+std::string text_of(const Node& node, const std::string& name) {
+  if (const Attribute* attribute = find_attribute(node, name); attribute != nullptr)
+    return std::visit(TextOf{}, attribute->value);
+  const AttributeSchema* schema = node.schema == nullptr ? nullptr : node.schema->attribute(name);
+  const std::string value = schema == nullptr ? "" : to_string(schema->default_value);
+  return value.empty() ? "not given" : value + " (the default)";
+}
+
+// The node with one attribute alone, so that its meaning can be compared.
+HashKey hash_alone(const PlacedNode& placed, const std::string& name) {
+  Node alone = placed.node();
+  std::erase_if(alone.attributes, [&](const Attribute& attribute) { return attribute.name != name; });
+  return hash_attributes(*placed.place->graph, alone);
+}
+
+std::string attribute_difference(const PlacedNode& a, const PlacedNode& b) {
+  std::vector<std::string> names;
+  for (const PlacedNode* placed : {&a, &b}) {
+    for (const Attribute& attribute : placed->node().attributes) {
+      if (std::ranges::find(names, attribute.name) == names.end()) names.push_back(attribute.name);
+    }
+  }
+  for (const std::string& name : names) {
+    if (hash_alone(a, name) == hash_alone(b, name)) continue;
+    return fmt::format("attribute {} is {} in B and {} in A", name, text_of(b.node(), name), text_of(a.node(), name));
+  }
+  return {};
+}
+
+// Elements of either may have been stored in halves, now or before they were cast.
+bool is_transposed(const Tensor& a, const Tensor& b) {
+  if (a.shape().rank() != 2 || b.shape().rank() != 2) return false;
+  const int64_t rows = a.shape()[0], columns = a.shape()[1];
+  if (rows < 2 || columns < 2 || b.shape()[0] != columns || b.shape()[1] != rows) return false;
+  const bool are_floats = is_floating(a.dtype()) && is_floating(b.dtype());
+  const DType stored = are_floats ? narrower(narrower(a.dtype(), b.dtype()), DType::float16) : DType::undefined;
+  const auto is_same = [&](double x, double y) { return x == y || (are_floats && differ_by_storing(x, y, stored)); };
+  bool is_as_it_was = a.shape() == b.shape();
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const int64_t mirrored = (element % columns) * rows + element / columns;
+    const double x = element_as_double(a, element);
+    if (!is_same(x, element_as_double(b, mirrored))) return false;
+    is_as_it_was = is_as_it_was && is_same(x, element_as_double(b, element));
+  }
+  return !is_as_it_was;
+}
+
+// b = factor * a, within the rounding of floats, or of halves that they are stored in.
+std::optional<double> factor_between(const Tensor& a, const Tensor& b) {
+  double ab = 0, aa = 0;
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const double x = element_as_double(a, element);
+    ab += x * element_as_double(b, element);
+    aa += x * x;
+  }
+  if (aa == 0 || !std::isfinite(ab / aa)) return std::nullopt;
+  const bool are_stored_otherwise = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
+  const double margin = are_stored_otherwise ? float_limits(narrower(a.dtype(), b.dtype())).epsilon : 1e-6;
+  const double factor = ab / aa;
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const double x = element_as_double(a, element) * factor;
+    if (std::abs(x - element_as_double(b, element)) > margin * std::abs(x)) return std::nullopt;
+  }
+  return factor;
+}
+
+std::string shown(const std::string& text) {
+  constexpr size_t kMostShown = 40;
+  const auto is_continued = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };  // UTF-8
+  size_t end = std::min(text.size(), kMostShown);
+  while (end > 0 && end < text.size() && is_continued(end)) --end;
+  return fmt::format("'{}{}'", text.substr(0, end), end < text.size() ? "..." : "");
+}
+
+std::string shape_difference(const Tensor& a, const Tensor& b) {
+  return fmt::format("its shape is {} in B and {} in A", b.shape().to_string(), a.shape().to_string());
+}
+
+// "element [1] is ", of several; "it is " of one alone.
+std::string which_element(const Tensor& tensor, int64_t element) {
+  if (tensor.element_count() == 1) return "it is ";
+  return fmt::format("element [{}] is ", fmt::join(tensor.shape().index_of(element), ","));
+}
+
+std::string difference_of_texts(const Tensor& a, const Tensor& b) {
+  if (a.element_count() != b.element_count()) return shape_difference(a, b);
+  const std::span<const std::string> in_a = a.as<std::string>(), in_b = b.as<std::string>();
+  int64_t count = 0, first = -1;
+  for (size_t element = 0; element < in_a.size(); ++element) {
+    if (in_a[element] == in_b[element]) continue;
+    if (count++ == 0) first = static_cast<int64_t>(element);
+  }
+  if (count == 0) return {};
+  const auto place = static_cast<size_t>(first);
+  const std::string element =
+      fmt::format("{}{} in B and {} in A", which_element(a, first), shown(in_b[place]), shown(in_a[place]));
+  return count == 1 ? element : fmt::format("{} of {} elements differ; {}", count, in_a.size(), element);
+}
+
+struct ConstantDifference {
+  std::string text;  // empty where there is none
+  double size = -1;
+};
+
+ConstantDifference constant_difference(const ModelSide& a, int32_t in_a, const ModelSide& b, int32_t in_b) {
+  if (in_a < 0 || in_b < 0 || !a.follows_from_constants(in_a) || !b.follows_from_constants(in_b)) return {};
+  const Value value_a = a.constant(in_a), value_b = b.constant(in_b);
+  if (!value_a.is_tensor() || !value_b.is_tensor() || differ_by_rounding(value_a.tensor(), value_b.tensor())) return {};
+  const std::string text = difference_of_constants(value_a.tensor(), value_b.tensor());
+  if (text.empty()) return {};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool are_like = value_a.tensor().shape() == value_b.tensor().shape();
+  const double size = are_like ? relative_distance(value_a, value_b, {}).relative_rms : kInfinity;
+  return {fmt::format("it reads another constant '{}': {}", a.site(in_a).name, text), size};
+}
+
+bool is_all_zeros(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return false;
+  for (int64_t index = 0; index < value.tensor().element_count(); ++index) {
+    if (element_as_double(value.tensor(), index) != 0) return false;
+  }
+  return true;
+}
+
+// An operand that one of the two has and the other has left out, zeros apart: a bias, say.
+std::string missing_operand(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                            const PlacedNode& node_b) {
+  const auto read = [](const PlacedNode& node, size_t port) {
+    const std::vector<ValueId>& inputs = node.node().inputs;
+    return port < inputs.size() ? ModelSide::site_read(*node.place, inputs[port]) : -1;
+  };
+  for (size_t port = 0; port < std::max(node_a.node().inputs.size(), node_b.node().inputs.size()); ++port) {
+    const int32_t in_a = read(node_a, port), in_b = read(node_b, port);
+    if ((in_a < 0) == (in_b < 0)) continue;
+    const ModelSide& side = in_b < 0 ? a : b;
+    const int32_t held = in_b < 0 ? in_a : in_b;
+    if (side.follows_from_constants(held) && is_all_zeros(side.constant(held))) continue;
+    const OpSchema* schema = node_a.node().schema;
+    const FormalParameter* parameter = schema == nullptr ? nullptr : schema->input(port);
+    const std::string name = parameter == nullptr ? "" : fmt::format(" ({})", parameter->name);
+    return in_b < 0 ? fmt::format("it has no input {}{} in B, and reads '{}' there in A", port, name, a.site(in_a).name)
+                    : fmt::format("it has an input {}{} in B, '{}', and none in A", port, name, b.site(in_b).name);
+  }
+  return {};
+}
+
+// A constant and a value that have changed places.
+bool has_crossed_constant(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b) {
+  const size_t count = node_a.node().inputs.size();
+  if (count != node_b.node().inputs.size() || commutes(node_a.node())) return false;
+  bool is_moved_away = false, is_moved_here = false;
+  for (size_t port = 0; port < count; ++port) {
+    const bool in_a = a.reads_constant(node_a, port), in_b = b.reads_constant(node_b, port);
+    is_moved_away = is_moved_away || (in_a && !in_b);
+    is_moved_here = is_moved_here || (in_b && !in_a);
+  }
+  return is_moved_away && is_moved_here;
+}
+
+}  // namespace
+
+std::string difference_of_constants(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::string && b.dtype() == DType::string) return difference_of_texts(a, b);
+  if (a.dtype() == DType::string || b.dtype() == DType::string || is_complex(a.dtype()) || is_complex(b.dtype()))
+    return {};
+  // Codes and what they stand for are not one number beside the other.
+  const auto are_codes = [](const Tensor& x, const Tensor& y) {
+    return is_integer(x.dtype()) && is_floating(y.dtype());
+  };
+  if (are_codes(a, b) || are_codes(b, a))
+    return fmt::format("it is of type {} in B and {} in A", name_of(b.dtype()), name_of(a.dtype()));
+  if (is_transposed(a, b) && !(a.shape() == b.shape())) return "it is transposed in B";
+  if (a.element_count() != b.element_count()) return shape_difference(a, b);
+  // Doubles that are stored as floats; what is stored in halves is told where nothing else is: it may be felt.
+  const bool are_stored_otherwise = is_floating(a.dtype()) && is_floating(b.dtype()) && a.dtype() != b.dtype();
+  const DType stored = are_stored_otherwise ? narrower(a.dtype(), b.dtype()) : DType::undefined;
+  const bool passes_over = are_stored_otherwise && (stored == DType::float32 || !differ_by_storing(a, b, stored));
+  int64_t count = 0, worst = -1;
+  double largest = 0;
+  bool is_zero = true;
+  for (int64_t element = 0; element < a.element_count(); ++element) {
+    const double x = element_as_double(a, element), y = element_as_double(b, element);
+    is_zero = is_zero && y == 0;
+    if (x == y || (std::isnan(x) && std::isnan(y)) || (passes_over && differ_by_storing(x, y, stored))) continue;
+    ++count;
+    const double apart = std::isfinite(x - y) ? std::abs(x - y) : std::numeric_limits<double>::infinity();
+    if (worst >= 0 && apart <= largest) continue;
+    worst = element;
+    largest = apart;
+  }
+  if (count == 0) return {};
+  if (is_transposed(a, b)) return "it is transposed in B";
+  const auto told = [worst](const TensorView& view) {
+    return is_integer(view.dtype) ? element_to_string(view, worst)
+                                  : fmt::format("{:.7g}", element_as_double(view, worst));
+  };
+  std::string element = fmt::format("{}{} in B and {} in A", which_element(a, worst), told(b), told(a));
+  if (count == 1 || a.element_count() == 1) return element;
+  if (is_zero) return "it is all zeros in B";
+  if (const auto factor = factor_between(a, b); factor.has_value() && fmt::format("{:.6g}", *factor) != "1")
+    return fmt::format("it is {:.6g} times A's in B", *factor);
+  return fmt::format("{} of {} elements differ; {}", count, a.element_count(), element);
+}
+
+std::string told_difference(const Value& a, const Value& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return {};
+  const std::string difference = difference_of_constants(a.tensor(), b.tensor());
+  return difference.empty() ? difference : ": " + difference;
+}
+
+// In half precision each differs a little.
+std::string constants_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                 const PlacedNode& node_b) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  ConstantDifference furthest;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    ConstantDifference found = constant_difference(a, ModelSide::site_read(*node_a.place, in_a[port]), b,
+                                                   ModelSide::site_read(*node_b.place, in_b[port]));
+    if (!found.text.empty() && found.size > furthest.size) furthest = std::move(found);
+  }
+  return furthest.text;
+}
+
+std::string definition_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                  const PlacedNode& node_b) {
+  const Node &in_a = node_a.node(), &in_b = node_b.node();
+  if (hash_operator(in_a) != hash_operator(in_b))
+    return fmt::format("the operator is {} in B and {} in A", in_b.op_type, in_a.op_type);
+  if (std::string text = missing_operand(a, node_a, b, node_b); !text.empty()) return text;
+  if (std::string text = attribute_difference(node_a, node_b); !text.empty()) return text;
+  if (std::string text = constants_difference(a, node_a, b, node_b); !text.empty()) return text;
+  return has_crossed_constant(a, node_a, b, node_b) ? "the operands are swapped in B" : "";
+}
+
+OperandDifference operand_difference(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b,
+                                     const PlacedNode& node_b, const ModelMatching& matching) {
+  const std::vector<ValueId>&in_a = node_a.node().inputs, &in_b = node_b.node().inputs;
+  std::vector<size_t> moved;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    const int32_t x = ModelSide::site_read(*node_a.place, in_a[port]),
+                  y = ModelSide::site_read(*node_b.place, in_b[port]);
+    if (x < 0 || y < 0 || matching.b_of_a[static_cast<size_t>(x)] == y) continue;
+    moved.push_back(port);
+  }
+  if (moved.empty() ||
+      (moved.size() > 1 && commutes(node_a.node()) && moved.size() == in_a.size() && in_a.size() == 2 &&
+       matching.b_of_a[static_cast<size_t>(ModelSide::site_read(*node_a.place, in_a[0]))] ==
+           ModelSide::site_read(*node_b.place, in_b[1])))
+    return {};
+  const auto name = [](const ModelSide& side, const PlacedNode& node, size_t port) {
+    const int32_t id = ModelSide::site_read(*node.place, node.node().inputs[port]);
+    return id < 0 ? std::string("nothing") : fmt::format("'{}'", side.site(id).name);
+  };
+  const int32_t read = ModelSide::site_read(*node_b.place, in_b[moved[0]]);
+  const int32_t in_a_too = read < 0 ? -1 : matching.a_of_b[static_cast<size_t>(read)];
+  const int32_t wanted = ModelSide::site_read(*node_a.place, in_a[moved[0]]);
+  if (moved.size() == 2) {
+    const int32_t second = ModelSide::site_read(*node_a.place, in_a[moved[1]]);
+    const int32_t other = ModelSide::site_read(*node_b.place, in_b[moved[1]]);
+    const bool is_first_there = matching.b_of_a[static_cast<size_t>(wanted)] == other;
+    // The other one may be made by other nodes in B: it stands for none of A's.
+    const int32_t of_second = matching.b_of_a[static_cast<size_t>(second)];
+    const bool is_second_there = of_second == read || (of_second < 0 && in_a_too < 0);
+    if (is_first_there ? is_second_there || in_a_too >= 0
+                       : of_second == read && matching.a_of_b[static_cast<size_t>(other)] < 0)
+      return {"the operands are swapped in B", wanted, in_a_too, std::string(b.site(read).name)};
+  }
+  if (in_a_too < 0) return {};
+  const std::string stands_for = b.site(read).name == a.site(in_a_too).name
+                                     ? ""
+                                     : fmt::format(", which stands for A's '{}',", a.site(in_a_too).name);
+  return {
+      fmt::format("B reads {}{} where A reads {}", name(b, node_b, moved[0]), stands_for, name(a, node_a, moved[0])),
+      wanted, in_a_too, std::string(b.site(read).name)};
+}
+
+bool reads_the_same(const ModelSide& a, const PlacedNode& node_a, const ModelSide& b, const PlacedNode& node_b,
+                    const ModelMatching& matching) {
+  const std::vector<ValueId>& in_a = node_a.node().inputs;
+  std::vector<ValueId> in_b = node_b.node().inputs;
+  if (in_a.size() != in_b.size()) return false;
+  const auto is_counterpart = [&](ValueId of_a, ValueId of_b) {
+    const int32_t x = ModelSide::site_read(*node_a.place, of_a), y = ModelSide::site_read(*node_b.place, of_b);
+    if (x < 0 || y < 0) return x == y;
+    // The content of constants is part of the definition, which has been compared.
+    return matching.b_of_a[static_cast<size_t>(x)] == y || (a.follows_from_constants(x) && b.follows_from_constants(y));
+  };
+  if (std::ranges::equal(in_a, in_b, is_counterpart)) return true;
+  std::ranges::reverse(in_b);
+  return commutes(node_a.node()) && in_a.size() == 2 && std::ranges::equal(in_a, in_b, is_counterpart);
+}
+
+}  // namespace parallax::diff

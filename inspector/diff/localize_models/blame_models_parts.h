@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a region: nodes that both sides have, changed ones, those of two operators in one place, and what only
+// one side has.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "inspector/diff/localize_models/blame_models_regions.h"
+#include "inspector/diff/matching/matching.h"
+
+namespace parallax::diff {
+
+constexpr int kMostFolded = 64;  // nodes behind one another that an optimiser may have folded
+
+using ChangedNodes = std::vector<std::pair<PlacedNode, PlacedNode>>;  // of A, of B
+
+struct Parts {
+  std::vector<PlacedNode> only_a, only_b;
+  ChangedNodes paired;
+  ChangedNodes changed;
+  ChangedNodes replaced;  // in one place, by another operator
+};
+
+Parts take_apart(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, const ValueMatch& target,
+                 const Region& region);
+
+// Hands on what it reads: no part of a region.
+bool is_identity(const PlacedNode& node);
+bool has(const std::vector<PlacedNode>& nodes, const PlacedNode& node);
+DType type_made(const PlacedNode& node);
+// One makes numbers and the other conditions or indices: neither stands in the other's place.
+bool make_other_kinds(const PlacedNode& a, const PlacedNode& b);
+// Of constants, shapes and types alone: whatever the inputs hold, an optimiser may know it.
+bool may_be_folded(const ModelSide& side, int32_t id, int depth = 0);
+
+}  // namespace parallax::diff

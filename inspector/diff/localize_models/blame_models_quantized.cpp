@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs regions with the codes of one value alone, and says what is wrong with those that matter.
+#include "inspector/diff/localize_models/blame_models_quantized.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/localize_models/blame_models_constants.h"
+#include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_parts.h"
+#include "inspector/diff/matching/definition_distance.h"
+#include "inspector/diff/tolerance/quantization.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+// The DequantizeLinear nodes of a region, those that make the constants it reads included.
+std::vector<PlacedNode> dequantizers_of(const ModelSide& side, const std::vector<PlacedNode>& nodes) {
+  std::vector<PlacedNode> found, waiting = nodes;
+  constexpr size_t kMost = 256;
+  for (size_t index = 0; index < waiting.size() && index < kMost; ++index) {
+    const PlacedNode node = waiting[index];
+    if (is_dequantize(node.node())) {
+      found.push_back(node);
+      continue;
+    }
+    for (const ValueId input : node.node().inputs) {
+      const int32_t read = ModelSide::site_read(*node.place, input);
+      if (read < 0 || !side.follows_from_constants(read)) continue;
+      const PlacedNode made_by = side.producer(read);
+      if (made_by.id != kNoNode && !has(waiting, made_by)) waiting.push_back(made_by);
+    }
+  }
+  return found;
+}
+
+constexpr double kPartOfSize = 0.5;
+
+// Of elements, as their root mean square.
+double size_of(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype()) || value.tensor().element_count() == 0) return 0;
+  double squares = 0;
+  for (int64_t index = 0; index < value.tensor().element_count(); ++index)
+    squares += std::pow(element_as_double(value.tensor(), index), 2);
+  return std::sqrt(squares / static_cast<double>(value.tensor().element_count()));
+}
+
+bool is_clamp(const PlacedNode& node) { return clamps_at_zero(*node.place->graph, node.node()); }
+bool is_of_codes(const PlacedNode& node) { return is_quantize(node.node()) || is_dequantize(node.node()); }
+
+int32_t made_by(const PlacedNode& node) { return ModelSide::site_read(*node.place, node.node().outputs.front()); }
+
+// The codes that a value is taken from, moved since or not.
+std::optional<Codes> codes_held(const ModelSide& side, int32_t id) {
+  PlacedNode made_by = side.producer(id);
+  while (made_by.id != kNoNode && only_moves(made_by)) {
+    const int32_t moved = ModelSide::site_read(*made_by.place, made_by.node().inputs.front());
+    made_by = moved < 0 ? PlacedNode{} : side.producer(moved);
+  }
+  if (made_by.id == kNoNode || !is_dequantize(made_by.node())) return std::nullopt;
+  return codes_of(*made_by.place->graph, made_by.node());
+}
+
+// "scale 0.1 and zero point 3", where these are single numbers.
+std::string told_codes(const ModelSide& side, const PlacedNode& node) {
+  std::string text;
+  for (const auto& [port, name] : {std::pair<size_t, std::string_view>{1, "scale"}, {2, "zero point"}}) {
+    if (port >= node.node().inputs.size() || !side.reads_constant(node, port)) continue;
+    const Value held = side.constant(ModelSide::site_read(*node.place, node.node().inputs[port]));
+    if (!held.is_tensor() || held.tensor().element_count() != 1) continue;
+    text += fmt::format("{}{} {:.7g}", text.empty() ? "" : " and ", name, element_as_double(held.tensor(), 0));
+  }
+  return text;
+}
+
+// What is wrong with codes that take floats to others than they were.
+class CodesBlame {
+ public:
+  CodesBlame(const ModelSide& a, const ModelSide& b, const ModelSide& side, const ModelMatching& matching)
+      : a_(a), b_(b), side_(side), matching_(matching) {}
+
+  // `floats` are what was taken to codes.
+  Guilty of(const PlacedNode& dequantize, const Value& floats) const {
+    const NodeId before = quantize_just_before(*dequantize.place->graph, dequantize.node());
+    if (before == kNoNode) return of_constant(dequantize);
+    const PlacedNode quantize{dequantize.place, before};
+    const std::string saturation = told_saturation(quantize, floats);
+    if (!saturation.empty()) return {quantize, saturation};
+    const std::string there = told_codes(side_, quantize), here = told_codes(side_, dequantize);
+    if (there != here) {
+      return {dequantize, fmt::format("it takes codes to floats by {}, which '{}' has made by {}", here,
+                                      quantize.node().display_name, there)};
+    }
+    return {quantize, fmt::format("its steps are too coarse for what it quantises{}", told_step(quantize))};
+  }
+
+ private:
+  std::string_view letter() const { return &side_ == &a_ ? "A" : "B"; }
+
+  Guilty of_constant(const PlacedNode& dequantize) const {
+    const int32_t made = made_by(dequantize);
+    const int32_t other = (&side_ == &a_ ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(made)];
+    const int32_t in_a = &side_ == &a_ ? made : other, in_b = &side_ == &a_ ? other : made;
+    const std::string difference = told_difference(a_.constant(in_a), b_.constant(in_b));
+    const std::string codes = told_codes(side_, dequantize);
+    return {dequantize,
+            fmt::format("what it makes of its codes{} is not what they stand for, constant '{}'{}",
+                        codes.empty() ? "" : " by " + codes, (&side_ == &a_ ? b_ : a_).site(other).name, difference)};
+  }
+
+  std::string told_saturation(const PlacedNode& quantize, const Value& floats) const {
+    const std::optional<Codes> codes = codes_of(*quantize.place->graph, quantize.node());
+    if (!codes.has_value() || !std::isfinite(codes->highest) || !floats.is_tensor()) return {};
+    const Tensor& tensor = floats.tensor();
+    // Below zero lies what a Relu takes away.
+    const double lowest = codes->lowest == 0 ? -std::numeric_limits<double>::infinity() : codes->lowest;
+    int64_t beyond = 0;
+    double furthest = 0;
+    for (int64_t index = 0; index < tensor.element_count(); ++index) {
+      const double element = element_as_double(tensor, index);
+      if (element <= codes->highest + codes->step && element >= lowest - codes->step) continue;
+      ++beyond;
+      if (std::abs(element) > std::abs(furthest)) furthest = element;
+    }
+    if (beyond == 0) return {};
+    return fmt::format(
+        "it saturates in {}: {} of {} elements are beyond what its codes hold by {}, {:.6g} to {:.6g}, as {:.6g} is",
+        letter(), beyond, tensor.element_count(), told_codes(side_, quantize), codes->lowest, codes->highest, furthest);
+  }
+
+  std::string told_step(const PlacedNode& quantize) const {
+    const std::optional<Codes> codes = codes_of(*quantize.place->graph, quantize.node());
+    return codes.has_value() ? fmt::format(": they are {:.6g} wide in {}", codes->step, letter()) : "";
+  }
+
+  const ModelSide &a_, &b_, &side_;
+  const ModelMatching& matching_;
+};
+
+}  // namespace
+
+std::optional<WithoutCodes> without_codes(const ModelSide& a, const ModelSide& b, const ModelMatching& matching,
+                                          const RegionRunner& runner, const ValueMatch& match, const Instance& instance,
+                                          const Region& region, const std::optional<Limit>& known_limit) {
+  const bool is_in_a =
+      std::ranges::any_of(a.sites().sites(), [](const ValueSite& site) { return site.op == "DequantizeLinear"; });
+  const ModelSide& side = is_in_a ? a : b;
+  const std::vector<PlacedNode> dequantizers = dequantizers_of(side, is_in_a ? region.nodes_a : region.nodes_b);
+  if (dequantizers.empty()) return std::nullopt;
+  const bool clamps_a = std::ranges::any_of(region.nodes_a, is_clamp);
+  const bool clamps_b = std::ranges::any_of(region.nodes_b, is_clamp);
+  const bool clamps = is_in_a ? clamps_b && !clamps_a : clamps_a && !clamps_b;
+  WithoutCodes result{runner, {}, 0, {}};
+  result.runner.leave_out_codes(dequantizers, clamps);
+  auto plain = result.runner.run(match.a, match.b, instance);
+  if (!plain.ok()) return std::nullopt;
+  result.region = plain.take();
+  if (clamps) std::erase_if(is_in_a ? result.region.nodes_b : result.region.nodes_a, is_clamp);
+  std::erase_if(is_in_a ? result.region.nodes_a : result.region.nodes_b, is_of_codes);
+  const Limit limit = known_limit.value_or(Limit{0, kPartOfSize * size_of(result.region.expected), LimitSource::table});
+  const std::optional<Codes> ends = codes_held(side, is_in_a ? match.a : match.b);
+  const auto severity = [&](const Region& made) {
+    Value expected = made.expected, found = made.found;
+    Value& wide = is_in_a ? found : expected;
+    if (ends.has_value()) wide = as_codes_hold_it(wide, is_in_a ? expected : found, *ends);
+    return relative_distance(expected, found, limit).severity;
+  };
+  result.severity = severity(region);
+  if (!(result.severity > 1) || severity(result.region) > 1) return result;
+  const CodesBlame blame(a, b, side, matching);
+  std::vector<std::pair<PlacedNode, double>> beyond;  // with what each does alone
+  for (const PlacedNode& dequantize : dequantizers) {
+    RegionRunner alone = runner;
+    std::vector<PlacedNode> others = dequantizers;
+    std::erase(others, dequantize);
+    alone.leave_out_codes(std::move(others), clamps);
+    const auto made = alone.run(match.a, match.b, instance);
+    if (made.ok() && severity(*made) > 1) beyond.emplace_back(dequantize, severity(*made));
+  }
+  // Beside codes that cut off most of a value, the limit is that of what is left of it.
+  constexpr double kFelt = 0.1;
+  double largest = 0;
+  for (const auto& [dequantize, alone] : beyond) largest = std::max(largest, alone);
+  for (const auto& [dequantize, alone] : beyond) {
+    if (alone < kFelt * largest) continue;
+    const auto quantised = result.runner.make(made_by(dequantize), is_in_a, instance);
+    result.guilty.push_back(blame.of(dequantize, quantised.ok() ? *quantised : Value()));
+  }
+  return result;
+}
+
+}  // namespace parallax::diff

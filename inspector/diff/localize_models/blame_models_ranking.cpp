@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves out what does not matter, and adds what left the range of numbers.
+#include "inspector/diff/localize_models/blame_models_ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "inspector/diff/localize/accumulated_rounding.h"
+#include "inspector/diff/localize/blame_roots.h"
+#include "inspector/diff/tolerance/paths.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr double kSure = 0.6;  // confidence of a match from which on two values are surely the same
+
+bool is_sure(const ModelRoot& root) { return root.confidence >= kSure; }
+
+// Whether all values that show the root were compared with limits that a user gave, in all iterations, and pass.
+bool is_within_users_limits(const ModelRoot& root, const Comparison& comparison) {
+  std::vector<std::string> seen_at = {static_path(root.path)};
+  for (const std::string& path : root.also_seen_at) seen_at.push_back(static_path(path));
+  bool is_any_compared = false;
+  for (const ValueComparison& value : comparison.values) {
+    if (value.a.empty() || std::ranges::find(seen_at, static_path(value.a)) == seen_at.end()) continue;
+    if (is_apart(value)) return false;
+    if (value.verdict == Verdict::not_compared) continue;
+    if (value.limit.from != LimitSource::user) return false;
+    is_any_compared = true;
+  }
+  return is_any_compared;
+}
+
+// Not where nothing would be left: many small changes may sum up to what exceeds a limit.
+template <class Matters>
+void keep_where(std::vector<ModelRoot>& roots, Matters&& matters) {
+  if (std::ranges::any_of(roots, matters)) std::erase_if(roots, [&](const ModelRoot& root) { return !matters(root); });
+}
+
+// Where a value stands in the execution; one that was fused away has the place, but no path in A. Behind all others
+// where it is not listed.
+size_t place_of(const std::string& path, const Comparison& comparison) {
+  const std::vector<ValueComparison>& values = comparison.values;
+  auto found = std::ranges::find(values, path, &ValueComparison::a);
+  if (found == values.end()) found = std::ranges::find(values, path, &ValueComparison::path);
+  return static_cast<size_t>(found - values.begin());
+}
+
+// Where what differs at a root begins to show: in the bodies of the node that makes its value, if it has any.
+size_t begin_of(const std::string& path, const Comparison& comparison) {
+  const size_t place = place_of(path, comparison);
+  if (place == comparison.values.size()) return place;
+  const ValueComparison& value = comparison.values[place];
+  const std::string frame = std::string(prefix_of(path)) + escape_name(value.node) + ".";
+  const auto lies_in_body = [&](const ValueComparison& other) { return other.a.starts_with(frame); };
+  const auto first = std::ranges::find_if(comparison.values, lies_in_body) - comparison.values.begin();
+  return std::min(place, static_cast<size_t>(first));
+}
+
+// What was fused away is listed behind all others; in its graph it stands where its node does.
+bool is_made_before(const ModelRoot& root, const std::string& path) {
+  const std::string own_path = static_path(root.path), other_path = static_path(path);
+  const ValueSite *own = nullptr, *other = nullptr;
+  for (const ValueSite* site : root.node.place->values) {
+    if (site == nullptr) continue;
+    if (site->scope + site->escaped_name == own_path) own = site;
+    if (site->scope + site->escaped_name == other_path) other = site;
+  }
+  return own != nullptr && other != nullptr && own->node_index <= other->node_index;
+}
+
+// What one side holds is more than the other's type can: no other node is needed to explain it.
+std::optional<DType> overflown_type(const ValueComparison& value, DType in_a, DType in_b) {
+  const Metrics& metrics = *value.metrics;
+  const bool is_a_left = !std::isfinite(metrics.worst_a);
+  const double held = std::abs(is_a_left ? metrics.worst_b : metrics.worst_a);
+  const DType narrow = is_a_left ? in_a : in_b;
+  const bool is_beyond = in_a != in_b && std::isfinite(held) && held > float_limits(narrow).max_finite;
+  return is_beyond ? std::optional(narrow) : std::nullopt;
+}
+
+std::string why_left(const ValueComparison& value, const std::optional<DType>& overflown) {
+  const Metrics& metrics = *value.metrics;
+  const std::string element = fmt::format("element [{}] is {:.9g} in A and {:.9g} in B",
+                                          fmt::join(metrics.worst_index, ","), metrics.worst_a, metrics.worst_b);
+  if (overflown.has_value()) return fmt::format("{}: more than {} can hold", element, name_of(*overflown));
+  return element + ": it leaves the range of numbers here, and nothing before it explains that";
+}
+
+Cause cause_of(const ModelRoot& root) {
+  Cause cause;
+  const Node& node = root.node.node();
+  cause.node = node.display_name;
+  cause.op = node.op_type;
+  cause.path = root.path;
+  cause.introduced = root.introduced;
+  cause.inherited = root.inherited;
+  cause.side = root.is_draw ? Side::unknown : Side::b;
+  cause.why = root.why;
+  if (root.first_iteration >= 0) cause.why += fmt::format(" (from iteration {} on)", root.first_iteration);
+  set_source(node, cause);
+  return cause;
+}
+
+}  // namespace
+
+std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& a, const ModelSide& b,
+                                 const Comparison& comparison) {
+  keep_where(roots, [&](const ModelRoot& root) { return !is_within_users_limits(root, comparison); });
+  const auto did_much = [](const ModelRoot& root) { return root.introduced > 1; };
+  std::optional<Cause> left = find_left_range(comparison, false);
+  const size_t left_at = left.has_value() ? place_of(left->path, comparison) : comparison.values.size();
+  std::optional<DType> overflown;
+  if (left_at < comparison.values.size()) {
+    overflown = overflown_type(comparison.values[left_at], a.main_type(), b.main_type());
+    left->why = why_left(comparison.values[left_at], overflown);
+  }
+  const bool are_of_two_types = a.main_type() != b.main_type();
+  const auto explains = [&](const ModelRoot& root) {
+    if (root.path == left->path) return did_much(root);
+    const bool may_grow = did_much(root) || !are_of_two_types;  // a rounding to the other type does not
+    if (!may_grow || overflown.has_value()) return false;
+    return begin_of(root.path, comparison) <= left_at || is_made_before(root, left->path);
+  };
+  if (left.has_value() && std::ranges::any_of(roots, explains)) left.reset();
+  // Below a user's limit nothing matters beside what exceeds one; below the table's, another definition is what it is.
+  // Of two types, all that is stored is rounded: that does not matter where numbers are lost.
+  const bool loses_numbers = left.has_value() && are_of_two_types;
+  const auto is_rounding = [&](const ModelRoot& root) {
+    return loses_numbers && !did_much(root) && !root.always_counts;
+  };
+  std::erase_if(roots, is_rounding);
+  if (std::ranges::any_of(roots, [&](const ModelRoot& root) { return did_much(root) && is_sure(root); })) {
+    std::erase_if(roots, [&](const ModelRoot& root) { return root.is_users_limit && !did_much(root); });
+  }
+  // What did much comes before what is within the limits of its values, what is surely the same value before what may
+  // have been paired wrongly; then in the order of execution.
+  std::ranges::stable_sort(roots, {}, [&](const ModelRoot& root) {
+    return std::tuple(!did_much(root) && !root.always_counts, !is_sure(root), root.order);
+  });
+  std::vector<Cause> causes;
+  for (const ModelRoot& root : roots) {
+    if (left.has_value() && !(place_of(root.path, comparison) < left_at)) {
+      causes.push_back(*std::move(left));
+      left.reset();
+    }
+    causes.push_back(cause_of(root));
+  }
+  if (left.has_value()) causes.push_back(*std::move(left));
+  if (causes.size() > kMostCauses) causes.resize(kMostCauses);
+  for (size_t index = 0; index < causes.size(); ++index) causes[index].rank = static_cast<int32_t>(index) + 1;
+  return causes;
+}
+
+}  // namespace parallax::diff

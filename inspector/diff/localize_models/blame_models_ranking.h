@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranking: which of the nodes that two models define otherwise matter, and in which order they are named.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inspector/diff/localize_models/blame_models_side.h"
+
+namespace parallax::diff {
+
+struct ModelRoot {
+  PlacedNode node;  // in A; in B where it was inserted
+  std::string path;
+  std::vector<std::string> also_seen_at = {};  // other values of A that it makes
+  std::string why;
+  double introduced = 0;
+  double inherited = 0;
+  double size = 0;  // of what was introduced, relative to the value
+  double confidence = 1;
+  int32_t wanted = -1, instead = -1;  // these three as in diff::Guilty
+  std::string b_reads;
+  int64_t first_iteration = -1;
+  int64_t order = 0;
+  bool is_users_limit = false;  // that `introduced` is in units of
+  bool is_draw = false;         // as in diff::Guilty
+  bool always_counts = false;   // however little it has done
+};
+
+// The ranked list. Left out is what stayed within a user's limits, where something else did not, and the rounding to
+// another type where a value left the range of numbers. Such a value is a cause where no root explains it.
+std::vector<Cause> ranked_causes(std::vector<ModelRoot> roots, const ModelSide& a, const ModelSide& b,
+                                 const Comparison& comparison);
+
+}  // namespace parallax::diff

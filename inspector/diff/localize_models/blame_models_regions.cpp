@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the nodes between matched values on A's values.
+#include "inspector/diff/localize_models/blame_models_regions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/localize/node_judge.h"
+#include "inspector/diff/matching/same_quantized_values.h"
+#include "inspector/diff/tolerance/quantization.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr int kMostBetween = 96;
+constexpr double kNudge = 4;  // units in the last place of float32: more than a folded constant is off
+
+// The element type a graph declares, undefined where it does not.
+DType declared_dtype(const ValueSite& site) { return site.graph->values[static_cast<size_t>(site.value)].type.dtype; }
+
+// The same numbers in a type of another kind (doubles for floats), where it holds them all; else as they are.
+Value in_type(const Value& value, DType dtype) {
+  if (!value.is_tensor() || dtype == DType::undefined) return value;
+  const Tensor& tensor = value.tensor();
+  const auto holds_numbers = [](DType type) { return is_floating(type) || is_integer(type) || type == DType::bool_; };
+  const bool is_other_kind = is_floating(tensor.dtype()) != is_floating(dtype);
+  if (!holds_numbers(tensor.dtype()) || !holds_numbers(dtype) || !is_other_kind) return value;
+  std::vector<double> elements(static_cast<size_t>(tensor.element_count()));
+  load_doubles(tensor, 0, elements);
+  const double largest = dtype == DType::bool_ ? 1 : dtype == DType::int32 || dtype == DType::int64 ? 1 << 30 : 127;
+  const auto fits = [&](double element) {
+    return element == std::trunc(element) && element >= 0 && element <= largest;
+  };
+  if (!is_floating(dtype) && !std::ranges::all_of(elements, fits)) return value;
+  auto moved = Tensor::allocate(is_floating(dtype) ? DType::float64 : dtype, tensor.shape());
+  if (!moved.ok()) return value;
+  store_doubles(*moved, 0, elements);
+  return moved.take();
+}
+
+Value clamped_at_zero(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return value;
+  auto clamped = Tensor::allocate(value.tensor().dtype(), value.tensor().shape());
+  if (!clamped.ok()) return value;
+  std::vector<double> elements(static_cast<size_t>(clamped->element_count()));
+  load_doubles(value.tensor(), 0, elements);
+  for (double& element : elements) element = element < 0 ? 0 : element;
+  store_doubles(*clamped, 0, elements);
+  return clamped.take();
+}
+
+// Whether `narrow` is `wide` rounded to a type of less precision; what is beyond its range may be anything large.
+bool is_rounded_to(const Tensor& wide, const Tensor& narrow) {
+  if (!is_floating(wide.dtype()) || !is_floating(narrow.dtype()) || wide.element_count() != narrow.element_count())
+    return false;
+  if (!(float_limits(narrow.dtype()).epsilon > float_limits(wide.dtype()).epsilon)) return false;
+  auto rounded = Tensor::allocate(narrow.dtype(), wide.shape());
+  if (!rounded.ok()) return false;
+  std::vector<double> elements(static_cast<size_t>(wide.element_count()));
+  load_doubles(wide, 0, elements);
+  store_doubles(*rounded, 0, elements);
+  constexpr double kPartOfRange = 1.0 / 8;
+  const double largest = float_limits(narrow.dtype()).max_finite;
+  for (int64_t index = 0; index < narrow.element_count(); ++index) {
+    const double held = element_as_double(narrow, index), wanted = elements[static_cast<size_t>(index)];
+    if (held == element_as_double(*rounded, index) || (std::isnan(held) && std::isnan(wanted))) continue;
+    const bool is_beyond = std::abs(wanted) >= largest && std::abs(held) >= kPartOfRange * largest;
+    if (!is_beyond || std::signbit(held) != std::signbit(wanted)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Value as_double(const Value& value) {
+  if (!value.is_tensor() || !is_floating(value.tensor().dtype())) return value;
+  auto wide = Tensor::allocate(DType::float64, value.tensor().shape());
+  if (!wide.ok()) return value;
+  load_doubles(value.tensor(), 0, wide->mutable_as<double>());
+  return wide.take();
+}
+
+Result<Region> RegionRunner::run(int32_t target_a, int32_t target_b, const Instance& instance) const {
+  return run_both(target_a, target_b, {.instance = instance});
+}
+
+Result<Region> RegionRunner::run_past(int32_t target_a, int32_t target_b, const Instance& instance,
+                                      const ValueMatch& pair) const {
+  return run_both(target_a, target_b, {.instance = instance, .no_pair = pair.a});
+}
+
+Result<Region> RegionRunner::run_nudged(int32_t target_a, int32_t target_b, const Instance& instance,
+                                        uint32_t seed) const {
+  return run_both(target_a, target_b, {.instance = instance, .nudge = seed});
+}
+
+Result<Region> RegionRunner::run_both(int32_t target_a, int32_t target_b, const Walk& how) const {
+  Region region;
+  Walk filler{.instance = how.instance, .fills = true};
+  Walk in_a = how, in_b = how;
+  in_b.in_a = false;
+  in_a.filler = in_b.filler = &filler;
+  in_a.target = in_b.other_target = target_a;
+  in_b.target = in_a.other_target = target_b;
+  region.found = PX_TRY(compute(target_b, in_b));
+  region.given_b = given(target_b, in_b);
+  region.nodes_b = std::move(in_b.nodes);
+  region.expected = PX_TRY(compute(target_a, in_a));
+  region.given_a = given(target_a, in_a);
+  region.nodes_a = std::move(in_a.nodes);
+  return region;
+}
+
+Result<Value> RegionRunner::run_with(int32_t target_a, int32_t target_b, const Instance& instance,
+                                     const Constants& constants) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance, .in_a = false, .target = target_b, .other_target = target_a, .filler = &filler};
+  walk.values = constants;
+  return compute(target_b, walk);
+}
+
+Result<Value> RegionRunner::run_without(int32_t target_a, int32_t target_b, const Instance& instance,
+                                        const PlacedNode& node, bool in_a) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance,
+            .in_a = in_a,
+            .target = in_a ? target_a : target_b,
+            .other_target = in_a ? target_b : target_a,
+            .left_out = node,
+            .filler = &filler};
+  return compute(walk.target, walk);
+}
+
+Result<Value> RegionRunner::run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
+                                         const Replaced& replaced) const {
+  const bool in_a = replaced.in_a;
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance,
+            .in_a = in_a,
+            .target = in_a ? target_a : target_b,
+            .other_target = in_a ? target_b : target_a,
+            .replaced = in_a ? replaced.node_a : replaced.node_b,
+            .replacement = in_a ? replaced.node_b : replaced.node_a,
+            .keeps_constants = replaced.keeps_constants,
+            .filler = &filler};
+  return compute(walk.target, walk);
+}
+
+// The other side's node on what this side's reads, port by port, but on its own constants unless this side keeps its
+// own.
+Result<std::vector<Value>> RegionRunner::run_replacement(const PlacedNode& placed, Walk& walk) const {
+  const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
+  const PlacedNode by = walk.replacement;
+  const std::vector<ValueId>&inputs = placed.node().inputs, &inputs_by = by.node().inputs;
+  // Where each has a constant in the place of the other's value, the values stand for each other.
+  const auto counterpart = [&](size_t port) {
+    if (walk.keeps_constants || !side.reads_constant(placed, port)) return port;
+    for (size_t crossed = 0; crossed < std::min(inputs.size(), inputs_by.size()); ++crossed) {
+      if (other.reads_constant(by, crossed) && !side.reads_constant(placed, crossed)) return crossed;
+    }
+    return port;
+  };
+  return other.replay(by, [&](int32_t read) -> Result<Value> {
+    if (!walk.keeps_constants && other.follows_from_constants(read))
+      return walk.in_a ? other.constant(read) : as_b_holds_it(read, other.constant(read));
+    for (size_t port = 0; port < std::min(inputs.size(), inputs_by.size()); ++port) {
+      if (ModelSide::site_read(*by.place, inputs_by[port]) != read) continue;
+      const int32_t mine = ModelSide::site_read(*placed.place, inputs[counterpart(port)]);
+      if (mine >= 0) return value_of(mine, walk);
+    }
+    return usage_error("the counterpart reads what this node does not");
+  });
+}
+
+// The value that a node computes with, in place of what it makes.
+Result<Value> RegionRunner::pass_on(const PlacedNode& placed, Walk& walk) const {
+  const ModelSide& side = walk.in_a ? a_ : b_;
+  if (placed.node().outputs.size() != 1) return usage_error("only a node with one output can be left out");
+  for (const ValueId input : placed.node().inputs) {
+    const int32_t read = ModelSide::site_read(*placed.place, input);
+    if (read < 0 || side.follows_from_constants(read)) continue;
+    const Value value = PX_TRY(value_of(read, walk));
+    const ValueDef& made = placed.place->graph->values[static_cast<size_t>(placed.node().outputs.front())];
+    return placed.node().op_type == "Cast" ? in_type(value, made.type.dtype) : value;
+  }
+  return usage_error("a node without inputs cannot be left out");
+}
+
+// What a DequantizeLinear makes, before it was rounded to codes.
+Result<Value> RegionRunner::before_codes(int32_t id, const PlacedNode& placed, Walk& walk) const {
+  const ModelSide &side = walk.in_a ? a_ : b_, &other = walk.in_a ? b_ : a_;
+  const Graph& graph = *placed.place->graph;
+  if (const ValueId before = float_just_before_codes(graph, placed.node()); before != kNoValue) {
+    const int32_t read = ModelSide::site_read(*placed.place, before);
+    Value value = read < 0 ? Value() : PX_TRY(value_of(read, walk));
+    const auto quantize = static_cast<size_t>(quantize_just_before(graph, placed.node()));
+    const std::optional<Codes> codes = codes_of(graph, graph.nodes[quantize]);
+    return clamps_ && codes.has_value() && codes->lowest == 0 ? clamped_at_zero(value) : value;
+  }
+  const int32_t counterpart = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
+  const Value held = side.follows_from_constants(id) && counterpart >= 0 ? other.constant(counterpart) : Value();
+  if (held.is_absent()) return usage_error("what was taken to codes is not to be had");
+  return held;
+}
+
+std::vector<Value> RegionRunner::given(int32_t target, const Walk& walk) const {
+  std::vector<Value> values;
+  const PlacedNode made_by = (walk.in_a ? a_ : b_).producer(target);
+  if (made_by.id == kNoNode) return values;
+  for (const ValueId input : made_by.node().inputs) {
+    const auto found = walk.values.find(ModelSide::site_read(*made_by.place, input));
+    values.push_back(found == walk.values.end() ? Value() : found->second);
+  }
+  return values;
+}
+
+Result<Region> RegionRunner::read(int32_t value_a, int32_t value_b, const Instance& instance) const {
+  Region region;
+  Walk filler{.instance = instance, .fills = true};
+  Walk in_b{.instance = instance, .in_a = false, .filler = &filler}, in_a{.instance = instance, .filler = &filler};
+  region.found = PX_TRY(value_of(value_b, in_b));
+  region.nodes_b = std::move(in_b.nodes);
+  region.expected = PX_TRY(value_of(value_a, in_a));
+  region.nodes_a = std::move(in_a.nodes);
+  return region;
+}
+
+Result<Value> RegionRunner::make(int32_t id, bool in_a, const Instance& instance) const {
+  Walk filler{.instance = instance, .fills = true};
+  Walk walk{.instance = instance, .in_a = in_a, .filler = &filler};
+  return value_of(id, walk);
+}
+
+// As it was captured; what was not, as A's nodes make it of what was.
+Result<Value> RegionRunner::value_of_a(int32_t id, Walk& walk) const {
+  const std::string path = path_in(walk.instance, a_.static_path(id));
+  Value value = PX_TRY(a_.captured(path));
+  if (!value.is_absent() || path.empty() || walk.fills || a_.site(id).role != ValueSite::Role::node_output)
+    return value;
+  auto made = value_of(id, *walk.filler);
+  return made.ok() ? made.take() : Value();
+}
+
+Result<Value> RegionRunner::known(int32_t id, Walk& walk) const {
+  const ModelSide& side = walk.in_a ? a_ : b_;
+  if (side.is_constant(id)) {
+    const Value held = side.constant(id);
+    return walk.in_a ? as_b_holds_it(id, held) : held;
+  }
+  const int32_t other = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)];
+  // Part of the side's own definition, unless the other side computes it: then it is judged by itself.
+  const bool is_computed = other >= 0 && !(walk.in_a ? b_ : a_).follows_from_constants(other);
+  if (side.follows_from_constants(id) && !is_computed) return Value();
+  const bool is_source = side.site(id).role != ValueSite::Role::node_output;
+  if (other < 0 && !is_source) return Value();
+  const int32_t in_a = walk.in_a ? id : other;
+  const bool is_no_pair = (walk.no_pair >= 0 && in_a == walk.no_pair) || parted_.contains(in_a);
+  if (other >= 0 && id != walk.target && other != walk.other_target && !is_no_pair) {
+    const DType mine = declared_dtype(side.site(id)), theirs = declared_dtype(a_.site(in_a));
+    const bool is_same_type = mine == theirs || mine == DType::undefined || theirs == DType::undefined || is_source;
+    const bool are_floats = is_floating(mine) && is_floating(theirs);
+    const bool are_codes = is_byte(mine) && is_byte(theirs);
+    if (is_same_type || are_floats || are_codes) {
+      const Value value = PX_TRY(value_of_a(in_a, walk));
+      return is_same_type ? value : are_codes ? as_codes_of(value, mine) : as_double(value);
+    }
+  }
+  return is_source ? side.captured(path_in(walk.instance, side.static_path(id))) : Result<Value>(Value());
+}
+
+// A constant of A, but as B has it where B's is the same in a narrower type: that is no other definition.
+Value RegionRunner::as_b_holds_it(int32_t id, const Value& stored) const {
+  const int32_t other = matching_.b_of_a[static_cast<size_t>(id)];
+  const Value narrow = other >= 0 && b_.is_constant(other) ? b_.constant(other) : Value();
+  if (!stored.is_tensor() || !narrow.is_tensor() || !is_rounded_to(stored.tensor(), narrow.tensor())) return stored;
+  auto held = Tensor::allocate(stored.tensor().dtype(), stored.tensor().shape());
+  if (!held.ok()) return stored;
+  std::vector<double> elements(static_cast<size_t>(held->element_count()));
+  load_doubles(narrow.tensor(), 0, elements);
+  store_doubles(*held, 0, elements);
+  return held.take();
+}
+
+Result<Value> RegionRunner::value_of(int32_t id, Walk& walk) const {
+  const auto before = walk.values.find(id);
+  if (before != walk.values.end()) return before->second;
+  const ModelSide& side = walk.in_a ? a_ : b_;
+  // Constants that a call is given are part of the call's definition, not of what is inside.
+  const int32_t given = side.given_to_call(id);
+  if (given >= 0 && !side.follows_from_constants(given)) return value_of(given, walk);
+  // What a call makes is what its function makes, in which values may have counterparts that the call has none of.
+  const bool is_paired = (walk.in_a ? matching_.b_of_a : matching_.a_of_b)[static_cast<size_t>(id)] >= 0;
+  const int32_t returned = is_paired ? -1 : side.returned_by_call(id);
+  if (returned >= 0) return value_of(returned, walk);
+  Value value = PX_TRY(known(id, walk));
+  const bool is_nudged = walk.nudge != 0 && !value.is_absent();
+  if (is_nudged) value = nudged_value(value, walk.nudge + static_cast<uint32_t>(id) * 0x632BE5ABU, kNudge);
+  if (value.is_absent()) value = PX_TRY(compute(id, walk));
+  walk.values[id] = value;
+  return value;
+}
+
+Result<Value> RegionRunner::compute(int32_t id, Walk& walk) const {
+  const ModelSide& side = walk.in_a ? a_ : b_;
+  const PlacedNode placed = side.producer(id);
+  if (placed.id == kNoNode && side.is_constant(id)) return side.constant(id);
+  if (placed.id == kNoNode) return usage_error(fmt::format("value '{}' was not captured", side.site(id).name));
+  if (placed == walk.left_out) return pass_on(placed, walk);
+  if (std::ranges::find(without_codes_, placed) != without_codes_.end()) return before_codes(id, placed, walk);
+  if (++walk.depth > kMostBetween) return usage_error("too many nodes lie between two values that match");
+  auto outputs = placed == walk.replaced ? run_replacement(placed, walk)
+                                         : side.replay(placed, [&](int32_t read) { return value_of(read, walk); });
+  --walk.depth;
+  if (!outputs.ok()) return std::move(outputs).error();
+  const bool counts = id == walk.target || !side.follows_from_constants(id);
+  if (!walk.fills && counts && std::ranges::find(walk.nodes, placed) == walk.nodes.end()) walk.nodes.push_back(placed);
+  const Node& node = placed.node();
+  for (size_t index = 0; index < std::min(node.outputs.size(), outputs->size()); ++index) {
+    const ValueSite* site =
+        node.outputs[index] == kNoValue ? nullptr : placed.place->values[static_cast<size_t>(node.outputs[index])];
+    if (site != nullptr) walk.values[site->id] = (*outputs)[index];
+  }
+  return walk.values[id];
+}
+
+}  // namespace parallax::diff

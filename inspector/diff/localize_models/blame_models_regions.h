@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regions: what lies between a pair of matched values and the matched values before them, on both sides, and what each
+// side's part makes of A's values.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "inspector/diff/localize_models/blame_models_side.h"
+#include "inspector/diff/matching/matching.h"
+
+namespace parallax::diff {
+
+struct Region {
+  Value expected;  // what A's nodes make of A's values
+  Value found;     // what B's nodes make of the same
+  std::vector<PlacedNode>
+      nodes_a;  // that were run, inputs before readers; of those that make constants the target's only
+  std::vector<PlacedNode> nodes_b;
+  std::vector<Value> given_a, given_b;  // what the nodes that make the two values read
+};
+
+// Not rounded: the oracle takes doubles for any type of floats.
+Value as_double(const Value& value);
+
+class RegionRunner {
+ public:
+  RegionRunner(const ModelSide& a, const ModelSide& b, const ModelMatching& matching)
+      : a_(a), b_(b), matching_(matching) {}
+
+  // Errors: those of the oracle; usage, when a value is not to be had.
+  Result<Region> run(int32_t target_a, int32_t target_b, const Instance& instance) const;
+
+  // The same, where one pair of matched values before it does not count: both sides make of their own what they do.
+  Result<Region> run_past(int32_t target_a, int32_t target_b, const Instance& instance, const ValueMatch& pair) const;
+
+  // The same, all floats that are read (values and constants) moved by some units in the last place of float32, this
+  // way or that as `seed` (not 0) has it: what rounding may make of either definition.
+  Result<Region> run_nudged(int32_t target_a, int32_t target_b, const Instance& instance, uint32_t seed) const;
+
+  // What B's nodes make of A's values where they read these constants, by site of B, in place of their own.
+  using Constants = std::unordered_map<int32_t, Value>;
+  Result<Value> run_with(int32_t target_a, int32_t target_b, const Instance& instance,
+                         const Constants& constants) const;
+
+  // What one side's nodes make of A's values when one of them hands on the value it reads.
+  Result<Value> run_without(int32_t target_a, int32_t target_b, const Instance& instance, const PlacedNode& node,
+                            bool in_a) const;
+
+  // What one side's nodes make of A's values when one of them is defined as its counterpart is: by that one's operator
+  // and attributes, and by its constants unless each keeps its own.
+  struct Replaced {
+    PlacedNode node_a, node_b;
+    bool in_a = false;
+    bool keeps_constants = false;
+  };
+  Result<Value> run_as_other(int32_t target_a, int32_t target_b, const Instance& instance,
+                             const Replaced& replaced) const;
+
+  // A value of either side, made of A's values.
+  Result<Value> make(int32_t id, bool in_a, const Instance& instance) const;
+
+  // From here on, a value of A counts as having no counterpart.
+  void part(int32_t id) { parted_.insert(id); }
+
+  // From here on these DequantizeLinear nodes, of either model, hand on what their codes were made of: the float that
+  // was quantised, or the constant that stands for theirs in the other model. With `clamps`, codes that begin at zero
+  // stand for a Relu.
+  void leave_out_codes(std::vector<PlacedNode> dequantizers, bool clamps) {
+    without_codes_ = std::move(dequantizers);
+    clamps_ = clamps;
+  }
+
+  // The same for values as they are read: those that A has are taken as they are, and nothing is run for them.
+  Result<Region> read(int32_t value_a, int32_t value_b, const Instance& instance) const;
+
+ private:
+  struct Walk {
+    const Instance& instance;
+    bool in_a = true;
+    int32_t target = -1;
+    int32_t other_target = -1;  // of the other side
+    PlacedNode left_out = {};
+    PlacedNode replaced = {}, replacement = {};  // a node of this side, and the other side's that is run instead
+    bool keeps_constants = false;                // of this side, where the other's node is run
+    int32_t no_pair = -1;                        // a value of A that counts as having no counterpart
+    std::vector<PlacedNode> nodes = {};
+    std::unordered_map<int32_t, Value> values = {};
+    int depth = 0;
+    bool fills = false;      // makes A's values that were not captured; its nodes belong to no region
+    Walk* filler = nullptr;  // the one that does, for the others
+    uint32_t nudge = 0;      // seed; 0: values are read as they are
+  };
+
+  // Both definitions, each walked as `how` says apart from its side and targets.
+  Result<Region> run_both(int32_t target_a, int32_t target_b, const Walk& how) const;
+  Result<Value> value_of(int32_t id, Walk& walk) const;
+  Result<Value> compute(int32_t id, Walk& walk) const;
+  Result<Value> pass_on(const PlacedNode& placed, Walk& walk) const;
+  Result<Value> before_codes(int32_t id, const PlacedNode& placed, Walk& walk) const;
+  Result<std::vector<Value>> run_replacement(const PlacedNode& placed, Walk& walk) const;
+  std::vector<Value> given(int32_t target, const Walk& walk) const;
+  Value as_b_holds_it(int32_t id, const Value& stored) const;
+  // A's captured value for a value of either side, where that is known without computing; else absent.
+  Result<Value> known(int32_t id, Walk& walk) const;
+  Result<Value> value_of_a(int32_t id, Walk& walk) const;
+
+  const ModelSide &a_, &b_;
+  const ModelMatching& matching_;
+  std::unordered_set<int32_t> parted_;
+  std::vector<PlacedNode> without_codes_;
+  bool clamps_ = false;
+};
+
+}  // namespace parallax::diff

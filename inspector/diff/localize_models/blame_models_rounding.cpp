@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judging the nodes of two models side by side, each by the oracle on what it was given.
+#include "inspector/diff/localize_models/blame_models_rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/localize/accumulated_rounding.h"
+#include "inspector/diff/localize/captured_side.h"
+#include "inspector/diff/localize/explanation.h"
+#include "inspector/diff/localize/node_judge.h"
+#include "inspector/diff/matching/definition_distance.h"
+#include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/quantization.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+// One side's nodes, found by the paths of what they make.
+class JudgedSide {
+ public:
+  JudgedSide(const BlameSide& side, const ModelSide& model, std::shared_ptr<Executor> oracle, Side letter)
+      : captured_(side, model.model(), std::move(oracle)), letter_(letter) {
+    add_places(model.sites().main());
+  }
+
+  // The cause where the node that makes the value is wrong; nothing where it is right, or has been judged before.
+  Result<std::optional<Cause>> judge(const std::string& path, const ValueComparison& value) {
+    const std::string prefix(prefix_of(path));
+    const auto place = places_.find(static_path(prefix));
+    const ValueId id =
+        place == places_.end()
+            ? kNoValue
+            : place->second->graph->find_value(unescape_name(std::string_view(path).substr(prefix.size())));
+    if (id == kNoValue) {
+      unjudged_ = fmt::format("the graph at hand has no place for '{}'", path);
+      return std::optional<Cause>();
+    }
+    const ValueDef& definition = place->second->graph->values[static_cast<size_t>(id)];
+    if (definition.producer == kNoNode) return std::optional<Cause>();
+    const NodeInstance instance{place->second, definition.producer, prefix};
+    const Node& node = instance.definition();
+    if (!judged_.insert(fmt::format("{}\n{}", prefix, definition.producer)).second || wrong_.contains(&node))
+      return std::optional<Cause>();
+    std::vector<std::optional<Limit>> carried(node.outputs.size());
+    if (has_body(node)) carried[static_cast<size_t>(definition.output_index)] = value.limit;
+    const NodeJudgement judgement = PX_TRY(judge_node(captured_, instance, carried));
+    if (!judgement.is_judged)
+      unjudged_ = fmt::format("'{}' ({}): {}", node.display_name, node.op_type, judgement.reason);
+    if (!judgement.is_judged || !(judgement.introduced > 1)) return std::optional<Cause>();
+    wrong_.insert(&node);
+    return std::optional<Cause>(cause_of(instance, judgement, value));
+  }
+
+  const std::string& unjudged() const { return unjudged_; }
+
+ private:
+  void add_places(const GraphSites& place) {
+    places_.emplace(place.scope, &place);
+    for (const GraphSites::Child& child : place.children) add_places(*child.sites);
+  }
+
+  Cause cause_of(const NodeInstance& instance, const NodeJudgement& judgement, const ValueComparison& value) const {
+    Cause cause;
+    cause.node = value.node.empty() ? instance.definition().display_name : value.node;
+    cause.op = instance.definition().op_type;
+    cause.path = value.path;
+    cause.introduced = judgement.introduced;
+    cause.side = letter_;
+    set_source(instance.definition(), cause);
+    const WhyEvidence evidence(captured_, instance, judgement, letter_ == Side::a ? "A" : "B", {}, Alone::unknown);
+    cause.why = "both models define it alike, but it is computed wrongly: " + explain(evidence).sentence;
+    return cause;
+  }
+
+  CapturedSide captured_;
+  Side letter_;
+  std::unordered_map<std::string, const GraphSites*> places_;  // by static prefix
+  std::unordered_set<std::string> judged_;                     // instances
+  std::unordered_set<const Node*> wrong_;
+  std::string unjudged_;
+};
+
+// Where something differs that no node at hand explains: the first such value.
+Cause first_divergence(const Comparison& comparison, const std::string& unjudged) {
+  const ValueComparison* const first = first_diverged(comparison);
+  Cause cause = cause_at(*first, "the first value that differs; both models define it alike");
+  cause.inherited = first->severity;
+  if (!unjudged.empty()) cause.why += ", and not every node could be judged: " + unjudged;
+  return cause;
+}
+
+// Inputs that the two executions were not given alike: nothing that follows can be laid to a node.
+std::vector<Cause> other_inputs(const ModelSide& a, const Comparison& comparison) {
+  std::vector<Cause> causes;
+  const Graph& graph = *a.sites().main().graph;
+  for (const ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    const bool is_input = std::ranges::any_of(graph.inputs, [&](ValueId input) {
+      return escape_name(graph.values[static_cast<size_t>(input)].name) == value.path;
+    });
+    if (!is_input) continue;
+    Cause cause = cause_at(value, "the two were given different values for this input; both models define the same");
+    cause.rank = static_cast<int32_t>(causes.size()) + 1;
+    cause.node = value.path;
+    cause.op = "input";
+    cause.introduced = value.severity;
+    causes.push_back(std::move(cause));
+  }
+  return causes;
+}
+
+// Into `most`: how far each element of the two definitions has moved, where that is more.
+void add_movement(const Region& region, const Region& moved, std::vector<double>& most) {
+  for (const auto& [before, after] : {std::pair(&region.expected, &moved.expected), {&region.found, &moved.found}}) {
+    if (!after->is_tensor() || !(after->tensor().shape() == before->tensor().shape())) continue;
+    for (size_t index = 0; index < most.size(); ++index) {
+      const auto place = static_cast<int64_t>(index);
+      const double by =
+          std::abs(element_as_double(before->tensor(), place) - element_as_double(after->tensor(), place));
+      most[index] = std::max(most[index], by);
+    }
+  }
+}
+
+}  // namespace
+
+double apart_in_some_elements(const RegionRunner& regions, const ValueMatch& match, const Instance& instance,
+                              const Region& region, const Limit& limit) {
+  constexpr uint32_t kRounds = 3;
+  constexpr double kMargin = 4;
+  const auto is_float = [](const Value& value) { return value.is_tensor() && is_floating(value.tensor().dtype()); };
+  if (!is_float(region.expected) || !is_float(region.found)) return 0;
+  const Tensor &a = region.expected.tensor(), &b = region.found.tensor();
+  if (!(a.shape() == b.shape())) return 0;
+  std::vector<double> moved(static_cast<size_t>(a.element_count()));
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    const auto nudged = regions.run_nudged(match.a, match.b, instance, 0x9E3779B9U * round);
+    if (nudged.ok()) add_movement(region, *nudged, moved);
+  }
+  double largest = 0;
+  for (size_t index = 0; index < moved.size(); ++index) {
+    const double x = element_as_double(a, static_cast<int64_t>(index));
+    const double y = element_as_double(b, static_cast<int64_t>(index));
+    const double apart = std::abs(x - y), size = std::max(std::abs(x), std::abs(y));
+    if (!(apart > limit.atol + limit.rtol * std::abs(x)) || !(apart > kMargin * moved[index])) continue;
+    if (apart > kSameDefinition * size) largest = std::max(largest, apart / size);
+  }
+  return largest;
+}
+
+Result<std::vector<Cause>> judge_same_models(const BlameRequest& request, const ModelSide& a, const ModelSide& b,
+                                             Comparison& comparison) {
+  std::vector<Cause> causes;
+  if (first_diverged(comparison) == nullptr) return causes;
+  if (std::vector<Cause> inputs = other_inputs(a, comparison); !inputs.empty()) return inputs;
+  JudgedSide side_a(request.a, a, request.oracle, Side::a), side_b(request.b, b, request.oracle, Side::b);
+  for (const ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    if (request.cancel.is_cancelled()) return make_error(ErrorCode::cancelled, "the search for causes was cancelled");
+    if (auto wrong = PX_TRY(side_a.judge(value.a, value))) causes.push_back(std::move(*wrong));
+    if (auto wrong = PX_TRY(side_b.judge(value.b, value))) causes.push_back(std::move(*wrong));
+  }
+  if (!causes.empty()) {
+    std::ranges::stable_sort(causes, [](const Cause& x, const Cause& y) { return x.introduced > y.introduced; });
+    return causes;
+  }
+  const std::string& unjudged = side_a.unjudged().empty() ? side_b.unjudged() : side_a.unjudged();
+  const bool is_auto = !request.policy.tolerance.has_value() && request.policy.rules.empty();
+  if (!unjudged.empty() || !is_auto) return std::vector<Cause>{first_divergence(comparison, unjudged)};
+  if (std::optional<Cause> left = find_left_range(comparison); left.has_value())
+    return std::vector<Cause>{*std::move(left)};
+  // Codes leave limits so wide that nothing beyond them is rounding.
+  if (is_quantised(a.sites()) != is_quantised(b.sites())) {
+    Cause cause = first_divergence(comparison, unjudged);
+    cause.why =
+        "the first value that differs by more than its codes explain, though each step alone is within its limit";
+    return std::vector<Cause>{std::move(cause)};
+  }
+  for (ValueComparison& value : comparison.values) {
+    if (value.verdict != Verdict::diverged) continue;
+    accept_as_rounding(value,
+                       "rounding that grew on the way here: both models define the same, and every node is right on "
+                       "its own inputs");
+  }
+  conclude(comparison);
+  return causes;
+}
+
+}  // namespace parallax::diff

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sites, captured values and single nodes of one of two models.
+#include "inspector/diff/localize_models/blame_models_side.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/compare/captured_weights.h"
+#include "inspector/diff/compare/model_differences.h"
+#include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/tolerance/paths.h"
+#include "inspector/exec/value_path.h"
+#include "inspector/model/link.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr int kMostConstantNodes = 64;           // nodes behind one another that make a constant
+constexpr size_t kSmallBytes = size_t{1} << 20;  // constants that are computed once
+
+Result<std::shared_ptr<const Model>> model_of(const BlameSide& side) {
+  if (side.model != nullptr) return side.model;
+  for (size_t graph = 0; side.dump != nullptr && graph < side.dump->graphs().size(); ++graph) {
+    if (side.dump->graphs()[graph].is_executed) continue;
+    return with_captured_weights(*side.dump, PX_TRY(side.dump->model(static_cast<int32_t>(graph))));
+  }
+  return usage_error("a dump holds no graph, and blame between two models needs both");
+}
+
+}  // namespace
+
+Instance instance_of(std::string_view path) {
+  Instance instance;
+  const auto parsed = parse_value_path(path);
+  if (!parsed.ok()) return instance;
+  for (const Frame& frame : parsed->frames) {
+    if (frame.kind == Frame::Kind::graph || frame.kind == Frame::Kind::step) instance.outer += to_string(frame) + "//";
+    if (frame.kind == Frame::Kind::body) instance.iterations.push_back(frame.index);
+  }
+  return instance;
+}
+
+std::string path_in(const Instance& instance, std::string_view static_text) {
+  std::string path = instance.outer;
+  size_t used = 0;
+  for (size_t at = static_text.find(kAnyIteration); at != std::string_view::npos;
+       at = static_text.find(kAnyIteration)) {
+    if (used == instance.iterations.size()) return {};
+    path += fmt::format("{}[{}]", static_text.substr(0, at), instance.iterations[used++]);
+    static_text.remove_prefix(at + kAnyIteration.size());
+  }
+  return path.append(static_text);
+}
+
+bool is_same_operation(const PlacedNode& x, const PlacedNode& y) {
+  return hash_operator(x.node()) == hash_operator(y.node()) &&
+         hash_attributes(*x.place->graph, x.node()) == hash_attributes(*y.place->graph, y.node());
+}
+
+Result<std::unique_ptr<ModelSide>> ModelSide::create(const BlameSide& side, std::shared_ptr<Executor> oracle) {
+  auto model = PX_TRY(model_of(side));
+  SiteTable sites = PX_TRY(SiteTable::build(model));
+  return std::unique_ptr<ModelSide>(new ModelSide(side, std::move(model), std::move(sites), std::move(oracle)));
+}
+
+ModelSide::ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, SiteTable sites,
+                     std::shared_ptr<Executor> oracle)
+    : dump_(side.dump), model_(std::move(model)), sites_(std::move(sites)), oracle_(std::move(oracle)) {
+  options_.keep_casts = true;
+  places_.resize(sites_.sites().size());
+  add_places(sites_.main());
+  find_constants();
+  const auto entries = dump_->entries();
+  for (size_t index = 0; index < entries.size(); ++index) {
+    const DumpEntry& entry = entries[index];
+    if (entry.execution > 0 || entry.absence.has_value() || entry.level != CaptureLevel::all) continue;
+    if (side.damaged.contains(entry.path)) continue;
+    const bool is_new = entries_.emplace(entry.path, static_cast<int32_t>(index)).second;
+    if (!is_new) continue;
+    paths_[diff::static_path(entry.path)].push_back(entry.path);
+    const std::string prefix(prefix_of(entry.path));
+    std::vector<std::string>& known = prefixes_[diff::static_path(prefix)];
+    if (known.empty() || known.back() != prefix) known.push_back(prefix);  // a body's values come one after another
+  }
+}
+
+DType ModelSide::main_type() const {
+  std::map<DType, int64_t> counts;
+  for (const ValueSite& site : sites_.sites()) {
+    if (site.role != ValueSite::Role::node_output || site.is_constant_like || site.op == "Cast") continue;
+    const DType dtype = site.graph->values[static_cast<size_t>(site.value)].type.dtype;
+    if (is_floating(dtype)) ++counts[dtype];
+  }
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  // A node or two in another type are a part of a model that was cast, and no model of that type, unless they are all
+  // there is.
+  constexpr int64_t kLeast = 4;
+  if (most != counts.end() && most->second >= kLeast) return most->first;
+  const DType between = type_between_casts(*sites_.main().graph);
+  return between == DType::undefined ? DType::float32 : between;
+}
+
+void ModelSide::add_places(const GraphSites& place) {
+  for (const ValueSite* site : place.values) {
+    if (site != nullptr) places_[static_cast<size_t>(site->id)] = &place;
+  }
+  for (const auto& child : place.children) add_places(*child.sites);
+}
+
+void ModelSide::find_constants() {
+  from_constants_.assign(sites_.sites().size(), false);
+  for (const ValueSite& value : sites_.sites()) {  // a node's inputs come before its outputs
+    bool from_constants = is_constant(value.id);
+    if (!from_constants && value.role == ValueSite::Role::node_output) {
+      const PlacedNode placed = producer(value.id);
+      const std::vector<ValueId>& inputs = placed.node().inputs;
+      const auto is_from_constants = [&](ValueId input) {
+        const int32_t id = site_read(*placed.place, input);
+        return input == kNoValue || (id >= 0 && from_constants_[static_cast<size_t>(id)]);
+      };
+      const bool holds_graph = !bodies_of(placed.node()).empty() || placed.node().function != nullptr;
+      from_constants = !inputs.empty() && !holds_graph && std::ranges::all_of(inputs, is_from_constants);
+    }
+    from_constants_[static_cast<size_t>(value.id)] = from_constants;
+  }
+}
+
+PlacedNode ModelSide::producer(int32_t id) const {
+  const ValueSite& value = site(id);
+  return {&place_of(id), value.graph->values[static_cast<size_t>(value.value)].producer};
+}
+
+int32_t ModelSide::site_read(const GraphSites& place, ValueId value) {
+  if (value == kNoValue) return -1;
+  if (const ValueSite* site = place.values[static_cast<size_t>(value)]; site != nullptr) return site->id;
+  const auto outer = place.outer.find(value);
+  if (outer != place.outer.end() && outer->second != nullptr) return outer->second->id;
+  // Read by a body of a node of this graph, and defined further out.
+  const std::string& name = place.graph->values[static_cast<size_t>(value)].name;
+  for (const GraphSites* around = place.parent; around != nullptr; around = around->parent) {
+    const ValueId found = around->graph->find_value(name);
+    if (found == kNoValue || around->values[static_cast<size_t>(found)] == nullptr) continue;
+    return around->values[static_cast<size_t>(found)]->id;
+  }
+  return -1;
+}
+
+bool ModelSide::reads_constant(const PlacedNode& node, size_t port) const {
+  const int32_t read = site_read(*node.place, node.node().inputs[port]);
+  return read >= 0 && follows_from_constants(read);
+}
+
+int32_t ModelSide::given_to_call(int32_t id) const {
+  const GraphSites& place = place_of(id);
+  if (site(id).role != ValueSite::Role::input || place.parent == nullptr) return -1;
+  const auto is_this = [&](const GraphSites::Child& child) { return child.sites.get() == &place; };
+  const auto call = std::ranges::find_if(place.parent->children, is_this);
+  if (call == place.parent->children.end() || !call->attribute.empty()) return -1;
+  const std::vector<ValueId>& given = place.parent->graph->nodes[static_cast<size_t>(call->node)].inputs;
+  const std::vector<ValueId>& formal = place.graph->inputs;
+  const auto position = static_cast<size_t>(std::ranges::find(formal, site(id).value) - formal.begin());
+  return position < given.size() ? site_read(*place.parent, given[position]) : -1;
+}
+
+int32_t ModelSide::returned_by_call(int32_t id) const {
+  const PlacedNode call = producer(id);
+  if (call.id == kNoNode || call.node().function == nullptr) return -1;
+  const GraphSites* body = call.place->child(call.id, "");
+  const auto position = static_cast<size_t>(site(id).output_index);
+  if (body == nullptr || position >= body->graph->outputs.size()) return -1;
+  return site_read(*body, body->graph->outputs[position]);
+}
+
+bool ModelSide::is_constant(int32_t id) const {
+  const ValueSite& value = site(id);
+  return value.role == ValueSite::Role::initializer || (value.op == "Constant" && value.domain.empty());
+}
+
+const std::vector<std::string>& ModelSide::captured_paths(int32_t id) const {
+  static const std::vector<std::string> kNone;
+  const auto found = paths_.find(static_path(id));
+  return found == paths_.end() ? kNone : found->second;
+}
+
+std::vector<std::string> ModelSide::instance_paths(int32_t id) const {
+  std::vector<std::string> paths = captured_paths(id);
+  const auto prefixes = prefixes_.find(site(id).scope);
+  if (!paths.empty() || prefixes == prefixes_.end()) return paths;
+  for (const std::string& prefix : prefixes->second) {
+    std::string path = prefix + site(id).escaped_name;
+    if (std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+Result<Value> ModelSide::captured(const std::string& path) const {
+  const auto found = entries_.find(path);
+  return found == entries_.end() ? Value() : dump_->load(found->second);
+}
+
+Value ModelSide::stored(int32_t id) const {
+  const ValueSite& value = site(id);
+  const ValueDef& definition = value.graph->values[static_cast<size_t>(value.value)];
+  if (definition.initializer_index < 0) return {};
+  const StoredTensor& stored = value.graph->initializers[static_cast<size_t>(definition.initializer_index)];
+  return stored.external_location == kLeftOutOfDump ? Value() : Value(stored.tensor);
+}
+
+Value ModelSide::constant(int32_t id, int depth) const {
+  if (Value value = stored(id); !value.is_absent()) return value;
+  const std::vector<std::string>& paths = captured_paths(id);
+  if (!paths.empty()) {
+    auto value = captured(paths.front());
+    if (value.ok() && !value->is_absent()) return value.take();
+  }
+  return follows_from_constants(id) ? compute_constant(id, depth) : Value();
+}
+
+// Folded away by both executors: as the oracle makes it, in the type the graph gives it.
+Value ModelSide::compute_constant(int32_t id, int depth) const {
+  const auto known = computed_constants_.find(id);
+  if (known != computed_constants_.end()) return known->second;
+  const PlacedNode made_by = producer(id);
+  if (made_by.id == kNoNode || depth > kMostConstantNodes) return {};
+  auto outputs = replay(made_by, [&](int32_t read) { return Result<Value>(constant(read, depth + 1)); });
+  if (!outputs.ok()) return {};
+  Value value = (*outputs)[static_cast<size_t>(site(id).output_index)];
+  const DType declared = site(id).graph->values[static_cast<size_t>(site(id).value)].type.dtype;
+  if (value.is_tensor() && value.tensor().dtype() == DType::float64 && is_floating(declared)) {
+    auto rounded = Tensor::allocate(declared, value.tensor().shape());
+    if (!rounded.ok()) return {};
+    store_doubles(*rounded, 0, value.tensor().as<double>());
+    value = Value(rounded.take());
+  }
+  if (value.is_tensor() && value.tensor().size_bytes() <= kSmallBytes) computed_constants_.emplace(id, value);
+  return value;
+}
+
+Result<std::vector<Value>> ModelSide::replay(const PlacedNode& placed, const ValueOf& value_of) const {
+  const Node& node = placed.node();
+  std::unique_ptr<NodeReplay>& replay = replays_[&node];
+  if (replay == nullptr) replay = std::make_unique<NodeReplay>(model_, *placed.place->graph, node, oracle_, options_);
+  std::vector<Value> values;
+  for (const ValueId read : replay->reads()) {
+    const int32_t id = site_read(*placed.place, read);
+    if (id < 0) return usage_error(fmt::format("node '{}' reads a value that is not to be had", node.display_name));
+    values.push_back(PX_TRY(value_of(id)));
+    if (values.back().is_absent()) return usage_error(fmt::format("value '{}' was not captured", site(id).name));
+  }
+  return replay->run(values);
+}
+
+}  // namespace parallax::diff

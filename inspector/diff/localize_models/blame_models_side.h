@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// ModelSide: one of two different models as blame sees it: its sites, its captured values, and its nodes run alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/diff/localize/blame.h"
+#include "inspector/diff/localize/node_replay.h"
+#include "inspector/exec/sites.h"
+
+namespace parallax::diff {
+
+// Which of the repetitions a static path stands for: frames of steps and graphs, and the iterations in their order.
+struct Instance {
+  std::string outer;
+  std::vector<int64_t> iterations;
+};
+Instance instance_of(std::string_view path);
+// "loop.body[*]//x" -> "loop.body[3]//x"; empty when the instance has too few iterations.
+std::string path_in(const Instance& instance, std::string_view static_text);
+
+// A node in its place.
+struct PlacedNode {
+  const GraphSites* place = nullptr;
+  NodeId id = kNoNode;
+  const Node& node() const { return place->graph->nodes[static_cast<size_t>(id)]; }
+  bool operator==(const PlacedNode&) const = default;
+};
+
+// Operator and attributes, by meaning.
+bool is_same_operation(const PlacedNode& x, const PlacedNode& y);
+
+class ModelSide {
+ public:
+  static Result<std::unique_ptr<ModelSide>> create(const BlameSide& side, std::shared_ptr<Executor> oracle);
+
+  // The type that most of the nodes compute floats in, when these are a few at least; else float32.
+  DType main_type() const;
+  // The oracle rounds where the model casts, unless told not to.
+  void ignore_casts() { options_.keep_casts = false; }
+
+  const std::shared_ptr<const Model>& model() const { return model_; }
+  const SiteTable& sites() const { return sites_; }
+  const ValueSite& site(int32_t id) const { return sites_.sites()[static_cast<size_t>(id)]; }
+  const GraphSites& place_of(int32_t id) const { return *places_[static_cast<size_t>(id)]; }
+  std::string static_path(int32_t id) const { return site(id).scope + site(id).escaped_name; }
+  // The node that makes a value; no id for inputs and initializers.
+  PlacedNode producer(int32_t id) const;
+  // The site that a value read at `place` stands for; -1 when there is none.
+  static int32_t site_read(const GraphSites& place, ValueId value);
+  // What a called function's formal input stands for: the value that the call gives it; -1 for all other values.
+  int32_t given_to_call(int32_t id) const;
+  // What the called function hands out as this result of its call; -1 for what no call makes.
+  int32_t returned_by_call(int32_t id) const;
+  bool is_constant(int32_t id) const;  // an initializer or the output of a Constant
+  // Computed from constants alone, or one itself.
+  bool follows_from_constants(int32_t id) const { return from_constants_[static_cast<size_t>(id)]; }
+
+  // Instances of a value that were captured in full, in order.
+  const std::vector<std::string>& captured_paths(int32_t id) const;
+  // The same; where there are none (it was fused away), the instances of the graph it stands in that anything was
+  // captured of.
+  std::vector<std::string> instance_paths(int32_t id) const;
+  Result<Value> captured(const std::string& path) const;  // absent when it was not captured
+  // Of an initializer or a Constant; absent where the payload is not at hand.
+  Value stored(int32_t id) const;
+  // Of what follows from constants: stored, captured, or computed from what is; absent where it is not to be had.
+  Value constant(int32_t id) const { return constant(id, 0); }
+
+  // Whether the node reads something that follows from constants there.
+  bool reads_constant(const PlacedNode& node, size_t port) const;
+
+  // What `node` makes of values that `value_of` gives for the sites it reads.
+  using ValueOf = std::function<Result<Value>(int32_t id)>;
+  Result<std::vector<Value>> replay(const PlacedNode& node, const ValueOf& value_of) const;
+
+ private:
+  ModelSide(const BlameSide& side, std::shared_ptr<const Model> model, SiteTable sites,
+            std::shared_ptr<Executor> oracle);
+  void add_places(const GraphSites& place);
+  void find_constants();
+  Value constant(int32_t id, int depth) const;
+  Value compute_constant(int32_t id, int depth) const;
+
+  std::shared_ptr<const DumpReader> dump_;
+  std::shared_ptr<const Model> model_;
+  SiteTable sites_;
+  std::shared_ptr<Executor> oracle_;
+  RunOptions options_;
+  std::vector<const GraphSites*> places_;  // by site
+  std::vector<bool> from_constants_;       // likewise
+  std::unordered_map<std::string, int32_t> entries_;
+  std::unordered_map<std::string, std::vector<std::string>> paths_;     // by static path
+  std::unordered_map<std::string, std::vector<std::string>> prefixes_;  // of captured paths, by scope
+  mutable std::unordered_map<int32_t, Value> computed_constants_;       // small ones
+  mutable std::unordered_map<const Node*, std::unique_ptr<NodeReplay>> replays_;
+};
+
+}  // namespace parallax::diff

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walking back from two values to the node that makes both; fingerprints of bodies.
+#include "inspector/diff/localize_models/blame_models_swaps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "inspector/diff/matching/matching_attributes.h"
+#include "inspector/diff/matching/matching_graph.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr int kLongestSwap = 8;
+
+DType dtype_of(const ModelSide& side, int32_t id) {
+  const ValueSite& site = side.site(id);
+  return site.graph->values[static_cast<size_t>(site.value)].type.dtype;
+}
+
+// The value and what it is made of, as long as that is one value.
+std::vector<int32_t> chain_of(const ModelSide& side, int32_t id) {
+  std::vector<int32_t> chain = {id};
+  while (chain.size() < kLongestSwap) {
+    const PlacedNode node = side.producer(chain.back());
+    if (node.id == kNoNode || node.node().outputs.size() != 1) break;
+    std::vector<int32_t> reads;
+    for (const ValueId input : node.node().inputs) {
+      const int32_t read = ModelSide::site_read(*node.place, input);
+      if (read >= 0 && !side.follows_from_constants(read) && std::ranges::find(reads, read) == reads.end())
+        reads.push_back(read);
+    }
+    if (reads.size() > 1) std::erase_if(reads, [&](int32_t read) { return !is_floating(dtype_of(side, read)); });
+    if (reads.size() != 1) break;  // beside values, shapes do not count
+    chain.push_back(reads.front());
+  }
+  return chain;
+}
+
+// What a body's nodes and the constants they read sum up to, in whichever order they stand.
+HashKey fingerprint(const ModelSide& side, const GraphSites& body) {
+  HashKey sum = 0;
+  for (const NodeId id : body.graph->order) {
+    const Node& node = body.graph->nodes[static_cast<size_t>(id)];
+    if (node.op_type == "Constant" || node.op_type == "Identity") continue;
+    HashKey key = mix(hash_operator(node), hash_attributes(*body.graph, node));
+    for (const ValueId input : node.inputs) {
+      const int32_t read = ModelSide::site_read(body, input);
+      const Value stored = read >= 0 && side.is_constant(read) ? side.stored(read) : Value();
+      if (stored.is_tensor()) key += hash_tensor({"", stored.tensor(), "", {}, "", false, ""});
+    }
+    sum += mix(key, 1);
+  }
+  for (const GraphSites::Child& child : body.children) sum += mix(fingerprint(side, *child.sites), 2);
+  return sum;
+}
+
+struct Branches {
+  PlacedNode node;
+  HashKey then_branch = 0, else_branch = 0;
+};
+
+void collect_branches(const ModelSide& side, const GraphSites& place, std::vector<Branches>& found) {
+  for (const NodeId id : place.graph->order) {
+    const GraphSites* then_branch = place.child(id, "then_branch");
+    const GraphSites* else_branch = place.child(id, "else_branch");
+    if (then_branch == nullptr || else_branch == nullptr) continue;
+    found.push_back({{&place, id}, fingerprint(side, *then_branch), fingerprint(side, *else_branch)});
+  }
+  for (const GraphSites::Child& child : place.children) collect_branches(side, *child.sites, found);
+}
+
+}  // namespace
+
+std::vector<PlacedNode> find_swapped_branches(const ModelSide& a, const ModelSide& b) {
+  std::vector<Branches> in_a, in_b;
+  collect_branches(a, a.sites().main(), in_a);
+  collect_branches(b, b.sites().main(), in_b);
+  std::vector<PlacedNode> swapped;
+  for (const Branches& x : in_a) {
+    const auto is_swapped = [&](const Branches& y) {
+      return x.then_branch == y.else_branch && x.else_branch == y.then_branch;
+    };
+    const auto is_same = [&](const Branches& y) {
+      return x.then_branch == y.then_branch && x.else_branch == y.else_branch;
+    };
+    if (x.then_branch == x.else_branch || std::ranges::any_of(in_b, is_same)) continue;
+    if (std::ranges::count_if(in_b, is_swapped) == 1) swapped.push_back(x.node);
+  }
+  return swapped;
+}
+
+std::optional<CommonOrigin> common_origin(const ModelSide& side, int32_t first, int32_t second) {
+  if (first < 0 || second < 0 || first == second) return std::nullopt;
+  const auto output_of = [&](int32_t id) { return static_cast<size_t>(side.site(id).output_index); };
+  const std::vector<int32_t> from_first = chain_of(side, first), from_second = chain_of(side, second);
+  for (const int32_t x : from_first) {
+    for (const int32_t y : from_second) {
+      const PlacedNode node = side.producer(x);
+      if (x == y || node.id == kNoNode || !(node == side.producer(y))) continue;
+      return CommonOrigin{node, output_of(x), output_of(y)};
+    }
+  }
+  return std::nullopt;
+}
+
+// Two nodes, each reading what the other should: it is the node before both that hands out its results the other way
+// round.
+void join_swapped_outputs(const ModelSide& a, bool names_agree, std::vector<ModelRoot>& roots) {
+  for (size_t first = 0; first < roots.size(); ++first) {
+    const auto origin = common_origin(a, roots[first].wanted, roots[first].instead);
+    if (!origin.has_value()) continue;
+    const auto is_other_half = [&](const ModelRoot& root) {
+      const auto other = common_origin(a, root.wanted, root.instead);
+      return other.has_value() && other->node == origin->node && other->first_output == origin->second_output &&
+             other->second_output == origin->first_output;
+    };
+    const auto second =
+        std::ranges::find_if(roots.begin() + static_cast<std::ptrdiff_t>(first) + 1, roots.end(), is_other_half);
+    ModelRoot& root = roots[first];
+    // By name, the reader reads what it should.
+    const bool is_named_right = names_agree && root.b_reads == a.site(root.wanted).name;
+    if (second == roots.end() && !is_named_right) continue;
+    root.why = fmt::format("its outputs {} and {} are swapped in B: '{}' gets the other's", origin->first_output,
+                           origin->second_output, root.node.node().display_name);
+    root.node = origin->node;
+    root.wanted = root.instead = -1;
+    if (second == roots.end()) continue;
+    root.introduced = std::max(root.introduced, second->introduced);
+    roots.erase(second);
+  }
+  std::vector<ModelRoot> joined;
+  for (ModelRoot& root : roots) {
+    const auto known = std::ranges::find(joined, root.node, &ModelRoot::node);
+    if (known == joined.end()) {
+      joined.push_back(std::move(root));
+    } else {
+      known->introduced = std::max(known->introduced, root.introduced);
+      known->also_seen_at.push_back(std::move(root.path));
+    }
+  }
+  roots = std::move(joined);
+}
+
+}  // namespace parallax::diff

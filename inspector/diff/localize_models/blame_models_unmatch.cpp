@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks values up, and takes back pairs that say nothing.
+#include "inspector/diff/localize_models/blame_models_unmatch.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "inspector/diff/localize_models/blame_models_constants.h"
+#include "inspector/diff/localize_models/blame_models_explain.h"
+#include "inspector/diff/localize_models/blame_models_ties.h"
+#include "inspector/diff/matching/definition_distance.h"
+#include "inspector/diff/matching/unmatch.h"
+#include "inspector/model/placing_inputs.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr double kNoTrace = 1e-5;  // of a value's size: no more than rounding
+
+// Equal numbers say that what they were made of was equal; equal indices and conditions do not.
+bool holds_numbers(const ValueComparison& value) {
+  const std::optional<DType> dtype = dtype_from_name(value.dtype);
+  return dtype.has_value() && (is_floating(*dtype) || *dtype == DType::int8 || *dtype == DType::uint8);
+}
+
+}  // namespace
+
+ComparedValues::ComparedValues(const ModelSide& a, Comparison& comparison) : a_(a) {
+  for (ValueComparison& value : comparison.values) {
+    if (!value.a.empty()) by_path_.emplace(value.a, &value);  // B may give one of these names to a value of its own
+  }
+}
+
+const ValueComparison* ComparedValues::find(const std::string& path) const {
+  const auto found = by_path_.find(path);
+  return found == by_path_.end() ? nullptr : found->second;
+}
+
+bool ComparedValues::has_diverged(int32_t id) const {
+  return std::ranges::any_of(a_.captured_paths(id), [&](const std::string& path) {
+    const auto value = by_path_.find(path);
+    return value != by_path_.end() && value->second->verdict == Verdict::diverged;
+  });
+}
+
+bool ComparedValues::is_unmatched(int32_t id) const {
+  return std::ranges::any_of(a_.captured_paths(id), [&](const std::string& path) {
+    const auto value = by_path_.find(path);
+    return value != by_path_.end() && parallax::is_unmatched(*value->second);
+  });
+}
+
+bool ComparedValues::is_equal(int32_t id) const {
+  const std::vector<std::string>& paths = a_.captured_paths(id);
+  return !paths.empty() && std::ranges::all_of(paths, [&](const std::string& path) {
+    const auto value = by_path_.find(path);
+    return value != by_path_.end() && value->second->verdict != Verdict::not_compared && value->second->severity == 0;
+  });
+}
+
+std::optional<double> ComparedValues::difference_of(int32_t id) const {
+  std::optional<double> largest;
+  for (const std::string& path : a_.captured_paths(id)) {
+    const auto found = by_path_.find(path);
+    if (found == by_path_.end() || found->second->verdict == Verdict::not_compared) continue;
+    const ValueComparison& value = *found->second;
+    if (!holds_numbers(value)) continue;
+    double difference = std::numeric_limits<double>::infinity();
+    // Beside a mask of -1e9 everything is small: there, the difference itself.
+    if (value.metrics.has_value() && std::isfinite(value.severity))
+      difference = value.metrics->rms_a > kMasked ? value.metrics->rmse : value.metrics->rel_l2;
+    largest = std::max(largest.value_or(0), difference);
+  }
+  return largest;
+}
+
+void ComparedValues::withdraw(int32_t id, std::string_view note) {
+  for (const std::string& path : a_.captured_paths(id)) {
+    const auto value = by_path_.find(path);
+    if (value == by_path_.end() || value->second->verdict != Verdict::diverged) continue;
+    unmatch(*value->second, note);
+  }
+  withdrawn_.insert(id);
+}
+
+Withdrawal::Withdrawal(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
+                       Effects& effects)
+    : a_(a), b_(b), matching_(matching), values_(values), effects_(effects) {
+  for (const NodeMatch& match : matching.nodes) partners_[&PlacedNode{match.place_a, match.a}.node()] = &match;
+}
+
+// Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
+// in another place; constants that differ with them are written in another way. True when nothing else was wrong.
+bool Withdrawal::withdraw_wrong_pairs(Comparison& comparison) {
+  const auto is_changed = [&](const auto& match) {
+    return values_.has_diverged(match.a) && was_changed(a_, b_, match);
+  };
+  if (std::ranges::any_of(matching_.values, is_changed))
+    return false;  // another model, whether these inputs show it or not
+  const auto withdraw_where = [&](bool constants, std::string_view note, auto&& applies) {
+    for (const ValueMatch& match : matching_.values) {
+      if (match.is_extra || a_.follows_from_constants(match.a) != constants || !values_.has_diverged(match.a)) continue;
+      if (applies(match.a)) values_.withdraw(match.a, note);
+    }
+  };
+  std::unordered_set<int32_t> traceless;
+  for (const ValueMatch& match : matching_.values) {
+    if (values_.has_diverged(match.a) && leaves_no_trace(match.a)) traceless.insert(match.a);
+  }
+  // Of one that is no pair nothing is made that is one and differs nevertheless.
+  const std::vector<bool> is_seen =
+      effects_.leading_to([&](int32_t id) { return values_.has_diverged(id) && !traceless.contains(id); }, kNoTrace);
+  withdraw_where(false, kPairedWrongly,
+                 [&](int32_t id) { return traceless.contains(id) && !is_seen[static_cast<size_t>(id)]; });
+  withdraw_where(true, kEquivalentConstant, [&](int32_t id) { return is_written_otherwise(id); });
+  if (values_.is_any_withdrawn()) conclude(comparison);
+  return values_.is_any_withdrawn() && comparison.verdict == OverallVerdict::pass;
+}
+
+// Whether all that is read of it says where elements go.
+bool Withdrawal::is_placing(int32_t constant, const PlacedNode& reader) const {
+  return std::ranges::none_of(reader.node().inputs, [&](ValueId input) {
+    return ModelSide::site_read(*reader.place, input) == constant &&
+           placing_of(*reader.place->graph, reader.node(), input) == Placing::none;
+  });
+}
+
+// Whether it may be another way to write the same, whatever the inputs, as far as each reader tells: it says where
+// elements go, or what is made of it is made of constants alone.
+bool Withdrawal::may_be_written_so(const ValueMatch& match) const {
+  const Value held = a_.constant(match.a), other = b_.constant(match.b);
+  if (!held.is_tensor() || !other.is_tensor()) return false;
+  if (differ_by_rounding(held.tensor(), other.tensor())) return true;
+  const bool may_place = is_integer(held.tensor().dtype());
+  return std::ranges::all_of(effects_.readers(match.a), [&](const PlacedNode& reader) {
+    if (may_place && is_placing(match.a, reader)) return true;
+    return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
+      const int32_t made = ModelSide::site_read(*reader.place, output);
+      return made < 0 || values_.is_withdrawn(made) || a_.follows_from_constants(made);
+    });
+  });
+}
+
+// Whether nothing that is made with it was found to be made otherwise.
+bool Withdrawal::is_unfelt(int32_t constant, const std::unordered_set<int32_t>& same) const {
+  const std::vector<PlacedNode>& readers = effects_.readers(constant);
+  return !readers.empty() && std::ranges::all_of(readers, [&](const PlacedNode& reader) {
+    return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
+      const int32_t made = ModelSide::site_read(*reader.place, output);
+      return made < 0 || values_.is_withdrawn(made) || same.contains(made) || values_.is_equal(made);
+    });
+  });
+}
+
+// Places and shapes that both definitions do the same with: another way to write them, wherever the fault is. From the
+// last to the first, so that what is made of constants is known before them.
+void Withdrawal::withdraw_unfelt_constants(const std::unordered_set<int32_t>& same, Comparison& comparison) {
+  for (size_t index = matching_.values.size(); index-- > 0;) {
+    const ValueMatch& match = matching_.values[index];
+    if (match.is_extra || !a_.follows_from_constants(match.a) || !b_.follows_from_constants(match.b)) continue;
+    if (!values_.has_diverged(match.a)) continue;
+    if (is_unfelt(match.a, same) && may_be_written_so(match)) values_.withdraw(match.a, kEquivalentConstant);
+  }
+  if (values_.is_any_withdrawn()) conclude(comparison);
+}
+
+// A constant of which every reader is another operation in B, with the same result, or makes what has been withdrawn.
+bool Withdrawal::is_written_otherwise(int32_t constant) const {
+  const auto is_other_operation = [&](const PlacedNode& reader) {
+    const auto partner = partners_.find(&reader.node());
+    if (partner == partners_.end()) return false;
+    const PlacedNode other{partner->second->place_b, partner->second->b};
+    return !is_same_operation(reader, other);
+  };
+  return std::ranges::all_of(effects_.readers(constant), [&](const PlacedNode& reader) {
+    return std::ranges::all_of(reader.node().outputs, [&](ValueId output) {
+      const int32_t made = ModelSide::site_read(*reader.place, output);
+      if (made < 0 || values_.is_withdrawn(made)) return true;
+      return is_other_operation(reader) && values_.difference_of(made).value_or(1) <= kNoTrace;
+    });
+  });
+}
+
+// What is made of a value that is truly wrong is wrong as well, if a thousand times less. And B does something else
+// with what stands for it, or has only quantised it earlier.
+bool Withdrawal::leaves_no_trace(int32_t id) {
+  constexpr double kGross = 1e-2, kExact = 1e-8;
+  if (!effects_.leaves_nothing(id, values_.difference_of(id).value_or(0) > kGross ? kNoTrace : kExact)) return false;
+  const int32_t in_b = matching_.b_of_a[static_cast<size_t>(id)];
+  if (in_b >= 0 && holds_steps(b_, in_b) && !holds_steps(a_, id)) return true;
+  return effects_.is_made_up_for(id, kNoTrace, [&](const PlacedNode& reader) { return is_read_alike(reader); });
+}
+
+// By a node that B has, too, on what stands for what it reads here.
+bool Withdrawal::is_read_alike(const PlacedNode& reader) const {
+  const auto partner = partners_.find(&reader.node());
+  if (partner == partners_.end()) return false;
+  const PlacedNode other{partner->second->place_b, partner->second->b};
+  if (!reads_the_same(a_, reader, b_, other, matching_)) return false;
+  return partner->second->is_same_definition || differ_by_code(a_, reader, b_, other);
+}
+
+}  // namespace parallax::diff

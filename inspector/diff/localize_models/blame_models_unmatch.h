@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was compared of A's values, and the withdrawal of pairs: values that are no counterparts of each other,
+// constants that are another way to write the same.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/localize_models/blame_models_effects.h"
+#include "inspector/diff/matching/matching.h"
+
+namespace parallax::diff {
+
+// The comparisons of A's values; both arguments outlive it.
+class ComparedValues {
+ public:
+  ComparedValues(const ModelSide& a, Comparison& comparison);
+
+  const ValueComparison* find(const std::string& path) const;  // by its path in A; null where there is none
+  bool has_diverged(int32_t id) const;                         // in any instance
+  bool is_equal(int32_t id) const;                             // to the last bit, in all of them
+  bool is_unmatched(int32_t id) const;                         // as a pair, before the search for causes
+  // How far a value is from its counterpart in relation to its size, the largest of its instances; nothing where it was
+  // not compared, or holds no numbers.
+  std::optional<double> difference_of(int32_t id) const;
+
+  // Counts as not compared from here on, where it diverged.
+  void withdraw(int32_t id, std::string_view note);
+  bool is_withdrawn(int32_t id) const { return withdrawn_.contains(id); }
+  bool is_any_withdrawn() const { return !withdrawn_.empty(); }
+
+ private:
+  const ModelSide& a_;
+  std::unordered_map<std::string, ValueComparison*> by_path_;
+  std::unordered_set<int32_t> withdrawn_;
+};
+
+class Withdrawal {
+ public:
+  Withdrawal(const ModelSide& a, const ModelSide& b, const ModelMatching& matching, ComparedValues& values,
+             Effects& effects);
+
+  // Where the outputs agree: values that differ though nothing follows from that were paired wrongly, or are quantised
+  // in another place; constants that differ with them are written in another way. True when nothing else was wrong.
+  bool withdraw_wrong_pairs(Comparison& comparison);
+
+  // Where they do not: shapes, axes and places of which nothing is made but what both definitions make alike, on equal
+  // values. `same` are the values of A that were found to be made so.
+  void withdraw_unfelt_constants(const std::unordered_set<int32_t>& same, Comparison& comparison);
+
+ private:
+  bool is_unfelt(int32_t constant, const std::unordered_set<int32_t>& same) const;
+  bool may_be_written_so(const ValueMatch& match) const;
+  bool is_placing(int32_t constant, const PlacedNode& reader) const;
+  bool is_read_alike(const PlacedNode& reader) const;
+  bool is_written_otherwise(int32_t constant) const;
+  bool leaves_no_trace(int32_t id);
+
+  const ModelSide &a_, &b_;
+  const ModelMatching& matching_;
+  ComparedValues& values_;
+  Effects& effects_;
+  std::unordered_map<const Node*, const NodeMatch*> partners_;  // by A's node
+};
+
+}  // namespace parallax::diff

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two models matched: signatures, then the search over roots, then the aliases of what was paired.
+#include "inspector/diff/matching/matching.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "inspector/diff/matching/matching_consumers.h"
+#include "inspector/diff/matching/matching_search.h"
+#include "inspector/diff/tolerance/quantization.h"
+
+namespace parallax {
+namespace {
+
+using diff::FlatGraph;
+using diff::FlatNode;
+using diff::FlatValue;
+using diff::HashKey;
+using diff::MatchSide;
+using diff::mix;
+
+std::vector<std::vector<int32_t>> aliases_of(const FlatGraph& flat) {
+  std::vector<std::vector<int32_t>> groups(flat.values.size());
+  for (size_t id = 0; id < flat.values.size(); ++id)
+    groups[static_cast<size_t>(flat.values[id].root)].push_back(static_cast<int32_t>(id));
+  return groups;
+}
+
+// Whatever their types are known to be, codes are no floats.
+bool are_codes(const FlatValue& value) { return value.site->op == "QuantizeLinear"; }
+
+bool same_dtype(const FlatValue& a, const FlatValue& b) {
+  if (are_codes(a) != are_codes(b)) return false;
+  return a.type->dtype == b.type->dtype || a.type->dtype == DType::undefined || b.type->dtype == DType::undefined;
+}
+
+// Of another type, but neither holds codes where the other holds floats.
+bool are_of_one_kind(const FlatValue& a, const FlatValue& b) {
+  const bool are_known = a.type->dtype != DType::undefined && b.type->dtype != DType::undefined;
+  return same_dtype(a, b) || (are_known && is_floating(a.type->dtype) == is_floating(b.type->dtype));
+}
+
+// Pairs the members of two groups of aliases: of equal path, of equal operator, of equal type; what is left over stands
+// beside the first of its type.
+void pair_aliases(const MatchSide& a, const MatchSide& b, const std::vector<int32_t>& group_a,
+                  const std::vector<int32_t>& group_b, const ValueMatch& like, ModelMatching& result) {
+  const auto add = [&](int32_t x, int32_t y, bool is_extra) {
+    ValueMatch match = like;
+    match.a = x;
+    match.b = y;
+    match.is_extra = is_extra;
+    const ValueSite &site_a = *a.value(x).site, &site_b = *b.value(y).site;
+    if (site_a.name == site_b.name) match.how = site_a.scope == site_b.scope ? MatchedBy::path : MatchedBy::name;
+    result.values.push_back(match);
+    if (is_extra) return;
+    result.b_of_a[static_cast<size_t>(x)] = y;
+    result.a_of_b[static_cast<size_t>(y)] = x;
+  };
+  const auto is_free_a = [&](int32_t x) { return result.b_of_a[static_cast<size_t>(x)] < 0; };
+  const auto is_free_b = [&](int32_t y) { return result.a_of_b[static_cast<size_t>(y)] < 0; };
+  const auto pair_where = [&](auto&& agree) {
+    for (const int32_t x : group_a) {
+      if (!is_free_a(x)) continue;
+      const auto fits = [&](int32_t y) { return is_free_b(y) && same_dtype(a.value(x), b.value(y)) && agree(x, y); };
+      const auto found = std::ranges::find_if(group_b, fits);
+      if (found != group_b.end()) add(x, *found, false);
+    }
+  };
+  const auto same_op = [&](int32_t x, int32_t y) { return a.value(x).site->op == b.value(y).site->op; };
+  const auto same_path = [&](int32_t x, int32_t y) { return a.path(x) == b.path(y); };
+  pair_where([&](int32_t x, int32_t y) { return same_op(x, y) && same_path(x, y); });
+  pair_where(same_op);
+  pair_where([](int32_t, int32_t) { return true; });
+  const auto first_like = [&](const std::vector<int32_t>& group, int32_t x) {  // of another type, but of its kind
+    return std::ranges::find_if(group, [&](int32_t y) { return are_of_one_kind(a.value(x), b.value(y)); });
+  };
+  const auto like_first = first_like(group_b, group_a[0]);
+  if (is_free_a(group_a[0]) && like_first != group_b.end() && is_free_b(*like_first))
+    add(group_a[0], *like_first, false);
+  for (const int32_t x : group_a) {
+    const auto fits = [&](int32_t y) { return same_dtype(a.value(x), b.value(y)); };
+    const auto found = is_free_a(x) ? std::ranges::find_if(group_b, fits) : group_b.end();
+    if (found != group_b.end()) add(x, *found, true);
+  }
+  for (const int32_t y : group_b) {
+    const auto fits = [&](int32_t x) { return same_dtype(a.value(x), b.value(y)); };
+    const auto found = is_free_b(y) ? std::ranges::find_if(group_a, fits) : group_a.end();
+    if (found != group_a.end()) add(*found, y, true);
+  }
+}
+
+void list_nodes(const MatchSide& a, const MatchSide& b, ModelMatching& result) {
+  for (size_t index = 0; index < a.flat.nodes.size(); ++index) {
+    const FlatNode& node = a.flat.nodes[index];
+    if (a.node_match[index] < 0) continue;
+    const FlatNode& other = b.node(a.node_match[index]);
+    const bool is_repeated =
+        !result.nodes.empty() && result.nodes.back().place_a == node.place && result.nodes.back().a == node.id;
+    if (is_repeated) continue;  // another port of the same control-flow node
+    const bool is_same =
+        node.op == other.op && node.attributes == other.attributes && node.constants == other.constants;
+    result.nodes.push_back({node.place, node.id, other.place, other.id, is_same});
+  }
+}
+
+// Graph outputs are what the two models are asked for: they are each other's nearest counterparts, whatever makes them.
+// What was paired with them before still stands for them.
+void pair_output(int32_t a, int32_t b, ModelMatching& result) {
+  int32_t& of_a = result.b_of_a[static_cast<size_t>(a)];
+  int32_t& of_b = result.a_of_b[static_cast<size_t>(b)];
+  if (of_a == b) return;
+  of_a = b;
+  of_b = a;
+  std::erase_if(result.values, [&](const ValueMatch& match) { return match.a == a && match.b == b; });
+  for (ValueMatch& match : result.values) match.is_extra = match.is_extra || match.a == a || match.b == b;
+  result.values.push_back({a, b, MatchedBy::structure, 0.5, false});
+}
+
+void pair_outputs(const SiteTable& a, const SiteTable& b, ModelMatching& result) {
+  const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
+  const SignatureMatch outputs = match_outputs(graph_a, graph_b);
+  for (size_t index = 0; index < outputs.a_of_b.size(); ++index) {
+    if (outputs.a_of_b[index] < 0) continue;
+    const ValueId in_a = graph_a.outputs[static_cast<size_t>(outputs.a_of_b[index])], in_b = graph_b.outputs[index];
+    const ValueSite* site_a = a.main().values[static_cast<size_t>(in_a)];
+    const ValueSite* site_b = b.main().values[static_cast<size_t>(in_b)];
+    if (site_a == nullptr || site_b == nullptr) continue;
+    pair_output(site_a->id, site_b->id, result);
+    if (site_a->name != site_b->name) continue;
+    for (ValueMatch& match : result.values) {
+      if (match.a == site_a->id && match.b == site_b->id) match.how = MatchedBy::path;
+    }
+  }
+}
+
+// What bodies hand out is paired by position, where one of the two has no counterpart yet.
+void pair_body_outputs(ModelMatching& result) {
+  for (size_t index = 0; index < result.nodes.size(); ++index) {
+    const NodeMatch node = result.nodes[index];
+    for (const GraphSites::Child& child : node.place_a->children) {
+      const GraphSites* other = child.node == node.a ? node.place_b->child(node.b, child.attribute) : nullptr;
+      if (other == nullptr) continue;
+      const std::vector<ValueId>&in_a = child.sites->graph->outputs, &in_b = other->graph->outputs;
+      for (size_t port = 0; port < in_a.size() && in_a.size() == in_b.size(); ++port) {
+        const ValueSite* site_a = child.sites->values[static_cast<size_t>(in_a[port])];
+        const ValueSite* site_b = other->values[static_cast<size_t>(in_b[port])];
+        if (site_a == nullptr || site_b == nullptr) continue;  // handed out as it was read from outside
+        const bool is_free =
+            result.b_of_a[static_cast<size_t>(site_a->id)] < 0 || result.a_of_b[static_cast<size_t>(site_b->id)] < 0;
+        if (is_free) pair_output(site_a->id, site_b->id, result);
+      }
+    }
+  }
+}
+
+// Of one name, made by one operator, but from inputs in one model and from constants alone in the other: nothing in the
+// structure says so, where names are to be trusted these do.
+void pair_with_constants(MatchSide& a, MatchSide& b, ModelMatching& result) {
+  std::unordered_map<std::string, int32_t> free_in_b;
+  const auto is_made = [](const FlatValue& value) { return value.site->role == ValueSite::Role::node_output; };
+  for (size_t id = 0; id < b.flat.values.size(); ++id) {
+    if (result.a_of_b[id] < 0 && is_made(b.flat.values[id]))
+      free_in_b.emplace(b.path(static_cast<int32_t>(id)), static_cast<int32_t>(id));
+  }
+  for (size_t id = 0; id < a.flat.values.size(); ++id) {
+    const auto in_a = static_cast<int32_t>(id);
+    const FlatValue& value = a.flat.values[id];
+    if (result.b_of_a[id] >= 0 || !is_made(value)) continue;
+    const auto found = free_in_b.find(a.path(in_a));
+    if (found == free_in_b.end()) continue;
+    const FlatValue& other = b.value(found->second);
+    const bool is_of_one_kind = value.site->op == other.site->op && value.site->domain == other.site->domain &&
+                                value.site->output_index == other.site->output_index && same_dtype(value, other);
+    if (!is_of_one_kind || a.value(value.root).is_constant == b.value(other.root).is_constant) continue;
+    if (value.producer >= 0 && other.producer >= 0 && a.node_match[static_cast<size_t>(value.producer)] < 0 &&
+        b.node_match[static_cast<size_t>(other.producer)] < 0) {
+      a.node_match[static_cast<size_t>(value.producer)] = other.producer;
+      b.node_match[static_cast<size_t>(other.producer)] = value.producer;
+    }
+    result.values.push_back({in_a, found->second, MatchedBy::path, 1, false});
+    result.b_of_a[id] = found->second;
+    result.a_of_b[static_cast<size_t>(found->second)] = in_a;
+  }
+}
+
+SignatureMatch match_signature(const Graph& a, const std::vector<ValueId>& in_a, const Graph& b,
+                               const std::vector<ValueId>& in_b) {
+  SignatureMatch result;
+  result.a_of_b.assign(in_b.size(), -1);
+  const auto definition = [](const Graph& graph, ValueId id) -> const ValueDef& {
+    return graph.values[static_cast<size_t>(id)];
+  };
+  std::vector<bool> taken(in_a.size(), false);
+  bool any_name = false;
+  const auto take = [&](size_t index, auto&& fits) {
+    for (size_t candidate = 0; candidate < in_a.size() && result.a_of_b[index] < 0; ++candidate) {
+      if (taken[candidate] || !fits(definition(a, in_a[candidate]), definition(b, in_b[index]))) continue;
+      result.a_of_b[index] = static_cast<int32_t>(candidate);
+      taken[candidate] = true;
+    }
+  };
+  for (size_t index = 0; index < in_b.size(); ++index) {
+    take(index, [](const ValueDef& x, const ValueDef& y) { return x.name == y.name; });
+    any_name = any_name || result.a_of_b[index] >= 0;
+  }
+  if (any_name || in_a.size() < in_b.size()) return result;
+  result.by_position = true;
+  const auto same_type = [](const ValueDef& x, const ValueDef& y) {
+    if (x.type.kind != y.type.kind || x.type.dtype != y.type.dtype) return false;
+    return !x.type.dims.has_value() || !y.type.dims.has_value() || x.type.dims->size() == y.type.dims->size();
+  };
+  for (size_t index = 0; index < in_b.size(); ++index) take(index, same_type);
+  return result;
+}
+
+bool fits_together(const TypeInfo& a, const TypeInfo& b) {
+  if (a.kind != b.kind || a.dtype != b.dtype) return false;
+  if (!a.dims.has_value() || !b.dims.has_value()) return true;
+  return std::ranges::equal(*a.dims, *b.dims, [](const Dim& x, const Dim& y) {
+    return !x.is_known() || !y.is_known() || x.value == y.value;
+  });
+}
+
+// The one place of `free` that holds true; -1 where there are none or several.
+int32_t only_one(const std::vector<bool>& free) {
+  if (std::ranges::count(free, true) != 1) return -1;
+  return static_cast<int32_t>(std::ranges::find(free, true) - free.begin());
+}
+
+// Inputs that must be given: those with a default may be left alone.
+std::vector<bool> inputs_without_default(const Graph& graph) {
+  std::vector<bool> needed;
+  for (const ValueId id : graph.inputs) {
+    const ValueDef& input = graph.values[static_cast<size_t>(id)];
+    needed.push_back(input.initializer_index < 0 && input.sparse_initializer_index < 0);
+  }
+  return needed;
+}
+
+void pair_left_over(const Graph& a, const Graph& b, SignatureMatch& match) {
+  std::vector<bool> free_a = inputs_without_default(a), free_b = inputs_without_default(b);
+  for (size_t index = 0; index < match.a_of_b.size(); ++index) {
+    if (match.a_of_b[index] < 0) continue;
+    free_b[index] = false;
+    free_a[static_cast<size_t>(match.a_of_b[index])] = false;
+  }
+  const int32_t in_a = only_one(free_a), in_b = only_one(free_b);
+  if (in_a < 0 || in_b < 0) return;
+  const auto type_of_input = [](const Graph& graph, int32_t input) {
+    return graph.values[static_cast<size_t>(graph.inputs[static_cast<size_t>(input)])].type;
+  };
+  if (!fits_together(type_of_input(a, in_a), type_of_input(b, in_b))) return;
+  match.a_of_b[static_cast<size_t>(in_b)] = in_a;
+  match.left_over = in_b;
+}
+
+std::vector<HashKey> numbers_of_a(size_t count) {
+  std::vector<HashKey> numbers(count);
+  for (size_t index = 0; index < count; ++index) numbers[index] = index + 1;
+  return numbers;
+}
+
+std::vector<HashKey> numbers_of_b(const SignatureMatch& match) {
+  std::vector<HashKey> numbers;
+  for (size_t index = 0; index < match.a_of_b.size(); ++index) {
+    const int32_t in_a = match.a_of_b[index];
+    numbers.push_back(in_a >= 0 ? static_cast<HashKey>(in_a) + 1 : mix(0xB, index));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+SignatureMatch match_inputs(const Graph& a, const Graph& b) {
+  SignatureMatch match = match_signature(a, a.inputs, b, b.inputs);
+  if (!match.by_position) pair_left_over(a, b, match);
+  return match;
+}
+SignatureMatch match_outputs(const Graph& a, const Graph& b) { return match_signature(a, a.outputs, b, b.outputs); }
+
+ModelMatching match_models(const SiteTable& a, const SiteTable& b) {
+  const Graph &graph_a = *a.main().graph, &graph_b = *b.main().graph;
+  const bool passes_codes = diff::is_quantised(a) != diff::is_quantised(b);
+  MatchSide side_a(
+      diff::flatten(a, {numbers_of_a(graph_a.inputs.size()), numbers_of_a(graph_a.outputs.size()), passes_codes}));
+  MatchSide side_b(diff::flatten(
+      b, {numbers_of_b(match_inputs(graph_a, graph_b)), numbers_of_b(match_outputs(graph_a, graph_b)), passes_codes}));
+  ModelMatching result;
+  const diff::SearchResult found = diff::search_matches(side_a, side_b);
+  result.names_agree = found.names_agree;
+  result.b_of_a.assign(side_a.flat.values.size(), -1);
+  result.a_of_b.assign(side_b.flat.values.size(), -1);
+  const auto groups_a = aliases_of(side_a.flat), groups_b = aliases_of(side_b.flat);
+  for (size_t root = 0; root < groups_a.size(); ++root) {
+    const int32_t other = side_a.value_match[root];
+    if (other < 0) continue;
+    const auto likely = found.confidences.find(static_cast<int32_t>(root));
+    const double confidence = likely == found.confidences.end() ? 1.0 : likely->second;
+    const ValueMatch like{-1, -1, MatchedBy::structure, confidence, false};
+    pair_aliases(side_a, side_b, groups_a[root], groups_b[static_cast<size_t>(other)], like, result);
+  }
+  pair_outputs(a, b, result);
+  if (result.names_agree) pair_with_constants(side_a, side_b, result);
+  list_nodes(side_a, side_b, result);
+  diff::pair_read_alike(result);
+  pair_body_outputs(result);
+  std::ranges::stable_sort(result.values, [](const ValueMatch& x, const ValueMatch& y) {
+    return x.a != y.a ? x.a < y.a : x.is_extra < y.is_extra;
+  });
+  return result;
+}
+
+}  // namespace parallax

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks a value's content and its use up under either name.
+#include "inspector/diff/matching/matching_exchange.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace parallax::diff {
+
+Exchanges::Exchanges(const MatchSide& a, const MatchSide& b) : a_(a), b_(b) {
+  const auto list = [](const MatchSide& side, Paths& paths, auto& constants) {
+    for (const FlatValue& value : side.flat.values) {
+      if (value.is_constant && value.producer < 0) constants.emplace(value.site->name, value.site->id);
+      if (!value.is_constant && value.producer >= 0 && value.root == value.site->id)
+        paths.emplace(side.path(value.site->id), value.site->id);
+    }
+  };
+  list(a, in_a_, constants_a_);
+  list(b, in_b_, constants_b_);
+}
+
+int32_t Exchanges::find(const Paths& paths, const std::string& path) {
+  const auto found = paths.find(path);
+  return found == paths.end() ? -1 : found->second;
+}
+
+// What shape arithmetic is used for is not known: it goes with the values whose shapes it reads.
+bool Exchanges::is_read_of_exchanged(const FlatValue& x, const FlatValue& y) const {
+  if (x.producer < 0 || y.producer < 0) return false;
+  const std::vector<int32_t>&in_a = a_.node(x.producer).inputs, &in_b = b_.node(y.producer).inputs;
+  for (size_t port = 0; port < std::min(in_a.size(), in_b.size()); ++port) {
+    const bool is_value = in_a[port] >= 0 && in_b[port] >= 0 && !a_.value(in_a[port]).is_static &&
+                          !a_.value(in_a[port]).is_constant && !b_.value(in_b[port]).is_static;
+    if (is_value && are_exchanged(in_a[port], in_b[port])) return true;
+  }
+  return false;
+}
+
+bool Exchanges::belong_elsewhere(int32_t a, int32_t b) const {
+  const auto is_taken_for = [](const MatchSide& side, int32_t named, int32_t value) {
+    return named >= 0 && named != value && side.op_of(named) == side.op_of(value);
+  };
+  return is_taken_for(a_, find(in_a_, b_.path(b)), a) || is_taken_for(b_, find(in_b_, a_.path(a)), b);
+}
+
+bool Exchanges::are_exchanged(int32_t a, int32_t b) const {
+  const FlatValue &x = a_.value(a), &y = b_.value(b);
+  if (x.is_constant) {
+    const bool has_other_name = x.site->name != y.site->name;
+    return has_other_name && constants_b_.contains(x.site->name) && constants_a_.contains(y.site->name);
+  }
+  if (x.is_static && y.is_static) return is_read_of_exchanged(x, y);
+  const int32_t other_in_a = find(in_a_, b_.path(b)), other_in_b = find(in_b_, a_.path(a));
+  if (other_in_a < 0 || other_in_b < 0 || other_in_a == a) return false;
+  const FlatValue &other_x = a_.value(other_in_a), &other_y = b_.value(other_in_b);
+  if (x.producer == other_x.producer || y.producer == other_y.producer) return false;  // outputs of one node: its doing
+  const bool is_of_one_kind = a_.op_of(a) == b_.op_of(other_in_b) && a_.op_of(other_in_a) == b_.op_of(b);
+  const bool holds_the_others =
+      x.made_of == y.made_of && other_x.made_of == other_y.made_of && x.made_of != other_x.made_of;
+  const bool is_used_by_name = x.used_for == other_y.used_for && other_x.used_for == y.used_for;
+  return is_of_one_kind && holds_the_others && is_used_by_name && x.used_for != y.used_for;
+}
+
+}  // namespace parallax::diff

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchanges: two values of which each model holds both, each under the other's name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "inspector/diff/matching/matching_search.h"
+
+namespace parallax::diff {
+
+class Exchanges {
+ public:
+  Exchanges(const MatchSide& a, const MatchSide& b);
+
+  // Whether names, where they are to be trusted, say more of these two values of equal content: each model holds both
+  // names, and what follows is used by name. Constants need no use.
+  bool are_exchanged(int32_t a, int32_t b) const;
+
+  // Whether one of the two has the name of another computed value of the other model, which the same operator makes:
+  // one of another layer, say. Where it is another operator, a name may have moved on to what was fused.
+  bool belong_elsewhere(int32_t a, int32_t b) const;
+
+ private:
+  using Paths = std::unordered_map<std::string, int32_t>;
+  bool is_read_of_exchanged(const FlatValue& x, const FlatValue& y) const;
+  static int32_t find(const Paths& paths, const std::string& path);
+
+  const MatchSide &a_, &b_;
+  Paths in_a_, in_b_;
+  std::unordered_map<std::string_view, int32_t> constants_a_, constants_b_;  // by name
+};
+
+}  // namespace parallax::diff

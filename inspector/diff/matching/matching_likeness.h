@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators and declared types alone say of whether two things may stand for each other. Private to this folder.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "inspector/diff/matching/matching_graph.h"
+#include "inspector/diff/matching/matching_search.h"
+
+namespace parallax::diff {
+
+// Operators that stand for one another where a sum went into the product before it, or came out of it.
+bool may_replace(HashKey a, HashKey b);
+
+// False where the declared types leave no doubt that the two are different things.
+bool may_be_equal(const FlatValue& a, const FlatValue& b);
+
+// Both are known to the last dimension, and differ in how many elements they have.
+bool have_other_sizes(const TypeInfo& a, const TypeInfo& b);
+
+// Constants without a counterpart that hold the same in two types of floats, of A and of B, each once.
+std::vector<std::pair<int32_t, int32_t>> stored_otherwise(const MatchSide& a, const MatchSide& b);
+
+}  // namespace parallax::diff

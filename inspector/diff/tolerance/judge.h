@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judge: policy and noise model together, and what comparing dumps and running executors share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "inspector/diff/tolerance/noise_model.h"
+#include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/policy.h"
+#include "inspector/exec/sites.h"
+
+namespace parallax::diff {
+
+// The sites of a model by static path.
+class SiteIndex {
+ public:
+  // Null model or one whose sites cannot be listed: an empty index.
+  explicit SiteIndex(std::shared_ptr<const Model> model);
+  const ValueSite* find(std::string_view path) const;
+  template <class Visit>
+  void each(Visit&& visit) const {
+    if (table_ == nullptr) return;
+    for (const ValueSite& site : table_->sites()) visit(site);
+  }
+
+ private:
+  std::unique_ptr<SiteTable> table_;
+  std::unordered_map<std::string, const ValueSite*> by_path_;
+};
+
+// May be used by two threads.
+class Judge {
+ public:
+  explicit Judge(Policy policy) : policy_(std::move(policy)) {}
+
+  // Side A has a value (see NoiseModel::add). `declared`: the type that rounds, where the payload is carried wider.
+  int64_t add(std::string_view path, const ValueSite* site, const Value& a, DType declared);
+  int64_t add(std::string_view path, const ValueSite* site, const TypeInfo& type, const TensorStatistics& a,
+              DType declared);
+  // From some of the elements of a tensor of `type`.
+  int64_t add_sample(std::string_view path, const ValueSite* site, const TypeInfo& type, const Tensor& sample,
+                     DType declared);
+  // As NoiseModel::expect_error.
+  void expect_error(const std::string& path, double error);
+  // As NoiseModel::count_casts.
+  void count_casts();
+  // As NoiseModel::count_quantisation.
+  void count_quantisation();
+  // What is carried in double, of a type that nobody declares, rounds where the other side computes: in this type.
+  void rounds_as(int64_t number, DType dtype);
+  Limit limit_of(int64_t number, const std::string& path);
+  void found_difference(const std::string& path, double rmse);
+
+ private:
+  int64_t add_magnitude(std::string_view path, const ValueSite* site, const Magnitude& magnitude);
+
+  Policy policy_;
+  std::mutex mutex_;
+  NoiseModel noise_;
+};
+
+// The type a site declares when it is a floating one, or holds such, else `fallback`.
+DType declared_type(const ValueSite* site, DType fallback);
+
+// Node and operator as the document names them: the producer, or the first node that reads an input or initializer.
+void describe_producer(const ValueSite& site, ValueComparison& result);
+
+// A's values in order, those only in B after the last value before them (in B's order) that has a counterpart, and
+// those that no plan makes where their node stands in A's graph. `order_in_b` of A's values is -1 where they have none.
+struct Placed {
+  int64_t order_in_a = -1;
+  int64_t order_in_b = -1;
+  int32_t node_index = -1;      // ValueSite's, in A
+  bool stands_by_node = false;  // made by neither side; `order_in_a` is where nothing of its graph was made
+  ValueComparison comparison;
+};
+std::vector<ValueComparison> in_order(std::vector<Placed> values);
+
+}  // namespace parallax::diff

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carrying error estimates through the graph.
+#include "inspector/diff/tolerance/noise_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "inspector/diff/tolerance/noise_table.h"
+#include "inspector/diff/tolerance/paths.h"
+#include "inspector/diff/tolerance/quantization.h"
+#include "inspector/exec/value_path.h"
+
+namespace parallax::diff {
+namespace {
+
+constexpr double kStoring = 0.5;  // epsilons: two executions rounding a result to its type, each by itself
+
+double squared(double value) { return value * value; }
+
+DType real_part(DType dtype) {
+  if (dtype == DType::complex64) return DType::float32;
+  return dtype == DType::complex128 ? DType::float64 : dtype;
+}
+
+double epsilon_of(DType dtype) { return dtype == DType::undefined ? 0 : float_limits(dtype).epsilon; }
+
+// Codes of eight bits leave some hundredths of a value's size to chance, whose sums are bounded (uniform errors, no
+// tails) and whose estimates are close.
+constexpr double kMarginOfCodes = 6;
+constexpr double kMostOfCodes = 0.06;     // of the size: coarser steps, and what nobody compared, are not believed
+constexpr double kUnknownOfCodes = 0.03;  // where nobody knows what the codes were made of
+
+// The largest error that is taken over from a value that nobody compared.
+double most_believed(DType coarsest, double rms) {
+  return noise_margin_of(coarsest).uncompared * epsilon_of(coarsest) * rms;
+}
+
+DType coarser(DType a, DType b) { return epsilon_of(a) >= epsilon_of(b) ? a : b; }
+
+// Whether rounding may have been done on the way to a value that nobody was shown: not where it is given (an input of
+// the main graph, a constant), or follows from what is given without a single rounding.
+bool may_have_rounded(const Graph& graph, ValueId id, bool in_main_graph, int depth = 0) {
+  constexpr int kDeepest = 16;
+  if (id == kNoValue) return false;
+  const ValueDef& definition = value_at(graph, id);
+  if (!is_counted(definition.type.dtype)) return false;
+  if (definition.producer == kNoNode) return !in_main_graph && definition.initializer_index < 0;
+  const Node& producer = graph.nodes[static_cast<size_t>(definition.producer)];
+  if (producer.inputs.empty()) return false;
+  const NoiseRow& row = noise_row_of(producer.op_type, producer.domain);
+  if (row.spread != Spread::moves || depth == kDeepest) return true;
+  return std::ranges::any_of(producer.inputs,
+                             [&](ValueId input) { return may_have_rounded(graph, input, in_main_graph, depth + 1); });
+}
+
+// Of a value that nobody was shown; constants that nodes hold are of ordinary size.
+bool has_unknown_size(const Graph& graph, ValueId id) {
+  const ValueDef& definition = value_at(graph, id);
+  if (!is_counted(definition.type.dtype)) return false;
+  return definition.producer == kNoNode || !graph.nodes[static_cast<size_t>(definition.producer)].inputs.empty();
+}
+
+bool has_bodies(const Node& node) {
+  constexpr std::array kWithBodies = {"If", "Loop", "Scan", "SequenceMap"};
+  return node.function != nullptr || std::ranges::find(kWithBodies, node.op_type) != kWithBodies.end();
+}
+
+}  // namespace
+
+struct NoiseModel::Inputs {
+  double error_squared = 0;  // sum of squares of absolute errors
+  double error_max = 0;
+  double relative_squared = 0;  // sum of squares of relative errors
+  double relative_max = 0;
+  double rms_max = 0;
+  double rms_max_carrying = 0;  // of those that carry an error
+  double rms_product = 1;       // of the first two
+  double terms = 1;             // products in a sum, where the first two inputs tell
+  double count_max = 0;
+  DType coarsest = DType::undefined;
+  DType held = DType::undefined;  // the type they are in, of several the one with the shortest mantissa
+  bool any_known = false;
+  bool any_estimated = false;
+  bool any_quantised = false;
+  // What nobody was shown, nor could be estimated: it has rounded, it has a size.
+  bool any_rounded_unseen = false;
+  bool any_size_unseen = false;
+
+  void add(const State& state, size_t position) {
+    any_known = true;
+    const double rms = state.magnitude.rms;
+    const double most = state.is_quantised ? kMostOfCodes * rms : most_believed(state.coarsest, rms);
+    const double carried = state.is_compared || rms == 0 ? state.carried : std::min(state.carried, most);
+    any_quantised = any_quantised || state.is_quantised;
+    any_estimated = any_estimated || state.is_estimated;
+    const double relative = rms > 0 ? carried / rms : 0;
+    error_squared += squared(carried);
+    error_max = std::max(error_max, carried);
+    relative_squared += squared(relative);
+    relative_max = std::max(relative_max, relative);
+    rms_max = std::max(rms_max, rms);
+    if (carried > 0) rms_max_carrying = std::max(rms_max_carrying, rms);
+    count_max = std::max(count_max, state.magnitude.count);
+    coarsest = coarser(coarsest, state.coarsest);
+    held = coarser(held, real_part(state.magnitude.dtype));
+    if (position < 2) rms_product *= state.magnitude.rms;
+    if (position == 0) terms = state.magnitude.last_dim;
+  }
+
+  // About as large as a result is that was never seen.
+  double rms_of_result(Spread spread, bool is_product) const {
+    switch (spread) {
+      case Spread::dots:
+        return std::sqrt(terms) * rms_product;
+      case Spread::scales:
+        return is_product ? rms_product : rms_max;
+      case Spread::exponential:
+      case Spread::normalizes:
+        return 1;
+      case Spread::moves:  // what is exact stays so, and is most likely a mask where it is large
+        return rms_max_carrying > 0 ? rms_max_carrying : rms_max;
+      case Spread::bounded:
+      case Spread::gates:
+      case Spread::adds:
+      case Spread::recurrent:
+      case Spread::unknown:
+        return rms_max;
+    }
+    return rms_max;
+  }
+};
+
+const NoiseModel::State* NoiseModel::find(std::string prefix, const std::string& escaped_name) const {
+  do {
+    const auto found = states_.find(prefix + escaped_name);
+    if (found != states_.end()) return &found->second;
+  } while (leave_frame(prefix));
+  return nullptr;
+}
+
+void NoiseModel::add_inputs(const std::string& prefix, const Graph& graph, const Node& node, Added& value) const {
+  for (size_t position = 0; position < node.inputs.size(); ++position) {
+    if (node.inputs[position] == kNoValue) continue;
+    const ValueId id = node.inputs[position];
+    const std::string& name = value_at(graph, id).name;
+    const bool is_rounded = value.kind == Kind::computed && may_have_rounded(graph, id, prefix.empty());
+    value.sources.push_back({prefix, escape_name(name), "", position, is_rounded, has_unknown_size(graph, id)});
+  }
+}
+
+// Output `position` of a body that stands at `place` (static).
+void NoiseModel::add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const {
+  if (position >= body.outputs.size()) return;
+  const std::string name = escape_name(body.values[static_cast<size_t>(body.outputs[position])].name);
+  value.sources.push_back({value.prefix, name, place + name, position});
+}
+
+bool NoiseModel::is_known(std::string prefix, const std::string& escaped_name) const {
+  do {
+    if (states_.contains(prefix + escaped_name) || unresolved_.contains(prefix + escaped_name)) return true;
+  } while (leave_frame(prefix));
+  return false;
+}
+
+// What a node reads and nobody was shown, since it was fused away, has rounded nevertheless: its error is estimated
+// from what it is made of, as far back as that was not shown either.
+void NoiseModel::add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth) {
+  constexpr int kLongestChain = 32;  // more than any kernel fuses
+  if (depth >= kLongestChain) return;
+  std::vector<ValueId> made_of = node.inputs;
+  if (is_dequantize(node)) made_of.push_back(float_before_codes(graph, node));
+  for (const ValueId id : made_of) {
+    if (id == kNoValue) continue;
+    const ValueDef& definition = value_at(graph, id);
+    const std::string name = escape_name(definition.name);
+    if (definition.producer == kNoNode || !is_counted(definition.type.dtype) || is_known(reader.prefix, name)) continue;
+    const Node& producer = graph.nodes[static_cast<size_t>(definition.producer)];
+    if (has_bodies(producer)) continue;
+    Added unseen;
+    unseen.prefix = reader.prefix;
+    unseen.escaped_name = name;
+    unseen.magnitude = unseen_magnitude(definition.type);
+    unseen.is_estimated = true;
+    unseen.is_product = producer.op_type == "Mul";
+    describe_node(graph, producer, unseen);
+    add_unseen(unseen, graph, producer, depth + 1);
+    unresolved_[unseen.prefix + name] = next_number_;
+    added_.emplace(next_number_++, std::move(unseen));
+  }
+}
+
+// What a node with bodies gives is what its bodies gave.
+void NoiseModel::add_body_outputs(const Node& node, size_t output_index, Added& value) const {
+  const std::string place = static_path(value.prefix) + escape_name(node.display_name);
+  const size_t position = output_index + (node.op_type == "Loop" ? 1 : 0);  // a Loop's body gives its condition first
+  if (node.function != nullptr) add_body_output(node.function->body, position, place + ".call//", value);
+  for (const Attribute& attribute : node.attributes) {
+    const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
+    if (body == nullptr || *body == nullptr) continue;
+    const bool is_branch = attribute.name == "then_branch" || attribute.name == "else_branch";
+    add_body_output(**body, position, place + (is_branch ? "." + attribute.name.substr(0, 4) + "//" : ".body[*]//"),
+                    value);
+  }
+}
+
+// An input of a body: what enters by the node that has the body, or what an earlier iteration gave.
+void NoiseModel::add_what_enters(const Graph& body, Added& value) const {
+  std::string outside = value.prefix;
+  if (!leave_frame(outside)) return;
+  const auto graph = graphs_.find(static_path(outside));
+  if (graph == graphs_.end()) return;
+  const std::string frame = value.prefix.substr(outside.size());
+  const NodeId id = graph->second->find_node(unescape_name(std::string_view(frame).substr(0, frame.rfind('.'))));
+  if (id == kNoNode) return;
+  add_inputs(outside, *graph->second, graph->second->nodes[static_cast<size_t>(id)], value);
+  for (size_t position = 0; position < body.outputs.size(); ++position) {
+    add_body_output(body, position, static_path(value.prefix), value);
+  }
+}
+
+void NoiseModel::describe_node(const Graph& graph, const Node& node, Added& value) const {
+  value.kind = has_bodies(node) ? Kind::passed_on : Kind::computed;
+  value.row = &noise_row_of(node.op_type, node.domain);
+  value.is_convolution = node.op_type == "Conv" || node.op_type == "ConvTranspose";
+  add_inputs(value.prefix, graph, node, value);
+  if (!is_dequantize(node)) return;
+  value.is_taken_from_codes = true;
+  value.is_of_held_codes = !node.inputs.empty() && value_at(graph, node.inputs[0]).producer == kNoNode;
+  if (const std::optional<Codes> codes = codes_of(graph, node); codes.has_value()) value.step = codes->step;
+  if (value.is_estimated) value.held_size = size_of_held_codes(graph, node);
+  if (const ValueId before = float_before_codes(graph, node); before != kNoValue)
+    value.before_codes = {value.prefix, escape_name(value_at(graph, before).name), "", 0};
+}
+
+void NoiseModel::describe(const ValueSite& site, Added& value) {
+  const Graph& graph = *site.graph;
+  graphs_[static_path(value.prefix)] = &graph;
+  if (site.role == ValueSite::Role::node_output && site.node_index >= 0) {
+    const Node& node = graph.nodes[static_cast<size_t>(graph.order[static_cast<size_t>(site.node_index)])];
+    describe_node(graph, node, value);
+    add_body_outputs(node, static_cast<size_t>(site.output_index), value);
+    if (!has_bodies(node)) add_unseen(value, graph, node, 0);
+  } else if (site.role == ValueSite::Role::input && !value.prefix.empty()) {
+    value.kind = Kind::passed_on;
+    add_what_enters(graph, value);
+  } else {
+    value.kind = Kind::data;
+  }
+}
+
+NoiseModel::Inputs NoiseModel::inputs_of(const Added& value) const {
+  Inputs inputs;
+  for (const Source& source : value.sources) {
+    const auto in_body = source.in_body.empty() ? in_bodies_.end() : in_bodies_.find(source.in_body);
+    const State* state = in_body != in_bodies_.end() ? &in_body->second : find(source.prefix, source.escaped_name);
+    if (state == nullptr) {
+      inputs.any_rounded_unseen = inputs.any_rounded_unseen || source.is_rounded;
+      inputs.any_size_unseen = inputs.any_size_unseen || source.has_size;
+    }
+    if (state == nullptr || state->is_zero) continue;
+    inputs.add(*state, source.position);
+    if (value.is_convolution && source.position == 1) {
+      inputs.terms = state->magnitude.count / std::max(1.0, state->magnitude.first_dim);
+    }
+  }
+  return inputs;
+}
+
+NoiseModel::State NoiseModel::state_of(const Added& value) const {
+  State state;
+  state.magnitude = value.magnitude;
+  double rms = value.magnitude.rms;
+  const DType own_type = real_part(value.magnitude.dtype);
+  const double epsilon = epsilon_of(own_type);
+  if (value.kind == Kind::data) {
+    const auto expected = expected_.find(value.prefix + value.escaped_name);
+    if (expected == expected_.end() || expected->second == 0) return state;
+    state.coarsest = own_type;
+    state.carried = state.error = expected->second;
+    return state;
+  }
+  const double unknown_history = noise_margin_of(own_type).unknown_history * epsilon * rms;
+  if (value.kind == Kind::unknown) {
+    state.coarsest = own_type;
+    state.carried = state.error = unknown_history;
+    return state;
+  }
+  const Inputs inputs = inputs_of(value);
+  state.is_quantised = inputs.any_quantised;
+  if (value.is_taken_from_codes && counts_quantisation_) return state_of_codes(state, value, inputs);
+  // Of inputs that nobody was shown; of those that are exact, where the operator itself rounds otherwise.
+  const bool has_unseen_history =
+      inputs.any_rounded_unseen || (inputs.any_size_unseen && value.row != nullptr && value.row->own_rounding > 0);
+  if (value.is_estimated && inputs.any_size_unseen) return state;
+  if (value.is_estimated) state.magnitude.rms = rms = inputs.rms_of_result(value.row->spread, value.is_product);
+  state.coarsest = coarser(inputs.coarsest, own_type);
+  if (!inputs.any_known || value.kind == Kind::passed_on) {  // made of integers or nothing; into and out of bodies
+    state.error = std::sqrt(squared(kStoring * epsilon) + squared(inputs.relative_max)) * rms;
+    if (has_unseen_history) state.error = std::max(state.error, unknown_history);
+    state.carried = inputs.any_known || has_unseen_history ? state.error : 0;
+    return state;
+  }
+  state.error = error_of(*value.row, inputs, state, epsilon);
+  const bool is_narrowed = counts_casts_ && value.row->own_rounding == 0 && epsilon > epsilon_of(inputs.held);
+  if (has_unseen_history) state.error = std::max(state.error, unknown_history);
+  // Estimated magnitudes, of what was fused away or left out, may be far too large.
+  constexpr double kRoomOfEstimates = 4;
+  state.is_estimated = value.is_estimated;
+  if (inputs.any_estimated && !inputs.any_quantised && !value.is_estimated && rms > 0)
+    state.error = std::min(state.error, kRoomOfEstimates * most_believed(state.coarsest, rms));
+  if (value.row->spread == Spread::moves && state.error == 0) state.coarsest = inputs.coarsest;
+  // Of equal operands every executor makes the same correctly rounded result: nothing to carry on, though a fused
+  // kernel may round otherwise here. So a mask built by (1 - m) * -1e9 stays without error.
+  const bool has_history = inputs.error_max > 0 || has_unseen_history || value.magnitude.is_unrounded || is_narrowed;
+  state.carried = value.row->own_rounding == 0 && !has_history ? 0 : state.error;
+  return state;
+}
+
+// Rounding to steps is off by a uniform error of one step (Widrow and Kollar, Quantization Noise, section 5.3).
+NoiseModel::State NoiseModel::state_of_codes(State state, const Added& value, const Inputs& inputs) const {
+  const State* before =
+      value.before_codes.has_value() ? find(value.before_codes->prefix, value.before_codes->escaped_name) : nullptr;
+  if (value.is_estimated) state.magnitude.rms = before != nullptr ? before->magnitude.rms : value.held_size;
+  const double rms = state.magnitude.rms, own = std::min(value.step / std::sqrt(12.0), kMostOfCodes * rms);
+  double inherited = 0;
+  if (before != nullptr) {
+    Inputs floats;
+    floats.add(*before, 0);
+    inherited = floats.error_max;
+  } else if (!value.is_of_held_codes) {
+    inherited = kUnknownOfCodes * rms;
+  }
+  state.is_quantised = true;
+  state.is_estimated = value.is_estimated;
+  state.coarsest = coarser(coarser(inputs.coarsest, real_part(value.magnitude.dtype)),
+                           before == nullptr ? DType::undefined : before->coarsest);
+  state.error = state.carried = std::sqrt(squared(own) + squared(inherited) + squared(inputs.relative_max * rms));
+  return state;
+}
+
+double NoiseModel::error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const {
+  const double wide_epsilon = std::min(epsilon, epsilon_of(DType::float32));  // narrow types are computed in float32
+  const double own = std::sqrt(squared(kStoring * epsilon) + squared(row.own_rounding * wide_epsilon));
+  switch (row.spread) {
+    case Spread::moves:
+      return inputs.error_max == 0 ? 0 : std::sqrt(squared(inputs.error_max) + squared(own * output.magnitude.rms));
+    case Spread::scales:
+      return std::sqrt(inputs.relative_squared + squared(own)) * output.magnitude.rms;
+    case Spread::bounded:
+      return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * output.magnitude.rms));
+    case Spread::gates:
+      return std::sqrt(squared(1.2 * inputs.error_max) + squared(own * std::max(output.magnitude.rms, inputs.rms_max)));
+    case Spread::adds: {
+      const double terms = std::max(1.0, inputs.count_max / std::max(1.0, output.magnitude.count));
+      const double summing = wide_epsilon * std::sqrt(terms) / 8;
+      // What is this much larger than all it leaves is a mask of -1e9 added to scores: it rounds none of those.
+      constexpr double kMask = 16384, kSmallRms = 0.25;
+      const bool is_masked = inputs.rms_max > kMask * std::max(output.magnitude.rms, kSmallRms);
+      const double rounded = is_masked ? output.magnitude.rms : std::max(output.magnitude.rms, inputs.rms_max);
+      return std::sqrt(inputs.error_squared + squared(std::max(own, summing) * rounded));
+    }
+    case Spread::dots: {
+      const double scale = std::max(output.magnitude.rms, std::sqrt(inputs.terms) * inputs.rms_product);
+      const double summing = row.own_rounding * wide_epsilon * std::sqrt(inputs.terms) / 8;
+      return std::sqrt(inputs.relative_squared + squared(own) + squared(summing)) * scale;
+    }
+    case Spread::exponential:
+      return std::sqrt(squared(2 * inputs.error_max) + squared(own)) * output.magnitude.rms;
+    case Spread::normalizes:
+      return std::sqrt(squared(1.5 * inputs.relative_max) + squared(own)) * output.magnitude.rms;
+    case Spread::recurrent:
+      return (4 * inputs.relative_max + own) * output.magnitude.rms;
+    case Spread::unknown:
+      return (2 * std::max(inputs.relative_max, inputs.error_max) + own) * output.magnitude.rms;
+  }
+  return 0;
+}
+
+int64_t NoiseModel::add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+                        const Magnitude& magnitude) {
+  if (!is_counted(magnitude.dtype)) return -1;
+  const std::string path = prefix + escaped_name;
+  if (const auto earlier = unresolved_.find(path); earlier != unresolved_.end()) resolve(earlier->second);
+  Added value;
+  value.prefix = prefix;
+  value.escaped_name = escaped_name;
+  value.magnitude = magnitude;
+  if (site != nullptr && site->graph != nullptr) describe(*site, value);  // may add what it is made of
+  unresolved_[path] = next_number_;
+  added_.emplace(next_number_, std::move(value));
+  return next_number_++;
+}
+
+// The values it was made of come first, those that were never compared included; no others, so that estimates do not
+// depend on which of two executions is ahead.
+void NoiseModel::resolve(int64_t number) {
+  const auto found = added_.find(number);
+  if (found == added_.end()) return;
+  const Added value = std::move(found->second);
+  added_.erase(found);
+  unresolved_.erase(value.prefix + value.escaped_name);
+  std::vector<Source> sources = value.sources;
+  if (value.before_codes.has_value() && counts_quantisation_) sources.push_back(*value.before_codes);
+  for (const Source& source : sources) {
+    if (!source.in_body.empty()) {
+      while (!added_.empty() && added_.begin()->first < number) resolve(added_.begin()->first);
+    }
+    std::string prefix = source.prefix;
+    do {
+      const auto waiting = unresolved_.find(prefix + source.escaped_name);
+      // What a body's input reads of the body's own results is an earlier iteration's, never its own.
+      if (waiting != unresolved_.end() && waiting->second < number) resolve(waiting->second);
+    } while (!states_.contains(prefix + source.escaped_name) && leave_frame(prefix));
+  }
+  State state = state_of(value);
+  if (value.is_estimated && state.magnitude.rms == 0) {
+    const Inputs inputs = inputs_of(value);
+    if (!inputs.any_known || inputs.any_size_unseen) return;  // nothing is known of what it is made of
+    state.is_zero = true;
+  }
+  states_[value.prefix + value.escaped_name] = state;
+  const std::string place = static_path(value.prefix);
+  if (place.empty()) return;
+  State& largest = in_bodies_[place + value.escaped_name];
+  if (state.relative() >= largest.relative()) largest = state;
+}
+
+void NoiseModel::rounds_as(int64_t number, DType dtype) {
+  const auto found = added_.find(number);
+  if (found == added_.end() || found->second.magnitude.dtype != DType::float64 || !is_floating(dtype)) return;
+  found->second.magnitude.dtype = dtype;
+  found->second.magnitude.is_unrounded = dtype != DType::float64;
+}
+
+Limit NoiseModel::limit_of(int64_t number, const std::string& path) {
+  if (number < 0) return {};
+  resolve(number);
+  const State& state = states_.at(path);
+  const double margin = state.is_quantised ? kMarginOfCodes : noise_margin_of(state.coarsest).margin;
+  // An error that cancellation has blown up says nothing of elements that have none: the relative part stays below 1/4.
+  constexpr double kLargestRtol = 0.25;
+  const double rms = state.magnitude.rms;
+  const double rtol = rms > 0 ? std::min(margin * state.error / rms, kLargestRtol) : 0;
+  // Below the least normal number a rounding is a step of fixed size, however small the value; narrow types are summed
+  // in float32, others in steps of their own.
+  const bool rounds = state.error > 0 && state.coarsest != DType::undefined;
+  const FloatLimits limits = float_limits(rounds ? state.coarsest : DType::float32);
+  const double steps = limits.epsilon > epsilon_of(DType::float32) ? kStoring : 4 * kStoring;
+  const double step = rounds ? steps * limits.min_normal * limits.epsilon : 0;
+  return {rtol, margin * std::max(state.error, step), LimitSource::table};
+}
+
+void NoiseModel::found_difference(const std::string& path, double rmse) {
+  constexpr double kRoom = 3;  // elements of one tensor differ unequally
+  const auto state = states_.find(path);
+  if (state == states_.end()) return;
+  // The estimate that resolve() has put among those of bodies may be this very value's.
+  const auto in_body = in_bodies_.find(static_path(path));
+  const bool is_largest = in_body != in_bodies_.end() && in_body->second.error == state->second.error;
+  state->second.is_compared = true;
+  if (is_largest) in_body->second.is_compared = true;
+  // Where anything differs, some elements may differ by a rounding, however few they are.
+  const double rounding = rmse == 0 ? 0 : kStoring * epsilon_of(state->second.coarsest) * state->second.magnitude.rms;
+  const double found = std::min(std::max(kRoom * rmse, rounding), state->second.error);
+  // Nothing was to be carried on, and yet they differ: one of the sides does not round where the other does.
+  const bool differs_unexpectedly = state->second.carried == 0 && rmse > 0;
+  if (!(found < state->second.carried) && !differs_unexpectedly) return;
+  if (is_largest) in_body->second.carried = found;
+  state->second.carried = found;
+}
+
+}  // namespace parallax::diff

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// NoiseModel: how much rounding two healthy executions may differ at a value. It carries an estimate of the error from
+// each operator's inputs to its output by the noise table and the values' magnitudes. What was found at the inputs
+// bounds what is carried on, so that estimates do not grow beyond all measure in deep graphs; a difference larger than
+// was to be feared carries nothing more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "inspector/diff/comparison.h"
+#include "inspector/diff/tolerance/magnitude.h"
+#include "inspector/exec/observer.h"
+
+namespace parallax::diff {
+
+struct NoiseRow;
+
+class NoiseModel {
+ public:
+  // Side A has a floating or complex value: `prefix` are the frames of its path ("" in the main graph), `site` its
+  // place, or null where no graph is known. Calls come in A's execution order. Returns a number for limit_of.
+  int64_t add(const std::string& prefix, const std::string& escaped_name, const ValueSite* site,
+              const Magnitude& magnitude);
+
+  // From here on a cast to less precision counts as a rounding: of two models in different types only one does it. One
+  // and the same cast of equal numbers gives equal ones wherever it is done.
+  void count_casts() { counts_casts_ = true; }
+
+  // And the steps of codes are a rounding: of two models only one quantises.
+  void count_quantisation() { counts_quantisation_ = true; }
+
+  // Data of the main graph that earlier runs have made, such as a decoder's caches: how much it may differ (standard
+  // deviation, absolute).
+  void expect_error(const std::string& path, double error) { expected_[path] = error; }
+
+  // The type whose rounding counts, where a value that was added as float64 turns out to be held in another.
+  void rounds_as(int64_t number, DType dtype);
+
+  // The limit of a value that was added; to be asked when it is compared, after the values it was made of have been.
+  Limit limit_of(int64_t number, const std::string& path);
+
+  // The difference that was found: readers of the value inherit that, where it is less than was to be feared.
+  void found_difference(const std::string& path, double rmse);
+
+ private:
+  // What later values need to know of an earlier one.
+  struct State {
+    Magnitude magnitude;
+    double error = 0;                   // standard deviation, absolute: what this value may be off
+    double carried = 0;                 // what its readers take over
+    bool is_compared = false;           // `carried` follows what was found
+    bool is_estimated = false;          // so is the magnitude
+    bool is_zero = false;               // was never seen, and is made of zeros: nothing for its readers to carry
+    DType coarsest = DType::undefined;  // type that has rounded on the way
+    bool is_quantised = false;          // steps of codes have, which are coarser than any rounding
+    double relative() const { return magnitude.rms > 0 ? carried / magnitude.rms : 0; }
+  };
+  // Where a value's inputs are found: a site's own data ends with its session, before the last comparison may be made.
+  struct Source {
+    std::string prefix;  // of the reader; frames are left one by one until the name is found
+    std::string escaped_name;
+    std::string in_body;  // static path in a body to look at first; may be empty
+    size_t position = 0;
+    // Where nobody was shown it: whether it has rounded all the same, and has a size that nobody knows.
+    bool is_rounded = false;
+    bool has_size = false;
+  };
+  enum class Kind : uint8_t { unknown, data, computed, passed_on };
+  struct Added {
+    std::string prefix;
+    std::string escaped_name;
+    Magnitude magnitude;
+    Kind kind = Kind::unknown;
+    const NoiseRow* row = nullptr;
+    bool is_convolution = false;
+    bool is_estimated = false;  // never seen: its size follows from what it is made of
+    bool is_product = false;    // of its first two inputs, element by element
+    std::vector<Source> sources;
+    // Of what a DequantizeLinear makes: the float that was quantised, and the step of the codes, where these are known.
+    bool is_taken_from_codes = false, is_of_held_codes = false;
+    std::optional<Source> before_codes = std::nullopt;
+    double step = 0, held_size = 0;
+  };
+  struct Inputs;
+
+  void describe(const ValueSite& site, Added& value);
+  void describe_node(const Graph& graph, const Node& node, Added& value) const;
+  void add_inputs(const std::string& prefix, const Graph& graph, const Node& node, Added& value) const;
+  void add_unseen(const Added& reader, const Graph& graph, const Node& node, int depth);
+  void add_body_output(const Graph& body, size_t position, const std::string& place, Added& value) const;
+  void add_body_outputs(const Node& node, size_t output_index, Added& value) const;
+  void add_what_enters(const Graph& body, Added& value) const;
+  bool is_known(std::string prefix, const std::string& escaped_name) const;
+  void resolve(int64_t number);
+  State state_of(const Added& value) const;
+  Inputs inputs_of(const Added& value) const;
+  State state_of_codes(State state, const Added& value, const Inputs& inputs) const;
+  double error_of(const NoiseRow& row, const Inputs& inputs, const State& output, double epsilon) const;
+  const State* find(std::string prefix, const std::string& escaped_name) const;
+
+  std::unordered_map<std::string, double> expected_;     // errors of data, by path
+  std::map<int64_t, Added> added_;                       // those whose error has not been estimated yet
+  std::unordered_map<std::string, int64_t> unresolved_;  // the same by path
+  int64_t next_number_ = 0;
+  bool counts_casts_ = false;
+  bool counts_quantisation_ = false;
+  std::unordered_map<std::string, State> states_;  // by path
+  std::unordered_map<std::string, State>
+      in_bodies_;  // by static path: the largest relative error of any iteration so far
+  std::unordered_map<std::string, const Graph*> graphs_;  // of the session that is running, by static prefix
+};
+
+}  // namespace parallax::diff

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantizing nodes by their operators, scales and zero points.
+#include "inspector/diff/tolerance/quantization.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "inspector/diff/tolerance/noise_table.h"
+#include "inspector/dump/dump_reader.h"
+#include "inspector/model/opset/opset_registry.h"
+#include "inspector/tensor/elements.h"
+
+namespace parallax::diff {
+namespace {
+
+bool is_operator(const Node& node, std::string_view op_type) {
+  const std::string_view domain = canonical_domain(node.domain);
+  return node.op_type == op_type && (domain == "ai.onnx" || domain == "com.microsoft");
+}
+
+ValueId input_of(const Node& node, size_t port) { return port < node.inputs.size() ? node.inputs[port] : kNoValue; }
+
+struct CodeRange {
+  DType dtype;
+  double lowest, highest;
+};
+constexpr CodeRange kRanges[] = {
+    {DType::int4, -8, 7},
+    {DType::uint4, 0, 15},
+    {DType::int8, -128, 127},
+    {DType::uint8, 0, 255},
+    {DType::int16, -32768, 32767},
+    {DType::uint16, 0, 65535},
+    {DType::int32, -0x1p31, 0x1p31 - 1},
+};
+
+const Tensor* payload_of(const StoredTensor& stored) {
+  return stored.external_location == kLeftOutOfDump ? nullptr : &stored.tensor;
+}
+
+}  // namespace
+
+const Tensor* constant_tensor(const Graph& graph, ValueId id) {
+  if (id == kNoValue) return nullptr;
+  const ValueDef& definition = value_at(graph, id);
+  if (definition.initializer_index >= 0)
+    return payload_of(graph.initializers[static_cast<size_t>(definition.initializer_index)]);
+  if (definition.producer == kNoNode) return nullptr;
+  const Attribute* attribute = find_attribute(graph.nodes[static_cast<size_t>(definition.producer)], "value");
+  const auto* stored = attribute == nullptr ? nullptr : std::get_if<StoredTensor>(&attribute->value);
+  return stored == nullptr ? nullptr : payload_of(*stored);
+}
+
+bool is_quantize(const Node& node) { return is_operator(node, "QuantizeLinear"); }
+bool is_dequantize(const Node& node) { return is_operator(node, "DequantizeLinear"); }
+
+bool clamps_at_zero(const Graph& graph, const Node& node) {
+  if (is_operator(node, "Relu")) return true;
+  if (!is_operator(node, "Clip")) return false;
+  if (const Attribute* attribute = find_attribute(node, "min"); attribute != nullptr) {
+    const auto* least = std::get_if<float>(&attribute->value);
+    return least != nullptr && *least == 0;
+  }
+  const Tensor* least = constant_tensor(graph, input_of(node, 1));
+  return least != nullptr && least->element_count() == 1 && is_floating(least->dtype()) &&
+         element_as_double(*least, 0) == 0;
+}
+
+bool is_quantised(const SiteTable& table) {
+  return std::ranges::any_of(table.sites(), [](const ValueSite& site) {
+    return site.op == "QuantizeLinear" || site.op == "DequantizeLinear";
+  });
+}
+
+ValueId float_before_codes(const Graph& graph, const Node& dequantize) {
+  ValueId codes = input_of(dequantize, 0);
+  for (size_t steps = 0; codes != kNoValue && steps < graph.nodes.size(); ++steps) {
+    const NodeId producer = value_at(graph, codes).producer;
+    if (producer == kNoNode) return kNoValue;
+    const Node& node = graph.nodes[static_cast<size_t>(producer)];
+    codes = input_of(node, 0);
+    if (is_quantize(node)) return codes;
+    if (noise_row_of(node.op_type, node.domain).spread != Spread::moves) return kNoValue;
+  }
+  return kNoValue;
+}
+
+NodeId quantize_just_before(const Graph& graph, const Node& dequantize) {
+  const ValueId codes = input_of(dequantize, 0);
+  const NodeId producer = codes == kNoValue ? kNoNode : value_at(graph, codes).producer;
+  return producer != kNoNode && is_quantize(graph.nodes[static_cast<size_t>(producer)]) ? producer : kNoNode;
+}
+
+ValueId float_just_before_codes(const Graph& graph, const Node& dequantize) {
+  const NodeId quantize = quantize_just_before(graph, dequantize);
+  return quantize == kNoNode ? kNoValue : input_of(graph.nodes[static_cast<size_t>(quantize)], 0);
+}
+
+std::optional<Codes> codes_of(const Graph& graph, const Node& node) {
+  const Tensor* scale = constant_tensor(graph, input_of(node, 1));
+  if (scale == nullptr || !is_floating(scale->dtype()) || scale->element_count() == 0) return std::nullopt;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Codes codes{0, -kInfinity, kInfinity};
+  for (int64_t index = 0; index < scale->element_count(); ++index)
+    codes.step = std::max(codes.step, std::abs(element_as_double(*scale, index)));
+  const Tensor* zero_point = constant_tensor(graph, input_of(node, 2));
+  const bool is_omitted = input_of(node, 2) == kNoValue;
+  if (scale->element_count() != 1 || (!is_omitted && zero_point == nullptr)) return codes;
+  const ValueId held = is_dequantize(node) ? input_of(node, 0) : node.outputs.front();
+  const DType dtype = zero_point != nullptr ? zero_point->dtype() : value_at(graph, held).type.dtype;
+  const auto* range = std::ranges::find(kRanges, dtype, &CodeRange::dtype);
+  if (range == std::end(kRanges)) return codes;
+  const double zero = zero_point == nullptr ? 0 : element_as_double(*zero_point, 0);
+  codes.lowest = (range->lowest - zero) * codes.step;
+  codes.highest = (range->highest - zero) * codes.step;
+  return codes;
+}
+
+double size_of_held_codes(const Graph& graph, const Node& dequantize) {
+  constexpr int64_t kMostLookedAt = 4096;
+  const Tensor* held = constant_tensor(graph, input_of(dequantize, 0));
+  const std::optional<Codes> codes = codes_of(graph, dequantize);
+  if (held == nullptr || !codes.has_value() || held->element_count() == 0) return 0;
+  const Tensor* zero_point = constant_tensor(graph, input_of(dequantize, 2));
+  const bool has_zero = zero_point != nullptr && zero_point->element_count() > 0;
+  const double zero = has_zero ? element_as_double(*zero_point, 0) : 0;
+  const int64_t step = std::max<int64_t>(1, held->element_count() / kMostLookedAt);
+  double squares = 0, count = 0;
+  for (int64_t index = 0; index < held->element_count(); index += step, ++count)
+    squares += std::pow(element_as_double(*held, index) - zero, 2);
+  return codes->step * std::sqrt(squares / count);
+}
+
+Value as_codes_hold_it(const Value& wide, const Value& held, const Codes& codes) {
+  // Of the range: what the largest numbers of another input exceed those by that a scale was made for.
+  constexpr double kRoom = 1.0 / 8;
+  if (!wide.is_tensor() || !held.is_tensor() || !std::isfinite(codes.highest)) return wide;
+  const Tensor &floats = wide.tensor(), &ends = held.tensor();
+  if (!is_floating(floats.dtype()) || !is_floating(ends.dtype()) || !(floats.shape() == ends.shape())) return wide;
+  const double room = kRoom * (codes.highest - codes.lowest);
+  std::vector<double> elements(static_cast<size_t>(floats.element_count()));
+  load_doubles(floats, 0, elements);
+  bool is_any_beyond = false;
+  for (size_t index = 0; index < elements.size(); ++index) {
+    double& element = elements[index];
+    const bool is_above = element > codes.highest && element <= codes.highest + room;
+    const bool is_below = element < codes.lowest && element >= codes.lowest - room;
+    const double end = is_above ? codes.highest : codes.lowest,
+                 other = element_as_double(ends, static_cast<int64_t>(index));
+    if (!(is_above || is_below) || !(std::abs(other - end) < codes.step / 2)) continue;
+    element = other;
+    is_any_beyond = true;
+  }
+  if (!is_any_beyond) return wide;
+  auto within = Tensor::allocate(floats.dtype(), floats.shape());
+  if (!within.ok()) return wide;
+  store_doubles(*within, 0, elements);
+  return Value(within.take());
+}
+
+}  // namespace parallax::diff

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantized models compared with models in floats: the nodes that quantize and dequantize, and the range of their
+// values.
+#pragma once
+
+#include <optional>
+
+#include "inspector/exec/sites.h"
+#include "inspector/model/ir.h"
+#include "inspector/tensor/value.h"
+
+namespace parallax::diff {
+
+// The tensor of an initializer or of a Constant node; null for other values, and where a dump has left it out.
+const Tensor* constant_tensor(const Graph& graph, ValueId id);
+
+bool is_quantize(const Node& node);    // QuantizeLinear
+bool is_dequantize(const Node& node);  // DequantizeLinear
+
+// A Relu, or a Clip whose least number is zero: codes that begin at zero do the same.
+bool clamps_at_zero(const Graph& graph, const Node& node);
+
+// Whether any of its nodes takes floats to codes or back.
+bool is_quantised(const SiteTable& table);
+
+// The float that a DequantizeLinear's codes were made of by a QuantizeLinear, and moved since; no value where they were
+// not.
+ValueId float_before_codes(const Graph& graph, const Node& dequantize);
+// The QuantizeLinear right before a DequantizeLinear, and what it quantises; none where anything is between.
+NodeId quantize_just_before(const Graph& graph, const Node& dequantize);
+ValueId float_just_before_codes(const Graph& graph, const Node& dequantize);
+
+// What a node that quantises or takes codes to floats can tell apart. Of several scales the largest step; then the ends
+// are not known, and infinite.
+struct Codes {
+  double step = 0;
+  double lowest = 0, highest = 0;
+};
+// Nothing where the scale is not held by the graph itself.
+std::optional<Codes> codes_of(const Graph& graph, const Node& node);
+
+// About how large the floats are that held codes stand for, as their root mean square; 0 where these are not at hand.
+double size_of_held_codes(const Graph& graph, const Node& dequantize);
+
+// `wide`, but for elements a little beyond what codes can hold where `held` has the end of these: saturation of the
+// few largest is a part of quantisation, while a scale that is too small cuts off more. `wide` itself where there are
+// none.
+Value as_codes_hold_it(const Value& wide, const Value& held, const Codes& codes);
+
+}  // namespace parallax::diff

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a value comes from: whether it says anything of the data that a run was given.
+#pragma once
+
+#include "inspector/diff/comparison.h"
+#include "inspector/exec/observer.h"
+
+namespace parallax::diff {
+
+inline Origin origin_of(const ValueSite& site) {
+  const bool is_constant = site.role == ValueSite::Role::initializer || site.follows_from_constants;
+  const bool is_given = site.role == ValueSite::Role::input && site.scope.empty();
+  return is_constant ? Origin::constant : (is_given ? Origin::input : Origin::computed);
+}
+
+}  // namespace parallax::diff

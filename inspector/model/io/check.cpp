@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be wrong with a model that was read: its header, every graph in it, its functions, and types across nodes.
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "inspector/model/io/check_report.h"
+#include "inspector/model/io/import.h"
+#include "inspector/model/opset/opset_registry.h"
+
+namespace parallax {
+namespace {
+
+constexpr int64_t kOldestIrVersion = 3;
+constexpr int64_t kNewestIrVersion = 14;
+
+void check_header(const Model& model, CheckReport& report) {
+  const std::string version = std::to_string(model.ir_version);
+  if (model.ir_version == 0) {
+    report.at_model("has no ir_version; is it an ONNX model?");
+  } else if (model.ir_version < kOldestIrVersion || model.ir_version > kNewestIrVersion) {
+    report.at_model("is of IR version " + version + "; versions " + std::to_string(kOldestIrVersion) + " to " +
+                        std::to_string(kNewestIrVersion) + " are read",
+                    ErrorCode::unsupported);
+  }
+  if (model.opset_imports.empty()) report.at_model("imports no operator set (opset_import)");
+}
+
+class Checker {
+ public:
+  explicit Checker(CheckReport& report) : report_(report) {}
+
+  void check_imports(std::span<const OpsetImport> imports, const std::string& place);
+  void check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports);
+  void check_function(const Function& function);
+  void check_types(const ModelTypes& types);
+
+ private:
+  void check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports);
+
+  CheckReport& report_;
+  std::map<const Graph*, std::string> places_;  // of the graphs that were checked
+  std::set<std::tuple<std::string, std::string, std::string>> functions_;
+};
+
+void Checker::check_imports(std::span<const OpsetImport> imports, const std::string& place) {
+  for (const OpsetImport& import : imports) {
+    const std::string_view domain = canonical_domain(import.domain);
+    const std::string what =
+        "operator set " + std::to_string(import.version) + " of domain '" + std::string(domain) + "'" + place;
+    if (import.version < 1) report_.at_model("imports " + what + "; versions begin at 1");
+    const int64_t latest = OpsetRegistry::standard().latest_opset(domain);
+    if (latest > 0 && import.version > latest) {
+      report_.at_model("imports " + what + "; this version knows operator sets up to " + std::to_string(latest),
+                       ErrorCode::unsupported);
+    }
+  }
+}
+
+void Checker::check_graph(const CheckedGraph& checked, std::span<const OpsetImport> imports) {
+  places_[&checked.graph] = checked.place;
+  check_names(checked, report_);
+  for (const Node& node : checked.graph.nodes) {
+    check_node(checked, node, imports, report_);
+    check_bodies(checked, node, imports);
+  }
+}
+
+void Checker::check_bodies(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports) {
+  const auto check_body = [&](const Graph& body, const std::string& name) {
+    const std::string place = " in " + name + " of node '" + node.display_name + "'" + checked.place;
+    check_graph({body, place, &checked, checked.function, &node}, imports);
+  };
+  for (const Attribute& attribute : node.attributes) {
+    if (const auto* body = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) check_body(**body, attribute.name);
+    if (const auto* bodies = std::get_if<std::vector<std::shared_ptr<Graph>>>(&attribute.value)) {
+      for (size_t i = 0; i < bodies->size(); ++i)
+        check_body(*(*bodies)[i], attribute.name + "[" + std::to_string(i) + "]");
+    }
+  }
+}
+
+void Checker::check_function(const Function& function) {
+  const std::string place = " in function '" + function.domain + "." + function.name + "'";
+  const CheckedGraph body{function.body, place, nullptr, &function};
+  if (function.name.empty()) report_.at_model("has a function without a name");
+  const std::string domain(canonical_domain(function.domain));
+  if (!functions_.emplace(domain, function.name, function.overload).second) {
+    report_.at_model("defines function '" + function.domain + "." + function.name + "' twice");
+  }
+  check_imports(function.opset_imports, place);
+  check_graph(body, function.opset_imports);
+}
+
+// Types from node to node. A declared shape that inference contradicts is stale, which exporters leave behind; it is no
+// error.
+void Checker::check_types(const ModelTypes& types) {
+  for (const TypeProblem& problem : types.problems) {
+    if (problem.kind != TypeProblem::Kind::type || problem.graph == nullptr || problem.node == kNoNode) continue;
+    const CheckedGraph checked{*problem.graph, places_[problem.graph], nullptr, nullptr};
+    report_.at_node(checked, problem.graph->nodes[static_cast<size_t>(problem.node)], problem.message);
+  }
+}
+
+}  // namespace
+
+std::vector<ModelProblem> check_shapes(const Model& model) {
+  CheckReport report;
+  for (const TypeProblem& problem : find_shape_conflicts(model)) {
+    const CheckedGraph main{*problem.graph, "", nullptr, nullptr};
+    report.at_node(main, problem.graph->nodes[static_cast<size_t>(problem.node)], problem.message);
+  }
+  return report.take();
+}
+
+std::vector<ModelProblem> check_model(const Model& model) {
+  ModelTypes types;
+  return check_model(model, types);
+}
+
+std::vector<ModelProblem> check_model(const Model& model, ModelTypes& types) {
+  CheckReport report;
+  check_header(model, report);
+  Checker checker(report);
+  checker.check_imports(model.opset_imports, "");
+  checker.check_graph({model.graph, "", nullptr, nullptr}, model.opset_imports);
+  for (const auto& function : model.functions) checker.check_function(*function);
+  if (report.empty()) {
+    types = infer_types(model);
+    checker.check_types(types);
+  }
+  return report.take();
+}
+
+}  // namespace parallax

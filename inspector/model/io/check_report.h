@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The problems of a model as they are found, each with its place. Private to this folder.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspector/model/io/import.h"
+#include "inspector/model/shape_inference/infer_types.h"
+
+namespace parallax {
+
+// A graph being checked and the graphs around it.
+struct CheckedGraph {
+  const Graph& graph;
+  std::string place;  // "", " in then_branch of node 'if_1'", " in function 'my.F'": ends every `where`
+  const CheckedGraph* enclosing = nullptr;  // null for the main graph and for a function's body
+  const Function* function = nullptr;       // whose body this is, or lies in
+  const Node* owner = nullptr;              // of the enclosing graph: whose attribute this graph is
+};
+
+class CheckReport {
+ public:
+  void at_model(std::string message, ErrorCode code = ErrorCode::invalid_model);
+  void at_graph(const CheckedGraph& graph, std::string message);
+  void at_value(const CheckedGraph& graph, std::string_view value, std::string message);
+  void at_node(const CheckedGraph& graph, const Node& node, std::string message,
+               ErrorCode code = ErrorCode::invalid_model);
+
+  bool empty() const { return problems_.empty(); }
+  std::vector<ModelProblem> take() { return std::move(problems_); }
+
+ private:
+  void add(ModelProblem problem);
+
+  std::vector<ModelProblem> problems_;
+};
+
+// check_model() of import.h; leaves what inference found in `types` where nothing else was wrong.
+std::vector<ModelProblem> check_model(const Model& model, ModelTypes& types);
+
+// Names and edges: duplicates, shadowing, values from nowhere, cycles, initializers against declarations.
+void check_names(const CheckedGraph& checked, CheckReport& report);
+
+// One node against its schema or function: existence, number of inputs and outputs, attributes, shape of bodies.
+void check_node(const CheckedGraph& checked, const Node& node, std::span<const OpsetImport> imports,
+                CheckReport& report);
+
+// "'a', 'b' and 'c'", at most `most` of them named.
+std::string quoted_list(const std::vector<std::string>& names, size_t most = 8);
+
+// "1 input", "3 inputs".
+std::string counted(size_t count, std::string_view noun);
+
+// Length of the UTF-8 sequence at the start of `text`, which is not empty; 0 where there is none (RFC 3629: no overlong
+// form, no surrogate).
+size_t utf8_length(std::string_view text);
+bool is_utf8(std::string_view text);
+
+// The text with bytes that are no valid UTF-8 and control characters written as \xNN, fit for a terminal and for JSON;
+// what is very long ends in " ...".
+std::string printable(std::string_view text);
+
+}  // namespace parallax

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files beside a model that hold weights: found, checked and mapped once each. Private to this folder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "inspector/base/mapped_file.h"
+#include "inspector/base/result.h"
+
+namespace parallax {
+
+class ExternalData {
+ public:
+  // `directory` is the model's folder; "" refuses all external data.
+  explicit ExternalData(std::string directory) : directory_(std::move(directory)) {}
+
+  // The file that `location` names. It must be a relative path without "..", and lie inside the model's folder even
+  // after symbolic links are followed.
+  Result<std::shared_ptr<const MappedFile>> open(const std::string& location);
+
+ private:
+  Result<std::string> resolve(const std::string& location) const;
+
+  std::string directory_;
+  std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;
+};
+
+}  // namespace parallax

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading ONNX models and value files. Every Error names the file, and node and op where one is at fault.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "inspector/base/result.h"
+#include "inspector/model/ir.h"
+#include "inspector/tensor/value.h"
+
+namespace parallax {
+
+struct ImportOptions {
+  bool validate = true;  // false: structure only, so that `check` can list every problem itself
+  int max_depth = 256;   // nesting of graphs and of types
+  bool hash = false;     // takes the file's hash beside the reading, for who asks for model_sha256() anyway
+};
+
+// Reads a binary (.onnx) or text (.textproto, .pbtxt, .txt, or contents that start like text) model. External data is
+// mapped; its path must be relative, stay in the model's folder (no "..", no symbolic link leading out), and hold
+// offset + length. Errors: io, invalid_model, unsupported.
+Result<std::shared_ptr<const Model>> import_model(const std::string& path, const ImportOptions& options = {});
+
+// The same from bytes; `directory` is where external data lies ("" refuses external data), `description` stands in for
+// the path.
+Result<std::shared_ptr<const Model>> import_model(std::span<const std::byte> bytes, const std::string& directory,
+                                                  const std::string& description, const ImportOptions& options = {});
+
+// SHA-256 of the file the model was read from, or of its export for a model that was made (empty where that has more
+// than 2 GB of weights). External data is not part of it.
+std::string model_sha256(const Model& model);
+
+// One thing wrong with a model. `where` is "graph", "node 'x' (Softmax-13)", "value 'y'", ...
+struct ModelProblem {
+  std::string where;
+  std::string message;
+  std::string node;
+  std::string op;
+  ErrorCode code = ErrorCode::invalid_model;
+};
+
+// Everything that validation finds, not only the first problem.
+std::vector<ModelProblem> check_model(const Model& model);
+// Of a model in which that finds nothing: nodes of the main graph whose inputs cannot fit each other, as far as the
+// graph's inputs and constants tell. No part of an import: a run meets them, and names them, too.
+std::vector<ModelProblem> check_shapes(const Model& model);
+
+// A TensorProto, SequenceProto or OptionalProto file of a test_data_set (input_0.pb). `expected` tells which of them it
+// is (a tensor when unknown); `name` is the proto's name.
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+Result<NamedValue> read_value_file(const std::string& path, const TypeInfo& expected = {});
+// Whether a file that is no tensor is a whole SequenceProto, OptionalProto or MapProto, which nothing in a file tells
+// apart. False for what cannot be read at all.
+bool is_nested_value_file(const std::string& path);
+Status write_value_file(const std::string& path, const NamedValue& value);
+
+}  // namespace parallax

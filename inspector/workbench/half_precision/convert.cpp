@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of `convert`, and its result as JSON and text.
+#include "inspector/workbench/half_precision/convert.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "inspector/base/mapped_file.h"
+#include "inspector/base/text.h"
+#include "inspector/model/io/export.h"
+#include "inspector/model/io/import.h"
+#include "inspector/workbench/inputs/inputs.h"
+#include "inspector/workbench/request_options.h"
+#include "inspector/workbench/run_side.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The data of the converted model goes beside it, and must not replace the weights of the first one.
+Status keep_weights(const Model& model, const std::string& output) {
+  const fs::path written = fs::path(output + ".data");
+  for (const StoredTensor& stored : model.graph.initializers) {
+    if (stored.external_location.empty()) continue;
+    const fs::path read = fs::path(model.path).parent_path() / stored.external_location;
+    std::error_code unknown;  // a file that is not there is none that is read
+    if (!fs::equivalent(read, written, unknown)) continue;
+    return usage_error(
+        fmt::format("'{}' holds weights of '{}', and the converted weights would replace it; name "
+                    "another output",
+                    read.string(), model.path));
+  }
+  return {};
+}
+
+nlohmann::ordered_json weights_json(const std::vector<transform::KeptWeight>& weights) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const transform::KeptWeight& weight : weights)
+    list.push_back({{"name", weight.name}, {"reason", weight.reason}});
+  return list;
+}
+
+Result<HalfVerification> verify_conversion(const ConvertRequest& request, const std::shared_ptr<const Model>& model,
+                                           const InputSet& inputs, const ExecutorFactory& make_executor) {
+  const auto converted = PX_TRY(import_model(request.output));
+  const auto executor = PX_TRY(make_executor("reference"));
+  std::vector<std::string> notes;
+  const auto narrow = PX_TRY(inputs_for_other(*model, inputs.values, *converted, notes));
+  const auto original = PX_TRY(run_outputs(model, inputs.values, *executor, {}));
+  const auto outputs = PX_TRY(run_outputs(converted, narrow, *executor, {}));
+  return judge_outputs(compare_outputs(model->graph, original, outputs), request.tolerance);
+}
+
+nlohmann::ordered_json distance_json(double value) {
+  if (std::isfinite(value)) return value;
+  return "inf";
+}
+
+}  // namespace
+
+Result<DType> parse_half_type(const std::string& text) {
+  if (text == "float16") return DType::float16;
+  if (text == "bfloat16") return DType::bfloat16;
+  return usage_error(fmt::format("--to is '{}'; it must be float16 or bfloat16", text));
+}
+
+Result<std::vector<std::string>> read_keep_file(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return io_error(fmt::format("--keep-file: there is no file '{}'", path));
+  const std::string text = PX_TRY_CONTEXT("--keep-file", read_file(path));
+  std::vector<std::string> entries;
+  for (std::string_view line : split(text, '\n')) {
+    constexpr std::string_view kBlanks = " \t\r";
+    const size_t begin = line.find_first_not_of(kBlanks);
+    if (begin == std::string_view::npos) continue;
+    entries.emplace_back(line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1));
+  }
+  return entries;
+}
+
+Result<ConvertResult> convert_model(const ConvertRequest& request, const ExecutorFactory& make_executor) {
+  if (request.model_in_memory == nullptr) PX_TRY(keep_inputs(request.output, {request.model}));
+  transform::HalfRequest half = request.half;
+  if (!request.keep_file.empty()) {
+    PX_TRY(keep_inputs(request.output, {request.keep_file}));
+    for (std::string& entry : PX_TRY(read_keep_file(request.keep_file))) half.keep.push_back(std::move(entry));
+  }
+  const auto model = request.model_in_memory != nullptr ? request.model_in_memory : PX_TRY(import_model(request.model));
+  PX_TRY(keep_weights(*model, request.output));
+  InputSet inputs;
+  if (!request.verify.empty()) {
+    InputRequest source;
+    source.source = request.verify;
+    inputs = PX_TRY_CONTEXT("--verify", make_inputs(*model, source));
+    for (const std::string& note : inputs.notes) {
+      if (request.message) request.message(note);
+    }
+  }
+  half.defer_weights = true;
+  ConvertResult result;
+  result.to = half.to;
+  result.output = request.output;
+  result.conversion = PX_TRY(transform::to_half(*model, half));
+  ExportOptions options;
+  options.deferred = result.conversion.deferred;
+  PX_TRY(export_model(*result.conversion.model, request.output, options));
+  if (!request.verify.empty()) result.verification = PX_TRY(verify_conversion(request, model, inputs, make_executor));
+  return result;
+}
+
+std::string convert_to_json(const ConvertResult& result) {
+  const transform::HalfConversion& conversion = result.conversion;
+  nlohmann::ordered_json json{{"to", name_of(result.to)}, {"output", result.output}};
+  json["nodes"] = {
+      {"converted", conversion.converted}, {"kept", conversion.kept}, {"without_half", conversion.without_half}};
+  json["casts"] = conversion.casts;
+  json["casts_before"] = conversion.casts_before;
+  json["weights_bytes"] = {{"before", conversion.weight_bytes_before}, {"after", conversion.weight_bytes}};
+  json["kept_weights"] = weights_json(conversion.kept_weights);
+  json["infinite_weights"] = weights_json(conversion.infinite_weights);
+  json["verification"] = nullptr;
+  if (result.verification.has_value()) {
+    nlohmann::ordered_json outputs = nlohmann::ordered_json::object();
+    for (const OutputError& output : result.verification->per_output)
+      outputs[output.name] = {{"rel_l2", distance_json(output.rel_l2)}};
+    json["verification"] = {{"verdict", result.verification->passed ? "pass" : "diverged"}, {"per_output", outputs}};
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string convert_to_text(const ConvertResult& result) {
+  const transform::HalfConversion& conversion = result.conversion;
+  std::string text = fmt::format(
+      "{}: {} nodes in {}, {} kept in float32, {} without {}\ncasts {} ({} before), weights {:.1f} MB ({:.1f} MB "
+      "before)\n",
+      result.output, conversion.converted, name_of(result.to), conversion.kept, conversion.without_half.size(),
+      name_of(result.to), conversion.casts, conversion.casts_before, static_cast<double>(conversion.weight_bytes) / 1e6,
+      static_cast<double>(conversion.weight_bytes_before) / 1e6);
+  for (const transform::KeptWeight& weight : conversion.kept_weights)
+    text += fmt::format("'{}' stays float32: it {}\n", weight.name, weight.reason);
+  for (const transform::KeptWeight& weight : conversion.infinite_weights)
+    text += fmt::format("'{}' becomes infinite: it {}\n", weight.name, weight.reason);
+  if (!result.verification.has_value()) return text;
+  for (const OutputError& output : result.verification->per_output)
+    text += fmt::format("output '{}': relative error {:.3g}\n", output.name, output.rel_l2);
+  return text + (result.verification->passed ? "pass\n" : "DIVERGED\n");
+}
+
+}  // namespace parallax

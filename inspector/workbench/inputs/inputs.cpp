@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers the inputs of a run: explicit files first, then the source, then the generator for what is left.
+#include "inspector/workbench/inputs/inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "inspector/dump/npy.h"
+#include "inspector/workbench/inputs/generated_data.h"
+#include "inspector/workbench/inputs/input_use.h"
+
+namespace parallax {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ValuesByName = std::unordered_map<std::string, Value>;
+
+std::string list_names(const Graph& graph, const std::vector<ValueId>& ids) {
+  std::string text;
+  for (ValueId id : ids) text += (text.empty() ? "'" : ", '") + value_at(graph, id).name + "'";
+  return text.empty() ? "none" : text;
+}
+
+bool has_name(const Graph& graph, const std::vector<ValueId>& ids, const std::string& name) {
+  return std::any_of(ids.begin(), ids.end(), [&](ValueId id) { return value_at(graph, id).name == name; });
+}
+
+Error unknown_input(const Graph& graph, std::string_view option, const std::string& name) {
+  return usage_error(fmt::format("{} names '{}', which is no input of the model (its inputs: {})", option, name,
+                                 list_names(graph, graph.inputs)));
+}
+
+// "input_12.pb" -> 12 for the prefix "input_"; -1 for other names.
+int64_t file_number(const std::string& file, std::string_view prefix) {
+  if (!file.starts_with(prefix) || !file.ends_with(".pb")) return -1;
+  const std::string digits = file.substr(prefix.size(), file.size() - prefix.size() - 3);
+  if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos) return -1;
+  return std::stoll(digits);
+}
+
+// The files input_N.pb or output_N.pb of a test_data_set, each under the name it carries, or else the name at position
+// N.
+Result<std::vector<NamedValue>> read_data_set(const Graph& graph, const std::vector<ValueId>& ids,
+                                              const std::string& folder, std::string_view prefix) {
+  std::map<int64_t, std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const int64_t number = file_number(entry->path().filename().string(), prefix);
+    if (number >= 0) files[number] = entry->path().string();
+  }
+  if (error) return io_error(fmt::format("cannot read folder '{}': {}", folder, error.message()));
+  std::vector<NamedValue> values;
+  for (const auto& [number, path] : files) {
+    if (number >= static_cast<int64_t>(ids.size())) {
+      return usage_error(fmt::format("'{}': the model has only {} of these", path, ids.size()));
+    }
+    const ValueDef& at_position = value_at(graph, ids[static_cast<size_t>(number)]);
+    NamedValue value = PX_TRY(read_value_file(path, at_position.type));
+    if (!has_name(graph, ids, value.name)) value.name = at_position.name;
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+Result<std::vector<NamedValue>> read_source(const Graph& graph, const std::string& source,
+                                            std::vector<NamedValue>& expected) {
+  std::error_code error;
+  if (fs::is_directory(source, error)) {
+    auto inputs = PX_TRY(read_data_set(graph, graph.inputs, source, "input_"));
+    expected = PX_TRY(read_data_set(graph, graph.outputs, source, "output_"));
+    if (inputs.empty() && expected.empty()) {
+      return usage_error(fmt::format(
+          "folder '{}' holds no input_N.pb: --inputs takes a test_data_set_N folder, a .npz or a .safetensors file",
+          source));
+    }
+    return inputs;
+  }
+  if (source.ends_with(".npz")) return read_npz(source);
+  if (source.ends_with(".safetensors")) return read_safetensors(source);
+  if (!fs::exists(source, error)) return io_error(fmt::format("--inputs: there is no '{}'", source));
+  return usage_error(
+      fmt::format("--inputs '{}': expected a test_data_set_N folder, a .npz or a .safetensors file", source));
+}
+
+Status check_request_names(const Graph& graph, const InputRequest& request) {
+  for (const auto& [name, unused] : request.shapes) {
+    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--shape", name);
+  }
+  for (const auto& [name, unused] : request.ranges) {
+    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--range", name);
+  }
+  DimSizes known = choose_dimensions(graph, {});
+  for (ValueId id : graph.inputs) {
+    for (const Dim& dim : value_at(graph, id).type.dims.value_or(std::vector<Dim>{})) known.emplace(dim.name, 0);
+  }
+  for (const auto& [name, unused] : request.dims) {
+    if (known.contains(name) && !name.empty()) continue;
+    std::string names;
+    for (const auto& [other, size] : known) names += other.empty() ? "" : (names.empty() ? "'" : ", '") + other + "'";
+    return usage_error(fmt::format("--dim names '{}', which is no dimension of the model's inputs (they are: {})", name,
+                                   names.empty() ? "none" : names));
+  }
+  return {};
+}
+
+// Sizes that --shape gives to named dimensions hold for the other inputs, too.
+Status bind_dims_of_shapes(const Graph& graph, const InputRequest& request, DimSizes& sizes) {
+  for (ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    const auto shape = request.shapes.find(input.name);
+    if (shape == request.shapes.end() || !input.type.dims.has_value()) continue;
+    if (shape->second.size() != input.type.dims->size()) {
+      return usage_error(fmt::format("--shape gives input '{}' {} dimensions, it is {}", input.name,
+                                     shape->second.size(), to_string(input.type)));
+    }
+    for (size_t axis = 0; axis < shape->second.size(); ++axis) {
+      const std::string& name = (*input.type.dims)[axis].name;
+      if (name.empty()) continue;
+      const auto asked = request.dims.find(name);
+      if (asked != request.dims.end() && asked->second != shape->second[axis]) {
+        return usage_error(fmt::format("--dim {}={} contradicts --shape, which gives axis {} of input '{}' the size {}",
+                                       name, asked->second, axis, input.name, shape->second[axis]));
+      }
+      sizes[name] = shape->second[axis];
+    }
+  }
+  return {};
+}
+
+// What the other model fixes, for dimensions that have no size yet. Those without a name are told here and set where
+// their input is generated.
+void take_other_sizes(const ValueDef& input, const InputRequest& request, DimSizes& sizes,
+                      std::vector<std::string>& notes) {
+  const auto wanted = request.other.inputs.find(input.name);
+  if (wanted == request.other.inputs.end() || request.shapes.contains(input.name)) return;
+  for (size_t axis = 0; axis < wanted->second.size(); ++axis) {
+    const Dim& dim = (*input.type.dims)[axis];
+    const int64_t size = wanted->second[axis];
+    if (dim.is_known() || size < 0 || (!dim.name.empty() && !sizes.try_emplace(dim.name, size).second)) continue;
+    notes.push_back(
+        fmt::format("input '{}' has {} in dimension {}, as '{}' has it", input.name, size, axis, request.other.model));
+  }
+}
+
+class Generator {
+ public:
+  Generator(const Graph& graph, const InputRequest& request, DimSizes sizes)
+      : graph_(graph), request_(request), sizes_(std::move(sizes)) {}
+
+  Result<Value> generate(const ValueDef& input, ValueId id, std::vector<std::string>& notes) const {
+    return generate_type(input, input.type, {id, input.name}, notes);
+  }
+
+ private:
+  // Whose data it is: what is drawn depends on the name, so that two items of a sequence differ.
+  struct Target {
+    ValueId id;
+    std::string name;
+  };
+
+  Result<Value> generate_type(const ValueDef& input, const TypeInfo& type, const Target& target,
+                              std::vector<std::string>& notes) const {
+    switch (type.kind) {
+      case TypeInfo::Kind::tensor:
+        return generate_tensor(input, type, target, notes);
+      case TypeInfo::Kind::sequence: {
+        if (type.inner.empty()) break;
+        SequenceValue sequence{type.inner.front(), {}};
+        for (int item = 0; item < 2; ++item) {
+          const Target of_item{target.id, fmt::format("{}[{}]", target.name, item)};
+          sequence.items.push_back(PX_TRY(generate_type(input, type.inner.front(), of_item, notes)));
+        }
+        return Value(std::move(sequence));
+      }
+      case TypeInfo::Kind::optional: {
+        if (type.inner.empty()) break;
+        OptionalValue optional{type.inner.front(), {}};
+        optional.item.push_back(PX_TRY(generate_type(input, type.inner.front(), target, notes)));
+        return Value(std::move(optional));
+      }
+      default:
+        break;
+    }
+    return usage_error(fmt::format("cannot generate data for input '{}' of type {}: give it by --inputs", input.name,
+                                   to_string(type)));
+  }
+
+  Result<Value> generate_tensor(const ValueDef& input, const TypeInfo& type, const Target& target,
+                                std::vector<std::string>& notes) const {
+    if (type.dtype == DType::undefined) {
+      return usage_error(
+          fmt::format("input '{}' declares no element type: give it by --input {}=F.npy", input.name, input.name));
+    }
+    ValueDef typed = input;
+    typed.type = type;
+    const auto given = request_.shapes.find(input.name);
+    const auto dims = given != request_.shapes.end() ? given->second : PX_TRY(shape_of_input(typed));
+    const Shape shape = PX_TRY_CONTEXT(fmt::format("input '{}'", input.name), Shape::create(dims));
+    InputUse use = find_input_use(graph_, target.id);
+    if (use.kind == InputUse::Kind::lengths && use.limit < 0) use.limit = longest_sequence();
+    const auto range = request_.ranges.find(input.name);
+    GeneratedData data = PX_TRY(
+        generate_data(target.name, type.dtype, shape, use,
+                      range == request_.ranges.end() ? std::nullopt : std::optional(range->second), request_.seed));
+    notes.push_back(fmt::format("input '{}' {}{}: {}{}", target.name, name_of(type.dtype), shape.to_string(), data.how,
+                                use.reason.empty() ? "" : " (" + use.reason + ")"));
+    return Value(std::move(data.tensor));
+  }
+
+  Result<std::vector<int64_t>> shape_of_input(const ValueDef& input) const {
+    std::vector<int64_t> shape = PX_TRY(concrete_shape(input, sizes_));
+    const auto other = request_.other.inputs.find(input.name);
+    if (other == request_.other.inputs.end() || other->second.size() != shape.size()) return shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      const Dim& dim = (*input.type.dims)[axis];
+      if (!dim.is_known() && dim.name.empty() && other->second[axis] >= 0) shape[axis] = other->second[axis];
+    }
+    return shape;
+  }
+
+  // The first dimension of the first floating input of rank 3: the time axis of ONNX's recurrent operators.
+  int64_t longest_sequence() const {
+    for (ValueId id : graph_.inputs) {
+      const ValueDef& input = value_at(graph_, id);
+      if (!is_floating(input.type.dtype) || !input.type.dims.has_value() || input.type.dims->size() != 3) continue;
+      auto shape = concrete_shape(input, sizes_);
+      if (shape.ok()) return (*shape)[0];
+    }
+    return 1;
+  }
+
+  const Graph& graph_;
+  const InputRequest& request_;
+  DimSizes sizes_;
+};
+
+std::string_view how_given(const InputRequest& request, const std::string& name) {
+  return request.values.contains(name) ? "given as an array" : "read from a file";
+}
+
+// What was read is not made over: --shape and --dim may repeat its sizes, not contradict them.
+Status check_asked_shape(const ValueDef& input, const Shape& read, const InputRequest& request) {
+  const auto contradiction = [&](const std::string& asked) {
+    return usage_error(fmt::format("{}, but input '{}' is {} with shape {}: leave one of the two out", asked,
+                                   input.name, how_given(request, input.name), read.to_string()));
+  };
+  const auto asked = request.shapes.find(input.name);
+  if (asked != request.shapes.end() && Shape(std::span<const int64_t>(asked->second)) != read)
+    return contradiction(fmt::format("--shape {}={}", input.name, fmt::join(asked->second, "x")));
+  if (!input.type.dims.has_value() || read.element_count() == 0) return {};
+  for (size_t axis = 0; axis < std::min(read.rank(), input.type.dims->size()); ++axis) {
+    const auto dim = request.dims.find((*input.type.dims)[axis].name);
+    if (dim != request.dims.end() && dim->second != read[axis])
+      return contradiction(fmt::format("--dim {}={}", dim->first, dim->second));
+  }
+  return {};
+}
+
+Status fill_inputs(const Graph& graph, const InputRequest& request, ValuesByName& given, InputSet& set) {
+  DimSizes sizes = request.dims;
+  PX_TRY(bind_dims_of_shapes(graph, request, sizes));
+  // Sizes of inputs that were read hold for those that are generated beside them.
+  for (ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    const auto found = given.find(input.name);
+    if (found == given.end()) continue;
+    if (request.ranges.contains(input.name))
+      set.notes.push_back(
+          fmt::format("input '{}' is {}: its --range is not used", input.name, how_given(request, input.name)));
+    if (!found->second.is_tensor()) continue;
+    const Shape& shape = found->second.tensor().shape();
+    PX_TRY(check_asked_shape(input, shape, request));
+    if (!input.type.dims.has_value()) continue;
+    for (size_t axis = 0; axis < std::min(shape.rank(), input.type.dims->size()); ++axis) {
+      if (!(*input.type.dims)[axis].name.empty()) sizes.try_emplace((*input.type.dims)[axis].name, shape[axis]);
+    }
+  }
+  for (ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    if (!given.contains(input.name)) take_other_sizes(input, request, sizes, set.notes);
+  }
+  const Generator generator(graph, request, choose_dimensions(graph, sizes));
+  for (ValueId id : graph.inputs) {
+    const ValueDef& input = value_at(graph, id);
+    const auto found = given.find(input.name);
+    if (found != given.end()) {
+      set.values.push_back(std::move(found->second));
+      given.erase(found);
+    } else if (input.initializer_index >= 0 || input.sparse_initializer_index >= 0) {
+      set.values.emplace_back();
+    } else if (!set.expected.empty()) {
+      return usage_error(fmt::format("'{}' holds outputs, and no input_{}.pb for '{}' that they were computed from",
+                                     request.source, set.values.size(), input.name));
+    } else {
+      set.values.push_back(PX_TRY(generator.generate(input, id, set.notes)));
+    }
+  }
+  return {};
+}
+
+bool is_same(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype() == DType::string) return std::ranges::equal(a.as<std::string>(), b.as<std::string>());
+  return std::ranges::equal(a.view().bytes(), b.view().bytes());
+}
+
+// What the data set's outputs were computed from, where it is a tensor: its own, or else the input's default.
+const Tensor* tensor_of_data_set(const Graph& graph, const ValuesByName& given, const std::string& name) {
+  const auto own = given.find(name);
+  if (own != given.end()) return own->second.is_tensor() ? &own->second.tensor() : nullptr;
+  const int32_t initializer = value_at(graph, graph.find_value(name)).initializer_index;
+  return initializer < 0 ? nullptr : &graph.initializers[static_cast<size_t>(initializer)].tensor;
+}
+
+// What --input and the values in memory put over what the source gave. Outputs of a data set belong to its own inputs:
+// they are left out where an input gets other data. One that the set does not hold, and that has no default, completes
+// it.
+Status read_single_inputs(const Graph& graph, const InputRequest& request, ValuesByName& given, InputSet& set) {
+  std::string other;
+  const auto put = [&](const std::string& name, Value value) {
+    const bool is_known = given.contains(name) || value_at(graph, graph.find_value(name)).initializer_index >= 0;
+    const Tensor* replaced = tensor_of_data_set(graph, given, name);
+    if (is_known && (replaced == nullptr || !value.is_tensor() || !is_same(value.tensor(), *replaced)))
+      other += (other.empty() ? "'" : ", '") + name + "'";
+    given[name] = std::move(value);
+  };
+  for (const auto& [name, file] : request.files) {
+    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "--input", name);
+    put(name, PX_TRY(read_npy(file)));
+  }
+  for (const auto& [name, value] : request.values) {
+    if (!has_name(graph, graph.inputs, name)) return unknown_input(graph, "the mapping of inputs", name);
+    put(name, value);
+  }
+  if (other.empty() || set.expected.empty()) return {};
+  set.notes.push_back(
+      fmt::format("the outputs in '{}' are not compared: {} gives {} other data than they were computed from",
+                  request.source, request.values.empty() ? "--input" : "the mapping of inputs", other));
+  set.expected.clear();
+  return {};
+}
+
+}  // namespace
+
+Result<InputSet> make_inputs(const Model& model, const InputRequest& request) {
+  const Graph& graph = model.graph;
+  PX_TRY(check_request_names(graph, request));
+  InputSet set;
+  ValuesByName given;
+  if (!request.source.empty()) {
+    for (NamedValue& value : PX_TRY(read_source(graph, request.source, set.expected))) {
+      if (!has_name(graph, graph.inputs, value.name))
+        return unknown_input(graph, "'" + request.source + "'", value.name);
+      given[value.name] = std::move(value.value);
+    }
+  }
+  PX_TRY(read_single_inputs(graph, request, given, set));
+  PX_TRY(fill_inputs(graph, request, given, set));
+  return set;
+}
+
+}  // namespace parallax

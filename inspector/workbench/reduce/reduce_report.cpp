@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `reduce` found, as JSON and text.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "inspector/workbench/reduce/reduce.h"
+
+namespace parallax {
+
+std::string reduce_to_json(const ReduceResult& result) {
+  nlohmann::ordered_json json;
+  if (!result.fails) {
+    json["error"] = {{"code", 1}, {"message", result.why_not}, {"node", nullptr}, {"op", nullptr}};
+  } else {
+    json = {{"written", result.part.written}, {"nodes", result.part.nodes.size()}, {"names", result.part.nodes},
+            {"place", result.place},          {"inputs", result.part.inputs},      {"outputs", result.part.outputs},
+            {"checks", result.checks},        {"remembered", result.remembered},   {"minimal", result.is_minimal}};
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string reduce_to_text(const ReduceResult& result) {
+  const PartSummary& part = result.part;
+  std::string text = fmt::format("{} node{} left, still failing: {}\n", part.nodes.size(),
+                                 part.nodes.size() == 1 ? "" : "s", fmt::join(part.nodes, ", "));
+  if (!result.place.empty()) text += fmt::format("they stand in {}\n", result.place);
+  text += fmt::format("{} candidate{} judged{}{}\n", result.checks, result.checks == 1 ? "" : "s",
+                      result.remembered > 0 ? fmt::format(", {} of them by the journal", result.remembered) : "",
+                      result.is_minimal ? "" : "; the search ended at its limit, fewer nodes may do");
+  for (const std::string& file : part.written) text += fmt::format("wrote {}\n", file);
+  return text + fmt::format("repeat it with: {}/repeat.sh\n", part.directory);
+}
+
+}  // namespace parallax

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading, rounding and writing of quantised caches.
+#include "reference/ops/contrib/cache_format.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "inspector/tensor/float_formats.h"
+#include "reference/kernels/numbers.h"
+#include "reference/ops/quantized.h"
+
+namespace parallax::reference {
+
+Result<CacheFormat> CacheFormat::create(const OpContext& op, size_t past, size_t scale, const std::string& type,
+                                        int64_t heads, int64_t size) {
+  CacheFormat format;
+  format.size_ = size;
+  format.dtype_ = op.has_input(past) ? op.input(past).dtype() : op.input(0).dtype();
+  const bool plain = format.dtype_ == DType::float32 || format.dtype_ == DType::float16 ||
+                     format.dtype_ == DType::bfloat16 || format.dtype_ == DType::float64;
+  if (type == "NONE") {
+    if (plain) return format;
+    return execution_error(fmt::format("a cache of {} has no quantisation type", name_of(format.dtype_)));
+  }
+  if (type != "PER_TENSOR" && type != "PER_CHANNEL")
+    return invalid_model(fmt::format("the quantisation is '{}'", type));
+  if (plain) return unsupported("a quantised cache without a past that tells its type");
+  if (!op.has_input(scale)) return execution_error("a quantised cache needs its scale");
+  const int64_t count = op.input(scale).element_count();
+  if (count != 1 && (type == "PER_TENSOR" || count != heads * size)) {
+    return execution_error(fmt::format("a scale of shape {} for {} heads of {} elements",
+                                       op.input(scale).shape().to_string(), heads, size));
+  }
+  const Numbers<double> scales(op.input(scale));
+  format.scales_.assign(scales.span().begin(), scales.span().end());
+  format.nibbles_ = format.dtype_ == DType::uint8;
+  const int64_t bits = op.find_int("kv_cache_bit_width").value_or(format.nibbles_ ? 4 : 8);
+  if (bits != (format.nibbles_ ? 4 : 8)) {
+    return execution_error(fmt::format("kv_cache_bit_width {} for a cache of {}", bits, name_of(format.dtype_)));
+  }
+  if (format.nibbles_ && size % 2 != 0)
+    return execution_error("two numbers of 4 bits share a byte: heads must be even");
+  return format;
+}
+
+Result<HeadBlock> CacheFormat::read(const OpContext& op, size_t past) const {
+  HeadBlock block = PX_TRY(read_head_block(op, past));
+  if (!nibbles_) return block;
+  const auto bytes = op.input(past).as<uint8_t>();
+  block.numbers.clear();
+  for (unsigned byte : bytes) {
+    block.numbers.push_back(static_cast<double>(byte & 15) - 8);
+    block.numbers.push_back(static_cast<double>(byte >> 4) - 8);
+  }
+  block.size *= 2;
+  return block;
+}
+
+double CacheFormat::scale_of(int64_t position, const HeadBlock& block) const {
+  if (scales_.size() == 1) return scales_[0];
+  const int64_t head = position / block.size / block.sequence % block.heads;
+  return scales_[static_cast<size_t>(head * size_ + position % block.size)];
+}
+
+void CacheFormat::to_cache(HeadBlock& block) const {
+  constexpr double kGreatestFloat8 = 448;  // of float8e4m3fn
+  if (scales_.empty()) return;
+  for (size_t at = 0; at < block.numbers.size(); ++at) {
+    double& value = block.numbers[at];
+    value /= scale_of(static_cast<int64_t>(at), block);
+    if (is_floating(dtype_)) {
+      value = round_to_dtype(dtype_, std::clamp(value, -kGreatestFloat8, kGreatestFloat8));
+    } else {
+      value = static_cast<double>(quantize_number(value, 0, nibbles_ ? DType::int4 : DType::int8));
+    }
+  }
+}
+
+void CacheFormat::from_cache(HeadBlock& block) const {
+  if (scales_.empty()) return;
+  for (size_t at = 0; at < block.numbers.size(); ++at) {
+    block.numbers[at] *= scale_of(static_cast<int64_t>(at), block);
+  }
+}
+
+Status CacheFormat::set_output(OpContext& op, size_t index, const HeadBlock& cache) const {
+  if (scales_.empty() || is_floating(dtype_)) {
+    return op.set_output(index, dtype_, cache.shape(), std::span<const double>(cache.numbers));
+  }
+  std::vector<int64_t> numbers;
+  for (size_t at = 0; at < cache.numbers.size(); at += nibbles_ ? 2 : 1) {
+    const auto value = static_cast<int64_t>(cache.numbers[at]);
+    numbers.push_back(nibbles_ ? (value + 8) + 16 * (static_cast<int64_t>(cache.numbers[at + 1]) + 8) : value);
+  }
+  const Shape shape{cache.batch, cache.heads, cache.sequence, nibbles_ ? cache.size / 2 : cache.size};
+  return op.set_output(index, dtype_, shape, std::span<const int64_t>(numbers));
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// com.microsoft.RotaryEmbedding, and the turning that GroupQueryAttention shares.
+#include "reference/ops/contrib/rotary.h"
+
+#include <fmt/format.h>
+
+#include "reference/ops/map.h"
+#include "reference/ops/ops.h"
+
+namespace parallax::reference {
+
+Result<Rotation> Rotation::create(const OpContext& op, size_t cos_cache, size_t sin_cache, bool interleaved) {
+  const Shape& shape = op.input(cos_cache).shape();
+  if (shape.rank() != 2 || !(shape == op.input(sin_cache).shape())) {
+    return execution_error(fmt::format("the caches {} and {} must be matrices of one shape", shape.to_string(),
+                                       op.input(sin_cache).shape().to_string()));
+  }
+  const Numbers<double> cosines(op.input(cos_cache)), sines(op.input(sin_cache));
+  return Rotation{{cosines.span().begin(), cosines.span().end()},
+                  {sines.span().begin(), sines.span().end()},
+                  shape[0],
+                  shape[1],
+                  interleaved};
+}
+
+Status Rotation::apply(HeadBlock& block, const std::vector<int64_t>& rows) const {
+  if (2 * pairs > block.size) {
+    return execution_error(fmt::format("{} pairs are to be turned in heads of {} elements", pairs, block.size));
+  }
+  for (int64_t b = 0; b < block.batch; ++b) {
+    for (int64_t s = 0; s < block.sequence; ++s) {
+      const int64_t row = rows[static_cast<size_t>(b * block.sequence + s)];
+      if (row < 0 || row >= positions) {
+        return execution_error(fmt::format("position {} is outside the caches' {} rows", row, positions));
+      }
+      for (int64_t h = 0; h < block.heads; ++h) {
+        for (int64_t pair = 0; pair < pairs; ++pair) {
+          const auto cached = static_cast<size_t>(row * pairs + pair);
+          double& a = block.at(b, h, s, interleaved ? 2 * pair : pair);
+          double& c = block.at(b, h, s, interleaved ? 2 * pair + 1 : pair + pairs);
+          const double turned = a * cosines[cached] - c * sines[cached];
+          c = c * cosines[cached] + a * sines[cached];
+          a = turned;
+        }
+      }
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// Of input [batch, sequence, hidden]: the number of heads. Without num_heads the caches say how long a head is.
+Result<int64_t> heads_of(const OpContext& op, int64_t hidden, int64_t pairs) {
+  int64_t heads = op.find_int("num_heads").value_or(0);
+  if (heads == 0 && pairs > 0) heads = hidden / (2 * pairs);
+  if (heads > 0 && hidden % heads == 0) return heads;
+  return execution_error(fmt::format("{} elements of a token cannot be split into {} heads", hidden, heads));
+}
+
+// One number is the first token's position, else there is one for each token.
+Result<std::vector<int64_t>> rows_of(const OpContext& op, int64_t batch, int64_t sequence) {
+  std::vector<int64_t> ids = to_int64s(op.input(1));
+  if (op.input(1).shape().rank() == 1 && ids.size() == 1) {
+    const int64_t first = ids[0];
+    ids.clear();
+    for (int64_t token = 0; token < batch * sequence; ++token) {
+      ids.push_back(wrapping_add(first, token % sequence));
+    }
+    return ids;
+  }
+  if (op.input(1).shape() == Shape{batch, sequence}) return ids;
+  return execution_error(fmt::format("position_ids has shape {}, it must be [1] or [{}, {}]",
+                                     op.input(1).shape().to_string(), batch, sequence));
+}
+
+}  // namespace
+
+// ContribOperators.md, com.microsoft.RotaryEmbedding. The page has an attribute `scale` that no kernel of onnxruntime
+// reads; another value than 1 is refused. is_packed_batching changes only which shapes onnxruntime lets through.
+Status op_ms_rotary_embedding(OpContext& op) {
+  const Shape& shape = op.input(0).shape();
+  if (op.find_float("scale").value_or(1.0) != 1.0) return unsupported("a scale: the page does not say what it scales");
+  const Rotation rotation = PX_TRY(Rotation::create(op, 2, 3, op.find_int("interleaved").value_or(0) != 0));
+  const int64_t asked = op.find_int("rotary_embedding_dim").value_or(0);
+  if (asked != 0 && asked != 2 * rotation.pairs) {
+    return execution_error(fmt::format("rotary_embedding_dim is {}, the caches turn {}", asked, 2 * rotation.pairs));
+  }
+  const Numbers<double> numbers(op.input(0));
+  HeadBlock block;
+  if (shape.rank() == 4) {
+    block = PX_TRY(read_head_block(op, 0));
+  } else if (shape.rank() == 3) {
+    const int64_t heads = PX_TRY(heads_of(op, shape[2], rotation.pairs));
+    block = PX_TRY(split_heads(numbers.span(), shape[0], shape[1], shape[2], 0, heads, shape[2] / heads));
+  } else {
+    return execution_error(fmt::format("the input has shape {}", shape.to_string()));
+  }
+  const std::vector<int64_t> rows = PX_TRY(rows_of(op, block.batch, block.sequence));
+  PX_TRY(rotation.apply(block, rows));
+  return op.set_output(0, op.input(0).dtype(), shape,
+                       std::span<const double>(shape.rank() == 4 ? block.numbers : join_heads(block)));
+}
+
+}  // namespace parallax::reference

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotary position embeddings as com.microsoft's operators turn them.
+#pragma once
+
+#include <vector>
+
+#include "reference/ops/contrib/heads.h"
+
+namespace parallax::reference {
+
+struct Rotation {
+  std::vector<double> cosines, sines;  // [positions, pairs]
+  int64_t positions = 0;
+  int64_t pairs = 0;
+  bool interleaved = false;
+
+  // From the caches, two inputs of one shape [positions, pairs].
+  static Result<Rotation> create(const OpContext& op, size_t cos_cache, size_t sin_cache, bool interleaved);
+
+  // Turns the first 2 * pairs elements of every token, which stands at rows[batch * sequence + place] of the caches:
+  // (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbours if interleaved, else halves. What lies
+  // beyond stays. Errors: a row that the caches lack.
+  Status apply(HeadBlock& block, const std::vector<int64_t>& rows) const;
+};
+
+}  // namespace parallax::reference

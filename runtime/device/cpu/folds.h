@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folds of a row that primitives and operators share: sum, mean, maximum.
+#pragma once
+
+#include <limits>
+
+#include "runtime/device/cpu/math.h"
+#include "runtime/device/devices.h"
+
+namespace parallax::runtime {
+
+// What most folds have in common: they begin at 0, parts add up, and the result is what was folded.
+struct FoldBase {
+  template <class C>
+  PX_HD C init() const {
+    return C(0);
+  }
+  template <class C>
+  PX_HD C merge(C a, C b) const {
+    return a + b;
+  }
+  template <class C>
+  PX_HD C finish(C a, int64_t) const {
+    return a;
+  }
+};
+struct FoldSum : FoldBase {
+  template <class C>
+  PX_HD C step(C a, C x) const {
+    return a + x;
+  }
+};
+struct FoldMean : FoldSum {
+  template <class C>
+  PX_HD C finish(C a, int64_t count) const {
+    return a / static_cast<C>(count);
+  }
+};
+// -inf (or the least integer) of nothing.
+struct FoldMax : FoldBase {
+  template <class C>
+  PX_HD C init() const {
+    return std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                : std::numeric_limits<C>::lowest();
+  }
+  template <class C>
+  PX_HD C step(C a, C x) const {
+    return math::maximum(a, x);
+  }
+  template <class C>
+  PX_HD C merge(C a, C b) const {
+    return math::maximum(a, b);
+  }
+};
+
+}  // namespace parallax::runtime

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codes of 8 bits through a table: what a function of one code comes to.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace parallax::runtime {
+
+// y[i] = table[x[i] as an unsigned number]; x and y may be the same.
+using ByteTable = std::array<uint8_t, 256>;
+void look_up_bytes(const ByteTable& table, int64_t count, const std::byte* x, std::byte* y);
+
+}  // namespace parallax::runtime

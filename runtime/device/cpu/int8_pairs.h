@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and products of two tensors of 8-bit codes, as codes again: QLinearAdd and QLinearMul of one shape.
+#pragma once
+
+#include <cstdint>
+
+#include "inspector/tensor/dtype.h"
+
+namespace parallax::runtime {
+
+// What codes stand for: (code - zero) * scale.
+struct CodeScale {
+  double scale = 1, zero = 0;
+};
+
+struct CodePairs {
+  bool is_product = false;
+  CodeScale a, b, y;
+  int64_t count = 0;
+  bool b_is_one = false;  // one code for all of a
+};
+
+// Whether these scales suit the way it is done: in float, and once more in double where a result lies so near to half
+// way between two codes that float may have rounded to the wrong side. All results are those of double.
+bool suits_code_pairs(const CodePairs& pairs);
+
+// y = saturate(round to even((a's number + or * b's) / y's scale) + zero), of int8 or uint8 all three.
+void combine_codes(const CodePairs& pairs, DType codes, const std::byte* a, const std::byte* b, std::byte* y);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products and convolutions of bytes whose right side is a weight, on panels (byte_panels.h); one filter a channel has
+// a way of its own (byte_depthwise.h).
+#pragma once
+
+#include "runtime/device/cpu/products/int8_gemm.h"
+
+namespace parallax::runtime {
+
+// Whether this processor has them, for this problem.
+bool suits_byte_panels(const GemmProblem& problem, const Codes& b);
+bool suits_byte_panels(const ConvProblem& problem, const Codes& filters);
+
+Status gemm(Queue<Cpu>& queue, const GemmProblem& problem, const Codes& a, const Codes& b, const ByteResult& c);
+// x and y may be channels last, each as the problem says.
+Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const Codes& x, const Codes& filters, const ByteResult& y);
+
+}  // namespace parallax::runtime

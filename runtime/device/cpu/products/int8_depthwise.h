@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of bytes with one filter a channel, all channels side by side: four lines of the image are laced
+// together, so that one instruction adds what four taps above each other come to.
+#pragma once
+
+#include "runtime/device/cpu/products/int8_im2col.h"
+
+namespace parallax::runtime {
+
+// Filters of one or two axes. Blocks of 64 channels; of each, for every four lines of a filter and every column, four
+// vectors in the order in which lacing leaves the channels.
+struct ByteFilters {
+  int64_t channels = 0, lines = 1, columns = 1;
+  int64_t line_bytes = 0, column_bytes = 0;  // of the image, from one tap to the next
+  int64_t column_step = 1;                   // of the image, from one place to the next, in columns
+  int64_t column_reach = 1;                  // of the filter, from one tap to the next, in columns
+  AlignedBytes numbers;
+  std::vector<int32_t> sums;  // of each channel's numbers
+  int64_t fours() const { return (lines + 3) / 4; }
+  int64_t blocks() const { return (channels + 63) / 64; }
+};
+
+// Whether all codes less their zero are int8 numbers.
+bool suits_byte_filters(const ConvProblem& problem, const Codes& filters);
+std::shared_ptr<ByteFilters> pack_byte_filters(const ConvProblem& problem, const ByteImageShape& image,
+                                               const Codes& filters);
+// What each channel's sums begin with; filled up to whole blocks.
+std::vector<int32_t> byte_filter_starts(const ByteFilters& filters, int32_t zero, const int64_t* bias);
+
+// One line of the result at a time, on one thread.
+class ByteFilterLine {
+ public:
+  ByteFilterLine(const ByteFilters& filters, int64_t width);
+  // `first` is the first tap of the first place.
+  void run(const uint8_t* first, const int32_t* starts, const ByteSums& target);
+
+ private:
+  const ByteFilters& filters_;
+  int64_t width_, image_columns_;
+  AlignedBytes laced_;            // [fours, columns of the image, 256]
+  AlignedNumbers<int32_t> sums_;  // [places, channels filled up]
+};
+
+}  // namespace parallax::runtime

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts: where the rows of a tensor along one axis begin and how far apart their elements stand.
+#include "runtime/device/cpu/rows.h"
+
+namespace parallax::runtime {
+
+RowLayout rows_along(const Shape& shape, int64_t axis) {
+  const Ints dims(shape);
+  return {product(dims, 0, axis), dims[axis], product(dims, axis + 1, dims.size())};
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// sort_rows: the first k of each row in a wanted order, as values and as places.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/device/cpu/key_sort.h"
+#include "runtime/device/cpu/number_order.h"
+#include "runtime/device/cpu/rows.h"
+
+namespace parallax::runtime {
+
+namespace sort_detail {
+
+// Places of elements in any order, by comparing. Few of many: a heap of the best so far, which hardly any later one
+// enters.
+template <class C, class Before>
+class CompareSort {
+ public:
+  explicit CompareSort(const Before& before) : before_(before) {}
+
+  void operator()(const C* row, int64_t length, int64_t k, int64_t* places) {
+    const auto precedes = [&](const Entry& a, const Entry& b) { return before_(a.value, a.place, b.value, b.place); };
+    constexpr int64_t kManyOf = 8;
+    const bool is_few = k < length / kManyOf;
+    if (k == 0) return;
+    entries_.clear();
+    for (int64_t i = 0; i < (is_few ? k : length); ++i) entries_.push_back({row[i], i});
+    if (!is_few) {
+      if (k < length) std::nth_element(entries_.begin(), entries_.begin() + k, entries_.end(), precedes);
+      std::sort(entries_.begin(), entries_.begin() + k, precedes);
+    } else {
+      std::make_heap(entries_.begin(), entries_.end(), precedes);
+      for (int64_t i = k; i < length; ++i) {
+        if (!precedes({row[i], i}, entries_.front())) continue;
+        std::pop_heap(entries_.begin(), entries_.end(), precedes);
+        entries_.back() = {row[i], i};
+        std::push_heap(entries_.begin(), entries_.end(), precedes);
+      }
+      std::sort_heap(entries_.begin(), entries_.end(), precedes);
+    }
+    for (int64_t i = 0; i < k; ++i) places[i] = entries_.data()[i].place;
+  }
+
+ private:
+  struct Entry {
+    C value;
+    int64_t place;
+  };
+  const Before& before_;
+  std::vector<Entry> entries_;
+};
+
+template <class C, class Sort>
+void sort_rows(const Sort& prototype, const RowLayout& layout, const TensorView& in, int64_t k,
+               const MutableView& values, const MutableView& places) {
+  const RowLayout out_layout{layout.outer, k, layout.inner};
+  parallel_for(layout.row_count(), layout.length * 20, [&](int64_t begin, int64_t end) {
+    Sort sort = prototype;
+    std::vector<C> buffer;
+    std::vector<C> best(static_cast<size_t>(k));
+    std::vector<int64_t> order(static_cast<size_t>(k));
+    for (int64_t row = begin; row < end; ++row) {
+      const C* elements = load_row<C>(in, layout, row, buffer);
+      sort(elements, layout.length, k, order.data());
+      for (int64_t i = 0; i < k; ++i) best.data()[i] = elements[order.data()[i]];
+      store_row<C>(values, out_layout, row, best.data());
+      store_row<int64_t>(places, out_layout, row, order.data());
+    }
+  });
+}
+
+}  // namespace sort_detail
+
+// before(value a, place a, value b, place b) orders all elements of a row; `values` and `places` (int64) have k along
+// the row's axis.
+template <class C, class Before>
+void sort_rows(Queue<Cpu>&, const Before& before, const RowLayout& layout, const TensorView& in, int64_t k,
+               const MutableView& values, const MutableView& places) {
+  if constexpr (gpu::OrdersNumbers<Before>) {
+    if (KeySort<C>::takes(layout.length))
+      return sort_detail::sort_rows<C>(KeySort<C>(before.number_order()), layout, in, k, values, places);
+  }
+  sort_detail::sort_rows<C>(sort_detail::CompareSort<C, Before>(before), layout, in, k, values, places);
+}
+
+}  // namespace parallax::runtime

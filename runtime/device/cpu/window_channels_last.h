@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows over float tensors whose channels lie last: all channels of a place are folded side by side.
+#pragma once
+
+#include "runtime/device/cpu/multiversion.h"
+#include "runtime/device/cpu/window.h"
+
+namespace parallax::runtime {
+
+// out[n][place][c] = finish(fold of x[n][taps of the window at place][c]). The Fold has step(state, value), whose first
+// state is the first tap's value; empty(), the result of a window without taps; and divisor(taps, position), by which
+// the state is divided where it is not 1.
+template <class Fold>
+void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeometry& window, int64_t batch,
+                               int64_t channels, float* out, const float* in) {
+  const int64_t in_places = product(window.in_spatial);
+  const int64_t out_places = product(window.out_spatial);
+  parallel_for(batch * out_places, channels * product(window.kernel), [&](int64_t begin, int64_t end) {
+    std::vector<const float*> taps;
+    for (int64_t index = begin; index < end; ++index) {
+      int64_t position[Shape::kMaxRank] = {};
+      unravel(index % out_places, window.out_spatial, position);
+      const float* image = in + index / out_places * in_places * channels;
+      taps.clear();
+      for_each_tap(window, position, [&](int64_t offset, int64_t) { taps.push_back(image + offset * channels); });
+      const float divisor = fold.divisor(static_cast<int64_t>(taps.size()), position);
+      float* row = out + index * channels;
+      vectorised(0, channels, [&fold, &taps, divisor, row](int64_t first, int64_t last) {
+        if (taps.empty()) return static_cast<void>(std::fill(row + first, row + last, fold.empty()));
+        std::copy(taps[0] + first, taps[0] + last, row + first);
+        for (size_t tap = 1; tap < taps.size(); ++tap) {
+          const float* values = taps[tap];
+          for (int64_t c = first; c < last; ++c) row[c] = fold.step(row[c], values[c]);
+        }
+        if (divisor == 1.0F) return;
+        for (int64_t c = first; c < last; ++c) row[c] = row[c] / divisor;
+      });
+    }
+  });
+}
+
+// out[n][c] = fold of x[n][every place][c]: along each line of the last spatial axis first, then over the lines, which
+// keeps the rounding of long sums small.
+template <class Fold>
+void fold_places_channels_last(Queue<Cpu>&, const Fold& fold, int64_t batch, int64_t lines, int64_t places,
+                               int64_t channels, float* out, const float* in) {
+  constexpr int64_t kChannels = 64;
+  const int64_t groups = (channels + kChannels - 1) / kChannels;
+  parallel_for(batch * groups, lines * places * kChannels / 4, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      const int64_t channel = index % groups * kChannels;
+      const float* image = in + index / groups * lines * places * channels + channel;
+      float* result = out + index / groups * channels + channel;
+      vectorised(0, std::min(kChannels, channels - channel), [=, &fold](int64_t first, int64_t last) {
+        float total[kChannels];
+        float sum[kChannels];
+        for (int64_t c = first; c < last; ++c) total[c] = fold.template init<float>();
+        for (int64_t line = 0; line < lines; ++line) {
+          for (int64_t c = first; c < last; ++c) sum[c] = fold.template init<float>();
+          for (int64_t place = 0; place < places; ++place) {
+            const float* values = image + (line * places + place) * channels;
+            for (int64_t c = first; c < last; ++c) sum[c] = fold.step(sum[c], values[c]);
+          }
+          for (int64_t c = first; c < last; ++c) total[c] = fold.merge(total[c], sum[c]);
+        }
+        for (int64_t c = first; c < last; ++c) result[c] = fold.finish(total[c], lines * places);
+      });
+    }
+  });
+}
+
+}  // namespace parallax::runtime

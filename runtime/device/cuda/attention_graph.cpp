@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations in the order in which cuDNN's engines look for them (cuDNN, "Fused Flash Attention fprop"): float32
+// between them, but for the weights. The logarithms of the sums belong to the pattern (cuDNN 9.19 knows none without),
+// nobody reads them.
+#ifdef PX_WITH_CUDNN
+
+#include "runtime/device/cuda/attention_graph.h"
+
+#include <cstdint>
+
+namespace parallax::runtime {
+namespace {
+
+enum AttentionTensor : int64_t { kQueries = 1, kKeys, kValues, kAttended, kScale, kAdded, kLogSums, kFirstBetween };
+
+// 9.10.0 and 9.10.1 have errors in attention, earlier ones know single queries and wide heads on some GPUs only
+// (NVIDIA's cudnn-frontend, sdpa_support_surface.h, which also asks for heads in multiples of 8).
+constexpr size_t kFirstSoundCudnn = 91002;
+constexpr int64_t kHalvesAtOnce = 8;
+
+// How many heads in a row share the first one's matrix, if all others come in as many.
+int64_t heads_of_one(const Ints& offsets, int64_t heads) {
+  int64_t count = 1;
+  while (count < heads && offsets[count] == offsets[0]) ++count;
+  return heads % count == 0 ? count : 1;
+}
+
+std::optional<EvenPlaces> even_places(const MatrixPlaces& places, int64_t rows, int64_t samples, int64_t heads) {
+  const int64_t shared = heads_of_one(places.offsets, heads);
+  EvenPlaces even{places.offsets[0], samples, heads / shared, 0, 0, places.row, places.column};
+  // Of a single one any stride is true.
+  even.head_stride = even.heads > 1 ? places.offsets[shared] - even.start : std::max<int64_t>(1, rows * places.row);
+  even.sample_stride = samples > 1 ? places.offsets[heads] - even.start : even.heads * even.head_stride;
+  for (int64_t i = 0; i < places.offsets.size(); ++i) {
+    const int64_t from_start = i / heads * even.sample_stride + i % heads / shared * even.head_stride;
+    if (places.offsets[i] != even.start + from_start) return std::nullopt;
+  }
+  if (even.head_stride < 1 || even.sample_stride < 0) return std::nullopt;
+  if (even.sample_stride == 0) {
+    even.samples = 1;
+    even.sample_stride = even.heads * even.head_stride;
+  }
+  return even;
+}
+
+// The same of matrices whose columns are the longer way.
+std::optional<EvenPlaces> even_places_of_columns(const MatrixPlaces& places, int64_t columns, int64_t samples,
+                                                 int64_t heads) {
+  auto even = even_places({places.offsets, places.column, places.row}, columns, samples, heads);
+  if (even.has_value()) std::swap(even->row, even->column);
+  return even;
+}
+
+const std::byte* first_matrix(const std::byte* data, DType dtype, const EvenPlaces& places) {
+  return data + byte_size(dtype, places.start);
+}
+
+// All that lies side by side begins at a multiple of what is read at once, and no sample stands for others.
+bool can_be_read(const std::byte* data, DType dtype, const EvenPlaces& at, int64_t samples) {
+  for (const int64_t stride : {at.column == 1 ? at.row : at.column, at.head_stride, at.sample_stride}) {
+    if (stride < 1 || stride % kHalvesAtOnce != 0) return false;
+  }
+  return at.samples == samples && is_cudnn_aligned(first_matrix(data, dtype, at));
+}
+
+// What is added: one for all samples, heads or queries, or one for each.
+std::optional<EvenPlaces> added_places(const LibraryAttention& attention) {
+  const auto added = even_places(attention.added_places, attention.problem.queries, attention.samples, attention.heads);
+  if (!added.has_value() || added->column != 1 || (added->heads != 1 && added->heads != attention.heads)) {
+    return std::nullopt;
+  }
+  if (!is_cudnn_aligned(first_matrix(attention.added, attention.added_dtype, *added))) return std::nullopt;
+  return added;
+}
+
+class AttentionPattern {
+ public:
+  using Node = CudnnGraph::Node;
+  AttentionPattern(const Cudnn& functions, const LibraryAttention& attention, const AttentionPlaces& places)
+      : graph_(functions), attention_(attention), places_(places), type_(*cudnn_type(attention.dtype)) {}
+
+  CudnnChoice choose(const CudnnTarget& target) {
+    const AttentionProblem& problem = attention_.problem;
+    const Node q = operand(kQueries, places_.q, problem.queries, problem.size);
+    const Node k = operand(kKeys, places_.k, problem.size, problem.keys);
+    const Node v = operand(kValues, places_.v, problem.keys, problem.value_size);
+    const Node y = operand(kAttended, places_.y, problem.queries, problem.value_size);
+    const Node product = between(problem.keys);
+    graph_.multiply(q, k, product);
+    CudnnTensor factor{kScale, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}};
+    factor.is_by_value = true;
+    Node scores = of_two(CUDNN_POINTWISE_MUL, product, graph_.tensor(factor), between(problem.keys));
+    if (attention_.added != nullptr) scores = of_two(CUDNN_POINTWISE_ADD, scores, added(), between(problem.keys));
+    graph_.multiply(softened(scores), v, y);
+    return graph_.choose_plan(target, {.may_use_tensor_cores = true});
+  }
+
+ private:
+  Node softened(Node scores) {
+    const int64_t keys = attention_.problem.keys;
+    const Node highest = between(1), sums = between(1), logarithms = between(1), exponentials = between(keys);
+    graph_.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, highest);
+    graph_.pointwise(CUDNN_POINTWISE_EXP, of_two(CUDNN_POINTWISE_SUB, scores, highest, between(keys)), nullptr,
+                     exponentials);
+    graph_.reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sums);
+    graph_.pointwise(CUDNN_POINTWISE_LOG, sums, nullptr, logarithms);
+    const Node log_sums = graph_.tensor({kLogSums, CUDNN_DATA_FLOAT, score_dims(1), row_major_strides(score_dims(1))});
+    graph_.pointwise(CUDNN_POINTWISE_ADD, highest, logarithms, log_sums);
+    return of_two(CUDNN_POINTWISE_DIV, exponentials, sums, between(keys, type_));
+  }
+
+  Node of_two(cudnnPointwiseMode_t mode, Node x, Node b, Node y) {
+    graph_.pointwise(mode, x, b, y);
+    return y;
+  }
+  Node operand(AttentionTensor id, const EvenPlaces& at, int64_t rows, int64_t columns) {
+    return graph_.tensor(
+        {id, type_, {at.samples, at.heads, rows, columns}, {at.sample_stride, at.head_stride, at.row, at.column}});
+  }
+  Node added() {
+    const EvenPlaces& at = places_.added;
+    const int64_t keys = attention_.problem.keys;
+    const bool is_one_row = at.row == 0;
+    return graph_.tensor({kAdded,
+                          *cudnn_type(attention_.added_dtype),
+                          {at.samples, at.heads, is_one_row ? 1 : attention_.problem.queries, keys},
+                          {at.sample_stride, at.head_stride, is_one_row ? keys : at.row, at.column}});
+  }
+  Ints score_dims(int64_t keys) const {
+    return {attention_.samples, attention_.heads, attention_.problem.queries, keys};
+  }
+  Node between(int64_t keys, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+    CudnnTensor described{next_id_++, type, score_dims(keys), row_major_strides(score_dims(keys))};
+    described.is_between = true;
+    return graph_.tensor(described);
+  }
+
+  CudnnGraph graph_;
+  const LibraryAttention& attention_;
+  const AttentionPlaces& places_;
+  cudnnDataType_t type_;
+  int64_t next_id_ = kFirstBetween;
+};
+
+}  // namespace
+
+std::optional<AttentionPlaces> suits_cudnn(const LibraryAttention& attention, size_t version) {
+  const AttentionProblem& problem = attention.problem;
+  const int64_t samples = attention.samples, heads = attention.heads;
+  if (version < kFirstSoundCudnn || !is_for_library(attention)) return std::nullopt;
+  if (problem.size % kHalvesAtOnce != 0 || problem.value_size % kHalvesAtOnce != 0) return std::nullopt;
+  const auto q = even_places(problem.q, problem.queries, samples, heads);
+  const auto k = even_places_of_columns(problem.k, problem.keys, samples, heads);
+  const auto v = even_places(problem.v, problem.keys, samples, heads);
+  const auto y = even_places(problem.y, problem.queries, samples, heads);
+  if (!q.has_value() || !k.has_value() || !v.has_value() || !y.has_value()) return std::nullopt;
+  // The numbers of a query, a key and a value lie side by side, and nothing is broadcast but heads of keys and values.
+  if (q->column != 1 || k->row != 1 || v->column != 1 || y->column != 1) return std::nullopt;
+  if (q->heads != heads || y->heads != heads || k->heads != v->heads) return std::nullopt;
+  for (const auto& [data, places] : {std::pair{attention.q, *q},
+                                     {attention.k, *k},
+                                     {attention.v, *v},
+                                     {static_cast<const std::byte*>(attention.y), *y}}) {
+    if (!can_be_read(data, attention.dtype, places, samples)) return std::nullopt;
+  }
+  if (attention.added == nullptr) return AttentionPlaces{*q, *k, *v, *y, {}};
+  const auto added = added_places(attention);
+  if (!added.has_value()) return std::nullopt;
+  return AttentionPlaces{*q, *k, *v, *y, *added};
+}
+
+CudnnKey key_of(const LibraryAttention& attention, const AttentionPlaces& places) {
+  const AttentionProblem& problem = attention.problem;
+  CudnnKey key{0,  // spatial axes: a convolution has some
+               static_cast<int64_t>(attention.dtype),
+               static_cast<int64_t>(attention.added == nullptr ? DType::undefined : attention.added_dtype),
+               attention.samples,
+               attention.heads,
+               problem.queries,
+               problem.keys,
+               problem.size,
+               problem.value_size};
+  for (const EvenPlaces* at : {&places.q, &places.k, &places.v, &places.y, &places.added}) {
+    key.insert(key.end(), {at->samples, at->heads, at->sample_stride, at->head_stride, at->row, at->column});
+  }
+  return key;
+}
+
+CudnnChoice choose_attention_plan(const Cudnn& functions, const CudnnTarget& target, const LibraryAttention& attention,
+                                  const AttentionPlaces& places) {
+  return AttentionPattern(functions, attention, places).choose(target);
+}
+
+Status run_attention_plan(const CudnnPlan& plan, cudnnHandle_t handle, const LibraryAttention& attention,
+                          const AttentionPlaces& places, const AttentionMemory& memory) {
+  auto scale = static_cast<float>(attention.problem.scale);
+  const auto at = [&](const std::byte* data, const EvenPlaces& even) -> void* {
+    return const_cast<std::byte*>(first_matrix(data, attention.dtype, even));
+  };
+  std::vector<int64_t> ids{kQueries, kKeys, kValues, kAttended, kScale, kLogSums};
+  std::vector<void*> pointers{at(attention.q, places.q),
+                              at(attention.k, places.k),
+                              at(attention.v, places.v),
+                              at(attention.y, places.y),
+                              &scale,
+                              memory.log_sums};
+  if (attention.added != nullptr) {
+    ids.push_back(kAdded);
+    pointers.push_back(const_cast<std::byte*>(first_matrix(attention.added, attention.added_dtype, places.added)));
+  }
+  return plan.run(handle, ids, pointers, memory.workspace);
+}
+
+}  // namespace parallax::runtime
+
+#endif

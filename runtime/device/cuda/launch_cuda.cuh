@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches on a GPU: CUDA's own names for what kernels may use. Only nvcc reads it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "runtime/device/cuda/queue_cuda.h"
+#include "runtime/device/gpu/launch.h"
+
+namespace parallax::runtime {
+namespace gpu {
+
+template <class T>
+struct SharedCuda {
+  T* data;
+  __device__ T& operator[](int64_t index) const { return data[index]; }
+};
+
+class LaunchCuda {
+ public:
+  __device__ int64_t block() const { return blockIdx.x; }
+  __device__ int64_t blocks() const { return gridDim.x; }
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ int threads() const { return static_cast<int>(blockDim.x); }
+
+  template <class T>
+  __device__ SharedCuda<T> shared(int count) {
+    extern __shared__ double2 block_memory[];
+    used_ = (used_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+    auto* data = reinterpret_cast<T*>(reinterpret_cast<std::byte*>(block_memory) + used_);
+    used_ += static_cast<size_t>(count) * sizeof(T);
+    return {data};
+  }
+
+  __device__ void barrier() { __syncthreads(); }
+  template <class T>
+  __device__ T shuffle_down(T value, int lanes) {
+    return __shfl_down_sync(~0U, value, lanes);
+  }
+  __device__ uint32_t ballot(bool flag) { return __ballot_sync(~0U, flag); }
+  __device__ void atomic_add(uint32_t* pointer, uint32_t value) { atomicAdd(pointer, value); }
+
+ private:
+  size_t used_ = 0;
+};
+
+template <class Kernel>
+__global__ void run_kernel(const __grid_constant__ Kernel kernel) {
+  LaunchCuda launch;
+  kernel(launch);
+}
+
+}  // namespace gpu
+
+// Every launch is checked here; what fails is told by the queue.
+template <class Kernel>
+void launch(Queue<Cuda>& queue, const Kernel& kernel, const gpu::LaunchSize& size) {
+  gpu::run_kernel<<<static_cast<unsigned>(size.blocks), static_cast<unsigned>(size.threads), size.shared_bytes,
+                    static_cast<cudaStream_t>(queue.stream())>>>(kernel);
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess) {
+    queue.fail(execution_error(std::string("cuda: ") + Kernel::kName + ": " + cudaGetErrorString(error)));
+  }
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions with something fused to them on the host: com.microsoft FusedConv, and our own Conv with more
+// activations.
+#include "runtime/device/cpu/products/gemm.h"
+#include "runtime/ops/activation_attributes.h"
+#include "runtime/ops/contributed.h"
+#include "runtime/ops/conv_problem.h"
+#include "runtime/ops/families.h"
+#include "runtime/ops/host_convolution.h"
+#include "runtime/ops/inner_op.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = OpContext<Cpu>;
+
+// The convolution alone, for types other than float and other orders of axes.
+Result<Tensor> inner_conv(Context& op, const Tensor& x) {
+  std::vector<Value> inputs{x, op.value(1)};
+  if (op.has_input(2)) inputs.push_back(op.value(2));
+  const InnerOp inner{"Conv", 11, passed_on(op, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})};
+  return run_inner(op, inner, inputs);
+}
+
+Status finish(Context& op, Tensor y, const Activation& activation) {
+  if (op.has_input(3)) {
+    if (!(op.input(3).shape() == y.shape())) return execution_error("Z does not have the result's shape");
+    y = PX_TRY(inner_binary(op, "Add", y, op.input(3)));
+  }
+  const MutableView out = PX_TRY(op.make_output(0, y.dtype(), y.shape()));
+  Status ran;
+  visit_activation(activation,
+                   [&](auto apply) { ran = map<Floats>(op.queue(), apply, out, std::array<TensorView, 1>{y.view()}); });
+  return ran;
+}
+
+Status fused_conv(Context& op) {
+  if (op.input(1).dtype() != op.input(0).dtype()) return execution_error("X and W have different element types");
+  const bool is_empty = op.input(0).element_count() == 0 || op.input(1).element_count() == 0;
+  if (op.input(0).dtype() == DType::float32 && !is_empty) return host_convolution(op);
+  const Activation activation = PX_TRY(activation_of_conv(op));
+  return finish(op, PX_TRY(inner_conv(op, op.input(0))), activation);
+}
+
+constexpr KernelRow<Cpu> kMsConvRows[] = {
+    takes_channels_last({0, 3}, where<has_known_activation>(contributed_row("FusedConv", kFloats, fused_conv))),
+    takes_channels_last({0, 3}, contributed_row("Conv", kFloats, fused_conv, 0, "parallax.fused")),
+};
+
+}  // namespace
+
+template <>
+Rows<Cpu> ms_conv_rows() {
+  return kMsConvRows;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// com.microsoft.GroupQueryAttention: groups of query heads that share keys and values, a cache of past ones, rotary
+// positions, a causal window. Definition: ContribOperators.md, with full-length caches; what that leaves open is as in
+// onnxruntime's CPU kernel: the first prompt is told by a sequence as long as total_sequence_length and takes nothing
+// from the past; present has max(total_sequence_length, past length) rows, those behind a sample's last being zeros;
+// smooth_softmax is a head_sink of zeros.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/device/cpu/growable.h"
+#include "runtime/ops/contrib/cache.h"
+#include "runtime/ops/contrib/group.h"
+#include "runtime/ops/contrib/heads.h"
+#include "runtime/ops/contrib_families.h"
+#include "runtime/ops/contributed.h"
+
+namespace parallax::runtime {
+namespace {
+
+using Context = ChainContext;
+
+enum Input : int {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kSeqlensK,
+  kTotalLength,
+  kCosCache,
+  kSinCache,
+  kPositionIds,
+  kAttentionBias,
+  kHeadSink,
+  kKScale,
+  kVScale,
+  kQNorm,
+  kKNorm
+};
+
+struct Tokens {
+  Tensor q, k, v;  // the new ones, [batch, heads, sequence, size], float32
+};
+
+Result<GroupShape> group_shape(const OpCall& op) {
+  GroupShape shape;
+  shape.heads = op.integer("num_heads");
+  shape.kv_heads = op.integer("kv_num_heads");
+  constexpr int64_t kMostHeads = 1 << 20;
+  if (shape.heads < 1 || shape.kv_heads < 1 || shape.heads > kMostHeads || shape.heads % shape.kv_heads != 0)
+    return execution_error(fmt::format("num_heads {} and kv_num_heads {} do not fit", shape.heads, shape.kv_heads));
+  const Ints query(op.input(kQuery).shape());
+  const int64_t shares = op.has_input(kKey) ? shape.heads : shape.heads + 2 * shape.kv_heads;
+  if (query.size() != 3 || query[2] % shares != 0 || (op.has_input(kKey) && !op.has_input(kValue)))
+    return execution_error(
+        fmt::format("query {} does not split into {} heads", op.input(kQuery).shape().to_string(), shares));
+  shape.is_causal = op.integer("causal") != 0;
+  shape.window = op.integer("local_window_size");
+  shape.batch = query[0];
+  shape.sequence = query[1];
+  shape.size = query[2] / shares;
+  if (op.has_input(kPastKey) != op.has_input(kPastValue)) return execution_error("past_key needs past_value");
+  if (op.has_input(kPastKey) && op.input(kPastKey).shape().rank() == 4) shape.cached = op.input(kPastKey).shape()[2];
+  shape.longest = PX_TRY(op.integer_of_input(kTotalLength));
+  if (shape.longest < 1 || shape.longest > shape.cached + shape.sequence)
+    return execution_error(fmt::format("total_sequence_length is {} with {} cached and {} new tokens", shape.longest,
+                                       shape.cached, shape.sequence));
+  shape.capacity = std::max({shape.longest, shape.cached, shape.sequence});
+  const Ints lengths = PX_TRY(op.integers_of_input(kSeqlensK));
+  if (lengths.size() != shape.batch) return execution_error("seqlens_k needs one length for a sample");
+  for (int64_t length : lengths) {
+    const int64_t total = length + 1;  // "equivalent to total_sequence_lengths - 1"
+    const int64_t past = shape.sequence == shape.longest ? 0 : total - shape.sequence;
+    if (total < 1 || total > shape.longest || past < 0 || past > shape.cached)
+      return execution_error(fmt::format("seqlens_k {} with {} new tokens, {} cached and total_sequence_length {}",
+                                         length, shape.sequence, shape.cached, shape.longest));
+    shape.places.push_back({past, total});
+  }
+  return shape;
+}
+
+Result<Tokens> read_tokens(Context& op, const GroupShape& shape) {
+  const auto part = [&](const Tensor& x, int64_t first, int64_t heads) -> Result<Tensor> {
+    const Tensor slice = PX_TRY(columns(op, x, first * shape.size, (first + heads) * shape.size));
+    return split_heads(op, slice, heads);
+  };
+  const Tensor query = PX_TRY(inner_cast(op, op.input(kQuery), DType::float32));
+  Tokens tokens;
+  tokens.q = PX_TRY(part(query, 0, shape.heads));
+  if (!op.has_input(kKey)) {
+    tokens.k = PX_TRY(part(query, shape.heads, shape.kv_heads));
+    tokens.v = PX_TRY(part(query, shape.heads + shape.kv_heads, shape.kv_heads));
+    return tokens;
+  }
+  const Ints wanted{shape.batch, shape.sequence, shape.kv_heads * shape.size};
+  for (const auto& [input, target] : {std::pair{kKey, &tokens.k}, std::pair{kValue, &tokens.v}}) {
+    if (!(Ints(op.input(input).shape()) == wanted))
+      return execution_error(
+          fmt::format("input {} has shape {}", static_cast<int64_t>(input), op.input(input).shape().to_string()));
+    const Tensor wide = PX_TRY(inner_cast(op, op.input(input), DType::float32));
+    *target = PX_TRY(part(wide, 0, shape.kv_heads));
+  }
+  return tokens;
+}
+
+Status normalise_heads(Context& op, Tokens& tokens) {
+  if (op.has_input(kQNorm) != op.has_input(kKNorm)) return execution_error("q_norm_weight needs k_norm_weight");
+  if (!op.has_input(kQNorm)) return {};
+  const InnerOp norm{"RMSNormalization", 23, {float_attribute("epsilon", op.real("qk_norm_epsilon"))}};
+  for (const auto& [input, target] : {std::pair{kQNorm, &tokens.q}, std::pair{kKNorm, &tokens.k}}) {
+    const Tensor weight = PX_TRY(inner_cast(op, op.input(input), DType::float32));
+    *target = PX_TRY(run_inner(op, norm, {*target, weight}));
+  }
+  return {};
+}
+
+Status rotate(Context& op, const GroupShape& shape, Tokens& tokens) {
+  if (op.find_integer("do_rotary").value_or(0) == 0) return {};
+  if (!op.has_input(kCosCache) || !op.has_input(kSinCache)) return execution_error("do_rotary needs the two caches");
+  const Ints cache(op.input(kCosCache).shape());
+  if (cache.size() != 2) return execution_error("the caches must be matrices");
+  Ints rows;
+  for (const CachePlace& place : shape.places) {
+    // The padding behind a shorter prompt has no position; onnxruntime leaves it at 0.
+    for (int64_t s = 0; s < shape.sequence; ++s) rows.push_back(place.past + s < place.total ? place.past + s : 0);
+  }
+  if (op.has_input(kPositionIds)) rows = all_integers(op.input(kPositionIds));
+  if (rows.size() != shape.batch * shape.sequence) return execution_error("position_ids do not fit the tokens");
+  const Tensor ids = Tensor::from<int64_t>(Shape{shape.batch, shape.sequence}, rows);
+  const Tensor cosine = PX_TRY(inner_cast(op, op.input(kCosCache), DType::float32));
+  const Tensor sine = PX_TRY(inner_cast(op, op.input(kSinCache), DType::float32));
+  const InnerOp rotary{"RotaryEmbedding",
+                       23,
+                       {int_attribute("interleaved", op.find_integer("rotary_interleaved").value_or(0)),
+                        int_attribute("rotary_embedding_dim", 2 * cache[1])}};
+  tokens.q = PX_TRY(run_inner(op, rotary, {tokens.q, cosine, sine, ids}));
+  tokens.k = PX_TRY(run_inner(op, rotary, {tokens.k, cosine, sine, ids}));
+  return {};
+}
+
+// A bias of the scores, [batch, heads, sequence, longest] of float32; undefined: none.
+Result<Tensor> score_bias(Context& op, const GroupShape& shape) {
+  if (!op.has_input(kAttentionBias)) return Tensor();
+  const Tensor wide = PX_TRY(inner_cast(op, op.input(kAttentionBias), DType::float32));
+  const Ints full{shape.batch, shape.heads, shape.sequence, shape.longest};
+  if (wide.shape().rank() != 4) return execution_error("attention_bias must have four axes");
+  const Tensor bias = PX_TRY(run_inner(op, {"Expand", 13}, {wide, Tensor::vector<int64_t>(full)}));
+  if (!(Ints(bias.shape()) == full)) return execution_error("attention_bias does not broadcast to the scores");
+  return bias;
+}
+
+// The score of a key without content that each head sees; undefined: none.
+Result<Tensor> head_sinks(Context& op, const GroupShape& shape) {
+  if (op.has_input(kHeadSink)) {
+    if (op.input(kHeadSink).element_count() != shape.heads) return execution_error("head_sink needs a number a head");
+    return op.input(kHeadSink);
+  }
+  if (op.integer("smooth_softmax") != 1) return Tensor();
+  const Tensor zeros = PX_TRY(Tensor::zeros(DType::float32, Shape{shape.heads}));
+  return op.resident(zeros);
+}
+
+// The first `longest` rows of [batch, heads, capacity, size], and a row of zeros for the sink.
+Result<Tensor> seen_rows(Context& op, const GroupShape& shape, const Tensor& cache, bool has_sink) {
+  const auto one = [](int64_t value) { return Tensor::vector<int64_t>(std::span<const int64_t>(&value, 1)); };
+  Tensor seen = cache;
+  if (shape.capacity != shape.longest)
+    seen = PX_TRY(run_inner(op, {"Slice", 13}, {cache, one(0), one(shape.longest), one(2)}));
+  if (!has_sink) return seen;
+  const Shape row = PX_TRY(shape_of({shape.batch, shape.kv_heads, 1, shape.size}));
+  const Tensor zeros = PX_TRY(Tensor::zeros(DType::float32, row));
+  return joined_rows(op, seen, zeros);
+}
+
+// Where a cache comes in and goes out, and how its numbers are held.
+struct CacheInput {
+  int64_t past, scale, output;
+  const char* type;
+};
+
+// Whether the new rows of all samples come right behind the past, in the numbers they have, so that they can be
+// appended to it.
+template <class Device>
+bool is_appended(const OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
+                 const CacheFormat& format) {
+  if (!op.has_input(input.past) || !op.wants_output(input.output) || format.is_quantised()) return false;
+  const Tensor& past = op.input(input.past);
+  const bool has_sink = op.has_input(kHeadSink) || op.integer("smooth_softmax") == 1;
+  if (!is_open(past) || growing_axis(past) != 2 || past.dtype() != DType::float32 || has_sink) return false;
+  if (!(Ints(past.shape()) == Ints{shape.batch, shape.kv_heads, shape.cached, shape.size})) return false;
+  return std::ranges::all_of(shape.places, [&](const CachePlace& place) {
+    return place.past == shape.cached && place.total == shape.cached + shape.sequence;
+  });
+}
+
+// The cache as float32, with its new rows; its output is the same as it is held.
+template <class Device>
+Result<Tensor> extended_cache(OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,
+                              const Tensor& fresh) {
+  const CacheRows rows{shape.batch, shape.kv_heads, shape.sequence, shape.size, shape.capacity, shape.places};
+  CacheFormat format =
+      PX_TRY(CacheFormat::create(op, input.past, input.scale, op.text(input.type), shape.kv_heads, shape.size));
+  if constexpr (GpuDevice<Device>) {
+    const Tensor past = op.has_input(input.past) ? op.input(input.past) : Tensor();
+    if (format.is_quantised()) {
+      const QuantisedCache cache{format, past, op.input(input.scale)};
+      return extended_quantised(op, cache, fresh, rows, op.wants_output(input.output) ? input.output : -1);
+    }
+    const Tensor numbers = PX_TRY(extended_numbers(op, past, fresh, rows));
+    if (!op.wants_output(input.output)) return numbers;
+    Tensor held = PX_TRY(inner_cast(op, numbers, format.dtype()));
+    op.set_output(input.output, std::move(held));
+    return numbers;
+  } else {
+    if (is_appended(op, shape, input, format)) {
+      const Tensor all = PX_TRY(append(op.queue(), op.input(input.past), shape.sequence,
+                                       {fresh.view().data, row_major_strides(fresh.shape()), 0}));
+      op.set_output(input.output, all);
+      return all;
+    }
+    return format.extend(op, input.past, input.output, fresh, rows);
+  }
+}
+
+Status group_query_attention(Context& op) {
+  if (op.integer("sliding_window_cache") != 0)
+    return unsupported("sliding_window_cache: the operator's page does not define it");
+  const GroupShape shape = PX_TRY(group_shape(op));
+  Tokens tokens = PX_TRY(read_tokens(op, shape));
+  PX_TRY(normalise_heads(op, tokens));
+  PX_TRY(rotate(op, shape, tokens));
+  Heads heads;
+  heads.q = tokens.q;
+  const Tensor sinks = PX_TRY(head_sinks(op, shape));
+  const Tensor keys = PX_TRY(extended_cache(op, shape, {kPastKey, kKScale, 1, "k_quant_type"}, tokens.k));
+  const Tensor values = PX_TRY(extended_cache(op, shape, {kPastValue, kVScale, 2, "v_quant_type"}, tokens.v));
+  heads.k = PX_TRY(seen_rows(op, shape, keys, sinks.defined()));
+  heads.v = PX_TRY(seen_rows(op, shape, values, sinks.defined()));
+  const Tensor bias = PX_TRY(score_bias(op, shape));
+  heads.mask = PX_TRY(group_mask(op, shape, bias, sinks));
+  heads.scale = op.find_real("scale").value_or(0.0);
+  heads.softcap = op.find_real("softcap").value_or(0.0);
+  const int64_t shown = op.wants_output(3) ? op.integer("qk_output") : 0;
+  heads.shown = shown == 0 ? -1 : shown == 1 ? 2 : 3;
+  const Attended attended = PX_TRY(attend(op, heads));
+  const Tensor joined = PX_TRY(join_heads(op, attended.y));
+  Tensor y = PX_TRY(inner_cast(op, joined, op.input(kQuery).dtype()));
+  op.set_output(0, std::move(y));
+  return shown == 0 ? Status{} : set_shown_scores(op, shape, attended.scores);
+}
+
+// On a GPU the row is chosen by the cache's type.
+constexpr int64_t kTelling = GpuDevice<CompiledDevice> ? kPastKey : kQuery;
+constexpr uint32_t kHeld =
+    GpuDevice<CompiledDevice> ? kNarrowFloats | kBytes | dtype_bit(DType::float8e4m3fn) : kNarrowFloats;
+constexpr KernelRow<CompiledDevice> kMsGroupQueryAttentionRows[] = {
+    reads_on_host({kSeqlensK, kTotalLength, kPositionIds},
+                  contributed_row("GroupQueryAttention", kHeld, group_query_attention, kTelling)),
+};
+
+}  // namespace
+
+template <>
+Rows<CompiledDevice> ms_group_query_attention_rows() {
+  return kMsGroupQueryAttentionRows;
+}
+
+}  // namespace parallax::runtime

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// GatherBlockQuantized's table, whose numbers are quantised in blocks: its shape, checked.
+#pragma once
+
+#include "runtime/ops/op_call.h"
+
+namespace parallax::runtime {
+
+// Of uint8 each byte holds 8 / bits numbers, low bits first, along the last axis.
+struct QuantisedTable {
+  Ints dims, scale_dims;  // in numbers; an axis of the scales that is 1 is repeated
+  int64_t axis = 0, block = 1;
+  int bits = 8;
+  bool is_packed = false;
+  int64_t gather_axis = 0;
+  Ints out;  // of the result
+};
+
+// Errors: execution, naming what does not fit.
+Result<QuantisedTable> quantised_table(const OpCall& op);
+
+}  // namespace parallax::runtime

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model of floats beside its quantised form: every float has its counterpart, steps of codes raise no alarm, and
+// codes that do more than round are named.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "inspector/diff/compare/compare.h"
+#include "inspector/diff/localize/blame.h"
+#include "inspector/diff/matching/matching.h"
+#include "inspector/executors/make_executor.h"
+#include "inspector/tensor/elements.h"
+#include "tests/inspector/diff/dump_fixture.h"
+
+namespace parallax {
+namespace quantisation_test {
+
+using testing::finished_model;
+using testing::GraphBuilder;
+using testing::sines;
+
+constexpr int64_t kRows = 6, kWidth = 16;
+
+const Tensor& input() {
+  static const Tensor x = sines({kRows, kWidth}, 1.0, 1.3);
+  return x;
+}
+const Tensor& weight(int number) {
+  static const Tensor first = sines({kWidth, kWidth}, 0.3, 0.7), second = sines({kWidth, kWidth}, 0.4, 0.9);
+  return number == 1 ? first : second;
+}
+const Tensor& bias() {
+  static const Tensor b = sines({kWidth}, 0.2, 0.5);
+  return b;
+}
+
+// The largest element behind the Relu: what the hidden layer's scale is made for.
+double largest_hidden() {
+  double largest = 0;
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t column = 0; column < kWidth; ++column) {
+      double sum = element_as_double(bias(), column);
+      for (int64_t k = 0; k < kWidth; ++k)
+        sum += element_as_double(input(), row * kWidth + k) * element_as_double(weight(1), k * kWidth + column);
+      largest = std::max(largest, sum);
+    }
+  }
+  return largest;
+}
+
+std::shared_ptr<const Model> of_floats() {
+  GraphBuilder builder(17);
+  builder.input("x", "float32[6,16]")
+      .initializer("w1", weight(1))
+      .initializer("w2", weight(2))
+      .initializer("b", bias());
+  builder.node("MatMul", {"x", "w1"}, {"product"}).node("Add", {"product", "b"}, {"sum"});
+  builder.node("Relu", {"sum"}, {"hidden"}).node("MatMul", {"hidden", "w2"}, {"y"});
+  return builder.output("y"), finished_model(builder);
+}
+
+// As tools write it that quantise: each float goes to codes and back before it is read, weights are held in codes, and
+// the Relu is left to codes that begin at zero, under whose name stands what it was given.
+struct Quantised {
+  double input_scale = 1, hidden_scale = 1, weight_scale = 1;  // times what they should be
+  uint8_t hidden_zero = 0;                                     // of the DequantizeLinear alone
+  bool has_bias = true;
+
+  std::shared_ptr<const Model> build() const {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[6,16]").initializer("b", has_bias ? bias() : sines({kWidth}, 0, 1));
+    add_weight(builder, "w1", weight(1), 1);
+    add_weight(builder, "w2", weight(2), weight_scale);
+    add_codes(builder, "x", 2.0 / 255 * input_scale, 128, 128);
+    builder.node("MatMul", {"x_floats", "w1_floats"}, {"product"}).node("Add", {"product", "b"}, {"hidden"});
+    add_codes(builder, "hidden", largest_hidden() / 255 * hidden_scale, 0, hidden_zero);
+    builder.node("MatMul", {"hidden_floats", "w2_floats"}, {"y"});
+    return builder.output("y"), finished_model(builder);
+  }
+
+ private:
+  static void add_weight(GraphBuilder& builder, const std::string& name, const Tensor& floats, double scale_factor) {
+    double largest = 0;
+    for (int64_t index = 0; index < floats.element_count(); ++index)
+      largest = std::max(largest, std::abs(element_as_double(floats, index)));
+    const double scale = largest / 127;
+    Tensor codes = Tensor::allocate(DType::int8, floats.shape()).take();
+    for (int64_t index = 0; index < floats.element_count(); ++index)
+      codes.mutable_as<int8_t>()[static_cast<size_t>(index)] =
+          static_cast<int8_t>(std::lround(element_as_double(floats, index) / scale));
+    builder.initializer(name + "_codes", codes);
+    builder.initializer(name + "_scale", Tensor::scalar(static_cast<float>(scale * scale_factor)));
+    builder.initializer(name + "_zero", Tensor::scalar(int8_t{0}));
+    builder.node("DequantizeLinear", {name + "_codes", name + "_scale", name + "_zero"}, {name + "_floats"});
+  }
+  static void add_codes(GraphBuilder& builder, const std::string& name, double scale, uint8_t zero, uint8_t zero_back) {
+    builder.initializer(name + "_scale", Tensor::scalar(static_cast<float>(scale)));
+    builder.initializer(name + "_zero", Tensor::scalar(zero)).initializer(name + "_back", Tensor::scalar(zero_back));
+    builder.node("QuantizeLinear", {name, name + "_scale", name + "_zero"}, {name + "_codes"});
+    builder.node("DequantizeLinear", {name + "_codes", name + "_scale", name + "_back"}, {name + "_floats"});
+  }
+};
+
+TEST(QuantisedMatching, EveryFloatHasItsCounterpart) {
+  const SiteTable a = SiteTable::build(of_floats()).take(), b = SiteTable::build(Quantised().build()).take();
+  std::map<std::string, std::string> pairs;
+  for (const ValueMatch& match : match_models(a, b).values) {
+    if (!match.is_extra)
+      pairs[std::string(a.sites()[static_cast<size_t>(match.a)].name)] = b.sites()[static_cast<size_t>(match.b)].name;
+  }
+  const std::map<std::string, std::string> expected = {
+      {"x", "x"},        {"w1", "w1_floats"},         {"b", "b"},          {"product", "product"},
+      {"sum", "hidden"}, {"hidden", "hidden_floats"}, {"w2", "w2_floats"}, {"y", "y"}};
+  EXPECT_EQ(pairs, expected);
+}
+
+class QuantisedModels : public testing::DumpTest {
+ protected:
+  Comparison compare(const std::shared_ptr<const Model>& a, const std::shared_ptr<const Model>& b,
+                     const std::string& with = "reference") {
+    return blame_on(input(), a, b, {}, with);
+  }
+  // The one cause.
+  Cause blame(const Quantised& b) {
+    const Comparison comparison = compare(of_floats(), b.build());
+    EXPECT_EQ(comparison.verdict, OverallVerdict::diverged);
+    EXPECT_EQ(comparison.causes.size(), 1U);
+    return comparison.causes.empty() ? Cause{} : comparison.causes.front();
+  }
+};
+
+TEST_F(QuantisedModels, StepsAreNoDivergence) {
+  for (const bool is_a_quantised : {false, true}) {
+    const auto floats = of_floats(), quantised = Quantised().build();
+    const Comparison comparison = is_a_quantised ? compare(quantised, floats) : compare(floats, quantised);
+    EXPECT_EQ(comparison.verdict, OverallVerdict::pass);
+    EXPECT_EQ(comparison.summary.passed, 8);
+    EXPECT_EQ(comparison.summary.compared, 8);
+    EXPECT_TRUE(comparison.causes.empty());
+  }
+}
+
+// Where an executor makes several nodes one, what is between is estimated.
+TEST_F(QuantisedModels, AnExecutorThatFusesSeesTheSame) {
+  const Comparison sound = compare(of_floats(), Quantised().build(), "cpu");
+  EXPECT_EQ(sound.verdict, OverallVerdict::pass);
+  const Comparison faulty = compare(of_floats(), Quantised{.hidden_scale = 0.1}.build(), "cpu");
+  EXPECT_EQ(faulty.verdict, OverallVerdict::diverged);
+  ASSERT_FALSE(faulty.causes.empty());
+  EXPECT_EQ(faulty.causes.front().node, "QuantizeLinear_6");
+}
+
+// Scales are made for other inputs: the largest numbers of these may lie a little beyond.
+TEST_F(QuantisedModels, ALittleSaturationIsNoDivergence) {
+  EXPECT_EQ(compare(of_floats(), Quantised{.hidden_scale = 0.92}.build()).verdict, OverallVerdict::pass);
+}
+
+TEST_F(QuantisedModels, AScaleThatIsTooSmallSaturates) {
+  const Cause hidden = blame({.hidden_scale = 0.1});
+  EXPECT_EQ(hidden.node, "QuantizeLinear_6");
+  EXPECT_EQ(hidden.path, "hidden");
+  EXPECT_TRUE(hidden.why.starts_with("it saturates in B: ")) << hidden.why;
+  const Cause first = blame({.input_scale = 0.1});  // no counterpart of its own: what is made of it differs
+  EXPECT_EQ(first.node, "QuantizeLinear_2");
+  EXPECT_EQ(first.path, "product");
+  EXPECT_TRUE(first.why.starts_with("it saturates in B: ")) << first.why;
+}
+
+TEST_F(QuantisedModels, AScaleThatIsFarTooLargeLeavesNothing) {
+  const Cause cause = blame({.hidden_scale = 400});
+  EXPECT_EQ(cause.node, "QuantizeLinear_6");
+  EXPECT_TRUE(cause.why.starts_with("its steps are too coarse for what it quantises")) << cause.why;
+}
+
+TEST_F(QuantisedModels, AWeightThatItsCodesDoNotStandFor) {
+  const Cause cause = blame({.weight_scale = 1.3});
+  EXPECT_EQ(cause.node, "DequantizeLinear_1");
+  EXPECT_NE(cause.why.find("is not what they stand for, constant 'w2'"), std::string::npos) << cause.why;
+}
+
+TEST_F(QuantisedModels, CodesThatAreTakenBackByOtherNumbers) {
+  const Cause cause = blame({.hidden_zero = 20});
+  EXPECT_EQ(cause.node, "DequantizeLinear_7");
+  EXPECT_NE(cause.why.find("zero point 20, which 'QuantizeLinear_6' has made by"), std::string::npos) << cause.why;
+}
+
+TEST_F(QuantisedModels, WhatElseDiffersIsNamedBesideCodes) {
+  const Cause cause = blame({.has_bias = false});
+  EXPECT_EQ(cause.op, "Add");
+  EXPECT_EQ(cause.why, "it reads another constant 'b': it is all zeros in B");
+}
+
+// What codes are is no number beside what they stand for.
+TEST_F(QuantisedModels, CodesAreNotComparedWithFloatsAsNumbers) {
+  const auto floats = [] {
+    GraphBuilder builder(17);
+    builder.input("x", "float32[6,16]").initializer("table", weight(1)).numbers("ids", {3, 1, 4, 1, 5, 9});
+    builder.node("Gather", {"table", "ids"}, {"rows"}).node("Add", {"x", "rows"}, {"y"});
+    return builder.output("y"), finished_model(builder);
+  }();
+  const auto codes = [] {
+    Tensor table = Tensor::allocate(DType::int8, weight(1).shape()).take();
+    for (int64_t index = 0; index < table.element_count(); ++index)
+      table.mutable_as<int8_t>()[static_cast<size_t>(index)] =
+          static_cast<int8_t>(std::lround(element_as_double(weight(1), index) / 0.004));
+    GraphBuilder builder(17);
+    builder.input("x", "float32[6,16]").initializer("table", table).numbers("ids", {3, 1, 4, 1, 5, 9});
+    builder.initializer("scale", Tensor::scalar(0.004F));
+    builder.node("Gather", {"table", "ids"}, {"codes"}).node("Cast", {"codes"}, {"floats"}, {{"to", int64_t{1}}});
+    builder.node("Mul", {"floats", "scale"}, {"rows"}).node("Add", {"x", "rows"}, {"y"});
+    return builder.output("y"), finished_model(builder);
+  }();
+  const Comparison comparison = compare(floats, codes);
+  ASSERT_FALSE(comparison.causes.empty());
+  for (const Cause& cause : comparison.causes) EXPECT_EQ(cause.why.find("element ["), std::string::npos) << cause.why;
+}
+
+}  // namespace quantisation_test
+}  // namespace parallax
