@@ -22,7 +22,8 @@ bool same_payload(const Value& a, const Value& b) {
          left.element_count() == right.element_count();
 }
 
-// What an operator keeps beside its tensors is asked of the system alone: a refusal is an error like the meter's.
+// Memory that an operator allocates apart from its tensors comes from the system, unmetered: an allocation failure is
+// an error like the meter's.
 Status run_function(OpFunction function, OpContext& op) {
   try {
     return function(op);

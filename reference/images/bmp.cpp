@@ -42,7 +42,7 @@ std::optional<Header> read_header(Bytes file) {
   return header;
 }
 
-// Where the blue, green and red bytes of a pixel stand.
+// The file offsets of the blue, green and red bytes of a pixel.
 std::optional<size_t> colour_place(Bytes file, const Header& header, size_t row, size_t column) {
   const size_t begin = header.pixels + row * header.row_bytes();
   if (header.bits >= 24) return begin + column * header.bits / 8;

@@ -22,7 +22,7 @@ std::optional<Image> decode_jpeg(Bytes file) {
   if (!image.has_value()) return std::nullopt;
   const int status = tjDecompress2(decoder.get(), file.data(), size, image->pixels.data(), width, 0, height, TJPF_RGB,
                                    TJFLAG_ACCURATEDCT);
-  // A file that was cut short gives a warning and grey rows: not what was encoded.
+  // A file that was cut short gives a warning and gray rows: not what was encoded.
   return status == 0 ? image : std::nullopt;
 }
 

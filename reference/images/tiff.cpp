@@ -38,7 +38,7 @@ struct TiffReader {
   static toff_t size(thandle_t handle) { return of(handle).file.size(); }
 };
 
-// What libtiff would print is known by its result.
+// A message that discards libtiff's output: the result of each call reports its failures.
 int be_silent(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 
 }  // namespace

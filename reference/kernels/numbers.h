@@ -17,7 +17,7 @@
 
 namespace parallax::reference {
 
-// Of any element type; false for what has no NaN.
+// True for a NaN of any element type; types without NaN give false.
 template <class T>
 bool is_nan(T value) {
   return value != value;
@@ -122,8 +122,8 @@ __extension__ typedef __int128 Int128;
 
 // Toward zero; NaN and what int64 cannot hold give its least value, as the conversion instructions of processors do.
 int64_t truncate_to_int64(double value);
-// The same for an integer type: uint64 holds twice as much, and what int32 cannot hold gives its least value. Narrower
-// types keep the low bits once stored.
+// The conversion to an integer type: uint64 has twice the range, and numbers out of range of int32 give its least
+// value. Narrower types keep the low bits once stored.
 int64_t truncate_to_integer(double value, DType to);
 
 // All elements of a complex tensor, by their parts.

@@ -54,7 +54,7 @@ class RoundsMember {
  private:
   static constexpr int kPatience = 128;  // some two microseconds, for a member that was there in the last round
 
-  // Whether nobody else had begun the piece.
+  // Returns true if no other thread had begun the piece.
   template <class Body>
   bool begin(size_t piece, uint32_t round, const Body& body) {
     uint32_t expected = round;

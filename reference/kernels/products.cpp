@@ -41,7 +41,7 @@ struct TiledRows {
   Scratch<Number> numbers = {};
 
   int64_t tile_count() const { return (count + kTileRows - 1) / kTileRows; }
-  // Of the tile that begins at `row`, from line k on.
+  // The numbers of the tile that begins at `row`, from line k on.
   const Number* tile(int64_t row, int64_t k) const { return numbers.data() + row * depth + k * kTileRows; }
 
   void load(const ProductSpec<Number>& spec) {
@@ -65,7 +65,7 @@ struct TiledRows {
   }
 };
 
-// What one thread does: panels of columns, one after the other, by a part of the rows.
+// The work of one thread: panels of columns, one after the other, by a part of the rows.
 template <class Number>
 class Task {
  public:

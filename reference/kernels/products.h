@@ -11,7 +11,7 @@
 
 namespace parallax::reference {
 
-// A block of sums: those of some neighbouring rows and columns, line for line.
+// A block of sums: those of some neighboring rows and columns, line for line.
 template <class Number>
 struct SumsBlock {
   int64_t row = 0, rows = 0;  // the first, and how many
@@ -37,7 +37,7 @@ struct ProductSpec {
   std::function<void(const SumsBlock<Number>& sums)> store;
 };
 
-// Whether ProductSpec::has_exact_products holds for elements of these types.
+// True where ProductSpec::has_exact_products holds for elements of these types.
 inline bool have_exact_products(DType a, DType b) {
   return is_floating(a) && is_floating(b) && a != DType::float64 && b != DType::float64;
 }

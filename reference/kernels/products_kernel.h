@@ -24,7 +24,7 @@ template <class Number>
 using TileKernel = void (*)(const Number* rows, const Number* panel, int64_t depth, Number* sums, int64_t stride,
                             bool goes_on);
 
-// One row over neighbouring windows: sums[j] = sum over k of row[k] * x[offsets[k] + j]. More columns than `width` are
+// One row over neighboring windows: sums[j] = sum over k of row[k] * x[offsets[k] + j]. More columns than `width` are
 // read and written, up to a multiple of kPanelWidth.
 template <class Number>
 using WindowKernel = void (*)(const Number* row, const Number* x, const int64_t* offsets, int64_t depth, int64_t width,

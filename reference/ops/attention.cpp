@@ -68,8 +68,8 @@ Result<Heads> with_past(const OpContext& op, size_t index, Heads heads) {
   return joined;
 }
 
-// What is added to each score [batch, heads, queries, keys]: the mask (0 or -inf for bool), broadcast; keys that a
-// shorter mask does not reach, that lie in the future of a causal query, outside its window, or beyond the sample's
+// The bias that is added to each score [batch, heads, queries, keys]: the mask (0 or -inf for bool), broadcast; keys
+// that a shorter mask does not reach, in the future of a causal query, outside its window, or beyond the sample's
 // length, get -inf.
 class ScoreBias {
  public:
@@ -140,8 +140,9 @@ void softmax_row(std::span<double> row) {
   for (double& value : row) value /= sum;
 }
 
-// What the optional fourth output shows: 0 the scaled product, 1 after softcap, 2 with the mask added, 3 after softmax.
-// The specification's text of version 23 was corrected to this order without a new version.
+// The optional fourth output is, by the attribute qk_matmul_output_mode, 0 the scaled product, 1 after softcap, 2 with
+// the mask added, 3 after softmax. The specification's text of version 23 was corrected to this order without a new
+// version.
 struct ScoreStages {
   double scale;
   double softcap;
@@ -276,7 +277,7 @@ Result<std::vector<int64_t>> rotary_rows(const OpContext& op, const RotaryLayout
 
 }  // namespace
 
-// Pairs (x1, x2) of each head are turned: (cos x1 - sin x2, sin x1 + cos x2). Pairs are neighbours when interleaved,
+// Pairs (x1, x2) of each head are turned: (cos x1 - sin x2, sin x1 + cos x2). Pairs are neighbors when interleaved,
 // else the halves of the first rotary_embedding_dim elements; what lies beyond stays.
 Status op_rotary_embedding(OpContext& op) {
   const RotaryLayout layout = PX_TRY(rotary_layout(op));

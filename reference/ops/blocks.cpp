@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Col2Im and CenterCropPad: blocks of an image put together, an image cut or widened around its centre.
+// Col2Im and CenterCropPad: blocks of an image put together, an image cut or widened around its center.
 #include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"

@@ -25,7 +25,7 @@ Status expect_outputs(size_t count, size_t expected, std::string_view body) {
   return execution_error(fmt::format("its {} gives {} values, {} are needed", body, count, expected));
 }
 
-// What a scan output is when no iteration ran: length 0 before the dimensions that the body would give, 0 where they
+// The scan output of a loop without iterations: length 0 before the dimensions that the body would give, 0 where they
 // are not known before a run.
 Result<Tensor> empty_scan(const OpContext& op, const Graph& body, size_t output, size_t axis) {
   const TypeInfo type = body.output_type(output);

@@ -28,7 +28,7 @@ struct ConvPlan {
     return channel * window.kernel_count() + element;
   }
 
-  // Whether the windows of a channel are its elements, in their order.
+  // True where each window of a channel is one element, in their order.
   bool is_pointwise() const {
     const auto is = [](int64_t wanted) { return [=](int64_t value) { return value == wanted; }; };
     return !transposed && window.kernel_count() == 1 && window.input == window.output &&
@@ -78,7 +78,7 @@ std::vector<int64_t> window_sources(const ConvPlan& plan, int64_t first, int64_t
   return sources;
 }
 
-// Of all windows, when the list is short enough to keep for all groups; else empty.
+// The source indices of all windows, when the list is short enough to keep for all groups; else empty.
 std::vector<int64_t> kept_sources(const ConvPlan& plan) {
   constexpr int64_t kMostKept = int64_t{1} << 23;
   const int64_t places = plan.window.output_count();
@@ -140,7 +140,7 @@ struct Convolution {
     sum_products(spec);
   }
 
-  // The same without a panel, one output channel after the other: for groups that have few.
+  // Adds the products without a panel, one output channel after the other: for groups that have few.
   void add(int64_t index, const PaddedLayout& layout, std::span<const Number> planes,
            std::span<const std::vector<WindowRun>> runs) const {
     const WindowKernel<Number> sum_windows = window_kernel();
@@ -306,7 +306,7 @@ Status op_conv_integer(OpContext& op) {
   return op.set_output(0, DType::int32, plan.result, std::span<const uint64_t>(sums));
 }
 
-// The bias is quantised with scale x_scale * w_scale and zero point 0.
+// The bias is quantized with scale x_scale * w_scale and zero point 0.
 Status op_qlinear_conv(OpContext& op) {
   const ConvPlan plan = PX_TRY(plan_conv(op, op.input(0).shape(), op.input(3).shape(), false));
   const auto x = PX_TRY(less_zero_point(op.input(0), &op.input(2)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the windows of convolutions and pools read: planes of the input as numbers, their padding written out, so that
+// The planes that the windows of convolutions and pools read: the input as numbers, their padding written out, so that
 // windows are stretches of them.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace parallax::reference {
 
-// Neighbouring windows of one line: `count` of them, the first element of the first at `from`.
+// Neighboring windows of one line: `count` of them, the first element of the first at `from`.
 struct WindowRun {
   int64_t from, count;
 };
@@ -27,15 +27,15 @@ void copy_windows(const uint64_t* x, std::span<const int64_t> offsets, std::span
 // best[column] = the greatest of itself and the same elements; NaN wins.
 void raise_to_windows(const double* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs, double* best);
 
-// Where windows lie in planes [channels, extent...] that hold the padding too. The elements of a line that neighbouring
-// windows read lie side by side: with a stride of 2 first those of even columns, then those of odd ones.
+// The layout of planes [channels, extent...] that hold the padding too. The elements of a line that neighboring windows
+// read are adjacent: with a stride of 2 first those of even columns, then those of odd ones.
 class PaddedLayout {
  public:
   PaddedLayout(const Window& window, int64_t channels);
 
-  // Whether the planes are of about the size of the input: not where padding or dilations reach far beyond it.
+  // True where the planes are of about the size of the input; false where padding or dilations reach far beyond it.
   bool is_compact() const { return is_compact_; }
-  // Of every kernel element of every channel, from the beginning of a window.
+  // The offsets of every kernel element of every channel, from the beginning of a window.
   std::span<const int64_t> offsets() const { return offsets_; }
   std::vector<WindowRun> runs_of(int64_t first, int64_t width) const;
 

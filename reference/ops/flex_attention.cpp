@@ -43,7 +43,7 @@ Result<FlexPlan> plan_flex(const OpContext& op) {
   return plan;
 }
 
-// What a body makes of the numbers; the numbers themselves where the node has no such body.
+// Replaces the numbers by the results of the body; leaves them unchanged where the node has no such body.
 Status modify(OpContext& op, const FlexPlan& plan, std::string_view attribute, int64_t index,
               std::vector<double>& numbers) {
   if (!op.has_attribute(attribute)) return {};

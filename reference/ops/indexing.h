@@ -16,13 +16,13 @@ namespace parallax::reference {
 
 // An axis that may count from the back, as 0 .. rank-1.
 Result<size_t> normalize_axis(int64_t axis, size_t rank);
-// The same for a list, in the order given; duplicates are an error.
+// The normalized axes of a list, in the order given; duplicates are an error.
 Result<std::vector<size_t>> normalize_axes(std::span<const int64_t> axes, size_t rank);
 
 // Row-major element strides of a shape.
 std::vector<int64_t> strides_of(const Shape& shape);
 
-// Whether a shape has these dimensions, which need not be those of a tensor that can exist.
+// True where a shape has these dimensions, which need not be those of a tensor that can exist.
 bool has_dims(const Shape& shape, std::initializer_list<int64_t> dims);
 
 // The shape of dimensions that were computed. Errors: a negative one, or too many elements.

@@ -30,7 +30,7 @@ Status read_rule(const OpContext& op, LinearAttention& plan) {
   return {};
 }
 
-// Whether input `index` is [batch, steps, wide] (true) or [batch, steps, narrow] (false).
+// Tells whether input `index` is [batch, steps, wide] (true) or [batch, steps, narrow] (false).
 Result<bool> is_wide(const OpContext& op, const LinearAttention& plan, size_t index, int64_t wide, int64_t narrow) {
   const Shape& shape = op.input(index).shape();
   if (has_dims(shape, {plan.batch, plan.steps, wide})) return true;

@@ -64,7 +64,7 @@ Status op_negative_log_likelihood_loss(OpContext& op) {
   return reduce_losses(op, {numbers.span().begin(), numbers.span().end()}, shape, 2);
 }
 
-// The same on the logarithm of the softmax over the classes, which is also the second output.
+// The negative log likelihood loss on the logarithm of the softmax over the classes, which is also the second output.
 Status op_softmax_cross_entropy_loss(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   PX_TRY(expect_classes(shape));

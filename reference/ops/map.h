@@ -43,11 +43,11 @@ class BroadcastInput {
     }
   }
 
-  // How far apart two neighbouring elements of the output lie here, if it is the same everywhere: 1 or 0.
+  // How far apart two neighboring elements of the output lie here, if it is the same everywhere: 1 or 0.
   std::optional<int64_t> only_stride() const { return dims_.size() == 1 ? std::optional(strides_[0]) : std::nullopt; }
 
  private:
-  // Joins neighbouring axes that are walked as one, so that runs are long. Leaves at least one axis; the last has
+  // Joins neighboring axes that are walked as one, so that runs are long. Leaves at least one axis; the last has
   // stride 0 or 1, since the input is contiguous.
   void merge_axes() {
     for (size_t axis = dims_.size(); axis-- > 1;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products: MatMul, Gemm, and the products of quantised matrices.
+// Matrix products: MatMul, Gemm, and the products of quantized matrices.
 #include <cmath>
 
 #include "reference/ops/map.h"
@@ -142,7 +142,7 @@ Status op_matmul_integer(OpContext& op) {
   return op.set_output(0, DType::int32, plan.result, std::span<const uint64_t>(multiply<uint64_t>(plan, a, b)));
 }
 
-// Real value of a product of quantised matrices, then quantised: round(real / y_scale) + y_zero_point, saturated; to an
+// Real value of a product of quantized matrices, then quantized: round(real / y_scale) + y_zero_point, saturated; to an
 // 8-bit float the sum is rounded as Cast does. The parameters of A and Y may differ by row, those of B by column.
 Status op_qlinear_matmul(OpContext& op) {
   const MatMulShapes plan = PX_TRY(plan_matmul(op.input(0).shape(), op.input(3).shape()));

@@ -13,7 +13,7 @@
 
 namespace parallax::reference {
 
-// Where element i of the output comes from: a position in the source, or kFill.
+// The source of element i of the output: an element index of the input, or kFill.
 inline constexpr int64_t kFill = -1;
 
 // Elements of a size known to the compiler.

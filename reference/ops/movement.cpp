@@ -131,8 +131,8 @@ Status op_concat(OpContext& op) {
 
 namespace {
 
-// Where the lengths of the parts stand: an attribute; since version 13 an input; in version 1 either, the input then of
-// the data's type.
+// The lengths of the parts: an attribute; since version 13 an input; in version 1 either, the input then of the data's
+// type.
 Result<std::vector<int64_t>> split_lengths(const OpContext& op) {
   if (op.since_version() >= 13) {
     if (!op.has_input(1)) return std::vector<int64_t>{};

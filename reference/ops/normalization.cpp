@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations: LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization, GroupNormalization,
+// Normalizations: LayerNormalization, RMSNormalization, BatchNormalization, InstanceNormalization, GroupNormalization,
 // MeanVarianceNormalization, LpNormalization, LRN. Means and variances are computed in two passes, in double.
 #include <array>
 #include <cmath>
@@ -15,7 +15,7 @@ struct Moments {
   double variance = 0;  // of the population: divided by the count
 };
 
-// Of count numbers read(0), read(1), ...
+// The moments of the `count` numbers read(0), read(1), ...
 template <class Read>
 Moments moments_of(int64_t count, const Read& read) {
   Moments moments;
@@ -141,7 +141,7 @@ Status op_rms_normalization(OpContext& op) {
 
 namespace {
 
-// How one version normalises: over the batch's own moments or the given ones, by channel or by element of a sample.
+// How one version normalizes: over the batch's own moments or the given ones, by channel or by element of a sample.
 struct BatchPlan {
   bool training = false;
   bool by_element = false;  // attribute spatial = 0, until version 7
@@ -167,7 +167,7 @@ Status set_moments(OpContext& op, const Shape& shape, const std::vector<Moments>
   return op.set_output(4, op.input(4).dtype(), shape, std::span<const double>(batch_variance));
 }
 
-// Of one channel over all samples.
+// The moments of one channel over all samples.
 Moments channel_moments(const Tensor& x, int64_t channel, int64_t channels, int64_t inner) {
   const int64_t samples = x.shape()[0];
   std::vector<double> numbers(static_cast<size_t>(samples * inner));
@@ -233,7 +233,7 @@ Status op_batch_normalization_1(OpContext& op) {
 
 namespace {
 
-// Groups of `group` channels of one sample are normalised together. `scale_of` and `bias_of` give the factors of a
+// Groups of `group` channels of one sample are normalized together. `scale_of` and `bias_of` give the factors of a
 // channel.
 template <class Factor>
 Status normalize_groups(OpContext& op, int64_t group, const Factor& scale_of, const Factor& bias_of) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounding of quantisation, shared by all quantised operators: to nearest, ties to even, saturated to the type.
+// The rounding of quantization, shared by all quantized operators: to nearest, ties to even, saturated to the type.
 #pragma once
 
 #include <cstdint>

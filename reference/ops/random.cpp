@@ -148,7 +148,7 @@ Status op_bernoulli(OpContext& op) {
   return op.set_output(0, dtype, input.shape(), std::span<const int64_t>(drawn));
 }
 
-// Row by row, `sample_size` classes by the inverse of the cumulative distribution. The input holds unnormalised
+// Row by row, `sample_size` classes by the inverse of the cumulative distribution. The input holds unnormalized
 // logarithms of the probabilities.
 Status op_multinomial(OpContext& op) {
   const Shape& shape = op.input(0).shape();

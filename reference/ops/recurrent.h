@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RNN, GRU and LSTM share: their inputs by direction, activation functions, and the walk over time.
+// Parts that RNN, GRU and LSTM share: their inputs by direction, activation functions, and the walk over time.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct Share {
   std::vector<double> rows(int64_t gates = 1) const {
     return std::vector<double>(static_cast<size_t>(count * gates * units));
   }
-  // Of sample `index` of the share, or one gate of a sample's numbers.
+  // The numbers of sample `index` of the share, or of one gate of a sample.
   std::span<double> row(std::span<double> numbers, int64_t index, int64_t gates = 1) const {
     return numbers.subspan(static_cast<size_t>(index * gates * units), static_cast<size_t>(gates * units));
   }
@@ -49,7 +49,7 @@ struct Recurrence {
   bool batch_first = false;  // layout = 1
   bool reverse_only = false;
   double clip = 0;  // 0: none
-  // Of each direction's hidden units: how many shares, and how many units each has but for the last.
+  // The partition of each direction's hidden units: the number of shares, and the units of each but the last.
   int64_t shares = 1, share_units = 0;
   std::vector<double> b, initial_h;
   Scratch<double> recurrent;  // R in panels of units: [directions, shares, gates, panels, hidden (of h), kPanelWidth]

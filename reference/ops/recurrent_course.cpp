@@ -32,7 +32,7 @@ struct Course {
         others(states.size()),
         y(states.size() * static_cast<size_t>(recurrence.steps), 0.0) {}
 
-  // What the member of one share does.
+  // The work of the thread that has one share.
   void run(Block& block, int64_t share) {
     RoundsMember member(block.rounds, share);
     const Share& own = block.shares[static_cast<size_t>(share)];
@@ -66,7 +66,7 @@ struct Course {
     }
   }
 
-  // What a step gave, in Y; samples that are at their end keep their state.
+  // Stores the results of a step in Y; samples that are at their end keep their state.
   void keep(const Share& share, std::span<const int64_t> times, std::span<const double> before,
             std::span<double> after) {
     for (int64_t index = 0; index < share.count; ++index) {

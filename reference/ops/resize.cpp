@@ -79,7 +79,7 @@ double cubic_weight(double distance, double a) {
 double linear_weight(double distance) { return std::max(0.0, 1.0 - std::fabs(distance)); }
 
 // Weights of the elements around position x. With antialias a scale below 1 widens the filter to cover what it skips;
-// such weights, and those from which the outside is excluded, are normalised to sum 1. Elements outside repeat the
+// such weights, and those from which the outside is excluded, are normalized to sum 1. Elements outside repeat the
 // border unless they are excluded.
 Taps interpolate(const ResizeOptions& options, const ResizeAxis& axis, double x) {
   const bool cubic = options.mode == "cubic";

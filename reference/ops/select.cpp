@@ -175,7 +175,7 @@ Result<PadArguments> pad_arguments(const OpContext& op) {
   return arguments;
 }
 
-// Where a position before or behind an axis of `dim` elements looks in the modes that repeat it; kFill for none.
+// The source index of a position before or after an axis of `dim` elements in the modes that repeat it; kFill for none.
 int64_t source_in(const std::string& mode, int64_t position, int64_t dim) {
   if (position >= 0 && position < dim) return position;
   if (mode == "constant" || dim == 0) return kFill;

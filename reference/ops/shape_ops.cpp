@@ -90,7 +90,7 @@ Status op_flatten(OpContext& op) {
   const Tensor& input = op.input(0);
   const size_t rank = input.shape().rank();
   const int64_t axis = op.int_attribute("axis");
-  // Of the axes 0 .. rank, one more than there are: `axis` may stand behind the last.
+  // `axis` may be one of 0 .. rank: it may follow the last axis.
   const size_t split = axis == static_cast<int64_t>(rank) ? rank : PX_TRY(normalize_axis(axis, rank));
   const std::array<int64_t, 2> dims{count_of(input.shape(), 0, split), count_of(input.shape(), split, rank)};
   return reshape_to(op, input, dims);

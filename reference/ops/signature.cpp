@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the schema asks of a node, so that operator functions may rely on it.
+// Checks of a node against its schema, so that operator functions may rely on it.
 #include "reference/ops/signature.h"
 
 #include <algorithm>

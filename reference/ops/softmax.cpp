@@ -12,7 +12,7 @@
 namespace parallax::reference {
 namespace {
 
-// The rows that are normalised: `count` elements, `stride` apart.
+// The rows that are normalized: `count` elements, `stride` apart.
 struct Rows {
   int64_t outer;
   int64_t count;

@@ -51,7 +51,7 @@ struct Tokenizer {
 
   bool is_long_enough(std::string_view word_found) const { return character_count(word_found) >= least_characters; }
 
-  // What stands between matches. A match of nothing takes the character behind it for a separator.
+  // Collects the text between matches. An empty match takes the character after it for a separator.
   void cut(const RE2& separator, std::string_view text, Words& words) const {
     size_t begin = 0;
     re2::StringPiece match;
@@ -66,7 +66,8 @@ struct Tokenizer {
     if (begin < text.size() && is_long_enough(text.substr(begin))) words.push_back(text.substr(begin));
   }
 
-  // What matches, the longest there is at the first place; behind a match that is too short by a character.
+  // Collects the matches, each the longest at the first position; after a match that is too short the search goes on
+  // one character further.
   void find(std::string_view text, Words& words) const {
     size_t begin = 0;
     re2::StringPiece match;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimisers of ai.onnx.preview.training: Adagrad, Adam, Momentum. Tensors to optimise come in groups: all X, all
+// The optimizers of ai.onnx.preview.training: Adagrad, Adam, Momentum. Tensors to optimize come in groups: all X, all
 // gradients, then each kind of state; the outputs are the new X and the new states in the same order.
 #include <cmath>
 

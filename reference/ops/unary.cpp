@@ -26,7 +26,7 @@ Status op_abs(OpContext& op) {
   });
 }
 
-// Of int8's -128: -128, as two's complement has it.
+// The negative of int8's -128 is -128, as in two's complement.
 Status op_neg(OpContext& op) {
   return map_numbers(op, [](auto x) {
     if constexpr (std::is_same_v<decltype(x), double>)

@@ -18,7 +18,7 @@ struct GridOptions {
   bool align_corners;
 };
 
-// -1 and 1 are the centres of the corner elements (align_corners) or their outer edges.
+// -1 and 1 are the centers of the corner elements (align_corners) or their outer edges.
 double to_pixels(double x, int64_t length, bool align_corners) {
   const auto size = static_cast<double>(length);
   return align_corners ? (x + 1) / 2 * (size - 1) : ((x + 1) * size - 1) / 2;
@@ -106,7 +106,7 @@ Result<GridOptions> grid_options(const OpContext& op) {
 
 namespace {
 
-// Where the samples of one call are: the taps of each place of each sample.
+// The samples of one call: the taps of each output position of each sample.
 class GridPlaces {
  public:
   GridPlaces(const OpContext& op, const GridOptions& options)
@@ -369,7 +369,7 @@ struct Box {
   double area() const { return (y2 - y1) * (x2 - x1); }
 };
 
-// Corners in any order, or centre and size (center_point_box = 1).
+// Corners in any order, or center and size (center_point_box = 1).
 Box read_box(const Numbers<double>& boxes, int64_t index, bool centre) {
   const double a = boxes[index * 4], b = boxes[index * 4 + 1], c = boxes[index * 4 + 2], d = boxes[index * 4 + 3];
   if (centre) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};

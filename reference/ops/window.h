@@ -23,7 +23,7 @@ struct Window {
   // For the window at linear output position `place`: the linear input position of each kernel element, or -1 in the
   // padding.
   void sources(int64_t place, std::vector<int64_t>& positions) const;
-  // The same for a transposed convolution: the input elements that reach output position `place`, -1 for none.
+  // The input elements that reach output position `place` of a transposed convolution, -1 for none.
   void transposed_sources(int64_t place, std::vector<int64_t>& positions) const;
 };
 

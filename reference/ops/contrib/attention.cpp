@@ -198,7 +198,7 @@ Result<Projected> read_projected(const OpContext& op, size_t bias_input) {
   return in;
 }
 
-// What MultiHeadAttention and its decoder form share; the positions of their inputs differ.
+// Inputs that MultiHeadAttention and its decoder form share; their input indices differ.
 struct ProjectedInputs {
   size_t bias, past_key, past_value;
   MaskInputs mask;
@@ -236,7 +236,7 @@ Status op_ms_attention(OpContext& op) {
   return attend_projected(op, projected, op.input(0).dtype(), 4, {3, 5});
 }
 
-// com.microsoft.QAttention: Attention of the dequantised input and weights. Its zero points default to 0.
+// com.microsoft.QAttention: Attention of the dequantized input and weights. Its zero points default to 0.
 Status op_ms_q_attention(OpContext& op) {
   constexpr size_t kNone = 99;  // QAttention has no attention_bias
   const Tensor input = PX_TRY(dequantized(op, 0, 3, 6));

@@ -15,7 +15,7 @@
 namespace parallax::reference {
 namespace {
 
-// Where a corner-aligned sample of `count` lies between `low` and `high`, which are parts of `length` - 1.
+// The coordinate of a corner-aligned sample of `count` between `low` and `high`, which are parts of `length` - 1.
 double sample_place(double low, double high, int64_t length, int64_t count, int64_t index) {
   const auto span = static_cast<double>(length - 1);
   if (count == 1) return 0.5 * (low + high) * span;

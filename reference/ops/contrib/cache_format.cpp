@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading, rounding and writing of quantised caches.
+// Reading, rounding and writing of quantized caches.
 #include "reference/ops/contrib/cache_format.h"
 
 #include <algorithm>

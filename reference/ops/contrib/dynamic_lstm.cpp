@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft.DynamicQuantizeLSTM: an LSTM whose weights are codes and whose X, as a whole, and H, before each step,
-// are quantised as DynamicQuantizeLinear does it.
+// are quantized as DynamicQuantizeLinear does it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace parallax::reference {
 namespace {
 
-// What the codes of a tensor stand for, once it is quantised.
+// The values after a round trip through dynamic quantization.
 Result<Tensor> requantised(const OpContext& op, const Tensor& values) {
   const std::vector<Value> parts = PX_TRY(run_inner(op, {"DynamicQuantizeLinear", 11}, {values}, 3));
   const double scale = element_as_double(parts[1].tensor(), 0), zero = element_as_double(parts[2].tensor(), 0);

@@ -41,7 +41,7 @@ Result<Tensor> activate(const OpContext& op, Tensor x) {
   return run_inner(op, inner, {std::move(x)});
 }
 
-// The same of the convolutions, whose parameters are one list in the order of the operator's own attributes.
+// The activation of the convolutions, whose parameters are one list in the order of the operator's own attributes.
 Result<Tensor> activate_convolution(const OpContext& op, Tensor x) {
   const std::string name = op.find_string("activation").value_or("");
   const auto parameters = op.find_floats("activation_params").value_or(std::vector<double>{});

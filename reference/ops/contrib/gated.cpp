@@ -40,7 +40,7 @@ void normalize_runs(std::span<double> x, int64_t size, double epsilon) {
   }
 }
 
-// The input of the projections: A, or A + skip, normalised where there is a norm_scale. `sum_output` takes A + skip.
+// The input of the projections: A, or A + skip, normalized where there is a norm_scale. `sum_output` takes A + skip.
 Result<Tensor> projected_input(OpContext& op, size_t sum_output) {
   Tensor a = PX_TRY(widen(op.input(0)));
   if (op.has_input(1)) {
@@ -82,7 +82,7 @@ Status op_ms_gated_add(OpContext& op) {
   return op.set_output(0, op.input(0).dtype(), shape, std::span<const double>(results));
 }
 
-// com.microsoft.GatedRMSNorm: each run of C elements normalised and scaled, times the activated gate.
+// com.microsoft.GatedRMSNorm: each run of C elements normalized and scaled, times the activated gate.
 Status op_ms_gated_rms_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& scale = op.input(1).shape();
@@ -146,7 +146,7 @@ Status op_ms_matmul_nbits_mlp(OpContext& op) {
   return set_rounded(op, 0, op.input(0).dtype(), gate);
 }
 
-// com.microsoft.MatMulNBitsQkv: three projections of the normalised input.
+// com.microsoft.MatMulNBitsQkv: three projections of the normalized input.
 Status op_ms_matmul_nbits_qkv(OpContext& op) {
   const Tensor a = PX_TRY(projected_input(op, 3));
   const int64_t narrow = op.int_attribute("Nkv");

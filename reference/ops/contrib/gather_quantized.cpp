@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft.GatherBlockQuantized: rows of a table whose numbers are quantised in blocks.
+// com.microsoft.GatherBlockQuantized: rows of a table whose numbers are quantized in blocks.
 #include <fmt/format.h>
 
 #include "reference/ops/contrib/shared.h"

@@ -39,8 +39,8 @@ struct Tokens {
   HeadBlock queries, keys, values;  // the new ones
 };
 
-// Where the new tokens of a sample lie in its sequence: they end at `total` unless this is the first prompt, whose
-// tokens begin at 0 and may be padded behind `total`.
+// The range of a sample's new tokens in its sequence: it ends at `total` unless this is the first prompt, whose tokens
+// begin at 0 and may be padded after `total`.
 struct Place {
   int64_t past = 0;
   int64_t total = 0;

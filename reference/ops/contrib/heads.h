@@ -41,7 +41,7 @@ std::vector<double> join_heads(const HeadBlock& block);
 // The sequences of `first`, then those of `second`. Errors: they differ in another dimension.
 Result<HeadBlock> concatenate(const HeadBlock& first, const HeadBlock& second);
 
-// What happens to the scaled products of one query with all keys before the softmax: biases are added, hidden keys
+// The changes to the scaled products of one query with all keys before the softmax: biases are added, hidden keys
 // become -infinity.
 using ScoreRow = std::function<void(int64_t batch, int64_t head, int64_t query, std::span<double> scores)>;
 

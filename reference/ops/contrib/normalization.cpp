@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft's normalisations: SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization,
+// com.microsoft's normalizations: SkipLayerNormalization, SkipSimplifiedLayerNormalization, EmbedLayerNormalization,
 // GroupNorm, SkipGroupNorm; and SimplifiedLayerNormalization, which onnxruntime writes into ai.onnx.
 #include <cmath>
 
@@ -13,7 +13,7 @@
 namespace parallax::reference {
 namespace {
 
-// The last axis of x normalised row by row: (x - mean) * inverse * gamma + beta, without the mean where it is not
+// The last axis of x normalized row by row: (x - mean) * inverse * gamma + beta, without the mean where it is not
 // `centered`. beta may be empty.
 struct RowNorm {
   bool centered = true;
@@ -53,7 +53,7 @@ Shape reduced(const Shape& shape) {
   return Shape(dims);
 }
 
-// input + skip + bias, normalised. The sum is an output of its own. `beta` and `bias` are positions of inputs; beta may
+// input + skip + bias, normalized. The sum is an output of its own. `beta` and `bias` are positions of inputs; beta may
 // be none.
 Status skip_normalize(OpContext& op, RowNorm norm, std::optional<size_t> beta, size_t bias) {
   const Shape& shape = op.input(0).shape();
@@ -150,7 +150,7 @@ Status op_ms_simplified_layer_normalization(OpContext& op) {
   return op.set_output(1, DType::float32, Shape(dims), std::span<const double>(norm.inverses));
 }
 
-// com.microsoft.EmbedLayerNormalization: rows of the word, position and segment tables, added and normalised. Without
+// com.microsoft.EmbedLayerNormalization: rows of the word, position and segment tables, added and normalized. Without
 // position_ids a token's position is its place in the sequence. The sum, which the page calls that of words and
 // positions, holds the segments too, as in onnxruntime. The mask index is the number of ones in a row of the mask, 0
 // without a mask.

@@ -35,7 +35,7 @@ int64_t bucket_of(int64_t distance, int64_t buckets, int64_t farthest, bool both
   return first + std::min(exact + step, buckets - 1);
 }
 
-// Of a quantised table or vector: position of the numbers, the scale and the zero point.
+// The real values of a quantized table or vector: the input indices of its numbers, its scale and its zero point.
 Result<Value> real_input(const OpContext& op, size_t numbers, size_t scale, size_t zero_point) {
   if (!op.has_input(numbers)) return Value();
   if (!op.has_input(scale)) return execution_error(fmt::format("the scale of input {} is missing", numbers));
@@ -136,7 +136,7 @@ Status op_ms_ngram_repeat_block(OpContext& op) {
   return op.set_output(0, op.input(1).dtype(), scores, std::span<const double>(results));
 }
 
-// com.microsoft.QEmbedLayerNormalization: EmbedLayerNormalization of the dequantised tables and factors.
+// com.microsoft.QEmbedLayerNormalization: EmbedLayerNormalization of the dequantized tables and factors.
 Status op_ms_q_embed_layer_normalization(OpContext& op) {
   std::vector<Value> inputs{op.value(0), op.value(1)};
   for (size_t part = 0; part < 5; ++part) inputs.push_back(PX_TRY(real_input(op, 2 + part, 8 + part, 13 + part)));

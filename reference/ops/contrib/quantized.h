@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing quantised tensors by their scales and zero points, which are inputs of an operator.
+// Reading and writing quantized tensors by their scales and zero points, which are inputs of an operator.
 #pragma once
 
 #include "reference/ops/op_context.h"
 
 namespace parallax::reference {
 
-// Positions of a quantised input, its scale and its zero point (which may be absent: 0).
+// Positions of a quantized input, its scale and its zero point (which may be absent: 0).
 struct QuantizedInput {
   size_t values, scale, zero_point;
 };

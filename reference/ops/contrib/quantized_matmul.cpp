@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft's matrix products with quantised factors: MatMulNBits, MatMulBnb4, DynamicQuantizeMatMul,
+// com.microsoft's matrix products with quantized factors: MatMulNBits, MatMulBnb4, DynamicQuantizeMatMul,
 // MatMulIntegerToFloat, MatMulInteger16, QGemm. Products of
 // integers are exact in double as long as they stay below 2^53.
 #include <array>
@@ -121,7 +121,7 @@ Result<BlockedWeights> BlockedWeights::create(const OpContext& op) {
   return weights;
 }
 
-// [n, k]: (quantised - zero point) * scale
+// [n, k]: (quantized - zero point) * scale
 std::vector<double> BlockedWeights::dequantize(const OpContext& op) const {
   const auto bytes = op.input(1).as<uint8_t>();
   const Numbers<double> scales(op.input(2));
@@ -206,7 +206,7 @@ Status op_ms_matmul_bnb4(OpContext& op) {
   return set_rounded(op, 0, op.input(0).dtype(), PX_TRY(run_inner(op, {"MatMul", 13}, {op.value(0), matrix})));
 }
 
-// com.microsoft.DynamicQuantizeMatMul: A quantised as DynamicQuantizeLinear does it, multiplied as integers, scaled
+// com.microsoft.DynamicQuantizeMatMul: A quantized as DynamicQuantizeLinear does it, multiplied as integers, scaled
 // back; bias added.
 Status op_ms_dynamic_quantize_matmul(OpContext& op) {
   const std::vector<Value> quantized = PX_TRY(run_inner(op, {"DynamicQuantizeLinear", 11}, {op.value(0)}, 3));
@@ -247,7 +247,7 @@ Status op_ms_matmul_integer16(OpContext& op) {
   return op.set_output(0, is_unsigned ? DType::uint32 : DType::int32, y.shape(), y.as<int64_t>());
 }
 
-// com.microsoft.QGemm: alpha * a_scale * b_scale * (A' * B' + C), since C has the scale of the product; quantised where
+// com.microsoft.QGemm: alpha * a_scale * b_scale * (A' * B' + C), since C has the scale of the product; quantized where
 // y_scale is given.
 Status op_ms_q_gemm(OpContext& op) {
   if (op.input(0).shape().rank() != 2 || op.input(3).shape().rank() != 2)

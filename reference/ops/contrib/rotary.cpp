@@ -50,7 +50,7 @@ Status Rotation::apply(HeadBlock& block, const std::vector<int64_t>& rows) const
 
 namespace {
 
-// Of input [batch, sequence, hidden]: the number of heads. Without num_heads the caches say how long a head is.
+// The number of heads of input [batch, sequence, hidden]. Without num_heads the caches' width gives the head size.
 Result<int64_t> heads_of(const OpContext& op, int64_t hidden, int64_t pairs) {
   int64_t heads = op.find_int("num_heads").value_or(0);
   if (heads == 0 && pairs > 0) heads = hidden / (2 * pairs);

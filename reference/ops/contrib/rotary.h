@@ -18,7 +18,7 @@ struct Rotation {
   static Result<Rotation> create(const OpContext& op, size_t cos_cache, size_t sin_cache, bool interleaved);
 
   // Turns the first 2 * pairs elements of every token, which stands at rows[batch * sequence + place] of the caches:
-  // (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbours if interleaved, else halves. What lies
+  // (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbors if interleaved, else halves. What lies
   // beyond stays. Errors: a row that the caches lack.
   Status apply(HeadBlock& block, const std::vector<int64_t>& rows) const;
 };

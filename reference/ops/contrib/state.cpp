@@ -9,7 +9,7 @@
 namespace parallax::reference {
 namespace {
 
-// What the form of ai.onnx lacks must be at its default.
+// Attributes that the form of ai.onnx lacks must have their defaults.
 Status expect_default(const OpContext& op, const char* name, int64_t value) {
   if (op.int_attribute(name) == value) return {};
   return unsupported(fmt::format("{} other than {}", name, value));

@@ -33,7 +33,8 @@ std::vector<int64_t> positions_of(std::span<const Key> x, std::span<const Key> k
   return positions;
 }
 
-// The same for tensors of any element type; keys and x must both be strings, floats or integers.
+// The index in `keys` of each element of x, for tensors of any element type; keys and x must both be strings, floats or
+// integers.
 Result<std::vector<int64_t>> positions_of(const Tensor& x, const Tensor& keys, int64_t otherwise) {
   if (x.dtype() == DType::string && keys.dtype() == DType::string) {
     return positions_of(x.as<std::string>(), keys.as<std::string>(), otherwise);
@@ -82,8 +83,8 @@ Result<Tensor> one_list(const OpContext& op, const std::string& prefix) {
   return invalid_model(fmt::format("one of the attributes '{}_*' must be given, there are {}", prefix, found.size()));
 }
 
-// What stands for an input without a key: default_tensor, else the attribute of the values' type; other types have -1,
-// or -0.
+// The output of an input that is not among the keys: default_tensor, else the attribute of the values' type; other
+// types have -1, or -0.
 Result<Tensor> default_of(const OpContext& op, DType dtype) {
   if (const Tensor* tensor = op.find_tensor("default_tensor")) return *tensor;
   if (dtype == DType::string) return strings({op.string_attribute("default_string")});

@@ -19,7 +19,7 @@ struct Vote {
 
 struct TreeNode {
   bool is_leaf = false;
-  // Of a branch:
+  // Members of a branch:
   BranchMode mode = BranchMode::leq;
   int64_t feature = 0;
   double threshold = 0;
@@ -27,7 +27,7 @@ struct TreeNode {
   bool missing_is_true = false;
   size_t true_node = 0;
   size_t false_node = 0;
-  // Of a leaf:
+  // Members of a leaf:
   std::vector<Vote> votes;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the models of ai.onnx.ml share: rows of features, class labels, and the transforms of scores.
+// Parts that the models of ai.onnx.ml share: rows of features, class labels, and the transforms of scores.
 #pragma once
 
 #include <optional>

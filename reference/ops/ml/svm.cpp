@@ -60,7 +60,7 @@ class Kernel {
   double gamma_ = 0, coef0_ = 0, degree_ = 0;
 };
 
-// Of a classifier with support vectors.
+// A classifier with support vectors.
 struct PairwiseClassifier {
   Kernel kernel;
   std::vector<double> vectors;              // [vectors, features], those of a class together
@@ -102,7 +102,7 @@ struct PairwiseClassifier {
   }
 
   // Section 8 of the paper: Platt's sigmoid for each pair, joined by Wu, Lin and Weng's second method: the p that
-  // minimises sum (r_ji p_i - r_ij p_j)^2, by the iteration and the stopping rule of libsvm, which are part of what its
+  // minimizes sum (r_ji p_i - r_ij p_j)^2, by the iteration and the stopping rule of libsvm, which are part of what its
   // users see.
   std::vector<double> probabilities(const std::vector<double>& decisions) const {
     constexpr double kLeast = 1e-7;
