@@ -18,7 +18,7 @@ std::vector<int64_t> plain_order(size_t rank) {
   return order;
 }
 
-// The same number of axes, each known to be as long as its partner.
+// True for the same number of axes, each known to be as long as its partner.
 bool are_equal(const Dim& a, const Dim& b) {
   return a.is_known() ? b.is_known() && a.value == b.value : !a.name.empty() && a.name == b.name && !b.is_known();
 }
@@ -91,8 +91,7 @@ bool take_flat_transpose(const Fuser& fuser, AttentionOperand& operand) {
   return true;
 }
 
-// Whether nothing reads `value` but nodes of `taken`, and nodes that ask for its shape on their behalf: those are taken
-// too.
+// True where all consumers of `value` are nodes of `taken`, or nodes that read its shape for them: those are taken too.
 bool is_read_by(const Fuser& fuser, ValueId value, std::vector<size_t>& taken, int depth = 0) {
   const auto index = static_cast<size_t>(value);
   if (depth > kMostSteps || fuser.edit().pinned[index] || fuser.edit().captured[index]) return false;

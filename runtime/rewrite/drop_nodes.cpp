@@ -29,7 +29,7 @@ void drop_if(GraphEdit& edit, const Passes& passes) {
   });
 }
 
-// Whether input `index` is known to be one false bool.
+// True where input `index` is known to be one false bool.
 bool is_false(const GraphEdit& edit, ValueId value) {
   const Value& constant = edit.constants[static_cast<size_t>(edit.resolve(value))];
   return constant.is_tensor() && constant.tensor().dtype() == DType::bool_ && constant.tensor().element_count() == 1 &&

@@ -98,7 +98,7 @@ size_t next(const Fuser& fuser, ValueId value, std::string_view op) {
   return reader != Fuser::kNowhere && fuser.at(reader, op) != nullptr ? reader : Fuser::kNowhere;
 }
 
-// Where(IsNaN(w), 0, w): PyTorch gives a query whose keys are all hidden nothing instead of NaN.
+// Takes the guard Where(IsNaN(w), 0, w): PyTorch gives a query whose keys are all hidden nothing instead of NaN.
 ValueId take_guard(const Fuser& fuser, ValueId weights, Weighing& weighing) {
   const auto& readers = fuser.readers(weights);
   if (readers.size() != 2) return weights;

@@ -84,7 +84,7 @@ std::optional<Deviation> normalised(const Fuser& fuser, const GraphEdit& edit, s
   return std::nullopt;
 }
 
-// Whether a constant holds a number for each place of the last axis of `x`.
+// True where a constant holds a number for each element of the last axis of `x`.
 bool fits_last_axis(const Fuser& fuser, const Tensor& tensor, ValueId x) {
   if (tensor.shape().rank() != 1) return false;
   const auto dims = fuser.dims_of(x);
@@ -104,7 +104,7 @@ std::optional<ValueId> vector_beside(const Fuser& fuser, const GraphEdit& edit, 
   return fuser.input(*node, other);
 }
 
-// What is fused: from x to `output`.
+// The fused nodes: from x to `output`.
 struct Norm {
   ValueId x = kNoValue;
   ValueId scale = kNoValue;
@@ -115,7 +115,7 @@ struct Norm {
   std::vector<size_t> members;
 };
 
-// The normalised value at `position` and the scale (and bias) after it.
+// The normalized value at `position` and the scale (and bias) after it.
 std::optional<Norm> norm_at(const Fuser& fuser, const GraphEdit& edit, size_t position, bool with_bias) {
   auto deviation = normalised(fuser, edit, position);
   if (!deviation.has_value()) return std::nullopt;

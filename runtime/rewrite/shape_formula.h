@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shape operand of a Reshape says about another value, however an exporter put it together.
+// The relation of a Reshape's shape operand to another value, in any form that exporters write it.
 #pragma once
 
 #include <vector>
