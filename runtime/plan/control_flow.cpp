@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes into the bodies of If, Loop and SequenceMap and what comes out of them; Scan has a file of its own.
+// Inputs and outputs of the bodies of If, Loop and SequenceMap; Scan has a file of its own.
 #include "runtime/plan/control_flow.h"
 
 #include <limits>

@@ -18,7 +18,7 @@ struct FlexCall {
   Shape scores;
 };
 
-// What a body makes of the numbers; the numbers themselves where the node has no such body.
+// Returns the results of the body, or the numbers themselves where the node has no such body.
 Result<Tensor> modified(FlexCall& flex, std::string_view attribute, int64_t index, const Tensor& numbers) {
   if (body_of(flex.call.op, attribute) == nullptr) return numbers;
   const Tensor given = PX_TRY(inner_cast(flex.host, numbers, flex.precision));

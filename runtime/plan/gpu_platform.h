@@ -173,7 +173,7 @@ class GpuPlatform final : public Platform {
     return Tensor::wrap(tensor.dtype(), tensor.shape(), nullptr, tensor.device());
   }
 
-  // Of complex numbers, which are two each.
+  // Complex numbers count as two each.
   static size_t most_summary_bytes(const Tensor& tensor) {
     const auto numbers = static_cast<size_t>(2 * tensor.element_count());
     return (numbers / statistics::kChunkElements + 1) * sizeof(statistics::ChunkStatistics);

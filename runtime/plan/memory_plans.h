@@ -21,7 +21,7 @@ class MemoryPlans {
 
   // The plan for a run on these inputs. Null: there is none yet, and the run is to be traced.
   std::shared_ptr<const MemoryPlan> choose(std::span<const Value> inputs);
-  // What came of the run that choose() was last asked for, when it succeeded.
+  // Takes the result of the run that choose() was last asked for, when it succeeded.
   void learn(const RunMemory::Run& run, int32_t step_count);
 
   int64_t built() const { return built_; }

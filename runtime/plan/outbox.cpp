@@ -95,7 +95,7 @@ Status Outbox::show(const ValueSite& site, const FrameStack& frames, const Parce
   return heard(observer_->observe({site, frames, parcel.value, alias_of, nullptr, statistics}));
 }
 
-// What is under way still needs what it is copied from, and the place it is copied to.
+// A pending copy still needs its source and its destination.
 void Outbox::drop() {
   for (Letter& letter : letters_) {
     const Status unheard = platform_.receive(letter.parcel);

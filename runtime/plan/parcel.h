@@ -14,7 +14,7 @@ struct Parcel {
   Value value;  // what the observer is shown, once it is there
   std::optional<TensorStatistics> statistics;
   std::optional<HostCopy> copy;  // of `value`, or of the statistics of its chunks, while it is under way
-  // Of a tensor whose statistics, chunk by chunk, are what the copy holds.
+  // The summary of a tensor: the copy holds its statistics chunk by chunk.
   struct Summary {
     int64_t count = 0;
     ElementOrder order = ElementOrder::row_major;

@@ -254,8 +254,8 @@ class Builder {
   const GraphSites& sites_;
   const Graph& graph_;
   PlanRequest& request_;
-  // Of a body: values of enclosing graphs, by their ids in the body. Patterns see them as constants; they are stored
-  // outside.
+  // The values of enclosing graphs that a body reads, by their ids in the body. Patterns see them as constants; they
+  // are stored outside.
   std::vector<std::pair<ValueId, Value>> outer_constants_;
   std::unique_ptr<GraphPlan> plan_ = std::make_unique<GraphPlan>();
 };

@@ -27,7 +27,7 @@ struct BodyPlan {
   std::vector<std::pair<ValueId, ValueId>> outer;  // (value in the body, value read in its place in this graph)
 };
 
-// Where a value stands while its graph runs.
+// The buffer slot of a value while its graph runs.
 struct ValuePlace {
   ValueId value = kNoValue;
   int32_t slot = -1;                // in the run's values; -1: it does not exist in this plan
@@ -76,7 +76,7 @@ struct GraphPlan {
   int32_t slot_count = 0;                // values that live at different times share one
 };
 
-// What plans are made with.
+// The parameters of planning.
 struct PlanRequest {
   const RunOptions* options = nullptr;
   const Platform* platform = nullptr;

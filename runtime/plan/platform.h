@@ -50,7 +50,7 @@ class Platform {
   // The value where it lies, row-major: kernels may hand each other values in orders of their own.
   virtual Result<Value> to_row_major(const Value& value) = 0;
 
-  // What control flow does with tensors: new ones, and regions copied between them, both on the device.
+  // Tensor operations of control flow: allocation, and copies of regions between tensors, both on the device.
   virtual Result<Tensor> allocate(DType dtype, const Shape& shape) = 0;
   virtual Status copy(int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                       const StridedSource& source) = 0;

@@ -18,7 +18,8 @@ namespace {
 const Value* value_of(const Value& input) { return &input; }
 const Value* value_of(const OpInput& input) { return input.value; }
 
-// The same payload as input `input` of the node, for outputs of bodies and other executors.
+// The index of the input with the output's payload: input `input` of the node, for outputs of bodies and other
+// executors.
 template <class Inputs>
 int64_t input_with_payload(const Inputs& inputs, const Value& output) {
   if (!output.is_tensor()) return -1;
@@ -54,7 +55,7 @@ bool is_spared(uint64_t spared, size_t index) { return spared != 0 && (spared >>
 
 std::string expected_type(const Value& value) { return value.is_absent() ? "nothing" : to_string(type_of(value)); }
 
-// What a kernel relies on: present where the schema demands it, tensors where the row says so.
+// Checks the arguments that a kernel relies on: present where the schema demands it, tensors where the row says so.
 Status check_arguments(const Step& step, std::span<const OpInput> inputs) {
   const bool wants_tensors = step.kernel && step.kernel.arguments == Arguments::tensors;
   for (size_t index = 0; index < inputs.size(); ++index) {
@@ -327,7 +328,7 @@ Status Runner::call_kernel(const Step& step) {
   return {};
 }
 
-// What patterns make is known to no other executor; and a run that is recorded for replay goes on plainly instead.
+// Fused nodes exist in no other executor; and a run that is recorded for replay goes on without recording instead.
 bool Runner::may_run_elsewhere(const Step& step) const {
   return options_.fallback != nullptr && !leaves_outputs_ && step.node->domain != kFusedDomain;
 }
@@ -355,7 +356,7 @@ std::vector<Value> Runner::inputs_of(const ActiveGraph& active, const Step& step
   return inputs;
 }
 
-// Of the outputs that are made for the observer alone, those that this one does not want.
+// The outputs that are computed for the observer alone and that this one does not want.
 uint64_t Runner::unobserved(const Step& step) const {
   uint64_t spared = 0;
   if (step.only_to_observe == 0) return spared;

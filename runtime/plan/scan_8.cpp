@@ -44,7 +44,7 @@ Result<Batches> batches_of(const OpCall& op) {
   return batches;
 }
 
-// What one sample gives: its last states, then the slices of each scanned output, and the last of each.
+// The results of one sample: its last states, then the slices of each scanned output, and the last of each.
 struct Sample {
   std::vector<Value> states;
   std::vector<Stack> scanned;

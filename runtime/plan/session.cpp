@@ -184,7 +184,7 @@ class RuntimeSession final : public Session,
     return outputs;
   }
 
-  // Of a run that was planned and found all its places.
+  // Records a run that was planned and found all its buffers.
   void learn_replay(std::span<const Value> inputs, std::span<const Value> outputs,
                     std::span<const CaptureLevel> levels) {
     if (platform_->is_host() || memory_plans_.last_used() == nullptr) return;

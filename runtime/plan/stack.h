@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What control flow does with the results of bodies: counting, slicing and stacking them.
+// Operations of control flow on the results of bodies: counting, slicing and stacking them.
 #pragma once
 
 #include <span>
@@ -18,8 +18,9 @@ const Graph* body_of(const OpCall& op, std::string_view attribute);  // null whe
 
 Status expect_count(size_t count, size_t expected, std::string_view what);
 
-// What the iterations of a body give for one scan output, copied side by side as it comes: its buffers are free for the
-// next iteration then. Strings, and elements of less than a byte, are kept as they come and moved one by one at last.
+// The results of a body's iterations for one scan output, copied next to each other as they arrive, so that their
+// buffers are free for the next iteration. Strings, and elements of less than a byte, are kept as they arrive and
+// copied one by one at the end.
 class Stack {
  public:
   // `most`: items that may come; INT64_MAX where nobody knows.
