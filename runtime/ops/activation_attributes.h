@@ -7,8 +7,8 @@
 
 namespace parallax::runtime {
 
-// Whether the node's 'activation' is absent or one of those that kernels know; the others are operators of ai.onnx that
-// run by themselves (ms_activated.cpp).
+// True where the node's 'activation' is absent or has a kernel; the others are operators of ai.onnx that run by
+// themselves (ms_activated.cpp).
 bool has_known_activation(const Node& node);
 bool has_other_activation(const Node& node);
 

@@ -16,7 +16,7 @@ Status gelu(OpContext<Device>& op) {
   return execution_error("attribute 'approximate' is '" + approximate + "', known are none and tanh");
 }
 
-// Of 8-bit floats, with which nothing else is computed.
+// The predicates of 8-bit floats, whose only other operators are casts and copies.
 template <class Device, class F>
 Status float8_predicate(OpContext<Device>& op) {
   const Tensor& x = op.input(0);

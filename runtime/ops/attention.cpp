@@ -81,7 +81,7 @@ struct Rotated {
   }
 };
 
-// The same a head at a time.
+// Rotates one head after the other.
 template <class C>
 void rotate_heads(const Rotated<Cpu, C>& rotation, const MutableView& y) {
   const HeadsView& x = rotation.x;
@@ -177,7 +177,7 @@ Result<AttentionShape> attention_shape(OpContext<Device>& op) {
   return shape;
 }
 
-// What the scores of one (batch, head, query) get added: the mask, and minus infinity on keys that it does not see.
+// The additions to the scores of one (batch, head, query): the mask, and minus infinity on keys that it does not see.
 template <class Device, class C>
 struct Masked {
   Source mask;  // no data: none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations with statistics of a channel: BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MVN;
+// Normalizations with statistics of a channel: BatchNormalization, InstanceNormalization, GroupNormalization, LRN, MVN;
 // and the global pools, which are folds over a channel's plane.
 #include <cmath>
 
@@ -117,7 +117,7 @@ bool is_batch_inference(const Node& node) {
   return version >= 7 ? node.outputs.size() < 2 || node.outputs[1] == kNoValue : integer("is_test", 0) != 0;
 }
 
-// Rows of `groups` groups of channels, each normalised by its own moments; scale and bias for each channel or, before
+// Rows of `groups` groups of channels, each normalized by its own moments; scale and bias for each channel or, before
 // GroupNormalization-21, for each group.
 template <class Device, class C>
 struct GroupNormRow {
@@ -181,7 +181,7 @@ Status group_normalization(OpContext<Device>& op) {
   return group_norm(op, op.integer("num_groups"));
 }
 
-// y = x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta
+// y = x / (bias + alpha / size * sum of squares over `size` neighboring channels) ^ beta
 template <class Team>
 struct LrnPlace {
   using C = typename Team::Value;
@@ -238,7 +238,7 @@ struct DeviationRow {
   }
 };
 
-// A copy with the normalised axes last, its rows, and the way back.
+// A copy with the normalized axes last, its rows, and the way back.
 template <class Device>
 Status mean_variance_normalization(OpContext<Device>& op) {
   const Tensor& x = op.input(0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators outside ai.onnx share: a row of the table of kernels and, on the host, their small inputs as floats.
+// Parts that operators outside ai.onnx share: a row of the table of kernels and, on the host, their small inputs as
+// floats.
 #pragma once
 
 #include <vector>

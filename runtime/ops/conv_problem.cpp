@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attributes of a convolution and of its transpose come to.
+// The problem that the attributes of a convolution or of its transpose describe.
 #include "runtime/ops/conv_problem.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ Ints spatial_of(const Shape& shape) {
   return spatial;
 }
 
-// What Conv and ConvTranspose have in common; `channels_per_group` is the filters' axis 1.
+// The parts of the problem that Conv and ConvTranspose have in common; `channels_per_group` is the filters' axis 1.
 Result<ConvProblem> common_problem(const OpCall& op, const Shape& x, const Shape& filters) {
   if (x.rank() < 3 || x.rank() != filters.rank()) {
     return execution_error(

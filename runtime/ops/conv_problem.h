@@ -10,7 +10,7 @@ namespace parallax::runtime {
 // X is [N, C, ...], the filters [M, C / group, ...]; input 1 says whether they are constant. Errors: execution, for
 // shapes and attributes that do not fit.
 Result<ConvProblem> conv_problem(const OpCall& op, const Shape& x, const Shape& filters);
-// The same for the transpose: the filters are [C, M / group, ...].
+// The problem of the transpose: the filters are [C, M / group, ...].
 Result<ConvProblem> transposed_problem(const OpCall& op, const Shape& x, const Shape& filters);
 Result<Shape> output_shape(const ConvProblem& problem);
 

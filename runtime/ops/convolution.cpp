@@ -79,7 +79,7 @@ Status run(OpContext<Device>& op, const ConvProblem& problem, bool transposed, c
   return {};
 }
 
-// What a sum over no channels leaves: the bias.
+// The sum over no channels: the bias alone.
 template <class Device, class C>
 struct BiasAlone {
   Source bias;

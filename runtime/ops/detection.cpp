@@ -19,7 +19,7 @@ struct Box {
   float area() const { return (y2 - y1) * (x2 - x1); }
 };
 
-// Corners in any order, or centre and size.
+// Corners in any order, or center and size.
 Box box_of(const float* values, bool is_centre) {
   if (is_centre) {
     return {values[1] - values[3] / 2, values[0] - values[2] / 2, values[1] + values[3] / 2, values[0] + values[2] / 2};
@@ -41,7 +41,7 @@ class KeptBoxes {
     area_.push_back(box.area());
   }
 
-  // Whether the intersection of the box and one of these, over their union, is beyond `overlap`.
+  // Tells whether the intersection of the box and one of these, over their union, is beyond `overlap`.
   bool hide(const Box& box, float overlap) const {
     constexpr int64_t kBoxesAtOnce = 64;
     for (int64_t first = 0; first < count(); first += kBoxesAtOnce) {
@@ -114,7 +114,7 @@ class Candidates {
   size_t sorted_ = 0, taken_ = 0;
 };
 
-// What is asked of every class of every batch.
+// The request, the same for every class of every batch.
 struct Suppression {
   int64_t boxes = 0;  // of a batch
   int64_t limit = 0;  // of boxes kept

@@ -68,7 +68,7 @@ MatrixPlaces places_of(const Operand& operand, int64_t groups, const Ints& batch
   return places;
 }
 
-// What is added to the scores, or hides them: read with stride 0 where it is broadcast.
+// An operand that is added to the scores, or masks them: read with stride 0 where it is broadcast.
 struct Broadcast {
   bool is_given = false;
   Ints dims;  // with two axes at least

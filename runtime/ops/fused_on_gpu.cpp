@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rewriting fuses, for GPU devices: products and norms with what stands around them, activations with a bias or a
-// gate. The host has kernels of its own (ms_products, ms_activations, ms_normalization, fused_pointwise).
+// The fused nodes on GPU devices: products and norms with the nodes around them, activations with a bias or a gate. The
+// host has kernels of its own (ms_products, ms_activations, ms_normalization, fused_pointwise).
 #include <array>
 #include <optional>
 
@@ -118,7 +118,7 @@ struct ProductFinish {
   Activation activation = {};
   std::optional<MutableView> pre_activation = {};  // where what the activation is of goes, too
 
-  // What a library may do in the product's own pass; none where more is to be done.
+  // The epilogue that a library may compute in the product's own pass; none where it has to do more.
   std::optional<Epilogue> epilogue() const {
     if (residual != nullptr || scaled != nullptr) return std::nullopt;
     if (activation.kind == Activation::Kind::none) return Epilogue::none;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GridSample reads: at each place of a grid some elements of an image, and their weights.
+// The elements of a feature map that GridSample reads at each position of a grid, and their weights.
 #pragma once
 
 #include <cmath>
@@ -131,7 +131,7 @@ struct GridPlaces {
     }
   }
 
-  // The same of output element `element`, with offsets in the image and without those outside.
+  // Calls f for each read of output element `element`, with offsets in the feature map and without reads outside.
   template <class F>
   PX_HD void for_each_read(int64_t element, const F& f) const {
     for_each_tap(row_of(element), [&](int64_t offset, C weight) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a place reads is found once for all channels, some places at a time. Few channels are gathered, each from its
-// plane; of more the image is turned first, so that what a place reads of a group of them lies side by side.
+// The reads of an output position are found once for all channels, some positions at a time. Few channels are gathered,
+// each from its plane; with more the input is transposed first, so that the elements of a group of channels are
+// adjacent.
 #include "runtime/ops/host_grid.h"
 
 #include <algorithm>

@@ -44,7 +44,8 @@ class HostTaps {
     offsets_.data()[tap * places_ + place] = static_cast<int32_t>(offset);
     weights_.data()[tap * places_ + place] = weight;
   }
-  // The same of several places, an axis of the image after the other; positions along one stand `stride` apart.
+  // Begins the taps of several output positions, one axis of the input after the other; positions along one are
+  // `stride` elements from each other.
   void begin(int64_t tap, int64_t count) {
     std::fill_n(offsets_.data() + tap * places_, count, 0);
     std::fill_n(weights_.data() + tap * places_, count, C(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Col2Im, CenterCropPad and DeformConv: images put together of blocks, cut around their centre, or read at places moved
+// Col2Im, CenterCropPad and DeformConv: images put together of blocks, cut around their center, or read at places moved
 // by given offsets before they are convolved.
 #include <cmath>
 

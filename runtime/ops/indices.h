@@ -15,7 +15,7 @@ namespace parallax::runtime {
 // Indices into a dimension of `dim`, counted from the front. Error: execution, naming the first one outside.
 Result<Ints> checked_indices(const Tensor& indices, int64_t dim);
 
-// Whether these are int64 and all of them within [0, dim) as they stand.
+// True where these are int64 and all of them within [0, dim) as they stand.
 bool are_ready_indices(const Tensor& indices, int64_t dim);
 
 // The tuples of GatherND and ScatterND as block numbers of data. Errors: execution.
@@ -103,7 +103,7 @@ struct TablesIndex {
   }
 };
 
-// Of an output of `dims` whose axes read along `strides`; a scalar is a row of one element.
+// The index of an output of `dims` whose axes read along `strides`; a scalar is a row of one element.
 template <class Device>
 Result<TablesIndex<Device>> tables_index(OpContext<Device>& op, Ints tables, const Ints& dims, const Ints& strides) {
   if (dims.empty()) return tables_index(op, Ints{0}, Ints{1}, Ints{1});

@@ -34,7 +34,7 @@ struct LinearShape {
   double scale = 1;
 };
 
-// Whether input `index` is [batch, steps, wide] (true) or [batch, steps, narrow] (false).
+// Tells whether input `index` is [batch, steps, wide] (true) or [batch, steps, narrow] (false).
 Result<bool> is_wide(const OpCall& op, const LinearShape& shape, int64_t index, int64_t wide, int64_t narrow) {
   const Ints dims(op.input(index).shape());
   if (dims == Ints{shape.batch, shape.steps, wide}) return true;
@@ -99,7 +99,7 @@ struct LinearStep {
   }
 };
 
-// What the decayed state answers to the key.
+// The response of the decayed state to the key.
 template <class Device, class C>
 struct StateAnswer {
   static constexpr int64_t kWork = 100;

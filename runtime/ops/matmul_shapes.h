@@ -16,8 +16,8 @@ struct MatmulShapes {
 Result<MatmulShapes> matmul_shapes(const Shape& a_shape, const Shape& b_shape, bool transpose_a = false,
                                    bool transpose_b = false);
 
-// What is added to a product: a bias of one row, a residual of the product's shape; null where there is none. Errors:
-// execution, naming what does not fit.
+// Checks the operands that are added to a product: a bias of one row, a residual of the product's shape; null where
+// there is none. Errors: execution, naming what does not fit.
 Status fits_product(const MatmulShapes& product, const Tensor* bias, const Tensor* residual = nullptr);
 
 }  // namespace parallax::runtime

@@ -62,7 +62,7 @@ inline RoundingSteps rounding_steps(DType dtype, const FloatRounding& rounding) 
   RoundingSteps steps;
   steps.nan_code[0] = small_float_from_double(dtype, nan, rounding.saturate, rounding.mode);
   steps.nan_code[1] = small_float_from_double(dtype, -nan, rounding.saturate, rounding.mode);
-  // Between neighbours of the format (and the ends of the doubles) the code changes once, and where is found by
+  // Between neighbors of the format (and the ends of the doubles) the code changes once, and where is found by
   // halving.
   std::vector<int64_t> places{place_in_order(-infinity), place_in_order(-0.0), 0, place_in_order(infinity)};
   for (double value : values_of_codes(dtype)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a norm does to one row, whatever the device; moments_of says how the moments are found.
+// The normalization of one row, on any device; moments_of says how the moments are found.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct ScaledAndMoved {
   PX_HD C operator()(C x, int64_t i) const { return ((x - mean) - rest) * factor * scale[i] + bias[i]; }
 };
 
-// What one row needs to know; the statistics of row i go to mean[i] and inverse[i] where they are wanted.
+// The parameters of one row; the statistics of row i go to mean[i] and inverse[i] where they are wanted.
 template <class Device, class C>
 struct NormRow {
   C epsilon;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations over the trailing axes of a row: LayerNormalization, RMSNormalization, LpNormalization and, for GPUs,
+// Normalizations over the trailing axes of a row: LayerNormalization, RMSNormalization, LpNormalization and, for GPUs,
 // SimplifiedLayerNormalization (the host's is in ms_normalization.cpp).
 #include <cmath>
 

@@ -24,7 +24,7 @@ struct OpInput {
   int64_t owners = 1;            // of its payload, when nobody but this call looks at it
 };
 
-// What a call makes; whoever makes many calls keeps one, so that none allocates.
+// The results of a call; a caller that makes many calls reuses one object, so that none allocates.
 struct CallResult {
   std::vector<Value> outputs;    // one for each of the node's
   std::vector<int64_t> aliases;  // for each output the input whose payload it is, or -1
@@ -43,7 +43,7 @@ class OpCall {
   int64_t since_version() const { return node_.schema->since_version; }
   uint64_t seed() const { return seed_; }
 
-  // Whether outputs may be channels last (device/channels_last.h): whoever takes them knows what to do.
+  // True where outputs may be channels last (device/channels_last.h): their consumers accept both orders.
   bool may_reorder() const { return may_reorder_; }
   void let_reorder() { may_reorder_ = true; }
 

@@ -128,11 +128,11 @@ constexpr uint32_t kMovable = kReals | kBool | kFloat8 | kComplex;  // whole byt
 constexpr uint32_t kAnyTensor = kMovable | kSubByte;
 constexpr uint32_t kAnything = ~uint32_t{0};
 
-// Whether the arguments are tensors of a listed type, or whole values (sequences, optionals) that the function looks
-// into.
+// The kind of the arguments: tensors of a listed type, or whole values (sequences, optionals) that the function
+// inspects.
 enum class Arguments : uint8_t { tensors, values };
 
-// What a function does with channels-last inputs (device/channels_last.h). Others are given them row-major.
+// The treatment of channels-last inputs (device/channels_last.h) by a function. Others are given them row-major.
 struct OrderRule {
   // Element i of its outputs depends on the elements i of its broadcast inputs alone: it is given them in the order
   // they have, under the shape of that order, and its outputs have it too.

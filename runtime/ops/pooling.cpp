@@ -47,7 +47,7 @@ Result<Pooling> pooling_of(const OpCall& op, const Shape& x) {
   return pooling;
 }
 
-// Whether the pool is of channels-last values on the host, for which there are folds over all channels at once.
+// True where the pool is of channels-last values on the host, for which there are folds over all channels at once.
 template <class Device>
 bool pools_channels_last(const OpContext<Device>& op) {
   return std::is_same_v<Device, Cpu> && is_channels_last(op.input(0)) && op.input(0).dtype() == DType::float32;
@@ -274,7 +274,8 @@ Status lp_pool(OpContext<Device>& op) {
   });
 }
 
-// Where a value goes whose index names an element of the unpadded output. A given output shape only makes it larger.
+// The destination of a value whose index names an element of the unpadded output. A given output shape only makes it
+// larger.
 template <class Device>
 struct UnpooledPlace {
   Source indices;

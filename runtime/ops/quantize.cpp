@@ -19,7 +19,7 @@
 namespace parallax::runtime {
 namespace {
 
-// Where the scale of element i stands: one for all, one along an axis, or one for each block along it.
+// The index of element i's scale: one for all, one along an axis, or one for each block along it.
 struct ScaleIndex {
   int64_t inner = 1;   // elements behind the axis
   int64_t dim = 1;     // of the axis in x
@@ -71,7 +71,7 @@ IntegerRange integer_range_of(DType dtype) {
   return {0.0, std::ldexp(1.0, bits) - 1};
 }
 
-// What the attribute 'output_dtype' names, else `otherwise`.
+// The type that the attribute 'output_dtype' names, else `otherwise`.
 Result<DType> output_type(const OpCall& op, DType otherwise) {
   const int64_t wanted = op.find_integer("output_dtype").value_or(0);
   if (wanted == 0) return otherwise;
@@ -90,7 +90,7 @@ Result<DType> division_type(const OpCall& op) {
   return *dtype;
 }
 
-// What one element becomes, before it is stored.
+// One element after quantization, before it is stored.
 template <class Device>
 struct Quantized {
   Source x, scale, zero;  // zero may be missing
@@ -116,7 +116,7 @@ struct Quantized {
   }
 };
 
-// The same for formats that round by rules of their own.
+// One element before storing, for formats that round by rules of their own.
 template <class Device>
 struct Unrounded {
   Quantized<Device> quantized;
@@ -147,7 +147,7 @@ struct Dequantized {
   }
 };
 
-// Neighbouring elements whose scales are one, or stand side by side.
+// Neighboring elements whose scales are one, or stand side by side.
 struct ScaleRun {
   int64_t at = 0;      // of the first element's scale
   int64_t stride = 0;  // 0: one for all
@@ -162,7 +162,7 @@ inline ScaleRun scale_run(const ScaleIndex& index, int64_t element) {
   return {at, 0, std::min(left, index.block - along % index.block)};
 }
 
-// What Dequantized gives for each element, with whole blocks on their way between the types, on the host.
+// Computes Dequantized for each element, converting whole blocks between the types, on the host.
 template <class Device>
 void dequantize_blocks(const TensorView& x, const TensorView& scale, const TensorView* zero, const ScaleIndex& index,
                        const MutableView& y) {
@@ -235,7 +235,7 @@ Status quantize_linear(OpContext<Device>& op) {
     const MutableView wide = PX_TRY(op.scratch(DType::float64, x.shape()));
     tabulate<double>(op.queue(), Unrounded<Device>{quantized}, wide);
     return encode(op, TensorView(wide), y, {saturate, E8M0Rounding::up});
-  } else {  // neighbours share bytes, or the format has rules of its own
+  } else {  // neighbors share bytes, or the format has rules of its own
     for (int64_t i = 0; i < x.element_count(); ++i) {
       const int64_t at = index(i);
       if (to_float) {

@@ -220,7 +220,7 @@ Status conv_integer(OpContext<Device>& op) {
   return {};
 }
 
-// What scales a sum: a * b / y.
+// The scale of a sum: a * b / y.
 template <class Device>
 struct Scales {
   PerLine<Device> a, b, y, zero;
@@ -245,14 +245,14 @@ struct Requantised {
   }
 };
 
-// The same before it is rounded to an 8-bit float.
+// The rescaled sum before it is rounded to an 8-bit float.
 template <class Device, class C>
 struct Rescaled {
   Requantised<Device, C> element;
   PX_HD double operator()(int64_t i) const { return element.scaled(i) + element.scales.zero(i); }
 };
 
-// The same for sums on the host, where the scales are one for all or one for each line along one axis.
+// The scales by line for sums on the host, where there is one scale for all or one for each line along one axis.
 template <class Device>
 std::optional<QuantizedLines> lines_of(const Scales<Device>& scales, DType codes, int64_t count) {
   const PerLine<Device>* longest = &scales.a;
@@ -343,7 +343,7 @@ Status qlinear_matmul(OpContext<Device>& op) {
   return requantise<int64_t>(op, scales, PX_TRY(summed_product<int64_t>(op, matrices)), dtype);
 }
 
-// Whether no sum leaves int32 with its bias (none: null). The host's alone.
+// True where no sum leaves int32 with its bias (none: null). For the host only.
 [[maybe_unused]] bool has_room_for(const ConvProblem& problem, const int64_t* bias) {
   const int64_t terms = problem.in_channels / problem.groups * product(problem.kernel);
   const int64_t room = INT32_MAX - UINT8_MAX * UINT8_MAX * terms;

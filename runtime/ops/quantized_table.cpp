@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must fit what in GatherBlockQuantized. Definition: ContribOperators.md.
+// The constraints on the shapes of GatherBlockQuantized. Definition: ContribOperators.md.
 #include "runtime/ops/quantized_table.h"
 
 #include <fmt/format.h>

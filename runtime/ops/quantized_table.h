@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GatherBlockQuantized's table, whose numbers are quantised in blocks: its shape, checked.
+// GatherBlockQuantized's table, whose numbers are quantized in blocks: its shape, checked.
 #pragma once
 
 #include "runtime/ops/op_call.h"
 
 namespace parallax::runtime {
 
-// Of uint8 each byte holds 8 / bits numbers, low bits first, along the last axis.
+// A table of quantized numbers. A byte of uint8 holds 8 / bits numbers, low bits first, along the last axis.
 struct QuantisedTable {
   Ints dims, scale_dims;  // in numbers; an axis of the scales that is 1 is repeated
   int64_t axis = 0, block = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation in float64: a quotient that lies half-way is then seen as such.
+// Quantization in float64: a quotient that lies half-way is then seen as such.
 #include "runtime/ops/quantized_values.h"
 
 #include <array>

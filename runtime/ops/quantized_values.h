@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised tensors with their scales and zero points among an operator's inputs: to float64 and back.
+// Quantized tensors with their scales and zero points among an operator's inputs: to float64 and back.
 #pragma once
 
 #include "runtime/ops/op_context.h"
 
 namespace parallax::runtime {
 
-// Positions of a quantised input, its scale and its zero point; a zero point that is absent is 0, a scale of -1 is 1.
+// Positions of a quantized input, its scale and its zero point; a zero point that is absent is 0, a scale of -1 is 1.
 struct QuantisedInput {
   int64_t values = 0;
   int64_t scale = -1;
@@ -15,7 +15,7 @@ struct QuantisedInput {
 
 // (x - zero point) * scale in float64; the parameters have one number, or one for each slice of the last axis.
 Result<Tensor> real_values(OpContext<CompiledDevice>& op, const QuantisedInput& input);
-// The same of codes that are not an input, but have the parameters of one.
+// The real values of quantized values that are not an input, but have the parameters of one.
 Result<Tensor> real_values(OpContext<CompiledDevice>& op, const Tensor& codes, const QuantisedInput& parameters);
 
 // saturate(round to even(y / scale) + zero point) as `dtype`; y is float64, the parameters are single numbers

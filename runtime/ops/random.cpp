@@ -153,7 +153,7 @@ Status bernoulli(Context& op) {
   return {};
 }
 
-// Row by row, `sample_size` classes by the inverse of the cumulative distribution; the input holds unnormalised
+// Row by row, `sample_size` classes by the inverse of the cumulative distribution; the input holds unnormalized
 // logarithms of the probabilities.
 Status multinomial(Context& op) {
   const Tensor x = PX_TRY(op.on_host(op.input(0)));

@@ -339,7 +339,7 @@ Status store_outputs(OpContext<Device>& op, const RecurrentShape& shape, const R
   return {};
 }
 
-// What the operator's own activations are.
+// The operator's default activations.
 constexpr std::array<CellActivation::Kind, 3> own_activations(Cell kind) {
   using Kind = CellActivation::Kind;
   return kind == Cell::rnn ? std::array{Kind::tanh, Kind::tanh, Kind::tanh}

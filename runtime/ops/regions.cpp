@@ -185,7 +185,7 @@ Status align_regions(OpContext<Cpu>& op, const AlignedBin<Cpu, C>& bin, int64_t 
   const int64_t places = bin.settings.height * bin.settings.width, size = bin.channels * places;
   const int64_t samples = op.input(0).shape()[0], plane = bin.rows * bin.columns;
   C* grouped = nullptr;
-  // Where groups are at least half full and regions have about as many places as the image.
+  // Applies where groups are at least half full and regions have about as many positions as the feature map.
   if (bin.channels * 2 >= kChannelGroup<C> && samples * plane <= count * places * 4) {
     const int64_t elements = samples * channel_groups<C>(bin.channels) * kChannelGroup<C> * plane;
     grouped = reinterpret_cast<C*>(PX_TRY(op.scratch(storage_of<C>(), shape_of({elements}))).data);

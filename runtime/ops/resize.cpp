@@ -186,7 +186,7 @@ void resample(const C* from, const AxisTables<Cpu>& table, int64_t outer, int64_
   });
 }
 
-// The same a result at a time: out is [outer, table, inner] of C.
+// One result at a time: out is [outer, table, inner] of C.
 template <class Device, class C>
 struct Resampled {
   Source from;
@@ -233,7 +233,7 @@ Status interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, c
   return {};
 }
 
-// Where a place lies outside along any axis, `value`.
+// Stores `value` at the output positions that are outside along any axis.
 template <class C>
 void fill_outside(const std::vector<ResizeTable>& tables, const Ints& dims, C value, C* values) {
   for (int64_t i = 0; i < product(dims); ++i) {
@@ -273,7 +273,7 @@ Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, cons
 
 // ---- Nearest on the host: lines of the last axis, each made once ----
 
-// Elements of a line that its places come from: copies of neighbours where it grows by a whole factor.
+// Elements of a line that its places come from: copies of neighbors where it grows by a whole factor.
 template <class T>
 inline void pick_line(const T* from, const int64_t* places, int64_t count, bool is_twice, T* to) {
   if (is_twice) {

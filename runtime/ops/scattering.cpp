@@ -70,7 +70,7 @@ Status scatter_nd(OpContext<Device>& op) {
 
 // ---- TensorScatter: a cache updated from each sample's write index on, along an axis ----
 
-// Where block number `block` of the update [batch, ..., length, ...] goes in the cache.
+// The destination of block number `block` of the update [batch, ..., length, ...] in the cache.
 template <class Device>
 struct CachePlace {
   Elements<Device, const int64_t> begins;  // of each sample

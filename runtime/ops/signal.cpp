@@ -197,7 +197,7 @@ Status dft(OpContext<Device>& op) {
   return store_spectra(op, DftValue<Device>{signals, n, inverse && onesided}, shape, y);
 }
 
-// Of a frame, times the window.
+// An element of a frame, times the window.
 template <class Device>
 struct FrameValue {
   Signals<Device> signals;

@@ -10,7 +10,7 @@
 namespace parallax::runtime {
 namespace {
 
-// Of the numbers alone, NaN is passed over: e^NaN makes the sum NaN, and with it the whole row.
+// The highest of the numbers; a NaN is skipped: e^NaN makes the sum NaN, and with it the whole row.
 struct HighestNumber {
   template <class C>
   PX_HD C init() const {
@@ -53,8 +53,8 @@ struct SoftmaxRow {
 // 2^64 e^x for x <= 0 or NaN; what is less than e^-130 is 0 beside the highest of a row.
 inline float scaled_exponential(float x) { return math::exp_scaled(x < -130.0F ? -130.0F : x); }
 
-// The same for a row of floats on the host in fewer walks over it, while the next row is on its way to the caches. The
-// sum is as much too large as the exponentials.
+// Softmax of a row of floats on the host in fewer passes, while the next row is prefetched. The sum is too large by the
+// same factor as the exponentials.
 struct FloatSoftmaxRow {
   static constexpr int64_t kSums = 32;
   int64_t length;
@@ -156,7 +156,8 @@ void softmax_short(const Softmax& softmax, const RowLayout& layout, const float*
     }
   });
 }
-// The same for longer rows that stand beside each other: some at a time are turned, and turned back, by squares.
+// Softmax along an axis that is not the last, for longer rows: some at a time are transposed, and transposed back, by
+// squares.
 template <class Row>
 void softmax_beside(const Row& softmax, const RowLayout& layout, const float* x, float* y) {
   constexpr int64_t kMostRows = 16, kMostElements = int64_t{1} << 18;
@@ -293,7 +294,8 @@ struct CumulativeRow {
   }
 };
 
-// Of rows beside each other, on the host: line after line of the tensor, each from the line of the result before it.
+// Accumulates along an axis that is not the last, on the host: line after line of the tensor, each from the line of the
+// result before it.
 template <class Combine, class C>
 void cumulate_lines(const CumulativeRow<Combine>& row, const RowLayout& layout, const C* x, C* y) {
   const int64_t inner = layout.inner, length = layout.length;

@@ -119,7 +119,7 @@ PX_OWN_FUNCTOR(GeluErf, gelu)
 PX_OWN_FUNCTOR(GeluTanh, gelu_by_tanh)
 #undef PX_OWN_FUNCTOR
 
-// Of floats whose exponential is a normal number map makes shorter code, with the same results.
+// For floats whose exponential is a normal number, map compiles shorter code, with the same results.
 struct Exp {
   PX_HD bool is_tame(float x) const { return std::fabs(x) <= 87.0F; }
   PX_HD float tame(float x) const { return math::exp_normal<0>(x); }

@@ -28,7 +28,7 @@ struct QuantizedWeight {
   std::vector<float> scales, zeros;  // [blocks, n]
 
   int64_t bits() const { return dtype == DType::int4 || dtype == DType::uint4 ? 4 : 8; }
-  // What is added to a value to make it unsigned.
+  // The offset that is added to a value to make it unsigned.
   float offset() const { return dtype == DType::int4 ? 8.0F : dtype == DType::int8 ? 128.0F : 0.0F; }
   bool has_zeros() const {
     return std::any_of(zeros.begin(), zeros.end(), [](float zero) { return zero != 0.0F; });
@@ -147,7 +147,7 @@ std::shared_ptr<std::vector<float>> dequantized(const QuantizedWeight& weight, c
 
 enum class Form : uint8_t { columns, blocks, floats };
 
-// What a weight was made into.
+// The prepared form of a weight.
 struct KeptWeight {
   Form form = Form::floats;
   std::shared_ptr<ScaledPanels> columns;

@@ -30,7 +30,7 @@ Status set_cast(Context& op, int64_t output, const Tensor& tensor, DType dtype) 
   return {};
 }
 
-// Where an operator has its mask and bias, and which keys lie before its own.
+// The input indices of an operator's mask and bias, and of the keys before its own.
 struct MaskInputs {
   int64_t mask, bias;
   int64_t past = 0;
@@ -214,7 +214,7 @@ Status attention(Context& op) {
   return attend_projection(op, input, weights, {2, 4, {3, 5}, dtype});
 }
 
-// Attention of the dequantised input and weights.
+// Attention of the dequantized input and weights.
 Status quantised_attention(Context& op) {
   const Tensor input = PX_TRY(real_values(op, {0, 3, 6}));
   const Tensor weights = PX_TRY(real_values(op, {1, 4, 7}));

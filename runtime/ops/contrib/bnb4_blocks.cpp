@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MatMulBnb4's attributes and inputs must agree on.
+// The agreement of MatMulBnb4's attributes and inputs.
 #include "runtime/ops/contrib/bnb4_blocks.h"
 
 #include <fmt/format.h>

@@ -125,7 +125,7 @@ Status unique(Context& op) {
   return {};
 }
 
-// Whether no element of any input is infinite or NaN, or of the one kind asked for.
+// The output is true where no element of any input is infinite or NaN, or of the one kind asked for.
 Status is_all_finite(Context& op) {
   const bool infinities = op.integer("isnan_only") == 0, nans = op.integer("isinf_only") == 0;
   if (!infinities && !nans) return execution_error("isinf_only and isnan_only are both set");

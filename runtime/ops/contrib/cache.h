@@ -9,7 +9,7 @@
 
 namespace parallax::runtime {
 
-// Where the new tokens of a sample lie in its sequence: behind `past` others; it has `total` that are no padding.
+// The position of a sample's new tokens in its sequence: after `past` others; `total` of its tokens are no padding.
 struct CachePlace {
   int64_t past = 0;
   int64_t total = 0;

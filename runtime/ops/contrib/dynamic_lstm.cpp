@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft's DynamicQuantizeLSTM: an LSTM of one step after the other, whose H is quantised before each.
+// com.microsoft's DynamicQuantizeLSTM: an LSTM of one step after the other, whose H is quantized before each.
 #include <fmt/format.h>
 
 #include "runtime/ops/contrib_families.h"
@@ -23,7 +23,7 @@ Result<Value> part_or_none(Context& op, int64_t index, int64_t place) {
   return Value(PX_TRY(part_at(op, op.input(index), place)));
 }
 
-// What the codes of a tensor stand for, once it is quantised.
+// The values after a round trip through dynamic quantization.
 Result<Tensor> requantised(Context& op, const Tensor& values) {
   InnerOp quantize{"DynamicQuantizeLinear", 11};
   quantize.output_count = 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft's embeddings and normalisations that are chains of the operators of ai.onnx: EmbedLayerNormalization,
+// com.microsoft's embeddings and normalizations that are chains of the operators of ai.onnx: EmbedLayerNormalization,
 // QEmbedLayerNormalization, GroupNorm, SkipGroupNorm. Definitions: ContribOperators.md.
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ Status embed_layer_norm(Context& op) {
   return set_mask_index(op, ids);
 }
 
-// EmbedLayerNormalization of the dequantised tables and factors.
+// EmbedLayerNormalization of the dequantized tables and factors.
 Status quantised_embedding(Context& op) {
   std::vector<Value> inputs{op.value(0), value_or_none(op, 1)};
   for (int64_t part = 0; part < 5; ++part) {

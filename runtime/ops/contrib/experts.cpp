@@ -21,8 +21,8 @@ namespace {
 
 // ---- Which expert takes which tokens ----
 
-// What a token and one of the experts that it chose have to do with each other: a row of all experts' work. The rows of
-// an expert follow each other, those of earlier experts stand in front.
+// The assignment of tokens to experts, a row for each pair of a token and an expert that it chose. The rows of an
+// expert follow each other, after those of earlier experts.
 struct Routes {
   Ints tokens;                  // of each row
   Ints experts;                 // of each row
@@ -151,7 +151,7 @@ struct Gate {
   }
 };
 
-// What the second layer is given; the third layer, where it is there without SwiGLU, multiplies the activated first.
+// A row of the second layer's input; the third layer, where it exists without SwiGLU, multiplies the activated first.
 template <class Device>
 struct GatedRow {
   static constexpr int64_t kWork = 20;

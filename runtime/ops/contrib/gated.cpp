@@ -48,7 +48,7 @@ Status scaled_silu(Context& op) {
   return {};
 }
 
-// Each run of as many elements as the scale has, normalised and scaled, times the activated gate.
+// Each run of as many elements as the scale has, normalized and scaled, times the activated gate.
 Status gated_rms_norm(Context& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t size = op.input(1).element_count();
@@ -90,9 +90,9 @@ Status branchwise_rms_norm(Context& op) {
   return set_gated(op, y.reshaped(shape));
 }
 
-// ---- Quantised projections of one input ----
+// ---- Quantized projections of one input ----
 
-// The input of the projections: A, or A + skip, normalised where there is a norm_scale. `sum_output` takes A + skip.
+// The input of the projections: A, or A + skip, normalized where there is a norm_scale. `sum_output` takes A + skip.
 Result<Tensor> projected_input(Context& op, int64_t sum_output) {
   Tensor a = PX_TRY(inner_cast(op, op.input(0), DType::float32));
   if (op.has_input(1)) {

@@ -27,11 +27,12 @@ struct QuantisedCache {
   const Tensor& past;
   const Tensor& scale;
 };
-// The same of such a cache; output `output`, where not -1, is what it holds. Errors: execution.
+// The extended quantized cache in real numbers; output `output`, where not -1, is its quantized content. Errors:
+// execution.
 Result<Tensor> extended_quantised(ChainContext& op, const QuantisedCache& cache, const Tensor& fresh,
                                   const CacheRows& rows, int64_t output);
 
-// What each query sees, as numbers to be added to [batch, heads or 1, sequence, keys]; one more column for the sinks,
+// The mask of each query, as numbers to be added to [batch, heads or 1, sequence, keys]; one more column for the sinks,
 // where those are given: the score of a key without content for each head. `bias` is undefined or [batch, heads,
 // sequence, keys].
 Result<Tensor> group_mask(ChainContext& op, const GroupShape& shape, const Tensor& bias, const Tensor& sinks);

@@ -173,13 +173,13 @@ Result<Tensor> seen_rows(Context& op, const GroupShape& shape, const Tensor& cac
   return joined_rows(op, seen, zeros);
 }
 
-// Where a cache comes in and goes out, and how its numbers are held.
+// The input and output of a cache, and the representation of its numbers.
 struct CacheInput {
   int64_t past, scale, output;
   const char* type;
 };
 
-// Whether the new rows of all samples come right behind the past, in the numbers they have, so that they can be
+// True where the new rows of all samples directly follow the past and have its element type, so that they can be
 // appended to it.
 template <class Device>
 bool is_appended(const OpContext<Device>& op, const GroupShape& shape, const CacheInput& input,

@@ -7,7 +7,7 @@
 
 namespace parallax::runtime {
 
-// The same elements under other dimensions. Error: execution, when there are not as many.
+// A view of the elements under other dimensions. Error: execution, when there are not as many.
 inline Result<Tensor> reshaped(const Tensor& tensor, const Ints& dims) {
   const Shape shape = PX_TRY(shape_of(dims));
   if (shape.element_count() != tensor.element_count())
@@ -15,7 +15,7 @@ inline Result<Tensor> reshaped(const Tensor& tensor, const Ints& dims) {
   return tensor.reshaped(shape);
 }
 
-// What narrow floats and float32 are computed in, and the type itself for float64.
+// The compute type: float32 for narrow floats and float32, float64 for itself.
 inline DType head_type(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
 // [batch, length, heads * size] as [batch, heads, length, size], and back. Errors: execution, when it does not split.

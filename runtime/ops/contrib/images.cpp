@@ -34,8 +34,8 @@ Status unfold(OpContext<Device>& op) {
 
 // ---- CropAndResize ----
 
-// Where sample `index` of `count` lies between the corners of a box, which are parts of `length` - 1; a box of one
-// sample is sampled in its middle.
+// The coordinate of sample `index` of `count` between the corners of a box, which are parts of `length` - 1; a box of
+// one sample is sampled in its middle.
 PX_HD double sample_place(double low, double high, int64_t length, int64_t count, int64_t index) {
   const auto span = static_cast<double>(length - 1);
   if (count == 1) return 0.5 * (low + high) * span;

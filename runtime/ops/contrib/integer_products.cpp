@@ -37,7 +37,7 @@ Status finish_integer_product(Context& op, Tensor y, const Tensor& a_scale, int6
   return {};
 }
 
-// A quantised as DynamicQuantizeLinear does it, then the product of the two as real numbers.
+// A quantized as DynamicQuantizeLinear does it, then the product of the two as real numbers.
 Status dynamic_quantize_matmul(Context& op) {
   InnerOp quantize{"DynamicQuantizeLinear", 11};
   quantize.output_count = 3;
@@ -66,7 +66,7 @@ Status matmul_integer16(Context& op) {
 }
 
 // alpha * a_scale * b_scale * (A' * B' + C): C has the scale of the product. Scales and zero points of B belong to the
-// columns of the product, which are rows of B where transB is set. Quantised where y_scale is given.
+// columns of the product, which are rows of B where transB is set. Quantized where y_scale is given.
 Status quantised_gemm(Context& op) {
   const auto matrix = [&](int64_t index, bool transposed) -> Result<Value> {
     if (op.input(index).shape().rank() != 2) return execution_error("A and B must be matrices");

@@ -68,8 +68,8 @@ struct BesideUnit {
   }
 };
 
-// What the pivot of a column is chosen by, [count, size]: the rows above are done with. A NaN is never greater, and
-// nothing is greater than it where it stands first.
+// The magnitudes by which the pivot of a column is chosen, [count, size]: the rows above it are finished. A NaN is
+// never greater, and nothing is greater than a NaN that comes first.
 template <class Device>
 struct PivotSize {
   Elements<Device, const double> numbers;

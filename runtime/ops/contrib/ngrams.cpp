@@ -24,7 +24,7 @@ struct Sequences {
   PX_HD int64_t first_token(int64_t place) const { return place / places * length + place % places; }
 };
 
-// Whether the n-gram at a place begins as the sequence ends.
+// True where the n-gram at a position begins as the sequence ends.
 template <class Device>
 struct BeginsAsTheEnd {
   Sequences<Device> sequences;
@@ -51,7 +51,7 @@ struct OutsideVocabulary {
   PX_HD bool operator()(int64_t token, int64_t) const { return token < 0 || token >= size; }
 };
 
-// Where the score of a found n-gram's last token stands.
+// The element index of the score of a found n-gram's last token.
 template <class Device>
 struct ScorePlace {
   LastToken<Device> last;

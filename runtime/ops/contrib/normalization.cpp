@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft's normalisations of rows on the host: SkipLayerNormalization, SkipSimplifiedLayerNormalization; and
+// com.microsoft's normalizations of rows on the host: SkipLayerNormalization, SkipSimplifiedLayerNormalization; and
 // SimplifiedLayerNormalization, which onnxruntime writes into ai.onnx.
 #include <cmath>
 
@@ -28,7 +28,7 @@ Result<std::vector<C>> row_values(Context& op, int64_t index, int64_t columns) {
   return values;
 }
 
-// A row normalised in one go: mean, then squares of the differences from it, then scale and shift.
+// A row normalized in one go: mean, then squares of the differences from it, then scale and shift.
 template <class C>
 struct RowNorm {
   bool centred = true;
@@ -78,7 +78,7 @@ Shape with_last(const Shape& shape, int64_t last) {
   return Shape(dims);
 }
 
-// input + skip + bias, normalised row by row; the sum is output 3 where it is wanted. The skip may lack the batch.
+// input + skip + bias, normalized row by row; the sum is output 3 where it is wanted. The skip may lack the batch.
 template <class C>
 Status skip_norm_as(Context& op, bool centred, int64_t beta, int64_t bias) {
   const Tensor& x = op.input(0);

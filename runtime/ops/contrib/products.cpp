@@ -17,7 +17,7 @@ namespace {
 
 using Context = OpContext<Cpu>;
 
-// What is done to the product before it is stored; the tensors may be null.
+// The operations on the product before it is stored; the tensors may be null.
 struct Finish {
   const Tensor* bias = nullptr;
   const Tensor* residual = nullptr;

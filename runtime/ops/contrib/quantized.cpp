@@ -31,7 +31,7 @@ Status set_quantised(Context& op, const Tensor& y, int64_t scale, int64_t zero_p
 
 // ---- Two operands and more ----
 
-// Whether inputs hold one number each, or are left out.
+// True where the inputs hold one number each, or are left out.
 bool are_single(const Context& op, std::initializer_list<int64_t> inputs) {
   return std::all_of(inputs.begin(), inputs.end(),
                      [&](int64_t input) { return !op.has_input(input) || op.input(input).element_count() == 1; });
@@ -66,8 +66,8 @@ std::optional<Repeated> repeated_along(const Shape& larger, const Shape& smaller
   return repeated;
 }
 
-// Of two tensors of codes on the host, one of which has the result's shape and the other is repeated along it in runs
-// that are worth it. False: nothing was done.
+// Combines two quantized tensors on the host where one has the result's shape and the other is broadcast along it in
+// runs that are long enough. Returns false where nothing was done.
 Result<bool> combine_on_host(Context& op, bool is_product) {
   constexpr int64_t kShortestRun = 16;
   const DType dtype = op.input(0).dtype();
@@ -131,7 +131,7 @@ struct Recoding {
 
 constexpr int64_t kCodes = 256;
 
-// What all codes become, through an operator where there is one.
+// The lookup table of all quantized values, through an operator where there is one.
 Result<ByteTable> table_of(Context& op, const Recoding& recoding, const InnerOp* inner) {
   const Tensor codes = PX_TRY(op.queue().allocate(op.input(recoding.from.values).dtype(), Shape{kCodes}));
   for (int64_t code = 0; code < kCodes; ++code) writable(codes).data[code] = static_cast<std::byte>(code);

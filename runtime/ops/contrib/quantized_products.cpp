@@ -54,7 +54,7 @@ Status multiply_by(Context& op, int64_t n, int64_t k, int64_t bias, const Produc
   return {};
 }
 
-// The same of unpacked weights: [n, k] when transposed, else [k, n].
+// The product with unpacked weights: [n, k] when transposed, else [k, n].
 Status multiply(Context& op, const Weights& weights, int64_t n, int64_t k, bool transposed, int64_t bias) {
   return multiply_by(op, n, k, bias, [&](int64_t rows, const float* left, float* sums) {
     GemmProblem problem;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind and beside the scores of com.microsoft's attention, as functors of a place: masks as numbers to be
-// added, a cache with its new rows, the scores that are shown.
+// Operands of the scores of com.microsoft's attention, as functors of an element index: masks as numbers to be added, a
+// cache with its new rows, the scores that are shown.
 #include <cmath>
 #include <limits>
 
@@ -53,7 +53,7 @@ struct AddedMask {
   }
 };
 
-// What a mask of these dimensions says; none: nothing.
+// The kind of a mask of these dimensions; empty dimensions are no mask.
 MaskKind mask_kind(const Ints& dims, const ScoreShape& shape) {
   if (dims == Ints{shape.batch, shape.keys}) return MaskKind::by_key;
   if (dims == Ints{shape.batch, shape.queries, shape.keys}) return MaskKind::by_query;
@@ -82,7 +82,7 @@ struct ExtendedCache {
   }
 };
 
-// ---- Quantised caches ----
+// ---- Quantized caches ----
 
 // The scale of an element of [batch, heads, rows, size].
 template <class Device>

@@ -89,7 +89,7 @@ struct RowMean {
   }
 };
 
-// Rows of one width; means are taken away where the metric is centred.
+// Rows of one width; means are taken away where the metric is centered.
 template <class Device>
 struct MetricRows {
   Elements<Device, const double> numbers, means;

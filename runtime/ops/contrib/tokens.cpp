@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft.GatherBlockQuantized on the host: rows of a table whose numbers are quantised in blocks. Definition:
+// com.microsoft.GatherBlockQuantized on the host: rows of a table whose numbers are quantized in blocks. Definition:
 // ContribOperators.md. GPUs' is in nbits_on_gpu.cpp.
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/cpu/blocks.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Context = OpContext<Cpu>;
 
-// Where the scale of a number stands.
+// The element index of a number's scale.
 int64_t scale_of(const QuantisedTable& table, int64_t position) {
   int64_t place = 0, stride = 1;
   for (int64_t i = table.dims.size() - 1; i >= 0; --i) {
