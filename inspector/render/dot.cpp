@@ -33,7 +33,7 @@ std::string quoted(std::string_view text) {
   return result + "\"";
 }
 
-// Not computed from anything: what else reads it is no neighbour.
+// Not computed from anything: what else reads it is no neighbor.
 bool is_constant(const Graph& graph, const ValueDef& value) {
   if (value.producer != kNoNode) return graph.nodes[static_cast<size_t>(value.producer)].inputs.empty();
   return value.initializer_index >= 0 || value.sparse_initializer_index >= 0;
@@ -67,7 +67,7 @@ Result<std::set<NodeId>> nodes_near(const Graph& graph, const DotOptions& option
       if (definition.producer != kNoNode) pending.emplace_back(definition.producer, next);
       const bool is_focus = start != kNoNode && definition.producer == start;
       if (is_constant(graph, definition) && !is_focus) return;
-      if (definition.readers.size() > 32) return;  // a mask that everyone reads is no neighbourhood
+      if (definition.readers.size() > 32) return;  // a mask that everyone reads is no neighborhood
       for (NodeId reader : definition.readers) pending.emplace_back(reader, next);
     };
     for (ValueId input : node.inputs) visit(input);

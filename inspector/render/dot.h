@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs as dot: a model, or a comparison drawn on its model. Scopes and bodies are clusters, small initializers stand
-// inside nodes, severity shows as colour, border width and badge.
+// inside nodes, severity shows as color, border width and badge.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct DotOptions {
   int depth = -1;     // scopes deeper than this are drawn as one box each; -1: all are open
   std::string focus;  // value path: only what lies within `focus_steps` edges of it (and in its body) is drawn
   int focus_steps = 3;
-  const Comparison* comparison = nullptr;  // colours; may be null
+  const Comparison* comparison = nullptr;  // colors; may be null
   bool shapes = true;                      // edge labels
 };
 

@@ -18,7 +18,7 @@ struct Step {
   double from;  // in units of the limit
   const char* fill;
 };
-// Paul Tol's YlOrBr (https://personal.sron.nl/~pault/) as in severity_style.h; below the limit greys.
+// Paul Tol's YlOrBr (https://personal.sron.nl/~pault/) as in severity_style.h; below the limit grays.
 constexpr Step kSteps[] = {{0, "#F4F4F4"},  {1e-3, "#E4E6E8"}, {1e-1, "#D3D6DA"}, {1, "#FEE391"},
                            {10, "#FB9A29"}, {100, "#CC4C02"},  {1e4, "#662506"}};
 constexpr const char* kBeyondNumbers = "#8E0152";  // NaN or infinity on one side alone
@@ -45,7 +45,7 @@ std::string begin_svg(int height, const char* title) {
       kWidth, height, title);
 }
 
-// Neighbours of one colour in a row are one rectangle: most of a map is of one colour.
+// Neighbors of one color in a row are one rectangle: most of a map is of one color.
 std::string row_of_cells(const ErrorPicture& picture, int64_t row, double limit) {
   const double width = static_cast<double>(kWidth) / static_cast<double>(picture.columns);
   const double height = static_cast<double>(kMapHeight) / static_cast<double>(picture.rows);

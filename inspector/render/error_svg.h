@@ -9,7 +9,7 @@
 namespace parallax {
 
 // `limit` is the absolute error that the value is allowed (its atol and rtol at the value's own size); errors above it
-// are drawn in the colours of divergence. 0: any error is.
+// are drawn in the colors of divergence. 0: any error is.
 std::string error_map_svg(const ErrorPicture& picture, double limit);
 std::string histograms_svg(const ErrorPicture& picture);
 

@@ -28,7 +28,7 @@ NodeId node_at(const Graph& graph, std::string_view path) {
   return value.readers.empty() ? kNoNode : value.readers.front();
 }
 
-// What a node reads, its bodies included.
+// The values that a node reads, its bodies included.
 std::vector<ValueId> read_by(const Graph& graph, const Node& node) {
   std::vector<ValueId> read = node.inputs;
   for (const Graph* body : bodies_of(node))
@@ -93,7 +93,7 @@ class Cut {
     return own;
   }
 
-  // What nodes outside compute comes in, what they read goes out.
+  // Values that nodes outside compute are inputs, values that they read are outputs.
   void place(const ValueDef& value, ValueId own, const std::set<NodeId>& nodes) {
     const bool is_made_here = nodes.contains(value.producer);
     if (value.initializer_index >= 0) {

@@ -10,7 +10,7 @@
 
 namespace parallax {
 
-// `comparison` colours nodes by severity; may be null.
+// `comparison` colors nodes by severity; may be null.
 std::string graph_to_svg(const Graph& graph, const Comparison* comparison);
 
 }  // namespace parallax

@@ -18,7 +18,7 @@ struct GraphvizLimits {
 // io.
 Result<std::string> draw_dot(std::string_view dot, std::string_view format, const GraphvizLimits& limits = {});
 
-// Whether a file of that name can be written. Errors: usage.
+// Checks that a file of that name can be written. Errors: usage.
 Status check_picture_name(const std::string& path);
 
 // Writes dot text, or a picture of it, by the path's ending (.dot, .gv, .svg, .png, .pdf). Errors: usage for other

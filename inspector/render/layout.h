@@ -62,7 +62,7 @@ struct Layout {
   std::vector<EdgeRoute> edges;
 };
 
-// Longest-path layers with sources pulled down to their first reader, one chain of bends for each wire, barycentre
+// Longest-path layers with sources pulled down to their first reader, one chain of bends for each wire, barycenter
 // sweeps for the order within layers (Sugiyama, Tagawa, Toda 1981), and isotonic regression by pooling adjacent
 // violators for the coordinates.
 Layout layered_layout(const LayoutGraph& graph, const LayoutOptions& options = {});

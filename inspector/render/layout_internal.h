@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of the layered layout hand to each other.
+// Data that the steps of the layered layout pass on to each other.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace parallax::layout {
 
-// Neighbours of vertices in one flat array.
+// Neighbors of vertices in one flat array.
 struct Adjacency {
   std::vector<int32_t> begin;  // one more than there are vertices
   std::vector<int32_t> segments;
@@ -20,7 +20,7 @@ struct Adjacency {
   }
 };
 
-// A piece of an edge between neighbouring layers.
+// A piece of an edge between neighboring layers.
 struct Segment {
   int32_t upper = 0;
   int32_t lower = 0;
@@ -58,7 +58,7 @@ Layers make_layers(const LayoutGraph& graph, std::vector<int32_t> layer, const s
 void order_layers(Layers& layers, int sweeps);
 int64_t count_crossings(const Layers& layers);
 
-// How far the middles of neighbours in a layer must be apart.
+// How far the middles of neighbors in a layer must be apart.
 double distance_between(const Layers& layers, int32_t left, int32_t right, const LayoutOptions& options);
 
 // Moves the bends of long wires onto as few lines as there is room for.

@@ -113,7 +113,7 @@ void pull_sources(const LayoutGraph& graph, const Adjacency& below, const Adjace
   }
 }
 
-// What is read by too many, or too far below, is shown by name where it is read.
+// Marks values that have too many consumers, or consumers too far below: they are shown by name at each consumer.
 void mark_stubs(const LayoutGraph& graph, const LayoutOptions& options, const std::vector<int32_t>& layer,
                 std::vector<EdgeRoute>& routes) {
   std::map<std::pair<int32_t, int32_t>, int> readers;

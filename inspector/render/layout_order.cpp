@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order within layers: barycentre sweeps, the best order of all is kept.
+// Order within layers: barycenter sweeps, the best order of all is kept.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace parallax::layout {
 namespace {
 
-// Where a segment meets a vertex, as a position with the fraction of the place along its side.
+// The point where a segment meets a vertex, as a position with the fraction along its side.
 double meeting(const Layers& layers, int32_t vertex, double offset) {
   const auto v = static_cast<size_t>(vertex);
   const double width = layers.width[v];

@@ -50,7 +50,7 @@ class Straightener {
   }
 
  private:
-  // Where a box at the wire's end wants it. A port has no place of its own: it joins the line.
+  // The position that a box at the wire's end asks for. A port asks for none: it joins the line.
   std::optional<double> end_of(int32_t bend, bool above) {
     const auto segments = above ? layers_.up.of(bend) : layers_.down.of(bend);
     if (segments.size() != 1) return std::nullopt;

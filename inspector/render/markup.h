@@ -7,10 +7,10 @@
 
 namespace parallax {
 
-// What HTML shows as `text`.
+// HTML that shows as `text`.
 std::string html_text(std::string_view text);
 
-// The same for XML 1.0, which has no control characters: each becomes a question mark, but those in `kept`.
+// The text for XML 1.0, which has no control characters: each becomes a question mark, but those in `kept`.
 std::string xml_text(std::string_view text, std::string_view kept = {});
 
 }  // namespace parallax

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worst comparison of each node: what pictures of a comparison colour nodes by.
+// The worst comparison of each node: what pictures of a comparison color nodes by.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ constexpr size_t kMaxOverviewLabel = 28;
 
 using Worst = std::vector<const ValueComparison*>;  // by item; null where nothing is known
 
-// Of every item, what is inside it included.
+// The worst verdict of every item, with its content included.
 Worst worst_of_items(const GraphItems& items, const Comparison* comparison) {
   const NodeVerdicts verdicts(comparison);
   Worst worst(items.items().size(), nullptr);

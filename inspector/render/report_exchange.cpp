@@ -28,7 +28,7 @@ std::string describe(const ValueComparison& value) {
   return text;
 }
 
-// Where to look: the node that made the value, and its worst element.
+// The location to inspect: the node that computed the value, and its worst element.
 std::string place_of(const ValueComparison& value) {
   std::string text = value.node.empty() ? "" : fmt::format("node {}", value.node);
   if (!value.metrics.has_value() || value.metrics->worst_index.empty()) return text;

@@ -16,7 +16,7 @@ std::string comparison_to_junit(const Comparison& comparison);
 // graph, and of the node that makes it.
 std::string comparison_to_netron(const Comparison& comparison);
 
-// Model Explorer's custom node data (JSON) for one graph: severity by output tensor name, in the reports' colours.
+// Model Explorer's custom node data (JSON) for one graph: severity by output tensor name, in the reports' colors.
 std::string comparison_to_model_explorer(const Comparison& comparison);
 
 }  // namespace parallax

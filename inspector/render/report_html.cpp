@@ -54,7 +54,7 @@ const ValueComparison* find_value(const Comparison& comparison, std::string_view
   return nullptr;
 }
 
-// What to look at, one card each: the causes, or the first divergence where no cause is known.
+// One card for each finding: the causes, or the first divergence where no cause is known.
 struct Finding {
   std::string title;  // HTML
   std::string text;   // HTML
@@ -115,7 +115,7 @@ std::string causes(const Comparison& comparison, const ReportPictures& pictures)
   return text;
 }
 
-// What keeps the verdict from being a plain one.
+// The reasons for which the verdict is not a plain one.
 std::string doubts(const Comparison& comparison) {
   const std::string reason = reason_of(comparison);
   std::string text = reason.empty() ? "" : fmt::format("<p>{}</p>\n", html_text(reason));

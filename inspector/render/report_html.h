@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison as one HTML file that needs nothing beside it: verdict, causes with their neighbourhoods and errors,
+// A comparison as one HTML file that needs nothing beside it: verdict, causes with their neighborhoods and errors,
 // a table to sort and filter, the graph.
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace parallax {
 
-// What stands beside the comparison itself. Pictures are as Graphviz writes them; what is empty is left out.
+// The parts of a report next to the comparison itself. Pictures are as Graphviz writes them; empty ones are left out.
 struct ReportPictures {
   std::string graph;
-  std::vector<std::string> causes;  // the neighbourhood of each of the first causes, or of the first divergence
+  std::vector<std::string> causes;  // the neighborhood of each of the first causes, or of the first divergence
   std::string command;              // that makes this comparison again
   std::string further = {};         // HTML, after the executions: what a job adds to the comparison
 };

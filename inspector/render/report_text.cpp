@@ -52,7 +52,7 @@ std::string verdict_line(const Comparison& comparison, const Colours& colours) {
   if (summary.not_compared > 0) counts += fmt::format(", {} not compared", summary.not_compared);
   std::string text =
       fmt::format("{}{}{}{}  {}\n", colours.bold, colour, name_of(comparison.verdict), colours.end, counts);
-  // Of one side, the list of its outputs says it.
+  // A run of one side has its reason in the list of its outputs.
   const std::string reason = summary.values == 0 ? comparison.reason : reason_of(comparison);
   return reason.empty() ? text : text + fmt::format("  {}\n", printable(reason));
 }
@@ -179,7 +179,7 @@ class BranchesTaken {
     }
   }
 
-  // Of a value that a side lacks: the branch that this side did not take, where that is why.
+  // The reason for a value that a side lacks: the branch that this side did not take, where that is why.
   std::optional<std::string> not_taken(const ValueComparison& value) const {
     if (!value.reason.starts_with("absent in ")) return std::nullopt;
     const std::set<std::string>& frames = value.reason.ends_with("A") ? in_a_ : in_b_;
@@ -291,7 +291,7 @@ std::string missed_expectation(const Comparison& comparison, const ValueComparis
   if (missed.metrics.has_value()) {
     const Metrics& metrics = *missed.metrics;
     const WorstElements worst = worst_elements(metrics);
-    // Of texts, that they differ is all there is.
+    // Texts have no distance: only the fact that they differ is shown.
     text += are_texts(metrics) ? ": another text" : fmt::format(": {} instead of {}", worst.b, worst.a);
     text += fmt::format(" at {}, {} of {} elements beyond the limit", place_text(metrics.worst_index),
                         metrics.mismatches, metrics.count);

@@ -12,12 +12,12 @@ namespace parallax {
 
 struct TextReportOptions {
   int64_t top = 10;     // worst values listed; 0: none, -1: all values in execution order
-  bool colour = false;  // ANSI colours
+  bool colour = false;  // ANSI colors
 };
 
 std::string comparison_to_text(const Comparison& comparison, const TextReportOptions& options);
 
-// Where the first divergence, which there is, comes from: "made by Mul 'scale'", or "read by" of a value that no node
+// The origin of the first divergence, which must exist: "made by Mul 'scale'", or "read by" of a value that no node
 // made, or "not made by a node".
 std::string origin_of_divergence(const Comparison& comparison);
 
@@ -27,14 +27,14 @@ std::string reason_of(const Comparison& comparison);
 
 // The first expected output that was not met, on which side and by how much; empty where all were.
 std::string missed_expectation(const Comparison& comparison);
-// The same of one entry of `expected` that was not met.
+// The sentence about one entry of `expected` that was not met.
 std::string missed_expectation(const Comparison& comparison, const ValueComparison& missed);
 
 // The element of largest severity in A and B: integers exactly, others with `digits` digits.
 struct WorstElements {
   std::string a, b;
 };
-// Of texts, that some differ is all that metrics say.
+// True for metrics of texts, which only count the elements that differ.
 bool are_texts(const Metrics& metrics);
 WorstElements worst_elements(const Metrics& metrics, int digits = 9);
 

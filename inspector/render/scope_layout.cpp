@@ -205,7 +205,7 @@ class SceneBuilder {
             is_pill ? kMetrics.pill_height : kMetrics.node_height};
   }
 
-  // Where the port of a group that lies at `box` of another is, from that box's left side.
+  // The x of a group's port, from the left side of its `box` in another group.
   float port_x(int32_t group, const WireKey& key, bool inward) const {
     const Group& at = groups_.at(group);
     const auto& ports = inward ? at.in_ports : at.out_ports;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a long row of operators is cut into parts that can be taken in at a glance.
+// Cuts a long row of operators into parts that can be read at a glance.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How severity looks: one table for dot, HTML and whatever draws it. Never colour alone: border width and badge say it,
+// How severity looks: one table for dot, HTML and whatever draws it. Never color alone: border width and badge say it,
 // too.
 #pragma once
 
@@ -11,13 +11,13 @@ namespace parallax {
 
 struct SeverityStyle {
   std::string fill;   // "#RRGGBB"
-  std::string text;   // colour readable on `fill`
+  std::string text;   // color readable on `fill`
   std::string badge;  // "ok 0.02", "DIVERGED 37", "mistrusted", "fused into X"
   double border_width = 1;
 };
 
 // From the worst of a node's values. Ramp: Paul Tol's YlOrBr (https://personal.sron.nl/~pault/), light to dark by
-// decade of severity; what was not compared is grey.
+// decade of severity; what was not compared is gray.
 SeverityStyle style_of(const ValueComparison& value);
 
 // The reason without shapes: the note, where there is one.
