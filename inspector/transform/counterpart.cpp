@@ -15,7 +15,7 @@ struct Edge {
   ValueId id = kNoValue;
 };
 
-// Where B is cut. The edges are in the order of the part's.
+// The cut of B. The edges are in the order of the part's.
 struct Cut {
   Place place;
   std::vector<Edge> from, to;
@@ -85,7 +85,7 @@ bool is_stored(const Definition& definition) {
   return stored_tensor(definition) != nullptr || definition.value().sparse_initializer_index >= 0;
 }
 
-// Where the way back from the outputs may end besides at `from`.
+// The values besides `from` at which the way back from the outputs may end.
 std::vector<ValueId> equal_values(const Cut& cut, const MatchedValues& matched) {
   std::vector<ValueId> equal;
   for (size_t index = 0; index < cut.place.graph().values.size(); ++index) {

@@ -19,7 +19,7 @@ namespace {
 // The first version whose initializers need not be inputs as well (onnx/docs/IR.md, "Initializers").
 constexpr int64_t kIrOfFreeInitializers = 4;
 
-// What nodes and the bodies and functions below them use.
+// The domains and functions that nodes and the bodies and functions below them use.
 struct Used {
   std::set<std::string, std::less<>> domains;  // by the graph itself and its bodies
   std::set<const Function*> functions;         // however deep

@@ -11,7 +11,7 @@
 
 namespace parallax::transform {
 
-// What one execution computed at a part's edges; absent where that is not known.
+// The values of one execution at a part's edges; absent where they are not known.
 struct PartData {
   std::vector<Value> inputs;   // as Part::inputs
   std::vector<Value> outputs;  // as Part::outputs
@@ -22,7 +22,7 @@ struct PartData {
 // with the nodes around it. Errors: invalid_model, where the part is no valid model (an output of unknown type, say).
 Result<std::shared_ptr<Model>> extract_model(const Part& part, const PartData& data = {});
 
-// The same for value paths, without data.
+// Extracts the model between value paths, without data.
 Result<std::shared_ptr<Model>> extract_model(const std::shared_ptr<const Model>& model,
                                              const std::vector<std::string>& from, const std::vector<std::string>& to);
 

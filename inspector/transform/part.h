@@ -23,14 +23,14 @@ struct Part {
   std::vector<ValueId> stored;  // read, and given by initializers or by Constant nodes that are no part of it
 };
 
-// What is needed to compute `to` from `from`, as value paths of one graph (`from` may also name values of graphs around
-// it that it reads). Whatever else is needed and not computed from them is an input, too; without `from` these are the
-// graph's inputs. Errors: usage.
+// The part that computes `to` from `from`, as value paths of one graph (`from` may also name values of graphs around it
+// that it reads). Any other value that it needs and does not compute from them is an input, too; without `from` these
+// are the graph's inputs. Errors: usage.
 Result<Part> find_part(const std::shared_ptr<const Model>& model, const std::vector<std::string>& from,
                        const std::vector<std::string>& to);
 
-// What computes the values `to` of the place's graph from `from`, as far as it is needed: nothing is checked. Values of
-// `to` that nothing computes, or that are among `from`, are outputs all the same.
+// The part that computes the values `to` of the graph from `from`; nothing is checked. Values of `to` that no node
+// computes, or that are among `from`, are outputs all the same.
 Part part_between(const Place& place, const std::vector<ValueId>& from, const std::vector<ValueId>& to);
 
 // These nodes of the place's graph. Outputs are what others read of them and what the graph gives back; all they make

@@ -20,7 +20,7 @@ Status make_folder(const std::string& folder) {
   return {};
 }
 
-// What an earlier data set left: more inputs than there are now would be taken for this one's.
+// Removes the files of an earlier data set: more inputs than there are now would be taken for this one's.
 Status remove_old_files(const std::string& folder) {
   std::vector<fs::path> old;
   std::error_code error;

@@ -34,7 +34,7 @@ struct Place {
   std::string path_of(ValueId id) const;
 };
 
-// What a value of a place's graph names: itself, or a value of a graph around it.
+// The definition that a value's name refers to: in its own graph, or in a graph around it.
 struct Definition {
   const Scope* scope = nullptr;
   ValueId id = kNoValue;
@@ -57,7 +57,7 @@ struct LocatedValue {
 // Errors: usage, naming paths that look alike.
 Result<LocatedValue> locate_value(std::shared_ptr<const Model> model, const std::string& path);
 
-// What a node reads: its inputs, each once, then what its bodies read from around them.
+// The values that a node reads: its inputs, each once, then the values that its bodies read from around them.
 std::vector<ValueId> reads_of(const Graph& graph, const Node& node);
 
 }  // namespace parallax::transform

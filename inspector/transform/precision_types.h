@@ -25,7 +25,7 @@ inline bool holds_float32(const TypeInfo& type) {
                              [](const TypeInfo& inner) { return is_float32_tensor(inner) || holds_float32(inner); });
 }
 
-// What an unchanged function calls is unchanged, too.
+// Functions that an unchanged function calls are unchanged, too.
 inline void add_with_calls(const Graph& body, std::set<const Function*>& functions) {
   for (const Node& node : body.nodes) {
     if (node.function != nullptr && functions.insert(node.function).second)

@@ -11,7 +11,7 @@
 
 namespace parallax::transform {
 
-// Whether a part fails. An error ends the search.
+// Returns true where a part fails. An error ends the search.
 using PartCheck = std::function<Result<bool>(const Part&)>;
 
 // Removes what the failure does not need: nodes after it, nodes before it, then any others (Zeller and Hildebrandt,
@@ -19,7 +19,7 @@ using PartCheck = std::function<Result<bool>(const Part&)>;
 Result<Part> shrink_part(Part part, const PartCheck& fails);
 
 // A failing part around a suspicious node: the node alone; with what lies between it and values known to be `sound`
-// (paths); with its neighbours, ever further away. Nothing where even the farthest does not fail.
+// (paths); with its neighbors, ever further away. Nothing where even the farthest does not fail.
 Result<std::optional<Part>> find_failing_part(const Place& place, NodeId suspect, const std::set<std::string>& sound,
                                               const PartCheck& fails);
 

@@ -101,7 +101,7 @@ class Exposer {
     missing_.erase(path);
     return wanted_.empty() || wanted_.contains(path);
   }
-  // Whether something of a scope may be wanted.
+  // True where a value of a scope may be wanted.
   bool wants_some_of(const std::string& scope) const {
     if (!options_.bodies) return false;
     const auto first = wanted_.lower_bound(scope);
@@ -264,7 +264,7 @@ class Exposer {
     return channels;
   }
 
-  // What the branch that lacks a value gives in its stead.
+  // The stand-in that a branch without the value returns.
   ValueId stand_in(const Around& around, const Channel& channel) {
     Graph& graph = around.graph();
     const std::string name = channel.layout.path + " of the other branch";
