@@ -55,7 +55,7 @@ Result<DumpPair> capture_both(RunSide& a, RunSide& b, const TemporaryPath& folde
   return DumpPair{PX_TRY(DumpReader::open(path_a)), PX_TRY(DumpReader::open(path_b))};
 }
 
-// Whether two comparisons of the same two sides found the same differences.
+// True where two comparisons of the same two sides found the same differences.
 bool is_repeated(const Comparison& first, const Comparison& second) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : second.values) by_path.emplace(value.path, &value);
@@ -86,7 +86,8 @@ std::optional<Cause> find_variation(const Dump& first, const Dump& second, Side 
   return cause;
 }
 
-// Where the second run found other differences than the first: which side does not repeat itself, and from where on.
+// Finds the side that does not repeat itself, and from which value on, where the second run found other differences
+// than the first.
 Result<std::vector<Cause>> find_variations(RunSide& a, RunSide& b, const TemporaryPath& folder, const DumpPair& dumps) {
   const DumpPair again = PX_TRY(capture_both(a, b, folder, "again"));
   std::vector<Cause> causes;
@@ -130,7 +131,7 @@ bool is_rounding(const ValueComparison& value) {
   return value.verdict == Verdict::pass && value.limit.from == LimitSource::noise;
 }
 
-// Whether a difference is there without what was fused, too, and about as large: then fusing has no part in it.
+// True where a difference exists without fusion, too, and is about as large: then fusion does not cause it.
 bool is_about_the_same(const ValueComparison& fused, const ValueComparison& unfused) {
   constexpr double kAboutAsLarge = 1.5;
   return fused.metrics.has_value() && unfused.metrics.has_value() &&
@@ -138,8 +139,8 @@ bool is_about_the_same(const ValueComparison& fused, const ValueComparison& unfu
          fused.metrics->max_abs <= kAboutAsLarge * unfused.metrics->max_abs;
 }
 
-// What another look found to be rounding, or no pair at all, is so in the first run too; where that look was at a run
-// with nothing fused away, if it saw the same.
+// A value that a second comparison accepted as rounding, or unmatched, is so in the first run too; where the second run
+// had nothing fused away, only if it saw the same difference.
 void take_over_verdicts(const Comparison& seen, bool is_unfused, Comparison& comparison) {
   std::unordered_map<std::string_view, const ValueComparison*> by_path;
   for (const ValueComparison& value : seen.values) {

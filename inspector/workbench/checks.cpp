@@ -61,8 +61,8 @@ bool contradict(const TypeInfo& declared, const TypeInfo& made) {
   return !std::ranges::equal(*declared.dims, *made.dims, may_be_equal);
 }
 
-// What the file declares of the graph's outputs, against what follows from its inputs and constants alone: shapes of
-// values in between may be stale.
+// Compares the types that the file declares for the graph's outputs with those that follow from its inputs and
+// constants alone: shapes of values in between may be stale.
 void check_declared_outputs(const Model& model, CheckReport& report) {
   const std::shared_ptr<Model> copy = copy_model(model);
   forget_computed_shapes(copy->graph);
@@ -76,7 +76,7 @@ void check_declared_outputs(const Model& model, CheckReport& report) {
   }
 }
 
-// What makes a file wrong that can be read and run all the same.
+// Finds defects of a file that can be read and run in spite of them.
 void check_form(const Model& model, CheckReport& report) {
   if (model.graph.outputs.empty()) report.problems.push_back({"the graph", "has no outputs"});
   check_order(model.graph, "", report);

@@ -20,8 +20,8 @@ struct ComparedCall {
 
 class Comparer {
  public:
-  // Of the request: model, second model, executors (one or two), options, fallback, policy and `only`. Its inputs and
-  // whatever keeps values are not read. Errors: as of run_models before anything runs.
+  // Uses of the request: model, second model, executors (one or two), options, fallback, policy and `only`. Its inputs
+  // and destinations of values are not read. Errors: as of run_models before anything runs.
   static Result<std::unique_ptr<Comparer>> create(RunRequest request, ExecutorFactory make_executor);
 
   // Runs both sides at once on the same inputs, which are in the order of A's. `find_causes`: where the sides differ,

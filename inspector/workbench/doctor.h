@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine offers to Parallax, what is missing, and how to get it.
+// The features of this machine for Parallax, those that are missing, and how to get them.
 #pragma once
 
 #include <string>

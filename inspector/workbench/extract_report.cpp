@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `extract` did, as JSON and text.
+// Reports of `extract` as JSON and text.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -14,14 +14,15 @@
 
 namespace parallax {
 
-// Of uint64 the bits.
+// The bits of a uint64.
 struct IntegerExtremes {
   int64_t least = 0;
   int64_t greatest = 0;
   bool is_unsigned = false;
 };
 
-// Of integers beyond 2^53, which statistics round; nothing where these say it all. `statistics` tell of all elements.
+// The exact extremes of integers beyond 2^53, which statistics round; nothing where the statistics are exact.
+// `statistics` are those of all elements.
 std::optional<IntegerExtremes> integer_extremes(const TensorView& all, const TensorStatistics& statistics);
 
 // As people read them. Numbers that are no integers, and those that are rounded, have `digits` digits.

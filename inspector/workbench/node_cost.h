@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node has to do at least: bytes it reads and writes, operations of the arithmetic its definition asks for. With
-// a time they give rates that can be held against a machine's limits.
+// The least work of a node: the bytes that it reads and writes, the arithmetic operations of its definition. With a
+// time they give rates to compare with a machine's limits.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct NodeCost {
   int64_t flops = 0;  // a multiplication and an addition count as two; 0 where elements are only moved
 };
 
-// Of all that these types describe, each once.
+// The bytes of all that these types describe, each once.
 int64_t bytes_of(std::span<const TypeInfo> types);
 
 // Types with known dimensions; what is absent or no tensor has kind or dtype unknown and counts nothing.

@@ -17,7 +17,7 @@
 namespace parallax {
 namespace {
 
-// Of a finished dump the index alone is read: that a record before it is damaged does not show in what is compared.
+// Only the index of a finished dump is read: damage of a record before it does not show in the comparison.
 Status add_damage(const DumpReader& dump, std::string_view side, std::vector<std::string>& remarks) {
   const auto file = PX_TRY(MappedFile::open(dump.path()));
   std::string problem;

@@ -19,7 +19,7 @@ namespace parallax {
 // By the first bytes of the file, or its ending .plx.
 Result<bool> is_dump_file(const std::string& path);
 
-// What whoever needs a graph says of dumps without one.
+// The advice to users who need a graph and have a dump without one.
 inline constexpr const char* kWayToGraph = "parallax import ORIGIN --model M.onnx -o F.plx makes a dump that has one";
 
 // The graph of a model file, or the (first) graph a dump holds. Errors: usage, when a dump holds none.
@@ -28,17 +28,17 @@ Result<std::shared_ptr<const Model>> open_graph(const std::string& path);
 // The (first) graph that a dump holds; null when it holds none.
 Result<std::shared_ptr<const Model>> graph_of(const DumpReader& dump);
 
-// Whether all graphs of a dump can be read. What is compared is matched and judged by the graphs of both sides: one
-// that is damaged must not go unseen.
+// Checks that all graphs of a dump can be read. Values are matched and judged by the graphs of both sides: a damaged
+// one must not go unseen.
 Status check_graphs(const DumpReader& dump);
 
 // "A (file.plx)", or the file's name alone.
 std::string title_of(const DumpReader& dump, std::string_view side);
 
-// Whether all runs in a dump came to their end.
+// True where all runs in a dump came to their end.
 bool runs_ended(const DumpReader& dump);
-// What whoever reads a dump should know of its runs, a sentence each: it is unfinished, a run did not end, nodes
-// failed. Empty when all is well. `side`: "A", "B" or empty.
+// Remarks on the runs of a dump for its readers, a sentence each: it is unfinished, a run did not end, nodes failed.
+// Empty when all is well. `side`: "A", "B" or empty.
 std::vector<std::string> run_remarks(const DumpReader& dump, std::string_view side = "");
 
 struct OpenedComparison {

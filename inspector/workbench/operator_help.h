@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `show --op` prints: an operator's signature, from the registry, and its documentation where libonnx has it.
+// The output of `show --op`: an operator's signature, from the registry, and its documentation where libonnx has it.
 #pragma once
 
 #include <string>

@@ -45,7 +45,7 @@ class RunBodies {
   }
   void leave() { current_ = bodies_[current_].around; }
   size_t current() const { return current_; }
-  // Of the frames on the way into `body`, the outermost first; -1 where a frame is not repeated.
+  // The iterations of the frames on the way into `body`, the outermost first; -1 where a frame is not repeated.
   std::vector<int64_t> indices_of(size_t body) const {
     std::vector<int64_t> indices;
     for (; body != 0; body = bodies_[body].around) indices.insert(indices.begin(), bodies_[body].index);
@@ -247,8 +247,8 @@ class ProfileObserver final : public Observer {
     return cost_of_node(node, inputs, outputs);
   }
 
-  // Of a fused node: what its parts read from others, and what they make that others may read. Their operations are
-  // counted where they run each for itself.
+  // The traffic of a fused node: the values that its parts read from others, and those that others may read. Their
+  // operations are counted where each part runs by itself.
   NodeCost traffic_of(const NodeSite& site) const {
     std::set<ValueId> read, made;
     for (const NodeId id : site.sources) {
@@ -301,7 +301,7 @@ Status count_parts(const RunRequest& request, const RunSide& side, const Executo
   return {};
 }
 
-// What each node has to do in one run. More memory than the profile itself needs is no reason to fail.
+// Counts the work of each node in one run. Running out of memory for this is no error of the profile.
 Result<std::vector<NodeProfile>> count_costs(const RunRequest& request, const RunSide& side,
                                              const ExecutorFactory& make_executor, std::vector<std::string>& notes) {
   ProfileObserver costs(ProfileObserver::Mode::costs);

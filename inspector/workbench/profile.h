@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a run goes: by node and by operator, with the work each node had to do, and as a trace.
+// The time of a run: by node and by operator, with the work each node had to do, and as a trace.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@ constexpr int64_t kMaxGraphvizNodes = 300;  // beyond, its layout takes seconds,
 constexpr int64_t kMaxPageNodes = 2500;     // beyond, a page with all nodes in it is too heavy to be sent
 constexpr size_t kDrawnCauses = 5;
 
-// What is around the first causes, or around the first divergence where no cause is known. A neighbourhood that cannot
-// be drawn is left out: the report says its cause in words.
+// Pictures of the graph around the first causes, or around the first divergence where no cause is known. A neighborhood
+// that cannot be drawn is left out: the report describes its cause in words.
 std::vector<std::string> draw_causes(const Graph& graph, const Comparison& comparison) {
   std::vector<std::string> paths;
   for (const Cause& cause : comparison.causes) paths.push_back(cause.path);

@@ -19,11 +19,11 @@ struct ReportFiles {
 };
 
 // A graph as SVG: small ones as Graphviz draws them, others (and where Graphviz is not installed) by our own layout.
-// `comparison` colours it; may be null.
+// `comparison` colors it; may be null.
 std::string draw_graph(const Graph& graph, const Comparison* comparison);
 
 // Yields what was written. Pictures need `graph` (usage error without). A page of a very large graph shows the
-// neighbourhoods of its causes, not the whole graph.
+// neighborhoods of its causes, not the whole graph.
 Result<std::vector<std::string>> write_reports(const ReportFiles& files, const Comparison& comparison,
                                                const Graph* graph);
 

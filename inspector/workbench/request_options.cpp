@@ -47,7 +47,7 @@ Result<std::vector<int64_t>> parse_shape(const std::string& text) {
   return dims;
 }
 
-// What an option says of a name, where it says it for the first time or once more.
+// Keeps the value that an option gives to a name; a repetition must be equal.
 template <class Value>
 Status keep_once(std::map<std::string, Value>& known, std::string_view option, const std::string& name, Value value) {
   const auto [first, is_new] = known.emplace(name, value);

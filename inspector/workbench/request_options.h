@@ -45,8 +45,8 @@ struct PolicyArguments {
 Status apply_arguments(const InputArguments& inputs, const ModeArguments& mode, const PolicyArguments& policy,
                        RunRequest& request);
 
-// The same options as they stand after `parallax run` in a script: each with a space before it; those that have their
-// default are left out. A policy file is named absolutely.
+// The options as text to follow `parallax run` in a script: each with a space before it; those that have their default
+// are left out. A policy file is named absolutely.
 std::string script_options(uint64_t seed, const ModeArguments& mode, const PolicyArguments& policy);
 
 Result<RewriteChoice> parse_rewrite(const std::string& text);
@@ -63,8 +63,8 @@ Result<std::string> parse_executor(std::string_view verb, const std::string& tex
 // Options of a run that would change nothing are refused: whoever gives one expects something of it. Errors: usage.
 Status check_effects(const RunRequest& request);
 
-// What a job writes must not be what it reads. Error: usage, naming both, where they are the same file; an empty
-// `output` is none.
+// Checks that a job does not write a file that it reads. Error: usage, naming both, where they are the same file; an
+// empty `output` is none.
 Status keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
 
 // A dump where a model is wanted: a usage error that names the verbs that read dumps.

@@ -105,8 +105,8 @@ void add_expected(const RunRequest& request, const Prepared& prepared, const std
   conclude(comparison);
 }
 
-// What the comparison of two sides allowed each output. Nothing when they diverged: what follows a fault is allowed the
-// fault's own size, which is no rounding.
+// The limits of each output in the comparison of two sides. Empty when they diverged: the limit of a value after a
+// fault includes the fault's own size, which is no rounding.
 LimitsByPath output_limits(const Comparison& comparison) {
   LimitsByPath limits;
   if (comparison.verdict == OverallVerdict::diverged) return limits;
@@ -330,7 +330,7 @@ bool has_two_sides(const RunRequest& request) {
 
 namespace {
 
-// Where the values of a run go: options that leave each other without effect are refused.
+// Checks the destinations of a run's values: options that leave each other without effect are refused.
 Status check_destinations(const RunRequest& request) {
   const bool captures = request.capture.value_or(CaptureLevel::none) != CaptureLevel::none;
   if (!request.dump_directory.empty() && request.capture == CaptureLevel::none)

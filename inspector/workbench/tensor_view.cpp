@@ -186,7 +186,7 @@ void collect_tensors(const Value& value, std::vector<Tensor>& tensors) {
   }
 }
 
-// What the dump holds of a value; a sample of all elements in its own shape, since it is the tensor.
+// The content of a value in the dump; a sample of all elements in its own shape, since it is the tensor.
 struct LoadedValue {
   Value value;
   bool is_part = false;  // a sample of some elements, of rank 1
@@ -202,7 +202,7 @@ Result<LoadedValue> load_value(const DumpReader& dump, int32_t index) {
   return loaded;
 }
 
-// What a dump keeps of a value's statistics, where its elements have any.
+// The statistics that a dump keeps of a value, where its elements have any.
 std::optional<TensorStatistics> kept_statistics(const DumpEntry& entry) {
   return entry.type.dtype == DType::string ? std::nullopt : entry.statistics;
 }
@@ -305,7 +305,7 @@ std::string value_list_to_json(const DumpReader& dump) {
 
 namespace {
 
-// What a plan does not have is told once, of all iterations: it answers for each that was run.
+// A value that a plan lacks is announced once for all iterations: the absence answers for each that was run.
 int32_t find_absence(const DumpReader& dump, const std::string& path) {
   const std::string static_path = diff::static_path(path);
   const int32_t found = static_path == path ? -1 : dump.find(static_path);

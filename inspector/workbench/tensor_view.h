@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `tensor` prints: the list of a dump's values, or one value's elements, statistics and histogram.
+// The output of `tensor`: the list of a dump's values, or one value's elements, statistics and histogram.
 #pragma once
 
 #include <string>

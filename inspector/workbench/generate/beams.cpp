@@ -127,7 +127,7 @@ std::vector<BeamSearch::Hypothesis> BeamSearch::go_on(int64_t prompt, const std:
   return next;
 }
 
-// Whether the best running beam could still exceed the worst finished one.
+// Checks whether the best running beam could still exceed the worst finished one.
 void BeamSearch::check_improvement(int64_t prompt) {
   const auto beams = static_cast<size_t>(settings_.beams), first = static_cast<size_t>(prompt) * beams;
   const bool looks_ahead = settings_.early_stopping == EarlyStopping::never && settings_.length_penalty > 0;

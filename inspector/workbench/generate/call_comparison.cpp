@@ -96,7 +96,7 @@ Result<Value> as_type(const Value& value, DType dtype) {
   return Value(std::move(converted));
 }
 
-// What B is given where it must compute the same as A: its own inputs, with A's caches and encoder states.
+// The inputs of B where it must compute the same as A: its own, with A's caches and encoder states.
 Result<std::vector<Value>> inputs_as_in_a(const Part& a, const std::vector<Value>& inputs_a, const Part& b,
                                           std::vector<Value> inputs_b) {
   const auto pairs = pair_caches(b.roles.past, a.roles.past);
@@ -238,7 +238,7 @@ Status CallComparison::look_into(const ModelSide::Call& a, const ModelSide::Call
   return {};
 }
 
-// What the two sides' values of an output differ by is what the next call's input of it may differ by.
+// Remembers the difference of the two sides' values of an output as the limit of the next call's input of it.
 void CallComparison::remember(const std::string& output, const std::string& input, const Comparison& comparison) {
   const auto found = std::ranges::find(comparison.values, escape_name(output), &ValueComparison::path);
   if (found == comparison.values.end() || !found->metrics.has_value() || found->verdict != Verdict::pass) return;

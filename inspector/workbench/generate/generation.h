@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a generation yields: the tokens, what each step took, and, with two sides, how they compare.
+// The results of a generation: the tokens, the cost of each step, and, with two sides, their comparison.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct GenerationModel {
   int64_t vocabulary = 0;             // 0: not known
 };
 
-// Where the two sides first choose different tokens, or a token is not the expected one.
+// The step at which the two sides first choose different tokens, or a token is not the expected one.
 struct TokenApart {
   int64_t step = 0;
   int64_t row = 0;
@@ -86,7 +86,7 @@ struct Generation {
   std::vector<std::string> written;      // files left behind
   std::shared_ptr<const Model> model_a;  // the decoder, for reports that draw it
 
-  // Whether no token and no value is wrong: exit code 0, else 1.
+  // True where no token and no value is wrong: exit code 0, else 1.
   bool passed() const;
 };
 

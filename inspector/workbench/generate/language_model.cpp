@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the models of a folder are, by the layouts of exporters.
+// The models of a folder, by the layouts of exporters.
 #include "inspector/workbench/generate/language_model.h"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ class Loop {
   }
 
  private:
-  // What one side makes of one row's logits.
+  // The choice of one side for one row's logits.
   struct Choice {
     int64_t token = -1;
     double logprob = 0, margin = 0;

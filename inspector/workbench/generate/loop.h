@@ -11,7 +11,7 @@
 
 namespace parallax::generate {
 
-// What a step of the models yields.
+// The logits of one step of the models.
 struct StepLogits {
   int64_t vocabulary = 0;
   std::vector<float> a, b;  // of the last position of each row; `b`: of the second side, empty where there is none

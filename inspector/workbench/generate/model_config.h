@@ -14,8 +14,9 @@ struct ModelConfig {
   std::string decoder_file;  // of genai_config.json; empty: none is named
 };
 
-// Of what several files say, generation_config.json wins over config.json, and that over genai_config.json. A folder
-// without any of them gives nothing. Errors: usage, for a file that is no JSON object or has a value of another kind.
+// A setting that several files have follows a precedence: generation_config.json wins over config.json, and that over
+// genai_config.json. A folder without any of them gives nothing. Errors: usage, for a file that is no JSON object or
+// has a value of another kind.
 Result<ModelConfig> read_model_config(const std::string& folder);
 
 }  // namespace parallax::generate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `generate` is asked: the models that are opened once, and the settings of one generation.
+// The request of `generate`: the models that are opened once, and the settings of one generation.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace parallax {
 
-// Where the past of the tokens is kept: in the session, which appends to it; outside, given and returned with each
+// The storage of the past of the tokens: in the session, which appends to it; outside, given and returned with each
 // step; nowhere, so that all tokens are computed again with each step.
 enum class CacheMode : uint8_t { automatic, in_place, copy, none };
 
@@ -26,7 +26,7 @@ enum class EarlyStopping : uint8_t { no, yes, never };
 // "merged".
 using ModelsByRole = std::map<std::string, std::shared_ptr<const Model>>;
 
-// What a Generator opens.
+// The models that a Generator opens.
 struct GeneratorRequest {
   std::string model;    // an ONNX file or a folder; only a title where `models` is given
   std::string against;  // the same for the second side; empty: one model

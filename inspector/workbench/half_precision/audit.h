@@ -18,7 +18,7 @@
 
 namespace parallax {
 
-// What half precision does to a node, the worst first.
+// The effect of half precision on a node, the worst first.
 enum class HalfClass : uint8_t {
   must,       // a value that is finite in float32 leaves the range, or is an integer that the type cannot count
   wide_sum,   // the running sum may leave the range though operands and result do not

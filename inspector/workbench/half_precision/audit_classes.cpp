@@ -40,7 +40,7 @@ bool leads_to_mask(const Graph& graph, ValueId id, int depth = 0) {
   });
 }
 
-// Whether the value goes, through moves alone, to a Cast to an integer type.
+// True where the value goes through copies alone to a Cast to an integer type.
 bool becomes_index(const Graph& graph, ValueId id, int depth = 0) {
   constexpr int kMostSteps = 16;
   if (depth > kMostSteps) return false;
@@ -81,7 +81,7 @@ class AuditGraph::Builder {
   static bool is_float32(const Graph& graph, const ValueSite* slot, ValueId id) {
     const ValueDef& value =
         slot != nullptr && slot->graph != nullptr ? value_at(*slot->graph, slot->value) : value_at(graph, id);
-    // Of bodies of functions the types are known to a call alone: those are taken for float32 until a tensor is seen.
+    // The types in bodies of functions are known only at a call: they are taken for float32 until a tensor is seen.
     return value.type.kind == TypeInfo::Kind::unknown ||
            (value.type.kind == TypeInfo::Kind::tensor && value.type.dtype == DType::float32);
   }

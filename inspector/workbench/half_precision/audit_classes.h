@@ -47,7 +47,7 @@ class AuditGraph {
     const ValueSite& site = sites_->sites()[static_cast<size_t>(slot)];
     return site.scope + site.escaped_name;
   }
-  // Whether an input or output of the model has left the range in any set.
+  // True where an input or output of the model has left the range in any set.
   bool edge_overflows() const { return edge_overflows_; }
 
  private:
@@ -83,7 +83,7 @@ class AuditGraph {
 // where it does not add.
 std::optional<double> accumulated_bound(const Node& node, const Graph& graph,
                                         const std::vector<const ValueRange*>& inputs, const ValueRange* output);
-// What the bound needs of the node's input at `index`: a Wanted.
+// The values of the node's input at `index` that the bound needs: a Wanted.
 uint8_t wanted_for_sums(const Node& node, size_t index);
 
 }  // namespace parallax::audit

@@ -9,7 +9,7 @@
 
 namespace parallax::audit {
 
-// Of all tensors that one value slot held in one run.
+// The range of all tensors that one value slot held in one run.
 struct ValueRange {
   bool is_seen = false;
   int64_t count = 0, beyond = 0, below = 0, not_finite = 0;
@@ -24,7 +24,7 @@ struct ValueRange {
   int64_t last_dim = 0, elements = 0;  // of one tensor
 };
 
-// What else than ranges is wanted of a slot.
+// The data of a slot that are wanted besides ranges.
 enum Wanted : uint8_t { kNothingElse = 0, kIntegers = 1, kRows = 2, kColumns = 4 };
 
 struct RangeLimits {

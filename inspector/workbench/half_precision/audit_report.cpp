@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an audit found, as JSON, text and CSV.
+// Reports of an audit as JSON, text and CSV.
 #include <algorithm>
 #include <cmath>
 

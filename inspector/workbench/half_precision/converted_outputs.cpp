@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-// What of two values has been added up.
+// The sums over the elements of two values so far.
 struct ErrorSums {
   double difference = 0, norm = 0;  // squares
   int64_t unequal = 0, count = 0;   // elements that are no floats

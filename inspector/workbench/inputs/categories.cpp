@@ -72,7 +72,7 @@ std::vector<int64_t> constant_of(const Graph& graph, const Node& node, size_t sl
   return tensor.defined() && is_integer(tensor.dtype()) ? to_int64s(tensor) : std::vector<int64_t>{};
 }
 
-// Where the input's columns stand in a value: column c of it is the input's column c - shift, or all are one of them.
+// The relation of a value's columns to the input's: column c is the input's column c - shift, or all are one of them.
 struct Standing {
   int64_t shift = 0;
   std::optional<int64_t> only;
@@ -118,7 +118,7 @@ class Walk {
       follow(node.outputs[0], *next, steps + 1);
   }
 
-  // Where the columns stand behind the node; nothing where it makes something else of them.
+  // The columns after the node; nothing where it computes something else from them.
   std::optional<Standing> behind(const Node& node, size_t slot, Standing standing) const {
     if (node.op_type == "Tokenizer" || node.op_type == "StringSplit") {
       standing.is_prose = true;

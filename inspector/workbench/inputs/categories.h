@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model of classical features knows of the values of an input: the words and numbers that its encoders list.
+// The values of an input that a model of classical features knows: the words and numbers that its encoders list.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace parallax {
 
-// What one column of an input may hold; one of the two lists is empty, or both where nothing is known of it.
+// The values that one column of an input may hold; one of the two lists is empty, or both where nothing is known of it.
 struct Categories {
   std::vector<std::string> texts;
   std::vector<double> numbers;

@@ -99,7 +99,7 @@ class Walk {
       follow(graph, graph.outputs[carried], false);
   }
 
-  // What a branch or a loop hands out.
+  // Follows the outputs of a branch or a loop.
   void follow_outputs(const Graph& body, int32_t output, const Node& node) {
     const size_t index = static_cast<size_t>(output) + (node.op_type == "Loop" ? 1 : 0);
     if (index < body.outputs.size()) follow(body, body.outputs[index], false);

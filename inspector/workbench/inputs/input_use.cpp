@@ -133,7 +133,7 @@ InputUse segments_of(const Graph& graph, const Node& node) {
   return table == kNoValue ? InputUse{} : indices_of(graph, table, 0);
 }
 InputUse features_of(const Graph& graph, const Node& node) { return indices_of(graph, node.inputs[0], -1); }
-// What is written into a cache must end within it.
+// A write into a cache must end within it.
 InputUse steps_of(const Graph& graph, const Node& node) {
   const int64_t axis = int_attribute(node, "axis", -2);
   InputUse use = indices_of(graph, node.inputs[0], axis);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph does with one of its inputs, found by following its readers: the ground for generating data that suits
-// its use.
+// The use of an input in a graph, found by following its consumers: the basis for generating data that suit it.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +41,7 @@ struct InputUse {
 
 // The meaning that `node` gives to what it reads as input number `slot`; nothing when it gives none.
 std::optional<InputUse> meaning_at(const Graph& graph, const Node& node, size_t slot);
-// Whether `node` hands the elements of its first input on as they are, apart from casts and bounds.
+// True where `node` returns the elements of its first input unchanged, but for casts and bounds.
 bool is_transparent(const Node& node);
 
 InputUse find_input_use(const Graph& graph, ValueId input);

@@ -21,7 +21,7 @@ struct DimPair {
   const Dim& b() const { return (*in_b.type.dims)[axis]; }
 };
 
-// Of inputs that need data.
+// The dimensions of inputs that need data, in pairs.
 std::vector<DimPair> paired_dims(const Graph& a, const Graph& b) {
   std::vector<DimPair> pairs;
   const SignatureMatch match = match_inputs(a, b);

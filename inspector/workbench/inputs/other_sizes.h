@@ -6,11 +6,11 @@
 
 namespace parallax {
 
-// What B fixes of A's inputs. Errors: usage, where no data suits both.
+// The sizes of A's inputs that B fixes. Errors: usage, where no data suits both.
 Result<OtherSizes> sizes_of_other(const Model& a, const Model& b);
 
-// Whether the data generated for A's free dimensions fit B's fixed ones. Errors: usage, naming the options that make
-// it.
+// Checks that the data generated for A's free dimensions fit B's fixed ones. Errors: usage, naming the options that
+// make it.
 Status check_sizes_for_other(const Model& a, const std::vector<Value>& values, const Model& b,
                              const InputRequest& request);
 

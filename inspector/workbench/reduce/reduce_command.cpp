@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using transform::Part;
 using transform::PartData;
 
-// What sh answers for a command that it cannot run, and for one that it cannot find.
+// The exit codes of sh for a command that it cannot run, and for one that it cannot find.
 constexpr int kCannotRun = 126, kCannotFind = 127;
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }

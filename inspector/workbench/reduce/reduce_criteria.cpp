@@ -17,7 +17,7 @@ namespace {
 using transform::Part;
 using transform::PartData;
 
-// What no other candidate could mend.
+// Errors that no other candidate could avoid.
 bool ends_the_search(const Error& error) {
   return error.code == ErrorCode::io || error.code == ErrorCode::out_of_memory || error.code == ErrorCode::cancelled;
 }

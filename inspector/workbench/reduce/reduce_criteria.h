@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What failing means to a reduction: two executors part, two models part, or a command says so. Private to `reduce`.
+// The failure criteria of a reduction: two executors diverge, two models diverge, or a command fails. Private to
+// `reduce`.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace parallax {
 
-// What every criterion works with.
+// The data that every criterion works with.
 struct ReduceContext {
   const ReduceRequest& request;
   const ExecutorFactory& make_executor;
@@ -44,7 +45,7 @@ Result<bool> candidate_check_fails_on_model(const ReduceContext& context, const 
 // command cannot be run.
 Result<bool> command_fails_on_model(const ReduceContext& context, const transform::Part& part);
 
-// Whether --fail-regex is a regular expression; empty: none was given. Errors: usage.
+// Checks that --fail-regex is a regular expression; empty: none was given. Errors: usage.
 Status check_fail_regex(const std::string& text);
 
 // Writes a file that may be executed. Errors: io.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `reduce` found, as JSON and text.
+// Reports of `reduce` as JSON and text.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
