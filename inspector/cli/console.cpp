@@ -24,7 +24,7 @@ bool is_control(char character) {
   return byte < 0x20 || byte == 0x7F;
 }
 
-// Where a colour of our reports, ESC [ digits m, that begins at `begin` ends; `begin` where it is none.
+// The end of a color sequence of our reports, ESC [ digits m, that begins at `begin`; `begin` where it is none.
 size_t end_of_colour(std::string_view text, size_t begin) {
   if (text.substr(begin, 2) != "\033[") return begin;
   const size_t end = text.find_first_not_of("0123456789", begin + 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal: results to stdout, messages to stderr, colour and progress only where a person sees them.
+// The terminal: results to stdout, messages to stderr, color and progress only where a person sees them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ void hold_standard_streams();
 
 // To stdout, as it is; to a terminal without control characters.
 void print(std::string_view text);
-void print_coloured(std::string_view text);  // the same, but for our colours, where `text` has no others
+void print_coloured(std::string_view text);  // the same, but for our colors, where `text` has no others
 bool flush_output();                         // false when stdout could not take everything (a full disk)
 bool stdout_takes_colour();                  // a terminal, and NO_COLOR is unset
 bool stderr_is_terminal();

@@ -14,7 +14,7 @@
 namespace parallax::cli {
 namespace {
 
-// Where two models were given in place of dumps: what compares them.
+// Names the commands that compare models, where two models were given in place of dumps.
 void point_to_models(std::string_view verb, const std::string& a, const std::string& b) {
   ImportOptions options;
   options.validate = false;

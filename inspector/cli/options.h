@@ -56,7 +56,7 @@ struct ReportOptions {
   Status keep_inputs(const std::vector<std::string>& inputs) const;  // as below, for all of the files
 };
 
-// Where a dump is written, a name that says the file is of another kind is refused: usage.
+// Refuses to write a dump under a name that says the file is of another kind: usage.
 Status check_dump_name(std::string_view option, const std::string& output);
 
 // The exit code of a comparison: 0 pass, 1 diverged or inconclusive.
