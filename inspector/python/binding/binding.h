@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each file of the module binds: module.cpp calls them in this order.
+// The bindings of each file of the module: module.cpp calls them in this order.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -60,7 +60,7 @@ struct ManagedTensorVersioned {
 constexpr uint64_t kReadOnlyFlag = 1;
 constexpr int32_t kHostDevice = 1, kCudaDevice = 2;
 
-// What a capsule owns: the structure it shows and the tensor behind it.
+// The objects that a capsule owns: the structure it exposes and the tensor that the structure describes.
 template <class Managed>
 struct Exported {
   Managed managed{};

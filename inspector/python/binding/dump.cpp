@@ -312,7 +312,7 @@ void begin_run(WriterHandle& self, const std::string& executor, const std::strin
   });
 }
 
-// What a list or a dict of arrays is: a sequence or a map of what its first one is; numbers alone are a tensor.
+// The type of a list or a dict of arrays: a sequence or a map of the first one's type; numbers alone are a tensor.
 TypeInfo type_of_containers(nb::handle object) {
   const bool is_list = nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object);
   const auto type_of_first = [](nb::handle first) {

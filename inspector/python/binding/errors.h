@@ -34,7 +34,7 @@ inline void unwrap(Status status) {
   if (!status.ok()) raise(std::move(status).error());
 }
 
-// What str() makes of an object.
+// The text that str() returns for an object.
 std::string text_of(nanobind::handle object);
 
 // The truth of an object, as `if` sees it: numpy's own bool is no bool. Raises what it raises.

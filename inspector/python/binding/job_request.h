@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the jobs share: models, inputs and options of a run out of keyword arguments, by the readers that the command
-// line uses.
+// Parts that the jobs share: models, inputs and options of a run out of keyword arguments, by the readers that the
+// command line uses.
 #pragma once
 
 #include <memory>

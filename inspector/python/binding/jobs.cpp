@@ -69,7 +69,7 @@ nb::object run_one(Fields& fields) {
 void watch(RunRequest& run, const nb::object& on_value, Caller& caller) {
   if (on_value.is_none()) return;
   run.on_value = [&caller, function = on_value.ptr()](const ValueComparison& value) {
-    // What it raises ends the run.
+    // An exception of the function ends the run.
     static_cast<void>(caller.call([&] { nb::borrow(function)(value_to_json(value)); }));
   };
 }

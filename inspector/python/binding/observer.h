@@ -22,7 +22,7 @@ class PythonObserver final : public Observer {
 
   // The object, which the caller keeps alive while a run lasts.
   void watch_with(nb::handle object) { object_ = object; }
-  // What the object raised, once; it stopped the run. With the GIL.
+  // The exception that the object raised, once; it stopped the run. With the GIL.
   std::optional<nb::python_error> take_failure() { return std::exchange(failure_, std::nullopt); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the module asks other packages for, imported when it is needed: numpy, torch where it is loaded, ml_dtypes.
+// Functions of other packages, imported when they are needed: numpy, torch where it is loaded, ml_dtypes.
 #pragma once
 
 #include <nanobind/nanobind.h>

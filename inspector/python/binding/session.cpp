@@ -360,7 +360,7 @@ class PythonSession {
     throw nb::python_error(std::move(*failure));
   }
 
-  // The same object is the same observer, which has been asked what it wants; nothing keeps it alive between runs.
+  // An object that observed before is not asked again which values it wants; nothing keeps it alive between runs.
   void observe_with(nb::handle object) {
     const nb::gil_scoped_acquire gil;
     const bool is_known = watching_ != nullptr && watched_by_.is_valid() && watched_by_().is(object);

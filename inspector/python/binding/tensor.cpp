@@ -28,7 +28,7 @@ DType dtype_named(const std::string& name) {
   raise(usage_error(fmt::format("there is no element type '{}' (known: {})", name, names)));
 }
 
-// The same bytes under another type of that width: bfloat16 in an array of uint16.
+// The bytes as elements of another type of that width: bfloat16 in an array of uint16.
 Tensor reinterpreted(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
   if (bits_of(dtype) != bits_of(tensor.dtype()) || bits_of(dtype) == 0)

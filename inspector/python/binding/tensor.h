@@ -24,7 +24,7 @@ ArrayKind array_kind_of(std::string_view name);
 // From a Tensor, an array with __dlpack__, a buffer or __array__, a number or nested lists. Contiguous arrays share
 // their memory with the tensor, which keeps them alive; others are copied once. Raises UsageError, naming the type.
 TensorHandle tensor_from(nb::handle object);
-// Whether `object` is something that tensor_from takes without numpy making an array of it first.
+// True where `object` is something that tensor_from takes without numpy making an array of it first.
 bool is_array(nb::handle object);
 bool is_numpy_array(nb::handle object);
 bool is_torch_tensor(nb::handle object);

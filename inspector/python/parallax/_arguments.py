@@ -39,7 +39,7 @@ class ModeOptions(TypedDict, total=False):
     ``rewrite``: patterns applied before planning ("default", "none", "all", "standard", "-NAME", "+NAME").
     ``observe_all``: nothing is fused or folded away. ``fallback``: "reference" runs nodes without a kernel. ``tf32``:
     matrix products of float32 may use TF32 on cuda. ``accumulate``: "default" or "fp32". ``keep_casts``:
-    reference:double honours casts to narrower types. ``memory_limit``: bytes, or "2GiB". ``threads``: of the whole
+    reference:double honors casts to narrower types. ``memory_limit``: bytes, or "2GiB". ``threads``: of the whole
     process.
     """
 

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx
 
-# Where the origin of an initializer begins.
+# The column at which the origin of an initializer begins.
 _ORIGIN_COLUMN = 70
 _SHOWN_ELEMENTS = 5
 

@@ -319,7 +319,7 @@ def _surviving_values(model: onnx_ir.Model, wrapped: Wrapped) -> dict[str, str]:
     present = {str(v.name) for v in model.graph.inputs} | set(model.graph.initializers)
     present.update(str(v.name) for node in model.graph for v in node.outputs)
     renamed = {i.placeholder: i.name for i in wrapped.inputs}
-    # Where the operator computes in a wider type, its value is that of the cast that follows.
+    # An operator that computes in a wider type has the value of the cast that follows.
     renamed.update({
         node.name: next(iter(node.users)).name for node in wrapped.program.graph.nodes
         if node.name in wrapped.dtypes and dtype_of(node) != wrapped.dtypes[node.name] and node.users})
