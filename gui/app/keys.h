@@ -6,7 +6,7 @@
 
 namespace parallax::gui {
 
-// Of GLFW's key and modifiers; "" for keys that stand in no chord (the modifiers themselves).
+// The chord of GLFW's key and modifiers; "" for keys that cannot be part of a chord (the modifiers themselves).
 std::string chord_of(int key, int modifiers);
 // A letter of Unicode in UTF-8.
 std::string utf8_of(unsigned int code);

@@ -125,8 +125,8 @@ Status run_unattended(const Options& options, Stage& stage, Ui& ui) {
   return {};
 }
 
-// What is shown, and where the widgets are. Whoever drives the window from outside may give a FIFO: each state waits
-// there until it is read.
+// Writes the state of the viewer and the rectangles of its widgets. A program that drives the window may give a FIFO:
+// each state waits there until it is read.
 void write_state(const std::string& path, Ui& ui) {
   std::vector<NamedPlace> places;
   for (const auto& [name, widget] : ui.widgets) places.push_back({name, widget.middle().x, widget.middle().y});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept between two starts: theme, sizes of panes, recent files. A text file in the XDG configuration folder.
+// Settings that are kept between two starts: theme, sizes of panes, recent files. A text file in the XDG configuration
+// folder.
 #pragma once
 
 #include <span>

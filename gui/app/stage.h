@@ -18,7 +18,7 @@ struct Picture {
   std::vector<uint8_t> rgba;  // rows from the top
 };
 
-// What a script's mouse does, instead of the real one.
+// The mouse of a UI script, in place of the real one.
 struct ScriptedMouse {
   bool is_on = false;
   ImVec2 place{-1, -1};
@@ -56,9 +56,9 @@ Result<std::unique_ptr<Window>> make_window(const StageOptions& options, Ui& ui)
 
 // For both: textures of the current GL context.
 ImTextureID make_gl_texture(ImTextureID old, int width, int height, const uint32_t* pixels);
-// Of the framebuffer that is bound.
+// The picture of the framebuffer that is bound.
 Picture read_gl_picture(int width, int height);
-// Of the last frame, drawn once more: what a window holds after it was shown is undefined.
+// The picture of the last frame, drawn once more: the content of a window after it was shown is undefined.
 Picture draw_gl_picture(int width, int height);
 
 }  // namespace parallax::gui

@@ -21,8 +21,8 @@ namespace {
 constexpr int kFramesAfterEvent =
     6;  // ImGui settles within so many: a text field has the keyboard four frames after a key
 
-// What the callbacks leave for the loop. Keys come from here and not from ImGui, which looks once a frame and misses
-// what is pressed and released in between.
+// The events that the callbacks leave for the loop. Keys come from here and not from ImGui, which polls once a frame
+// and misses keys that are pressed and released in between.
 struct Events {
   std::vector<Typed> typed;
   std::vector<std::string> dropped;

@@ -22,7 +22,7 @@ class Background {
   Background& operator=(const Background&) = delete;
   ~Background() { drop(); }
 
-  // What was begun before is dropped. `wake` is called from the thread.
+  // Starts `work` and drops the work that was begun before. `wake` is called from the thread.
   void start(Work work, bool is_short, std::function<void()> wake) {
     drop();
     cancel_ = CancelToken();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bars above and below: menus, search, what colours mean, messages, status.
+// The bars above and below: menus, search, what colors mean, messages, status.
 #include <algorithm>
 #include <filesystem>
 

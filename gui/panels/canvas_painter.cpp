@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the painter does for each box and wire.
+// Drawing of each box and wire.
 #include "gui/panels/canvas_painter.h"
 
 #include <algorithm>

@@ -88,7 +88,7 @@ void describe_hovered(Ui& ui, int32_t item) {
 
 }  // namespace
 
-// Which iteration of a loop (or step of a decoder) the colours tell of.
+// Which iteration of a loop (or step of a decoder) the colors tell of.
 void draw_iterations(Ui& ui) {
   Viewer& viewer = *ui.viewer;
   const int64_t count = viewer.document()->iterations;
@@ -123,7 +123,7 @@ void draw_canvas(Ui& ui) {
     return;
   }
   const bool resized = viewer.graph.canvas_width != size.x || viewer.graph.canvas_height != size.y;
-  // What was in the middle stays there.
+  // The middle of the canvas stays in the middle.
   if (viewer.graph.pixel_scale != ui.scale) {
     const bool was_fitted = viewer.graph.is_fitted;
     viewer.graph.zoom_at(viewer.graph.canvas_width / 2, viewer.graph.canvas_height / 2,

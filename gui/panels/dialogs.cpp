@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What opens over the windows: the palette of commands, the keys, opening, running.
+// Dialogs that open over the windows: the palette of commands, the keys, opening, running.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -270,7 +270,7 @@ void draw_goto(Ui& ui) {
   end_dialog();
 }
 
-// What lies behind a dialog steps back.
+// Dims the windows under a dialog.
 void dim_all(const Ui& ui) {
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);

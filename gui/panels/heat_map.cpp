@@ -40,7 +40,7 @@ void fit(TensorUi& tensor, const TensorModel& model, ImVec2 size, float scale) {
   tensor.is_fitted = true;
 }
 
-// Where it was asked for by a zoom of 0. What is zoomed or drawn has a size.
+// Fits the picture where a zoom of 0 asked for it. Zooming and drawing set a size.
 void fit_where_asked(TensorUi& tensor, const TensorModel& model, ImVec2 size, float scale) {
   const bool is_placed = tensor.zoom > 0 && std::isfinite(tensor.origin.x) && std::isfinite(tensor.origin.y);
   if (!is_placed) fit(tensor, model, size, scale);
@@ -114,7 +114,7 @@ void draw_numbers(Ui& ui, const Place& place, ImDrawList* list) {
   });
 }
 
-// Small cells may be missed: NaN and infinities get a mark that does not depend on colour.
+// Small cells may be missed: NaN and infinities get a mark that does not depend on color.
 void draw_special_marks(Ui& ui, const Place& place, ImDrawList* list) {
   const TensorPane& pane = ui.viewer->tensor();
   const SliceHistogram& histogram = ui.tensor.figures.histogram;
@@ -222,7 +222,7 @@ const TensorUi::Heat& heat_of(Ui& ui, size_t slot, TensorMode mode) {
     heat.version = pane.version;
     heat.range_version = pane.range_version;
     heat.mode = mode;
-    // A and B share a range: equal colours mean equal values.
+    // A and B share a range: equal colors mean equal values.
     const bool is_shared = mode == pane.mode || (mode < TensorMode::difference && pane.mode < TensorMode::difference);
     const std::optional<ValueRange> range = is_shared ? std::optional(pane.range) : std::nullopt;
     const auto make = [model = *pane.model, mode, range, filter = pane.filter](const CancelToken& stop) mutable {

@@ -16,7 +16,7 @@ void draw_lists(Ui& ui);                         // alerts, table, causes
 void draw_canvas(Ui& ui);                        // the graph
 void draw_iterations(Ui& ui);                    // the choice of one, where values are repeated
 void draw_ribbon(Ui& ui);                        // all values in execution order, as one strip
-void draw_legend(Ui& ui);                        // what the graph's colours mean
+void draw_legend(Ui& ui);                        // what the graph's colors mean
 float legend_height(const Ui& ui, float width);  // 0 where there is nothing to tell
 void draw_inspector(Ui& ui);
 void draw_tensor(Ui& ui);

@@ -224,7 +224,7 @@ void draw_channels(Ui& ui) {
   ImGui::EndTable();
 }
 
-// Nine by nine elements, in colour and in numbers.
+// Nine by nine elements, in color and in numbers.
 void draw_around(Ui& ui) {
   const TensorPane& pane = ui.viewer->tensor();
   if (pane.element < 0) return headline("pick an element, or press E for the worst");

@@ -119,7 +119,7 @@ void ask_for_figures(Ui& ui) {
   tensor.figures_work.start(make, pane.model->is_short(pane.mode), ui.viewer->wake);
 }
 
-// Whether the figures are those of what is shown.
+// True where the figures are those of the shown slice.
 bool has_figures(Ui& ui) {
   ask_for_figures(ui);
   TensorPane& pane = ui.viewer->tensor();

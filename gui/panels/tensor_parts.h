@@ -8,7 +8,7 @@ namespace parallax::gui {
 
 constexpr size_t kMostWorst = 1000;  // elements listed
 
-// What the first, or only, side of the model is called.
+// The name of the first, or only, side of the model.
 inline const char* only_side(const TensorPane& pane) {
   return !pane.model->has_b() && pane.mode == TensorMode::b ? "B" : "A";
 }

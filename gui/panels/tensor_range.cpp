@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Beside the heat map: the range its colours span, how often values occur, and the element picked.
+// Beside the heat map: the range its colors span, how often values occur, and the element picked.
 #include <algorithm>
 #include <cmath>
 
@@ -13,13 +13,13 @@ namespace {
 
 constexpr ImU32 kSideA = IM_COL32(0x43, 0x93, 0xC3, 200), kSideB = IM_COL32(0xEE, 0x88, 0x66, 255);
 
-// What the bar spans: all values, and the range where it reaches beyond them.
+// The range of the bar: all values, and the range where it reaches beyond them.
 ValueRange bar_of(const Ui& ui) {
   const ValueRange range = ui.viewer->tensor().range;
   return {std::min(ui.tensor.figures.whole.low, range.low), std::max(ui.tensor.figures.whole.high, range.high)};
 }
 
-// The colours along the bar, with a handle at each end of the range that the mouse drags.
+// The colors along the bar, with a handle at each end of the range that the mouse drags.
 void draw_bar(Ui& ui, float width, float height) {
   const TensorPane& pane = ui.viewer->tensor();
   ImGui::InvisibleButton("##range", {width, height});

@@ -39,7 +39,7 @@ struct Fonts {
 // Bakes the embedded faces into the current context's atlas. `scale` is 1 on ordinary screens.
 Fonts bake_fonts(float scale);
 
-// Where a widget was drawn in this frame; scripts and tests click it by name.
+// A widget's rectangle in this frame; scripts and tests click it by name.
 struct Widget {
   ImVec2 least, greatest;
   ImVec2 middle() const { return {(least.x + greatest.x) / 2, (least.y + greatest.y) / 2}; }
@@ -61,8 +61,8 @@ struct HeatPicture {
   HeatImage image;
 };
 
-// What the tensor viewer keeps between frames. Pictures and figures are made again when their version is not the
-// pane's; while that takes a thread, the pane says so.
+// The state that the tensor viewer keeps between frames. Pictures and figures are made again when their version is not
+// the pane's; while that takes a thread, the pane says so.
 struct TensorUi {
   struct Heat {
     TensorMode mode = TensorMode::a;
@@ -128,10 +128,10 @@ struct Ui {
   void mark(std::string name, ImVec2 least, ImVec2 greatest);
 };
 
-// Colours of ImGui's own widgets.
+// Colors of ImGui's own widgets.
 void apply_theme(const Theme& theme, float scale);
 ImU32 to_imgui(Colour colour);
-// The theme's colour with another opacity.
+// The theme's color with another opacity.
 ImU32 faded(ImU32 colour, float opacity);
 
 // Text over as many lines as it needs, broken at blanks only: numbers stay whole.
@@ -163,7 +163,7 @@ std::string drawable_text(const ImFont* font, std::string_view text);
 
 // The drawable text cut to a width, "..." at its end.
 std::string cut_text(const ImFont* font, float size, std::string_view text, float width);
-// The same at its beginning: of a path the end tells most.
+// The text cut at its beginning: the end of a path identifies it best.
 std::string cut_front(const ImFont* font, float size, std::string_view text, float width);
 
 }  // namespace parallax::gui

@@ -133,7 +133,7 @@ Status check_models(const RunRequest& request) {
   return {};
 }
 
-// What the command line calls by its options stands in the dialog that asks for a run.
+// Replaces the command line's options in an error by the fields of the dialog that asks for a run.
 Error worded_for_dialog(Error error) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kWords = {
       {{"--fallback=reference runs", "the option 'the reference runs what an executor lacks' (Ctrl+R) runs"},

@@ -32,7 +32,8 @@ class DocumentJob {
                                            ExecutorFactory make_executor, std::function<void()> wake);
   ~DocumentJob();  // cancels and waits
 
-  // What was not taken yet, oldest first: documents (only the newest of several in a row), or why there is none.
+  // Returns the results that were not taken yet, oldest first: documents (only the newest of several in a row), or the
+  // errors in their place.
   std::vector<Result<std::shared_ptr<const Document>>> take();
   bool is_running() const { return is_running_.load(); }
   void cancel() { cancel_.cancel(); }
@@ -47,7 +48,7 @@ class DocumentJob {
   void post(Result<std::shared_ptr<const Document>> document);
   void open_files(const std::vector<std::string>& files, const Policy& policy, const ExecutorFactory& make_executor);
   void run_request(RunRequest request, const ExecutorFactory& make_executor);
-  // Of a run that was cancelled or failed: what it has compared, with the elements that its dumps hold.
+  // Posts the comparison so far of a run that was cancelled or failed, with the elements that its dumps hold.
   void post_what_was_kept(const Document& start, const RunRequest& request, Comparison so_far);
 
   std::string title_;
@@ -60,8 +61,8 @@ class DocumentJob {
   std::thread thread_;
 };
 
-// What to run for the times of a document's nodes: its model, on the executor of side B, else of its only side, else on
-// `otherwise`. Errors: usage, where the model's file is not known.
+// The request that measures the times of a document's nodes: its model, on the executor of side B, else of its only
+// side, else on `otherwise`. Errors: usage, where the model's file is not known.
 Result<RunRequest> request_to_time(const Document& document, const std::string& otherwise);
 
 }  // namespace parallax

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of numbers, one place for graph and tensors. Ramps that keep their order in grey and for people who do not
-// tell red from green; what is no number has colours of its own, outside the ramps.
+// Colors of numbers, one place for graph and tensors. Ramps that keep their order in gray and for people who do not
+// tell red from green; what is no number has colors of its own, outside the ramps.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ Colour signed_colour(double t);
 Colour magnitude_colour(double t);
 // t from 0 to 1: cividis (Nunez, Anderton, Renslow 2018).
 Colour value_colour(double t);
-// What kind of work an operator does: "matrix", "activation", ...; "other" for those that are not known. One colour for
-// each kind, the same in every model: Tol's light scheme.
+// The kind of an operator: "matrix", "activation", ...; "other" for those that are not known. One color for each kind,
+// the same in every model: Tol's light scheme.
 std::string_view kind_of_operator(std::string_view op);
 std::span<const std::string_view> operator_kinds();
 Colour operator_colour(std::string_view op);

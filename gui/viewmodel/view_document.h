@@ -66,7 +66,7 @@ struct Document {
   // The row of what a test_data_set's output (an entry of Comparison::expected) was held against; -1 where there is
   // none.
   int32_t row_of_expected(const ValueComparison& expected) const;
-  // What the dumps say of a row's values; null where they say nothing.
+  // The statistics that the dumps hold of a row's values; null where they hold none.
   const TensorStatistics* statistics_a(const ValueRow& row) const;
   const TensorStatistics* statistics_b(const ValueRow& row) const;
   int32_t find_row(const std::string& path) const;  // -1 when there is none
@@ -76,17 +76,17 @@ struct Document {
 // corrupt_file, invalid_model. Two dumps open without their comparison: with_comparison() brings it.
 Result<std::shared_ptr<const Document>> open_document(const std::vector<std::string>& files);
 
-// The same document with the time of each node.
+// The document with the time of each node.
 std::shared_ptr<const Document> with_times(const Document& document, const ProfileResult& profile);
 
-// The same document, its values compared.
+// The document with its values compared.
 std::shared_ptr<const Document> with_comparison(const Document& document, Comparison comparison);
 
 // A run's result as a document; `model` is A's.
 Result<std::shared_ptr<const Document>> document_of_run(std::shared_ptr<const Model> model,
                                                         std::shared_ptr<const GraphItems> items, Comparison comparison,
                                                         std::optional<RunOrigin> run = {});
-// The same with the run's two dumps, whose elements can be looked at. Errors: as of opening them.
+// The document with the run's two dumps, whose elements can be shown. Errors: as of opening them.
 Result<std::shared_ptr<const Document>> document_of_dumps(const Document& start, const std::string& a,
                                                           const std::string& b, Comparison comparison, RunOrigin run);
 

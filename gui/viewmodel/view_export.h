@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph as it is shown, its groups open and closed as they are, in the colours they have: as SVG, and as dot for
+// The graph as it is shown, its groups open and closed as they are, in the colors they have: as SVG, and as dot for
 // other tools.
 #pragma once
 

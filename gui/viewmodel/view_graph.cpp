@@ -78,7 +78,7 @@ bool GraphView::can_open(int32_t item) const {
   return items().item(item).has_children() && items().item(item).kind != GraphItem::Kind::body && item != 0;
 }
 
-// What was clicked stays where it is on the screen.
+// The item that was clicked keeps its position on the screen.
 void GraphView::relayout_keeping(int32_t item) {
   const auto place = [&]() -> const SceneBox* {
     const int32_t box = scene_.box_of_item.empty() ? -1 : scene_.box_of_item[static_cast<size_t>(item)];
@@ -108,7 +108,8 @@ void GraphView::set_open(int32_t item, bool open, bool recursive) {
   relayout_keeping(item);
 }
 
-// What is selected and in sight, or what is drawn nearest to the middle; of that, where blocks lie in blocks, a node.
+// The selected item if it is visible, else the one that is drawn nearest to the middle; where blocks are nested, a
+// node.
 int32_t GraphView::anchor(int32_t selected) {
   const float left = camera.x, right = camera.x + canvas_width / camera.zoom;
   const float top = camera.y, bottom = camera.y + canvas_height / camera.zoom;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphView: which groups are open, where things stand, what colour they have, and what part of it is looked at.
+// GraphView: which groups are open, where things stand, what color they have, and what part of it is looked at.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,10 @@ struct ColourByInfo {
 };
 std::span<const ColourByInfo> colourings();
 
-// What is known below an item: of a node its own values, of a group those of all its nodes.
+// The values of an item: of a node its own, of a group those of all its nodes.
 struct ItemSummary {
   int32_t worst_row = -1;
-  double number = -1;  // of what colours are by, of a group the worst, of times the sum; below 0: nothing known
+  double number = -1;  // of what colors are by, of a group the worst, of times the sum; below 0: nothing known
   int32_t diverged = 0, passed = 0, mistrusted = 0, not_compared = 0;
 };
 
@@ -33,7 +33,7 @@ struct ItemLook {
   Colour fill;
   bool is_neutral = true;   // fill is the theme's
   bool is_hatched = false;  // fused, folded, absent
-  bool is_bad = false;      // a thick border: colour is never the only sign
+  bool is_bad = false;      // a thick border: color is never the only sign
   std::string badge;        // "37x", "fused into X"; short
 };
 
@@ -123,7 +123,7 @@ class GraphView {
   int64_t iteration_ = -1;
   double least_ = 0, greatest_ = 0;  // of the numbers above 0
   std::vector<ItemSummary> summaries_;
-  std::vector<Colour> operator_colours_;  // of items, where colours are by operator
+  std::vector<Colour> operator_colours_;  // of items, where colors are by operator
 };
 
 }  // namespace parallax

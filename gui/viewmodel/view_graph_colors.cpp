@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What colours the graph: the numbers of items, their ramp, and the legend that explains it.
+// Colors of the graph: the numbers of items, their ramp, and the legend that explains it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +26,7 @@ constexpr std::array<ColourByInfo, 9> kColourings = {{{ColourBy::severity, "seve
                                                       {ColourBy::op, "op", "operator", false},
                                                       {ColourBy::time, "time", "time", false}}};
 
-// Severity has fixed steps, so that colours mean the same in every model.
+// Severity has fixed steps, so that colors mean the same in every model.
 struct SeverityStep {
   double from;
   double t;  // along the ramp
@@ -95,8 +95,8 @@ double GraphView::number_of(int32_t row) const {
   }
 }
 
-// Whether a row stands for its node rather than the one that does so far. An initializer, which stands at the node that
-// reads it, gives way to what the node makes, unless it diverged and is what went worse.
+// True where a row represents its node better than the one so far. An initializer, which is shown at the node that
+// reads it, yields to the node's outputs, unless it diverged and is worse.
 bool GraphView::stands_before(int32_t row, int32_t known_row, double known_number) const {
   if (known_row < 0) return true;
   const ValueComparison* value = document_->compared(row);

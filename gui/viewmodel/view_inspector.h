@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inspector says of a node and one of its values: sections of lines, each with its text, for whoever shows or
-// prints them.
+// The inspector's content for a node and one of its values: sections of lines, each with its text.
 #pragma once
 
 #include <string>
@@ -31,7 +30,7 @@ struct InspectorView {
   std::string command;  // that prints or repeats what is shown; empty when there is none
 };
 
-// Of an item (a node, a group, an input) and of one of its values; either may be -1.
+// The content for an item (a node, a group, an input) and one of its values; either may be -1.
 InspectorView inspect(const Document& document, int32_t item, int32_t row);
 
 // A word that the shell takes as it stands.

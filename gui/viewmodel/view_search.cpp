@@ -38,7 +38,7 @@ constexpr std::array<Word, 5> kVerdicts = {{{"diverged", Verdict::diverged},
                                             {"missing", Verdict::not_compared},
                                             {"not_compared", Verdict::not_compared}}};
 
-// Whether the values hold NaN (or an infinity) on any side: from the comparison, else from the dumps' statistics.
+// True where the values hold NaN (or an infinity) on any side: from the comparison, else from the dumps' statistics.
 bool has_special(const Document& document, const ValueRow& row, bool nan) {
   if (row.comparison >= 0) {
     const auto& metrics = document.comparison->values[static_cast<size_t>(row.comparison)].metrics;

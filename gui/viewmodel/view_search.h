@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person types to find values: words and conditions, all of which must hold.
+// The query language that finds values: words and conditions, all of which must hold.
 //   attn  op:MatMul  dtype:float16  shape:1x8  err>1e-3  rel>0.01  ulp>4  sev>1  cos<0.99  nan  inf  diverged  pass
 //   mistrusted  missing  path:loop.body[3]
 #pragma once

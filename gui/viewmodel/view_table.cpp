@@ -30,7 +30,7 @@ constexpr std::array<TableColumnInfo, 11> kColumns = {{
     {TableColumn::dtype, "dtype", "element type", false},
 }};
 
-// What a numeric column sorts by; NaN where there is nothing.
+// The sort key of a numeric column; NaN where there is no number.
 double number_of(const Document& document, int32_t row, TableColumn column) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   if (column == TableColumn::order) return row;
@@ -61,7 +61,7 @@ std::string short_text(double value, int digits) { return std::isnan(value) ? ""
 
 std::string severity_text(double severity) { return short_number(severity) + (std::isfinite(severity) ? "x" : ""); }
 
-// What was expected and not met stands with its output, after what the two sides say of it.
+// An expectation that was not met follows its output, after the alerts of the two sides.
 void add_expected_alerts(const Document& document, std::vector<Alert>& alerts) {
   for (const ValueComparison& value : document.comparison->expected) {
     const int32_t row = document.row_of_expected(value);

@@ -45,7 +45,7 @@ struct TableOrder {
 // Rows of `shown` sorted by a column, execution order where equal; what has no value in the column comes last.
 std::vector<int32_t> sorted_rows(const Document& document, std::vector<int32_t> shown, TableOrder order);
 
-// What deserves a look, in execution order.
+// A value that deserves attention, in execution order.
 struct Alert {
   enum class Kind : uint8_t { first_divergence, special_values, shape_or_dtype, diverged, missing, expected };
   Kind kind = Kind::diverged;

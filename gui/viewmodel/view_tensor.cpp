@@ -68,7 +68,7 @@ Metrics metrics_of(const Tensor& a, const Tensor& b, int64_t element, const Limi
                        narrower_of(a.dtype(), b.dtype()));
 }
 
-// Of equal element types, or floats, which doubles hold.
+// True for equal element types, or floats, which doubles hold.
 bool can_overlay(const Tensor& a, const Tensor& b) {
   const bool are_floats = is_floating(a.dtype()) && is_floating(b.dtype());
   return a.shape() == b.shape() && (a.dtype() == b.dtype() || are_floats);

@@ -35,7 +35,7 @@ struct ValueRange {
   double high = 1;
 };
 
-// Colours of a slice, one pixel an element, or a block of elements where there are more than pixels: then the pixel
+// Colors of a slice, one pixel an element, or a block of elements where there are more than pixels: then the pixel
 // shows the worst of its block, so that a single bad element is seen.
 struct HeatImage {
   int32_t width = 0, height = 0;
@@ -50,7 +50,7 @@ struct ElementView {
   std::string difference, relative, ulp, severity;
 };
 
-// Which elements count: the others are greyed in pictures and left out of lists.
+// Which elements count: the others are grayed in pictures and left out of lists.
 struct ElementFilter {
   bool specials_only = false;       // NaN and infinities
   std::optional<ValueRange> brush;  // of A or B where these are shown, else of the measure
@@ -111,7 +111,7 @@ class TensorModel {
   std::vector<int64_t> multi_index(int64_t element) const;
   int64_t element_of(std::span<const int64_t> multi_index) const;  // -1 when it is none
 
-  // Whether what is asked of the whole slice in this measure takes so little time that a frame can wait for it.
+  // True where the figures of the whole slice in this measure take so little time that a frame can wait for them.
   bool is_short(TensorMode mode) const;
   // Copies that compute in other threads end early, with results of no use.
   void stop_when(CancelToken token) { stop_ = std::move(token); }

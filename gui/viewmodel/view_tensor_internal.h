@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pictures and figures of a slice share.
+// Parts that pictures and figures of a slice share.
 #pragma once
 
 #include <cmath>

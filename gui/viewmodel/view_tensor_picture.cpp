@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of a slice: ranges, colours, heat maps.
+// Pictures of a slice: ranges, colors, heat maps.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,8 @@ uint32_t packed(Colour colour) {
          static_cast<uint32_t>(colour.b) << 16 | static_cast<uint32_t>(colour.a) << 24;
 }
 
-// What a filter leaves out: its lightness stays, within what stands behind coloured elements in both themes.
+// The gray of an element that a filter leaves out: it keeps the element's lightness, within the background's range in
+// both themes.
 Colour greyed(Colour colour) {
   const auto grey = static_cast<uint8_t>(60 + luminance(colour) * 120);
   return {grey, grey, grey};
@@ -30,7 +31,7 @@ ValueRange TensorModel::autofit(TensorMode mode) const {
   };
   for_each([&](int64_t, int64_t, int64_t element) {
     add(number(mode, element));
-    // A and B share a range, so that equal colours mean equal values.
+    // A and B share a range, so that equal colors mean equal values.
     if (has_b() && mode == TensorMode::a) add(number(TensorMode::b, element));
     if (has_b() && mode == TensorMode::b) add(number(TensorMode::a, element));
   });
@@ -89,7 +90,7 @@ HeatImage TensorModel::image(TensorMode mode, ValueRange range, const ElementFil
       image.pixels[pixel] = colour_at(value, element);
       return;
     }
-    // What the filter lets pass stands before what it greys.
+    // Elements that pass the filter come before those that it grays.
     const bool stands_out = filter.is_set() && passes(filter, mode, element);
     const double weight = stands_out ? kInfinity : weight_of(value);
     if (weight <= best[pixel]) return;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has no place on a scale, as lines of text beside each other: strings, and what sequences, optionals and maps
-// hold.
+// Values without a scale as columns of text: strings, and the contents of sequences, optionals and maps.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ struct TextLines {
   bool has_b = false;
 };
 
-// Whether a value is shown so: it is no tensor of numbers.
+// True where a value is shown so: it is no tensor of numbers.
 bool is_listed_as_text(const Value& value);
 
 // A side that is not there is absent. Numbers of two sides are apart beyond `limit`.

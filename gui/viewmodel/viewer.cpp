@@ -142,7 +142,7 @@ void Viewer::show(std::shared_ptr<const Document> document) {
   for (const std::string& remark : document_->remarks) {
     if (std::find(messages.begin(), messages.end(), remark) == messages.end()) messages.push_back(remark);
   }
-  // Error colours say nothing of one side alone.
+  // Error colors say nothing of one side alone.
   const bool by_error = colourings()[static_cast<size_t>(graph.colour_by())].needs_comparison;
   if (!same_graph && !document_->is_pair() && by_error) graph.set_colour_by(ColourBy::op);
   if (document_->is_pair() && (before == nullptr || !before->is_pair()) && graph.colour_by() == ColourBy::op)
@@ -262,7 +262,7 @@ bool Viewer::step_alert(int step) {
 
 bool Viewer::step_row(int step) { return select_row(row_ < 0 ? 0 : row_ + step); }
 
-// The same value in the next iteration (or step).
+// Moves to the same value in the next iteration (or step).
 bool Viewer::step_iteration(int step) {
   if (row_ < 0) return false;
   const auto& family =
@@ -272,7 +272,7 @@ bool Viewer::step_iteration(int step) {
   const TensorPane before = tensor_;
   if (!select_row(family[static_cast<size_t>(at)])) return false;
   if (graph.iteration() >= 0) graph.set_iteration(document_->rows[static_cast<size_t>(row_)].iteration);
-  // What was looked at stays under the glass.
+  // The selected value stays selected.
   if (before.model.has_value() && tensor_.model.has_value() && before.model->shape() == tensor_.model->shape()) {
     select_element(before.element);
   }

@@ -47,7 +47,7 @@ struct TensorPane {
   bool linear_counts = false;  // of the histogram
   int64_t element = -1;        // picked
   int64_t version = 0;         // counts changes of which elements are shown, and as what
-  int64_t range_version = 0;   // of the range their colours span
+  int64_t range_version = 0;   // of the range their colors span
 };
 
 bool can_show(const TensorPane& pane, TensorMode mode);
@@ -78,11 +78,11 @@ class Viewer {
   bool poll();  // true when something new is shown
   bool is_busy() const { return job_ != nullptr; }
   bool is_running() const;  // a model: the comparison grows
-  // What is shown is of a run that was cancelled or failed: nothing is known of the values after it.
+  // True where the shown run was cancelled or failed: nothing is known of the values after it.
   bool was_cut_short() const { return was_cut_short_; }
   const DocumentJob* job() const { return job_.get(); }
   void cancel_job();
-  void measure_times();             // of every node, for colours
+  void measure_times();             // of every node, for colors
   void set_colour_by(ColourBy by);  // measures what is not known yet
   void wait_idle();                 // until no job is left
   void show(std::shared_ptr<const Document> document);
@@ -101,7 +101,7 @@ class Viewer {
   bool step_alert(int step);
   bool step_row(int step);
   bool step_iteration(int step);
-  void set_iteration(int64_t iteration);  // of the graph's colours; what is selected follows. -1: all
+  void set_iteration(int64_t iteration);  // of the graph's colors; what is selected follows. -1: all
   bool go(int step);                      // through what was selected before
   void toggle_bookmark();
   const std::vector<int32_t>& bookmarks() const { return bookmarks_; }
@@ -127,7 +127,7 @@ class Viewer {
   void set_brush(std::optional<ValueRange> brush);  // only elements within count
   Status go_to_index(const std::string& text);      // "0,3,5"
   void refresh_range();
-  void set_range(ValueRange range);  // of colours, until it is fitted again
+  void set_range(ValueRange range);  // of colors, until it is fitted again
   void worst_element();
 
   // ---- what windows show
@@ -215,7 +215,7 @@ std::string view_command(Viewer& viewer);
 // Applies the keys that are there: "select", "colour_by", "search", "preset", "theme", "tab", "open", "mode", "slice",
 // "element", "zoom", ... Errors: usage, naming the key.
 Status apply_view(Viewer& viewer, const std::string& json);
-// Whether the view's JSON holds `value` (JSON, or plain text) at a JSON pointer: "/selection/node". Errors: usage,
+// Checks that the view's JSON holds `value` (JSON, or plain text) at a JSON pointer: "/selection/node". Errors: usage,
 // saying what is there instead.
 Status expect_view(Viewer& viewer, const std::string& pointer, const std::string& value);
 
