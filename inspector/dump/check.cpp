@@ -95,7 +95,7 @@ class Checker {
     }
   }
 
-  // What only shows when everything is put together: shapes against payloads, nested values, graphs.
+  // Checks across records: shapes against payloads, nested values, graphs.
   void check_values(const std::string& path) {
     const auto reader = DumpReader::open(path);
     if (!reader.ok()) return add("file", reader.error().message);

@@ -24,7 +24,7 @@ namespace {
 using dump::Kind;
 using dump::Record;
 
-// Where an entry's payload is, as far as its own record says.
+// The location of an entry's payload, as far as its own record says.
 struct Place {
   uint64_t id = 0;
   uint64_t payload_of = 0;

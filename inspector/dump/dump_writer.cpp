@@ -44,7 +44,7 @@ class DumpWriter::Impl {
   RecordLog& log() { return *log_; }
 
  private:
-  // What is known of a payload that was seen before.
+  // The known properties of a payload that was seen before.
   struct Stored {
     uint64_t id = 0;  // of the record that holds all of it; 0: none does
     DType dtype = DType::undefined;
@@ -63,7 +63,7 @@ class DumpWriter::Impl {
     Stored stored;
   };
 
-  // What is written of a weight with every call, and differs by the call alone.
+  // The part of a weight's record that is written with every call, and differs by the call alone.
   struct WeightRecord {
     std::string name;
     const std::byte* data = nullptr;
@@ -109,7 +109,7 @@ CaptureLevel DumpWriter::Impl::wants(const ValueSite& site) {
   return CaptureLevel::none;
 }
 
-// Of one iteration or step, where the globs name it.
+// True for an iteration or step that the globs name.
 bool DumpWriter::Impl::is_wanted(const std::string& path) const {
   const auto matches = [&](const std::string& glob) { return glob_matches(glob, path); };
   return options_.only.empty() || std::any_of(options_.only.begin(), options_.only.end(), matches);
@@ -299,7 +299,7 @@ Status DumpWriter::Impl::store(const Observation& observation, const Value& valu
   return {};
 }
 
-// What is known of a payload, where it was taken of such elements in that order.
+// The known statistics of a payload, where they were taken of such elements in that order.
 std::optional<TensorStatistics> DumpWriter::Impl::known_statistics(const Stored& stored, const Tensor& tensor,
                                                                    ElementOrder order) {
   const bool is_same = stored.statistics.has_value() && stored.dtype == tensor.dtype() &&

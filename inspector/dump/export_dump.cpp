@@ -148,7 +148,7 @@ void order_by_graph(const DumpReader& reader, std::vector<Chosen>& values) {
   std::ranges::stable_sort(values, {}, place_of);
 }
 
-// Of a main graph, not of a body: bodies have inputs of their own.
+// True for a path of a main graph, not of a body: bodies have inputs of their own.
 bool is_of_main_graph(const std::string& path) {
   const auto parsed = parse_value_path(path);
   const auto is_outer = [](const Frame& frame) {

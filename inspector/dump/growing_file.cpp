@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growth by posix_fallocate, mapping by chunks into address space that was set aside, so that neighbours in the file
-// are neighbours in memory.
+// Growth by posix_fallocate, mapping by chunks into address space that was set aside, so that neighbors in the file
+// are neighbors in memory.
 #include "inspector/dump/growing_file.h"
 
 #include <algorithm>
@@ -146,7 +146,7 @@ Status GrowingFile::open_region(uint64_t begin, uint64_t end) {
   return failure("map", error_number);
 }
 
-// Of the newest region.
+// Maps a range of the newest region.
 int GrowingFile::map(uint64_t begin, uint64_t end) const {
   const Region& region = regions_.back();
   begin = std::max(begin, region.file_begin);
@@ -182,7 +182,7 @@ bool GrowingFile::extend_by_huge_page(uint64_t begin, uint64_t end) const {
   return map(begin, end) == 0 && put_huge_page(begin);
 }
 
-// Of a step that is mapped.
+// Puts a huge page under a step that is mapped.
 bool GrowingFile::put_huge_page(uint64_t begin) const {
   const Region& region = regions_.back();
   const uint64_t end = begin + kStepBytes;
@@ -272,7 +272,7 @@ void GrowingFile::punch(uint64_t begin, uint64_t end) const {
   begin = round_up(begin, page_bytes_);
   end = end / page_bytes_ * page_bytes_;
   if (begin >= end) return;
-  // Where holes are not supported the bytes stay, unused.
+  // The bytes stay, unused, where holes are not supported.
   static_cast<void>(::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
                                 static_cast<off_t>(end - begin)));
 }

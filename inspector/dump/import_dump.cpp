@@ -158,7 +158,7 @@ class Importer {
                     fmt::join(strangers_.begin(), strangers_.begin() + static_cast<int64_t>(shown), "', '"), more));
   }
 
-  // What the model says of a value of its main graph.
+  // Adds the model's description of a value of its main graph.
   void describe(ValueSite& site) {
     const ValueId id = model_ == nullptr ? kNoValue : model_->graph.find_value(site.name);
     if (model_ != nullptr && id == kNoValue) strangers_.emplace_back(site.name);
@@ -189,7 +189,7 @@ class Importer {
 Result<std::optional<CapturedObjects>> captured_objects_of(const ImportRequest& request) {
   if (!request.origin.ends_with(".onnx") || !request.map.empty()) return std::optional<CapturedObjects>();
   const auto model = import_model(request.origin);
-  // What is wrong with the file, the reader of constants says, too.
+  // The reader of constants reports the file's errors, too.
   return model.ok() ? read_captured_objects(**model) : std::optional<CapturedObjects>();
 }
 

@@ -162,14 +162,14 @@ void RecordLog::prepare(uint64_t bytes) {
   file_->prepare(end);
 }
 
-// Where every processor has a thread of the pool, the second thread would take turns with one of them, for which the
+// With a thread of the pool on every processor, the second thread would take turns with one of them, for which the
 // others wait at the end of each loop: then the pool prepares, all its threads at once.
 bool RecordLog::prepares_together() const {
   static const auto processors = static_cast<int>(std::thread::hardware_concurrency());
   return thread_count() > 1 && thread_count() >= processors && !file_->prefers_writes() && options_.ring_bytes != 0;
 }
 
-// What is needed is at least a step; with as many ahead of it, if the lead allows, each thread has one to do.
+// The range has at least one step; with as many ahead of it, if the lead allows, each thread has one to do.
 void RecordLog::prepare_together(uint64_t end) {
   if (end <= file_->prepared_end()) return;
   const uint64_t steps = static_cast<uint64_t>(thread_count() - 1) * GrowingFile::kStepBytes;
@@ -272,7 +272,7 @@ class NearbyBytes {
 }  // namespace
 
 // The index repeats headers and bodies as they lie in the file, so it is collected from there: memory holds no second
-// copy while capturing. Not through a mapping, of which every header would bring its neighbours into memory, up to a
+// copy while capturing. Not through a mapping, of which every header would bring its neighbors into memory, up to a
 // huge page.
 Result<std::string> RecordLog::collect_index() const {
   std::string index;

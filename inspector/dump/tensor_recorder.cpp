@@ -48,7 +48,7 @@ Status TensorRecorder::leave_module(const std::string& name, int64_t call, const
   return writer_->leave_body({name, class_name}, {Frame::Kind::module, name, call});
 }
 
-// What the model of the run knows about a value; false where it has no such value.
+// Adds the description of a value from the run's model; false where the model has no such value.
 bool TensorRecorder::describe(const ValuePath& path, ValueSite& site) {
   if (model_ == nullptr) return true;
   std::string place;

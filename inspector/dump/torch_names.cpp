@@ -42,7 +42,7 @@ ModuleName parse_module_name(const std::string& name, size_t index) {
   return parsed;
 }
 
-// Whether a value of the graph may hold what has this type: dimensions that are free hold any size.
+// True where a value of the graph may have this type: free dimensions accept any size.
 bool is_compatible(const TypeInfo& declared, const TypeInfo& actual) {
   if (declared.kind == TypeInfo::Kind::unknown) return true;
   if (declared.kind != actual.kind || declared.dtype != actual.dtype) return false;
@@ -244,8 +244,7 @@ class Matcher {
     for (const auto& key : order) match_call(key.first, key.second, counts[key.first], outputs[key]);
   }
 
-  // Whether the only module that was captured is the graph's own: it was given the graph's inputs and made as many
-  // outputs.
+  // True where the only captured module is the graph's own: it has the graph's inputs and as many outputs.
   bool is_root(const std::vector<ModuleName>& names) const {
     const auto inputs = std::ranges::count_if(names, &ModuleName::is_input);
     const bool fit = std::ranges::all_of(
@@ -319,7 +318,7 @@ class Matcher {
     }
   }
 
-  // Whether the values of the graph's own module are its outputs, one by one.
+  // True where the values of the graph's own module are its outputs, one by one.
   bool are_outputs(const std::vector<ModuleName>& names) const {
     if (names.size() != graph_.outputs.size()) return false;
     for (size_t index = 0; index < names.size(); ++index) {
@@ -328,7 +327,7 @@ class Matcher {
     return true;
   }
 
-  // What nodes outside read, or the graph gives, in order.
+  // The values that nodes outside read, or the graph returns, in order.
   std::vector<ValueId> leaving_values(const Nodes& nodes) const {
     const std::unordered_set<NodeId> inside(nodes.begin(), nodes.end());
     std::vector<ValueId> values;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all executors share: the description of a run and the check of its inputs.
+// Parts that all executors share: the description of a run and the check of its inputs.
 #include "inspector/exec/executor.h"
 
 #include <unordered_map>

@@ -153,7 +153,7 @@ class SiteTable::Builder {
       const ValueSite* site = input == kNoValue ? nullptr : site_read(sites, input);
       return input == kNoValue || (site != nullptr && site->is_constant_like);
     };
-    // Where only the first input holds elements, the others (a shape, axes) do not matter.
+    // Only the first input of these operators has elements; the others (a shape, axes) are irrelevant.
     if (contains(kShapingOps, node.op_type)) return !node.inputs.empty() && is_constant(node.inputs.front());
     return std::all_of(node.inputs.begin(), node.inputs.end(), is_constant);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator name stands for (schema or model-local function), and the body of a function as one call executes
+// The definition of an operator name (schema or model-local function), and the body of a function as one call executes
 // it.
 #include <algorithm>
 #include <map>

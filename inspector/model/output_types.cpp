@@ -130,8 +130,8 @@ TypeInfo optional_type(const Node& node, std::span<const TypedInput> inputs) {
   return inputs.empty() ? TypeInfo{} : TypeInfo::optional(without_dims(input_type(inputs, 0)));
 }
 
-// What a sequence or optional holds; OptionalGetElement takes plain tensors and sequences too and returns them as they
-// are.
+// The element type of a sequence or optional; OptionalGetElement takes plain tensors and sequences too and returns them
+// as they are.
 TypeInfo element_type(const Node& node, std::span<const TypedInput> inputs) {
   const TypeInfo& container = input_type(inputs, 0);
   const bool wanted = node.op_type == "OptionalGetElement" ? container.kind == TypeInfo::Kind::optional

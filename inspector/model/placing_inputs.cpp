@@ -76,7 +76,7 @@ Placing placing_at(const Node& node, size_t input) {
 // The least of all uses; nothing where there is none.
 std::optional<Placing> least_of(const Graph& graph, const Node& node, ValueId value, int depth);
 
-// What a body does with a value. The shape of what its node makes says nothing of shapes within.
+// The use of a value in a body. The shape of its node's output says nothing about shapes within.
 std::optional<Placing> least_in_body(const Graph& body, ValueId value, int depth) {
   if (value == kNoValue) return std::nullopt;
   const ValueDef& definition = value_at(body, value);

@@ -26,7 +26,7 @@ const Binding* binding_of(std::span<const Binding> bindings, std::string_view pa
   return found == bindings.end() ? nullptr : &*found;
 }
 
-// Whether the type is one that can be checked at all: its element is known.
+// True for a type that can be checked at all: its element type is known.
 bool is_determined(const TypeInfo& type) {
   switch (type.kind) {
     case TypeInfo::Kind::unknown:

@@ -74,7 +74,7 @@ void store_as(Tensor& tensor, int64_t begin, std::span<const In> values, Convert
   for (size_t index = 0; index < values.size(); ++index) target[index] = convert(values[index]);
 }
 
-// Whether `value` is a whole number of [-2^(bits-1), 2^(bits-1)), or of [0, 2^bits) without sign.
+// True where `value` is a whole number of [-2^(bits-1), 2^(bits-1)), or of [0, 2^bits) without sign.
 bool fits(double value, int bits, bool is_signed) {
   const double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0.0;
   const double high = std::ldexp(1.0, is_signed ? bits - 1 : bits);

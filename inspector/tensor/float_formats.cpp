@@ -11,7 +11,7 @@
 namespace parallax {
 namespace {
 
-// What the all-ones exponent (or another pattern) means.
+// The meaning of the all-ones exponent, or of another pattern.
 enum class Specials : uint8_t {
   ieee,           // exponent all ones: infinity with zero mantissa, NaN otherwise
   nan_only,       // "FN": all ones everywhere is NaN, no infinity

@@ -36,7 +36,7 @@ class Joiner {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     statistics_.count = count;
     if (statistics_.nan == count) statistics_.min = statistics_.max = kNaN;
-    // Of zeros of both signs any may have come first: always +0.
+    // The first of zeros of both signs depends on the order: the result is always +0.
     statistics_.min += 0.0;
     statistics_.max += 0.0;
     statistics_.mean = count_ > 0 ? mean_ : kNaN;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be wrong with a model that was read: its header, every graph in it, its functions, and types across nodes.
+// Checks of a model that was read: its header, every graph in it, its functions, and types across nodes.
 #include <map>
 #include <set>
 #include <tuple>

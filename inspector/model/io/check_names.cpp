@@ -13,7 +13,7 @@ std::string node_text(const Graph& graph, NodeId id) {
   return "node '" + graph.nodes[static_cast<size_t>(id)].display_name + "'";
 }
 
-// Where a value comes from, in words; empty for one that nothing defines.
+// The source of a value, in words; empty for one that nothing defines.
 std::string source_of(const Graph& graph, const ValueDef& value) {
   if (value.producer != kNoNode) return node_text(graph, value.producer);
   if (value.input_index >= 0) return "an input";
@@ -64,13 +64,13 @@ bool are_one_constant(const Graph& outer, const ValueDef& hidden, const Graph& i
   return std::ranges::equal(a->view().bytes(), b->view().bytes());
 }
 
-// Whether a body of node `owner` sees it: what the node itself and those behind it give is not there yet.
+// True where a body of node `owner` can read it: the outputs of the node itself and of later ones do not exist yet.
 bool is_seen_by(const Graph& graph, const ValueDef& value, const Node& owner) {
   return value.producer == kNoNode || &graph.nodes[static_cast<size_t>(value.producer)] < &owner;
 }
 
 // A body must not define a name that it could read from outside. A body's formal inputs may: exporters write that; and
-// so may the copies of a constant that optimisers put into each branch.
+// so may the copies of a constant that optimizers put into each branch.
 void check_shadowing(const CheckedGraph& checked, CheckReport& report) {
   const CheckedGraph* inner = &checked;
   for (const CheckedGraph* outer = checked.enclosing; outer != nullptr; inner = outer, outer = outer->enclosing) {

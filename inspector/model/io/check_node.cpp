@@ -141,7 +141,7 @@ void check_schema(const NodeCheck& check) {
 
 // ---- Bodies and calls ----------------------------------------------------------------------------------------------
 
-// What a body's formal inputs and outputs must number. kUnlimited: any.
+// The required numbers of a body's formal inputs and outputs. kUnlimited: any.
 struct BodyArity {
   size_t inputs;
   size_t outputs;

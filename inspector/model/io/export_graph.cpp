@@ -98,7 +98,7 @@ Status put_node(const Graph& graph, const Node& node, PayloadSink* sink, proto::
 
 using Listings = google::protobuf::RepeatedPtrField<proto::ValueInfoProto>;
 
-// Whether a listing that import kept as it was still speaks of the value as it now is.
+// True where a listing that import kept unchanged still agrees with the value.
 bool agrees(const proto::ValueInfoProto& listing, const ValueDef& value) {
   const auto type = type_from_proto(listing.type(), 1 << 20);
   return type.ok() &&

@@ -27,7 +27,7 @@ std::vector<OpsetImport> take_imports(google::protobuf::RepeatedPtrField<proto::
   return imports;
 }
 
-// What a function is called in messages.
+// The name of a function in messages.
 std::string title_of(const proto::FunctionProto& function) { return "function '" + function.name() + "'"; }
 
 Result<std::shared_ptr<Function>> read_function(proto::FunctionProto& message, ExternalData& external, int max_depth) {
@@ -67,8 +67,8 @@ void take_header(proto::ModelProto& message, Model& model) {
   model.metadata = take_entries(*message.mutable_metadata_props());
 }
 
-// Whether graphs nest at most `levels` deep: asked beforehand, so that the answer need not name every node on the way
-// down.
+// True where graphs nest at most `levels` deep: checked beforehand, so that the answer need not name every node on the
+// way down.
 bool nests_within(const proto::GraphProto& graph, int levels) {
   if (levels <= 0) return false;
   const auto fits = [&](const proto::AttributeProto& attribute) {

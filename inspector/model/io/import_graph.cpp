@@ -23,7 +23,7 @@ TypeInfo type_of_tensor(const Tensor& tensor) {
 
 std::string named(std::string_view kind, const std::string& name) { return std::string(kind) + " '" + name + "'"; }
 
-// What a node is called in an error raised before display names exist.
+// The name of a node in an error raised before display names exist.
 std::string name_in_file(const proto::NodeProto& node, size_t index) {
   return node.name().empty() ? node.op_type() + "_" + std::to_string(index) : node.name();
 }

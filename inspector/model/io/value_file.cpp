@@ -141,7 +141,7 @@ Result<NamedValue> read_nested(const std::string& path, ByteSpan bytes, const Ty
   return corrupt_file(fmt::format("'{}' holds no {}, as which it is declared", path, to_string(expected)));
 }
 
-// Whether a message is an optional of `inner`, and not the value itself: their fields have numbers in common.
+// True where a message is an optional of `inner`, and not the value itself: their fields have numbers in common.
 bool is_optional_of(const proto::OptionalProto& message, const TypeInfo& inner) {
   const struct {
     TypeInfo::Kind kind;

@@ -27,7 +27,7 @@ ONNX_DOMAINS = {
 }
 ONNXRUNTIME_DOMAINS = {"com.microsoft": 1}
 
-# onnxruntime's optimiser writes these into the standard domain, where no standard version of them is in force.
+# onnxruntime's optimizer writes these into the standard domain, where no standard version of them is in force.
 EXTENSIONS = [("LayerNormalization", 1), ("SimplifiedLayerNormalization", 1)]
 
 # Sets of element types that many constraints share, smallest first. Later ones may use earlier ones.

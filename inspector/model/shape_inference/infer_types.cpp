@@ -46,7 +46,7 @@ DimExpression merged_dim(const DimExpression& declared, const DimExpression& inf
   return !declared.is_known() || (!declared.number() && inferred.number()) ? inferred : declared;
 }
 
-// Whether the declared type says at least as much as the inferred one, dimensions of inner types apart.
+// True where the declared type says at least as much as the inferred one, not counting dimensions of inner types.
 bool is_more_definite(const TypeInfo& declared, const TypeInfo& inferred) {
   if (declared.kind == TypeInfo::Kind::unknown) return false;
   if (declared.dtype == DType::undefined && inferred.dtype != DType::undefined) return false;
@@ -54,7 +54,7 @@ bool is_more_definite(const TypeInfo& declared, const TypeInfo& inferred) {
   return !declared.inner.empty() && is_more_definite(declared.inner.front(), inferred.inner.front());
 }
 
-// What a body is given may be less general than what it declares to take; then the declaration holds.
+// An argument of a body may have a less general type than the body declares; then the declaration holds.
 ValueFacts fitting(ValueFacts given, const ValueFacts& declared) {
   if (!types_agree(declared.type, given.type)) return {};
   if (!declared.shape || !given.shape) return given;
@@ -97,7 +97,7 @@ class Inference final : public BodyInference {
   InferenceOf what_;
   ModelTypes& result_;
   const Scope* current_ = nullptr;
-  // Where a problem inside a function is reported: at the call that the user can see.
+  // The call at which a problem inside a function is reported: the one that the user can see.
   const Scope* call_site_ = nullptr;
   std::set<std::pair<const Graph*, std::pair<NodeId, std::string>>> reported_;
   size_t visits_ = 0;
