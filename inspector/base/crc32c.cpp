@@ -10,6 +10,8 @@
 #include <array>
 #include <cstring>
 
+#include "inspector/base/cpu_features.h"
+
 namespace parallax {
 namespace {
 
@@ -139,8 +141,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) size_t fold_avx512(uint32_t crc, c
 }
 
 bool has_avx512_products() {
-  static const bool has_them = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0 &&
-                               __builtin_cpu_supports("sse4.2") != 0;
+  static const bool has_them = has_feature(CpuFeature::avx512_clmul) && has_feature(CpuFeature::sse42);
   return has_them;
 }
 
@@ -168,7 +169,7 @@ uint32_t crc32c(const void* data, size_t size, uint32_t crc) {
 #if defined(__x86_64__)
   if (size >= kLeastFoldedBytes && has_avx512_products())
     return ~update_avx512(~crc, static_cast<const uint8_t*>(data), size);
-  static const bool has_sse42 = __builtin_cpu_supports("sse4.2");
+  static const bool has_sse42 = has_feature(CpuFeature::sse42);
   if (has_sse42) return ~update_sse42(~crc, static_cast<const uint8_t*>(data), size);
 #endif
   return crc32c_portable(data, size, crc);

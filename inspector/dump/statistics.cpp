@@ -3,7 +3,6 @@
 #include "inspector/dump/statistics.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <emmintrin.h>
 #endif
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "inspector/base/check.h"
+#include "inspector/base/cpu_features.h"
 #include "inspector/base/crc32c.h"
 #include "inspector/base/thread_pool.h"
 #include "inspector/dump/statistics_kernel.h"
@@ -38,15 +38,7 @@ void chunk_kernel_avx512(NumberFormat format, const std::byte* data, int64_t cou
 
 bool is_available(InstructionSet set) {
   if (set == InstructionSet::portable) return true;
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  // clang 14 knows no __builtin_cpu_supports("f16c").
-  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  if (set == InstructionSet::avx2)
-    return has_f16c && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return has_f16c && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+  return vector_level() >= (set == InstructionSet::avx2 ? VectorLevel::avx2 : VectorLevel::avx512);
 }
 
 ChunkKernel chunk_kernel(InstructionSet set) {

@@ -10,8 +10,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
+#include "inspector/base/cpu_features.h"
+#include "inspector/base/memory_limit.h"
 #include "inspector/diff/metrics/metrics.h"
 #include "inspector/model/opset/opset_registry.h"
 #include "inspector/render/report_json.h"
@@ -31,17 +32,15 @@ std::string processor_name() {
 
 std::string instruction_sets() {
   std::string text;
-#if defined(__x86_64__)
   const auto add = [&](bool supported, const char* name) {
     if (supported) text += (text.empty() ? "" : " ") + std::string(name);
   };
-  add(__builtin_cpu_supports("sse4.2") != 0, "sse4.2");
-  add(__builtin_cpu_supports("avx2") != 0, "avx2");
-  add(__builtin_cpu_supports("fma") != 0, "fma");
-  add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
-  add(__builtin_cpu_supports("avx512vnni") != 0, "avx512vnni");
-  add(__builtin_cpu_supports("avx512bf16") != 0, "avx512bf16");
-#endif
+  add(has_feature(CpuFeature::sse42), "sse4.2");
+  add(vector_level() >= VectorLevel::avx2, "avx2");
+  add(vector_level() >= VectorLevel::avx2, "fma");
+  add(vector_level() >= VectorLevel::avx512, "avx512f");
+  add(has_feature(CpuFeature::avx512_vnni), "avx512vnni");
+  add(has_feature(CpuFeature::avx512_bf16), "avx512bf16");
   return text.empty() ? "portable code only" : text;
 }
 
@@ -53,8 +52,7 @@ DoctorItem examine_processor() {
 }
 
 DoctorItem examine_memory() {
-  const auto bytes = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  return {"memory", true, fmt::format("{:.1f} GiB", bytes / (1 << 30)), ""};
+  return {"memory", true, fmt::format("{:.1f} GiB", static_cast<double>(physical_memory_bytes()) / (1 << 30)), ""};
 }
 
 // The driver's own library says whether a GPU can be used at all; it is looked for, never linked.

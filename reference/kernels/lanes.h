@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "inspector/base/cpu_features.h"
+
 // Of a function or lambda that such loops are made of: it must become part of what is compiled for each width.
 #define PX_INLINE __attribute__((always_inline))
 
@@ -40,8 +42,8 @@ __attribute__((target("avx512f,avx512dq"))) void run_avx512(const Body& body) {
 template <class Body>
 void with_widest_vectors(const Body& body) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return run_avx512(body);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_avx2(body);
+  if (vector_level() == VectorLevel::avx512) return run_avx512(body);
+  if (vector_level() == VectorLevel::avx2) return run_avx2(body);
 #endif
   run_baseline(body);
 }

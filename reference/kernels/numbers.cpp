@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "reference/kernels/widest.h"
+#include "reference/kernels/lanes.h"
 
 namespace parallax::reference {
 namespace {
@@ -27,28 +27,36 @@ __attribute__((always_inline)) inline void widen_lines(const float* from, const 
     to += lines.out_stride();
   }
 }
-PX_WIDEST void widen_lines(const float* from, const Lines& lines, double* to) {
-  // Panels of matrices have lines of this width, which are over soonest where it is known.
-  constexpr std::integral_constant<int64_t, 32> kPanel;
-  if (lines.width == kPanel) return widen_lines(from + lines.begin, lines, kPanel, to);
-  widen_lines(from + lines.begin, lines, lines.width, to);
+void widen_lines(const float* from, const Lines& lines, double* to) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    // Panels of matrices have lines of this width, which are over soonest where it is known.
+    constexpr std::integral_constant<int64_t, 32> kPanel;
+    if (lines.width == kPanel) return widen_lines(from + lines.begin, lines, kPanel, to);
+    widen_lines(from + lines.begin, lines, lines.width, to);
+  });
 }
-PX_WIDEST void round(const double* from, int64_t count, float* to) {
-  for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index]);
+void round(const double* from, int64_t count, float* to) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (int64_t index = 0; index < count; ++index) to[index] = static_cast<float>(from[index]);
+  });
 }
-PX_WIDEST void round(const double* from, const Lines& lines, float* to) {
-  for (int64_t line = 0; line < lines.lines; ++line) {
-    for (int64_t index = 0; index < lines.width; ++index) to[index] = static_cast<float>(from[index]);
-    from += lines.out_stride();
-    to += lines.stride;
-  }
+void round(const double* from, const Lines& lines, float* to) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (int64_t line = 0; line < lines.lines; ++line) {
+      for (int64_t index = 0; index < lines.width; ++index) to[index] = static_cast<float>(from[index]);
+      from += lines.out_stride();
+      to += lines.stride;
+    }
+  });
 }
-PX_WIDEST void round(const double* from, const Lines& lines, const double* added, float* to) {
-  for (int64_t line = 0; line < lines.lines; ++line) {
-    for (int64_t index = 0; index < lines.width; ++index) to[index] = static_cast<float>(from[index] + added[line]);
-    from += lines.out_stride();
-    to += lines.stride;
-  }
+void round(const double* from, const Lines& lines, const double* added, float* to) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (int64_t line = 0; line < lines.lines; ++line) {
+      for (int64_t index = 0; index < lines.width; ++index) to[index] = static_cast<float>(from[index] + added[line]);
+      from += lines.out_stride();
+      to += lines.stride;
+    }
+  });
 }
 
 template <class Stored>

@@ -107,16 +107,13 @@ PX_AVX512 void windows_avx512(const Number* row, const Number* x, const int64_t*
                               Number* sums) {
   windows<Number, 8>(row, x, offsets, depth, width, sums);
 }
-
-bool has_avx512() { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"); }
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #endif
 
 template <class Number, int kRows = kTileRows>
 TileKernel<Number> tile_kernel() {
 #if defined(__x86_64__)
-  if (has_avx512()) return tile_avx512<Number, kRows>;
-  if (has_avx2()) return tile_avx2<Number, kRows>;
+  if (vector_level() == VectorLevel::avx512) return tile_avx512<Number, kRows>;
+  if (vector_level() == VectorLevel::avx2) return tile_avx2<Number, kRows>;
 #endif
   return tile_baseline<Number, kRows>;
 }
@@ -124,8 +121,8 @@ TileKernel<Number> tile_kernel() {
 template <class Number>
 WindowKernel<Number> windows_kernel() {
 #if defined(__x86_64__)
-  if (has_avx512()) return windows_avx512<Number>;
-  if (has_avx2()) return windows_avx2<Number>;
+  if (vector_level() == VectorLevel::avx512) return windows_avx512<Number>;
+  if (vector_level() == VectorLevel::avx2) return windows_avx2<Number>;
 #endif
   return windows_baseline<Number>;
 }

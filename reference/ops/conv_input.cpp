@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "inspector/base/checked_math.h"
-#include "reference/kernels/widest.h"
+#include "reference/kernels/lanes.h"
 
 namespace parallax::reference {
 namespace {
@@ -33,35 +33,36 @@ __attribute__((always_inline)) inline void take(const Number* from, int64_t step
 
 }  // namespace
 
-PX_WIDEST void copy_windows(const double* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs,
-                            double* panel) {
-  copy_all(x, offsets, runs, panel);
+void copy_windows(const double* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs, double* panel) {
+  with_widest_vectors([&](auto) PX_INLINE { copy_all(x, offsets, runs, panel); });
 }
-PX_WIDEST void copy_windows(const uint64_t* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs,
-                            uint64_t* panel) {
-  copy_all(x, offsets, runs, panel);
+void copy_windows(const uint64_t* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs,
+                  uint64_t* panel) {
+  with_widest_vectors([&](auto) PX_INLINE { copy_all(x, offsets, runs, panel); });
 }
 
-PX_WIDEST void raise_to_windows(const double* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs,
-                                double* best) {
-  for (const int64_t offset : offsets) {
-    double* target = best;
-    for (const WindowRun& run : runs) {
-      const double* from = x + offset + run.from;
-      for (int64_t column = 0; column < run.count; ++column) {
-        const double value = from[column];
-        target[column] = value > target[column] || value != value ? value : target[column];
+void raise_to_windows(const double* x, std::span<const int64_t> offsets, std::span<const WindowRun> runs,
+                      double* best) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (const int64_t offset : offsets) {
+      double* target = best;
+      for (const WindowRun& run : runs) {
+        const double* from = x + offset + run.from;
+        for (int64_t column = 0; column < run.count; ++column) {
+          const double value = from[column];
+          target[column] = value > target[column] || value != value ? value : target[column];
+        }
+        target += run.count;
       }
-      target += run.count;
     }
-  }
+  });
 }
 
-PX_WIDEST void PaddedLayout::take_every(const double* from, int64_t step, int64_t count, double* to) {
-  take(from, step, count, to);
+void PaddedLayout::take_every(const double* from, int64_t step, int64_t count, double* to) {
+  with_widest_vectors([&](auto) PX_INLINE { take(from, step, count, to); });
 }
-PX_WIDEST void PaddedLayout::take_every(const uint64_t* from, int64_t step, int64_t count, uint64_t* to) {
-  take(from, step, count, to);
+void PaddedLayout::take_every(const uint64_t* from, int64_t step, int64_t count, uint64_t* to) {
+  with_widest_vectors([&](auto) PX_INLINE { take(from, step, count, to); });
 }
 
 PaddedLayout::PaddedLayout(const Window& window, int64_t channels)

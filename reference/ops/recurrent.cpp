@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "reference/kernels/widest.h"
+#include "reference/kernels/lanes.h"
 #include "reference/ops/ops.h"
 
 namespace parallax::reference {
@@ -109,18 +109,24 @@ Status op_gru(OpContext& op) {
 namespace {
 
 // values[i] += weights[i] * cell[i].
-PX_WIDEST void add_peephole(std::span<const double> weights, std::span<const double> cell, std::span<double> values) {
-  for (size_t unit = 0; unit < values.size(); ++unit) values[unit] += weights[unit] * cell[unit];
+void add_peephole(std::span<const double> weights, std::span<const double> cell, std::span<double> values) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (size_t unit = 0; unit < values.size(); ++unit) values[unit] += weights[unit] * cell[unit];
+  });
 }
 
 // Ct = ft . Ct-1 + it . ct, also into h.
-PX_WIDEST void update_cell(std::span<const double> f, std::span<const double> i, std::span<const double> c,
-                           std::span<double> cell, std::span<double> h) {
-  for (size_t unit = 0; unit < cell.size(); ++unit) h[unit] = cell[unit] = f[unit] * cell[unit] + i[unit] * c[unit];
+void update_cell(std::span<const double> f, std::span<const double> i, std::span<const double> c,
+                 std::span<double> cell, std::span<double> h) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (size_t unit = 0; unit < cell.size(); ++unit) h[unit] = cell[unit] = f[unit] * cell[unit] + i[unit] * c[unit];
+  });
 }
 
-PX_WIDEST void scale(std::span<const double> factors, std::span<double> values) {
-  for (size_t unit = 0; unit < values.size(); ++unit) values[unit] *= factors[unit];
+void scale(std::span<const double> factors, std::span<double> values) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (size_t unit = 0; unit < values.size(); ++unit) values[unit] *= factors[unit];
+  });
 }
 
 // Some units of some samples of one direction. `peepholes` is empty or [3, hidden] for i, o, f; `cells` is the

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "reference/kernels/elementary.h"
+#include "reference/kernels/lanes.h"
 #include "reference/kernels/products_kernel.h"
-#include "reference/kernels/widest.h"
 #include "reference/ops/indexing.h"
 #include "reference/ops/matrix.h"
 #include "reference/ops/recurrent.h"
@@ -89,15 +89,19 @@ Result<std::vector<double>> read_weights(const OpContext& op, size_t index, std:
   return numbers;
 }
 
-PX_WIDEST void add(const double* a, const double* b, int64_t count, double* __restrict out) {
-  for (int64_t index = 0; index < count; ++index) out[index] = a[index] + b[index];
+void add(const double* a, const double* b, int64_t count, double* __restrict out) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    for (int64_t index = 0; index < count; ++index) out[index] = a[index] + b[index];
+  });
 }
-PX_WIDEST void add(const double* a, const double* b, const double* c, int64_t count, double* __restrict out) {
-  if (count == kPanelWidth) {  // most are: a loop of known length is over soonest
-    for (int64_t index = 0; index < kPanelWidth; ++index) out[index] = a[index] + (b[index] + c[index]);
-  } else {
-    for (int64_t index = 0; index < count; ++index) out[index] = a[index] + (b[index] + c[index]);
-  }
+void add(const double* a, const double* b, const double* c, int64_t count, double* __restrict out) {
+  with_widest_vectors([&](auto) PX_INLINE {
+    if (count == kPanelWidth) {  // most are: a loop of known length is over soonest
+      for (int64_t index = 0; index < kPanelWidth; ++index) out[index] = a[index] + (b[index] + c[index]);
+    } else {
+      for (int64_t index = 0; index < count; ++index) out[index] = a[index] + (b[index] + c[index]);
+    }
+  });
 }
 
 int64_t panels_in(int64_t units) { return (units + kPanelWidth - 1) / kPanelWidth; }

@@ -14,18 +14,6 @@ namespace parallax {
 namespace runtime {
 namespace {
 
-std::string_view name_of(VectorLevel level) {
-  switch (level) {
-    case VectorLevel::avx512:
-      return "AVX-512";
-    case VectorLevel::avx2:
-      return "AVX2";
-    case VectorLevel::baseline:
-      return "baseline";
-  }
-  return "baseline";
-}
-
 class CpuExecutor final : public Executor {
  public:
   explicit CpuExecutor(const CpuExecutorOptions& options) : options_(options) {}

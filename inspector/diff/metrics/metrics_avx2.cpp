@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <cpuid.h>
 #include <immintrin.h>
+
+#include "inspector/base/cpu_features.h"
 
 #define PX_AVX2 __attribute__((target("avx2,fma,f16c"), always_inline)) inline
 #define PX_AVX2_ENTRY __attribute__((target("avx2,fma,f16c")))
@@ -303,13 +304,7 @@ PX_AVX2_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_t*
   for (int64_t index = whole; index < count; ++index) ++histogram[buckets[index]];
 }
 
-// clang 14 does not know "f16c" as a feature to ask for; every processor lists it in leaf 1.
-bool has_f16c() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-
-bool is_supported() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c(); }
+bool is_supported() { return vector_level() >= VectorLevel::avx2; }
 
 }  // namespace
 

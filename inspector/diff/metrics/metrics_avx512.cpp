@@ -8,6 +8,8 @@
 
 #include <immintrin.h>
 
+#include "inspector/base/cpu_features.h"
+
 #define PX_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"), always_inline)) inline
 #define PX_AVX512_ENTRY __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
@@ -261,10 +263,7 @@ PX_AVX512_ENTRY void count_buckets(const uint8_t* buckets, int64_t count, int64_
   for (int64_t index = whole; index < count; ++index) ++histogram[buckets[index]];
 }
 
-bool is_supported() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
-}
+bool is_supported() { return vector_level() == VectorLevel::avx512; }
 
 }  // namespace
 

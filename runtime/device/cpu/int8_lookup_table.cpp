@@ -2,6 +2,7 @@
 // The table in four registers where bytes can be picked out of two at once (AVX-512 VBMI).
 #include "runtime/device/cpu/int8_lookup_table.h"
 
+#include "inspector/base/cpu_features.h"
 #include "inspector/base/thread_pool.h"
 #include "runtime/device/cpu/multiversion.h"
 
@@ -13,7 +14,7 @@ namespace parallax::runtime {
 namespace {
 
 #if defined(__x86_64__)
-bool picks_bytes() { return vector_level() == VectorLevel::avx512 && __builtin_cpu_supports("avx512vbmi") != 0; }
+bool picks_bytes() { return has_feature(CpuFeature::avx512_vbmi); }
 
 // 64 at a time; returns where it ended.
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) int64_t look_up_registers(const ByteTable& table, int64_t count,

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "inspector/base/cpu_features.h"
+
 #ifdef __CUDACC__
 #define PX_FLATTEN_FOR(features)
 #elif defined(__x86_64__)
@@ -24,12 +26,6 @@
 #endif
 
 namespace parallax::runtime {
-
-enum class VectorLevel : uint8_t { baseline, avx2, avx512 };
-
-// The widest level of this CPU, or the level last set by a test.
-VectorLevel vector_level();
-void set_vector_level_for_tests(VectorLevel level);
 
 template <class Body>
 PX_FLATTEN_FOR("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2")

@@ -28,8 +28,15 @@ void window_fold_channels_last(Queue<Cpu>&, const Fold& fold, const WindowGeomet
       vectorised(0, channels, [&fold, &taps, divisor, row](int64_t first, int64_t last) {
         if (taps.empty()) return static_cast<void>(std::fill(row + first, row + last, fold.empty()));
         std::copy(taps[0] + first, taps[0] + last, row + first);
-        for (size_t tap = 1; tap < taps.size(); ++tap) {
-          const float* values = taps[tap];
+        size_t tap = 1;
+        for (; tap + 2 <= taps.size(); tap += 2) {  // each pass over the row takes two
+          const float *const values = taps[tap], *const next = taps[tap + 1];
+          PX_INDEPENDENT_ITERATIONS
+          for (int64_t c = first; c < last; ++c) row[c] = fold.step(fold.step(row[c], values[c]), next[c]);
+        }
+        if (tap < taps.size()) {
+          const float* const values = taps[tap];
+          PX_INDEPENDENT_ITERATIONS
           for (int64_t c = first; c < last; ++c) row[c] = fold.step(row[c], values[c]);
         }
         if (divisor == 1.0F) return;
@@ -57,8 +64,15 @@ void fold_places_channels_last(Queue<Cpu>&, const Fold& fold, int64_t batch, int
         for (int64_t c = first; c < last; ++c) total[c] = fold.template init<float>();
         for (int64_t line = 0; line < lines; ++line) {
           for (int64_t c = first; c < last; ++c) sum[c] = fold.template init<float>();
-          for (int64_t place = 0; place < places; ++place) {
-            const float* values = image + (line * places + place) * channels;
+          const float* values = image + line * places * channels;
+          int64_t place = 0;
+          for (; place + 4 <= places; place += 4, values += 4 * channels) {  // each pass over the sums takes four
+            const float *const second = values + channels, *const third = second + channels,
+                               *const fourth = third + channels;
+            for (int64_t c = first; c < last; ++c)
+              sum[c] = fold.step(fold.step(fold.step(fold.step(sum[c], values[c]), second[c]), third[c]), fourth[c]);
+          }
+          for (; place < places; ++place, values += channels) {
             for (int64_t c = first; c < last; ++c) sum[c] = fold.step(sum[c], values[c]);
           }
           for (int64_t c = first; c < last; ++c) total[c] = fold.merge(total[c], sum[c]);

@@ -33,6 +33,8 @@ struct ConvProblem {
 
 // Whether the float convolution gains from y with its channels last; only then may x and y be so.
 bool suits_channels_last(const ConvProblem& problem);
+// Whether it is worth a copy of a row-major x with its channels last, where y is so.
+bool gains_from_channels_last_copy(const ConvProblem& problem);
 
 // `bias` is one value for each output channel, or null.
 Status conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* x, const float* filters, const float* bias,

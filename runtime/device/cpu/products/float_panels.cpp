@@ -69,10 +69,7 @@ void pack_float_panels(int64_t n, int64_t k, const float* b, int64_t row_step, i
 
 #if defined(__x86_64__)
 
-bool has_float_panels() {
-  static const bool has_fma = __builtin_cpu_supports("fma") != 0;
-  return has_fma && vector_level() == VectorLevel::avx2;
-}
+bool has_float_panels() { return vector_level() == VectorLevel::avx2; }
 
 namespace {
 
@@ -160,6 +157,15 @@ void multiply_rest(const PanelRows& a, const PanelRun& run, Band band, const flo
   }
 }
 
+// Rows [band.row, band.row + band.rows) of one panel, and where they go.
+struct PanelTask {
+  Band band;
+  int64_t column = 0, columns = 0;  // of the whole result
+  const float* panel = nullptr;
+  float* c = nullptr;
+  int64_t ldc = 0;
+};
+
 template <size_t kVectors>
 void multiply_band(const PanelRows& a, const PanelRun& run, Band band, const float* panel, float* c, int64_t ldc) {
   constexpr int64_t kRows = kTileRows<kVectors>;
@@ -169,33 +175,51 @@ void multiply_band(const PanelRows& a, const PanelRun& run, Band band, const flo
   multiply_rest<kTileRows<kVectors>, kVectors>(a, run, band, line, c, ldc);
 }
 
+// The last run, some tiles at a time, each part finished while it is in the nearest cache.
+template <size_t kVectors>
+void multiply_last(const PanelRows& a, const PanelRun& run, const PanelTask& task, const FinishTile& finish) {
+  if (!finish) return multiply_band<kVectors>(a, run, task.band, task.panel, task.c, task.ldc);
+  for (int64_t done = 0; done < task.band.rows; done += kBandStep) {
+    const Band part{task.band.row + done, std::min(kBandStep, task.band.rows - done)};
+    multiply_band<kVectors>(a, run, part, task.panel, task.c + done * task.ldc, task.ldc);
+    finish(part.row, part.rows, task.column, task.columns);
+  }
+}
+
 // All runs of one panel over one band.
 template <size_t kVectors>
-void multiply_panel(const PanelRows& a, Band band, const float* panel, float* c, int64_t ldc) {
+void multiply_panel(const PanelRows& a, const PanelTask& task, const FinishTile& finish) {
   const int64_t segments = std::max<int64_t>(1, kRunDepth / a.depth);
   for (int64_t segment = 0; segment < a.segments; segment += segments) {
     for (int64_t depth = 0; depth < a.depth; depth += kRunDepth) {
       const PanelRun run{segment, std::min(a.segments, segment + segments), depth, std::min(kRunDepth, a.depth - depth),
                          segment * a.depth + depth};
-      multiply_band<kVectors>(a, run, band, panel, c, ldc);
+      const bool is_last = run.segment_end == a.segments && depth + run.depth == a.depth;
+      if (is_last) {
+        multiply_last<kVectors>(a, run, task, finish);
+      } else {
+        multiply_band<kVectors>(a, run, task.band, task.panel, task.c, task.ldc);
+      }
     }
   }
 }
 
-void multiply_panel(const PanelRows& a, Band band, int64_t vectors, const float* panel, float* c, int64_t ldc) {
-  if (vectors == 1) return multiply_panel<1>(a, band, panel, c, ldc);
-  if (vectors == 2) return multiply_panel<2>(a, band, panel, c, ldc);
-  multiply_panel<kPanelVectors>(a, band, panel, c, ldc);
+void multiply_panel(const PanelRows& a, const PanelTask& task, int64_t vectors, const FinishTile& finish) {
+  if (vectors == 1) return multiply_panel<1>(a, task, finish);
+  if (vectors == 2) return multiply_panel<2>(a, task, finish);
+  multiply_panel<kPanelVectors>(a, task, finish);
 }
 
-void multiply_task(const PanelRows& a, int64_t n, Band band, int64_t column, int64_t vectors, const float* panel,
-                   float* c) {
-  const int64_t columns = std::min(kWidth, n - column);
-  float* const target = c + band.row * n + column;
-  if (columns == vectors * kPanelLanes) return multiply_panel(a, band, vectors, panel, target, n);
+// Panels with columns that c does not have are made apart.
+void multiply_task(const PanelRows& a, const PanelTask& task, int64_t vectors, const FinishTile& finish) {
+  if (task.columns == vectors * kPanelLanes) return multiply_panel(a, task, vectors, finish);
   alignas(32) float whole[kBandRows * kWidth];
-  multiply_panel(a, band, vectors, panel, whole, kWidth);
-  for (int64_t i = 0; i < band.rows; ++i) std::copy_n(whole + i * kWidth, columns, target + i * n);
+  PanelTask apart = task;
+  apart.c = whole;
+  apart.ldc = kWidth;
+  multiply_panel(a, apart, vectors, nullptr);
+  for (int64_t i = 0; i < task.band.rows; ++i) std::copy_n(whole + i * kWidth, task.columns, task.c + i * task.ldc);
+  if (finish) finish(task.band.row, task.band.rows, task.column, task.columns);
 }
 
 }  // namespace
@@ -205,23 +229,36 @@ void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, i
   PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr));
   const int64_t bands = (a.count + kBandRows - 1) / kBandRows;
   const int64_t band_rows = ((a.count + bands - 1) / bands + kBandStep - 1) / kBandStep * kBandStep;
-  const int64_t across = panels_of(n), tasks = bands * across;
+  const int64_t k = a.segments * a.depth, ldc = a.groups * n;
+  const int64_t across = panels_of(n), tasks = bands * a.groups * across;
+  const auto make = [&](int64_t index) {
+    const int64_t row = index / (a.groups * across) * band_rows, group = index / across % a.groups;
+    const Band band{row, std::min(band_rows, a.count - row)};
+    if (band.rows <= 0) return;
+    const int64_t column = index % across * kWidth;  // within the group
+    PanelRows rows = a;
+    rows.base += group * a.depth;
+    const PanelTask task{band,
+                         group * n + column,
+                         std::min(kWidth, n - column),
+                         panels + group * float_panel_numbers(n, k) + column * k,
+                         c + row * ldc + group * n + column,
+                         ldc};
+    multiply_task(rows, task, vectors_at(column, n), finish);
+  };
   std::atomic<int64_t> next{0};  // whoever is free takes the next one
   run_team(static_cast<int>(std::min<int64_t>(threads, tasks)), [&](int) {
-    for (int64_t task = next++; task < tasks; task = next++) {
-      const int64_t row = task / across * band_rows, column = task % across * kWidth;
-      const Band band{row, std::min(band_rows, a.count - row)};
-      if (band.rows <= 0) continue;
-      multiply_task(a, n, band, column, vectors_at(column, n), panels + column * a.segments * a.depth, c);
-      if (finish) finish(band.row, band.rows, column, std::min(kWidth, n - column));
-    }
+    for (int64_t task = next++; task < tasks; task = next++) make(task);
   });
 }
 
 void multiply_float_panel(const PanelRows& a, int64_t n, int64_t column, const float* panel, float* c) {
-  PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr));
-  for (int64_t row = 0; row < a.count; row += kBandRows)
-    multiply_task(a, n, {row, std::min(kBandRows, a.count - row)}, column, kPanelVectors, panel, c);
+  PX_CHECK(a.depth > 0 && (a.segments == 1 || a.offsets != nullptr) && a.groups == 1);
+  for (int64_t row = 0; row < a.count; row += kBandRows) {
+    const Band band{row, std::min(kBandRows, a.count - row)};
+    const PanelTask task{band, column, std::min(kWidth, n - column), panel, c + row * n + column, n};
+    multiply_task(a, task, kPanelVectors, nullptr);
+  }
 }
 
 namespace {

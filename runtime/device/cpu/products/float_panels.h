@@ -11,7 +11,7 @@
 
 namespace parallax::runtime {
 
-// Whether vector_level() is AVX2, and FMA there.
+// True where vector_level() is AVX2.
 bool has_float_panels();
 
 // b [k, n], of which b[i, j] is at i * row_step + j * column_step, as panels of 24 columns. The last one has as many
@@ -28,13 +28,16 @@ struct PanelRows {
   int64_t step = 0;                  // of one segment: row i begins at base + i * step
   const int32_t* offsets = nullptr;  // of more: [segments, count], each from base; below 0: `zeros`
   const float* zeros = nullptr;      // [depth]
+  // Groups: group g reads from base + g * depth, has panels of its own, and makes columns [g * n, (g + 1) * n).
+  int64_t groups = 1;
 };
 
-// Called with first row, rows, first column and columns of a part of the result when its sums are complete.
+// Called with first row, rows, first column and columns of a part of the result when its sums are complete, while they
+// are in the nearest cache.
 using FinishTile = std::function<void(int64_t row, int64_t rows, int64_t column, int64_t columns)>;
 
-// c [rows, n] = a b on at most `threads` threads; k = segments * depth. Every sum is made of runs of at most 1024
-// products in the order of k, whatever the row, the column and the number of threads.
+// c [rows, groups * n] = a b on at most `threads` threads; k = segments * depth. Every sum is made of runs of at most
+// 1024 products in the order of k, whatever the row, the column and the number of threads.
 void multiply_float_panels(const PanelRows& a, int64_t n, const float* panels, int threads, const FinishTile& finish,
                            float* c);
 

@@ -228,8 +228,7 @@ void dots_avx2(const BlockDots& dots, int64_t rows, int64_t columns) {
 template <int kBits>
 void dots_of(const BlockDots& dots, int64_t rows, int64_t columns) {
 #ifdef __x86_64__
-  static const bool has_fma = __builtin_cpu_supports("fma") != 0;
-  if (vector_level() != VectorLevel::baseline && has_fma) {
+  if (vector_level() != VectorLevel::baseline) {
     return dots.zeros == nullptr ? dots_avx2<kBits, false>(dots, rows, columns)
                                  : dots_avx2<kBits, true>(dots, rows, columns);
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "inspector/base/check.h"
+#include "inspector/base/cpu_features.h"
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/device/cpu/products/quantize_lines.h"
 
@@ -103,7 +104,7 @@ void finish_byte_sums(int64_t rows, int64_t columns, int64_t step, const int32_t
 
 #if defined(__x86_64__)
 
-bool has_byte_panels() { return vector_level() == VectorLevel::avx512 && __builtin_cpu_supports("avx512vnni") != 0; }
+bool has_byte_panels() { return has_feature(CpuFeature::avx512_vnni); }
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 namespace parallax::runtime {
 
-// Whether vector_level() is AVX-512, and VNNI there.
+// True where vector_level() is AVX-512 and the processor has VNNI.
 bool has_byte_panels();
 
 constexpr int64_t kBytePanelColumns = 16;

@@ -11,9 +11,13 @@ namespace parallax::runtime {
 // One shape, and its filters in panels.
 struct PanelConv;
 
-// Null where oneDNN serves better or padding must not be multiplied: filters that are not finite.
+// Whether such a convolution is faster than oneDNN's, with x in the layout that the problem says.
+bool suits_panels(const ConvProblem& problem);
+
+// Null where it is not, or where padding must not be multiplied: filters that are not finite.
 std::shared_ptr<const PanelConv> make_panel_conv(Queue<Cpu>& queue, const ConvProblem& problem, const float* filters,
                                                  const float* bias);
-void run_panel_conv(const PanelConv& conv, const float* x, const Addend& addend, float* y);
+// Errors: out_of_memory.
+Status run_panel_conv(Queue<Cpu>& queue, const PanelConv& conv, const float* x, const Addend& addend, float* y);
 
 }  // namespace parallax::runtime
