@@ -8,7 +8,8 @@ import zipfile
 
 from cases import FILE, MODEL, USAGE, Case
 
-# What another verb than `check` may answer to a damaged dump: it reads what is intact, or refuses (without its magic, as no model).
+# The exit codes of verbs other than `check` for a damaged dump: they read the intact part, or refuse (without its
+# magic, as no model).
 SURVIVES = (0, 1, MODEL, FILE)
 
 

@@ -29,7 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of this process, in bytes; read from /proc/self/status, as the peak that the system keeps counts mapped files.
+// The anonymous memory of this process in bytes, from /proc/self/status: the peak that the system keeps counts mapped
+// files.
 int64_t anonymous_bytes() {
   std::FILE* file = std::fopen("/proc/self/status", "r");
   if (file == nullptr) return -1;

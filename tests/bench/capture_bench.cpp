@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What capturing costs. First as a rate: a dump writer shown tensors of 0.5 to 16 MB against memcpy of such tensors
+// The cost of capturing. First as a rate: a dump writer shown tensors of 0.5 to 16 MB against memcpy of such tensors
 // into touched memory. Then as a part of a run: a transformer on the executor "cpu" with every value captured, up to
 // and with the end of the dump, or with statistics alone, against the same run without. Everything is captured twice:
 // into memory that the dump was told to touch beforehand, as into a ring, and into memory that the dump has to ask for
-// while the model runs, which Linux clears first. Every figure is of one process; what is compared takes turns.
-// Usage: capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21] [rate | run HIDDEN THREADS | model FILE THREADS]
-// With `model`: any model, rewritten as by default, on generated inputs.
+// while the model runs, which Linux clears first. Every figure is of one process; compared runs alternate. Usage:
+// capture_bench [FOLDER for the dumps, /dev/shm] [ROUNDS, 21] [rate | run HIDDEN THREADS | model FILE THREADS] With
+// `model`: any model, rewritten as by default, on generated inputs.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -167,8 +167,8 @@ void measure_rate(const std::string& path, int threads, int rounds) {
 
 // ---- Part of a run -------------------------------------------------------------------------------------------------
 
-// Of BERT-large and of Llama 3.2 1B the widths; every tensor has 0.5 MB and more. What a layer computes for a byte of
-// its values grows with `hidden`.
+// The widths of BERT-large and of Llama 3.2 1B; every tensor has 0.5 MB and more. The arithmetic of a layer for each
+// byte of its values grows with `hidden`.
 struct Size {
   int64_t sequence, hidden, heads;
   size_t calls;  // in a round

@@ -72,7 +72,7 @@ class Decoder {
     length_ = context_;
   }
 
-  // The same token by both: the times, in which nothing but the runs is counted.
+  // The times of both for the same token, in which nothing but the runs is counted.
   std::pair<double, double> step() {
     const std::vector<Value> given = inputs();
     std::vector<Value> with_caches = given;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a frame costs before the graphics card sees it: windows, graph and lists of a large model, everything open.
-// With an argument WRITE FILE: the model that gui_bench.py opens.
+// The cost of a frame on the CPU: windows, graph and lists of a large model, everything open. With an argument WRITE
+// FILE: the model that gui_bench.py opens.
 #include <string_view>
 
 #include <benchmark/benchmark.h>

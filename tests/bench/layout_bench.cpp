@@ -46,7 +46,7 @@ void layered(benchmark::State& state) {
   state.counters["nodes_per_second"] =
       benchmark::Counter(static_cast<double>(graph.boxes.size()), benchmark::Counter::kIsIterationInvariantRate);
 }
-// The same as a model with scopes.
+// The layout of a model with scopes.
 void nested(benchmark::State& state) {
   const auto items = GraphItems::build(scoped_transformer(static_cast<int>(state.range(0)))).take();
   const std::vector<bool> open(items->items().size(), state.range(1) != 0);
@@ -61,7 +61,7 @@ BENCHMARK(nested)->Args({80, 0})->Args({80, 1})->Args({150, 1})->Unit(benchmark:
 
 BENCHMARK(layered)->Arg(1003)->Arg(10003)->Arg(100003)->Unit(benchmark::kMillisecond);
 
-// The same graph as nodes with names and types, drawn.
+// The boxes as a graph of nodes with names and types.
 Graph nodes_of(const LayoutGraph& boxes) {
   Graph graph;
   graph.nodes.resize(boxes.boxes.size());

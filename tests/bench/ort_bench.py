@@ -5,7 +5,7 @@
 Usage: ort_bench.py PARALLAX [--threads N] [--rounds N] [--only NAME] [--work DIR]
 
 Needs numpy, onnx and onnxruntime. A ratio is onnxruntime's time over ours: above 1 we are faster. Models are made here
-with random weights; onnxruntime runs with its default optimisation. In each round both sides measure for a moment, one
+with random weights; onnxruntime runs with its default optimization. In each round both sides measure for a moment, one
 after the other, and the ratio is that of the two medians over all rounds.
 """
 

@@ -141,7 +141,7 @@ def at(opset, case, **special):
 
 
 def between_codes(op, x, constants, **attributes):
-    """An operator of floats between DequantizeLinear and QuantizeLinear, as quantised models are exported."""
+    """An operator of floats between DequantizeLinear and QuantizeLinear, as quantized models are exported."""
     nodes = [helper.make_node("DequantizeLinear", ["x", "x_scale", "x_zero"], ["x_real"])]
     for name in [name for name in constants if name + "_scale" in constants]:
         nodes.append(helper.make_node("DequantizeLinear", [name, name + "_scale", name + "_zero"], [name + "_real"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products, quantised operators and those of com.microsoft, for ort_operators_bench.py."""
+"""Products, quantized operators and those of com.microsoft, for ort_operators_bench.py."""
 
 import numpy as np
 

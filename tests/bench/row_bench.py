@@ -112,7 +112,7 @@ def dequantized_four(graph, x):
     return graph.node("MatMul", x, graph.node("DequantizeLinear", weights, scales, axis=0, block_size=32))
 
 
-# What makes a layer, the bits of a weight, and the type of what goes through.
+# A layer's weights, the bits of a weight, and the type of its activations.
 CASES = {
     "float32": (floats(np.float32), 32, T.FLOAT),
     "float32 transB": (columns, 32, T.FLOAT),

@@ -55,8 +55,8 @@ TEST(BlameCommand, JudgesTwoDumps) {
   EXPECT_EQ(run_json({"blame", folder + "/A-reference.plx", folder + "/B-cpu.plx", "--with", "cpu"}).exit_code, 2);
 }
 
-// What is fused away and what has another shape bounds no error: a run with nothing fused away sees what the first
-// cannot, and the verdict is the same as that of an executor that fuses nothing.
+// Values that are fused away or have another shape bound no error: a run with nothing fused away compares them, and the
+// verdict is the same as that of an executor that fuses nothing.
 TEST(BlameCommand, VerdictAndCausesAgreeWhereValuesWereFusedAway) {
   const ScratchFolder scratch;
   auto model = import_model(sample("fault_pair/A.onnx"));

@@ -63,7 +63,7 @@ std::string scaled_sum(int type, double bias) {
          shape + "output { name: \"y\"" + kind + shape + "}";
 }
 
-// What `reference:double` carries it has not rounded, whatever its type; statistics do not tell that by themselves.
+// Values of `reference:double` are not rounded, whatever their declared type; statistics alone do not show that.
 TEST(HalfPrecision, ABaselineInDoubleKnowsWhatOthersRound) {
   const ScratchFolder scratch;
   const std::string shape = " shape { dim { dim_value: 5 } dim { dim_value: 3 } } } } } ";
@@ -105,7 +105,7 @@ TEST(HalfPrecision, InputsAreConvertedToTheOtherModelsType) {
   EXPECT_EQ(faulty.document.at("causes").at(0).at("node"), "sum") << faulty.document.dump();
 }
 
-// Of a float network and the same in half precision with a fault.
+// The answer for a float network and the same in half precision with a fault.
 Answer run_pair(const std::string& in_float, const std::string& in_half) {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("float.textproto")) << in_float;
@@ -140,7 +140,7 @@ TEST(HalfPrecision, AConstantThatIsCastBackIsRounded) {
   EXPECT_NE(cause_text(faulty).find("another constant 'bias'"), std::string::npos) << cause_text(faulty);
 }
 
-// What is added to a product of thousands: half precision rounds by more than that.
+// A bias that is added to a product of thousands: half precision rounds by more than that.
 std::string sum_with_large(bool is_half, double bias) {
   NetworkText network(is_half);
   network.node("Mul", {network.in_half("x"), "gain"}, "m");

@@ -78,7 +78,7 @@ Status write_changed(const Model& model, const std::string& weight_name, size_t 
   return export_model(changed, path);
 }
 
-// Whether one of the values the reader makes is off as well, in some iteration when it stands in a body.
+// True where one of the values that the consumer computes is off as well, in some iteration when it is in a body.
 bool diverges(const nlohmann::json& document, const std::vector<std::string>& names) {
   for (const nlohmann::json& value : document.at("values")) {
     const std::string path = value.at("path");
@@ -142,7 +142,7 @@ TEST(FaultPair, PartsWhereTheConverterWentWrong) {
   }
 }
 
-// By default the node at fault is fused into its neighbours, and its value does not exist: the cause names it all the
+// By default the node at fault is fused into its neighbors, and its value does not exist: the cause names it all the
 // same.
 TEST(FaultPair, TheCauseIsNamedInsideAFusedNode) {
   for (const std::string executors : {"reference", "cpu", "reference,cpu"}) {

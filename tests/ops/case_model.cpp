@@ -81,8 +81,8 @@ Result<std::string> sparse_text(const Json& json) {
   return text;
 }
 
-// What JSON's own types cannot say: {"floats": []}, {"float": "nan"}, {"graph": ...}, {"ref": "alpha", "type":
-// "FLOAT"}.
+// Values that JSON's own types cannot express: {"floats": []}, {"float": "nan"}, {"graph": ...}, {"ref": "alpha",
+// "type": "FLOAT"}.
 Result<std::string> object_text(const Json& json) {
   if (json.contains("values") && json.contains("type"))
     return fmt::format("type: TENSOR t {{ {} }} ", PX_TRY(tensor_text(json)));

@@ -69,7 +69,7 @@ std::set<std::string> operators_of(const OpCase& op_case) {
   return operators;
 }
 
-// What `cpu` leaves to the reference, and why.
+// The operators that `cpu` leaves to the reference, and why.
 const std::map<std::string, std::string> kReferenceOnly = {
     {"ai.onnx/ImageDecoder", "formats of files"}, {"ai.onnx/RegexFullMatch", "strings"},
     {"ai.onnx/StringConcat", "strings"},          {"ai.onnx/StringNormalizer", "strings"},
@@ -86,7 +86,7 @@ bool holds_strings(const Value& value) {
          std::any_of(value.sequence().items.begin(), value.sequence().items.end(), holds_strings);
 }
 
-// Whether a case is about strings or of a domain that `cpu` leaves to the reference.
+// True where a case is about strings or of a domain that `cpu` leaves to the reference.
 bool is_reference_only(const OpCase& op_case) {
   const std::set<std::string> operators = operators_of(op_case);
   return std::any_of(operators.begin(), operators.end(),
@@ -181,7 +181,7 @@ TEST(OpCases, HoldEveryOperatorOfTheReference) {
   }
 }
 
-// Whether `cpu` has a row, or the planner a function, for this version of an operator.
+// True where `cpu` has a row, or the planner a function, for this version of an operator.
 bool cpu_has(const OpSchema& schema) {
   Node node;
   node.op_type = std::string(schema.name);
@@ -219,7 +219,7 @@ TEST(OpCases, CpuHasEveryOperatorOfTheReference) {
   }
 }
 
-// Whether some row of `cpu` for this version takes elements of this type at the input that its rows are chosen by.
+// True where some row of `cpu` for this version takes elements of this type at the input that its rows are chosen by.
 bool cpu_takes(const OpSchema& schema, int64_t input, DType dtype) {
   const auto rows = runtime::kernel_table<runtime::Cpu>();
   return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {

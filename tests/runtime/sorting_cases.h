@@ -117,7 +117,7 @@ inline std::vector<SortingCase> sorting_cases(int64_t length, int64_t rows) {
   return cases;
 }
 
-// The same bits, but for those of NaN.
+// True for the same bits, but for those of NaN.
 inline bool is_same(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
   if (session_values::same(a, b)) return true;

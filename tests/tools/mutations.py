@@ -26,7 +26,7 @@ MUTATIONS = [
     ("Greater", "binary.cpp", "{ return «a > b»; });", "b > a"),
     ("Mod", "binary.cpp", "return remainder != 0 && «(remainder < 0) != (b < 0)» ? remainder + b : remainder;", "false"),
     ("BitShift", "binary.cpp", "b >= width ? 0 : «a << b»;", "a >> b"),
-    # normalisation and softmax
+    # normalization and softmax
     ("LayerNormalization", "normalization.cpp", "const double inverse = 1.0 / std::sqrt(moments.variance + «epsilon»);", "0.0"),
     ("RMSNormalization", "normalization.cpp", "std::sqrt(squares / static_cast<double>(count) + «epsilon»);", "0.0"),
     ("BatchNormalization", "normalization.cpp", "running_mean.push_back(mean[at] * momentum + batch[channel].mean * («1 - momentum»));", "momentum"),
@@ -113,7 +113,7 @@ MUTATIONS = [
     ("AffineGrid", "vision.cpp", "2 * at / (length - 1) - 1) : («2 * at + 1») / length - 1;", "2 * at"),
     ("RoiAlign", "vision.cpp", "const double offset = half_pixel ? «0.5» : 0.0;", "0.0"),
     ("NonMaxSuppression", "vision.cpp", "return shared / («a.area() + b.area() - shared»);", "a.area()"),
-    # losses and optimisers
+    # losses and optimizers
     ("NegativeLogLikelihoodLoss", "loss.cpp", "if (reduction == \"mean\") sum /= «weight_sum»;", "static_cast<double>(losses.size())"),
     ("SoftmaxCrossEntropyLoss", "loss.cpp", "scores[base + k * inner] - highest - «std::log(sum)»;", "sum"),
     ("Adagrad", "training.cpp", "v[0] -= current_rate * gradient / (std::sqrt(v[2]) + «epsilon»);", "0.0"),

@@ -10,7 +10,7 @@ OPSETS = {"": 17, "ai.onnx.ml": 3, "com.microsoft": 1}
 class Case:
     """An operator, its inputs (arrays, None where one is left out, dictionaries for maps), attributes and number of outputs.
 
-    `tolerance` is (rtol, atol); integers may differ by `ulps` (quantised outputs: a tie may fall to either side). `expected` stands in
+    `tolerance` is (rtol, atol); integers may differ by `ulps` (quantized outputs: a tie may fall to either side). `expected` stands in
     for the peer where onnxruntime has no kernel on the CPU or is known to be wrong: a list of arrays, None for an output not judged.
     `mask` maps an output to a mask of the rows to be judged: the operator leaves the others undefined."""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes random graphs of what is often fused, with what onnxruntime gives without its optimisations, as `parallax test` reads them.
+"""Writes random graphs of what is often fused, with what onnxruntime gives without its optimizations, as `parallax test` reads them.
 
     random_graphs.py -o graphs --count 1000 --seed 1 && parallax test graphs --with cpu
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Golden pictures: a few views as they are meant to look. Small differences pass, for the letters' edges depend on the
-// software renderer's version; a box of another colour, a text that is cut off or a pane that has moved do not.
+// software renderer's version; a box of another color, a text that is cut off or a pane that has moved do not.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -86,7 +86,7 @@ TEST_P(Golden, LooksAsItDid) {
 INSTANTIATE_TEST_SUITE_P(Views, Golden, testing::ValuesIn(kViews),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// What the pictures are for.
+// The limits detect the differences that the pictures are there for.
 TEST(GoldenLimits, ANodeOfAnotherColourOrAHiddenLegendIsSeen) {
   Screen screen(view_test::llama_fault(), {960, 600, 1});
   PX_NEEDS_EGL(screen);

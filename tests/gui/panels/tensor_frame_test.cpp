@@ -81,7 +81,7 @@ TEST_F(Frames, BothSidesAreZoomedTogether) {
   EXPECT_EQ(ui_.tensor.heats[0].mode, TensorMode::a);
   EXPECT_EQ(ui_.tensor.heats[1].mode, TensorMode::b);
   EXPECT_EQ(ui_.tensor.heats[0].shown.range.low,
-            ui_.tensor.heats[1].shown.range.low);  // equal colours mean equal values
+            ui_.tensor.heats[1].shown.range.low);  // equal colors mean equal values
 }
 
 TEST_F(Frames, ALongAndThinSliceIsStretchedUntilItIsZoomed) {
@@ -101,7 +101,7 @@ TEST_F(Frames, ALongAndThinSliceIsStretchedUntilItIsZoomed) {
     frames(1);
   }
   EXPECT_EQ(ui_.tensor.cell().y, ui_.tensor.cell().x);
-  // What is under the mouse is what is picked.
+  // The element under the mouse is the picked one.
   io.MouseDown[0] = true;
   frames(2);
   io.MouseDown[0] = false;

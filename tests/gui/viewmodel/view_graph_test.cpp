@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph view: what is open, what is drawn, what colour it has, and that nothing jumps.
+// The graph view: what is open, what is drawn, what color it has, and that nothing jumps.
 #include "gui/viewmodel/view_graph.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes with its object, and what a signal leaves.
+// Cleanup when an object ends, and at a signal.
 #include "inspector/base/leftovers.h"
 
 #include <csignal>

@@ -97,7 +97,7 @@ TEST_F(ThreadPool, ManyCallersAtOnce) {
   EXPECT_EQ(sum, 6 * 50 * 20);
 }
 
-// What the body wrote is visible to the caller without any further synchronisation; ThreadSanitizer watches this one.
+// The caller sees the body's writes without any further synchronization; ThreadSanitizer checks this one.
 TEST_F(ThreadPool, WritesAreVisibleAfterTheLoop) {
   set_thread_count(4);
   std::vector<int64_t> squares(500);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of verdicts and causes share: models as the importer finishes them, and dumps of their runs.
+// Parts that tests of verdicts and causes share: models as the importer finishes them, and dumps of their runs.
 #pragma once
 
 #include <cmath>

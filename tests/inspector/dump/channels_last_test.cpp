@@ -14,7 +14,7 @@
 namespace parallax::test {
 namespace {
 
-// The same elements channels last.
+// The tensor's elements in channels-last order.
 Tensor turned(const Tensor& row_major) {
   const Shape& shape = row_major.shape();
   Tensor made = Tensor::zeros(row_major.dtype(), shape).take();
@@ -176,7 +176,7 @@ TEST(ChannelsLastDumps, ImagesAreReadAsTheyAreMeant) {
     ASSERT_OK(bytes);
     EXPECT_TRUE(same_bits(flattened->tensor(), flat));
     EXPECT_TRUE(same_statistics(*reader->entries()[2].statistics, compute_statistics(flat)));
-    // The same bytes as an image's that lies channels last are another tensor.
+    // A row-major tensor with the bytes of a channels-last one is another tensor.
     EXPECT_EQ(std::memcmp(bytes->tensor().view().data, turned(tensor).view().data, tensor.size_bytes()), 0);
   }
 }

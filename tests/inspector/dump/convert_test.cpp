@@ -175,7 +175,7 @@ TEST_F(Convert, NamesStayApartOrAreRefused) {
   expect_value(*reader, "a/b", x_);
   expect_value(*reader, "a%252Fb", w_);
   expect_value(*reader, "x%252Fy", y_);
-  // What an export wrote comes back under the same paths.
+  // An export comes back under the same paths.
   ASSERT_OK(export_dump(folder_ / "v.plx", folder_ / "arrays"));
   ASSERT_OK(import_dump({folder_ / "arrays", "", ""}, folder_ / "again.plx"));
   expect_value(*open_dump(folder_ / "again.plx"), "a%252Fb", w_);

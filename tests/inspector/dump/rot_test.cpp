@@ -222,7 +222,7 @@ TEST_F(Rot, AFileThatIsOverwrittenWhileOpenGivesAnError) {
   }
 }
 
-// What was copied outlives what it was copied from.
+// A copy outlives its source.
 TEST_F(Rot, ACopyStaysWhenItsFileIsCut) {
   const auto reader = open_dump(path_);
   std::vector<Value> copies;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a writer is shown, a reader gives back: every element type, every kind of value, levels, aliases, several runs
-// and calls.
+// A reader returns the values that a writer was shown: every element type, every kind of value, levels, aliases,
+// several runs and calls.
 #include <filesystem>
 #include <fstream>
 
@@ -182,7 +182,8 @@ TEST_F(RoundTrip, StoresAliasesAndEqualPayloadsOnce) {
   expect_no_problem(repaired);
 }
 
-// What an alias is said to share is not computed again, but in its own type and for the value it was last.
+// The statistics of an alias are not computed again, but are those of its own type and of the value that it last
+// shared.
 TEST_F(RoundTrip, StatisticsAloneFollowAliases) {
   DumpWriterOptions options;
   options.level = CaptureLevel::stats;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dump tests share: values of every type, a producer that shows them to a writer, bit-exact comparison, a
-// folder of its own.
+// Parts that the dump tests share: values of every type, a producer that shows them to a writer, bit-exact comparison,
+// a folder of its own.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session takes as inputs: types, ranks, sizes, and sizes that a name ties together.
+// The inputs that a session takes: types, ranks, sizes, and sizes that a name ties together.
 #include <gtest/gtest.h>
 
 #include "inspector/exec/executor.h"

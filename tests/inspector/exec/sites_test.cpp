@@ -95,7 +95,8 @@ graph { name: "g"
   EXPECT_EQ(constant_like, (std::vector<std::string_view>{"steps", "step", "bias", "twice", "mask", "ones"}));
 }
 
-// What convolutions and pools make, as long as the axes stay; of a body those that it makes or reads from outside.
+// Feature maps are the outputs of convolutions and pools, as long as the axes stay; in a body those that it computes or
+// reads from outside.
 TEST(Sites, ImagesAreWhatKeepsTheAxesOfAConvolution) {
   constexpr std::string_view kImages = R"(
 ir_version: 8 opset_import { domain: "" version: 17 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What everything that calls itself an Executor must do: one suite, run on each executor this build has.
+// Requirements on every Executor: one suite, run on each executor this build has.
 #include <cmath>
 
 #include <gtest/gtest.h>

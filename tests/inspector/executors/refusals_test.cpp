@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executors must agree on beside numbers: what they refuse, with which code, and what they take though it is
-// empty. Empty operands run on one thread, where no count of tasks hides a division by their number.
+// Agreement of the executors on more than numbers: the requests that they refuse, with which code, and the empty
+// operands that they accept. Empty operands run on one thread, where no count of tasks hides a division by their
+// number.
 #include <gtest/gtest.h>
 
 #include "inspector/base/thread_pool.h"

@@ -291,7 +291,8 @@ TEST(CheckModel, AcceptsWhatExportersWrite) {
       "node { input: 'v' output: 'v2' op_type: 'Neg' } } } }");  // no trip count, no condition
 }
 
-// What the node that has the body, or one behind it, gives is not there yet when the body runs: its name is free.
+// The outputs of the node that has the body, or of a later one, do not exist yet when the body runs: their names are
+// free.
 TEST(CheckModel, ABodyMayUseTheNameOfALaterValue) {
   const auto error_with = [](const std::string& name, const std::string& before, const std::string& behind) {
     const auto branch = [&name](const std::string& which, const std::string& op) {
@@ -308,7 +309,7 @@ TEST(CheckModel, ABodyMayUseTheNameOfALaterValue) {
   EXPECT_NE(error_with("z", z, "").find("value 'z' in then_branch of node 'i': hides the value"), std::string::npos);
 }
 
-// Optimisers copy a constant into the branches that read it, and leave its name.
+// Optimizers copy a constant into the branches that read it, and leave its name.
 TEST(CheckModel, AcceptsCopiesOfAConstantInBranches) {
   const auto error_with = [](const std::string& number) {
     const auto branch = [](const std::string& name, const std::string& value) {

@@ -50,7 +50,7 @@ class ExternalDataTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// Whether `address` lies in a mapping of the file `name`.
+// True where `address` is in a mapping of the file `name`.
 bool is_mapped_from(const void* address, const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   const auto wanted = reinterpret_cast<uintptr_t>(address);

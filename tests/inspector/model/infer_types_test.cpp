@@ -28,7 +28,7 @@ std::string inferred(const GraphBuilder& builder, const std::string& value) { re
 Attribute::Value ints(std::vector<int64_t> values) { return values; }
 
 TEST(InferTypes, FollowsShapesThroughArithmetic) {
-  // What exporters write for x.view(b, s, heads, -1).transpose(1, 2).
+  // The nodes that exporters write for x.view(b, s, heads, -1).transpose(1, 2).
   GraphBuilder builder(20);
   builder.input("x", "float32[batch,seq,64]").number("zero", 0).number("one", 1).numbers("axis", {0});
   builder.numbers("heads", {8}).numbers("rest", {-1});
@@ -265,7 +265,7 @@ TEST(InferTypes, SurvivesEveryOperatorOnNonsense) {
 
 // ---- The node suite of libonnx-testdata: declared outputs there are what the operators give -------------------------
 
-// Whether the inferred type contradicts the declared one.
+// True where the inferred type contradicts the declared one.
 bool contradicts(const TypeInfo& inferred, const TypeInfo& declared) {
   if (inferred.kind == TypeInfo::Kind::unknown) return false;
   if (inferred.kind != declared.kind || inferred.dtype != declared.dtype) return true;

@@ -18,7 +18,7 @@ namespace parallax {
 // Imports the text form of a model. `model_text` without ir_version and opset_import gets IR 10 and ai.onnx 20.
 Result<std::shared_ptr<const Model>> import_text(const std::string& model_text, const ImportOptions& options = {});
 
-// The same for a model that must be valid.
+// Parses a model that must be valid.
 std::shared_ptr<const Model> model_from_text(const std::string& model_text);
 
 // The message of the error that importing `model_text` gives; empty when it imports.

@@ -15,7 +15,7 @@ namespace {
 
 using testing::GraphBuilder;
 
-// Of the last node's reading of `name`.
+// The placing of `name` as the last node's input.
 Placing placing_in(const GraphBuilder& builder, const std::string& name) {
   const Graph graph = builder.graph();
   return placing_of(graph, graph.nodes.back(), graph.find_value(name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is imported is written again: real files, and fields that the IR does not model.
+// An imported model is written again unchanged: real files, and fields that the IR does not model.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,7 @@ TEST(RoundTrip, EveryFieldOfTheFormatIsKept) {
   EXPECT_EQ(differences(before, parse_proto(once)), "");
 }
 
-// What the other tests here rest on: a change anywhere is seen.
+// The other tests here rest on this: a change anywhere is seen.
 TEST(RoundTrip, TheComparisonSeesOneChangedField) {
   proto::ModelProto before;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kEverything, &before));

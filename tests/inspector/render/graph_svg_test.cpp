@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole models as SVG: every node is there once, bodies inside their nodes, colours as the comparison says.
+// Whole models as SVG: every node is there once, bodies inside their nodes, colors as the comparison says.
 #include "inspector/render/graph_svg.h"
 
 #include <regex>

@@ -27,7 +27,7 @@ bool overlap(const SceneBox& a, const SceneBox& b) {
   return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 }
 
-// What any picture must keep to.
+// Requirements on any picture.
 void check_scene(const GraphItems& items, const Scene& scene) {
   for (const SceneBox& box : scene.boxes) {
     const int32_t parent = items.item(box.item).parent;

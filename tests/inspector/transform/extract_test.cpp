@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an extracted part holds and leaves behind, and what is wrong with a request for one.
+// The contents of an extracted part, and the errors of a request for one.
 #include "inspector/transform/extract.h"
 
 #include <algorithm>

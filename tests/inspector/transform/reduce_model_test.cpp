@@ -35,7 +35,7 @@ ReduceRequest request_for_sample(const std::string& name, const Folder& folder) 
   return request_for(sample(name) + "/model.onnx", sample(name) + "/test_data_set_0", folder);
 }
 
-// What is left must fail as the whole did.
+// The reduced model must fail as the whole did.
 void expect_still_fails(const ReduceRequest& request, const ExecutorFactory& factory) {
   RunRequest run = request.run;
   const bool is_pair = !run.against.empty();

@@ -88,7 +88,7 @@ TEST(ToHalf, KeepsInputsAndOutputsWithNamesWhereAsked) {
   EXPECT_NEAR(y[1], -std::exp(1.0), 2e-3);
 }
 
-// One cast for a value although two kept nodes read it, and none between kept neighbours or on the way over a move.
+// One cast for a value although two kept nodes read it, and none between kept neighbors or on the way over a move.
 TEST(ToHalf, CastsOnceAndOnTheSmallerSideOfMoves) {
   HalfRequest request;
   request.keep = {"pow", "sqrt", "cos"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dump is foreseen to take, against sizes added up by hand.
+// The predicted size of a dump, against sizes added up by hand.
 #include "inspector/workbench/dump_size.h"
 
 #include <gtest/gtest.h>

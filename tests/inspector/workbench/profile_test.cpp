@@ -63,7 +63,7 @@ TEST_P(Profile, TraceHoldsTheLastRun) {
             inside["ts"].get<double>() + inside["dur"].get<double>());
 }
 
-// What was fused is named by its parts and has all their work; nothing is counted twice.
+// A fused node is named by its parts and has all their work; nothing is counted twice.
 TEST(ProfileOfFusedNodes, NamesAndCountsTheirParts) {
   const auto profile = [](const std::string& executor) {
     RunRequest request;

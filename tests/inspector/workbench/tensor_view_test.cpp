@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `tensor` shows of a value: samples, histograms.
+// The output of `tensor` for a value: samples, histograms.
 #include "inspector/workbench/tensor_view.h"
 
 #include <complex>

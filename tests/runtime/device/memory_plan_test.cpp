@@ -13,7 +13,7 @@
 namespace parallax::runtime {
 namespace {
 
-// What the plan says of the buffer that was asked for as number `request` of its step.
+// The plan's buffer for number `request` of its step.
 const PlannedBuffer& planned(const MemoryPlan& plan, int32_t step, size_t request = 0) {
   return plan.buffers[plan.first[static_cast<size_t>(step)] + request];
 }

@@ -88,7 +88,7 @@ void copy_bytes(Queue<Emulated>& queue, std::byte* target, const std::byte* sour
 void copy_region(Queue<Emulated>& queue, int64_t bytes_per_element, const Ints& dims, const StridedTarget& target,
                  const StridedSource& source);
 
-// What stands for the library, and what it has done so far. Tests let it have other activations, and give zeros to
+// The stand-in for the library, and a record of its calls. Tests let it have other activations, and give zeros to
 // queries all of whose keys are hidden.
 struct EmulatedLibrary {
   float (*activate)(Epilogue epilogue, float sum) = activated;

@@ -49,7 +49,7 @@ TEST(GpuAttention, IsNotAskedForWhileTheQueueRecords) {
   EXPECT_EQ(queue.known_attentions(), (runtime::KnownAttentions{{kind, true}}));
 }
 
-// What the library would not know of, and what it may round.
+// The cases that the library does not cover, and the rounding that it may do.
 TEST(GpuAttention, TheRestIsOurOwn) {
   const auto emulated = tests::make_emulated_executor();
   const std::vector<std::pair<std::string, Shape>> inputs{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `run` says of a run that had to wait for the copies of its values: the counts beside the execution they belong
-// to, in JSON, and a sentence.
+// The report of `run` for a run that had to wait for the copies of its values: the counts with their execution, in
+// JSON, and a sentence.
 #include <filesystem>
 #include <fstream>
 
@@ -100,7 +100,7 @@ TEST_F(CaptureReport, IsPartOfARunBesideAKeptOne) {
   EXPECT_GE(executions[1]["capture"]["copies"], 20) << "statistics of 20 values";
 }
 
-// Where nothing is captured nothing waits, and where all has room there is at most the last copy to wait for.
+// Nothing waits where nothing is captured, and only the last copy is waited for where all copies have room.
 TEST_F(CaptureReport, CountsNothingWhereNothingTravels) {
   request_.executors = {"emulated"};
   const auto uncaptured = run(tests::kSmallCopies);

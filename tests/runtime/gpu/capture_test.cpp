@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an observer is shown of a run on a GPU: every value as it was when its node had run, in order, however far the
-// run is ahead of the copies; and how often it had to wait for them.
+// The values that an observer sees of a run on a GPU: every value as it was when its node had run, in order, however
+// far the run is ahead of the copies; and how often it had to wait for them.
 #include <cmath>
 #include <map>
 #include <numeric>

@@ -42,7 +42,7 @@ struct Memory {
   Tensor tensor;
 };
 
-// Every thread reads what its neighbour wrote before the barrier.
+// Every thread reads what its neighbor wrote before the barrier.
 TEST(Emulation, BarriersSeparateWritesFromReads) {
   Memory memory(128);
   const EmulatedIntegers out = memory.elements();

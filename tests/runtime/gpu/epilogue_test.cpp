@@ -19,7 +19,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::float32, DType::float16, DType::bfloat16};
 
-// What a library with that activation stores for the sums of the probe.
+// The results that a library with that activation stores for the sums of the probe.
 Tensor results_of(const EpilogueKind& kind, float (*activate)(Epilogue, float)) {
   std::vector<double> values;
   for (const float sum : epilogue_probe(kind).sums) values.push_back(static_cast<double>(activate(kind.epilogue, sum)));
@@ -185,7 +185,7 @@ TEST(LibraryEpilogue, IsRecordedInTheSettings) {
   }
 }
 
-// What was refused, or not yet asked for, is not said to be the library's.
+// An epilogue that was refused, or not yet asked for, is not reported as the library's.
 TEST(LibraryEpilogue, TheWordsAreOfTheAcceptedAlone) {
   EXPECT_EQ(accepted_text({}), "relu: none; tanh gelu: none");
   EXPECT_EQ(

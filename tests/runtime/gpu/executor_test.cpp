@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executors of GPU devices do around their kernels, on the emulated one: where values lie, what observers see,
-// control flow, memory, and errors that name their node.
+// Work of the GPU devices' executors around their kernels, on the emulated one: the devices of values, the observers'
+// view, control flow, memory, and errors that name their node.
 #include <map>
 
 #include <gtest/gtest.h>

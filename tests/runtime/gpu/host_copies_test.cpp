@@ -110,7 +110,8 @@ TEST(HostCopies, InPieces) {
   EXPECT_FALSE(copies.has_room(4097).take());
 }
 
-// What the tests above rely on: the emulated queue tells of a place that is used too early, and of a source that went.
+// The tests above rely on this: the emulated queue reports a buffer that is used too early, and a source that was
+// freed.
 TEST(HostCopies, TheEmulationTellsOfMistakes) {
   Queue<Emulated> queue;
   const auto memory = queue.host_memory(1024).take();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantising to 8-bit floats and packed elements and back on a GPU: the same bytes as on the host.
+// Quantizing to 8-bit floats and packed elements and back on a GPU: the same bytes as on the host.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fused activation is of is shown to whoever wants to see it, and made for nobody else; what the fused node
-// gives is the same either way. On the host, and on the emulated device with a library that keeps such sums or not.
+// The input of a fused activation is shown to an observer that wants it, and computed for no other; the outputs of the
+// fused node are the same either way. On the host, and on the emulated device with a library that keeps such sums or
+// not.
 #include <memory>
 #include <set>
 
@@ -98,7 +99,7 @@ Value output_of(Session& session, const Case& test, Observer& observer) {
   return outputs.ok() ? outputs->front() : Value();
 }
 
-// Of x w + b, computed by nodes of their own.
+// The values near those of x w + b, computed by nodes of their own.
 void expect_near_parts(Executor& executor, const Case& test, const Tensor& seen) {
   RunOptions options;
   options.observe_all = true;

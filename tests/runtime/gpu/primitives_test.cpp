@@ -37,8 +37,8 @@ Tensor integers(const Shape& shape, int64_t modulus) {
   return Tensor::from<int64_t>(shape, values);
 }
 
-// What `run` writes on both devices to an output of that type and shape: run(queue, out, pick) where pick chooses the
-// payload of an input.
+// Compares the results of `run` on both devices in an output of that type and shape: run(queue, out, pick) where pick
+// chooses the payload of an input.
 template <class Run>
 void expect_same(DType dtype, const Shape& shape, const Run& run, double tolerance = 0.0) {
   const Tensor host = Both::host_queue().allocate(dtype, shape).take();

@@ -90,7 +90,7 @@ TEST(Replay, GivesWhatPlainRunsGiveForOtherInputs) {
   EXPECT_EQ(counter.ended, 10);
 }
 
-// What a library does on a GPU takes its memory from the plan, and is launched again with the rest.
+// A library's kernels on a GPU take their memory from the plan, and are launched again with the rest.
 TEST(Replay, SortsScattersAndSumsAnew) {
   std::string text =
       "initializer { name: \"k\" data_type: 7 dims: 1 int64_data: 30 } "

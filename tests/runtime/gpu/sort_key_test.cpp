@@ -17,7 +17,7 @@ namespace {
 
 constexpr NumberOrder kOrders[] = {NumberOrder::ascending, NumberOrder::descending};
 
-// What comparators see of a storage type.
+// The value of a storage type for comparators.
 template <class S>
 auto number_of(S value) {
   if constexpr (std::is_same_v<S, double> || std::is_same_v<S, uint64_t>)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised operators whose weights or parameters are constant go other ways than those whose are not: both give the
+// Quantized operators whose weights or parameters are constant go other ways than those whose are not: both give the
 // same bits.
 #include <cstring>
 
@@ -42,7 +42,7 @@ Attribute& add(Node& node, const std::string& name, AttributeType type) {
   return attribute;
 }
 
-// Of ai.onnx, or of com.microsoft where that has none of the name.
+// A node of ai.onnx, or of com.microsoft where that has none of the name.
 Node node_of(const std::string& op_type, size_t inputs) {
   Node node;
   node.op_type = node.display_name = op_type;

@@ -135,7 +135,7 @@ inline std::vector<Value> inputs_of(const Graph& graph) {
   return inputs;
 }
 
-// Of several tiles of queries and of keys, ragged; one query; more heads than threads and fewer.
+// Graphs with several tiles of queries and of keys, ragged; one query; more heads than threads and fewer.
 inline std::vector<Graph> small_graphs() {
   return {bert(2, 7, 3, 5), grouped(2, 3, 9, 2, 3, 4), hidden(2, 5, 6, 2, 8), grouped(1, 1, 5, 1, 2, 4)};
 }

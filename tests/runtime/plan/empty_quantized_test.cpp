@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised operators on tensors without elements, whose axes of 0 no line is divided by.
+// Quantized operators on tensors without elements, whose axes of 0 no line is divided by.
 #include <gtest/gtest.h>
 
 #include "reference/reference.h"

@@ -116,7 +116,7 @@ TEST(CpuExecutor, ReusesNoLiveBuffer) {
   }
 }
 
-// What is prepared from a constant is kept for the session; what a Constant made may not share its place with values
+// Data prepared from a constant are kept for the session; the output of a Constant may not share its buffer with values
 // that change.
 TEST(CpuExecutor, TellsConstantsFromWhatComesAfterThem) {
   const std::string bytes = "attribute { name: \"value\" type: TENSOR t { data_type: 2 dims: 1 int32_data: ";

@@ -147,7 +147,7 @@ TEST(Fallback, TakesTypesThatShowOnlyInTheRun) {
   expect_words(graph, {words({"a"})}, {"a", "a", "a", "a"}, {"loop.body[*]//twice"});
 }
 
-// What the other executor says of the node, not the advice to ask it.
+// The other executor's error for the node, not the advice to ask it.
 TEST(Fallback, IsNotAdvisedWhereItIsAskedFor) {
   const std::string graph = node("SequenceConstruct", {"a", "b"}, {"s"}) +
                             node("ConcatFromSequence", {"s"}, {"y"}, "name: \"join\" " + integer("axis", 3)) +

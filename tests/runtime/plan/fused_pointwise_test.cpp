@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rewriting makes of pointwise nodes gives the same bits as the nodes themselves, with and without broadcasting.
+// The fused form of pointwise nodes gives the same bits as the nodes themselves, with and without broadcasting.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

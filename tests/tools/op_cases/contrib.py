@@ -72,7 +72,7 @@ case("groupnorm_channels_last_silu", "GroupNorm", [np.ascontiguousarray(CHANNELS
 case("groupnorm_channels_first", "GroupNorm", [CHANNELS, G4, B4], {"groups": 2, "activation": 0, "channels_last": 0, "epsilon": 1e-5}, [single(normal)])
 
 
-# Quantised weights and activations.
+# Quantized weights and activations.
 def quantize(x, scale, zero, dtype):
     info = np.iinfo(dtype)
     return np.clip(np.rint(x / scale) + zero, info.min, info.max).astype(dtype)

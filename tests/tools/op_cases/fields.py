@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of normalisations, resampling, regions and grids: versions, epsilon, stash types, coordinate modes."""
+"""Cases of normalizations, resampling, regions and grids: versions, epsilon, stash types, coordinate modes."""
 import numpy as np
 import torch
 

@@ -88,7 +88,7 @@ case("decodermaskedattention_cross", "DecoderMaskedMultiHeadAttention", [STEP[0]
      [like(STEP[0], attended(heads(STEP[0]), *wide(*PAST), np.where(np.array([[1, 1, 0], [0, 1, 1]])[:, None, None], 0, -4.0)))])
 
 
-# ---- Quantised projections of one input ----
+# ---- Quantized projections of one input ----
 
 def blocks(n, k, bits, seed, dtype):
     """Packed numbers [n, blocks, bytes], scales [n, blocks], and the [n, k] that they stand for. Blocks of 16."""

@@ -80,7 +80,7 @@ case("fusedconv_hardsigmoid", "FusedConv", [IMAGE, KERNEL, CONV_BIAS], {"pads": 
 case("nhwcconv", "NhwcConv", [np.ascontiguousarray(IMAGE.transpose(0, 2, 3, 1)), KERNEL, CONV_BIAS], {"pads": [1, 0, 0, 1]},
      formula=[convolved.transpose(0, 2, 3, 1)], kernel=False)
 
-# Normalisations.
+# Normalizations.
 SKIP, GAMMA, BETA = numbers([1, 3, 4], 916), numbers([4], 917), numbers([4], 918)
 
 
@@ -190,7 +190,7 @@ seen = np.where(np.arange(4) < np.array([[4], [2]]), 0, -np.inf)[:, None, None]
 case("groupqueryattention_step", "GroupQueryAttention", [GQ[:, :1].copy(), GK[:, :1].copy(), GV[:, :1].copy(), CACHE_K, CACHE_V, i32([3, 1]), i32(4)],
      COUNTS, formula=[attended(heads(GQ[:, :1]), full[0], full[1], seen), *full])
 
-# Quantised products.
+# Quantized products.
 NIBBLES = u8(np.random.default_rng(940).integers(0, 256, (3, 2, 8)))
 STEPS = f32([[0.25, 0.5], [1, 0.125], [0.5, 0.75]])
 unpacked = np.stack([NIBBLES & 15, NIBBLES >> 4], -1).reshape(3, 2, 16).astype(np.float64)
@@ -281,7 +281,7 @@ tokens("short_match_gives_up_a_character", ["\u00e9\u00e9bcd"], [["\u00e9bc"]], 
 tokens("nothing_found", [["1", "2"]], [[[], []]], tokenexp="[a-z]", mark=1, constant="no token, so no marks either")
 
 
-# An LSTM whose weights are codes, and whose X, as a whole, and H, before each step, are quantised like DynamicQuantizeLinear.
+# An LSTM whose weights are codes, and whose X, as a whole, and H, before each step, are quantized like DynamicQuantizeLinear.
 def requantised(x):
     low, high = min(x.min(), 0), max(x.max(), 0)
     scale = np.float32(high - low) / np.float32(255)
@@ -335,6 +335,6 @@ dynamic_lstm_case("forward", 3, 1)
 dynamic_lstm_case("reverse_states", 3, 1, "reverse", states=True)
 dynamic_lstm_case("both_directions_columns", 4, 1, "bidirectional", columns=True)
 dynamic_lstm_case("unsigned_codes", 2, 1, dtype=u8, states=True)
-# onnxruntime quantises the samples of each of its threads for themselves.
+# onnxruntime quantizes the samples of each of its threads for themselves.
 dynamic_lstm_case("lengths", 4, 3, "bidirectional", lengths=[4, 2, 0], states=True, kernel=False)
 dynamic_lstm_case("samples_together", 3, 2, kernel=False)

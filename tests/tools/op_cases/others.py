@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of attention, losses, optimisers, signals, text, windows, random numbers: options that the suites leave out."""
+"""Cases of attention, losses, optimizers, signals, text, windows, random numbers: options that the suites leave out."""
 import numpy as np
 
 from .case import INF, boolean, family, family_of_models, f32, i32, i64, numbers, tensor, text
@@ -92,7 +92,7 @@ for reduction in ("none", "sum", "mean"):
 case("negativeloglikelihoodloss_all_ignored_none", "NegativeLogLikelihoodLoss", 22, [f32([[1, 2], [3, 4]]), i64([-1, 1])], {"ignore_index": -1, "reduction": "none"},
      [f32([0, -4])], spec="an ignored target contributes nothing")
 
-# Optimisers of ai.onnx.preview.training, one step.
+# Optimizers of ai.onnx.preview.training, one step.
 TRAINING = "ai.onnx.preview.training"
 W, G, M = f32([1, -2, 3]), f32([0.5, 0.25, -1]), f32([0.1, -0.2, 0.3])
 rate = 0.1 / (1 + 3 * 0.01)

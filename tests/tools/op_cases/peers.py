@@ -52,7 +52,7 @@ def run_onnxruntime(model, inputs):
     return results
 
 
-# What onnxruntime neither takes from numpy nor gives to it.
+# Element types that onnxruntime neither takes from numpy nor gives to it.
 PACKED = {f"tensor({name})": name for name in ("int4", "uint4", "int2", "uint2", "float4e2m1")}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of operators: products, pooling, normalisation and resizing."""
+"""Cases of operators: products, pooling, normalization and resizing."""
 import numpy as np
 
 from .case import family, f32, i8, i64, u8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of quantised numbers and matrix products: ties, saturation, axes, blocks, zero points, output types."""
+"""Cases of quantized numbers and matrix products: ties, saturation, axes, blocks, zero points, output types."""
 import numpy as np
 
 from .case import (INF, bf16, e4m3fn, e5m2, family, family_of_models, f16, f32, f64, i4, i8, i16, i32, numbers, tensor, u4,

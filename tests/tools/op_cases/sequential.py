@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of operators: recurrent nets, attention and quantisation."""
+"""Cases of operators: recurrent nets, attention and quantization."""
 from .case import family, boolean, f32, i32, i64, i8, u8
 
 case = family("sequential")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of convolutions and pools: automatic padding, ceil_mode, dilations, groups, versions, quantised forms."""
+"""Cases of convolutions and pools: automatic padding, ceil_mode, dilations, groups, versions, quantized forms."""
 import itertools
 
 import numpy as np
@@ -208,7 +208,7 @@ case("maxunpool_output_shape", "MaxUnpool", 9, [f32([[[[5, 6], [7, 8]]]]), i64([
      spec="MaxUnpool: indices are of the shape without output_shape, 4 x 4 here (the operator's example export_with_output_shape)",
      unasked=(EVALUATOR, ORT))
 
-# Quantised convolutions.
+# Quantized convolutions.
 xq, wq = u8(np.arange(1 * 2 * 4 * 4).reshape(1, 2, 4, 4) * 7 % 251), u8(np.arange(3 * 2 * 2 * 2).reshape(3, 2, 2, 2) * 31 % 255)
 wide = conv(xq.astype(np.float64) - 100, wq.astype(np.float64) - 120)
 case("convinteger_both_zero_points", "ConvInteger", 10, [xq, wq, u8(100), u8(120)], {}, [wide.astype(np.int32)],

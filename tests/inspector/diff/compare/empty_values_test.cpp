@@ -131,7 +131,7 @@ TEST_F(EmptyValues, OfIntegersAloneProveNothing) {
   EXPECT_EQ(run(graph).verdict, OverallVerdict::pass);
 }
 
-// Where something differs, it is said, however empty the rest; and what is as a data set expects it counts.
+// A difference is reported however empty the other values are; and an output that a data set expects counts.
 TEST(EmptyVerdict, DoesNotHideWhatHasElements) {
   Comparison comparison;
   ValueComparison empty;

@@ -130,7 +130,7 @@ GraphBuilder written(const Written& as) {
   return builder.node(as.final, {"sums"}, {"y"}).output("y"), builder;
 }
 
-// What is told of the constants that are written otherwise, one a line.
+// The sentences about equivalent constants, one a line.
 std::string told(const Comparison& comparison) {
   std::string text;
   for (const ValueComparison& value : comparison.values) {
@@ -206,7 +206,7 @@ TEST_F(HiddenConstants, WeightsThatAreMadeOfOtherCodesAreTheSame) {
   EXPECT_EQ(blame(of_bytes, quantised(wrong, uint8_t{129})).verdict, OverallVerdict::diverged);
 }
 
-// ---- Operators before a quantiser that holds what they make at its least code ----
+// ---- Operators before a quantizer that holds what they make at its least code ----
 
 GraphBuilder held_at_least(const char* op, DType codes, const std::string& prefix) {
   GraphBuilder builder(18);

@@ -205,7 +205,7 @@ TEST_F(BlameEffects, AConstantAndAValueThatChangedPlaces) {
   EXPECT_EQ(blame(masked(false, false), masked(true, false)).verdict, OverallVerdict::pass);
 }
 
-// What the loop is given shows first in its body, and its cause before the loop.
+// The input of the loop diverges first in its body, and its cause is before the loop.
 TEST_F(BlameEffects, WhatLeavesTheRangeOfNumbersBeforeALoopIsExplained) {
   const auto looped = [](bool divides) {
     GraphBuilder body(17);
@@ -258,7 +258,7 @@ TEST_F(BlameEffects, ASplitWithSwappedOutputsIsNamedOnce) {
   EXPECT_EQ(comparison.causes.front().op, "Split");
 }
 
-// A normalisation folded by two programs: each weight by its own rounding, the large beside the small.
+// A normalization folded by two programs: each weight by its own rounding, the large beside the small.
 TEST_F(BlameEffects, WeightsFoldedByTwoProgramsAreTheSame) {
   const auto folded = [](float apart) {
     GraphBuilder builder(17);

@@ -132,14 +132,14 @@ TEST_F(BlameRanking, BelowAUsersLimitNothingMattersBesideWhatExceedsIt) {
   EXPECT_EQ(paths_of_causes(blame(a, b)), (Paths{"product", "y"}));  // the table's limit is below both
 }
 
-// B calls what it quantises as A calls what stands for the quantised: the user's limit is that of the pair.
+// B calls what it quantizes as A calls what stands for the quantized: the user's limit is that of the pair.
 TEST_F(BlameRanking, AUsersLimitHoldsForPairsOfOtherNames) {
   const Tensor w = square(DType::float32, 0.1), v = square(DType::float32, 0.2);
   const Comparison comparison = blame(two_products(w, v), two_products(w, transposed(v), true), tolerances(0.1, 0.1));
   EXPECT_EQ(paths_of_causes(comparison), Paths{"y"});
 }
 
-// What is small everywhere may sum up: then it is all there is to say.
+// Small differences everywhere may add up: then they are the only causes to report.
 TEST_F(BlameRanking, ManySmallChangesAreCausesWhereNoneIsLarge) {
   const Tensor w = square(DType::float32, 0.1), v = square(DType::float32, 0.2);
   const Tensor more = square(DType::float32, 0.1003);

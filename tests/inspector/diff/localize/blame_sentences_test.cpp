@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a cause is true: of a node in another's place, before or behind one, of constants behind nodes that
-// move or fold them or hand them out, of attributes that do nothing.
+// The sentences about causes are true: about a node that replaces another, before or after one, constants after nodes
+// that copy, fold or return them, attributes without effect.
 #include <algorithm>
 #include <string>
 
@@ -265,7 +265,7 @@ TEST_F(BlameSentences, AConstantThatIsAnOutputIsSeen) {
   EXPECT_EQ(cause.why, "it reads another constant 'y', a graph output as well: element [2] is 5 in B and 3 in A");
 }
 
-// A product, scaled; or scaled weights alone, as an optimiser leaves it, one of them wrong.
+// A product, scaled; or scaled weights alone, as an optimizer leaves it, one of them wrong.
 TEST_F(BlameSentences, WhatWasFoldedIntoAProductIsSaidToBeThat) {
   const auto product = [](bool is_folded, float wrong) {
     GraphBuilder builder(17);
@@ -288,7 +288,7 @@ TEST_F(BlameSentences, WhatWasFoldedIntoAProductIsSaidToBeThat) {
   EXPECT_EQ(blame(product(true, 0), product(false, 0.5F), x).why, "A" + rest);
 }
 
-// What B has more stands where the sentence says.
+// A node that only B has is before or after the node that the sentence names.
 TEST_F(BlameSentences, ANodeThatIsInsertedStandsBeforeOrBehind) {
   const auto graph = [](const std::string& before, const std::string& behind) {
     GraphBuilder builder(17);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not be lost to a verdict: differences that data hide, limits of values behind many that nobody compared,
-// codes between two steps; and that looking for causes ends.
+// Properties that verdicts must keep: differences that data hide, limits of values after many that were not compared,
+// quantized values between two steps; and the search for causes ends.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -116,7 +116,8 @@ std::shared_ptr<const Model> bent(const std::vector<std::string>& bends, const s
   return import_model(std::as_bytes(std::span(text)), "", text).take();
 }
 
-// What was made of a value differs, all beside the outputs: then the value is a pair, and its difference a fault.
+// The values computed from one value differ, except for the outputs: then the value is a pair, and its difference a
+// fault.
 TEST_F(HiddenDifferences, WhatAShapeOrASumHidesIsNoRounding) {
   const Tensor x = sines(Shape{9, 9}, 1.0, 1.3);
   const auto plain = bent({"Abs"}, "Shape"), called = bent({"Exp", "Abs"}, "Shape", true);

@@ -60,7 +60,7 @@ GraphBuilder attention(const Attention& how) {
 
 class Groups : public testing::DumpTest {
  protected:
-  // What `right` makes, of which only `captured` is known, as an import under the graph of `exported`, next to a run of
+  // The run of `right`, of which only `captured` is known, as an import under the graph of `exported`, next to a run of
   // `exported` itself.
   Comparison blame(const GraphBuilder& right, const GraphBuilder& exported, const std::vector<std::string>& captured) {
     const std::string file = (folder_ / "model.onnx").string(), a = (folder_ / "a.plx").string();

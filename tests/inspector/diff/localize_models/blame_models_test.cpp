@@ -45,7 +45,7 @@ struct SmallNetwork {
   bool has_identity = false;
   bool swaps_constants = false;  // those that a factor is made of
   bool rounds = false;           // its numbers to steps, before the Softmax
-  bool rounds_early = false;     // quantised before the elements are moved, not only after
+  bool rounds_early = false;     // quantized before the elements are moved, not only after
 
   std::shared_ptr<const Model> build(const std::string& stem) const {
     GraphBuilder builder(17);

@@ -286,7 +286,7 @@ TEST(Matching, WeightsThatWereExchangedKeepTheirNames) {
   for (const char* name : {"p", "q", "s", "t", "u"}) EXPECT_EQ(matched.pairs.at(name), name);
 }
 
-// Of two branches: what is computed with the weights keeps its name, too, where what follows uses it by name.
+// The values that two branches compute with the weights keep their names, too, where later nodes use them by name.
 TEST(Matching, BranchesWhoseWeightsWereExchangedKeepTheirNames) {
   const auto model = [](float first, float second, bool is_reordered) {
     GraphBuilder builder(17);
@@ -334,7 +334,7 @@ TEST(Matching, SignaturesByNameElseInOrderByType) {
   EXPECT_TRUE(match_inputs(in_a, in_c).by_position);
 }
 
-// Three layers alike, two of which an optimiser has fused: what is left of the third keeps its name, and its parts are
+// Three layers alike, two of which an optimizer has fused: what is left of the third keeps its name, and its parts are
 // not taken for those of another layer.
 TEST(Matching, WhatKeptItsNameIsNotTakenForItsTwinInAnotherLayer) {
   const auto layers = [](bool is_optimised) {
@@ -408,7 +408,7 @@ TEST(Matching, AnInsertedNodeIsNotTakenForAnotherThanItsName) {
   EXPECT_FALSE(matched.pairs.contains("last")) << matched.pairs.at("last");
 }
 
-// A product that lost its bias, and behind it an activation that an optimiser put together: nothing around it is alike.
+// A product that lost its bias, and behind it an activation that an optimizer put together: nothing around it is alike.
 TEST(Matching, AFaultyNodeAmongChangedNeighboursKeepsItsName) {
   const auto gated = [](bool is_changed) {
     GraphBuilder builder(24);
@@ -430,7 +430,7 @@ TEST(Matching, AFaultyNodeAmongChangedNeighboursKeepsItsName) {
   EXPECT_EQ(matched.pairs.at("bent"), "bent");
 }
 
-// Another operator of the same operands, under the same name, read by what an optimiser made: as A reads a later value.
+// Another operator of the same operands, under the same name, read by what an optimizer made: as A reads a later value.
 TEST(Matching, AnotherOperatorOfTheSameOperandsKeepsItsName) {
   const auto turned = [](bool is_changed) {
     GraphBuilder builder(17);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kRows = 48, kWidth = 64;
 
-// Four times: normalise rows, multiply, add a bias, gelu, add what went in.
+// Four times: normalize rows, multiply, add a bias, gelu, add what went in.
 struct Faults {
   bool changed_weight = false;
   bool other_epsilon = false;

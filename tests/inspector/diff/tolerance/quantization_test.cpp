@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of floats beside its quantised form: every float has its counterpart, steps of codes raise no alarm, and
+// A model of floats beside its quantized form: every float has its counterpart, steps of codes raise no alarm, and
 // codes that do more than round are named.
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ std::shared_ptr<const Model> of_floats() {
   return builder.output("y"), finished_model(builder);
 }
 
-// As tools write it that quantise: each float goes to codes and back before it is read, weights are held in codes, and
+// As tools write it that quantize: each float goes to codes and back before it is read, weights are held in codes, and
 // the Relu is left to codes that begin at zero, under whose name stands what it was given.
 struct Quantised {
   double input_scale = 1, hidden_scale = 1, weight_scale = 1;  // times what they should be
@@ -143,7 +143,7 @@ TEST_F(QuantisedModels, StepsAreNoDivergence) {
   }
 }
 
-// Where an executor makes several nodes one, what is between is estimated.
+// Values between nodes that an executor fuses into one are estimated.
 TEST_F(QuantisedModels, AnExecutorThatFusesSeesTheSame) {
   const Comparison sound = compare(of_floats(), Quantised().build(), "cpu");
   EXPECT_EQ(sound.verdict, OverallVerdict::pass);
@@ -193,7 +193,7 @@ TEST_F(QuantisedModels, WhatElseDiffersIsNamedBesideCodes) {
   EXPECT_EQ(cause.why, "it reads another constant 'b': it is all zeros in B");
 }
 
-// What codes are is no number beside what they stand for.
+// Quantized values are not comparable with the numbers that they represent.
 TEST_F(QuantisedModels, CodesAreNotComparedWithFloatsAsNumbers) {
   const auto floats = [] {
     GraphBuilder builder(17);

@@ -70,7 +70,7 @@ TEST(MathOfDoubles, GatesAreAccurateDownToSubnormals) {
   EXPECT_EQ(math::sigmoid(-800.0), 0.0);
 }
 
-// The same over floats of every magnitude and of both signs between `low` and `high`.
+// The worst ulps over floats of every magnitude and of both signs between `low` and `high`.
 double worst_ulps_of_all(float (*f)(float), double (*exact)(double), float low, float high) {
   double worst = 0;
   for (uint64_t bits = 0; bits < 0x7F800000U; bits += 7919) {

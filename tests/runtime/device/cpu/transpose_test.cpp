@@ -12,7 +12,7 @@
 namespace parallax::runtime::transpose_test {
 namespace {
 
-// A byte for each place, none like its neighbours of any row or column.
+// A byte for each place, none like its neighbors of any row or column.
 std::vector<std::byte> counted_bytes(int64_t count) {
   std::vector<std::byte> bytes(static_cast<size_t>(count));
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 + i / 251);

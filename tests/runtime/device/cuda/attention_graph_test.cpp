@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuDNN is told of attention: a stand-in computes it from its descriptors alone, and loops over the places that
-// the problem names the same.
+// The descriptors of attention for cuDNN: a stand-in computes it from them alone, and loops over the problem's elements
+// give the same.
 #ifdef PX_WITH_CUDNN
 
 #include "runtime/device/cuda/attention_graph.h"

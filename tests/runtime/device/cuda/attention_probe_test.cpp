@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GPU is asked before its library does attention: our own gives the answer that is wanted, and softmaxes that
-// are not ours do not.
+// The probe of a GPU's library for attention: our own softmax gives the expected answer, and other softmaxes do not.
 #include "runtime/device/gpu/attention_probe.h"
 
 #include <cmath>

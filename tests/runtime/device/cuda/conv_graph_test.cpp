@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cuDNN is told of a convolution: a stand-in computes it from its descriptors alone, and the host the same.
+// The descriptors of a convolution for cuDNN: a stand-in computes it from them alone, and the host gives the same.
 #ifdef PX_WITH_CUDNN
 
 #include "runtime/device/cuda/conv_graph.h"

@@ -64,7 +64,7 @@ LibraryConv unplaced(const ConvCase& given, DType dtype) {
   return conv;
 }
 
-// The layers of ResNet-50 that differ, biases (of its folded normalisations) included; two of MobileNet and a U-Net's.
+// The layers of ResNet-50 that differ, biases (of its folded normalizations) included; two of MobileNet and a U-Net's.
 // clang-format off
 const std::vector<ConvCase> kLayers = {
     {"stem", 8, 3, 64, 1, {224, 224}, {7, 7}, {2, 2}, {1, 1}, {3, 3}, {3, 3}, true},

@@ -12,7 +12,7 @@
 
 namespace parallax::runtime {
 
-// What its heuristics propose, in this order.
+// The engines that its heuristics propose, in this order.
 struct FakeEngine {
   std::vector<cudnnBackendNumericalNote_t> notes;
   int64_t workspace_bytes = 0;

@@ -123,7 +123,7 @@ struct Windows {
     });
   }
 
-  // Of tensors as they stand in a forward convolution.
+  // The problem with tensors as they are in a forward convolution.
   std::string problem_with(const FakeTensor& x, const FakeTensor& w, const FakeTensor& y) const {
     const size_t rank = axes + 2;
     if (axes < 2 || axes > 3) return "two or three spatial axes are known";

@@ -121,7 +121,7 @@ const std::vector<ConvCase> kConvolutions = {
 };
 // clang-format on
 
-// The same numbers with the channels last, and back.
+// The numbers with the channels last, and back.
 std::vector<std::byte> turned(const std::vector<std::byte>& from, int64_t size, int64_t batch, int64_t rows,
                               int64_t columns) {
   std::vector<std::byte> to(from.size());
