@@ -11,7 +11,7 @@
 namespace parallax {
 namespace {
 
-constexpr int kMaxSteps = 12;
+constexpr int kMaxCategorySteps = 12;
 constexpr size_t kMaxColumns = 4096;
 constexpr std::array<std::string_view, 10> kKeepElements = {
     "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Imputer", "StringNormalizer", "Concat"};
@@ -85,9 +85,9 @@ std::optional<int64_t> width_of(const Graph& graph, ValueId id) {
   return dims->back().value;
 }
 
-class Walk {
+class CategoryWalk {
  public:
-  Walk(const Graph& graph, ValueId input) : graph_(graph), width_(width_of(graph, input)) {
+  CategoryWalk(const Graph& graph, ValueId input) : graph_(graph), width_(width_of(graph, input)) {
     is_text_ = graph.values[static_cast<size_t>(input)].type.dtype == DType::string;
     follow(input, {}, 0);
   }
@@ -100,7 +100,7 @@ class Walk {
 
  private:
   void follow(ValueId value, const Standing& standing, int steps) {
-    if (steps > kMaxSteps) return;
+    if (steps > kMaxCategorySteps) return;
     for (const NodeId reader : graph_.values[static_cast<size_t>(value)].readers) {
       const Node& node = graph_.nodes[static_cast<size_t>(reader)];
       for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
@@ -165,6 +165,6 @@ class Walk {
 
 }  // namespace
 
-InputCategories find_categories(const Graph& graph, ValueId input) { return Walk(graph, input).take(); }
+InputCategories find_categories(const Graph& graph, ValueId input) { return CategoryWalk(graph, input).take(); }
 
 }  // namespace parallax
