@@ -133,7 +133,7 @@ def set_texts(request: dict[str, Any], **texts: Any) -> None:
 def text_of(name: str, value: Any) -> str:
     """A path or a word as text, also a number of bytes. Raises UsageError for anything else."""
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return os.fsdecode(value)
     if name in ("memory_limit", "capture_limit") and not isinstance(value, str):
         return str(whole(name, value))
     if not isinstance(value, str):

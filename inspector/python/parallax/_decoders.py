@@ -43,7 +43,7 @@ def check_roles(name: str, models: Mapping[Any, Any]) -> None:
     known = f"one of {', '.join(MODEL_FILES)}"
     for role in models:
         if role not in MODEL_FILES:
-            raise UsageError(f"{name} has a model with the role {role!r}; a role must be {known}")
+            raise UsageError(f"{name} has the role {role!r}; a role must be {known}")
     if not set(models) - {"encoder"}:
         have = "an encoder alone" if models else "no model"
         raise UsageError(f"{name} has {have}; a decoder must be there, with the role decoder, merged or model")

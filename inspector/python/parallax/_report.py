@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from parallax.generation import Generation
     from parallax.comparison import Cause, ComparedValue, Comparison
 
 _MOST_ROWS = 200
@@ -69,16 +70,21 @@ for(const row of body.rows)row.hidden=!row.textContent.toLowerCase().includes(wa
 """
 
 
+def framed(page: str, title: str, height: int) -> str:
+    """A whole HTML document in a frame of its own, ``height`` pixels high."""
+    return (
+        f'<iframe title="{title}" sandbox="allow-scripts" srcdoc="{html.escape(page)}" '
+        f'style="width:100%;height:{height}px;border:0"></iframe>'
+    )
+
+
 def frame_of(comparison: Comparison) -> str:
     """The page in a frame of its own, below 3 MB whatever the model."""
     picture = comparison.svg()
     rows = _MOST_ROWS
     while True:
         page = page_of(comparison, picture, rows)
-        frame = (
-            f'<iframe title="Comparison" sandbox="allow-scripts" srcdoc="{html.escape(page)}" '
-            f'style="width:100%;height:{_height(comparison, bool(picture))}px;border:0"></iframe>'
-        )
+        frame = framed(page, "Comparison", _height(comparison, bool(picture)))
         if len(frame.encode()) <= _LARGEST_FRAME or (not picture and rows == 0):
             return frame
         picture, rows = "", rows if picture else rows // 2
@@ -205,3 +211,32 @@ def _number_cell(number: object) -> str:
     key = "" if known is None else "Infinity" if math.isnan(known) or known == math.inf else repr(float(known))
     key = "-Infinity" if known == -math.inf else key
     return f'<td class="number" data-number="{key}">{_text(_figures(number))}</td>'
+
+
+_MOST_TOKENS = 40
+_MOST_STEPS = 100
+
+
+def generation_of(generation: Generation) -> str:
+    """The tables of a generation; of two sides, the comparison below them."""
+    rows = [[at, " ".join(map(str, tokens[:_MOST_TOKENS])) + (" ..." if len(tokens) > _MOST_TOKENS else ""),
+             len(tokens), generation.stopped[at], *generation.scores[at : at + 1]]
+            for at, tokens in enumerate(generation.new_tokens)]  # fmt: skip
+    heads = ["sequence", "new tokens", "count", "ended by", *(["score"] if generation.scores else [])]
+    parts = [f"<p>{_text(repr(generation)[1:-1].removeprefix('parallax.'))}</p>", _plain_table(heads, rows)]
+    if generation.comparison is not None:
+        steps = [[row["step"], " ".join(map(str, row["tokens"])), min(row["margin"], default=""), row.get("worst") or "",
+                  row.get("severity"), "near tie" if row.get("near_tie") else ""]
+                 for row in generation.steps[:_MOST_STEPS]]  # fmt: skip
+        parts.append(_plain_table(["step", "tokens", "least margin", "worst value", "severity", ""], steps))
+        parts.append(frame_of(generation.comparison))
+    return "".join(parts)
+
+
+def _plain_table(heads: list[str], rows: list[list[object]]) -> str:
+    """A table in the notebook's own style; long ones scroll."""
+    head = "".join(f"<th>{_text(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{_text(_figures(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return (
+        f'<div style="max-height:22em;overflow:auto"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )

@@ -60,6 +60,14 @@ def whole(name: str, value: Any) -> int:
         raise UsageError(f"{name} is {shown(value)}; it must be a whole number") from None
 
 
+def size_text(count: int) -> str:
+    """A number of bytes with its unit: "812 bytes", "4.1 kB", "1.2 GB"."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"
+
+
 def translated(sentence: str, job: str = "") -> str:
     """The sentence with arguments in place of options.
 

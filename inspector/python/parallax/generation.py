@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, Union
 
 import numpy as np
@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from parallax import _arguments as arguments
 from parallax import _core
 from parallax._arguments import PolicyOptions
+from parallax._decoders import check_roles
 from parallax._results import _Document
-from parallax.comparison import Comparison
+from parallax._sentences import ArgumentNames, shown, translated, whole
+from parallax.comparison import Comparison, _package
 from parallax.errors import UsageError
 from parallax.model import Model, load
+from parallax.process import set_threads
 
 __all__ = ["Generation", "GenerationOptions", "Generator", "generate"]
 
@@ -58,14 +61,38 @@ _OPTIONS: dict[str, tuple[str, str]] = {
     "length_penalty": ("length_penalty", "number"), "early_stopping": ("early_stopping", "word"),
     "no_repeat_ngram_size": ("no_repeat_ngram", "whole"), "repetition_penalty": ("repetition_penalty", "number"),
     "do_sample": ("sample", "flag"), "temperature": ("temperature", "number"), "top_k": ("top_k", "whole"),
-    "top_p": ("top_p", "number"), "min_p": ("min_p", "number"), "seed": ("seed", "whole"),
+    "top_p": ("top_p", "number"), "min_p": ("min_p", "number"), "seed": ("seed", "natural"),
     "eos_token_id": ("eos", "tokens"), "pad_token_id": ("pad", "whole"),
     "decoder_start_token_id": ("start_ids", "tokens"),
 }  # fmt: skip
 
+# transformers' options that have another name here, or another place.
+_ELSEWHERE = {
+    "max_length": "max_new_tokens counts the new tokens, without the prompt",
+    "min_length": "min_new_tokens counts the new tokens, without the prompt",
+    "use_cache": "Generator(cache='none') computes everything again at each step",
+    "streamer": "on_step is called with the tokens of each step",
+    "generator": "seed chooses what is drawn",
+    "return_dict_in_generate": "a Generation has scores, steps and times",
+    "output_scores": "a Generation's steps have the logprob and the margin of each token",
+    "inputs": "input_ids are the tokens of the prompt",
+    **dict.fromkeys(
+        ("output_logits", "stopping_criteria", "logits_processor", "generation_config", "assistant_model", "max_time",
+         "bad_words_ids", "force_words_ids", "forced_bos_token_id", "forced_eos_token_id", "stop_strings", "typical_p",
+         "guidance_scale", "suppress_tokens", "begin_suppress_tokens", "encoder_no_repeat_ngram_size", "sequence_bias",
+         "encoder_repetition_penalty", "prefix_allowed_tokens_fn", "renormalize_logits", "epsilon_cutoff", "eta_cutoff",
+         "exponential_decay_length_penalty", "past_key_values", "encoder_outputs", "decoder_input_ids", "top_h",
+         "watermarking_config", "prompt_lookup_num_tokens"),
+        "parallax.hf.from_onnx(...).generate() is transformers' own and has it",
+    ),
+}  # fmt: skip
+
 
 class Generation(_Document):
-    """The tokens of a generation, and what each step took."""
+    """The tokens of a generation, and what each step took; of two sides, also how they differ.
+
+    In a notebook it is a table of the sequences and, of two sides, the steps and the comparison.
+    """
 
     def __init__(self, answer: dict[str, Any], prompts: Sequence[Sequence[int]]) -> None:
         super().__init__(answer)
@@ -75,7 +102,7 @@ class Generation(_Document):
         """Of beams, a score for each sequence; else empty."""
         self.step_seconds: list[float] = answer["step_seconds"]
         """Seconds of the models in each step; the first one reads the prompt."""
-        self.notes: list[str] = answer["notes"]
+        self.notes: list[str] = [translated(note, "generate") for note in answer["notes"]]
         """What inputs and outputs were taken for, and what was chosen."""
         self.passed: bool = answer["passed"]
         """Whether no token is another than expected, and nothing diverged."""
@@ -101,6 +128,36 @@ class Generation(_Document):
         return padded
 
     @property
+    def stopped(self) -> list[str]:
+        """Why each sequence ended: "eos" or "length"."""
+        stopped: list[str] = self._document["stopped"]
+        return stopped
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """A row for each step: step, tokens, ms, logprob and margin of each row's token.
+
+        The margin is the distance of the two largest scores. Of two sides also severity, worst (the path of the value
+        that is furthest beyond its limit, or closest to it) and near_tie.
+        """
+        steps: list[dict[str, Any]] = self._document["steps"]
+        return steps
+
+    @property
+    def first_token_apart(self) -> dict[str, Any] | None:
+        """The first token that is another than expected or than side B's: step, row, a, b, margin, near_tie.
+
+        ``a`` is the expected token, or side A's; ``b`` the other, -1 where there is none. None where all are equal, or
+        nothing was compared.
+        """
+        first: dict[str, Any] | None = self._document.get("first_token_apart")
+        return first
+
+    def to_pandas(self) -> Any:
+        """Returns a pandas.DataFrame, a row for each step. Needs pandas."""
+        return _package("pandas").DataFrame(self.steps)
+
+    @property
     def tokens_per_second(self) -> float:
         """New tokens of all rows in a second of decoding."""
         return float(self._document["tokens_per_second"])
@@ -110,27 +167,59 @@ class Generation(_Document):
         return [tokenizer.decode(tokens, skip_special_tokens=True) for tokens in self.new_tokens]
 
     def __repr__(self) -> str:
-        return f"<parallax.Generation of {len(self.new_tokens)} sequences>"
+        lengths = [len(tokens) for tokens in self.new_tokens]
+        count = f"{lengths[0]}" if len(set(lengths)) == 1 else f"{min(lengths)} to {max(lengths)}"
+        ends = " and ".join(sorted(set(self.stopped)))
+        told = f"{count} new token{'' if count == '1' else 's'}{' each' if len(lengths) > 1 else ''}"
+        told += f", ended by {ends}, {self.tokens_per_second:.0f} tokens/s"
+        if self.scores:
+            told += f", best score {max(self.scores):.3f}"
+        told += "".join(f"; {part}" for part in (self._compared(), self._apart()) if part)
+        return f"<parallax.Generation of {len(lengths)} sequence{'' if len(lengths) == 1 else 's'}: {told}>"
+
+    def _compared(self) -> str:
+        """The verdict over both sides' values; "" where there is one side."""
+        if self.comparison is None:
+            return ""
+        summary = self.comparison.summary
+        sides = " and ".join(f"{row.side} {row.name}" for row in self.comparison.executions)
+        return f"{self.comparison.verdict} of {sides}: {summary.diverged} of {summary.compared} values diverged"
+
+    def _apart(self) -> str:
+        """Where tokens differ; "" where nothing was compared."""
+        first = self.first_token_apart
+        is_expected = "expected" in self._document
+        if first is None:
+            return "" if self.comparison is None and not is_expected else "no token differs"
+        names = ("expected", "generated") if is_expected else ("A", "B")
+        tokens = [f"{'no token' if first[side] < 0 else first[side]} {name}" for side, name in zip("ab", names, strict=True)]
+        tie = ", a near tie" if first["near_tie"] else ""
+        return f"tokens differ from step {first['step']} of row {first['row']}: {', '.join(tokens)}{tie}"
+
+    def _repr_html_(self) -> str:
+        from parallax import _report
+
+        return _report.generation_of(self)
 
 
 class Generator:
     """A language model with its sessions, opened once to generate many times.
 
     ``model``: an ONNX file; a folder with model.onnx, or with encoder, decoder, decoder_with_past and merged models; a
-    Model or ModelProto; or several by role, {"encoder": ..., "decoder": ..., "decoder_with_past": ...}.
+    Model or ModelProto; or several by role, {"encoder": ..., "decoder": ..., "decoder_with_past": ...} (also "merged").
     ``executor``: "cpu", "reference", "cuda", or two of them, which are compared at every step; ``against``: a second
     model as side B. ``cache``: "in-place" (kept in the session), "copy" (handed through), "none" (everything is
     computed again with each token) or "auto". ``roles``: {role: name of an input or output}, or a JSON file, where names
     are unusual. ``rewrite``, ``fallback``, ``memory_limit``: as of Session. Raises UsageError, InvalidModel, Unsupported
-    (no decoder; past and present that do not pair).
+    (no decoder; past and present that do not pair), IoError (a file that cannot be read), OutOfMemory.
 
     >>> import parallax
-    >>> generator = parallax.Generator("models/llama-tiny")                                         # doctest: +SKIP
+    >>> generator = parallax.Generator("samples/decoder/model.textproto")                           # doctest: +SKIP
     >>> generator.generate([[5, 17, 4]], max_new_tokens=8).sequences.shape                          # doctest: +SKIP
     (1, 11)
     """
 
-    __slots__ = ("_core",)
+    __slots__ = ("_core", "_has_two_sides")
 
     def __init__(
         self,
@@ -148,17 +237,25 @@ class Generator:
         threads: int | None = None,
     ) -> None:
         if threads is not None:
-            _core.set_threads(threads)
-        request: dict[str, Any] = {"model": _models_of(model), "all_logits": all_logits, "observe_all": observe_all}
+            set_threads(threads)
+        request: dict[str, Any] = {"model": _models_of("model", model), "all_logits": all_logits, "observe_all": observe_all}
         if against is not None:
-            request["against"] = _models_of(against)
+            request["against"] = _models_of("against", against)
         if isinstance(roles, Mapping):
+            if not all(isinstance(text, str) for pair in roles.items() for text in pair):
+                raise UsageError(f"roles is {dict(roles)!r}; it must be {{role: name of an input or output}}, all str")
             request["roles"] = dict(roles)
+        elif isinstance(roles, (str, os.PathLike)):
+            request["map"] = os.fspath(roles)
         elif roles is not None:
-            arguments.set_texts(request, map=roles)
-        arguments.set_names(request, executors=executor)
+            raise UsageError(f"roles is {shown(roles)}; it must be {{role: name of an input or output}}, or a JSON file of it")
+        executors = executor.split(",") if isinstance(executor, str) else executor
+        arguments.set_names(request, executor=executors)
+        request["executors"] = request.pop("executor")
+        self._has_two_sides = against is not None or len(request["executors"]) > 1
         arguments.set_texts(request, cache=cache, rewrite=rewrite, fallback=fallback, memory_limit=memory_limit)
-        self._core = _core.Generator(request)
+        with ArgumentNames("Generator"):
+            self._core = _core.Generator(request)
 
     def generate(
         self,
@@ -182,30 +279,49 @@ class Generator:
         transformers. ``options``: those of GenerationOptions. ``expect``: expected new tokens, or the path of
         expected.json. ``on_step``: called with each step's tokens, ms, logprob and margin. With two sides or ``dump``:
         ``capture`` ("all", "stats", ...), ``only`` (globs), ``policy`` ({"rtol": x, ...}). Raises UsageError (ids
-        beyond the vocabulary, a mask of another length), ExecutionError, KeyboardInterrupt.
+        beyond the vocabulary, a mask of another length), ExecutionError, IoError, KeyboardInterrupt.
+
+        >>> import parallax
+        >>> generator = parallax.Generator("samples/decoder/model.textproto", ("reference", "cpu"))     # doctest: +SKIP
+        >>> generation = generator.generate([[5, 17, 4]], max_new_tokens=4, expect=[[11, 6, 19, 8]])    # doctest: +SKIP
+        >>> generation.comparison.verdict, generation.passed, generation.first_token_apart["step"]      # doctest: +SKIP
+        ('pass', False, 3)
         """
         if prompt is not None:
-            if tokenizer is None or input_ids is not None:
-                raise UsageError("prompt needs a tokenizer, and no input_ids next to it")
+            if tokenizer is None:
+                raise UsageError("tokenizer is missing; prompt needs one, which makes token ids of its text")
+            if input_ids is not None:
+                raise UsageError("prompt and input_ids exclude each other; one of them gives the tokens")
             texts = [prompt] if isinstance(prompt, str) else list(prompt)
             input_ids, attention_mask = [list(tokenizer(text)["input_ids"]) for text in texts], None
         if input_ids is None:
             raise UsageError("input_ids are missing; give token ids, or a prompt with its tokenizer")
         prompts = _rows("input_ids", input_ids)
+        if not prompts:
+            raise UsageError("input_ids has no row; it must be [rows, positions] of int64 with one row at least")
         request: dict[str, Any] = {"prompts": prompts, **_settings_of(options)}
         if attention_mask is not None:
-            request["masks"] = _rows("attention_mask", attention_mask)
+            request["masks"] = _masks(attention_mask)
         if isinstance(expect, (str, os.PathLike)):
             request["expected_file"] = os.fspath(expect)
         elif expect is not None:
             request["expected"] = _rows("expect", expect)
-        if policy:
-            request.update(arguments.request_of("generate", policy, (PolicyOptions,)))
+        if policy is not None:
+            if not isinstance(policy, Mapping):
+                raise UsageError(f"policy is {shown(policy)}; it must be a mapping, as {{'rtol': 1e-3}}")
+            request.update(arguments.request_of("policy", policy, (PolicyOptions,)))
         arguments.set_names(request, only=only)
         arguments.set_texts(request, capture=capture, dump=dump)
+        given = [name for name, value in (("capture", capture), ("only", only), ("policy", policy)) if value]
+        if given and not self._has_two_sides and (dump is None or given == ["policy"]):
+            needs = "Generator(executor=(A, B)) or Generator(against=...) makes two" + ("" if given[0] == "policy" else ", or give dump")
+            raise UsageError(f"{given[0]} is given and there is one side, so that nothing is compared; {needs}")
         if on_step is not None:
+            if not callable(on_step):
+                raise UsageError(f"on_step is {shown(on_step)}; it must be a function, which is called with each step")
             request["on_step"] = on_step
-        return Generation(self._core.generate(request), prompts)
+        with ArgumentNames("generate"):
+            return Generation(self._core.generate(request), prompts)
 
     @property
     def kind(self) -> str:
@@ -230,14 +346,20 @@ def generate(
     ``model``: what a Generator takes, or a Generator. ``options``: those of Generator (against, cache, roles, ...) and
     of Generator.generate.
 
+    Raises what they do.
+
     >>> import parallax
-    >>> parallax.generate("models/llama-tiny", [[5, 17, 4]], num_beams=4, max_new_tokens=8).scores  # doctest: +SKIP
-    [-9.25]
+    >>> decoder = "samples/decoder/model.textproto"
+    >>> parallax.generate(decoder, [[5, 17, 4]], num_beams=4, max_new_tokens=3).new_tokens          # doctest: +SKIP
+    [[11, 6, 19]]
+    >>> parallax.generate(decoder, [[5, 17, 4]], executor=("reference", "cpu")).passed              # doctest: +SKIP
+    True
     """
     opening = {name: options.pop(name) for name in _OPENING if name in options}
     if isinstance(model, Generator):
         if opening or executor != "cpu":
-            raise UsageError(f"{next(iter(opening), 'executor')} belongs to the Generator, which is open already")
+            name = next(iter(opening), "executor")
+            raise UsageError(f"{name} is given with a Generator, which is open already; give it to Generator(...)")
         generator = model
     else:
         generator = Generator(model, executor, **opening)
@@ -246,30 +368,49 @@ def generate(
 
 
 _OPENING = ("against", "cache", "roles", "rewrite", "fallback", "memory_limit", "observe_all", "all_logits", "threads")
+_OTHERS = ("executor", "tokenizer", "prompt", "expect", "capture", "only", "dump", "policy", "on_step", "attention_mask")
 
 
-def _models_of(source: Any) -> Any:
+def _models_of(name: str, source: Any) -> Any:
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     if isinstance(source, Mapping):
+        check_roles(name, source)
         return {role: load(model).core for role, model in source.items()}
     return (source if isinstance(source, Model) else load(source)).core
 
 
 def _rows(name: str, given: Any) -> list[list[int]]:
+    rule = "it must be [rows, positions] of whole numbers"
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise UsageError(f"{name} is {shown(given)}; {rule}")
     rows = given.tolist() if hasattr(given, "tolist") else [row.tolist() if hasattr(row, "tolist") else row for row in given]
     if rows and not isinstance(rows[0], (list, tuple)):
         rows = [rows]
     try:
         return [[token.__index__() for token in row] for row in rows]
-    except AttributeError:
-        raise UsageError(f"{name} has elements that are no whole numbers; it must be [rows, positions] of int64") from None
+    except (AttributeError, TypeError):
+        raise UsageError(f"{name} has elements that are no whole numbers; {rule}") from None
+
+
+def _masks(given: Any) -> list[list[int]]:
+    masks = _rows("attention_mask", given)
+    for at, mask in enumerate(masks):
+        if not set(mask) <= {0, 1}:
+            raise UsageError(f"attention_mask has {max(mask, key=abs)} in row {at}; it must be 1 for a token and 0 for padding")
+        if 1 not in mask:
+            raise UsageError(f"attention_mask has no 1 in row {at}; at least one token of a row must be no padding")
+    return masks
 
 
 def _settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    known = list(_OPTIONS)
+    known = [*_OPTIONS, *_OPENING, *_OTHERS]
     request: dict[str, Any] = {}
     for name, value in options.items():
+        if name in _ELSEWHERE:
+            raise UsageError(f"generate has no argument '{name}': {_ELSEWHERE[name]}")
+        if name in _OPENING:
+            raise UsageError(f"{name} is an argument of Generator, not of its generate(); give it to Generator(...)")
         if name not in _OPTIONS:
             arguments.refuse("generate", name, known)
         if value is not None:
@@ -280,7 +421,14 @@ def _settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tokens(name: str, value: Any) -> list[int]:
     values = value.tolist() if hasattr(value, "tolist") else value
-    return [arguments.whole(name, token) for token in (values if isinstance(values, (list, tuple)) else [values])]
+    return [whole(name, token) for token in (values if isinstance(values, (list, tuple)) else [values])]
+
+
+def _natural(name: str, value: Any) -> int:
+    number = whole(name, value)
+    if not 0 <= number < 2**64:
+        raise UsageError(f"{name} is {number}; it must be a whole number from 0 to {2**64 - 1}")
+    return number
 
 
 def _word(name: str, value: Any) -> str:
@@ -303,6 +451,5 @@ def _real(name: str, value: Any) -> float:
 
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
-    "whole": lambda name, value: arguments.whole(name, value), "number": _real, "word": _word, "flag": _flag,
-    "tokens": _tokens,
+    "whole": whole, "natural": _natural, "number": _real, "word": _word, "flag": _flag, "tokens": _tokens,
 }  # fmt: skip

@@ -29,6 +29,10 @@ __all__ = ["KeptCache", "OnnxModel", "StepOutput", "from_onnx"]
 
 # What transformers' models return on demand, and ONNX models do not.
 _NOT_RETURNED = ("output_attentions", "output_hidden_states")
+_REASONS = {
+    "prefill_chunk_size": "a session reads the prompt at once",
+    "labels": "the loss is torch.nn.functional.cross_entropy of the logits",
+}
 
 # The keyword under which generate() hands a cache on; it was another one before transformers 5.2x.
 _CACHE = "cache" if "cache" in getattr(generation_utils, "ALL_CACHE_NAMES", ()) else "past_key_values"
@@ -106,7 +110,7 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         """Of the logits that searches compute with."""
         return torch.float32
 
-    def to(self, *args: Any, **options: Any) -> OnnxModel:
+    def to(self, *args: Any, **options: Any) -> OnnxModel:  # type: ignore[override]
         """Returns the model. Raises UsageError for another device or type than it has."""
         for wanted in (*args, *options.values()):
             is_device = isinstance(wanted, (str, torch.device)) and torch.device(wanted).type != "cpu"
@@ -117,7 +121,7 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
                 )
         return self
 
-    def cuda(self, *_: Any, **__: Any) -> OnnxModel:
+    def cuda(self, *_: Any, **__: Any) -> OnnxModel:  # type: ignore[override]
         """Raises UsageError: from_onnx(executor="cuda") runs on a GPU."""
         return self.to("cuda")
 
@@ -125,9 +129,9 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         """Raises UsageError: convert() makes a model in half precision."""
         return self.to(torch.float16)
 
-    def save_pretrained(self, save_directory: str | os.PathLike[str], **_: Any) -> None:
+    def save_pretrained(self, save_directory: str | os.PathLike[Any], *_: Any, **__: Any) -> None:
         """Writes the models and both configurations into a folder, from which from_onnx() makes the model again."""
-        folder = os.fspath(save_directory)
+        folder = os.fsdecode(save_directory)
         os.makedirs(folder, exist_ok=True)
         for role, model in self._models.items():
             path = os.path.join(folder, MODEL_FILES[role][0])
@@ -150,8 +154,8 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         self, generation_config: Any, model_kwargs: dict[str, Any], generation_mode: Any, batch_size: int,
         max_cache_length: int,
     ) -> bool:
-        for name in _NOT_RETURNED:
-            _refuse_output(name, getattr(generation_config, name, None))
+        for name in (*_NOT_RETURNED, "prefill_chunk_size"):
+            _refuse(name, getattr(generation_config, name, None))
         given = self._kept(model_kwargs.get(_CACHE))
         if generation_config.use_cache is not False and self._decoder.has_cache and given is None:
             model_kwargs[_CACHE] = self.new_cache()
@@ -224,7 +228,7 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         ExecutionError.
         """
         for name, value in others.items():
-            _refuse_output(name, value)
+            _refuse(name, value)
         kept = self._kept(cache if cache is not None else past_key_values)
         if use_cache is None:
             use_cache = getattr(self.config, "use_cache", True)
@@ -278,10 +282,10 @@ class OnnxModel(PreTrainedModel, GenerationMixin):
         return f"<parallax.hf.OnnxModel {self.config.model_type} on {self._executor}: {parts}{layers}>"
 
 
-def _refuse_output(name: str, value: Any) -> None:
+def _refuse(name: str, value: Any) -> None:
     if value is not None and value is not False:
-        told = "the models return logits alone" if name in _NOT_RETURNED else "it is nothing that the models take"
-        raise UsageError(f"{name} is given; {told}. Leave it out")
+        reason = "the models return logits alone" if name in _NOT_RETURNED else _REASONS.get(name, "the models do not take it")
+        raise UsageError(f"{name} is given; {reason}. Leave it out")
 
 
 def from_onnx(source: Any, config: Any = None, *, executor: str = "cpu", **options: Any) -> OnnxModel:

@@ -34,9 +34,8 @@ class Session:
     this one has no kernel for. ``memory_limit``: bytes of weights and values. ``alias_outputs``: outputs may share memory
     with inputs, weights and each other. ``states``: (input, output) or (input, output, axis) of values that the session
     keeps: the output of a run is the input of the next, longer along the axis (2 where none is given), and neither is
-    given nor returned; reset_states() comes first. Calls from several threads are made one after another; clone() gives each thread
-    a session of its own. Raises UsageError, Unsupported, InvalidModel, IoError,
-    OutOfMemory.
+    given nor returned; reset_states() comes first. Calls from several threads are made one after another; clone() gives
+    each thread a session of its own. Raises UsageError, Unsupported, InvalidModel, IoError, OutOfMemory.
 
     >>> import numpy as np, parallax
     >>> session = parallax.Session("samples/cnn/model.onnx")                                      # doctest: +SKIP
@@ -129,6 +128,8 @@ class Session:
     def _which(self, which: int | str) -> int | str:
         if isinstance(which, str):
             return which
+        if not hasattr(which, "__index__"):
+            raise UsageError(f"which is {shown(which)}; it must be a state's position, or its input's name")
         position = whole("which", which)
         if self._state_count and not 0 <= position < self._state_count:
             raise UsageError(f"state {position} is not there; it must be 0 to {self._state_count - 1}, or an input's name")

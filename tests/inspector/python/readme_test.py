@@ -17,6 +17,6 @@ def test_the_session_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = (ROOT / "inspector" / "python" / "README.md").read_text()
     session = text.partition("```python\n")[2].partition("```")[0]
     test = doctest.DocTestParser().get_doctest(session, {}, "README.md", "README.md", 0)
-    assert len(test.examples) == 8
+    assert len(test.examples) == 11
     results = doctest.DocTestRunner().run(test)
     assert results.failed == 0
