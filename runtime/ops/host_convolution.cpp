@@ -24,6 +24,15 @@ struct Settled {
   std::shared_ptr<ReadyConv> ready;  // where the filters and the bias never change
 };
 
+// `is_constant`: filters and bias never change. `x_is`: x has its channels last.
+void settle_layouts(ConvProblem& problem, bool may_reorder, bool is_constant, bool x_is) {
+  if (!may_reorder) return;
+  ConvProblem wanted = problem;
+  wanted.filters_are_constant = is_constant;
+  problem.y_channels_last = wanted.y_channels_last = suits_channels_last(wanted);
+  problem.x_channels_last = problem.y_channels_last && (x_is || gains_from_channels_last_copy(wanted));
+}
+
 Result<Settled> settle(OpContext<Cpu>& op) {
   Settled settled;
   const Tensor& x = op.input(0);
@@ -34,11 +43,10 @@ Result<Settled> settle(OpContext<Cpu>& op) {
   if (op.has_input(2) && op.input(2).element_count() != problem.out_channels)
     return execution_error("B must have one value for each output channel");
   (op.has_input(3) ? settled.last : problem.activation) = PX_TRY(activation_of_conv(op));
-  problem.y_channels_last = op.may_reorder() && suits_channels_last(problem);
-  problem.x_channels_last = problem.y_channels_last && (is_channels_last(x) || is_order_free(x.shape()));
+  const bool is_constant = op.is_constant(1) && (!op.has_input(2) || op.is_constant(2));
+  settle_layouts(problem, op.may_reorder(), is_constant, is_channels_last(x) || is_order_free(x.shape()));
   settled.filters = float_data(op.input(1));
   settled.bias = op.has_input(2) ? float_data(op.input(2)) : nullptr;
-  const bool is_constant = op.is_constant(1) && (!op.has_input(2) || op.is_constant(2));
   if (problem.y_channels_last && is_constant)
     settled.ready = PX_TRY(make_ready(op.queue(), problem, settled.filters, settled.bias));
   return settled;
@@ -66,7 +74,7 @@ Result<Tensor> in_order(OpContext<Cpu>& op, const Tensor& tensor, bool channels_
 Status host_convolution(OpContext<Cpu>& op) {
   const auto settled = PX_TRY(settled_for(op));
   const ConvProblem& problem = settled->problem;
-  const Tensor x = problem.x_channels_last ? op.input(0) : PX_TRY(in_order(op, op.input(0), false));
+  const Tensor x = PX_TRY(in_order(op, op.input(0), problem.x_channels_last));
   const MutableView y = problem.y_channels_last && !settled->is_free
                             ? PX_TRY(make_channels_last_output(op, 0, settled->shape))
                             : PX_TRY(op.make_output(0, DType::float32, settled->shape));

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "inspector/base/thread_pool.h"
 #include "runtime/device/cpu/buffer_pool.h"
 #include "runtime/device/cpu/products/conv_loops.h"
 #include "tests/runtime/device/random_values.h"
@@ -239,9 +240,63 @@ TEST(ChannelsLast, ActivationsOfReadyConvolutionsKeepNan) {
   }
 }
 
+// Every way of a convolution whose filters never change: one tap, taps of few channels, groups, single channels, rests
+// of tiles, and single rows.
+TEST(ChannelsLast, ReadyConvolutionsAreThoseOfTheLoops) {
+  using Kind = Activation::Kind;
+  const ConvProblem shapes[] = {problem_of({7, 9}, 32, 33, 1, 1, 1, 1),   problem_of({8, 9}, 24, 40, 1, 1, 2, 1),
+                                problem_of({1, 1}, 40, 50, 1, 1, 1, 1),   problem_of({13, 10}, 3, 16, 1, 7, 2, 1),
+                                problem_of({9, 9}, 3, 17, 1, 3, 1, 1),    problem_of({9, 14}, 16, 24, 4, 3, 1, 1),
+                                problem_of({9, 14}, 24, 48, 3, 3, 2, 1),  problem_of({9, 14}, 32, 32, 2, 1, 1, 1),
+                                problem_of({9, 13}, 37, 37, 37, 3, 1, 1), problem_of({9, 15}, 40, 40, 40, 5, 2, 1),
+                                problem_of({6, 3}, 16, 16, 16, 3, 1, 2),  problem_of({31}, 16, 16, 16, 3, 1, 1),
+                                problem_of({4, 5, 6}, 8, 8, 8, 3, 1, 1),  problem_of({12, 9}, 30, 20, 1, 3, 1, 3),
+                                problem_of({2, 9}, 5, 8, 1, 3, 1, 1),     problem_of({9, 14}, 4, 3, 1, 3, 1, 1)};
+  for (const ConvProblem& shape : shapes) {
+    for (const Kind kind : {Kind::none, Kind::relu, Kind::swish}) {
+      if (!suits_channels_last(shape) && !gains_from_channels_last_copy(activated(shape, kind).problem)) continue;
+      const Activated& operands = activated(shape, kind);
+      SCOPED_TRACE(testing::Message() << shape.in_channels << " to " << shape.out_channels << " in " << shape.groups);
+      expect_like_loops(*ready_for(operands), operands, operands.given.x);
+    }
+  }
+}
+
+// A row-major image of few channels.
+TEST(ChannelsLast, ReadyConvolutionsTakeRowMajorImages) {
+  for (const int64_t size : {3, 7}) {
+    Activated& operands = const_cast<Activated&>(activated(problem_of({13, 10}, 3, 20, 1, size, 2, 1), {}));
+    ConvProblem& p = operands.problem;
+    p.activation = {};
+    p.x_channels_last = false;
+    const auto expected = by_loops(p, operands.given);
+    std::vector<float> y_last(expected.size(), -77.0F);
+    ASSERT_TRUE(conv(queue(), *ready_for(operands), operands.given.x.data(), {}, y_last.data()).ok());
+    const auto y = reordered(shape_with(p.batch, p.out_channels, p.out_spatial), y_last, false);
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(static_cast<double>(y[i]), expected[i], 3e-4) << i;
+  }
+}
+
+TEST(ChannelsLast, ThreadsChangeNoBitOfReadyConvolutions) {
+  for (const int64_t groups : {1, 4, 64}) {
+    const Activated& operands = activated(problem_of({29, 31}, 64, 64, groups, 3, 1, 1), Activation::Kind::swish);
+    const auto ready = ready_for(operands);
+    std::vector<float> alone(static_cast<size_t>(2 * 64 * product(operands.problem.out_spatial)), NAN);
+    for (const int threads : {1, 2, 5}) {
+      set_thread_count(threads);
+      std::vector<float> y(alone.size(), NAN);
+      ASSERT_TRUE(conv(queue(), *ready, operands.given.x.data(), {}, y.data()).ok());
+      if (threads == 1) alone = y;
+      EXPECT_EQ(y, alone) << groups << " groups, " << threads << " threads";
+    }
+    set_thread_count(0);
+  }
+}
+
 TEST(ChannelsLast, WhatIsAddedComesBeforeTheActivation) {
-  for (const int64_t size : {1, 3}) {
-    const Activated& operands = activated(problem_of({13, 14}, 32, 40, 1, size, 1, 1), Activation::Kind::none);
+  for (const auto& [groups, size] : {std::pair<int64_t, int64_t>{1, 1}, {1, 3}, {40, 3}, {5, 3}}) {
+    const int64_t in = groups == 1 ? 32 : 40;
+    const Activated& operands = activated(problem_of({13, 14}, in, 40, groups, size, 1, 1), Activation::Kind::none);
     const ConvProblem& p = operands.problem;
     const Shape shape = shape_with(p.batch, p.out_channels, p.out_spatial);
     auto expected = by_loops(p, operands.given);
