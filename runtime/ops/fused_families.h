@@ -8,6 +8,10 @@
 namespace parallax::runtime {
 
 template <class Device>
+Rows<Device> channel_affine_rows();
+template <class Device>
+Rows<Device> channel_shuffle_rows();
+template <class Device>
 Rows<Device> fused_attention_rows();
 template <class Device>
 Rows<Device> fused_on_gpu_rows();

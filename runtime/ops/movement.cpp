@@ -8,6 +8,7 @@
 #include "runtime/device/cpu/blocks.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/ops/families.h"
+#include "runtime/ops/host_movement.h"
 
 namespace parallax::runtime {
 namespace {
@@ -139,6 +140,7 @@ Status concat(OpContext<Device>& op) {
     dims[axis] += dim_of(part.shape(), axis);
   }
   const Shape shape = PX_TRY(shape_of(dims));
+  if constexpr (std::is_same_v<Device, Cpu>) return join_inputs(op, axis, shape);
   const MutableView y = PX_TRY(op.make_output(0, first.dtype(), shape));
   const Ints strides = row_major_strides(dims);
   int64_t position = 0;
@@ -196,6 +198,7 @@ Status split(OpContext<Device>& op) {
     return execution_error(fmt::format("{} parts of {} in all for {} outputs and a dimension of {}", sizes.size(),
                                        total, op.output_count(), dim));
   }
+  if constexpr (std::is_same_v<Device, Cpu>) return split_input(op, axis, sizes);
   const Ints strides = row_major_strides(x.shape());
   int64_t position = 0;
   for (int64_t i = 0; i < sizes.size(); ++i) {
@@ -314,13 +317,19 @@ Status space_to_depth(OpContext<Device>& op) {
 }
 
 template <class Device>
+constexpr KernelRow<Device> takes_all_channels_last(KernelRow<Device> row) {
+  row.order.channels_last_inputs = ~uint32_t{0};
+  return row;
+}
+
+template <class Device>
 constexpr KernelRow<Device> kMovementRows[] = {
-    {"Concat", kMovable, concat<Device>},
+    takes_all_channels_last<Device>({"Concat", kMovable, concat<Device>}),
     {"DepthToSpace", kMovable, depth_to_space<Device>},
     reads_on_host<Device>({1}, {"Expand", kMovable, expand<Device>}),
     reads_on_host<Device>({1, 2, 3, 4}, {"Slice", kMovable, slice<Device>}),
     {"SpaceToDepth", kMovable, space_to_depth<Device>},
-    reads_on_host<Device>({1}, {"Split", kMovable, split<Device>}),
+    takes_channels_last<Device>({0}, reads_on_host<Device>({1}, {"Split", kMovable, split<Device>})),
     reads_on_host<Device>({1, 2}, {"Tile", kMovable, tile<Device>}),
     {"Transpose", kMovable, transpose<Device>},
 };

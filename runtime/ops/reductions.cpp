@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions: a fold each. Axes that do not lie together are brought together by a transpose first.
+#include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/math.h"
 #include "runtime/device/cpu/multiversion.h"
 #include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/window_channels_last.h"
 #include "runtime/ops/families.h"
 #include "runtime/ops/row_folds.h"
 
@@ -136,13 +138,29 @@ int64_t limit_of(DType dtype, bool least) {
   return least ? -greatest - 1 : greatest;
 }
 
+// Whether x has its channels last, and all places of a channel become one element.
+bool reduces_places(const Tensor& x, const Ints& axes) {
+  if (!is_channels_last(x) || x.dtype() != DType::float32 || axes.size() != rank_of(x.shape()) - 2) return false;
+  return axes[0] == 2;  // sorted, each once
+}
+
 template <class Device, class Fold, class Domain>
 Status reduce(OpContext<Device>& op) {
-  const Tensor& x = op.input(0);
+  Tensor x = op.input(0);
   bool nothing_to_do = false;
   Ints axes = PX_TRY(reduced_axes(op, rank_of(x.shape()), nothing_to_do));
   if (nothing_to_do) axes = Ints{};  // each element is a row of its own
   const Shape shape = PX_TRY(reduced_shape(x.shape(), axes, op.integer("keepdims") != 0));
+  if constexpr (std::is_same_v<Device, Cpu> && std::is_same_v<Fold, FoldMean>) {
+    if (reduces_places(x, axes)) {
+      const Ints dims(x.shape());
+      const MutableView means = PX_TRY(op.make_output(0, x.dtype(), shape));
+      fold_places_channels_last(op.queue(), Fold{}, dims[0], product(dims, 2, dims.size() - 1), dims.back(), dims[1],
+                                means.template as<float>(), reinterpret_cast<const float*>(x.view().data));
+      return {};
+    }
+    x = PX_TRY(to_row_major(op.queue(), x));
+  }
   const ReductionInput in = PX_TRY(gather_axes(op, x, axes));
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape));
   if constexpr (std::is_same_v<Fold, FoldMax> || std::is_same_v<Fold, FoldMin>) {
@@ -328,7 +346,8 @@ constexpr KernelRow<Device> kReductionRows[] = {
     reads_on_host<Device>({1}, {"ReduceLogSum", kReals, reduce<Device, FoldLogSum, Numbers>}),
     reads_on_host<Device>({1}, {"ReduceLogSumExp", kReals, reduce_log_sum_exp<Device>}),
     reads_on_host<Device>({1}, {"ReduceMax", kReducible, reduce<Device, FoldMax, Numbers>}),
-    reads_on_host<Device>({1}, {"ReduceMean", kReals, reduce<Device, FoldMean, Numbers>}),
+    takes_channels_last<Device>({0},
+                                reads_on_host<Device>({1}, {"ReduceMean", kReals, reduce<Device, FoldMean, Numbers>})),
     reads_on_host<Device>({1}, {"ReduceMin", kReducible, reduce<Device, FoldMin, Numbers>}),
     reads_on_host<Device>({1}, {"ReduceProd", kReals, reduce<Device, FoldProd, Numbers>}),
     reads_on_host<Device>({1}, {"ReduceSum", kReals, reduce<Device, FoldSum, Numbers>}),

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/cpu/channels_last.h"
 #include "runtime/device/cpu/copy.h"
 #include "runtime/device/cpu/map.h"
 #include "runtime/device/cpu/products/gemm.h"
@@ -173,6 +174,16 @@ void resample(const C* from, const AxisTables<Cpu>& table, int64_t outer, int64_
     vectorised(begin, end, [=](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; ++row) {
         C* const target = to + row * inner;
+        const int64_t position = row % out;
+        const C before = static_cast<C>(weights[position]);
+        const C behind = taps == 2 ? static_cast<C>(weights[out + position]) : C(0);
+        if (before != C(0) && behind != C(0)) {  // both at once
+          const C* const source = from + (row / out * in + indices[position]) * inner;
+          const C* const next = from + (row / out * in + indices[out + position]) * inner;
+          PX_INDEPENDENT_ITERATIONS
+          for (int64_t i = 0; i < inner; ++i) target[i] = C(0) + before * source[i] + behind * next[i];
+          continue;
+        }
         std::fill_n(target, inner, C(0));
         for (int64_t tap = row % out; tap < taps * out; tap += out) {
           const C weight = static_cast<C>(weights[tap]);
@@ -186,7 +197,7 @@ void resample(const C* from, const AxisTables<Cpu>& table, int64_t outer, int64_
   });
 }
 
-// One result at a time: out is [outer, table, inner] of C.
+// The same a result at a time: out is [outer, table, inner] of C.
 template <class Device, class C>
 struct Resampled {
   Source from;
@@ -211,9 +222,8 @@ struct Resampled {
 };
 
 template <class C, GpuDevice Device>
-Status interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
-                   const MutableView& y, bool extrapolates) {
-  TensorView from = op.input(0).view();
+Status interpolate(OpContext<Device>& op, TensorView from, const std::vector<ResizeAxis>& axes,
+                   const std::vector<ResizeTable>& tables, const MutableView& y, bool extrapolates) {
   Ints dims(from.shape);
   const C fill_value = static_cast<C>(op.find_real("extrapolation_value").value_or(0.0));
   for (size_t axis = 0; axis < axes.size(); ++axis) {
@@ -233,7 +243,7 @@ Status interpolate(OpContext<Device>& op, const std::vector<ResizeAxis>& axes, c
   return {};
 }
 
-// Stores `value` at the output positions that are outside along any axis.
+// Where a place lies outside along any axis, `value`.
 template <class C>
 void fill_outside(const std::vector<ResizeTable>& tables, const Ints& dims, C value, C* values) {
   for (int64_t i = 0; i < product(dims); ++i) {
@@ -245,10 +255,12 @@ void fill_outside(const std::vector<ResizeTable>& tables, const Ints& dims, C va
   }
 }
 
+// x and y in either layout, the axes and their tables in its order.
 template <class C>
-Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, const std::vector<ResizeTable>& tables,
-                   const MutableView& y, bool extrapolates) {
-  const TensorView x = op.input(0).view();
+Status interpolate(OpContext<Cpu>& op, const TensorView& x, const std::vector<ResizeAxis>& axes,
+                   const std::vector<ResizeTable>& tables, const MutableView& y, bool extrapolates) {
+  size_t last = axes.size();  // axis that changes anything
+  for (size_t axis = 0; axis < axes.size(); ++axis) last = axes[axis].is_plain() && !extrapolates ? last : axis;
   const std::shared_ptr<const C> start = PX_TRY(converted<C>(op.queue(), x, false));
   TensorView from{storage_of<C>(), x.shape, reinterpret_cast<const std::byte*>(start.get()), x.device};
   Ints dims(x.shape);
@@ -258,7 +270,8 @@ Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, cons
     const AxisTables<Cpu> table = PX_TRY(axis_tables(op, tables[axis]));
     const int64_t in = dims[at];
     dims[at] = axes[axis].out;
-    const MutableView to = PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
+    const bool is_result = axis == last && y.dtype == storage_of<C>();
+    const MutableView to = is_result ? y : PX_TRY(op.scratch(storage_of<C>(), shape_of(dims)));
     resample(reinterpret_cast<const C*>(from.data), table, product(dims, 0, at), in, dims[at],
              product(dims, at + 1, dims.size()), reinterpret_cast<C*>(to.data));
     const bool is_last = axis + 1 == axes.size();
@@ -267,13 +280,13 @@ Status interpolate(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes, cons
                    reinterpret_cast<C*>(to.data));
     from = TensorView(to);
   }
-  map_as<C, C>(op.queue(), Same{}, y, std::array<TensorView, 1>{from});
+  if (from.data != y.data) map_as<C, C>(op.queue(), Same{}, y, std::array<TensorView, 1>{from});
   return {};
 }
 
 // ---- Nearest on the host: lines of the last axis, each made once ----
 
-// Elements of a line that its places come from: copies of neighbors where it grows by a whole factor.
+// Elements of a line that its places come from: copies of neighbours where it grows by a whole factor.
 template <class T>
 inline void pick_line(const T* from, const int64_t* places, int64_t count, bool is_twice, T* to) {
   if (is_twice) {
@@ -289,8 +302,11 @@ void pick_lines(const std::vector<std::vector<int64_t>>& places, const Ints& in_
                 const std::byte* x, std::byte* y) {
   const int64_t last = dims.size() - 1, width = dims[last];
   const std::vector<int64_t>& columns = places[static_cast<size_t>(last)];
-  bool is_twice = width % 2 == 0;
-  for (int64_t i = 0; i < width; ++i) is_twice = is_twice && columns[static_cast<size_t>(i)] == i / 2;
+  bool is_twice = width % 2 == 0, is_same = true;
+  for (int64_t i = 0; i < width; ++i) {
+    is_twice = is_twice && columns[static_cast<size_t>(i)] == i / 2;
+    is_same = is_same && columns[static_cast<size_t>(i)] == i;
+  }
   const auto pick_from = [&](int64_t begin, int64_t end) {
     int64_t before = -1;
     for (int64_t line = begin; line < end; ++line) {
@@ -300,7 +316,9 @@ void pick_lines(const std::vector<std::vector<int64_t>>& places, const Ints& in_
         rest /= dims[axis];
       }
       T* const target = reinterpret_cast<T*>(y) + line * width;
-      if (at == before) {
+      if (is_same) {
+        std::copy_n(reinterpret_cast<const T*>(x) + at, width, target);
+      } else if (at == before) {
         std::copy_n(target - width, width, target);
       } else {
         pick_line(reinterpret_cast<const T*>(x) + at, columns.data(), width, is_twice, target);
@@ -332,9 +350,35 @@ void pick_lines(const std::vector<std::vector<int64_t>>& places, const Ints& in_
   }
 }
 
+// ---- Channels last, on the host ----
+
+// What each axis has, in the order [N, spatial..., C].
+template <class T>
+std::vector<T> in_order_of_places(const std::vector<T>& of_axes) {
+  std::vector<T> ordered{of_axes[0]};
+  ordered.insert(ordered.end(), of_axes.begin() + 2, of_axes.end());
+  ordered.push_back(of_axes[1]);
+  return ordered;
+}
+
+[[maybe_unused]] Status resize_channels_last(OpContext<Cpu>& op, const std::vector<ResizeAxis>& axes,
+                                             const std::vector<ResizeTable>& tables, const Ints& dims, bool nearest) {
+  const Tensor& x = op.input(0);
+  const Shape shape = PX_TRY(shape_of(dims));
+  const Tensor made = PX_TRY(op.queue().allocate(x.dtype(), shape));
+  op.set_output(0, Tensor::wrap(x.dtype(), made.shape(), made.storage(), kChannelsLast));
+  if (made.element_count() == 0) return {};
+  const Ints places = with_channels_last(dims);
+  const Tensor seen = Tensor::wrap(x.dtype(), PX_TRY(shape_of(with_channels_last(Ints(x.shape())))), x.storage());
+  const MutableView y{x.dtype(), PX_TRY(shape_of(places)), made.storage().get()};
+  const auto ordered = in_order_of_places(tables);
+  if (nearest) return pick_nearest(ordered, seen, places, y), Status{};
+  return interpolate<float>(op, seen.view(), in_order_of_places(axes), ordered, y, false);
+}
+
 template <class Device>
 Status resize(OpContext<Device>& op) {
-  const Tensor& x = op.input(0);
+  Tensor x = op.input(0);
   const std::vector<ResizeAxis> axes = PX_TRY(resize_axes(op));
   const ResizeSettings settings = settings_of(op);
   constexpr int64_t kLongest = int64_t{1} << 26;  // the weights of an axis are all held at once
@@ -347,9 +391,14 @@ Status resize(OpContext<Device>& op) {
     if (axis.in == 0 && axis.out > 0) return execution_error("an empty axis cannot grow");
     tables.push_back(PX_TRY(resize_table(axis, settings)));
   }
+  const bool extrapolates = settings.transform == "tf_crop_and_resize";
+  if constexpr (std::is_same_v<Device, Cpu>) {
+    if (is_channels_last(x) && x.dtype() == DType::float32 && !extrapolates)
+      return resize_channels_last(op, axes, tables, dims, settings.mode == "nearest");
+    x = PX_TRY(to_row_major(op.queue(), x));
+  }
   const MutableView y = PX_TRY(op.make_output(0, x.dtype(), shape_of(dims)));
   if (y.element_count() == 0) return {};
-  const bool extrapolates = settings.transform == "tf_crop_and_resize";
   if (settings.mode == "nearest" && !extrapolates) {
     if constexpr (std::is_same_v<Device, Cpu>) {
       if (!dims.empty() && pick_nearest(tables, x, dims, y)) return {};
@@ -363,15 +412,15 @@ Status resize(OpContext<Device>& op) {
   }
   if (arithmetic_of(x.dtype()) == Arithmetic::none || x.dtype() == DType::bool_) return unsupported_dtype(x.dtype());
   if (x.dtype() == DType::float64 || !is_floating(x.dtype())) {
-    return interpolate<double>(op, axes, tables, y, extrapolates);
+    return interpolate<double>(op, x.view(), axes, tables, y, extrapolates);
   }
-  return interpolate<float>(op, axes, tables, y, extrapolates);
+  return interpolate<float>(op, x.view(), axes, tables, y, extrapolates);
 }
 
 template <class Device>
 constexpr KernelRow<Device> kResizeRows[] = {
-    reads_on_host<Device>({1, 2, 3}, {"Resize", kMovable, resize<Device>}),
-    reads_on_host<Device>({1}, {"Upsample", kMovable, resize<Device>}),
+    takes_channels_last<Device>({0}, reads_on_host<Device>({1, 2, 3}, {"Resize", kMovable, resize<Device>})),
+    takes_channels_last<Device>({0}, reads_on_host<Device>({1}, {"Upsample", kMovable, resize<Device>})),
 };
 
 }  // namespace

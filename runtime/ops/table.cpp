@@ -76,10 +76,10 @@ constexpr Family<Device> kFamilies[] = {
     ms_tensor_rows<Device>,
 };
 constexpr Family<Cpu> kHostFamilies[] = {
-    detection_rows<Cpu>,       gram_rows<Cpu>,       packed_element_rows<Cpu>,
-    ms_activation_rows<Cpu>,   ms_product_rows<Cpu>, ms_conv_rows<Cpu>,
-    ms_norm_rows<Cpu>,         ms_nbits_rows<Cpu>,   ms_token_rows<Cpu>,
-    fused_pointwise_rows<Cpu>,
+    detection_rows<Cpu>,       gram_rows<Cpu>,           packed_element_rows<Cpu>,
+    ms_activation_rows<Cpu>,   ms_product_rows<Cpu>,     ms_conv_rows<Cpu>,
+    ms_norm_rows<Cpu>,         ms_nbits_rows<Cpu>,       ms_token_rows<Cpu>,
+    fused_pointwise_rows<Cpu>, channel_affine_rows<Cpu>, channel_shuffle_rows<Cpu>,
 };
 
 // Rows whose function this device does not have are left out.

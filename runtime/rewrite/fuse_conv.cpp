@@ -79,6 +79,38 @@ void fold_norm(Fuser& fuser, GraphEdit& edit, size_t position) {
   fuser.replace(members, after, std::move(made));
 }
 
+// BatchNormalization with constant statistics that follows no Conv, and its activation: x * factor + offset.
+void fuse_affine(Fuser& fuser, GraphEdit& edit, size_t position) {
+  const Node* norm = fuser.at(position, "BatchNormalization");
+  if (norm == nullptr || fuser.dtype_of(norm->outputs[0]) != DType::float32) return;
+  const size_t after = fuser.only_reader(norm->outputs[0]);
+  const auto activation = activation_at(fuser, after);
+  const Tensor* scale = edit.constant(fuser.input(*norm, 1));
+  if (!activation.has_value() || fuser.input(*fuser.at(after), 0) != norm->outputs[0] || scale == nullptr) return;
+  const int64_t channels = scale->element_count();
+  const auto statistics = constant_statistics(fuser, edit, *norm, channels);
+  if (!statistics.has_value() || channels == 0) return;
+  const auto& [scales, beta, mean, variance] = *statistics;
+  const double epsilon = float_of(*norm, "epsilon", 1e-5);
+  std::vector<double> factors, offsets;
+  for (size_t channel = 0; channel < scales.size(); ++channel) {
+    factors.push_back(scales[channel] / std::sqrt(variance[channel] + epsilon));
+    offsets.push_back(beta[channel] - mean[channel] * factors.back());
+  }
+  auto factor = tensor_of(DType::float32, Shape{channels}, factors);
+  auto offset = tensor_of(DType::float32, Shape{channels}, offsets);
+  if (!factor.has_value() || !offset.has_value()) return;
+  const ValueId x = fuser.input(*norm, 0);
+  Node made = fuser.make(kFusedDomain, "ChannelAffine", after,
+                         {x, edit.add_constant(std::move(*factor)), edit.add_constant(std::move(*offset))},
+                         fuser.at(after)->outputs);
+  made.attributes.push_back(string_attribute("activation", activation->name));
+  if (!activation->parameters.empty())
+    made.attributes.push_back(floats_attribute("activation_params", activation->parameters));
+  const std::array<size_t, 2> members{position, after};
+  fuser.replace(members, after, std::move(made));
+}
+
 bool is_conv(const Node& node) {
   return (is_standard(node) && node.op_type == "Conv") || (node.op_type == "FusedConv" && node.domain == kMicrosoft) ||
          (node.op_type == "Conv" && node.domain == kFusedDomain);
@@ -139,6 +171,11 @@ void add_activation(Fuser& fuser, size_t position) {
 void fold_conv_norms(GraphEdit& edit, const RewriteContext&) {
   Fuser fuser(edit);
   for (size_t position = 0; position < fuser.count(); ++position) fold_norm(fuser, edit, position);
+}
+
+void fuse_channel_affines(GraphEdit& edit, const RewriteContext&) {
+  Fuser fuser(edit);
+  for (size_t position = 0; position < fuser.count(); ++position) fuse_affine(fuser, edit, position);
 }
 
 void fuse_conv_residuals(GraphEdit& edit, const RewriteContext&) { fuse_each(edit, add_residual); }

@@ -9,6 +9,9 @@ namespace parallax::runtime {
 namespace {
 
 // DequantizedMatMul: A times DequantizeLinear(B, scale, zero_point) along axis 1, or in blocks along axis 0.
+// ChannelAffine: activation(X * factor + offset), one factor and offset for each channel.
+// ChannelShuffle: channel c of all inputs, one after the other, becomes channel c % (C / groups) * groups + c / (C /
+// groups) of all outputs, one after the other, which are equal parts; of several inputs each is a group.
 // Gated: activation(gate) * up.
 // Pointwise: step i is `operators` i of the operands 2i and 2i + 1 (-1: none): inputs first, then results. The last is
 // Y. Rotary: X * cosine + rotated(X) * sine, where the halves (a, b) of a row are rotated to (-b, a). Linear:
@@ -40,6 +43,21 @@ op Attention 1
   type T = float float16 bfloat16
   type U = float float16 bfloat16
   type W = float float16 bfloat16
+
+op ChannelAffine 1
+  in X T
+  in factor T
+  in offset T
+  out Y T
+  attr activation string
+  attr activation_params floats
+  type T = float
+
+op ChannelShuffle 1
+  in inputs T variadic 1
+  out outputs T variadic 1
+  attr groups int
+  type T = float
 
 op Conv 1
   in X T

@@ -30,6 +30,8 @@ void fuse_gates(GraphEdit& edit, const RewriteContext& context);
 void fuse_rotaries(GraphEdit& edit, const RewriteContext& context);
 void fuse_chains(GraphEdit& edit, const RewriteContext& context);
 void fold_conv_norms(GraphEdit& edit, const RewriteContext& context);
+void fuse_channel_affines(GraphEdit& edit, const RewriteContext& context);
+void fuse_channel_shuffles(GraphEdit& edit, const RewriteContext& context);
 void fuse_conv_residuals(GraphEdit& edit, const RewriteContext& context);
 void fuse_conv_activations(GraphEdit& edit, const RewriteContext& context);
 

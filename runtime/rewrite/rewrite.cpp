@@ -45,6 +45,12 @@ constexpr Pattern kPatterns[] = {
     {"conv-add", true, OperatorSet::microsoft, "Conv and Add of a value of the same shape become FusedConv",
      fuse_conv_residuals, true},
     {"conv-activation", true, OperatorSet::microsoft, "Conv and an activation become one", fuse_conv_activations, true},
+    {"batchnorm-activation", true, OperatorSet::own,
+     "BatchNormalization with constant statistics and an activation become one", fuse_channel_affines, true},
+    {"channel-shuffle", true, OperatorSet::own,
+     "Reshape, Transpose and Reshape that deal out the channels of groups become one, with a Concat before and a Split "
+     "after them",
+     fuse_channel_shuffles, true},
     {"skip-norm", true, OperatorSet::microsoft,
      "the sum with a residual goes into the norm that reads it (SkipLayerNormalization)", fuse_skip_norms},
     {"linear-add", true, OperatorSet::own, "Linear and Add of a value of the same shape become one",

@@ -185,6 +185,75 @@ INSTANTIATE_TEST_SUITE_P(
                     node("Resize", {"c", "", "scales"}, {"y"}) +
                         "initializer { name: \"scales\" data_type: 1 dims: 4 float_data: [1, 1, 2, 2] } "));
 
+std::string sizes(const std::string& name, const std::vector<int>& values) {
+  std::string text = "initializer { name: \"" + name + fmt::format("\" data_type: 7 dims: {} ", values.size());
+  for (int each : values) text += fmt::format("int64_data: {} ", each);
+  return text + "} ";
+}
+std::string floats(const std::string& name, const std::string& values, int count) {
+  return fmt::format("initializer {{ name: \"{}\" data_type: 1 dims: {} float_data: [{}] }} ", name, count, values);
+}
+std::string text(const std::string& name, const std::string& value) {
+  return "attribute { name: \"" + name + "\" type: STRING s: \"" + value + "\" } ";
+}
+std::string shuffle(const std::string& x, const std::string& y, int groups, int channels) {
+  return node("Reshape", {x, y + "_split"}, {y + "_a"}) +
+         node("Transpose", {y + "_a"}, {y + "_b"}, ints("perm", "0, 2, 1, 3, 4")) +
+         node("Reshape", {y + "_b", y + "_whole"}, {y}) + sizes(y + "_split", {2, groups, channels / groups, 7, 8}) +
+         sizes(y + "_whole", {2, channels, 7, 8});
+}
+
+// d has its channels last, too.
+const std::string kSecond = node("Relu", {"c"}, {"d"});
+
+INSTANTIATE_TEST_SUITE_P(
+    Parts, Readers,
+    testing::Values(kSecond + node("Concat", {"c", "d"}, {"y"}, integer("axis", 1)),
+                    kSecond + node("Concat", {"c", "d", "full"}, {"e"}, integer("axis", 1)) + node("Neg", {"e"}, {"y"}),
+                    kSecond + node("Concat", {"c", "d"}, {"y"}, integer("axis", 0)),
+                    kSecond + node("Concat", {"c", "d"}, {"y"}, integer("axis", 2)),
+                    kSecond + node("Concat", {"c", "d"}, {"y"}, integer("axis", -1)),
+                    node("Split", {"c", "parts"}, {"a", "b"}, integer("axis", 1)) + node("Neg", {"b"}, {"n"}) +
+                        node("Concat", {"n", "a"}, {"y"}, integer("axis", 1)) + sizes("parts", {2, 4}),
+                    node("Split", {"c", "parts"}, {"a", "b"}, integer("axis", 3)) +
+                        node("Concat", {"b", "a"}, {"y"}, integer("axis", 3)) + sizes("parts", {5, 3})));
+
+INSTANTIATE_TEST_SUITE_P(
+    Shuffles, Readers,
+    testing::Values(shuffle("c", "y", 2, 6), shuffle("c", "y", 3, 6),
+                    kSecond + node("Concat", {"c", "d"}, {"e"}, integer("axis", 1)) + shuffle("e", "y", 2, 12),
+                    kSecond + node("Concat", {"c", "d"}, {"e"}, integer("axis", 1)) + shuffle("e", "f", 2, 12) +
+                        node("Split", {"f", "parts"}, {"a", "b"}, integer("axis", 1)) + node("Sub", {"a", "b"}, {"y"}) +
+                        sizes("parts", {6, 6}),
+                    node("Concat", {"full", "full"}, {"e"}, integer("axis", 1)) + shuffle("e", "f", 2, 12) +
+                        node("Split", {"f", "parts"}, {"a", "b"}, integer("axis", 1)) + node("Sub", {"a", "b"}, {"s"}) +
+                        node("Add", {"s", "c"}, {"y"}) + sizes("parts", {6, 6})));
+
+INSTANTIATE_TEST_SUITE_P(WholePlanes, Readers,
+                         testing::Values(node("ReduceMean", {"c"}, {"y"}, ints("axes", "2, 3")),
+                                         node("ReduceMean", {"c"}, {"y"},
+                                              ints("axes", "-1, -2") + integer("keepdims", 0)),
+                                         node("BatchNormalization", {"c", "six", "channel6", "six", "one6"}, {"n"}) +
+                                             node("Relu", {"n"}, {"y"}) + weight("channel6", {6}, 12) +
+                                             floats("one6", "1, 2, 1, 3, 1, 1", 6),
+                                         node("Softmax", {"c"}, {"s"}, integer("axis", 3)) +
+                                             node("BatchNormalization", {"s", "six", "six", "six", "one6"}, {"n"}) +
+                                             node("LeakyRelu", {"n"}, {"y"}) + floats("one6", "1, 2, 1, 3, 1, 1", 6)));
+
+INSTANTIATE_TEST_SUITE_P(
+    Resized, Readers,
+    testing::Values(
+        node("Resize", {"c", "", "scales"}, {"y"}, text("mode", "linear")) + floats("scales", "1, 1, 2.5, 1.75", 4),
+        node("Resize", {"c", "", "", "to"}, {"y"}, text("mode", "cubic")) + sizes("to", {2, 6, 5, 11}),
+        node("Resize", {"c", "", "scales"}, {"y"}, text("mode", "linear")) + floats("scales", "1, 2, 1, 2", 4),
+        node("Resize", {"c", "", "", "to"}, {"y"}, text("mode", "nearest")) + sizes("to", {2, 6, 5, 17})));
+
+INSTANTIATE_TEST_SUITE_P(Groups, Readers,
+                         testing::Values(node("Concat", {"c", "c"}, {"d"}, integer("axis", 1)) +
+                                         node("Conv", {"d", "w5"}, {"e"},
+                                              integer("group", 3) + ints("pads", "1, 1, 1, 1")) +
+                                         node("Relu", {"e"}, {"y"}) + weight("w5", {18, 4, 3, 3}, 13)));
+
 const char* const kThen =
     "attribute { name: \"then_branch\" type: GRAPH g { name: \"t\" node { op_type: \"Relu\" name: \"tr\" input: \"c\" "
     "output: \"t\" } output { name: \"t\" type { tensor_type { elem_type: 1 } } } } } ";
