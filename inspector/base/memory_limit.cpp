@@ -3,6 +3,7 @@
 #include "inspector/base/memory_limit.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace parallax {
 namespace {
@@ -24,10 +25,18 @@ Error weights_over_memory_limit(int64_t weights, int64_t limit) {
       fmt::format("the weights alone take {} bytes, and the memory limit is {}: {}", weights, limit, kAdvice));
 }
 
+int64_t physical_memory_bytes() { return ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE); }
+
 std::string bytes_rounded_up(int64_t bytes) {
   constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20, kMostInKiB = 10'000;
   const auto in = [bytes](int64_t unit) { return (bytes + unit - 1) / unit; };
   return in(kKiB) <= kMostInKiB ? fmt::format("{} KiB", in(kKiB)) : fmt::format("{} MiB", in(kMiB));
+}
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  if (bytes < 10'000'000) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
 }
 
 }  // namespace parallax

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said where a limit of memory is met, in the same words by every executor.
+// How much memory there is, and what is said where a limit of it is met, in the same words by every executor.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,12 @@ Error over_memory_limit(int64_t needed, int64_t held, int64_t limit);
 // The weights alone do.
 Error weights_over_memory_limit(int64_t weights, int64_t limit);
 
+// The machine's memory.
+int64_t physical_memory_bytes();
+
 // Bytes for people, in whole KiB or MiB and rounded up: a limit of that size is enough.
 std::string bytes_rounded_up(int64_t bytes);
+// The same to a tenth, and small sizes exactly: "912 B", "12.3 KiB".
+std::string bytes_text(int64_t bytes);
 
 }  // namespace parallax

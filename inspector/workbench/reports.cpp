@@ -28,12 +28,6 @@ ordered_json to_json(const OutputSummary& output) {
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-std::string bytes_text(int64_t bytes) {
-  if (bytes < 10'000) return fmt::format("{} B", bytes);
-  if (bytes < 10'000'000) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
-}
-
 struct OperatorCounts {
   int64_t passed = 0, failed = 0, unsupported = 0;
 };
