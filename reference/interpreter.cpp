@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over a graph: place inputs and constants, run nodes in order, let values go after their last reader.
+// The walk over a graph: store inputs and constants, run nodes in order, let values go after their last reader.
 #include "reference/interpreter.h"
 
 #include <chrono>
@@ -78,7 +78,7 @@ Result<std::vector<Value>> Interpreter::run_graph(const GraphPlan& plan, std::ve
   return outputs;
 }
 
-// Inputs first, then the constants that are no inputs: the order of their sites.
+// Inputs first, then the constants that are no inputs: the order of their ids.
 Status Interpreter::place_sources(ActiveGraph& active, std::vector<Value> inputs) {
   const Graph& graph = *active.plan.graph;
   for (size_t index = 0; index < graph.inputs.size(); ++index) {

@@ -43,7 +43,7 @@ class Interpreter {
 
   const RunOptions& options_;
   ReferencePrecision precision_;
-  std::span<const CaptureLevel> levels_;  // by site id
+  std::span<const CaptureLevel> levels_;  // by value id
   MemoryMeter& meter_;
   Observer& observer_;
   FrameStack frames_;

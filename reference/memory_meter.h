@@ -19,7 +19,7 @@ class MemoryMeter {
   void add(const Value& value) { count(value, +1); }
   void remove(const Value& value) { count(value, -1); }
 
-  // Errors: out_of_memory when `value` beside all that is held would exceed the limit.
+  // Errors: out_of_memory when `value` together with all that is held would exceed the limit.
   Status reserve(const Value& value) const;
 
   int64_t bytes() const { return bytes_; }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kFileHeader = 14;
 
-// Little-endian numbers; 0 behind the end.
+// Little-endian numbers; 0 after the end.
 uint32_t number_at(Bytes file, size_t place, size_t bytes) {
   uint32_t value = 0;
   for (size_t index = 0; index < bytes; ++index) {

@@ -48,7 +48,7 @@ class PnmReader {
   }
 
   Bytes file_;
-  size_t place_ = 2;  // behind the magic number
+  size_t place_ = 2;  // after the magic number
 };
 
 struct Format {

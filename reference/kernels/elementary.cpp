@@ -27,7 +27,7 @@ constexpr uint64_t kSign = uint64_t{1} << 63U;
 // erf and its slope, 2 / sqrt(pi) e^(-x^2), at the sixteenths from 0 to 6: beyond, erf is 1 to double.
 constexpr size_t kNodesOfOne = 16, kErfEnd = 6;
 struct ErfNodes {
-  // As many as the index has values, of which those behind the end are not used.
+  // As many as the index has values, of which those past the end are not used.
   std::array<double, 128> values{}, slopes{};
 };
 
@@ -90,7 +90,7 @@ struct Elementary {
     return r + r * r * sum;
   }
 
-  // Beyond the bounds the result is 0 or infinity. 2^n is multiplied in two steps: n may lie outside the exponents of
+  // Beyond the bounds the result is 0 or infinity. 2^n is multiplied in two steps: n may be outside the exponents of
   // double where the result does not.
   PX_INLINE static Numbers exp(Numbers x) {
     const Reduced reduced = reduce(at_most(710.0, at_least(-746.0, x)));
@@ -147,7 +147,7 @@ struct Elementary {
     return std::bit_cast<Numbers>(std::bit_cast<Bits>(value + sum) | sign);
   }
 
-  // 1 / (1 + e) with e = e^-x = 2^n (R + r) / (R - r). Beyond the bounds e is infinite, or nothing beside 1.
+  // 1 / (1 + e) with e = e^-x = 2^n (R + r) / (R - r). Beyond the bounds e is infinite, or nothing compared with 1.
   PX_INLINE static Numbers sigmoid(Numbers x) {
     const Reduced reduced = reduce(at_most(709.5, at_least(-60.0, -x)));
     const Numbers root = r_coth_half(reduced.r);

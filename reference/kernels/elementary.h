@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp, tanh, erf and the logistic function of many numbers at once, in plain double arithmetic: the same bits on every
-// processor. They lie within 1, 4, 3 and 4 units in the last place of double of libm's, so that the float they are
+// processor. They are within 1, 4, 3 and 4 units in the last place of double of libm's, so that the float they are
 // rounded to is another than libm's once in many millions.
 #pragma once
 

@@ -8,7 +8,7 @@
 
 #include "inspector/base/cpu_features.h"
 
-// Of a function or lambda that such loops are made of: it must become part of what is compiled for each width.
+// Marks a function or lambda that such loops are made of: it must become part of the code compiled for each width.
 #define PX_INLINE __attribute__((always_inline))
 
 namespace parallax::reference {

@@ -15,7 +15,7 @@ namespace {
 // The two conversions that most of a run's elements go through.
 template <class Width>
 __attribute__((always_inline)) inline void widen_lines(const float* from, const Lines& lines, Width width, double* to) {
-  // Lines that lie far apart are nothing that the processor would fetch before they are asked for.
+  // The processor does not prefetch lines with a large stride.
   constexpr int64_t kLinesAhead = 16, kFloatsOfCacheLine = 16;
   for (int64_t line = 0; line < lines.lines; ++line) {
     if (line + kLinesAhead < lines.lines) {

@@ -23,8 +23,8 @@ bool is_nan(T value) {
   return value != value;
 }
 
-// `lines` stretches of `width` elements each, `stride` elements apart in the tensor and `spacing` in `out`, where 0
-// says that they are adjacent.
+// `lines` stretches of `width` elements each, `stride` elements from each other in the tensor and `spacing` in `out`,
+// where 0 says that they are adjacent.
 struct Lines {
   int64_t begin = 0;
   int64_t stride = 0;
@@ -33,7 +33,7 @@ struct Lines {
   int64_t spacing = 0;
 
   bool is_empty() const { return lines == 0 || width == 0; }
-  int64_t end() const { return begin + (lines - 1) * stride + width; }  // behind the last element of the tensor
+  int64_t end() const { return begin + (lines - 1) * stride + width; }  // after the last element of the tensor
   int64_t out_stride() const { return spacing == 0 ? width : spacing; }
   int64_t out_count() const { return lines == 0 ? 0 : (lines - 1) * out_stride() + width; }
 };
@@ -58,7 +58,7 @@ void load(const TensorView& view, int64_t begin, std::span<T> out) {
 
 void store_rounded(Tensor& tensor, int64_t begin, std::span<const double> values);
 void store_wrapped(Tensor& tensor, int64_t begin, std::span<const int64_t> values);
-// Lines of numbers, the other way: from `spacing` apart to `stride` apart in the tensor.
+// Lines of numbers, the other way: from a stride of `spacing` to `stride` in the tensor.
 void store_lines(Tensor& tensor, const Lines& lines, const double* values);
 void store_lines(Tensor& tensor, const Lines& lines, const int64_t* values);
 // Lines of numbers with added[line], rounded once they are summed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds: pieces of work that several threads do again and again, each round beginning when the one before is over.
+// Phases: pieces of work that several threads do again and again, each phase beginning when the one before is over.
 #pragma once
 
 #include <atomic>

@@ -16,7 +16,7 @@
 namespace parallax::reference {
 namespace {
 
-// kRows * kVectors accumulators stay in registers; a panel that is wider than kVectors is passed over in strips.
+// kRows * kVectors accumulators stay in registers; a panel that is wider than kVectors is processed in tiles of rows.
 template <class Number, int kRows, int kLanes, int kVectors>
 PX_INLINE inline void tile(const Number* rows, const Number* panel, int64_t depth, Number* sums, int64_t stride,
                            bool goes_on) {

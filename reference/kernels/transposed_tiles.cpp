@@ -10,15 +10,15 @@
 namespace parallax::reference {
 namespace {
 
-// Numbers of a and b in turn, kPairs of each, from the place kFirst on.
+// Numbers of a and b in turn, kPairs of each, from element kFirst on.
 template <int kFirst, int kLanes, class Vector, int... kPlaces>
 PX_INLINE inline Vector in_turn(Vector a, Vector b, std::integer_sequence<int, kPlaces...>) {
   return __builtin_shufflevector(a, b, (kFirst + kPlaces / 2 + kPlaces % 2 * kLanes)...);
 }
 
-// A place in the square is written as the bits of its line and then those of its column. To lay each line of the upper
-// half and one of the lower half in turn moves these bits round by one: once for each bit of a line, and lines and
-// columns have changed places.
+// A position in the square is written as the bits of its line and then those of its column. To lay each line of the
+// upper half and one of the lower half in turn moves these bits round by one: once for each bit of a line, and lines
+// and columns are exchanged.
 template <class Number, int kLanes>
 PX_INLINE inline void turn_square(const Number* from, const TurnedLines& how, Number* to) {
   using Vector = typename VectorOf<Number, kLanes>::Type;

@@ -277,8 +277,8 @@ Result<std::vector<int64_t>> rotary_rows(const OpContext& op, const RotaryLayout
 
 }  // namespace
 
-// Pairs (x1, x2) of each head are turned: (cos x1 - sin x2, sin x1 + cos x2). Pairs are neighbors when interleaved,
-// else the halves of the first rotary_embedding_dim elements; what lies beyond stays.
+// Pairs (x1, x2) of each head are rotated: (cos x1 - sin x2, sin x1 + cos x2). Pairs are neighbors when interleaved,
+// else the halves of the first rotary_embedding_dim elements; the elements after them stay.
 Status op_rotary_embedding(OpContext& op) {
   const RotaryLayout layout = PX_TRY(rotary_layout(op));
   const int64_t asked = op.int_attribute("rotary_embedding_dim");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Col2Im and CenterCropPad: blocks of an image put together, an image cut or widened around its center.
+// Col2Im and CenterCropPad: a feature map assembled from blocks, a feature map cut or widened around its center.
 #include "reference/ops/linear_map.h"
 #include "reference/ops/map.h"
 #include "reference/ops/move.h"
@@ -9,7 +9,7 @@
 namespace parallax::reference {
 namespace {
 
-// Every block element is added to the image element it lies on; what lies on the padding is left out.
+// Every block element is added to the element of the feature map under it; elements on the padding are left out.
 template <class Number>
 std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<const Number> blocks) {
   const int64_t kernel = window.kernel_count();
@@ -33,7 +33,7 @@ std::vector<Number> add_blocks(const Window& window, int64_t planes, std::span<c
 
 }  // namespace
 
-// [N, C * block elements, blocks] as an image [N, C, ...]; blocks are numbered in row-major order.
+// [N, C * block elements, blocks] as a feature map [N, C, ...]; blocks are numbered in row-major order.
 Status op_col2im(OpContext& op) {
   const Tensor& input = op.input(0);
   const Shape& shape = input.shape();
@@ -61,7 +61,7 @@ Status op_col2im(OpContext& op) {
                     [&](const std::vector<double>& numbers) { return add_blocks<double>(window, planes, numbers); });
 }
 
-// Along each axis named: a cut begins at half the excess, rounded down; padding is zeros, the odd one behind.
+// Along each axis named: a cut begins at half the excess, rounded down; padding is zeros, the odd one after.
 Status op_center_crop_pad(OpContext& op) {
   const Tensor& input = op.input(0);
   const size_t rank = input.shape().rank();

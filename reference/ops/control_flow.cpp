@@ -196,7 +196,7 @@ Result<std::vector<int64_t>> scan_lengths(const OpContext& op, int64_t batch_cou
   return lengths;
 }
 
-// Zeros behind a sequence, so that it has `length` elements along axis 0.
+// Zeros after a sequence, so that it has `length` elements along axis 0.
 Result<Tensor> pad_sequence(const OpContext& op, const Tensor& sequence, int64_t length) {
   if (sequence.shape()[0] == length) return sequence;
   const Shape shape = PX_TRY(with_dim(sequence.shape(), 0, length));
@@ -209,8 +209,8 @@ Result<Tensor> pad_sequence(const OpContext& op, const Tensor& sequence, int64_t
 }  // namespace
 
 // Scan-8 has a batch axis 0 everywhere and the sequence on axis 1; batches run one after the other, their steps
-// numbered on. A shorter sequence is scanned within its own length, also backwards; the text leaves open what stands
-// behind it in the outputs: zeros.
+// numbered on. A shorter sequence is scanned within its own length, also backwards; the text leaves open the rest of
+// the outputs: zeros.
 Status op_scan_8(OpContext& op) {
   const int64_t scan_input_count = op.int_attribute("num_scan_inputs");
   if (scan_input_count < 1 || scan_input_count >= static_cast<int64_t>(op.input_count())) {

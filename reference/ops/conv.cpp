@@ -63,7 +63,7 @@ Result<ConvPlan> plan_conv(const OpContext& op, const Shape& x, const Shape& w, 
   return plan;
 }
 
-// Which input element lies under each kernel element of windows `first` and following, -1 where padding does:
+// Which input element is under each kernel element of windows `first` and following, -1 where padding does:
 // sources[element * width + column]. The same for all channels.
 std::vector<int64_t> window_sources(const ConvPlan& plan, int64_t first, int64_t width) {
   const int64_t count = plan.window.kernel_count();

@@ -39,7 +39,7 @@ class PaddedLayout {
   std::span<const int64_t> offsets() const { return offsets_; }
   std::vector<WindowRun> runs_of(int64_t first, int64_t width) const;
 
-  // The planes of `channels` channels that begin at element `first` of x, with room behind for what a WindowKernel
+  // The planes of `channels` channels that begin at element `first` of x, with room after them for what a WindowKernel
   // reads too many. Planes that held others before keep their padding.
   template <class Number>
   void load_planes(const TensorView& x, int64_t first, std::vector<Number>& planes, Number padding = {}) const {
@@ -55,10 +55,10 @@ class PaddedLayout {
   }
 
  private:
-  // The place in its line of a column, counted from the beginning of the padding.
+  // The position in its line of a column, counted from the beginning of the padding.
   int64_t place(int64_t column) const { return column % step_ * phase_ + column / step_; }
 
-  // The lines of one channel that windows reach, each behind its padding.
+  // The lines of one channel that windows reach, each after its padding.
   template <class Number>
   void load_plane(const TensorView& x, int64_t first, std::span<Number> plane) const {
     const int64_t columns = reached(last_);
@@ -76,7 +76,7 @@ class PaddedLayout {
     }
   }
 
-  // Lines of x into lines of a plane, from the first column behind the padding on.
+  // Lines of x into lines of a plane, from the first column after the padding on.
   template <class Number>
   void load_lines_of(const TensorView& x, Lines source, std::span<Number> target) const {
     const int64_t stride = last_ == 0 ? 0 : strides_[last_ - 1];
@@ -99,7 +99,7 @@ class PaddedLayout {
   static void take_every(const double* from, int64_t step, int64_t count, double* to);
   static void take_every(const uint64_t* from, int64_t step, int64_t count, uint64_t* to);
 
-  // How many elements of an axis of the input lie within the extent, which may end before the input does.
+  // How many elements of an axis of the input are within the extent, which may end before the input does.
   int64_t reached(size_t axis) const { return std::min(window_.input[axis], extent_[axis] - window_.pads_begin[axis]); }
   bool is_reached(const Walk<1>& walk, size_t axes) const {
     for (size_t axis = 0; axis < axes; ++axis) {
@@ -119,7 +119,7 @@ class PaddedLayout {
   int64_t step_;  // from window to window of a line
   bool is_compact_ = false;
   std::vector<int64_t> extent_, strides_;
-  int64_t phase_ = 1;   // columns of a line that lie side by side
+  int64_t phase_ = 1;   // columns of a line that are adjacent
   int64_t plane_ = 1;   // elements of a plane
   int64_t origin_ = 0;  // of the line where the input begins
   std::vector<int64_t> offsets_;

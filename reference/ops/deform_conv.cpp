@@ -27,8 +27,8 @@ Status expect_shape(const OpContext& op, size_t index, const DeformPlan& plan, i
                                      op.input(index).shape().to_string(), wanted.to_string()));
 }
 
-// The mask has one number for each kernel element and place, as the 2-D form of its page says; the N-D form there
-// repeats the offsets' factor n by mistake.
+// The mask has one number for each kernel element and output position, as the 2-D form of its page says; the N-D form
+// there repeats the offsets' factor n by mistake.
 Result<DeformPlan> plan_deform(const OpContext& op) {
   const Shape& x = op.input(0).shape();
   const Shape& w = op.input(1).shape();
@@ -62,7 +62,7 @@ Result<DeformPlan> plan_deform(const OpContext& op) {
   return plan;
 }
 
-// The corners of a place between elements, as (position in a plane, weight); corners outside count nothing.
+// The corners of a position between elements, as (position in a plane, weight); corners outside count nothing.
 using SamplePoints = std::vector<std::pair<int64_t, double>>;
 
 SamplePoints interpolate(const Window& window, std::span<const double> place) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index arithmetic: axes, strides, and a walk over multi-indices. The only place of the reference that thinks in
-// strides.
+// Index arithmetic: axes, strides, and a walk over multi-indices. The only file of the reference that uses strides.
 #pragma once
 
 #include <array>

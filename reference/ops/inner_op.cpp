@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node made up for the inner operator, and the look-up of its function in the table.
+// A node built for the inner operator, and the look-up of its function in the table.
 #include "reference/ops/inner_op.h"
 
 #include <fmt/format.h>

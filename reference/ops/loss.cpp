@@ -9,7 +9,7 @@
 namespace parallax::reference {
 namespace {
 
-// The weighted loss of each place [N, d1, ...] from log probabilities [N, C, d1, ...], then reduced. Places whose
+// The weighted loss of each position [N, d1, ...] from log probabilities [N, C, d1, ...], then reduced. Positions whose
 // target is ignore_index count nothing, neither as loss nor as weight.
 Status reduce_losses(OpContext& op, const std::vector<double>& log_probabilities, const Shape& shape,
                      size_t weight_input) {

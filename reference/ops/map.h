@@ -43,7 +43,7 @@ class BroadcastInput {
     }
   }
 
-  // How far apart two neighboring elements of the output lie here, if it is the same everywhere: 1 or 0.
+  // The distance of two neighboring elements of the output here, if it is the same everywhere: 1 or 0.
   std::optional<int64_t> only_stride() const { return dims_.size() == 1 ? std::optional(strides_[0]) : std::nullopt; }
 
  private:

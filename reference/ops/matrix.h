@@ -50,14 +50,14 @@ void multiply(const Matrix<Number>& a, const Matrix<Number>& b, std::span<Number
   sum_products(spec);
 }
 
-// A matrix that lies in a tensor and is read a stretch at a time: no copy of a large weight is made.
+// A matrix that is stored in a tensor and is read a stretch at a time: no copy of a large weight is made.
 template <class Number>
 struct StoredMatrix {
   TensorView view;
   int64_t first = 0;  // the element at [0, 0]
   int64_t rows = 0;
   int64_t columns = 0;
-  bool is_transposed = false;  // it lies there as [columns, rows]
+  bool is_transposed = false;  // it is stored as [columns, rows]
 
   void load_row(int64_t row, std::span<Number> values) const {
     if (!is_transposed) return load<Number>(view, first + row * columns, values);

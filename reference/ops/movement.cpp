@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only place elements elsewhere: Transpose, Slice, Concat, Split, Tile, Pad, Where and kin.
+// Operators that only move elements: Transpose, Slice, Concat, Split, Tile, Pad, Where and kin.
 #include <algorithm>
 
 #include "inspector/base/checked_math.h"

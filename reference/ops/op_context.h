@@ -53,8 +53,8 @@ class OpContext {
   // value. Nothing where the model does not say, as within functions.
   std::optional<DType> declared_type(size_t index) const;
   // An input as the model's own type would hold it: floats in double precision are rounded to the type that the model
-  // declares, where it does not say to `otherwise`, and where that is not known either they stay as they are. For what
-  // decides sizes and codes, which must not depend on the precision.
+  // declares, where it does not say to `otherwise`, and where that is not known either they stay as they are. For
+  // inputs that decide sizes and quantized values, which must not depend on the precision.
   Result<Tensor> as_declared(size_t index, std::optional<DType> otherwise = {}) const;
   // The integers of an input that holds axes, a shape, sizes. Errors: not rank 1 (or 0).
   Result<std::vector<int64_t>> int64s_of_input(size_t index) const;
@@ -87,7 +87,7 @@ class OpContext {
   Result<Tensor> carry(const Tensor& tensor) const;
   // A fresh tensor of the carried type.
   Result<Tensor> allocate(DType declared, const Shape& shape) const;
-  // Asks for the memory of a value that was made otherwise.
+  // Asks for the memory of a value that was computed in another way.
   Status reserve(const Value& value) const { return environment_.reserve(value); }
   Status set_output(size_t index, Value value);
   // Numbers rounded once to the carried type; integers wrap to their width.

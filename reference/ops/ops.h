@@ -328,7 +328,7 @@ Status op_ml_tree_ensemble_regressor(OpContext& op);
 
 // ---- com.microsoft ----
 
-// ms_activations.cpp
+// contrib/activations.cpp
 Status op_ms_bias_add(OpContext& op);
 Status op_ms_bias_dropout(OpContext& op);
 Status op_ms_bias_gelu(OpContext& op);
@@ -338,13 +338,13 @@ Status op_ms_fast_gelu(OpContext& op);
 Status op_ms_gelu(OpContext& op);
 Status op_ms_quick_gelu(OpContext& op);
 
-// ms_attention.cpp
+// contrib/attention.cpp
 Status op_ms_attention(OpContext& op);
 Status op_ms_decoder_masked_multi_head_attention(OpContext& op);
 Status op_ms_multi_head_attention(OpContext& op);
 Status op_ms_q_attention(OpContext& op);
 
-// ms_borrowed.cpp
+// contrib/borrowed.cpp
 Status op_ms_crop_and_resize(OpContext& op);
 Status op_ms_grid_sample(OpContext& op);
 Status op_ms_pad(OpContext& op);
@@ -353,13 +353,13 @@ Status op_ms_reduce_sum_integer(OpContext& op);
 Status op_ms_sample_op(OpContext& op);
 Status op_ms_unfold_tensor(OpContext& op);
 
-// ms_dynamic_lstm.cpp
+// contrib/dynamic_lstm.cpp
 Status op_ms_dynamic_quantize_lstm(OpContext& op);
 
-// ms_experts.cpp
+// contrib/experts.cpp
 Status op_ms_moe(OpContext& op);
 
-// ms_fused.cpp
+// contrib/fused.cpp
 Status op_ms_conv_transpose_with_dynamic_pads(OpContext& op);
 Status op_ms_fused_conv(OpContext& op);
 Status op_ms_fused_gemm(OpContext& op);
@@ -368,7 +368,7 @@ Status op_ms_fused_matmul_activation(OpContext& op);
 Status op_ms_gemm_fast_gelu(OpContext& op);
 Status op_ms_nhwc_conv(OpContext& op);
 
-// ms_gated.cpp
+// contrib/gated.cpp
 Status op_ms_branchwise_rms_norm(OpContext& op);
 Status op_ms_gated_add(OpContext& op);
 Status op_ms_gated_rms_norm(OpContext& op);
@@ -376,13 +376,13 @@ Status op_ms_matmul_nbits_mlp(OpContext& op);
 Status op_ms_matmul_nbits_qkv(OpContext& op);
 Status op_ms_scaled_silu(OpContext& op);
 
-// ms_gather_quantized.cpp
+// contrib/gather_quantized.cpp
 Status op_ms_gather_block_quantized(OpContext& op);
 
-// ms_group_query_attention.cpp
+// contrib/group_query_attention.cpp
 Status op_ms_group_query_attention(OpContext& op);
 
-// ms_normalization.cpp
+// contrib/normalization.cpp
 Status op_ms_embed_layer_normalization(OpContext& op);
 Status op_ms_group_norm(OpContext& op);
 Status op_ms_simplified_layer_normalization(OpContext& op);
@@ -390,19 +390,19 @@ Status op_ms_skip_group_norm(OpContext& op);
 Status op_ms_skip_layer_normalization(OpContext& op);
 Status op_ms_skip_simplified_layer_normalization(OpContext& op);
 
-// ms_packed.cpp
+// contrib/packed.cpp
 Status op_ms_packed_attention(OpContext& op);
 Status op_ms_packed_multi_head_attention(OpContext& op);
 Status op_ms_remove_padding(OpContext& op);
 Status op_ms_restore_padding(OpContext& op);
 
-// ms_positions.cpp
+// contrib/positions.cpp
 Status op_ms_gated_relative_position_bias(OpContext& op);
 Status op_ms_ngram_repeat_block(OpContext& op);
 Status op_ms_q_embed_layer_normalization(OpContext& op);
 Status op_ms_relative_position_bias(OpContext& op);
 
-// ms_quantized.cpp
+// contrib/quantized.cpp
 Status op_ms_mul_integer(OpContext& op);
 Status op_ms_nhwc_max_pool(OpContext& op);
 Status op_ms_qlinear_add(OpContext& op);
@@ -417,7 +417,7 @@ Status op_ms_qlinear_sigmoid(OpContext& op);
 Status op_ms_qlinear_softmax(OpContext& op);
 Status op_ms_qlinear_where(OpContext& op);
 
-// ms_quantized_matmul.cpp
+// contrib/quantized_matmul.cpp
 Status op_ms_dynamic_quantize_matmul(OpContext& op);
 Status op_ms_matmul_bnb4(OpContext& op);
 Status op_ms_matmul_integer16(OpContext& op);
@@ -425,14 +425,14 @@ Status op_ms_matmul_integer_to_float(OpContext& op);
 Status op_ms_matmul_nbits(OpContext& op);
 Status op_ms_q_gemm(OpContext& op);
 
-// ms_rotary.cpp
+// contrib/rotary.cpp
 Status op_ms_rotary_embedding(OpContext& op);
 
-// ms_state.cpp
+// contrib/state.cpp
 Status op_ms_causal_conv_with_state(OpContext& op);
 Status op_ms_linear_attention(OpContext& op);
 
-// ms_tensors.cpp
+// contrib/tensors.cpp
 Status op_ms_cdist(OpContext& op);
 Status op_ms_complex_mul(OpContext& op);
 Status op_ms_complex_mul_conj(OpContext& op);

@@ -26,8 +26,9 @@ Result<Shape> pooled_shape(const OpContext& op, const Window& window) {
   return Shape::create(dims);
 }
 
-// Calls each(result index, plane, place, positions) for every window of every plane (sample and channel), with the
-// positions of its elements that lie in the input, not in the padding. A plane is walked over many windows at a time.
+// Calls each(result index, plane, output position, positions) for every window of every plane (sample and channel),
+// with the positions of its elements that are in the input, not in the padding. A plane is walked over many windows at
+// a time.
 template <class Each>
 void for_windows(const Window& window, int64_t planes, const Each& each) {
   constexpr int64_t kPlaces = 64;
@@ -141,7 +142,7 @@ Status op_max_pool(OpContext& op) {
     std::vector<T> results(indices.size());
     for_windows(window, planes_of(op),
                 [&](size_t result, int64_t plane, int64_t, const std::vector<int64_t>& positions) {
-                  // A window that lies in the padding alone has no element: it gives the least value.
+                  // A window that is in the padding alone has no element: it gives the least value.
                   if (positions.empty()) {
                     if constexpr (std::is_same_v<T, double>)
                       results[result] = -std::numeric_limits<T>::infinity();
@@ -167,7 +168,7 @@ Status op_max_pool(OpContext& op) {
   return op.set_output(1, DType::int64, shape, std::span<const int64_t>(indices));
 }
 
-// With count_include_pad the padding counts as zeros, but not what ceil_mode adds behind it (stated since version 19).
+// With count_include_pad the padding counts as zeros, but not what ceil_mode adds after it (stated since version 19).
 Status op_average_pool(OpContext& op) {
   const Window window = PX_TRY(pool_window(op));
   const Shape shape = PX_TRY(pooled_shape(op, window));

@@ -108,7 +108,7 @@ Result<std::vector<int64_t>> zero_points(const OpContext& op, DType dtype, int64
 }  // namespace
 
 // y = saturate(round(x / y_scale) + y_zero_point). The quotient is rounded to the type of the division: it decides
-// where ties lie. For floating y, which uses no zero point, the rounding is the one of Cast to that type.
+// where ties are. For floating y, which uses no zero point, the rounding is the one of Cast to that type.
 Status op_quantize_linear(OpContext& op) {
   const Tensor& x = op.input(0);
   const DType dtype = PX_TRY(quantized_type(op));

@@ -127,7 +127,7 @@ Status op_random_normal_like(OpContext& op) {
   return draw_normal(op, PX_TRY(type_asked(op, op.input(0).dtype())), op.input(0).shape());
 }
 
-// 1 where a uniform number lies below the probability, as the function body of the specification has it.
+// 1 where a uniform number is below the probability, as the function body of the specification has it.
 Status op_bernoulli(OpContext& op) {
   const Tensor& input = op.input(0);
   const DType dtype = PX_TRY(type_asked(op, input.dtype()));

@@ -106,8 +106,8 @@ void add(const double* a, const double* b, const double* c, int64_t count, doubl
 
 int64_t panels_in(int64_t units) { return (units + kPanelWidth - 1) / kPanelWidth; }
 
-// Where there are fewer blocks of samples than threads, several go through time together, each with panels of units of
-// its own: how many panels. They wait for each other at every step, some hundred nanoseconds.
+// The number of panels of units that threads divide among themselves where there are fewer blocks of samples than
+// threads. Such threads wait for each other at every step, which takes some hundred nanoseconds.
 int64_t panels_of_share(const Recurrence& plan) {
   constexpr int64_t kProductsANanosecond = 16, kLeastOfAStep = 400, kLeastInAll = 50'000;  // nanoseconds
   const int64_t panels = std::max<int64_t>(1, panels_in(plan.hidden));
@@ -178,8 +178,8 @@ Share Recurrence::share_of(int64_t direction, int64_t share, int64_t first_sampl
           .units = std::clamp<int64_t>(hidden - first_unit, 0, share_units)};
 }
 
-// Who lays a share out will go through time with it, if the threads come in the same order: then it lies in that
-// processor's caches. Where there are fewer shares than threads, all of them work at one.
+// The thread that writes a share will go through time with it, if the threads come in the same order: then it is in
+// that processor's caches. Where there are fewer shares than threads, all of them work at one.
 void Recurrence::lay_out(const Tensor& x, const Tensor& w, const Tensor& r) {
   recurrent.resize(static_cast<size_t>(directions * shares * gates * share_units * hidden));
   projected.resize(static_cast<size_t>(directions * steps * batch * gates * hidden));
@@ -293,7 +293,7 @@ void Recurrence::add_hidden(const Share& share, Gates which, const Step& step, s
   const int64_t panels = panels_in(share.units), all = which.count() * panels;
   alignas(64) std::array<double, kTileRows * kPanelWidth> tile;
   for (int64_t index = 0; index < all; ++index) {
-    // Forth and back in turn: the panels that were read last in a step still lie in the first-level cache in the next.
+    // Forth and back in turn: the panels that were read last in a step are still in the first-level cache in the next.
     const int64_t place = step.count % 2 == 0 ? index : all - 1 - index;
     const int64_t gate = place / panels, unit = place % panels * kPanelWidth;  // of those wanted
     const double* weights = recurrent.data() + panel_offset(share, which.first + gate, unit);

@@ -29,14 +29,14 @@ struct ResizeAxis {
   double roi_begin = 0, roi_end = 1;
 };
 
-// Elements of the input axis and their weights that make one element of the output axis; nothing where it lies outside
-// and the extrapolation value is to stand there.
+// Elements of the input axis and their weights that make one element of the output axis; nothing where it is outside
+// and has the extrapolation value.
 struct Taps {
   std::vector<std::pair<int64_t, double>> weighted;
   bool outside = false;
 };
 
-// coordinate_transformation_mode: the place in the input that output position `x` stands for.
+// coordinate_transformation_mode: the coordinate in the input that output position `x` stands for.
 Result<double> original_position(const ResizeOptions& options, const ResizeAxis& axis, double x) {
   const auto input = static_cast<double>(axis.input);
   const auto output = static_cast<double>(axis.output);
@@ -103,7 +103,7 @@ Taps interpolate(const ResizeOptions& options, const ResizeAxis& axis, double x)
   return taps;
 }
 
-// The place in the input that each place of the output stands for.
+// The coordinate in the input of each output position.
 Result<std::vector<double>> positions_of(const ResizeOptions& options, const ResizeAxis& axis) {
   std::vector<double> positions;
   for (int64_t place = 0; place < axis.output; ++place) {

@@ -10,7 +10,7 @@
 namespace parallax::reference {
 namespace {
 
-// The lines of a tensor along one axis: element k of line i lies at base(i) + k * inner.
+// The lines of a tensor along one axis: element k of line i is at base(i) + k * inner.
 struct AxisLines {
   int64_t count = 0;   // of lines
   int64_t length = 0;  // of each

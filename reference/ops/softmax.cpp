@@ -12,7 +12,7 @@
 namespace parallax::reference {
 namespace {
 
-// The rows that are normalized: `count` elements, `stride` apart.
+// The rows that are normalized: `count` elements, `stride` elements from each other.
 struct Rows {
   int64_t outer;
   int64_t count;

@@ -9,7 +9,7 @@
 
 namespace parallax::reference {
 
-// All tensors must have one shape and element type; at least one is given. `axis` lies in [0, rank].
+// All tensors must have one shape and element type; at least one is given. `axis` is in [0, rank].
 Result<Tensor> stack(const OpContext& op, const std::vector<Value>& items, size_t axis);
 
 // The slice at `index` of `axis`, that axis removed.

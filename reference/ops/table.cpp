@@ -305,12 +305,12 @@ constexpr OpRow kRows[] = {
     {"FastGelu", kMicrosoft, 1, 1, op_ms_fast_gelu},
     {"Gelu", kMicrosoft, 1, 1, op_ms_gelu},
     {"QuickGelu", kMicrosoft, 1, 1, op_ms_quick_gelu},
-    // ms_attention.cpp
+    // contrib/attention.cpp
     {"Attention", kMicrosoft, 1, 1, op_ms_attention},
     {"DecoderMaskedMultiHeadAttention", kMicrosoft, 1, 1, op_ms_decoder_masked_multi_head_attention},
     {"MultiHeadAttention", kMicrosoft, 1, 1, op_ms_multi_head_attention},
     {"QAttention", kMicrosoft, 1, 1, op_ms_q_attention},
-    // ms_borrowed.cpp
+    // contrib/borrowed.cpp
     {"CropAndResize", kMicrosoft, 1, 1, op_ms_crop_and_resize},
     {"GridSample", kMicrosoft, 1, 1, op_ms_grid_sample},
     {"Pad", kMicrosoft, 1, 1, op_ms_pad},
@@ -318,9 +318,9 @@ constexpr OpRow kRows[] = {
     {"ReduceSumInteger", kMicrosoft, 1, 1, op_ms_reduce_sum_integer},
     {"SampleOp", kMicrosoft, 1, 1, op_ms_sample_op},
     {"UnfoldTensor", kMicrosoft, 1, 1, op_ms_unfold_tensor},
-    // ms_experts.cpp
+    // contrib/experts.cpp
     {"MoE", kMicrosoft, 1, 1, op_ms_moe},
-    // ms_fused.cpp
+    // contrib/fused.cpp
     {"ConvTransposeWithDynamicPads", kMicrosoft, 1, 1, op_ms_conv_transpose_with_dynamic_pads},
     {"FusedConv", kMicrosoft, 1, 1, op_ms_fused_conv},
     {"FusedGemm", kMicrosoft, 1, 1, op_ms_fused_gemm},
@@ -330,35 +330,35 @@ constexpr OpRow kRows[] = {
     {"NhwcConv", kMicrosoft, 1, 1, op_ms_nhwc_conv},
     {"NhwcFusedConv", kMicrosoft, 1, 1, op_ms_nhwc_conv},
     {"TransposeMatMul", kMicrosoft, 1, 1, op_ms_fused_matmul},
-    // ms_gated.cpp
+    // contrib/gated.cpp
     {"BranchwiseRMSNorm", kMicrosoft, 1, 1, op_ms_branchwise_rms_norm},
     {"GatedAdd", kMicrosoft, 1, 1, op_ms_gated_add},
     {"GatedRMSNorm", kMicrosoft, 1, 1, op_ms_gated_rms_norm},
     {"MatMulNBitsMlp", kMicrosoft, 1, 1, op_ms_matmul_nbits_mlp},
     {"MatMulNBitsQkv", kMicrosoft, 1, 1, op_ms_matmul_nbits_qkv},
     {"ScaledSiLU", kMicrosoft, 1, 1, op_ms_scaled_silu},
-    // ms_gather_quantized.cpp
+    // contrib/gather_quantized.cpp
     {"GatherBlockQuantized", kMicrosoft, 1, 1, op_ms_gather_block_quantized},
-    // ms_group_query_attention.cpp
+    // contrib/group_query_attention.cpp
     {"GroupQueryAttention", kMicrosoft, 1, 1, op_ms_group_query_attention},
-    // ms_normalization.cpp
+    // contrib/normalization.cpp
     {"EmbedLayerNormalization", kMicrosoft, 1, 1, op_ms_embed_layer_normalization},
     {"GroupNorm", kMicrosoft, 1, 1, op_ms_group_norm},
     {"SimplifiedLayerNormalization", kOnnx, 1, 1, op_ms_simplified_layer_normalization},
     {"SkipGroupNorm", kMicrosoft, 1, 1, op_ms_skip_group_norm},
     {"SkipLayerNormalization", kMicrosoft, 1, 1, op_ms_skip_layer_normalization},
     {"SkipSimplifiedLayerNormalization", kMicrosoft, 1, 1, op_ms_skip_simplified_layer_normalization},
-    // ms_packed.cpp
+    // contrib/packed.cpp
     {"PackedAttention", kMicrosoft, 1, 1, op_ms_packed_attention},
     {"PackedMultiHeadAttention", kMicrosoft, 1, 1, op_ms_packed_multi_head_attention},
     {"RemovePadding", kMicrosoft, 1, 1, op_ms_remove_padding},
     {"RestorePadding", kMicrosoft, 1, 1, op_ms_restore_padding},
-    // ms_positions.cpp
+    // contrib/positions.cpp
     {"GatedRelativePositionBias", kMicrosoft, 1, 1, op_ms_gated_relative_position_bias},
     {"NGramRepeatBlock", kMicrosoft, 1, 1, op_ms_ngram_repeat_block},
     {"QEmbedLayerNormalization", kMicrosoft, 1, 1, op_ms_q_embed_layer_normalization},
     {"RelativePositionBias", kMicrosoft, 1, 1, op_ms_relative_position_bias},
-    // ms_quantized.cpp
+    // contrib/quantized.cpp
     {"MulInteger", kMicrosoft, 1, 1, op_ms_mul_integer},
     {"NhwcMaxPool", kMicrosoft, 1, 1, op_ms_nhwc_max_pool},
     {"QLinearAdd", kMicrosoft, 1, 1, op_ms_qlinear_add},
@@ -372,7 +372,7 @@ constexpr OpRow kRows[] = {
     {"QLinearSigmoid", kMicrosoft, 1, 1, op_ms_qlinear_sigmoid},
     {"QLinearSoftmax", kMicrosoft, 1, 1, op_ms_qlinear_softmax},
     {"QLinearWhere", kMicrosoft, 1, 1, op_ms_qlinear_where},
-    // ms_quantized_matmul.cpp
+    // contrib/quantized_matmul.cpp
     {"DynamicQuantizeLSTM", kMicrosoft, 1, 1, op_ms_dynamic_quantize_lstm},
     {"DynamicQuantizeMatMul", kMicrosoft, 1, 1, op_ms_dynamic_quantize_matmul},
     {"MatMulBnb4", kMicrosoft, 1, 1, op_ms_matmul_bnb4},
@@ -380,12 +380,12 @@ constexpr OpRow kRows[] = {
     {"MatMulIntegerToFloat", kMicrosoft, 1, 1, op_ms_matmul_integer_to_float},
     {"MatMulNBits", kMicrosoft, 1, 1, op_ms_matmul_nbits},
     {"QGemm", kMicrosoft, 1, 1, op_ms_q_gemm},
-    // ms_rotary.cpp
+    // contrib/rotary.cpp
     {"RotaryEmbedding", kMicrosoft, 1, 1, op_ms_rotary_embedding},
-    // ms_state.cpp
+    // contrib/state.cpp
     {"CausalConvWithState", kMicrosoft, 1, 1, op_ms_causal_conv_with_state},
     {"LinearAttention", kMicrosoft, 1, 1, op_ms_linear_attention},
-    // ms_tensors.cpp
+    // contrib/tensors.cpp
     {"CDist", kMicrosoft, 1, 1, op_ms_cdist},
     {"ComplexMul", kMicrosoft, 1, 1, op_ms_complex_mul},
     {"ComplexMulConj", kMicrosoft, 1, 1, op_ms_complex_mul_conj},

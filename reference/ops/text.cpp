@@ -218,8 +218,8 @@ Result<std::vector<Gram>> read_grams(const OpContext& op) {
 
 }  // namespace
 
-// Counts the n-grams of the pool in each row, words up to max_skip_count apart. One-grams are counted once, not for
-// each skip.
+// Counts the n-grams of the pool in each row, words at distances up to max_skip_count. One-grams are counted once, not
+// for each skip.
 Status op_tf_idf_vectorizer(OpContext& op) {
   const Tensor& x = op.input(0);
   const Shape& shape = x.shape();

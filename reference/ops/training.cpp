@@ -32,7 +32,7 @@ Status update_elements(OpContext& op, size_t kinds, const Update& update) {
       for (size_t kind = 0; kind < kinds; ++kind) columns[kind][element] = numbers[kind];
     }
     for (size_t kind = 0; kind < kinds; ++kind) {
-      if (kind == 1) continue;  // the gradient stays behind
+      if (kind == 1) continue;  // the gradient is dropped
       const size_t output = (kind == 0 ? 0 : kind - 1) * count + index;
       PX_TRY(op.set_output(output, op.input(kLeading + kind * count + index).dtype(), shape,
                            std::span<const double>(columns[kind])));

@@ -24,7 +24,7 @@ double to_pixels(double x, int64_t length, bool align_corners) {
   return align_corners ? (x + 1) / 2 * (size - 1) : ((x + 1) * size - 1) / 2;
 }
 
-// Folded back at the borders until it lies inside.
+// Folded back at the borders until it is inside.
 double reflect(double x, double low, double high) {
   const double range = high - low;
   if (range <= 0) return low;
@@ -62,7 +62,7 @@ double grid_cubic_weight(double distance) {
   return 0;
 }
 
-// Positions along one axis and their weights for the place x, in elements.
+// Positions along one axis and their weights for the coordinate x, in elements.
 std::vector<std::pair<int64_t, double>> grid_taps(double x, int64_t length, const GridOptions& options) {
   std::vector<std::pair<int64_t, double>> taps;
   const double floor = std::floor(x);
@@ -79,7 +79,7 @@ std::vector<std::pair<int64_t, double>> grid_taps(double x, int64_t length, cons
   return taps;
 }
 
-// border and reflection move the place itself first, but for cubic, which looks up each of its elements.
+// border and reflection move the coordinate itself first, but for cubic, which looks up each of its elements.
 double padded_place(double x, int64_t length, const GridOptions& options) {
   if (!std::isfinite(x)) return -2;  // outside, whatever the padding
   const auto size = static_cast<double>(length);
@@ -115,8 +115,8 @@ class GridPlaces {
         spatial_(static_cast<int64_t>(shape_.rank()) - 2),
         grid_(op.input(1)) {}
 
-  // (offset within a plane, weight) for place `index` of all samples. The grid's last axis counts from the innermost
-  // axis of X outward.
+  // (offset within a plane, weight) for output position `index` of all samples. The grid's last axis counts from the
+  // innermost axis of X outward.
   std::vector<std::pair<int64_t, double>> taps_at(int64_t index) const {
     std::vector<std::pair<int64_t, double>> taps{{0, 1.0}};
     for (int64_t axis = 0; axis < spatial_; ++axis) {
@@ -141,7 +141,7 @@ class GridPlaces {
   Numbers<double> grid_;
 };
 
-// Mode nearest moves elements: any type will do. What lies outside is zero, or the empty string.
+// Mode nearest moves elements: any type will do. Elements outside are zero, or the empty string.
 Status take_nearest(OpContext& op, const GridPlaces& where, const Shape& result) {
   const Tensor& x = op.input(0);
   const int64_t channels = x.shape()[1];
@@ -163,7 +163,7 @@ Status take_nearest(OpContext& op, const GridPlaces& where, const Shape& result)
 
 }  // namespace
 
-// Y[n, c, place] = X[n, c] at the coordinates grid[n, place].
+// Y[n, c, position] = X[n, c] at the coordinates grid[n, position].
 Status op_grid_sample(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& grid_shape = op.input(1).shape();
@@ -198,7 +198,7 @@ Status op_grid_sample(OpContext& op) {
   });
 }
 
-// grid[n, place] = theta[n] * (place's coordinates in [-1, 1], 1).
+// grid[n, position] = theta[n] * (the position's coordinates in [-1, 1], 1).
 Status op_affine_grid(OpContext& op) {
   const std::vector<int64_t> size = PX_TRY(op.int64s_of_input(1));
   const size_t spatial = size.size() < 3 ? 0 : size.size() - 2;

@@ -50,7 +50,7 @@ Result<Window> read_attributes(const OpContext& op, const Shape& x, std::vector<
   return window;
 }
 
-// The odd element of uneven padding goes behind (SAME_UPPER) or in front (SAME_LOWER).
+// The odd element of uneven padding is added after (SAME_UPPER) or before (SAME_LOWER).
 void split_padding(Window& window, size_t axis, int64_t total, bool upper) {
   window.pads_begin[axis] = upper ? total / 2 : total - total / 2;
   window.pads_end[axis] = total - window.pads_begin[axis];

@@ -29,7 +29,7 @@ struct Window {
 
 // From the attributes strides, dilations, pads and auto_pad of a node whose kernel has the given dimensions. The output
 // is floor((input + pads - reach) / stride) + 1, or ceil of it with `ceil_mode`, where windows that would start in the
-// padding behind the input are left out.
+// padding after the input are left out.
 Result<Window> plan_window(const OpContext& op, const Shape& x, std::vector<int64_t> kernel, bool ceil_mode);
 
 // The geometry of ConvTranspose, with output_padding and output_shape.

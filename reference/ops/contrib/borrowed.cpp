@@ -101,7 +101,8 @@ Status op_ms_reduce_sum_integer(OpContext& op) {
   return op.set_output(0, data.dtype() == DType::uint8 ? DType::uint32 : DType::int32, y.shape(), y.as<int64_t>());
 }
 
-// com.microsoft.UnfoldTensor: all slices of `size` elements, `step` apart, along `dim`; the slice is a new last axis.
+// com.microsoft.UnfoldTensor: all slices of `size` elements, `step` elements from each other, along `dim`; the slice is
+// a new last axis.
 Status op_ms_unfold_tensor(OpContext& op) {
   const Tensor& input = op.input(0);
   const size_t dim = PX_TRY(normalize_axis(op.int_attribute("dim"), input.shape().rank()));
@@ -124,7 +125,7 @@ Status op_ms_unfold_tensor(OpContext& op) {
 }
 
 // com.microsoft.CropAndResize: samples at the corners of each box and evenly between; a box of one sample is sampled in
-// its middle. What lies outside the image is the extrapolation value.
+// its middle. Samples outside the feature map are the extrapolation value.
 Status op_ms_crop_and_resize(OpContext& op) {
   const Shape& image = op.input(0).shape();
   const Shape& rois = op.input(1).shape();

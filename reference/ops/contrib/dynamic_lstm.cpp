@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft.DynamicQuantizeLSTM: an LSTM whose weights are codes and whose X, as a whole, and H, before each step,
-// are quantized as DynamicQuantizeLinear does it.
+// com.microsoft.DynamicQuantizeLSTM: an LSTM whose weights are quantized and whose X, as a whole, and H, before each
+// step, are quantized as DynamicQuantizeLinear does it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ struct Sizes {
   std::vector<int64_t> lengths = {};  // of each sample
 
   bool is_reversed(int64_t direction) const { return reverse_only || direction == 1; }
-  // The place in X and Y of a sample's step; -1 behind its end.
+  // The index in X and Y of a sample's step; -1 after its end.
   int64_t time_of(int64_t direction, int64_t step, int64_t sample) const {
     const int64_t length = lengths[static_cast<size_t>(sample)];
     if (step >= length) return -1;
@@ -78,8 +78,8 @@ Result<Value> part_of(const OpContext& op, size_t index, int64_t direction) {
   return Value(std::move(part));
 }
 
-// Codes [directions, rows, 4 * hidden] of one direction as real numbers [1, 4 * hidden, rows]. Scales and zero points
-// are one number a direction, or one for each of its columns.
+// Quantized values [directions, rows, 4 * hidden] of one direction as real numbers [1, 4 * hidden, rows]. Scales and
+// zero points are one number a direction, or one for each of its columns.
 Result<Tensor> weights_of(const OpContext& op, size_t codes, size_t scale, size_t zero_point, int64_t direction) {
   const Tensor& all = op.input(codes);
   const int64_t rows = all.shape()[1], columns = all.shape()[2];

@@ -113,7 +113,7 @@ Result<QuantizedTable> read_table(const OpContext& op) {
 }  // namespace
 
 // ContribOperators.md, com.microsoft.GatherBlockQuantized: Gather, then (number - zero point) * scale of its block. An
-// index out of range gives zeros, as the page has it; negative ones count from behind.
+// index out of range gives zeros, as the page has it; negative ones count from the end.
 Status op_ms_gather_block_quantized(OpContext& op) {
   const QuantizedTable table = PX_TRY(read_table(op));
   const size_t axis = PX_TRY(normalize_axis(op.int_attribute("gather_axis"), table.shape.rank()));

@@ -137,7 +137,7 @@ Status rotate(const OpContext& op, Tokens& tokens, const std::vector<Place>& pla
   const int64_t sequence = tokens.queries.sequence;
   std::vector<int64_t> rows;
   for (const Place& place : places) {
-    // The padding behind a shorter prompt has no position; onnxruntime leaves it at 0.
+    // The padding after a shorter prompt has no position; onnxruntime leaves it at 0.
     for (int64_t s = 0; s < sequence; ++s) rows.push_back(place.past + s < place.total ? place.past + s : 0);
   }
   if (op.has_input(kPositionIds)) {
@@ -184,10 +184,10 @@ Result<Weighing> plan_weighing(const OpContext& op, const std::vector<Place>& pl
 
 }  // namespace
 
-// ContribOperators.md, com.microsoft.GroupQueryAttention, with full-length caches. As in onnxruntime's CPU
-// kernel: the first prompt is told by sequence_length equal to total_sequence_length and takes nothing from the past;
-// present has max(total_sequence_length, past length) rows, those behind a sample's last being zeros; smooth_softmax is
-// a head_sink of zeros.
+// ContribOperators.md, com.microsoft.GroupQueryAttention, with full-length caches. As in onnxruntime's CPU kernel: the
+// first prompt is recognized by sequence_length equal to total_sequence_length and takes nothing from the past; present
+// has max(total_sequence_length, past length) rows, those after a sample's last being zeros; smooth_softmax is a
+// head_sink of zeros.
 Status op_ms_group_query_attention(OpContext& op) {
   PX_TRY(refuse_what_is_left_open(op));
   const int64_t heads = op.int_attribute("num_heads");

@@ -151,7 +151,7 @@ Status op_ms_simplified_layer_normalization(OpContext& op) {
 }
 
 // com.microsoft.EmbedLayerNormalization: rows of the word, position and segment tables, added and normalized. Without
-// position_ids a token's position is its place in the sequence. The sum, which the page calls that of words and
+// position_ids a token's position is its index in the sequence. The sum, which the page calls that of words and
 // positions, holds the segments too, as in onnxruntime. The mask index is the number of ones in a row of the mask, 0
 // without a mask.
 Status op_ms_embed_layer_normalization(OpContext& op) {
@@ -217,7 +217,7 @@ Status op_ms_group_norm(OpContext& op) {
 }
 
 // com.microsoft.SkipGroupNorm: GroupNorm of X + skip + bias. A skip of [N, C] or [N, 1, 1, C] is repeated over the
-// image.
+// feature map.
 Status op_ms_skip_group_norm(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const Shape& skip = op.input(3).shape();

@@ -163,7 +163,7 @@ Status op_ms_packed_attention(OpContext& op) {
   return attend_packed(op, in, 3, 5);
 }
 
-// com.microsoft.PackedMultiHeadAttention: queries, keys and values apart, or in one [tokens, heads, 3, size].
+// com.microsoft.PackedMultiHeadAttention: queries, keys and values separate, or in one [tokens, heads, 3, size].
 Status op_ms_packed_multi_head_attention(OpContext& op) {
   const Shape& query = op.input(0).shape();
   const int64_t heads = op.int_attribute("num_heads");

@@ -46,7 +46,7 @@ Result<Value> real_input(const OpContext& op, size_t numbers, size_t scale, size
 }  // namespace
 
 // ContribOperators.md, com.microsoft.RelativePositionBias: [1, heads, queries, keys] from the table, whose page says
-// column-major: the buckets of a head lie together.
+// column-major: the buckets of a head are adjacent.
 Status op_ms_relative_position_bias(OpContext& op) {
   const Shape& table = op.input(0).shape();
   const int64_t queries = PX_TRY(op.int64_of_input(1));

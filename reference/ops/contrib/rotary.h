@@ -17,9 +17,9 @@ struct Rotation {
   // From the caches, two inputs of one shape [positions, pairs].
   static Result<Rotation> create(const OpContext& op, size_t cos_cache, size_t sin_cache, bool interleaved);
 
-  // Turns the first 2 * pairs elements of every token, which stands at rows[batch * sequence + place] of the caches:
-  // (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbors if interleaved, else halves. What lies
-  // beyond stays. Errors: a row that the caches lack.
+  // Rotates the first 2 * pairs elements of every token, with its angles at rows[batch * sequence + place] of the
+  // caches: (a, b) becomes (a cos - b sin, b cos + a sin), where a and b are neighbors if interleaved, else halves. The
+  // elements after them stay. Errors: a row that the caches lack.
   Status apply(HeadBlock& block, const std::vector<int64_t>& rows) const;
 };
 

@@ -158,7 +158,7 @@ Status op_ms_cdist(OpContext& op) {
 Status op_ms_complex_mul(OpContext& op) { return multiply_complex(op, 1.0); }
 Status op_ms_complex_mul_conj(OpContext& op) { return multiply_complex(op, -1.0); }
 
-// com.microsoft.ExpandDims: a new axis of 1 at `axis`, which may count from behind.
+// com.microsoft.ExpandDims: a new axis of 1 at `axis`, which may count from the end.
 Status op_ms_expand_dims(OpContext& op) {
   const Shape& shape = op.input(0).shape();
   const int64_t given = PX_TRY(op.int64_of_input(1));
@@ -245,7 +245,7 @@ Status op_ms_is_all_finite(OpContext& op) {
   return op.set_output(0, DType::bool_, Shape{}, std::span<const int64_t>(&finite, 1));
 }
 
-// com.microsoft.TorchEmbedding: rows of the weight; the padding index and the scaling matter to training alone.
+// com.microsoft.TorchEmbedding: rows of the weight; the padding index and the scaling are relevant to training alone.
 Status op_ms_torch_embedding(OpContext& op) {
   if (op.input(0).shape().rank() != 2) return execution_error("weight must be a matrix");
   const Tensor rows = PX_TRY(run_inner(op, {"Gather", 13, {int_attribute("axis", 0)}}, {op.value(0), op.value(1)}));

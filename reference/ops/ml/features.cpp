@@ -76,7 +76,7 @@ Status op_ml_feature_vectorizer(OpContext& op) {
 }
 
 // ai.onnx.ml Imputer-1: elements equal to the replaced value (a NaN equals any NaN) become the imputed one: one for
-// all, or one for each place along the last axis.
+// all, or one for each element along the last axis.
 Status op_ml_imputer(OpContext& op) {
   const Tensor& x = op.input(0);
   const bool floats = is_floating(x.dtype());

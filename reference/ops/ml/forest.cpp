@@ -194,7 +194,7 @@ Result<Forest> Forest::from_positions(const OpContext& op) {
   if (!op.find_int("n_targets").has_value()) return invalid_model("it lacks the attribute 'n_targets'");
   Forest forest;
   forest.targets = *op.find_int("n_targets");
-  // The leaves stand behind the branches.
+  // The leaves follow the branches.
   const auto position = [&](int64_t id, int64_t is_leaf) -> Result<size_t> {
     const size_t limit = is_leaf != 0 ? leaf_targets.size() : count;
     if (id >= 0 && static_cast<size_t>(id) < limit) return static_cast<size_t>(id) + (is_leaf != 0 ? count : 0);

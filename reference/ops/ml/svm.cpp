@@ -66,7 +66,7 @@ struct PairwiseClassifier {
   std::vector<double> vectors;              // [vectors, features], those of a class together
   std::vector<double> coefficients;         // [classes - 1, vectors]
   std::vector<double> rho, prob_a, prob_b;  // one for each pair of classes i < j
-  std::vector<int64_t> first;               // vector of each class, and behind the last
+  std::vector<int64_t> first;               // vector of each class, and after the last
 
   int64_t classes() const { return static_cast<int64_t>(first.size()) - 1; }
   int64_t pairs() const { return classes() * (classes() - 1) / 2; }
@@ -222,7 +222,7 @@ Result<std::vector<Decision>> decide_linearly(const OpContext& op, const Feature
 
 // ai.onnx.ml SVMClassifier-1. The label is the class with most votes (the first of equals), also where probabilities
 // are given. Scores: probabilities of the classes with prob_a and prob_b; else (-d, d) for two classes, as the peers
-// have it; else the decision values of the pairs, in whose place the page promises one a class.
+// have it; else the decision values of the pairs, for which the page promises one a class.
 Status op_ml_svm_classifier(OpContext& op) {
   const Features x = PX_TRY(read_features(op, 0));
   const ClassLabels labels = PX_TRY(ClassLabels::create(op, "classlabels_ints"));
